@@ -1,0 +1,58 @@
+/** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
+import type { ComputeDType, TypedArray } from "../dtype";
+import type { Kernel, Kind, Launch, Spec } from "./spec";
+
+/** Device memory, opaque to core. */
+export interface Memory {
+  readonly bytes: number;
+}
+
+/** `length` elements of a dtype that the kernel knows, from `byteOffset` (a multiple of the element size). */
+export interface Slice {
+  readonly memory: Memory;
+  readonly byteOffset: number;
+  readonly length: number;
+}
+
+export interface Backend {
+  readonly name: string;
+  /** The dtypes it computes in. Storage dtypes travel through `copy`. */
+  readonly dtypes: readonly ComputeDType[];
+  /** Rules give the interpreter's bits. */
+  readonly exact: boolean;
+
+  /** Contents are undefined. @throws OptError OUT_OF_MEMORY naming the request. */
+  allocate(bytes: number): Memory;
+  /** Launches already enqueued may still use it. */
+  free(memory: Memory): void;
+  /** Memory over the caller's own array, without a copy, on devices that share the host's memory. */
+  wrap?(array: TypedArray): Memory;
+
+  /** Copies host bytes in, ordered with launches. The caller may change `bytes` afterwards. */
+  write(memory: Memory, byteOffset: number, bytes: Uint8Array): void;
+  /** Waits for the launches that are enqueued, then copies out. */
+  read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array>;
+  /** The same without waiting for the event loop; absent where the device cannot. */
+  readSync?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
+
+  /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
+  kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;
+  /** Enqueues. Core has checked shapes, lengths and dtypes; empty launches (no elements) may occur. */
+  launch(launch: Launch): void;
+  /** All launches so far are done. */
+  sync(): Promise<void>;
+  /** Frees everything. No call follows. */
+  close(): void;
+}
+
+/** What a kernels package registers. */
+export interface BackendRegistration {
+  readonly name: string;
+  /** `init()` without a name tries the highest first. js 0, wasm 10, cpu 20, webgpu 30, cuda 40. */
+  readonly rank: number;
+  /**
+   * Opens the device; `index` is the number after the colon ("cuda:1").
+   * @throws OptError DEVICE_UNAVAILABLE saying what is missing and what serves instead.
+   */
+  load(index: number): Promise<Backend>;
+}

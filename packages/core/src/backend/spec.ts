@@ -1,0 +1,195 @@
+/** Specs say what a kernel computes, launches say on which memory. Both are plain data: they can be cached, recorded and replayed. */
+import type { ComputeDType, DType } from "../dtype";
+import { hashProgram, type Program } from "../rule/program";
+import type { Rule } from "../rule/rule";
+import type { Slice } from "./backend";
+
+/** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
+export interface Specs {
+  /** Optimizer update over a list of tensors. */
+  rule: { rule: Rule; dtype: ComputeDType };
+  /** Elementwise expression with broadcasting, one output. */
+  map: { program: Program; dtype: ComputeDType };
+  /** Over the middle axis of [outer, length, inner]. The sum of nothing is 0, its mean NaN. NaN wins in max and argmax; argmax gives the first. */
+  reduce: { op: "sum" | "mean" | "max" | "argmax"; dtype: ComputeDType };
+  /** Sum of squares of each tensor of a list. */
+  sumSquares: { dtype: ComputeDType };
+  /** Batched C = op(A) op(B), op being the transpose where flagged. */
+  matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType };
+  /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
+  copy: { from: DType; to: DType };
+  /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN. */
+  gather: { dtype: ComputeDType };
+  /** output[indices[i]] += source[i], in the order of i. Indices out of range add nothing. */
+  scatterAdd: { dtype: ComputeDType };
+  /** (log-)softmax of each row, shifted by the row's maximum. */
+  softmax: { log: boolean; dtype: ComputeDType };
+  /** Gradient of softmax from its output y: y (g - sum(g y)); of log-softmax: g - exp(y) sum(g). */
+  softmaxGrad: { log: boolean; dtype: ComputeDType };
+  /** (x - mean) * rstd * weight + bias by row, rstd = 1 / sqrt(variance + eps), variance with divisor n. Keeps mean and rstd for the gradient. */
+  layerNorm: { dtype: ComputeDType };
+  layerNormGrad: { dtype: ComputeDType };
+  /** loss[i] = logsumexp(logits[i]) - logits[i, label[i]]; 0 where label = ignoreIndex; NaN where it is out of range. */
+  crossEntropy: { dtype: ComputeDType };
+  /** (softmax(logits[i]) - onehot(label[i])) * gradient[i]; 0 where ignored; NaN where out of range. */
+  crossEntropyGrad: { dtype: ComputeDType };
+  /** Windows of images as columns: [batch, channels, H, W] to [batch, channels * kernelH * kernelW, outH * outW]; padding reads 0. */
+  unfold: { dtype: ComputeDType };
+  /** The adjoint of unfold: overlapping columns are added up. Overwrites its output. */
+  fold: { dtype: ComputeDType };
+  /** Largest value of each window and its index in the plane (first of equals; NaN wins). Padding never wins. */
+  maxPool2d: { dtype: ComputeDType };
+  /** Sends each gradient to the index that won. Overwrites its output. */
+  maxPool2dGrad: { dtype: ComputeDType };
+}
+
+export type Kind = keyof Specs;
+export type Spec<K extends Kind = Kind> = { [P in K]: { readonly kind: P } & Readonly<Specs[P]> }[K];
+
+/** The sliding window of convolutions and pools over planes of height x width. */
+export interface Window2d {
+  readonly batch: number;
+  readonly channels: number;
+  readonly height: number;
+  readonly width: number;
+  readonly outHeight: number;
+  readonly outWidth: number;
+  readonly kernel: readonly [number, number];
+  readonly stride: readonly [number, number];
+  readonly padding: readonly [number, number];
+  readonly dilation: readonly [number, number];
+}
+
+/**
+ * Memory and sizes of a launch, by kind. All slices are dense and row-major unless strides are given. Outputs overlap no input,
+ * except: a rule updates in place, and the output of a map may be one of its inputs when that input is not broadcast.
+ * Strides and lengths count elements.
+ */
+export interface LaunchArguments {
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, all of one length; `scalars` are in the order of `rule.scalars`. */
+  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly number[] };
+  /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
+  map: {
+    inputs: readonly Slice[];
+    output: Slice;
+    scalars: readonly number[];
+    shape: readonly number[];
+    strides: readonly (readonly number[])[];
+  };
+  /** input [outer, length, inner], output [outer, inner]; argmax writes i32. */
+  reduce: { input: Slice; output: Slice; outer: number; length: number; inner: number };
+  /** output [inputs.length]. */
+  sumSquares: { inputs: readonly Slice[]; output: Slice };
+  /** A is [m, k] ([k, m] if transposed), B [k, n] ([n, k]), C [m, n]; batch i starts at i * strideA and i * strideB (0: shared). */
+  matmul: {
+    a: Slice;
+    b: Slice;
+    output: Slice;
+    batch: number;
+    m: number;
+    n: number;
+    k: number;
+    strideA: number;
+    strideB: number;
+  };
+  /** Element (i, j, ...) goes from sum(i * sourceStrides) to sum(i * targetStrides). Target elements are distinct. Strides may be negative in the source. */
+  copy: {
+    source: Slice;
+    target: Slice;
+    shape: readonly number[];
+    sourceStrides: readonly number[];
+    targetStrides: readonly number[];
+  };
+  /** table [rows, width], indices i32 [count], output [count, width]. */
+  gather: { table: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
+  /** source [count, width], indices i32 [count], output [rows, width] (added to). */
+  scatterAdd: { source: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
+  /** input and output [rows, length]. */
+  softmax: { input: Slice; output: Slice; rows: number; length: number };
+  /** forward is softmax's output. All [rows, length]. */
+  softmaxGrad: { forward: Slice; gradient: Slice; output: Slice; rows: number; length: number };
+  /** input and output [rows, length], weight and bias [length], mean and rstd [rows]. */
+  layerNorm: {
+    input: Slice;
+    weight: Slice;
+    bias: Slice;
+    output: Slice;
+    mean: Slice;
+    rstd: Slice;
+    rows: number;
+    length: number;
+    eps: number;
+  };
+  /** gradient and inputGradient [rows, length]; weightGradient and biasGradient [length] are overwritten. */
+  layerNormGrad: {
+    input: Slice;
+    weight: Slice;
+    mean: Slice;
+    rstd: Slice;
+    gradient: Slice;
+    inputGradient: Slice;
+    weightGradient: Slice;
+    biasGradient: Slice;
+    rows: number;
+    length: number;
+  };
+  /** logits [rows, classes], labels i32 [rows], output [rows]. */
+  crossEntropy: { logits: Slice; labels: Slice; output: Slice; rows: number; classes: number; ignoreIndex: number };
+  /** gradient [rows], output [rows, classes]. */
+  crossEntropyGrad: {
+    logits: Slice;
+    labels: Slice;
+    gradient: Slice;
+    output: Slice;
+    rows: number;
+    classes: number;
+    ignoreIndex: number;
+  };
+  unfold: { input: Slice; output: Slice; window: Window2d };
+  fold: { input: Slice; output: Slice; window: Window2d };
+  /** output and indices (i32) [batch, channels, outHeight, outWidth]; an index counts within its [height, width] plane. */
+  maxPool2d: { input: Slice; output: Slice; indices: Slice; window: Window2d };
+  /** gradient and indices as maxPool2d's output, output [batch, channels, height, width]. */
+  maxPool2dGrad: { gradient: Slice; indices: Slice; output: Slice; window: Window2d };
+}
+
+/** A compiled spec. Backends attach what they need. */
+export interface Kernel<K extends Kind = Kind> {
+  readonly spec: Spec<K>;
+}
+
+export type Launch<K extends Kind = Kind> = {
+  [P in K]: { readonly kind: P; readonly kernel: Kernel<P> } & Readonly<LaunchArguments[P]>;
+}[K];
+
+/** The key under which a kernel is cached: equal for specs that compile to the same. */
+export function specKey(spec: Spec): string {
+  switch (spec.kind) {
+    case "rule":
+      return `rule ${spec.rule.hash} ${spec.dtype}`;
+    case "map":
+      return `map ${programHash(spec.program)} ${spec.dtype}`;
+    case "reduce":
+      return `reduce ${spec.op} ${spec.dtype}`;
+    case "matmul":
+      return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}`;
+    case "copy":
+      return `copy ${spec.from} ${spec.to}`;
+    case "softmax":
+    case "softmaxGrad":
+      return `${spec.kind} ${spec.log ? "log " : ""}${spec.dtype}`;
+    default:
+      return `${spec.kind} ${spec.dtype}`;
+  }
+}
+
+const hashes = new WeakMap<Program, string>();
+
+function programHash(program: Program): string {
+  let hash = hashes.get(program);
+  if (hash === undefined) {
+    hash = hashProgram(program);
+    hashes.set(program, hash);
+  }
+  return hash;
+}

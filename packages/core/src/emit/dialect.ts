@@ -1,0 +1,16 @@
+/** What a C-like language must know to write a program out: a table of text per op. */
+import type { ComputeDType } from "../dtype";
+import type { Op } from "../rule/expression";
+
+/** Writes one op on operand texts. Operands are names, constants or parenthesised calls: no precedence to mind. */
+export type OpText = (a: string, b: string, c: string) => string;
+
+export interface Dialect {
+  readonly name: string;
+  /** Text of a number in the dtype, exact, including infinities, NaN and -0. */
+  constant(value: number, dtype: ComputeDType): string;
+  /** Declares a local that never changes. */
+  declare(name: string, value: string, dtype: ComputeDType, kind: "number" | "condition"): string;
+  /** A new op does not compile until every dialect has its line. */
+  readonly ops: Readonly<Record<Op, Readonly<Record<ComputeDType, OpText>>>>;
+}

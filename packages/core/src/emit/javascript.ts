@@ -1,0 +1,66 @@
+/** The JavaScript dialect: float32 by rounding every operation with Math.fround. */
+import type { ComputeDType } from "../dtype";
+import type { Op } from "../rule/expression";
+import type { Program } from "../rule/program";
+import type { Dialect, OpText } from "./dialect";
+import { writeStatements } from "./statements";
+
+/** An op whose float32 form is its float64 form, rounded. */
+function rounded(write: OpText): Record<ComputeDType, OpText> {
+  return { f64: write, f32: (a, b, c) => `fround(${write(a, b, c)})` };
+}
+
+/** An op that is the same in both, because it rounds nothing. */
+function same(write: OpText): Record<ComputeDType, OpText> {
+  return { f64: write, f32: write };
+}
+
+export const javascript: Dialect = {
+  name: "js",
+  constant(value, dtype) {
+    const number = dtype === "f32" ? Math.fround(value) : value;
+    return Object.is(number, -0) ? "(-0)" : number < 0 ? `(${number})` : String(number);
+  },
+  declare: (name, value) => `const ${name} = ${value};`,
+  ops: {
+    add: rounded((a, b) => `(${a} + ${b})`),
+    sub: rounded((a, b) => `(${a} - ${b})`),
+    mul: rounded((a, b) => `(${a} * ${b})`),
+    div: rounded((a, b) => `(${a} / ${b})`),
+    neg: same((a) => `(-${a})`),
+    abs: same((a) => `abs(${a})`),
+    sqrt: rounded((a) => `sqrt(${a})`),
+    fma: { f32: (a, b, c) => `fma32(${a}, ${b}, ${c})`, f64: (a, b, c) => `fma64(${a}, ${b}, ${c})` },
+    max: same((a, b) => `max(${a}, ${b})`),
+    min: same((a, b) => `min(${a}, ${b})`),
+    less: same((a, b) => `(${a} < ${b})`),
+    select: same((a, b, c) => `(${a} ? ${b} : ${c})`),
+    exp: rounded((a) => `exp(${a})`),
+    log: rounded((a) => `log(${a})`),
+    tanh: rounded((a) => `tanh(${a})`),
+    erf: rounded((a) => `erf(${a})`),
+    sin: rounded((a) => `sin(${a})`),
+    cos: rounded((a) => `cos(${a})`),
+    pow: rounded((a, b) => `pow(${a}, ${b})`),
+  } satisfies Record<Op, Record<ComputeDType, OpText>>,
+};
+
+/** A rule over elements start to end of arrays `<buffer>Array`, as the body of a function. */
+export function writeRuleLoop(program: Program, dtype: ComputeDType): string {
+  const { uniform, element } = writeStatements(program, javascript, dtype, {
+    scalar: (slot) => (dtype === "f32" ? `fround(scalars[${slot}])` : `scalars[${slot}]`),
+    load: (_slot, name) => `${name}Array[i]`,
+    store: (_slot, name, value) => `${name}Array[i] = ${value};`,
+  });
+  return [...uniform, "for (let i = start; i < end; i++) {", ...element.map((line) => `  ${line}`), "}"].join("\n");
+}
+
+/** A map along one row: input k reads from `base<k>` on in steps of `step<k>`; the output is dense from `start` on. */
+export function writeMapLoop(program: Program, dtype: ComputeDType): string {
+  const { uniform, element } = writeStatements(program, javascript, dtype, {
+    scalar: (slot) => (dtype === "f32" ? `fround(scalars[${slot}])` : `scalars[${slot}]`),
+    load: (slot) => `array${slot}[base${slot} + i * step${slot}]`,
+    store: (_slot, _name, value) => `out[start + i] = ${value};`,
+  });
+  return [...uniform, "for (let i = 0; i < length; i++) {", ...element.map((line) => `  ${line}`), "}"].join("\n");
+}

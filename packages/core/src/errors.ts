@@ -1,0 +1,47 @@
+/** Every reason for which Opt refuses something. Programs branch on these; the words of a message may change. */
+export type ErrorCode =
+  | "BAD_ARGUMENT" // an option or argument is out of its range or of the wrong kind
+  | "BAD_SHAPE" // shapes do not fit each other or the data
+  | "BAD_DTYPE" // the element type does not fit the operation
+  | "BAD_STATE" // a state dict, schedule state or checkpoint does not fit what it is loaded into
+  | "DUPLICATE" // a parameter or name occurs twice
+  | "NO_GRADIENT" // the operation needs a gradient or a tape that is not there
+  | "NOT_FINITE" // NaN or infinity where the caller asked to be told
+  | "NOT_SYNC" // the device cannot answer without waiting: use the async form
+  | "DISPOSED" // the tensor was freed
+  | "UNKNOWN_DEVICE" // no backend of that name is registered
+  | "DEVICE_UNAVAILABLE" // the backend is registered but does not open here
+  | "DEVICE_MISMATCH" // operands live on different devices
+  | "DEVICE_LOST" // the device went away
+  | "DEVICE_ERROR" // the device or its driver reported a failure
+  | "OUT_OF_MEMORY"
+  | "UNSUPPORTED" // the device has no kernel for this
+  | "CORRUPT" // stored bytes do not match their checksum or format
+  | "MISSING" // a file, tensor or part of one is not there
+  | "REFUSED" // content that could be dangerous (unknown pickle globals, paths that escape)
+  | "IO" // the file system said no
+  | "INTERNAL"; // a bug of ours
+
+/**
+ * The error that every Opt package throws. Message: `[where] rule broken, got value. What to do.`
+ *
+ * @example
+ * try { new Adam([w], { lr: -1 }); } catch (error) { if (error instanceof OptError) error.code; } // "BAD_ARGUMENT"
+ */
+export class OptError extends Error {
+  readonly code: ErrorCode;
+  /** What refused: a class, function, kernel or file. */
+  readonly where: string;
+
+  constructor(code: ErrorCode, where: string, problem: string, advice = "", options?: { cause?: unknown }) {
+    super(`[${where}] ${problem}${advice === "" ? "" : ` ${advice}`}`, options);
+    this.name = "OptError";
+    this.code = code;
+    this.where = where;
+  }
+}
+
+/** A bug of ours: a state that no input should reach. */
+export function internalError(where: string, problem: string): OptError {
+  return new OptError("INTERNAL", where, problem, "Please report this: it is a bug in Opt.");
+}

@@ -1,0 +1,2 @@
+export { type ErrorCode, OptError } from "./errors";
+export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";

@@ -1,0 +1,106 @@
+/** Expressions: what a rule or a map computes for one element. */
+import { OptError } from "../errors";
+
+/** The ops of rules: the same bits on every exact device. */
+export const RULE_OPS = [
+  "add",
+  "sub",
+  "mul",
+  "div",
+  "neg",
+  "abs",
+  "sqrt",
+  "fma",
+  "max",
+  "min",
+  "less",
+  "select",
+] as const;
+
+/** The further ops of maps: within 2 ulp of float32. */
+export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow"] as const;
+
+export type RuleOp = (typeof RULE_OPS)[number];
+export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];
+
+/** Number of operands of each op. */
+export const ARITY: Readonly<Record<Op, number>> = {
+  add: 2,
+  sub: 2,
+  mul: 2,
+  div: 2,
+  neg: 1,
+  abs: 1,
+  sqrt: 1,
+  fma: 3,
+  max: 2,
+  min: 2,
+  less: 2,
+  select: 3,
+  exp: 1,
+  log: 1,
+  tanh: 1,
+  erf: 1,
+  sin: 1,
+  cos: 1,
+  pow: 2,
+};
+
+/** The method by which operands carry out an op: symbols build an expression, tensors compute. */
+export const operate: unique symbol = Symbol.for("@opt/core.operate");
+
+/** What the ops below work on: expressions and tensors. */
+export interface Operand {
+  [operate](op: Op, operands: readonly (Operand | number)[]): Operand;
+}
+
+export class Expression implements Operand {
+  constructor(
+    readonly op: Op | "buffer" | "scalar" | "constant",
+    readonly args: readonly Expression[],
+    /** Slot of a buffer or scalar, value of a constant. */
+    readonly value = 0,
+  ) {}
+
+  static constant(value: number): Expression {
+    return new Expression("constant", [], value);
+  }
+
+  /** `less` gives a condition, everything else a number. */
+  get isCondition(): boolean {
+    return this.op === "less";
+  }
+
+  [operate](op: Op, operands: readonly (Operand | number)[]): Expression {
+    const args = operands.map((operand) => (typeof operand === "number" ? Expression.constant(operand) : operand));
+    args.forEach((arg, i) => {
+      if (!(arg instanceof Expression)) throw badOperand(op, i, arg);
+      const wantsCondition = op === "select" && i === 0;
+      if (arg.isCondition !== wantsCondition) {
+        const kinds = wantsCondition ? "a condition made by less()" : "a number";
+        const got = arg.isCondition ? "a condition" : "a number";
+        throw new OptError("BAD_ARGUMENT", op, `operand ${i} must be ${kinds}, got ${got}.`, "Use select(less(a, b), x, y).");
+      }
+    });
+    return new Expression(op, args as Expression[]);
+  }
+}
+
+function badOperand(op: Op, position: number, operand: unknown): OptError {
+  const advice = "Check the names of buffers and scalars, and do not mix tensors with symbols.";
+  return new OptError("BAD_ARGUMENT", op, `operand ${position} must be an expression or a number, got ${String(operand)}.`, advice);
+}
+
+function isOperand(value: unknown): value is Operand {
+  return typeof value === "object" && value !== null && operate in value;
+}
+
+/** Applies an op to symbols, tensors or numbers (numbers alone stay symbolic constants). */
+export function applyOp<T extends Operand>(op: Op, operands: readonly (T | number)[]): T {
+  let leader: Operand | undefined;
+  operands.forEach((operand, i) => {
+    if (isOperand(operand)) leader ??= operand;
+    else if (typeof operand !== "number") throw badOperand(op, i, operand);
+  });
+  return (leader ?? Expression.constant(0))[operate](op, operands) as T;
+}

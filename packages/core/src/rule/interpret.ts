@@ -1,0 +1,95 @@
+/** The definition of every op: what all devices must agree with. */
+import { internalError } from "../errors";
+import type { ComputeDType, TypedArray } from "../dtype";
+import { erf } from "./erf";
+import type { Op } from "./expression";
+import { fma32, fma64 } from "./fma";
+import type { Program } from "./program";
+
+/** Conditions are 1 and 0. */
+type Evaluate = (a: number, b: number, c: number) => number;
+
+/** In float64. float32 results are these rounded once, which is exact IEEE float32 arithmetic for every rule op but fma. */
+const OPS: Readonly<Record<Op, Evaluate>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  neg: (a) => -a,
+  abs: (a) => Math.abs(a),
+  sqrt: (a) => Math.sqrt(a),
+  fma: fma64,
+  max: (a, b) => (a < b ? b : a),
+  min: (a, b) => (b < a ? b : a),
+  less: (a, b) => (a < b ? 1 : 0),
+  select: (condition, a, b) => (condition !== 0 ? a : b),
+  exp: (a) => Math.exp(a),
+  log: (a) => Math.log(a),
+  tanh: (a) => Math.tanh(a),
+  erf,
+  sin: (a) => Math.sin(a),
+  cos: (a) => Math.cos(a),
+  pow: (a, b) => power(a, b),
+};
+
+/** C's pow, which differs from Math.pow in pow(1, NaN) = 1 and pow(-1, ±Infinity) = 1. */
+function power(a: number, b: number): number {
+  if (a === 1 || (a === -1 && Math.abs(b) === Number.POSITIVE_INFINITY)) return 1;
+  return a ** b;
+}
+
+/** One op on numbers that are already of the dtype. */
+export function evaluateOp(op: Op, dtype: ComputeDType, a: number, b = 0, c = 0): number {
+  if (dtype === "f64") return OPS[op](a, b, c);
+  return op === "fma" ? fma32(a, b, c) : Math.fround(OPS[op](a, b, c));
+}
+
+/**
+ * Runs a program on elements `start` to `end`: element i reads `buffers[slot][i]`, or `buffers[slot][index(slot, i)]` where given,
+ * and its results go to `store(slot, i, value)`.
+ */
+export function interpret(
+  program: Program,
+  dtype: ComputeDType,
+  buffers: readonly TypedArray[],
+  scalars: readonly number[],
+  store: (slot: number, i: number, value: number) => void,
+  start: number,
+  end: number,
+  index: (slot: number, i: number) => number = (_slot, i) => i,
+): void {
+  const round = dtype === "f32" ? Math.fround : (x: number) => x;
+  const { nodes, outputs } = program;
+  const values = new Float64Array(nodes.length);
+  const evaluate = (uniform: boolean, i: number) => {
+    for (let n = 0; n < nodes.length; n++) {
+      const { op, args, value, uniform: isUniform } = nodes[n]!;
+      if (isUniform !== uniform) continue;
+      if (op === "buffer") values[n] = buffers[value]![index(value, i)]!;
+      else if (op === "scalar") values[n] = round(scalars[value]!);
+      else if (op === "constant") values[n] = round(value);
+      else values[n] = evaluateOp(op, dtype, values[args[0]!]!, values[args[1] ?? 0]!, values[args[2] ?? 0]!);
+    }
+  };
+  if (buffers.length !== program.buffers.length || scalars.length !== program.scalars.length) {
+    throw internalError("interpret", `program takes ${program.buffers.length} buffers and ${program.scalars.length} scalars`);
+  }
+  evaluate(true, 0);
+  for (let i = start; i < end; i++) {
+    evaluate(false, i);
+    for (const { slot, node } of outputs) store(slot, i, values[node]!);
+  }
+}
+
+/** A rule's update of whole arrays, in place: the reference of the contract suite. */
+export function interpretRule(
+  program: Program,
+  dtype: ComputeDType,
+  buffers: readonly TypedArray[],
+  scalars: readonly number[],
+): void {
+  const store = (slot: number, i: number, value: number) => {
+    buffers[slot]![i] = value;
+  };
+  interpret(program, dtype, buffers, scalars, store, 0, buffers[0]!.length);
+}

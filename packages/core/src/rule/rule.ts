@@ -1,0 +1,92 @@
+/** Rules: an optimizer's update of one element, written once and compiled by every device. */
+import { OptError } from "../errors";
+import { Expression, RULE_OPS } from "./expression";
+import { hashProgram, type Program, trace } from "./program";
+
+export interface RuleDefinition<Buffer extends string, Scalar extends string> {
+  /** For messages and generated text only. */
+  readonly name: string;
+  /** Per-element arrays, e.g. `param, grad, expAvg`. */
+  readonly buffers: readonly Buffer[];
+  /** Per-step numbers: computed on the host in float64, rounded to the buffers' dtype at launch. */
+  readonly scalars: readonly Scalar[];
+  /** The new value of each buffer that changes. All reads see the old values. */
+  update(buffers: Record<Buffer, Expression>, scalars: Record<Scalar, Expression>): Partial<Record<Buffer, Expression>>;
+}
+
+export interface Rule<Buffer extends string = string, Scalar extends string = string>
+  extends RuleDefinition<Buffer, Scalar> {
+  readonly program: Program;
+  /** Content hash: equal for rules that compute the same, so that kernels built ahead fit exactly the rule they were built from. */
+  readonly hash: string;
+  /** The buffers that change. */
+  readonly writes: readonly Buffer[];
+}
+
+/** Words that are keywords or types in a language that rules are written out to. */
+const RESERVED = new Set(
+  ("abs auto bool break case catch char class const continue default delete do double else enum export extern false float fma for function goto " +
+    "half if import in inline int let long loop max min new null operator override private public return short signed sizeof sqrt static struct " +
+    "switch template this throw true try typedef typeof union unsigned using var void volatile while with yield i n end start")
+    .split(" "),
+);
+
+/**
+ * Defines an update rule. `update` is traced once, on symbols.
+ *
+ * @throws OptError BAD_ARGUMENT if names clash or are no identifiers, if `update` writes an undeclared buffer, writes nothing,
+ * or uses an op outside of `RULE_OPS`.
+ * @example
+ * const sgd = defineRule({
+ *   name: "sgd", buffers: ["param", "grad"], scalars: ["negLr"],
+ *   update: ({ param, grad }, { negLr }) => ({ param: add(param, mul(negLr, grad)) }),
+ * });
+ */
+export function defineRule<const Buffer extends string, const Scalar extends string>(
+  definition: RuleDefinition<Buffer, Scalar>,
+): Rule<Buffer, Scalar> {
+  const { name, buffers, scalars, update } = definition;
+  const where = `rule ${name}`;
+  checkNames(where, [...buffers, ...scalars]);
+  if (buffers.length === 0) throw new OptError("BAD_ARGUMENT", where, "a rule needs a buffer, got none.", "Name one in `buffers`.");
+  const symbols = (kind: "buffer" | "scalar", names: readonly string[]) =>
+    Object.fromEntries(names.map((symbol, slot) => [symbol, new Expression(kind, [], slot)]));
+  const updated = update(
+    symbols("buffer", buffers) as Record<Buffer, Expression>,
+    symbols("scalar", scalars) as Record<Scalar, Expression>,
+  );
+  const writes = Object.keys(updated) as Buffer[];
+  for (const write of writes) {
+    if (!buffers.includes(write)) {
+      throw new OptError("BAD_ARGUMENT", where, `update may only write declared buffers, got ${write}.`, `Declared: ${buffers.join(", ")}.`);
+    }
+    const value = updated[write];
+    if (!(value instanceof Expression) || value.isCondition) {
+      throw new OptError("BAD_ARGUMENT", where, `the new ${write} must be a number expression, got ${String(value)}.`, "Build it with add, mul, ...");
+    }
+  }
+  if (writes.length === 0) throw new OptError("BAD_ARGUMENT", where, "update must write a buffer, got none.", "Return { param: ... }.");
+  writes.sort((a, b) => buffers.indexOf(a) - buffers.indexOf(b));
+  const program = trace(
+    buffers,
+    scalars,
+    writes.map((write) => ({ slot: buffers.indexOf(write), expression: updated[write] as Expression })),
+  );
+  for (const { op } of program.nodes) {
+    if (op !== "buffer" && op !== "scalar" && op !== "constant" && !(RULE_OPS as readonly string[]).includes(op)) {
+      throw new OptError("BAD_ARGUMENT", where, `rules are exact on every device, got the op ${op}.`, `Use only ${RULE_OPS.join(", ")}.`);
+    }
+  }
+  return { name, buffers, scalars, update, program, hash: hashProgram(program), writes };
+}
+
+function checkNames(where: string, names: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (!/^[a-z][A-Za-z0-9]*$/.test(name) || RESERVED.has(name)) {
+      throw new OptError("BAD_ARGUMENT", where, `names must be camelCase identifiers and no keywords, got "${name}".`, "Rename it.");
+    }
+    if (seen.has(name)) throw new OptError("DUPLICATE", where, `names must differ, got "${name}" twice.`, "Rename one.");
+    seen.add(name);
+  }
+}
