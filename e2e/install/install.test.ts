@@ -1,0 +1,50 @@
+/** What a user gets: the packed tarballs, in a folder that knows nothing of this workspace. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { build, pack, publicPackages } from "../../tools/packages.mjs";
+import { run } from "../../tools/run.mjs";
+import { readmeExample } from "./readme";
+
+const folder = mkdtempSync(join(tmpdir(), "opt-install-"));
+
+beforeAll(() => {
+  build();
+  const tarballs = [...pack(folder).values()];
+  writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
+  const flags = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+  const installed = run("npm", ["install", "--prefix", folder, ...flags, ...tarballs], { cwd: folder, quiet: true });
+  expect(installed.stderr).not.toMatch(/npm error/);
+  expect(installed.ok).toBe(true);
+}, 300_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it.each(publicPackages())("every entry of $name loads", ({ name }) => {
+  const { exports } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"));
+  const entries = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
+  const program = entries.map((entry) => `await import("${name}${entry.slice(1)}");`).join("\n");
+  expect(runInFolder(program)).toEqual({ ok: true, stdout: "", stderr: "" });
+});
+
+it("there is one copy of the core", () => {
+  const { stdout } = run("npm", ["ls", "@opt/core", "--all", "--parseable", "--prefix", folder], {
+    cwd: folder,
+    quiet: true,
+  });
+  expect(stdout.trim().split("\n")).toHaveLength(1);
+});
+
+it("the README's example runs", () => {
+  const { ok, stdout, stderr } = runInFolder(readmeExample(new URL("../../README.md", import.meta.url)));
+  expect(stderr).toBe("");
+  expect(ok).toBe(true);
+  expect(stdout).toMatch(/\d/);
+  expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
+});
+
+function runInFolder(program: string) {
+  writeFileSync(join(folder, "program.js"), program);
+  return run(process.execPath, ["program.js"], { cwd: folder, quiet: true });
+}

@@ -1,0 +1,9 @@
+import { readFileSync } from "node:fs";
+
+/** The first `js` block under the heading that names the example: what a reader of the README pastes first. */
+export function readmeExample(path: URL): string {
+  const [, section = ""] = readFileSync(path, "utf8").split(/^#+ .*\bexample\b.*$/im);
+  const block = /^```js\n(?<code>.*?)^```$/ms.exec(section);
+  if (!block?.groups?.code) throw new Error(`${path.pathname} has no js block under a heading "Example".`);
+  return block.groups.code;
+}

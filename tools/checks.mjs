@@ -1,0 +1,87 @@
+/** The checks beside the tests: source, types, and the packages as their users will get them. */
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { publicPackages } from "./packages.mjs";
+import { root, run } from "./run.mjs";
+
+/**
+ * A check throws what is wrong, or returns the reason why it cannot run here.
+ * @typedef {{ name: string, check: () => void | string | Promise<void | string> }} Check
+ */
+
+/** @type {Check[]} */
+export const sourceChecks = [
+  { name: "format and lint", check: () => mustSucceed("biome", ["check", "--error-on-warnings"]) },
+  { name: "types", check: () => mustSucceed("tsc", ["-p", "tools/tsconfig.json"]) },
+  { name: "changesets", check: checkChangesets },
+];
+
+/**
+ * @param {Map<string, string>} tarballs path of each package's tarball
+ * @returns {Check[]}
+ */
+export function packageChecks(tarballs) {
+  const checks = publicPackages().flatMap(({ name, folder }) => {
+    const tarball = tarballs.get(name) ?? "";
+    return [
+      { name: `publint ${name}`, check: () => checkManifest(folder, tarball) },
+      { name: `types of ${name} for its users`, check: () => mustSucceed("attw", [tarball, "--profile", "esm-only"]) },
+    ];
+  });
+  return [...checks, { name: "bundle size", check: checkBundleSize }];
+}
+
+/**
+ * @param {string} command
+ * @param {string[]} args
+ */
+function mustSucceed(command, args) {
+  const { ok, stdout, stderr } = run(command, args, { quiet: true });
+  if (!ok) throw new Error(stdout + stderr);
+}
+
+/** Every package that differs from the main branch has a changeset, and all changesets make a release plan. */
+function checkChangesets() {
+  const exists = (/** @type {string} */ revision) =>
+    run("git", ["rev-parse", "--verify", revision], { quiet: true }).ok;
+  if (!exists("HEAD")) return "no git history here";
+  mustSucceed("changeset", ["status", "--since", exists("origin/main") ? "origin/main" : "HEAD"]);
+}
+
+/**
+ * @param {string} folder
+ * @param {string} tarball
+ */
+async function checkManifest(folder, tarball) {
+  const { publint } = await import("publint");
+  const { formatMessage } = await import("publint/utils");
+  const bytes = readFileSync(tarball);
+  const { messages, pkg } = await publint({
+    pkgDir: folder,
+    pack: { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) },
+    strict: true,
+  });
+  if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
+}
+
+const bundleBudget = 60_000;
+
+/** Core, one optimizer and the WASM backend, with every export kept, stay under the budget when minified and gzipped. */
+async function checkBundleSize() {
+  const { build } = await import("esbuild");
+  const names = ["@opt/core", "@opt/nadam", "@opt/kernels-wasm"];
+  const { outputFiles } = await build({
+    stdin: { contents: names.map((name) => `export * from "${name}";`).join("\n"), resolveDir: root },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    external: ["node:*"],
+    logLevel: "silent",
+  });
+  const bytes = gzipSync(outputFiles[0]?.contents ?? "", { level: 9 }).length;
+  console.log(`      ${names.join(" + ")}: ${bytes} of ${bundleBudget} bytes, minified and gzipped`);
+  if (bytes > bundleBudget) throw new Error(`${bytes} bytes are over the budget of ${bundleBudget}.`);
+}

@@ -1,0 +1,86 @@
+/** Sets a clone up: npm packages always, system tools where it can. Does nothing when nothing is to do. */
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root, run } from "./run.mjs";
+
+/** What npm cannot bring. Opt works without each of them, short of what it is needed for. */
+const systemTools = [
+  { tool: "cmake", debian: "cmake", neededFor: "building native kernels", present: () => onPath("cmake") },
+  { tool: "g++", debian: "g++", neededFor: "building native kernels", present: () => onPath("g++") },
+  {
+    tool: "Eigen 3",
+    debian: "libeigen3-dev",
+    neededFor: "matmul of the native CPU kernels",
+    present: () => ["/usr", "/usr/local"].some((prefix) => existsSync(`${prefix}/include/eigen3/Eigen/Core`)),
+  },
+  {
+    tool: "Chromium",
+    debian: "chromium",
+    neededFor: "tests in a browser",
+    present: () => onPath("chromium") || onPath("google-chrome"),
+  },
+];
+
+/** @param {string} program */
+function onPath(program) {
+  return (process.env.PATH ?? "").split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/**
+ * What the lock file asks for and node_modules lacks or has in another version.
+ * @returns {string[]}
+ */
+function stalePackages() {
+  const read = (/** @type {string} */ path) => JSON.parse(readFileSync(join(root, path), "utf8")).packages;
+  const locked = read("package-lock.json");
+  const installed = existsSync(join(root, "node_modules/.package-lock.json"))
+    ? read("node_modules/.package-lock.json")
+    : {};
+  return Object.keys(locked).filter((path) => {
+    if (!path.includes("node_modules/") || locked[path].optional || locked[path].devOptional) return false;
+    return installed[path]?.version !== locked[path].version;
+  });
+}
+
+function installNpmPackages() {
+  const stale = stalePackages();
+  if (stale.length === 0) return;
+  const fresh = !existsSync(join(root, "node_modules"));
+  console.log(`set-up: installing ${stale.length} npm packages`);
+  if (!run("npm", [fresh ? "ci" : "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).ok) {
+    throw new Error(`[set-up] npm could not install ${stale.length} packages. See its message above.`);
+  }
+}
+
+function installSystemTools() {
+  let missing = systemTools.filter(({ present }) => !present());
+  if (missing.length > 0 && process.getuid?.() === 0 && onPath("apt-get")) {
+    const packages = missing.map(({ debian }) => debian);
+    console.log(`set-up: installing ${packages.join(", ")} with apt-get`);
+    const env = { DEBIAN_FRONTEND: "noninteractive" };
+    const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30"];
+    run("apt-get", ["update", "-q", ...patience], { quiet: true, env });
+    for (const name of packages) {
+      run("apt-get", ["install", "-y", "-q", "--no-install-recommends", ...patience, name], { quiet: true, env });
+    }
+    missing = missing.filter(({ present }) => !present());
+  }
+  for (const { tool, debian, neededFor } of missing) {
+    console.log(`set-up: ${tool} is missing (Debian package ${debian}), needed for ${neededFor}; going on without it`);
+  }
+}
+
+export function setup() {
+  installNpmPackages();
+  installSystemTools();
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) setup();
