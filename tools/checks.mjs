@@ -21,10 +21,10 @@ export const sourceChecks = [
  * @returns {Check[]}
  */
 export function packageChecks(tarballs) {
-  const checks = publicPackages().flatMap(({ name, folder }) => {
+  const checks = publicPackages().flatMap(({ name }) => {
     const tarball = tarballs.get(name) ?? "";
     return [
-      { name: `publint ${name}`, check: () => checkManifest(folder, tarball) },
+      { name: `publint ${name}`, check: () => checkManifest(tarball) },
       { name: `types of ${name} for its users`, check: () => mustSucceed("attw", [tarball, "--profile", "esm-only"]) },
     ];
   });
@@ -42,22 +42,17 @@ function mustSucceed(command, args) {
 
 /** Every package that differs from the main branch has a changeset, and all changesets make a release plan. */
 function checkChangesets() {
-  const exists = (/** @type {string} */ revision) =>
-    run("git", ["rev-parse", "--verify", revision], { quiet: true }).ok;
-  if (!exists("HEAD")) return "no git history here";
-  mustSucceed("changeset", ["status", "--since", exists("origin/main") ? "origin/main" : "HEAD"]);
+  const base = "origin/main";
+  if (!run("git", ["rev-parse", "--verify", base], { quiet: true }).ok) return `there is no ${base} to compare with`;
+  mustSucceed("changeset", ["status", "--since", base]);
 }
 
-/**
- * @param {string} folder
- * @param {string} tarball
- */
-async function checkManifest(folder, tarball) {
+/** @param {string} tarball */
+async function checkManifest(tarball) {
   const { publint } = await import("publint");
   const { formatMessage } = await import("publint/utils");
   const bytes = readFileSync(tarball);
   const { messages, pkg } = await publint({
-    pkgDir: folder,
     pack: { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) },
     strict: true,
   });

@@ -17,8 +17,8 @@ export function publicPackages() {
 
 /** Builds what changed since the last build. */
 export function build() {
-  const { ok } = run("nx", ["run-many", "-t", "build", "--parallel=2", "--outputStyle=static"]);
-  if (!ok) throw new Error("[build] a package does not build. See its messages above.");
+  const { ok, stdout, stderr } = run("nx", ["run-many", "-t", "build", "--parallel=2"], { quiet: true });
+  if (!ok) throw new Error(`[build] a package does not build.\n${stdout}${stderr}`);
 }
 
 /**

@@ -16,9 +16,18 @@ export default class SummaryReporter {
         const result = test.result();
         if (result.state === "passed") summary.passed++;
         else if (result.state === "failed") summary.failed++;
-        else summary.skipped.push(`${test.fullName} (${("note" in result && result.note) || "no reason given"})`);
+        else summary.skipped.push(`${test.fullName} (${reasonOf(result, module)})`);
       }
     }
     if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(summary));
   }
+}
+
+/**
+ * @param {import("vitest/node").TestResult} result
+ * @param {import("vitest/node").TestModule} module
+ */
+function reasonOf(result, module) {
+  if ("note" in result && result.note) return result.note;
+  return module.ok() ? "no reason given" : "its file failed";
 }

@@ -21,7 +21,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-it.each(publicPackages())("every entry of $name loads", ({ name }) => {
+it.each(publicPackages().map(({ name }) => name))("every entry of %s loads", (name) => {
   const { exports } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"));
   const entries = Object.keys(exports).filter((entry) => !entry.endsWith(".json"));
   const program = entries.map((entry) => `await import("${name}${entry.slice(1)}");`).join("\n");
