@@ -1,0 +1,85 @@
+/** Statements of one function: assignments, control flow, effects. */
+import { type Code, unsigned } from "./encoding";
+import { type Effect, type Local, local, type Operand, push, TYPE_BYTE, type Value, type ValueType } from "./value";
+
+const VOID = 0x40;
+
+export class FunctionBuilder {
+  readonly #parameters: number;
+  readonly #locals: ValueType[] = [];
+  readonly #code: number[] = [];
+
+  constructor(parameters: number) {
+    this.#parameters = parameters;
+  }
+
+  /** A fresh local, 0 at entry. With `initial` it is set here. */
+  local<T extends ValueType>(type: T, initial?: Operand<T>): Local<T> {
+    const variable = local(type, this.#parameters + this.#locals.length);
+    this.#locals.push(type);
+    if (initial !== undefined) this.set(variable, initial);
+    return variable;
+  }
+
+  set<T extends ValueType>(variable: Local<T>, value: Operand<T>): void {
+    this.#emit(push(variable.type, value), [0x21, ...unsigned(variable.index)]);
+  }
+
+  /** Stores, copies and calls without a result. */
+  do(effect: Effect): void {
+    this.#emit(effect.code);
+  }
+
+  /** The closures run at once and write in place. */
+  if(condition: Operand<"i32">, then: () => void, otherwise?: () => void): void {
+    this.#emit(push("i32", condition), [0x04, VOID]);
+    then();
+    if (otherwise !== undefined) {
+      this.#emit([0x05]);
+      otherwise();
+    }
+    this.#emit([0x0b]);
+  }
+
+  while(condition: Operand<"i32">, body: () => void): void {
+    this.if(condition, () => this.doWhile(body, condition));
+  }
+
+  /** Runs the body at least once. */
+  doWhile(body: () => void, condition: Operand<"i32">): void {
+    this.#emit([0x03, VOID]);
+    body();
+    this.#emit(push("i32", condition), [0x0d, 0], [0x0b]);
+  }
+
+  /** for (i = start; i < end; i += step), unsigned. The end is evaluated each time: make it a local or a constant. */
+  for(i: Local<"i32">, start: Operand<"i32">, end: Operand<"i32">, step: Operand<"i32">, body: () => void): void {
+    this.set(i, start);
+    const more = { type: "i32", code: [...i.code, ...push("i32", end), 0x49] } as const;
+    this.while(more, () => {
+      body();
+      this.set(i, { type: "i32", code: [...i.code, ...push("i32", step), 0x6a] });
+    });
+  }
+
+  return(value?: Value): void {
+    this.#emit(value?.code ?? [], [0x0f]);
+  }
+
+  #emit(...parts: Code[]): void {
+    for (const part of parts) for (const byte of part) this.#code.push(byte);
+  }
+
+  /** The function's body in the code section. */
+  encode(): number[] {
+    const runs: { type: ValueType; count: number }[] = [];
+    for (const type of this.#locals) {
+      const last = runs.at(-1);
+      if (last?.type === type) last.count++;
+      else runs.push({ type, count: 1 });
+    }
+    const locals = runs.flatMap(({ type, count }) => [...unsigned(count), TYPE_BYTE[type]]);
+    const body = [...unsigned(runs.length), ...locals, ...this.#code, 0x0b];
+    return [...unsigned(body.length), ...body];
+  }
+}

@@ -1,0 +1,43 @@
+/** What a kernel is here: a module emitted for a spec, and how a launch becomes calls of its exports. */
+import type { Kind, Launch, Slice, Spec } from "@opt/core/backend";
+import type { ModuleBuilder } from "./assembler";
+
+/** The machine that modules are emitted for. */
+export interface Target {
+  /** The memory is shared: to be passed on to `ModuleBuilder`. */
+  readonly shared: boolean;
+  /** Relaxed SIMD is understood. Its multiply-add may still round twice. */
+  readonly relaxedSimd: boolean;
+  /** `relaxedMadd` rounds once. */
+  readonly fused: { readonly f32: boolean; readonly f64: boolean };
+}
+
+/** Items 0 to `range`, which the threads share out in parts that start at multiples of `grain`. */
+export interface Split {
+  readonly range: number;
+  /** Default 1. */
+  readonly grain?: number;
+  /** Roughly how many elements are read, or multiply-adds done, by the whole call: small calls stay on one thread. */
+  readonly work: number;
+}
+
+/** What a launcher may do. Everything it sets up lasts until its launch returns. */
+export interface Execution {
+  /** Where a slice begins: an i32 argument. Addresses above 2^31 turn negative in WASM: compare them unsigned. */
+  address(slice: Slice): number;
+  /** Uninitialised memory, aligned to 64 bytes. */
+  scratch(bytes: number): number;
+  /** Address of i32 words in memory: pointer tables, shapes. */
+  table(words: readonly number[]): number;
+  /**
+   * Calls the export `entry(start: i32, end: i32, ...args)` on every part of the split and waits for all of them.
+   * Parts depend on the number of threads: what an item computes must not depend on its part.
+   */
+  run(entry: string, split: Split, ...args: readonly number[]): void;
+}
+
+/** One file per kernel exports one of these. A module may import the functions of `host.ts`; it then runs on one thread. */
+export interface KernelSource<K extends Kind> {
+  emit(spec: Spec<K>, target: Target): ModuleBuilder;
+  launch(launch: Launch<K>, execution: Execution): void;
+}

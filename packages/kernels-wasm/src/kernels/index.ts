@@ -1,0 +1,5 @@
+/** Every kind of kernel and the file that writes it. */
+import type { Kind } from "@opt/core/backend";
+import type { KernelSource } from "../kernel";
+
+export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = {};
