@@ -50,12 +50,14 @@ function stalePackages() {
   });
 }
 
+// Not `npm ci`: it refuses a lock file made where the registry lacks the binaries of other platforms.
+const npmInstall = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+
 function installNpmPackages() {
   const stale = stalePackages();
   if (stale.length === 0) return;
-  const fresh = !existsSync(join(root, "node_modules"));
   console.log(`set-up: installing ${stale.length} npm packages`);
-  if (!run("npm", [fresh ? "ci" : "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).ok) {
+  if (!run("npm", npmInstall).ok) {
     throw new Error(`[set-up] npm could not install ${stale.length} packages. See its message above.`);
   }
 }
