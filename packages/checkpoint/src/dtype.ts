@@ -1,0 +1,64 @@
+/** The element types that files hold: safetensors' names, wider than what kernels compute in. */
+import { type DType, OptError } from "@opt/core";
+
+const BYTES = {
+  BOOL: 1,
+  U8: 1,
+  I8: 1,
+  F8_E5M2: 1,
+  F8_E4M3: 1,
+  F8_E8M0: 1,
+  F8_E4M3FNUZ: 1,
+  F8_E5M2FNUZ: 1,
+  I16: 2,
+  U16: 2,
+  F16: 2,
+  BF16: 2,
+  I32: 4,
+  U32: 4,
+  F32: 4,
+  I64: 8,
+  U64: 8,
+  F64: 8,
+  C64: 8,
+} as const;
+
+export type StoredDType = keyof typeof BYTES;
+
+export const STORED_DTYPES = Object.keys(BYTES) as StoredDType[];
+
+const STORED: Record<DType, StoredDType> = {
+  f32: "F32",
+  f64: "F64",
+  f16: "F16",
+  bf16: "BF16",
+  i32: "I32",
+  u8: "U8",
+  bool: "BOOL",
+};
+
+/** Size of one element in bytes. */
+export function bytesPerElement(dtype: StoredDType): number {
+  return BYTES[dtype];
+}
+
+export function isStoredDType(value: unknown): value is StoredDType {
+  return typeof value === "string" && Object.hasOwn(BYTES, value);
+}
+
+/** The stored dtype of a name written either way, `f32` or `F32`. Throws BAD_DTYPE. */
+export function storedDType(name: string, where: string): StoredDType {
+  if (isStoredDType(name)) return name;
+  if (Object.hasOwn(STORED, name)) return STORED[name as DType];
+  throw new OptError(
+    "BAD_DTYPE",
+    where,
+    `${JSON.stringify(name)} is no dtype.`,
+    `Use one of ${STORED_DTYPES.join(", ")}.`,
+  );
+}
+
+/** The tensor dtype of a stored one, or undefined where tensors have none (integers of 64 bits, float8, complex). */
+export function tensorDType(dtype: StoredDType): DType | undefined {
+  return (Object.keys(STORED) as DType[]).find((name) => STORED[name] === dtype);
+}

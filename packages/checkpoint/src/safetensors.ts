@@ -1,0 +1,196 @@
+/** The safetensors container: 8 bytes of little-endian header length, a JSON header, then the tensors end to end. */
+import { OptError } from "@opt/core";
+import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
+import type { RandomAccess } from "./source";
+
+export interface SafetensorsEntry {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  /** Where the bytes lie in the file, counted from its start. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+export interface SafetensorsHeader {
+  /** In the order of their bytes. */
+  readonly entries: readonly SafetensorsEntry[];
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Length of the size field and the header together: where the data begin. */
+  readonly byteLength: number;
+}
+
+/** The format's own limit. */
+export const MAX_HEADER_BYTES = 100_000_000;
+
+function corrupt(where: string, problem: string): OptError {
+  return new OptError("CORRUPT", where, `header: ${problem}`, "The file is damaged, or no safetensors file.");
+}
+
+/** Number of elements, or undefined where the product leaves the exact integers. */
+export function elementCount(shape: readonly number[]): number | undefined {
+  let count = 1;
+  for (const length of shape) count *= length;
+  return Number.isSafeInteger(count) ? count : undefined;
+}
+
+/** Reads and checks the header of an open file. Throws CORRUPT, UNSUPPORTED. */
+export async function readSafetensorsHeader(file: RandomAccess): Promise<SafetensorsHeader> {
+  if (file.byteLength < 8) throw corrupt(file.path, `a file must have at least 8 bytes, got ${file.byteLength}.`);
+  const prefix = new Uint8Array(8);
+  await file.read(prefix, 0);
+  const length = headerLength(prefix, file.byteLength, file.path);
+  const header = new Uint8Array(length);
+  await file.read(header, 8);
+  return parseSafetensorsHeader(header, file.byteLength, file.path);
+}
+
+function headerLength(prefix: Uint8Array, fileLength: number, where: string): number {
+  const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
+  if (length > BigInt(MAX_HEADER_BYTES))
+    throw corrupt(where, `length must be at most ${MAX_HEADER_BYTES}, got ${length}.`);
+  if (length > BigInt(fileLength - 8))
+    throw corrupt(where, `${length} bytes are announced, the file has ${fileLength - 8}.`);
+  return Number(length);
+}
+
+/** Checks a header's JSON against the length of its file: dtypes, shapes, holes, overlaps, duplicates, overflow. */
+export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, where: string): SafetensorsHeader {
+  const parsed = parseObject(header, where);
+  const byteLength = 8 + header.length;
+  const entries: SafetensorsEntry[] = [];
+  let metadata: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parsed)) {
+    if (name === "__metadata__") metadata = parseMetadata(value, where);
+    else entries.push(parseEntry(name, value, byteLength, where));
+  }
+  entries.sort((a, b) => a.begin - b.begin || a.end - b.end);
+  let position = byteLength;
+  for (const entry of entries) {
+    if (entry.begin !== position) {
+      const what = entry.begin < position ? "overlaps the tensor before it" : "leaves a hole before it";
+      throw corrupt(
+        where,
+        `tensor ${JSON.stringify(entry.name)} at byte ${entry.begin} ${what}, which ends at ${position}.`,
+      );
+    }
+    position = entry.end;
+  }
+  if (position !== fileLength) throw corrupt(where, `tensors end at byte ${position}, the file at ${fileLength}.`);
+  return { entries, metadata, byteLength };
+}
+
+function parseObject(header: Uint8Array, where: string): Record<string, unknown> {
+  let text: string;
+  let parsed: unknown;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw corrupt(where, `must be JSON in UTF-8, got ${error instanceof Error ? error.message : error}.`);
+  }
+  if (!text.startsWith("{")) throw corrupt(where, "must begin with {.");
+  refuseDuplicateKeys(text, where);
+  return parsed as Record<string, unknown>;
+}
+
+/** JSON.parse keeps the last of two equal keys silently, so the keys are walked once more in the (valid) text. */
+function refuseDuplicateKeys(text: string, where: string): void {
+  const open: Set<string>[] = [];
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}]/g)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "}") open.pop();
+    else if (token.endsWith(":")) {
+      const key = JSON.parse(token.slice(0, -1)) as string;
+      const keys = open.at(-1)!;
+      if (keys.has(key)) throw corrupt(where, `key ${JSON.stringify(key)} occurs twice.`);
+      keys.add(key);
+    }
+  }
+}
+
+function parseMetadata(value: unknown, where: string): Record<string, string> {
+  if (typeof value !== "object" || value === null || Object.values(value).some((text) => typeof text !== "string")) {
+    throw corrupt(where, "__metadata__ must map names to strings.");
+  }
+  return value as Record<string, string>;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function parseEntry(name: string, value: unknown, dataOffset: number, where: string): SafetensorsEntry {
+  const tensor = JSON.stringify(name);
+  if (typeof value !== "object" || value === null) throw corrupt(where, `tensor ${tensor} must be an object.`);
+  const { dtype, shape, data_offsets: range } = value as Record<string, unknown>;
+  if (typeof dtype !== "string") throw corrupt(where, `tensor ${tensor} has no dtype.`);
+  if (!isStoredDType(dtype)) {
+    throw new OptError(
+      "UNSUPPORTED",
+      where,
+      `tensor ${tensor} has dtype ${JSON.stringify(dtype)}.`,
+      "Convert it first.",
+    );
+  }
+  if (!Array.isArray(shape) || !shape.every(isCount)) throw corrupt(where, `tensor ${tensor} has no valid shape.`);
+  if (!Array.isArray(range) || range.length !== 2 || !range.every(isCount) || range[0] > range[1]) {
+    throw corrupt(where, `tensor ${tensor} has no valid data_offsets.`);
+  }
+  const count = elementCount(shape);
+  if (count === undefined || count * bytesPerElement(dtype) !== range[1] - range[0]) {
+    throw corrupt(
+      where,
+      `tensor ${tensor}, ${dtype} [${shape}], does not fill its ${range[1] - range[0]} bytes exactly.`,
+    );
+  }
+  return { name, dtype, shape, begin: dataOffset + range[0], end: dataOffset + range[1] };
+}
+
+/**
+ * The first bytes of a file that holds these tensors in this order, end to end, and where each will lie.
+ * The header is padded with spaces so that the data begin at a multiple of `align` bytes.
+ */
+export function encodeSafetensorsHeader(
+  tensors: readonly { name: string; dtype: StoredDType; shape: readonly number[] }[],
+  metadata: Readonly<Record<string, string>> = {},
+  align = 64,
+): { bytes: Uint8Array; entries: SafetensorsEntry[] } {
+  const header: [string, unknown][] = [];
+  if (Object.keys(metadata).length > 0) header.push(["__metadata__", metadata]);
+  const ranges: [number, number][] = [];
+  let position = 0;
+  for (const { name, dtype, shape } of tensors) {
+    const begin = position;
+    position += elementCount(shape)! * bytesPerElement(dtype);
+    ranges.push([begin, position]);
+    header.push([name, { dtype, shape, data_offsets: [begin, position] }]);
+  }
+  if (new Set(header.map(([name]) => name)).size < header.length) {
+    throw new OptError(
+      "DUPLICATE",
+      "safetensors",
+      "every tensor must have its own name, and none be __metadata__.",
+      "Rename.",
+    );
+  }
+  const text = `{${header.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`;
+  const json = new TextEncoder().encode(text);
+  const length = Math.ceil((8 + json.length) / align) * align;
+  if (length - 8 > MAX_HEADER_BYTES) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "safetensors",
+      `a header must be at most ${MAX_HEADER_BYTES} bytes.`,
+      "Use more files.",
+    );
+  }
+  const bytes = new Uint8Array(length).fill(0x20);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);
+  bytes.set(json, 8);
+  const entries = tensors.map(({ name, dtype, shape }, index) => {
+    const [begin, end] = ranges[index]!;
+    return { name, dtype, shape, begin: length + begin, end: length + end };
+  });
+  return { bytes, entries };
+}
