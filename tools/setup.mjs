@@ -46,7 +46,7 @@ function stalePackages() {
     : {};
   return Object.keys(locked).filter((path) => {
     if (!path.includes("node_modules/") || locked[path].optional || locked[path].devOptional) return false;
-    return installed[path]?.version !== locked[path].version;
+    return !installed[path] || installed[path].version !== locked[path].version;
   });
 }
 

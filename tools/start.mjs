@@ -33,5 +33,4 @@ function recoverFlags(args) {
 const args = recoverFlags(process.argv.slice(2));
 setup();
 build();
-const { ok } = run(process.execPath, ["--import", "tsx", "e2e/mnist/src/main.ts", ...args]);
-process.exitCode = ok ? 0 : 1;
+process.exitCode = run(process.execPath, ["--import", "tsx", "e2e/mnist/src/main.ts", ...args]).status;
