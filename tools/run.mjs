@@ -28,5 +28,10 @@ export function run(command, args, { quiet = false, cwd = root, env = {} } = {})
     shell: process.platform === "win32",
   });
   const problem = result.error?.message ?? (result.signal ? `${command} was ended by ${result.signal}` : "");
-  return { ok: result.status === 0, status: result.status ?? 1, stdout: result.stdout ?? "", stderr: result.stderr || problem };
+  return {
+    ok: result.status === 0,
+    status: result.status ?? 1,
+    stdout: result.stdout ?? "",
+    stderr: result.stderr || problem,
+  };
 }
