@@ -1,5 +1,5 @@
 import { OptError } from "@opt/core";
-import type { ByteSource } from "./byte-source";
+import { type ByteSource, readBytes } from "./byte-source";
 
 const WINDOW = 64 * 1024;
 
@@ -21,7 +21,7 @@ export class ByteCursor {
   }
 
   get remaining(): number {
-    return this.source.size - this.#position;
+    return this.source.byteLength - this.#position;
   }
 
   /** Whether `length` bytes can be taken without waiting. */
@@ -33,7 +33,7 @@ export class ByteCursor {
   async need(length: number): Promise<void> {
     if (this.has(length)) return;
     if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
-    const bytes = await this.source.read(this.#position, Math.min(Math.max(length, WINDOW), this.remaining));
+    const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, WINDOW), this.remaining));
     this.#window = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#windowStart = this.#position;
@@ -87,7 +87,7 @@ export class ByteCursor {
   corrupt(problem: string): OptError {
     return new OptError(
       "CORRUPT",
-      this.source.name,
+      this.source.path,
       `${problem} at byte ${this.#position}.`,
       "The file is cut short or damaged: use an intact copy.",
     );

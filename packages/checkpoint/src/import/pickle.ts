@@ -66,7 +66,8 @@ export async function readPickle(cursor: ByteCursor, limits: PickleLimits): Prom
   const machine = new PickleMachine(cursor, limits);
   for (;;) {
     if (!cursor.has(16)) await cursor.need(Math.min(16, Math.max(1, cursor.remaining)));
-    if (await machine.step()) return machine.result;
+    const stopped = machine.step();
+    if (stopped === true || (stopped !== false && (await stopped))) return machine.result;
   }
 }
 
@@ -281,7 +282,7 @@ class PickleMachine {
     if (!this.#limits.globals.has(name)) {
       throw new OptError(
         "REFUSED",
-        this.#cursor.source.name,
+        this.#cursor.source.path,
         `the pickle wants ${name.slice(0, 200)}, which no tensor or plain value needs.`,
         "Nothing was run. If you trust the file, load it where it was written and save tensors and plain values only.",
       );
