@@ -1,5 +1,6 @@
 /** Every kind of kernel and the file that writes it. */
 import type { Kind } from "@opt/core/backend";
 import type { KernelSource } from "../kernel";
+import { matmul } from "./matmul";
 
-export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = {};
+export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { matmul };

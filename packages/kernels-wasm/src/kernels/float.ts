@@ -1,0 +1,89 @@
+/** What kernels written once for f32 and f64 need to know of either. */
+import type { ComputeDType } from "@opt/core/backend";
+import {
+  type Effect,
+  type FunctionBuilder,
+  f32,
+  f32x4,
+  f64,
+  f64x2,
+  type Operand,
+  shuffle32,
+  type Value,
+  v128,
+} from "../assembler";
+import type { Target } from "../kernel";
+
+type Vector = Value<"v128">;
+type Scalar = Value<ComputeDType>;
+
+/** Loosely typed on purpose: a `Scalar` is of the one type whose `Float` made it. */
+export interface Float {
+  readonly type: ComputeDType;
+  /** Bytes of an element, and its power of two. */
+  readonly bytes: number;
+  readonly shift: number;
+  /** Elements of a vector. */
+  readonly lanes: number;
+  readonly scalar: {
+    const(value: number): Scalar;
+    load(address: Operand<"i32">, offset?: number): Scalar;
+    store(address: Operand<"i32">, value: Scalar, offset?: number): Effect;
+    convertI32U(value: Operand<"i32">): Scalar;
+  } & Readonly<Record<"add" | "sub" | "mul" | "div" | "max", (a: Scalar, b: Scalar) => Scalar>> &
+    Readonly<Record<"sqrt", (a: Scalar) => Scalar>> &
+    Readonly<Record<"lt" | "gt" | "eq" | "ne", (a: Scalar, b: Scalar) => Value<"i32">>>;
+  readonly vector: {
+    splat(value: Scalar): Vector;
+    extractLane(vector: Vector, lane: number): Scalar;
+    loadSplat(address: Operand<"i32">, offset?: number): Vector;
+  } & Readonly<Record<"add" | "sub" | "mul" | "div" | "max", (a: Vector, b: Vector) => Vector>>;
+}
+
+const F32: Float = {
+  type: "f32",
+  bytes: 4,
+  shift: 2,
+  lanes: 4,
+  scalar: f32 as unknown as Float["scalar"],
+  vector: { ...f32x4, loadSplat: v128.load32Splat } as unknown as Float["vector"],
+};
+
+const F64: Float = {
+  type: "f64",
+  bytes: 8,
+  shift: 3,
+  lanes: 2,
+  scalar: f64 as unknown as Float["scalar"],
+  vector: { ...f64x2, loadSplat: v128.load64Splat } as unknown as Float["vector"],
+};
+
+export function floatOf(dtype: ComputeDType): Float {
+  return dtype === "f32" ? F32 : F64;
+}
+
+/** a * b + c, fused where the machine can: for sums that promise no particular rounding. */
+export function multiplyAdd(float: Float, target: Target): (a: Vector, b: Vector, c: Vector) => Vector {
+  const { relaxedMadd } = float.type === "f32" ? f32x4 : f64x2;
+  if (target.relaxedSimd) return relaxedMadd;
+  return (a, b, c) => float.vector.add(c, float.vector.mul(a, b));
+}
+
+/** The lower (upper) halves of two vectors in turn: a0 b0 a1 b1 of f32, a0 b0 of f64. */
+function interleave(float: Float, half: "low" | "high", a: Vector, b: Vector): Vector {
+  if (float.type === "f64") return shuffle32(a, b, half === "low" ? [0, 1, 4, 5] : [2, 3, 6, 7]);
+  return shuffle32(a, b, half === "low" ? [0, 4, 1, 5] : [2, 6, 3, 7]);
+}
+
+/** Transposes as many vectors as a vector has lanes. */
+export function transpose(f: FunctionBuilder, float: Float, rows: readonly Vector[]): Vector[] {
+  const pair = (a: Vector, b: Vector): [Vector, Vector] => [
+    f.local("v128", interleave(float, "low", a, b)),
+    f.local("v128", interleave(float, "high", a, b)),
+  ];
+  const [a, b, c, d] = rows as [Vector, Vector, Vector, Vector];
+  if (float.type === "f64") return pair(a, b);
+  const [ac0, ac1] = pair(a, c);
+  const [bd0, bd1] = pair(b, d);
+  return [...pair(ac0, bd0), ...pair(ac1, bd1)];
+}
