@@ -1,0 +1,31 @@
+import { finiteNumber, givenOptions } from "./check";
+import { PlannedLR } from "./planned";
+import type { ScheduledOptimizer } from "./scheduled-optimizer";
+
+export interface ExponentialLROptions {
+  gamma: number;
+}
+
+/**
+ * Multiplies the lr by `gamma` every epoch.
+ *
+ * lr(e) = base * gamma^e
+ *
+ * @throws BAD_ARGUMENT for a negative gamma
+ * @see torch.optim.lr_scheduler.ExponentialLR
+ * @example
+ * const schedule = new ExponentialLR(optimizer, { gamma: 0.95 });
+ */
+export class ExponentialLR extends PlannedLR {
+  readonly #gamma: number;
+
+  constructor(optimizer: ScheduledOptimizer, options: ExponentialLROptions) {
+    super("ExponentialLR", optimizer);
+    this.#gamma = finiteNumber("ExponentialLR", "gamma", givenOptions("ExponentialLR", options).gamma, 0);
+    this.begin();
+  }
+
+  protected override nextLr(_epoch: number, index: number): number {
+    return this.presentLr(index) * this.#gamma;
+  }
+}

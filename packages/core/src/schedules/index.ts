@@ -1,0 +1,24 @@
+// Learning-rate schedules with the numbers of PyTorch 2.13, and PaddlePaddle's beside them.
+export { ChainedScheduler } from "./chained";
+export { ConstantLR, type ConstantLROptions } from "./constant";
+export { CosineAnnealingLR, type CosineAnnealingLROptions } from "./cosine-annealing";
+export { CosineAnnealingWarmRestarts, type CosineAnnealingWarmRestartsOptions } from "./cosine-annealing-warm-restarts";
+export { CyclicLR, type CyclicLROptions } from "./cyclic";
+export { ExponentialLR, type ExponentialLROptions } from "./exponential";
+export { InverseTimeLR, type InverseTimeLROptions } from "./inverse-time";
+export { LambdaLR, type LambdaLROptions, type LRLambda } from "./lambda";
+export { LinearLR, type LinearLROptions } from "./linear";
+export { LinearWarmupLR, type LinearWarmupLROptions } from "./linear-warmup";
+export { MultiStepLR, type MultiStepLROptions } from "./multi-step";
+export { MultiplicativeLR } from "./multiplicative";
+export { NaturalExpLR, type NaturalExpLROptions } from "./natural-exp";
+export { NoamLR, type NoamLROptions } from "./noam";
+export { OneCycleLR, type OneCycleLROptions } from "./one-cycle";
+export { PiecewiseLR, type PiecewiseLROptions } from "./piecewise";
+export { PolynomialLR, type PolynomialLROptions } from "./polynomial";
+export { ReduceLROnPlateau, type ReduceLROnPlateauOptions } from "./reduce-on-plateau";
+export type { ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
+export { LRScheduler } from "./scheduler";
+export { SequentialLR, type SequentialLROptions } from "./sequential";
+export type { SchedulerState } from "./state";
+export { StepLR, type StepLROptions } from "./step";

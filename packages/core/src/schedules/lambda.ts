@@ -1,0 +1,43 @@
+import { givenOptions, perGroup, refuse } from "./check";
+import { ClosedFormLR } from "./planned";
+import type { ScheduledOptimizer } from "./scheduled-optimizer";
+
+/** A factor for an epoch. */
+export type LRLambda = (epoch: number) => number;
+
+export interface LambdaLROptions {
+  /** One function for all groups, or one for each. */
+  lrLambda: LRLambda | readonly LRLambda[];
+}
+
+/** The function of each group. */
+export function lambdasOf(where: string, optimizer: ScheduledOptimizer, options: LambdaLROptions): LRLambda[] {
+  return perGroup<LRLambda>(where, "lrLambda", givenOptions(where, options).lrLambda, optimizer, (name, one) => {
+    if (typeof one === "function") return one;
+    throw refuse(where, name, "a function of the epoch", one, "Pass for example (epoch) => 0.95 ** epoch.");
+  });
+}
+
+/**
+ * Multiplies the base lr by a function of the epoch.
+ *
+ * lr(e) = base * lrLambda(e)
+ *
+ * @throws BAD_ARGUMENT for what is not a function, or another number of functions than groups
+ * @see torch.optim.lr_scheduler.LambdaLR
+ * @example
+ * const schedule = new LambdaLR(optimizer, { lrLambda: (epoch) => 0.95 ** epoch });
+ */
+export class LambdaLR extends ClosedFormLR {
+  readonly #lambdas: readonly LRLambda[];
+
+  constructor(optimizer: ScheduledOptimizer, options: LambdaLROptions) {
+    super("LambdaLR", optimizer);
+    this.#lambdas = lambdasOf("LambdaLR", optimizer, options);
+    this.begin();
+  }
+
+  protected override lrAt(epoch: number, index: number): number {
+    return this.baseLr(index) * this.forGroup(this.#lambdas, index, "lrLambda")(epoch);
+  }
+}

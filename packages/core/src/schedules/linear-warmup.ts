@@ -1,0 +1,85 @@
+import { finiteNumber, givenOptions, perGroup, refuse, wholeNumber } from "./check";
+import { requirePart } from "./parts";
+import { PlannedLR } from "./planned";
+import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
+
+type PerGroup = number | readonly number[];
+
+export interface LinearWarmupLROptions {
+  warmupSteps: number;
+  /** The first lr, for all groups or for each. */
+  startLr?: PerGroup;
+  /** The lr that the warm-up aims at; each group's base lr if absent. */
+  endLr?: PerGroup | undefined;
+  /** The schedule that begins, at its own epoch 0, when the warm-up ends; the base lr if absent. */
+  after?: PlannedLR | undefined;
+}
+
+/**
+ * Raises the lr in equal steps between two given values, then leaves it to another schedule or at the base lr.
+ *
+ * lr(e) = startLr + (endLr - startLr) * e / warmupSteps for e < warmupSteps, then after(e - warmupSteps) or base
+ *
+ * @throws BAD_ARGUMENT for warmupSteps below 1, an endLr not above startLr, or an `after` that is no simple schedule of
+ * this optimizer
+ * @see paddle.optimizer.lr.LinearWarmup
+ * @example
+ * const after = new CosineAnnealingLR(optimizer, { tMax: 90 });
+ * const schedule = new LinearWarmupLR(optimizer, { warmupSteps: 10, startLr: 0, after });
+ */
+export class LinearWarmupLR extends PlannedLR {
+  readonly #warmupSteps: number;
+  readonly #startLrs: readonly number[];
+  readonly #endLrs: readonly number[];
+  readonly #after: PlannedLR | undefined;
+
+  constructor(optimizer: ScheduledOptimizer, options: LinearWarmupLROptions) {
+    const where = "LinearWarmupLR";
+    const { warmupSteps, startLr = 0, endLr, after } = givenOptions(where, options);
+    super(where, optimizer, after === undefined ? [] : [after]);
+    this.#warmupSteps = wholeNumber(where, "warmupSteps", warmupSteps, 1);
+    const finite = (name: string, value: number) => finiteNumber(where, name, value);
+    this.#startLrs = perGroup<number>(where, "startLr", startLr, optimizer, finite);
+    this.#endLrs = perGroup<number>(where, "endLr", endLr ?? this.baseLrs, optimizer, finite);
+    const falling = this.#endLrs.findIndex((end, index) => !(end > (this.#startLrs[index] as number)));
+    if (falling >= 0) {
+      const rule = `above startLr = ${this.#startLrs[falling]}`;
+      throw refuse(where, "endLr", rule, this.#endLrs[falling], "A warm-up rises.");
+    }
+    if (after !== undefined) {
+      requirePart(where, "after", after, optimizer);
+      if (!(after instanceof PlannedLR)) {
+        throw refuse(where, "after", "a simple schedule", "a composite", "Put both into a SequentialLR instead.");
+      }
+      after.rewind();
+      for (const group of optimizer.groups) group.lr = initialLr(group);
+    }
+    this.#after = after;
+    this.begin();
+  }
+
+  override step(_metric?: number): void {
+    const epoch = this.lastEpoch + 1;
+    if (this.#after === undefined || epoch < this.#warmupSteps) {
+      super.step();
+      return;
+    }
+    if (epoch === this.#warmupSteps) this.#after.restart();
+    else this.#after.step();
+    this.record(epoch);
+  }
+
+  protected override nextLr(epoch: number, index: number): number {
+    if (epoch >= this.#warmupSteps) return this.baseLr(index);
+    const start = this.forGroup(this.#startLrs, index, "startLr");
+    return start + (((this.#endLrs[index] as number) - start) * epoch) / this.#warmupSteps;
+  }
+
+  protected override firstLr(index: number): number {
+    return this.nextLr(0, index);
+  }
+
+  protected override restartLr(index: number): number {
+    return this.nextLr(0, index);
+  }
+}

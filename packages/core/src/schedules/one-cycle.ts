@@ -1,0 +1,122 @@
+import { OptError } from "../errors";
+import { finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, refuse, wholeNumber } from "./check";
+import { momentumValue, requireMomentum } from "./momentum";
+import { ClosedFormLR } from "./planned";
+import { noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
+
+type PerGroup = number | readonly number[];
+
+export interface OneCycleLROptions {
+  /** The highest lr, for all groups or for each. */
+  maxLr: PerGroup;
+  /** Steps of the whole cycle; or give epochs and stepsPerEpoch. */
+  totalSteps?: number | undefined;
+  epochs?: number | undefined;
+  stepsPerEpoch?: number | undefined;
+  /** Part of the cycle in which the lr rises. */
+  pctStart?: number;
+  annealStrategy?: "cos" | "linear";
+  /** Moves beta1 (or momentum) the other way. */
+  cycleMomentum?: boolean;
+  baseMomentum?: PerGroup;
+  maxMomentum?: PerGroup;
+  /** The first lr is maxLr / divFactor. */
+  divFactor?: number;
+  /** The last lr is the first / finalDivFactor. */
+  finalDivFactor?: number;
+  /** Back to the first lr as fast as it rose, then down to the last. */
+  threePhase?: boolean;
+}
+
+/** A stretch of the cycle that ends at a step (which may be a fraction); levels: 0 first, 1 highest, 2 last. */
+interface Phase {
+  end: number;
+  from: 0 | 1;
+  to: 0 | 1 | 2;
+}
+
+/**
+ * One rise of the lr to its maximum and one fall far below its start. Step it after every batch.
+ *
+ * lr(e): maxLr / divFactor -> maxLr at e = pctStart * totalSteps - 1 -> first / finalDivFactor at e = totalSteps - 1
+ *
+ * @throws BAD_ARGUMENT for options out of range or cycleMomentum without betas or momentum; BAD_STATE for a step past
+ * totalSteps
+ * @see Smith & Topin 2018; torch.optim.lr_scheduler.OneCycleLR, which fails where the rise takes one step
+ * (pctStart * totalSteps = 1) and this starts at the top
+ * @example
+ * const schedule = new OneCycleLR(optimizer, { maxLr: 0.01, epochs: 3, stepsPerEpoch: 938 });
+ */
+export class OneCycleLR extends ClosedFormLR {
+  readonly #totalSteps: number;
+  readonly #phases: readonly Phase[];
+  readonly #cosine: boolean;
+  /** For each group: the first, the highest and the last lr. */
+  #lrLevels: readonly (readonly [number, number, number])[];
+
+  constructor(optimizer: ScheduledOptimizer, options: OneCycleLROptions) {
+    super("OneCycleLR", optimizer);
+    const { maxLr, pctStart = 0.3, annealStrategy = "cos", threePhase = false } = givenOptions("OneCycleLR", options);
+    const { divFactor = 25, finalDivFactor = 1e4 } = options;
+    this.#totalSteps = totalStepsOf(options);
+    const rise = finiteNumber("OneCycleLR", "pctStart", pctStart, 0, 1) * this.#totalSteps;
+    this.#phases = phasesOf(rise, this.#totalSteps, threePhase);
+    this.#cosine = oneOf("OneCycleLR", "annealStrategy", annealStrategy, ["cos", "linear"]) === "cos";
+    const div = positiveNumber("OneCycleLR", "divFactor", divFactor);
+    const finalDiv = positiveNumber("OneCycleLR", "finalDivFactor", finalDivFactor);
+    const finite = (name: string, value: number) => finiteNumber("OneCycleLR", name, value);
+    const maxLrs = perGroup<number>("OneCycleLR", "maxLr", maxLr, optimizer, finite);
+    this.#lrLevels = maxLrs.map((max) => [max / div, max, max / div / finalDiv]);
+    this.#startMomentum(options);
+    this.baseLrs = this.#lrLevels.map(([first]) => first);
+    optimizer.groups.forEach((group, index) => {
+      noteInitialLr(group, this.baseLr(index));
+    });
+    this.begin();
+  }
+
+  protected override lrAt(epoch: number, index: number): number {
+    return this.#levelAt(epoch, this.forGroup(this.#lrLevels, index, "maxLr"));
+  }
+
+  #levelAt(epoch: number, levels: readonly [number, number, number]): number {
+    if (epoch > this.#totalSteps) {
+      const problem = `steps must be at most totalSteps = ${this.#totalSteps}, got step ${epoch}.`;
+      throw new OptError("BAD_STATE", "OneCycleLR", problem, "Make the schedule with more steps, or stop stepping it.");
+    }
+    const last = this.#phases.length - 1;
+    const at = this.#phases.findIndex(({ end }, phase) => epoch <= end || phase === last);
+    const { end, from, to } = this.#phases[at] as Phase;
+    const start = at === 0 ? 0 : (this.#phases[at - 1] as Phase).end;
+    const fraction = end === start ? 1 : (epoch - start) / (end - start);
+    const [a, b] = [levels[from], levels[to]];
+    return this.#cosine ? b + ((a - b) / 2) * (Math.cos(Math.PI * fraction) + 1) : (b - a) * fraction + a;
+  }
+
+  #startMomentum({ cycleMomentum = true, baseMomentum = 0.85, maxMomentum = 0.95 }: OneCycleLROptions): void {
+    if (!cycleMomentum) return;
+    requireMomentum("OneCycleLR", this.optimizer);
+    const check = momentumValue("OneCycleLR");
+    const lows = perGroup<number>("OneCycleLR", "baseMomentum", baseMomentum, this.optimizer, check);
+    const highs = perGroup<number>("OneCycleLR", "maxMomentum", maxMomentum, this.optimizer, check);
+    this.momentumAt = (epoch, index) => {
+      const high = this.forGroup(highs, index, "maxMomentum");
+      return this.#levelAt(epoch, [high, lows[index] as number, high]);
+    };
+  }
+}
+
+function totalStepsOf({ totalSteps, epochs, stepsPerEpoch }: OneCycleLROptions): number {
+  if (totalSteps !== undefined) return wholeNumber("OneCycleLR", "totalSteps", totalSteps, 1);
+  if (epochs !== undefined && stepsPerEpoch !== undefined) {
+    const perEpoch = wholeNumber("OneCycleLR", "stepsPerEpoch", stepsPerEpoch, 1);
+    return wholeNumber("OneCycleLR", "epochs", epochs, 1) * perEpoch;
+  }
+  throw refuse("OneCycleLR", "totalSteps", "given", totalSteps, "Or give both epochs and stepsPerEpoch.");
+}
+
+function phasesOf(rise: number, totalSteps: number, threePhase: boolean): Phase[] {
+  const up: Phase = { end: rise - 1, from: 0, to: 1 };
+  if (!threePhase) return [up, { end: totalSteps - 1, from: 1, to: 2 }];
+  return [up, { end: 2 * rise - 2, from: 1, to: 0 }, { end: totalSteps - 1, from: 0, to: 2 }];
+}

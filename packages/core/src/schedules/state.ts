@@ -1,0 +1,54 @@
+// The saved form of a schedule and its checks. Options are not in it: they are the program's, progress is the state's.
+import { OptError } from "../errors";
+import { isFiniteNumber, shown } from "./check";
+
+/** Plain JSON: what a schedule needs to go on where it stopped. */
+export interface SchedulerState {
+  /** The class that wrote it. */
+  kind: string;
+  lastEpoch: number;
+  /** The learning rate with which each group began. */
+  baseLrs: number[];
+  /** The learning rate of each group when the state was taken. */
+  lr: number[];
+  /** beta1 or momentum of each group, where the schedule cycles it. */
+  momentum?: number[];
+  /** States of the schedules inside a composite. */
+  schedulers?: SchedulerState[];
+  [key: string]: unknown;
+}
+
+export function badState(where: string, problem: string): OptError {
+  return new OptError("BAD_STATE", where, problem, "Load the stateDict() of a schedule made the same way.");
+}
+
+/** The state as an object written by a schedule of this kind. */
+export function stateOf(kind: string, state: unknown): Record<string, unknown> {
+  if (typeof state !== "object" || state === null)
+    throw badState(kind, `state must be an object, got ${shown(state)}.`);
+  const record = state as Record<string, unknown>;
+  if (record.kind !== kind) throw badState(kind, `state must be of a ${kind}, got kind ${shown(record.kind)}.`);
+  return record;
+}
+
+export function savedInteger(kind: string, state: Record<string, unknown>, key: string, min: number): number {
+  const value = state[key];
+  if (Number.isSafeInteger(value) && (value as number) >= min) return value as number;
+  throw badState(kind, `${key} must be a whole number of at least ${min}, got ${shown(value)}.`);
+}
+
+/** A list of finite numbers, of `min` to `max` entries. */
+export function savedNumbers(
+  kind: string,
+  state: Record<string, unknown>,
+  key: string,
+  max: number,
+  min = max,
+): number[] {
+  const value = state[key];
+  if (!Array.isArray(value) || !value.every(isFiniteNumber)) {
+    throw badState(kind, `${key} must be a list of finite numbers, got ${shown(value)}.`);
+  }
+  if (value.length >= min && value.length <= max) return [...value];
+  throw badState(kind, `${key} must have one entry for each of the optimizer's ${max} groups, got ${value.length}.`);
+}
