@@ -1,2 +1,40 @@
+/** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
+export { enableGrad, noGrad } from "./autograd";
+export type { BackendRegistration } from "./backend/backend";
+export { type DeviceListing, init, listDevices, registerBackend } from "./backend/registry";
+export {
+  type CreateOptions,
+  full,
+  ones,
+  parameter,
+  type RandomOptions,
+  rand,
+  randn,
+  type TensorOptions,
+  tensor,
+  tensorFromBytes,
+  zeros,
+} from "./create";
+export type { Device } from "./device";
+export type { DType, TypedArray } from "./dtype";
 export { type ErrorCode, OptError } from "./errors";
+export * from "./functions";
+export { defaultGenerator, Generator, manualSeed } from "./generator";
+export type { NestedArray, TensorData } from "./literal";
+export {
+  concat,
+  conv2d,
+  crossEntropyRows,
+  gather,
+  layerNorm,
+  maxPool2d,
+  type Pair,
+  unfold,
+  type WindowOptions,
+} from "./ops";
+export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
+export { applyRule } from "./rule/on-tensors";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
+export { keep, tidy } from "./scope";
+export type { Shape } from "./shape";
+export { Tensor } from "./tensor";

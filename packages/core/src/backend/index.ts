@@ -1,14 +1,17 @@
 /** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
-export type { Backend, BackendRegistration, Memory, Slice } from "./backend";
-export type { Kernel, Kind, Launch, LaunchArguments, Spec, Specs, Window2d } from "./spec";
-export { specKey } from "./spec";
+
 export type { ComputeDType, DType, TypedArray } from "../dtype";
 export { byteSize, viewElements } from "../dtype";
-export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../rule/expression";
-export type { Node, Program } from "../rule/program";
-export { evaluateOp, interpret, interpretRule } from "../rule/interpret";
-export { erf } from "../rule/erf";
-export { fma32, fma64 } from "../rule/fma";
-export type { Rule } from "../rule/rule";
 export type { Dialect, OpText } from "../emit/dialect";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
+export { openJsBackend } from "../js/backend";
+export { erf } from "../rule/erf";
+export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../rule/expression";
+export { fma32, fma64 } from "../rule/fma";
+export { evaluateOp, interpret, interpretRule } from "../rule/interpret";
+export type { Node, Program } from "../rule/program";
+export type { Rule } from "../rule/rule";
+export type { Backend, BackendRegistration, Memory, Slice } from "./backend";
+export { registerBackend } from "./registry";
+export type { Kernel, Kind, Launch, LaunchArguments, Spec, Specs, Window2d } from "./spec";
+export { specKey } from "./spec";

@@ -79,7 +79,12 @@ export class Expression implements Operand {
       if (arg.isCondition !== wantsCondition) {
         const kinds = wantsCondition ? "a condition made by less()" : "a number";
         const got = arg.isCondition ? "a condition" : "a number";
-        throw new OptError("BAD_ARGUMENT", op, `operand ${i} must be ${kinds}, got ${got}.`, "Use select(less(a, b), x, y).");
+        throw new OptError(
+          "BAD_ARGUMENT",
+          op,
+          `operand ${i} must be ${kinds}, got ${got}.`,
+          "Use select(less(a, b), x, y).",
+        );
       }
     });
     return new Expression(op, args as Expression[]);
@@ -88,7 +93,12 @@ export class Expression implements Operand {
 
 function badOperand(op: Op, position: number, operand: unknown): OptError {
   const advice = "Check the names of buffers and scalars, and do not mix tensors with symbols.";
-  return new OptError("BAD_ARGUMENT", op, `operand ${position} must be an expression or a number, got ${String(operand)}.`, advice);
+  return new OptError(
+    "BAD_ARGUMENT",
+    op,
+    `operand ${position} must be an expression or a number, got ${String(operand)}.`,
+    advice,
+  );
 }
 
 function isOperand(value: unknown): value is Operand {

@@ -1,6 +1,7 @@
 /** The definition of every op: what all devices must agree with. */
-import { internalError } from "../errors";
+
 import type { ComputeDType, TypedArray } from "../dtype";
+import { internalError } from "../errors";
 import { erf } from "./erf";
 import type { Op } from "./expression";
 import { fma32, fma64 } from "./fma";
@@ -72,7 +73,10 @@ export function interpret(
     }
   };
   if (buffers.length !== program.buffers.length || scalars.length !== program.scalars.length) {
-    throw internalError("interpret", `program takes ${program.buffers.length} buffers and ${program.scalars.length} scalars`);
+    throw internalError(
+      "interpret",
+      `program takes ${program.buffers.length} buffers and ${program.scalars.length} scalars`,
+    );
   }
   evaluate(true, 0);
   for (let i = start; i < end; i++) {

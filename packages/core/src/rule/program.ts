@@ -44,12 +44,19 @@ export function trace(
     indexOf.set(expression, index);
     return index;
   };
-  return { buffers, scalars, nodes, outputs: outputs.map(({ slot, expression }) => ({ slot, node: visit(expression) })) };
+  return {
+    buffers,
+    scalars,
+    nodes,
+    outputs: outputs.map(({ slot, expression }) => ({ slot, node: visit(expression) })),
+  };
 }
 
 /** Identity of what a program computes: the same for equal programs whatever their buffers and scalars are called. */
 export function hashProgram(program: Program): string {
-  const nodes = program.nodes.map(({ op, args, value }) => `${op}(${Object.is(value, -0) ? "-0" : value};${args.join(",")})`);
+  const nodes = program.nodes.map(
+    ({ op, args, value }) => `${op}(${Object.is(value, -0) ? "-0" : value};${args.join(",")})`,
+  );
   const outputs = program.outputs.map(({ slot, node }) => `${slot}=${node}`);
   return fnv1a64(`1|${program.buffers.length}|${program.scalars.length}|${nodes.join("")}|${outputs.join(",")}`);
 }

@@ -25,10 +25,11 @@ export interface Rule<Buffer extends string = string, Scalar extends string = st
 
 /** Words that are keywords or types in a language that rules are written out to. */
 const RESERVED = new Set(
-  ("abs auto bool break case catch char class const continue default delete do double else enum export extern false float fma for function goto " +
+  (
+    "abs auto bool break case catch char class const continue default delete do double else enum export extern false float fma for function goto " +
     "half if import in inline int let long loop max min new null operator override private public return short signed sizeof sqrt static struct " +
-    "switch template this throw true try typedef typeof union unsigned using var void volatile while with yield i n end start")
-    .split(" "),
+    "switch template this throw true try typedef typeof union unsigned using var void volatile while with yield i n end start"
+  ).split(" "),
 );
 
 /**
@@ -48,7 +49,8 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   const { name, buffers, scalars, update } = definition;
   const where = `rule ${name}`;
   checkNames(where, [...buffers, ...scalars]);
-  if (buffers.length === 0) throw new OptError("BAD_ARGUMENT", where, "a rule needs a buffer, got none.", "Name one in `buffers`.");
+  if (buffers.length === 0)
+    throw new OptError("BAD_ARGUMENT", where, "a rule needs a buffer, got none.", "Name one in `buffers`.");
   const symbols = (kind: "buffer" | "scalar", names: readonly string[]) =>
     Object.fromEntries(names.map((symbol, slot) => [symbol, new Expression(kind, [], slot)]));
   const updated = update(
@@ -58,14 +60,25 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   const writes = Object.keys(updated) as Buffer[];
   for (const write of writes) {
     if (!buffers.includes(write)) {
-      throw new OptError("BAD_ARGUMENT", where, `update may only write declared buffers, got ${write}.`, `Declared: ${buffers.join(", ")}.`);
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `update may only write declared buffers, got ${write}.`,
+        `Declared: ${buffers.join(", ")}.`,
+      );
     }
     const value = updated[write];
     if (!(value instanceof Expression) || value.isCondition) {
-      throw new OptError("BAD_ARGUMENT", where, `the new ${write} must be a number expression, got ${String(value)}.`, "Build it with add, mul, ...");
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `the new ${write} must be a number expression, got ${String(value)}.`,
+        "Build it with add, mul, ...",
+      );
     }
   }
-  if (writes.length === 0) throw new OptError("BAD_ARGUMENT", where, "update must write a buffer, got none.", "Return { param: ... }.");
+  if (writes.length === 0)
+    throw new OptError("BAD_ARGUMENT", where, "update must write a buffer, got none.", "Return { param: ... }.");
   writes.sort((a, b) => buffers.indexOf(a) - buffers.indexOf(b));
   const program = trace(
     buffers,
@@ -74,7 +87,12 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   );
   for (const { op } of program.nodes) {
     if (op !== "buffer" && op !== "scalar" && op !== "constant" && !(RULE_OPS as readonly string[]).includes(op)) {
-      throw new OptError("BAD_ARGUMENT", where, `rules are exact on every device, got the op ${op}.`, `Use only ${RULE_OPS.join(", ")}.`);
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `rules are exact on every device, got the op ${op}.`,
+        `Use only ${RULE_OPS.join(", ")}.`,
+      );
     }
   }
   return { name, buffers, scalars, update, program, hash: hashProgram(program), writes };
@@ -84,9 +102,15 @@ function checkNames(where: string, names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of names) {
     if (!/^[a-z][A-Za-z0-9]*$/.test(name) || RESERVED.has(name)) {
-      throw new OptError("BAD_ARGUMENT", where, `names must be camelCase identifiers and no keywords, got "${name}".`, "Rename it.");
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `names must be camelCase identifiers and no keywords, got "${name}".`,
+        "Rename it.",
+      );
     }
-    if (seen.has(name)) throw new OptError("DUPLICATE", where, `names must differ, got "${name}" twice.`, "Rename one.");
+    if (seen.has(name))
+      throw new OptError("DUPLICATE", where, `names must differ, got "${name}" twice.`, "Rename one.");
     seen.add(name);
   }
 }

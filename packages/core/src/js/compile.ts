@@ -1,0 +1,87 @@
+/**
+ * Compiles programs to JavaScript functions. Where a content security policy forbids making functions from text,
+ * the interpreter runs instead: the same results, slower.
+ */
+import type { ComputeDType, TypedArray } from "../dtype";
+import { writeMapLoop, writeRuleLoop } from "../emit/javascript";
+import { erf } from "../rule/erf";
+import { fma32, fma64 } from "../rule/fma";
+import { evaluateOp, interpret } from "../rule/interpret";
+import type { Program } from "../rule/program";
+
+/** Names that generated text may use. */
+const LIBRARY = {
+  fround: Math.fround,
+  abs: Math.abs,
+  sqrt: Math.sqrt,
+  exp: Math.exp,
+  log: Math.log,
+  tanh: Math.tanh,
+  sin: Math.sin,
+  cos: Math.cos,
+  erf,
+  fma32,
+  fma64,
+  pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
+  max: (a: number, b: number) => (a < b ? b : a),
+  min: (a: number, b: number) => (b < a ? b : a),
+};
+
+function compile(parameters: readonly string[], body: string): ((...args: unknown[]) => void) | undefined {
+  try {
+    const make = new Function(
+      ...Object.keys(LIBRARY),
+      `"use strict";\nreturn (${parameters.join(", ")}) => {\n${body}\n};`,
+    );
+    return make(...Object.values(LIBRARY));
+  } catch (error) {
+    if (error instanceof EvalError) return undefined; // what a content security policy throws
+    throw error;
+  }
+}
+
+/** Updates the elements of one tensor in place. */
+export type RuleFunction = (buffers: readonly TypedArray[], scalars: readonly number[]) => void;
+
+export function compileRule(program: Program, dtype: ComputeDType): RuleFunction {
+  const arrays = program.buffers.map((name) => `${name}Array`);
+  const compiled = compile([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype));
+  if (compiled) return (buffers, scalars) => compiled(...buffers, scalars, 0, buffers[0]!.length);
+  return (buffers, scalars) => {
+    const store = (slot: number, i: number, value: number) => {
+      buffers[slot]![i] = value;
+    };
+    interpret(program, dtype, buffers, scalars, store, 0, buffers[0]!.length);
+  };
+}
+
+/** Computes one row of a map: `length` outputs from `start` on, input k read from `bases[k]` in steps of `steps[k]`. */
+export type MapFunction = (
+  inputs: readonly TypedArray[],
+  bases: readonly number[],
+  steps: readonly number[],
+  out: TypedArray,
+  start: number,
+  length: number,
+  scalars: readonly number[],
+) => void;
+
+export function compileMap(program: Program, dtype: ComputeDType): MapFunction {
+  const slots = program.buffers.map((_, slot) => slot);
+  const parameters = [
+    ...slots.map((slot) => `array${slot}`),
+    ...slots.map((slot) => `base${slot}`),
+    ...slots.map((slot) => `step${slot}`),
+  ];
+  const compiled = compile([...parameters, "out", "start", "length", "scalars"], writeMapLoop(program, dtype));
+  if (compiled) {
+    return (inputs, bases, steps, out, start, length, scalars) =>
+      compiled(...inputs, ...bases, ...steps, out, start, length, scalars);
+  }
+  return (inputs, bases, steps, out, start, length, scalars) => {
+    const store = (_slot: number, i: number, value: number) => {
+      out[start + i] = value;
+    };
+    interpret(program, dtype, inputs, scalars, store, 0, length, (slot, i) => bases[slot]! + i * steps[slot]!);
+  };
+}

@@ -1,0 +1,56 @@
+/** Reductions, accumulated in float64. */
+import type { LaunchArguments, Specs } from "../backend/spec";
+import type { ComputeDType, TypedArray } from "../dtype";
+import { elements } from "./memory";
+
+export function reduce(
+  op: Specs["reduce"]["op"],
+  dtype: ComputeDType,
+  { input, output, outer, length, inner }: LaunchArguments["reduce"],
+): void {
+  const x = elements(input, dtype);
+  const out = elements(output, op === "argmax" ? "i32" : dtype);
+  const reduceLine = LINES[op];
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < inner; i++) out[o * inner + i] = reduceLine(x, o * length * inner + i, length, inner);
+  }
+}
+
+type Line = (x: TypedArray, start: number, length: number, step: number) => number;
+
+function sum(x: TypedArray, start: number, length: number, step: number): number {
+  let total = 0;
+  for (let i = 0, at = start; i < length; i++, at += step) total += x[at]!;
+  return total;
+}
+
+/** Position of the largest value: the first of equals, or the first NaN. */
+function argmax(x: TypedArray, start: number, length: number, step: number): number {
+  let best = 0;
+  let largest = x[start]!;
+  for (let i = 1; i < length && largest === largest; i++) {
+    const value = x[start + i * step]!;
+    if (value > largest || value !== value) {
+      largest = value;
+      best = i;
+    }
+  }
+  return best;
+}
+
+const LINES: Record<Specs["reduce"]["op"], Line> = {
+  sum,
+  mean: (x, start, length, step) => sum(x, start, length, step) / length,
+  max: (x, start, length, step) => x[start + argmax(x, start, length, step) * step]!,
+  argmax,
+};
+
+export function sumSquares(dtype: ComputeDType, { inputs, output }: LaunchArguments["sumSquares"]): void {
+  const out = elements(output, dtype);
+  inputs.forEach((input, t) => {
+    const x = elements(input, dtype);
+    let total = 0;
+    for (let i = 0; i < x.length; i++) total += x[i]! * x[i]!;
+    out[t] = total;
+  });
+}

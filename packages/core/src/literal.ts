@@ -1,0 +1,62 @@
+/** Numbers, nested arrays and typed arrays as the stored elements of a dtype. */
+import { type DType, dtypeOfArray, type TypedArray } from "./dtype";
+import { OptError } from "./errors";
+import { narrow } from "./half";
+import { type Shape, showShape } from "./shape";
+
+export type NestedArray = readonly (number | boolean | NestedArray)[];
+export type TensorData = number | boolean | NestedArray | TypedArray | Uint8ClampedArray;
+
+/** Stored elements in a new array, with the shape that the nesting shows and the dtype asked for or implied. */
+export function flatten(
+  where: string,
+  data: TensorData,
+  dtype?: DType,
+): { elements: TypedArray; shape: Shape; dtype: DType } {
+  if (ArrayBuffer.isView(data)) {
+    const own = dtypeOfArray(data);
+    const target = dtype ?? own;
+    return { elements: narrow(data as TypedArray, target), shape: [data.length], dtype: target };
+  }
+  const values: number[] = [];
+  const shape = Array.isArray(data) ? shapeOf(where, data) : [];
+  let booleans = true;
+  const visit = (value: unknown, depth: number): void => {
+    if (depth < shape.length) {
+      if (!Array.isArray(value) || value.length !== shape[depth]) {
+        const got = Array.isArray(value) ? `length ${value.length}` : typeof value;
+        throw new OptError(
+          "BAD_SHAPE",
+          where,
+          `nested arrays must be rectangular (${showShape(shape)}), got ${got} at depth ${depth}.`,
+          "Make all rows equally long.",
+        );
+      }
+      for (const item of value) visit(item, depth + 1);
+      return;
+    }
+    if (typeof value !== "number" && typeof value !== "boolean") {
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `elements must be numbers or booleans, got ${value === null ? "null" : typeof value}.`,
+        "Convert them first.",
+      );
+    }
+    booleans &&= typeof value === "boolean";
+    values.push(Number(value));
+  };
+  visit(data, 0);
+  const target = dtype ?? (booleans && values.length > 0 ? "bool" : "f32");
+  return { elements: narrow(values, target), shape, dtype: target };
+}
+
+function shapeOf(where: string, data: NestedArray): number[] {
+  const shape: number[] = [];
+  for (let level: unknown = data; Array.isArray(level); level = level[0]) {
+    shape.push(level.length);
+    if (shape.length > 64)
+      throw new OptError("BAD_SHAPE", where, "arrays may be nested 64 deep, got more.", "Check for a cycle.");
+  }
+  return shape;
+}

@@ -1,0 +1,52 @@
+/** Copies: clones, casts between dtypes and moves between devices. */
+import { record } from "../autograd";
+import type { Device } from "../device";
+import { type DType, isFloat } from "../dtype";
+import { OptError } from "../errors";
+import { Tensor } from "../tensor";
+
+/** Copies elements in order, converting between dtypes. */
+function copyInto(source: Tensor, target: Tensor): void {
+  target.device.launch({
+    kind: "copy",
+    kernel: target.device.kernel({ kind: "copy", from: source.dtype, to: target.dtype }),
+    source: source.memorySlice(),
+    target: target.memorySlice(),
+    shape: [source.size],
+    sourceStrides: [1],
+    targetStrides: [1],
+  });
+}
+
+export function clone(x: Tensor): Tensor {
+  const output = Tensor.empty(x.shape, x.dtype, x.device);
+  copyInto(x, output);
+  return record("clone", output, [x], [], (g) => [g]);
+}
+
+/** x in another dtype, or x itself; with `output`, into that tensor. */
+export function cast(x: Tensor, dtype: DType, output?: Tensor): Tensor {
+  if (output === undefined && x.dtype === dtype) return x;
+  const result = output ?? Tensor.empty(x.shape, dtype, x.device);
+  copyInto(x, result);
+  if (!isFloat(dtype)) return result;
+  const from = x.dtype;
+  return record("to", result, [x], [], (g) => [cast(g, from)]);
+}
+
+/** x on another device, or x itself. */
+export function move(x: Tensor, device: Device): Tensor {
+  if (x.device === device) return x;
+  if (x.requiresGrad) {
+    throw new OptError(
+      "DEVICE_MISMATCH",
+      "to",
+      "a move between devices is not recorded, got a tensor that requires a gradient.",
+      "Use detach().to(device) and mark the result.",
+    );
+  }
+  const output = Tensor.empty(x.shape, x.dtype, device);
+  const { memory, byteOffset } = output.memorySlice();
+  device.backend.write(memory, byteOffset, x.bytesSync());
+  return output;
+}

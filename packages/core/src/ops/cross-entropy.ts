@@ -1,0 +1,65 @@
+/** Cross-entropy of rows of logits with class labels. */
+import { record } from "../autograd";
+import { type ComputeDType, computeDType, isFloat } from "../dtype";
+import { OptError } from "../errors";
+import { sameShape, showShape } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { checkDevice } from "./elementwise";
+
+/**
+ * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
+ * A label outside of the classes gives NaN, on every device alike.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH
+ */
+export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -100): Tensor {
+  const device = checkDevice("crossEntropy", [logits, labels]);
+  if (logits.shape.length === 0 || !sameShape(logits.shape.slice(0, -1), labels.shape)) {
+    throw new OptError(
+      "BAD_SHAPE",
+      "crossEntropy",
+      `labels must have the shape of logits without the class axis, got ${showShape(labels.shape)} for ${showShape(logits.shape)}.`,
+      "Pass class indices, not one-hot rows.",
+    );
+  }
+  if (isFloat(labels.dtype))
+    throw new OptError(
+      "BAD_DTYPE",
+      "crossEntropy",
+      `labels must be integers, got ${labels.dtype}.`,
+      `Make them with dtype: "i32".`,
+    );
+  const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
+  const compute = computeDType(dtype);
+  const indices = cast(labels, "i32");
+  if (logits.dtype !== compute) return cast(crossEntropyRows(cast(logits, compute), indices, ignoreIndex), dtype);
+  const classes = logits.shape.at(-1)!;
+  const rows = labels.size;
+  const output = Tensor.empty(labels.shape, compute, device);
+  device.launch({
+    kind: "crossEntropy",
+    kernel: device.kernel({ kind: "crossEntropy", dtype: compute }),
+    logits: logits.memorySlice(),
+    labels: indices.memorySlice(),
+    output: output.memorySlice(),
+    rows,
+    classes,
+    ignoreIndex,
+  });
+  return record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => {
+    const result = Tensor.empty(x!.shape, x!.dtype, device);
+    device.launch({
+      kind: "crossEntropyGrad",
+      kernel: device.kernel({ kind: "crossEntropyGrad", dtype: x!.dtype as ComputeDType }),
+      logits: x!.memorySlice(),
+      labels: held!.memorySlice(),
+      gradient: g.memorySlice(),
+      output: result.memorySlice(),
+      rows,
+      classes,
+      ignoreIndex,
+    });
+    return [result];
+  });
+}

@@ -1,0 +1,197 @@
+/** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
+import { record } from "../autograd";
+import type { Device } from "../device";
+import { type ComputeDType, computeDType, type DType, isFloat, promote } from "../dtype";
+import { OptError } from "../errors";
+import { Expression } from "../rule/expression";
+import { type Program, trace } from "../rule/program";
+import { broadcastShapes, type Shape, sameShape } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
+import { launchMap } from "./map";
+import { sumTo } from "./reduce";
+
+type Operands = readonly (Tensor | number)[];
+
+/** The programs of an op for one pattern of tensor and number operands: tensors are buffers, numbers are scalars. */
+interface Traced {
+  readonly forward: Program;
+  /** Per tensor operand: what computes its gradient, and which of [g, y, ...tensors] it reads. */
+  readonly derivatives: readonly (Derivative | null)[];
+}
+
+interface Derivative {
+  readonly program: Program;
+  readonly reads: readonly number[];
+}
+
+const cache = new Map<string, Traced>();
+
+/** Applies an elementwise op. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
+export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
+  const tensors: Tensor[] = [];
+  const scalars: number[] = [];
+  let pattern = "";
+  for (const operand of operands) {
+    if (operand instanceof Tensor) {
+      tensors.push(operand);
+      pattern += "t";
+    } else if (typeof operand === "number") {
+      scalars.push(operand);
+      pattern += "n";
+    } else
+      throw new OptError(
+        "BAD_ARGUMENT",
+        name,
+        `operands must be tensors or numbers, got ${typeof operand}.`,
+        "Wrap data with tensor(data).",
+      );
+  }
+  const [first] = tensors;
+  if (first === undefined)
+    throw new OptError(
+      "BAD_ARGUMENT",
+      name,
+      "one operand must be a tensor, got only numbers.",
+      "Wrap one with tensor(value).",
+    );
+  checkDevice(name, tensors);
+  const result = resultDType(name, tensors, scalars);
+  const compute = computeDType(result === "bool" ? tensors.map((t) => t.dtype).reduce(promote) : result);
+  if (compute !== result || tensors.some((t) => t.dtype !== compute)) {
+    const widened = operands.map((operand) => (typeof operand === "number" ? operand : cast(operand, compute)));
+    return cast(
+      run(
+        name,
+        pattern,
+        widened.filter((x) => x instanceof Tensor),
+        scalars,
+        compute,
+      ),
+      result,
+    );
+  }
+  return run(name, pattern, tensors, scalars, compute);
+}
+
+export function checkDevice(where: string, tensors: readonly Tensor[]): Device {
+  const { device } = tensors[0]!;
+  for (const tensor of tensors) {
+    if (tensor.device !== device) {
+      throw new OptError(
+        "DEVICE_MISMATCH",
+        where,
+        `operands must be on one device, got ${device.name} and ${tensor.device.name}.`,
+        "Move one with to().",
+      );
+    }
+  }
+  return device;
+}
+
+function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
+  const { result } = ELEMENTWISE[name];
+  if (result === "bool") return "bool";
+  // The condition of select takes no part.
+  const operands = name === "select" && tensors.length > 1 ? tensors.slice(1) : tensors;
+  const dtype = operands.map((t) => t.dtype).reduce(promote);
+  if (isFloat(dtype)) return dtype;
+  if (result === "float" || !scalars.every(Number.isInteger)) return "f32";
+  return dtype === "bool" ? "i32" : dtype;
+}
+
+function run(
+  name: ElementwiseName,
+  pattern: string,
+  tensors: readonly Tensor[],
+  scalars: readonly number[],
+  dtype: ComputeDType,
+): Tensor {
+  const traced = traceOp(name, pattern);
+  const shape =
+    tensors.length === 1
+      ? tensors[0]!.shape
+      : broadcastShapes(
+          name,
+          tensors.map((t) => t.shape),
+        );
+  const output = launchMap(traced.forward, dtype, tensors, scalars, shape);
+  if (!tensors.some((t) => t.requiresGrad)) return output;
+  const shapes = tensors.map((t) => t.shape);
+  // Only what some derivative reads is held until backward.
+  const needed = [
+    ...new Set(traced.derivatives.flatMap((d, i) => (d !== null && tensors[i]!.requiresGrad ? d.reads : []))),
+  ].filter((slot) => slot > 0);
+  const saved = needed.map((slot) => (slot === 1 ? output : tensors[slot - 2]!));
+  return record(name, output, tensors, saved, (g, held, needs) =>
+    traced.derivatives.map((derivative, i) => {
+      if (derivative === null || !needs[i]) return null;
+      const inputs = derivative.reads.map((slot) => (slot === 0 ? g : held[needed.indexOf(slot)]!));
+      return sumTo(differentiate(derivative, dtype, g, inputs, scalars, shape), shapes[i]!);
+    }),
+  );
+}
+
+function differentiate(
+  { program, reads }: Derivative,
+  dtype: ComputeDType,
+  g: Tensor,
+  inputs: readonly Tensor[],
+  scalars: readonly number[],
+  shape: Shape,
+): Tensor {
+  const [output] = program.outputs;
+  const isIdentity = reads.length === 1 && reads[0] === 0 && program.nodes[output!.node]!.op === "buffer";
+  return isIdentity && sameShape(g.shape, shape) ? g : launchMap(program, dtype, inputs, scalars, shape);
+}
+
+function traceOp(name: ElementwiseName, pattern: string): Traced {
+  const key = `${name} ${pattern}`;
+  const known = cache.get(key);
+  if (known !== undefined) return known;
+  const { forward, derivatives } = ELEMENTWISE[name];
+  if (pattern.length !== forward.length && name !== "less" && pattern.length !== derivatives.length) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      name,
+      `takes ${derivatives.length} operands, got ${pattern.length}.`,
+      "Check the call.",
+    );
+  }
+  const kinds = [...pattern];
+  const tensorNames = kinds.flatMap((kind, i) => (kind === "t" ? ["abc"[i]!] : []));
+  const scalarNames = kinds.flatMap((kind, i) => (kind === "n" ? ["abc"[i]!] : []));
+  const symbols = (buffers: readonly string[]) =>
+    kinds.map((kind, i) => {
+      const names = kind === "t" ? buffers : scalarNames;
+      return new Expression(kind === "t" ? "buffer" : "scalar", [], names.indexOf("abc"[i]!));
+    });
+  const traced: Traced = {
+    forward: trace(tensorNames, scalarNames, [{ slot: 0, expression: forward(...symbols(tensorNames)) }]),
+    derivatives: kinds.flatMap((kind, i) => {
+      const derivative = derivatives[i];
+      if (kind !== "t") return [];
+      if (!derivative) return [null];
+      const buffers = ["g", "y", ...tensorNames];
+      const g = new Expression("buffer", [], 0);
+      const y = new Expression("buffer", [], 1);
+      return [
+        onlyWhatIsRead(trace(buffers, scalarNames, [{ slot: 0, expression: derivative(g, y, ...symbols(buffers)) }])),
+      ];
+    }),
+  };
+  cache.set(key, traced);
+  return traced;
+}
+
+/** Renumbers the buffers of a program to those that it reads. */
+function onlyWhatIsRead(program: Program): Derivative {
+  const reads = [...new Set(program.nodes.filter((node) => node.op === "buffer").map((node) => node.value))].sort(
+    (a, b) => a - b,
+  );
+  const nodes = program.nodes.map((node) =>
+    node.op === "buffer" ? { ...node, value: reads.indexOf(node.value) } : node,
+  );
+  return { program: { ...program, buffers: reads.map((slot) => program.buffers[slot]!), nodes }, reads };
+}

@@ -1,0 +1,54 @@
+/** Rows of a table by index, and its gradient. */
+import { record } from "../autograd";
+import { computeDType, isFloat } from "../dtype";
+import { OptError } from "../errors";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { checkDevice } from "./elementwise";
+import { fill } from "./map";
+
+/** Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...]. An index out of range gives NaN. @throws OptError BAD_SHAPE, BAD_DTYPE */
+export function gather(table: Tensor, indices: Tensor): Tensor {
+  const device = checkDevice("gather", [table, indices]);
+  if (table.shape.length === 0)
+    throw new OptError("BAD_SHAPE", "gather", "the table needs rows, got a scalar.", "Pass [rows, width].");
+  if (isFloat(indices.dtype))
+    throw new OptError(
+      "BAD_DTYPE",
+      "gather",
+      `indices must be integers, got ${indices.dtype}.`,
+      `Make them with dtype: "i32".`,
+    );
+  const compute = computeDType(table.dtype);
+  const at = cast(indices, "i32");
+  if (table.dtype !== compute) return cast(gather(cast(table, compute), at), table.dtype);
+  const [rows, ...rest] = table.shape as [number, ...number[]];
+  const count = indices.size;
+  const width = rows === 0 ? 0 : table.size / rows;
+  const output = Tensor.empty([...indices.shape, ...rest], compute, device);
+  device.launch({
+    kind: "gather",
+    kernel: device.kernel({ kind: "gather", dtype: compute }),
+    table: table.memorySlice(),
+    indices: at.memorySlice(),
+    output: output.memorySlice(),
+    rows,
+    width,
+    count,
+  });
+  const { shape } = table;
+  return record("gather", output, [table], [at], (g, [held]) => {
+    const result = fill(shape, 0, compute, device);
+    device.launch({
+      kind: "scatterAdd",
+      kernel: device.kernel({ kind: "scatterAdd", dtype: compute }),
+      source: g.memorySlice(),
+      indices: held!.memorySlice(),
+      output: result.memorySlice(),
+      rows,
+      width,
+      count,
+    });
+    return [result];
+  });
+}

@@ -1,0 +1,11 @@
+export { cast, clone, move } from "./cast";
+export { crossEntropyRows } from "./cross-entropy";
+export { elementwise } from "./elementwise";
+export { gather } from "./gather";
+export { layerNorm } from "./layer-norm";
+export { addInto, expand, fill, fillInPlace } from "./map";
+export { matmul } from "./matmul";
+export { argmax, maxOver, mean, sum } from "./reduce";
+export { concat, permute, reshape, slice, transpose } from "./shape";
+export { softmax } from "./softmax";
+export { conv2d, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";

@@ -1,0 +1,81 @@
+/** Layer normalisation over the last axes. */
+import { record } from "../autograd";
+import { type ComputeDType, computeDType, promote } from "../dtype";
+import { OptError } from "../errors";
+import { sameShape, showShape } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { checkDevice } from "./elementwise";
+import { fill } from "./map";
+
+/**
+ * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
+ *
+ * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
+ */
+export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor {
+  const trailing = x.shape.slice(x.shape.length - weight.shape.length);
+  if (!sameShape(trailing, weight.shape) || (bias !== null && !sameShape(bias.shape, weight.shape))) {
+    const got = `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
+    throw new OptError(
+      "BAD_SHAPE",
+      "layerNorm",
+      `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got}.`,
+      "Normalise over the last axes.",
+    );
+  }
+  const shift = bias ?? fill(weight.shape, 0, weight.dtype, weight.device);
+  const device = checkDevice("layerNorm", [x, weight, shift]);
+  const dtype = promote(promote(x.dtype, weight.dtype), shift.dtype);
+  const compute = computeDType(dtype);
+  if ([x, weight, shift].some((t) => t.dtype !== compute)) {
+    return cast(layerNorm(cast(x, compute), cast(weight, compute), cast(shift, compute), eps), dtype);
+  }
+  const length = weight.size;
+  const rows = length === 0 ? 0 : x.size / length;
+  const output = Tensor.empty(x.shape, compute, device);
+  const mean = Tensor.empty([rows], compute, device);
+  const rstd = Tensor.empty([rows], compute, device);
+  device.launch({
+    kind: "layerNorm",
+    kernel: device.kernel({ kind: "layerNorm", dtype: compute }),
+    input: x.memorySlice(),
+    weight: weight.memorySlice(),
+    bias: shift.memorySlice(),
+    output: output.memorySlice(),
+    mean: mean.memorySlice(),
+    rstd: rstd.memorySlice(),
+    rows,
+    length,
+    eps,
+  });
+  const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, mean, rstd], (g, saved) =>
+    layerNormGrad(g, saved, rows, length),
+  );
+  mean.dispose(); // the tape holds its own
+  rstd.dispose();
+  return recorded;
+}
+
+function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number, length: number): Tensor[] {
+  const [x, weight, mean, rstd] = saved as [Tensor, Tensor, Tensor, Tensor];
+  const { device } = x;
+  const inputGradient = Tensor.empty(x.shape, x.dtype, device);
+  const weightGradient = Tensor.empty(weight.shape, x.dtype, device);
+  const biasGradient = Tensor.empty(weight.shape, x.dtype, device);
+  device.launch({
+    kind: "layerNormGrad",
+    kernel: device.kernel({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }),
+    input: x.memorySlice(),
+    weight: weight.memorySlice(),
+    mean: mean.memorySlice(),
+    rstd: rstd.memorySlice(),
+    gradient: gradient.memorySlice(),
+    inputGradient: inputGradient.memorySlice(),
+    weightGradient: weightGradient.memorySlice(),
+    biasGradient: biasGradient.memorySlice(),
+    rows,
+    length,
+  });
+  return [inputGradient, weightGradient, biasGradient];
+}

@@ -1,0 +1,84 @@
+/** Launches a map: broadcasting is turned into strides, and dimensions are merged so that devices see few. */
+import type { Device } from "../device";
+import type { ComputeDType, DType } from "../dtype";
+import { computeDType } from "../dtype";
+import { Expression } from "../rule/expression";
+import { type Program, trace } from "../rule/program";
+import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+
+/** Computes a program on tensors of the compute dtype, into a new tensor or, in place, into `output`. */
+export function launchMap(
+  program: Program,
+  dtype: ComputeDType,
+  inputs: readonly Tensor[],
+  scalars: readonly number[],
+  shape: Shape,
+  output: Tensor = Tensor.empty(shape, dtype, inputs[0]!.device),
+): Tensor {
+  const { device } = output;
+  const kernel = device.kernel({ kind: "map", program, dtype });
+  const dense = inputs.every((input) => sameShape(input.shape, shape));
+  const layout = dense
+    ? { shape: [sizeOf(shape)], strides: inputs.map(() => [1]) }
+    : mergeDimensions(shape, [
+        ...inputs.map((input) => broadcastStrides(input.shape, shape)),
+        broadcastStrides(shape, shape),
+      ]);
+  device.launch({
+    kind: "map",
+    kernel,
+    inputs: inputs.map((input) => input.memorySlice()),
+    output: output.memorySlice(),
+    scalars,
+    shape: layout.shape,
+    strides: layout.strides.slice(0, inputs.length),
+  });
+  return output;
+}
+
+const buffer = (slot: number) => new Expression("buffer", [], slot);
+const scalar = new Expression("scalar", [], 0);
+const FILL = trace([], ["value"], [{ slot: 0, expression: scalar }]);
+const SUM = trace(["a", "b"], [], [{ slot: 0, expression: new Expression("add", [buffer(0), buffer(1)]) }]);
+const EXPAND = trace(["a"], [], [{ slot: 0, expression: buffer(0) }]);
+const SCALE = trace(["a"], ["factor"], [{ slot: 0, expression: new Expression("mul", [buffer(0), scalar]) }]);
+
+/** A tensor of one value. */
+export function fill(shape: Shape, value: number, dtype: DType, device: Device): Tensor {
+  const compute = computeDType(dtype);
+  const filled = Tensor.empty(shape, compute, device);
+  fillInPlace(filled, value);
+  return cast(filled, dtype);
+}
+
+/** Overwrites a tensor of a compute dtype with one value. */
+export function fillInPlace(target: Tensor, value: number): void {
+  launchMap(FILL, target.dtype as ComputeDType, [], [value], target.shape, target);
+}
+
+/** target += other, in place. */
+export function addInto(target: Tensor, other: Tensor): void {
+  const compute = computeDType(target.dtype);
+  if (compute === target.dtype) launchMap(SUM, compute, [target, other], [], target.shape, target);
+  else {
+    const sum = launchMap(SUM, compute, [cast(target, compute), cast(other, compute)], [], target.shape);
+    cast(sum, target.dtype, target);
+  }
+}
+
+/** target *= factor, in place; the factor is a number or a tensor of one element. */
+export function scaleInPlace(target: Tensor, factor: Tensor): void {
+  launchMap(PRODUCT, target.dtype as ComputeDType, [target, factor], [], target.shape, target);
+}
+
+const PRODUCT = trace(["a", "factor"], [], [{ slot: 0, expression: new Expression("mul", [buffer(0), buffer(1)]) }]);
+
+/** A tensor stretched to a shape, times a number. */
+export function expand(tensor: Tensor, shape: Shape, factor = 1): Tensor {
+  const dtype = tensor.dtype as ComputeDType;
+  return factor === 1
+    ? launchMap(EXPAND, dtype, [tensor], [], shape)
+    : launchMap(SCALE, dtype, [tensor], [factor], shape);
+}

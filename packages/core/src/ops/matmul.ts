@@ -1,0 +1,108 @@
+/** Matrix products. */
+import { record } from "../autograd";
+import { computeDType, promote } from "../dtype";
+import { OptError } from "../errors";
+import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { checkDevice } from "./elementwise";
+import { expand } from "./map";
+import { sumTo } from "./reduce";
+
+interface Transposes {
+  readonly transposeA?: boolean;
+  readonly transposeB?: boolean;
+}
+
+/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. @throws OptError BAD_SHAPE, DEVICE_MISMATCH */
+export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: Transposes = {}): Tensor {
+  checkDevice("matmul", [a, b]);
+  const dtype = promote(a.dtype, b.dtype);
+  const compute = computeDType(dtype);
+  if (a.dtype !== compute || b.dtype !== compute)
+    return cast(matmul(cast(a, compute), cast(b, compute), { transposeA, transposeB }), dtype);
+  if (a.shape.length === 0 || b.shape.length === 0) {
+    throw new OptError(
+      "BAD_SHAPE",
+      "matmul",
+      `operands need at least one axis, got ${showShape(a.shape)} and ${showShape(b.shape)}.`,
+      "Use mul for scalars.",
+    );
+  }
+  if (a.shape.length === 1)
+    return squeeze(matmul(a.reshape(transposeA ? [a.size, 1] : [1, a.size]), b, { transposeA, transposeB }), -2);
+  if (b.shape.length === 1)
+    return squeeze(matmul(a, b.reshape(transposeB ? [1, b.size] : [b.size, 1]), { transposeA, transposeB }), -1);
+
+  const [m, k] = matrix(a.shape, transposeA);
+  const [kB, n] = matrix(b.shape, transposeB);
+  if (k !== kB) {
+    const flags = `${transposeA ? "transposed " : ""}${showShape(a.shape)} and ${transposeB ? "transposed " : ""}${showShape(b.shape)}`;
+    throw new OptError(
+      "BAD_SHAPE",
+      "matmul",
+      `inner extents must be equal, got ${k} and ${kB} in ${flags}.`,
+      "Transpose or reshape one.",
+    );
+  }
+  const batchA = a.shape.slice(0, -2);
+  const batchB = b.shape.slice(0, -2);
+  if (batchB.length === 0 && batchA.length > 0 && !transposeA) {
+    // One matrix on the right: all rows of A in one product.
+    return matmul(a.reshape([sizeOf(batchA) * m, k]), b, { transposeB }).reshape([...batchA, m, n]);
+  }
+  const batch = broadcastShapes("matmul", [batchA, batchB]);
+  const count = sizeOf(batch);
+  const left = batched(a, batchA, batch);
+  const right = batched(b, batchB, batch);
+  const output = Tensor.empty([...batch, m, n], compute, a.device);
+  a.device.launch({
+    kind: "matmul",
+    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: compute }),
+    a: left.tensor.memorySlice(),
+    b: right.tensor.memorySlice(),
+    output: output.memorySlice(),
+    batch: count,
+    m,
+    n,
+    k,
+    strideA: left.isShared ? 0 : m * k,
+    strideB: right.isShared ? 0 : k * n,
+  });
+  const { shape: shapeA } = a;
+  const { shape: shapeB } = b;
+  return record("matmul", output, [a, b], [a, b], (g, [A, B], [needsA, needsB]) => [
+    needsA
+      ? sumTo(
+          transposeA
+            ? matmul(B!, g, { transposeA: transposeB, transposeB: true })
+            : matmul(g, B!, { transposeB: !transposeB }),
+          shapeA,
+        )
+      : null,
+    needsB
+      ? sumTo(
+          transposeB
+            ? matmul(g, A!, { transposeA: true, transposeB: transposeA })
+            : matmul(A!, g, { transposeA: !transposeA }),
+          shapeB,
+        )
+      : null,
+  ]);
+}
+
+function squeeze(x: Tensor, axis: -1 | -2): Tensor {
+  return x.reshape(x.shape.toSpliced(axis, 1));
+}
+
+function matrix(shape: Shape, transposed: boolean): [number, number] {
+  const [rows, columns] = [shape.at(-2)!, shape.at(-1)!];
+  return transposed ? [columns, rows] : [rows, columns];
+}
+
+/** The operand with one matrix per batch element, or a single one that all share. */
+function batched(x: Tensor, own: Shape, batch: Shape): { tensor: Tensor; isShared: boolean } {
+  if (sizeOf(own) === 1) return { tensor: x, isShared: true };
+  if (sameShape(own, batch)) return { tensor: x, isShared: false };
+  return { tensor: expand(x.detach(), [...batch, ...x.shape.slice(-2)]), isShared: false };
+}

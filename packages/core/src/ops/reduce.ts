@@ -1,0 +1,125 @@
+/** Reductions over axes. */
+import { record } from "../autograd";
+import type { Specs } from "../backend/spec";
+import { type ComputeDType, computeDType, isFloat } from "../dtype";
+import { OptError } from "../errors";
+import { normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { elementwise } from "./elementwise";
+import { expand } from "./map";
+import { permute } from "./shape";
+
+type Axes = number | readonly number[] | undefined;
+
+/** The shape with the axes reduced to 1, and without them. */
+interface Reduced {
+  readonly axes: readonly number[];
+  readonly kept: Shape;
+  readonly dropped: Shape;
+}
+
+function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
+  const rank = x.shape.length;
+  const given =
+    axis === undefined
+      ? x.shape.map((_, i) => i)
+      : (typeof axis === "number" ? [axis] : axis).map((a) => normalizeAxis(where, a, rank));
+  const axes = [...given].sort((a, b) => a - b);
+  if (new Set(axes).size !== axes.length)
+    throw new OptError("BAD_ARGUMENT", where, `axes must differ, got [${axes}].`, "Name each once.");
+  return {
+    axes,
+    kept: x.shape.map((extent, i) => (axes.includes(i) ? 1 : extent)),
+    dropped: x.shape.filter((_, i) => !axes.includes(i)),
+  };
+}
+
+/** Reduces axes that lie together in one launch; others are permuted to the end first. */
+function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: Reduced, shape: Shape): Tensor {
+  const together = axes.every((axis, i) => i === 0 || axis === axes[i - 1]! + 1);
+  if (!together) {
+    const others = x.shape.map((_, i) => i).filter((i) => !axes.includes(i));
+    const moved = permute(x, [...others, ...axes]);
+    const last = axes.map((_, i) => others.length + i);
+    return launchReduce(op, moved, { axes: last, kept: [], dropped }, shape);
+  }
+  const first = axes[0] ?? 0;
+  const output = Tensor.empty(shape, op === "argmax" ? "i32" : x.dtype, x.device);
+  x.device.launch({
+    kind: "reduce",
+    kernel: x.device.kernel({ kind: "reduce", op, dtype: x.dtype as ComputeDType }),
+    input: x.memorySlice(),
+    output: output.memorySlice(),
+    outer: sizeOf(x.shape.slice(0, first)),
+    length: sizeOf(axes.map((axis) => x.shape[axis]!)),
+    inner: sizeOf(x.shape.slice(first + axes.length)),
+  });
+  return output;
+}
+
+/** Sum over axes. Integers are summed as i32. */
+export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const dtype = isFloat(x.dtype) ? x.dtype : "i32";
+  if (x.dtype !== computeDType(dtype)) return cast(sum(cast(x, computeDType(dtype)), axis, keepDim), dtype);
+  const reduced = reducedShape("sum", x, axis);
+  const output = launchReduce("sum", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const { shape } = x;
+  return record("sum", output, [x], [], (g) => [expand(g.reshape(reduced.kept), shape)]);
+}
+
+/** Mean over axes. The mean of nothing is NaN. Integers give f32. */
+export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  if (x.dtype !== computeDType(dtype)) return cast(mean(cast(x, computeDType(dtype)), axis, keepDim), dtype);
+  const reduced = reducedShape("mean", x, axis);
+  const output = launchReduce("mean", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const { shape } = x;
+  const count = sizeOf(reduced.axes.map((a) => shape[a]!));
+  return record("mean", output, [x], [], (g) => [expand(g.reshape(reduced.kept), shape, 1 / count)]);
+}
+
+/** Largest value over axes; equal largest share the gradient. */
+export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
+  if (x.dtype !== compute) return cast(maxOver(cast(x, compute), axis, keepDim), x.dtype);
+  const reduced = reducedShape("max", x, axis);
+  checkNotEmpty("max", x, reduced);
+  const output = launchReduce("max", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const { kept } = reduced;
+  return record("max", output, [x], [x, output], (g, [input, largest]) => {
+    const isBelow = elementwise("less", [input!, largest!.reshape(kept)]);
+    const isLargest = elementwise("select", [isBelow, 0, 1]).to(g.dtype);
+    return [isLargest.mul(g.reshape(kept).div(sum(isLargest, reduced.axes, true)))];
+  });
+}
+
+/** Index (i32) of the largest value along an axis, or in the flattened tensor. */
+export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
+  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
+  const input = cast(x.detach(), compute);
+  const reduced = reducedShape("argmax", input, axis);
+  checkNotEmpty("argmax", input, reduced);
+  return launchReduce("argmax", input, reduced, keepDim ? reduced.kept : reduced.dropped);
+}
+
+function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {
+  if (sizeOf(axes.map((axis) => x.shape[axis]!)) === 0) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `nothing has no largest element, got shape ${showShape(x.shape)}.`,
+      "Check for empty tensors first.",
+    );
+  }
+}
+
+/** The adjoint of broadcasting: sums a gradient down to the shape that was stretched. */
+export function sumTo(g: Tensor, shape: Shape): Tensor {
+  if (sameShape(g.shape, shape)) return g;
+  const missing = g.shape.length - shape.length;
+  const axes = g.shape.flatMap((extent, axis) =>
+    axis < missing || (shape[axis - missing] === 1 && extent !== 1) ? [axis] : [],
+  );
+  return sum(g, axes, true).reshape(shape);
+}

@@ -1,0 +1,159 @@
+/** Convolution (unfold, then one matrix product) and max pooling over images [batch, channels, height, width]. */
+import { record } from "../autograd";
+import type { Window2d } from "../backend/spec";
+import { type ComputeDType, computeDType, promote } from "../dtype";
+import { OptError } from "../errors";
+import { showShape } from "../shape";
+import { Tensor } from "../tensor";
+import { cast } from "./cast";
+import { checkDevice } from "./elementwise";
+import { matmul } from "./matmul";
+
+/** One number for both directions, or [vertical, horizontal]. */
+export type Pair = number | readonly [number, number];
+
+export interface WindowOptions {
+  readonly stride?: Pair;
+  readonly padding?: Pair;
+  readonly dilation?: Pair;
+}
+
+function pair(where: string, name: string, value: Pair, least: number): readonly [number, number] {
+  const both = typeof value === "number" ? ([value, value] as const) : value;
+  if (both.length !== 2 || !both.every((n) => Number.isInteger(n) && n >= least)) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      where,
+      `${name} must be an integer >= ${least} or a pair of them, got ${JSON.stringify(value)}.`,
+      "For example 2 or [2, 1].",
+    );
+  }
+  return both;
+}
+
+function windowOf(where: string, x: Tensor, kernelSize: Pair, options: WindowOptions, defaultStride: Pair): Window2d {
+  if (x.shape.length !== 4) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
+      "Reshape them.",
+    );
+  }
+  const [batch, channels, height, width] = x.shape as [number, number, number, number];
+  const kernel = pair(where, "kernelSize", kernelSize, 1);
+  const stride = pair(where, "stride", options.stride ?? defaultStride, 1);
+  const padding = pair(where, "padding", options.padding ?? 0, 0);
+  const dilation = pair(where, "dilation", options.dilation ?? 1, 1);
+  const extent = (size: number, i: 0 | 1) =>
+    Math.floor((size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i]) + 1;
+  const [outHeight, outWidth] = [extent(height, 0), extent(width, 1)];
+  if (outHeight < 1 || outWidth < 1) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `the window ${showShape(kernel)} must fit into the padded image, got ${showShape([height, width])}.`,
+      "Use a smaller kernel or more padding.",
+    );
+  }
+  return { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation };
+}
+
+type WindowKind = "unfold" | "fold";
+
+function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor {
+  const { batch, channels, height, width, outHeight, outWidth, kernel } = window;
+  const image = [batch, channels, height, width];
+  const columns = [batch, channels * kernel[0] * kernel[1], outHeight * outWidth];
+  const { device, dtype } = input;
+  const output = Tensor.empty(kind === "unfold" ? columns : image, dtype, device);
+  device.launch({
+    kind,
+    kernel: device.kernel({ kind, dtype: dtype as ComputeDType }),
+    input: input.memorySlice(),
+    output: output.memorySlice(),
+    window,
+  } as Parameters<typeof device.launch>[0]);
+  return output;
+}
+
+/** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
+export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  const window = windowOf("unfold", x, kernelSize, options, 1);
+  const compute = computeDType(x.dtype);
+  if (x.dtype !== compute) return cast(unfold(cast(x, compute), kernelSize, options), x.dtype);
+  return record("unfold", launchWindow("unfold", x, window), [x], [], (g) => [launchWindow("fold", g, window)]);
+}
+
+/**
+ * Cross-correlation of images with weight [outChannels, channels, kernelHeight, kernelWidth], plus bias [outChannels].
+ * Result [batch, outChannels, outHeight, outWidth], extent = floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1.
+ *
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
+ */
+export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, options: WindowOptions = {}): Tensor {
+  if (weight.shape.length !== 4 || x.shape.length !== 4 || weight.shape[1] !== x.shape[1]) {
+    throw new OptError(
+      "BAD_SHAPE",
+      "conv2d",
+      `weight must be [outChannels, channels, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
+      "Check the channel counts.",
+    );
+  }
+  const [outChannels, channels, kernelHeight, kernelWidth] = weight.shape as [number, number, number, number];
+  if (bias !== null && (bias.shape.length !== 1 || bias.size !== outChannels)) {
+    throw new OptError(
+      "BAD_SHAPE",
+      "conv2d",
+      `bias must be [${outChannels}], got ${showShape(bias.shape)}.`,
+      "One number per output channel.",
+    );
+  }
+  const window = windowOf("conv2d", x, [kernelHeight, kernelWidth], options, 1);
+  const columns = unfold(x, [kernelHeight, kernelWidth], options);
+  const product = matmul(weight.reshape([outChannels, channels * kernelHeight * kernelWidth]), columns);
+  const images = product.reshape([window.batch, outChannels, window.outHeight, window.outWidth]);
+  return bias === null ? images : images.add(bias.reshape([outChannels, 1, 1]));
+}
+
+/** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
+export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
+  if (window.padding.some((p, i) => 2 * p > window.kernel[i]!)) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "maxPool2d",
+      `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+      "Pad less.",
+    );
+  }
+  const compute = computeDType(promote(x.dtype, "f16"));
+  if (x.dtype !== compute) return cast(maxPool2d(cast(x, compute), kernelSize, options), x.dtype);
+  const { device } = x;
+  const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
+  const output = Tensor.empty(shape, compute, device);
+  const indices = Tensor.empty(shape, "i32", device);
+  device.launch({
+    kind: "maxPool2d",
+    kernel: device.kernel({ kind: "maxPool2d", dtype: compute }),
+    input: x.memorySlice(),
+    output: output.memorySlice(),
+    indices: indices.memorySlice(),
+    window,
+  });
+  const { shape: imageShape } = x;
+  const recorded = record("maxPool2d", output, [x], [indices], (g, [held]) => {
+    const result = Tensor.empty(imageShape, compute, device);
+    device.launch({
+      kind: "maxPool2dGrad",
+      kernel: device.kernel({ kind: "maxPool2dGrad", dtype: compute }),
+      gradient: g.memorySlice(),
+      indices: held!.memorySlice(),
+      output: result.memorySlice(),
+      window,
+    });
+    return [result];
+  });
+  indices.dispose();
+  return recorded;
+}

@@ -1,0 +1,209 @@
+// The schedules against PyTorch itself over long runs with random options. OPT_TORCH_PYTHON names a Python that has it.
+import { execFileSync } from "node:child_process";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { LRScheduler, ScheduledOptimizer } from "./index";
+import * as schedules from "./index";
+
+const python = process.env.OPT_TORCH_PYTHON;
+const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
+const STEPS = 1000;
+const CASES = 20;
+
+/** A schedule in words that both sides understand: options in our names, composites with their parts. */
+interface Recipe {
+  name: string;
+  options: Record<string, unknown>;
+  parts?: Recipe[];
+}
+
+/** One run: groups with these lrs, these schedules stepped in turn, lr and beta1 noted after each step. */
+interface Run {
+  lrs: number[];
+  recipes: Recipe[];
+  steps: number;
+  metrics?: number[];
+}
+
+const torchProgram = `
+import json, re, sys, warnings, torch
+from torch.optim import lr_scheduler
+warnings.simplefilter("ignore")
+special = {"tMax": "T_max", "t0": "T_0", "tMult": "T_mult"}
+def snake(key): return special.get(key) or re.sub("[A-Z]", lambda m: "_" + m.group(0).lower(), key)
+def make(optimizer, recipe):
+    options = {snake(key): value for key, value in recipe["options"].items()}
+    kind = getattr(lr_scheduler, recipe["name"])
+    parts = [make(optimizer, part) for part in recipe.get("parts", [])]
+    if recipe["name"] == "ChainedScheduler": return kind(parts)
+    if parts: options["schedulers"] = parts
+    if "rate" in options:
+        rate = options.pop("rate")
+        options["lr_lambda"] = lambda e: 1 / (1 + rate * e) if kind is lr_scheduler.LambdaLR else 1 - rate / (e + 2)
+    return kind(optimizer, **options)
+def trace(run):
+    groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": lr} for lr in run["lrs"]]
+    optimizer = torch.optim.Adam(groups)
+    made = [make(optimizer, recipe) for recipe in run["recipes"]]
+    note = lambda: [[group["lr"], group["betas"][0]] for group in optimizer.param_groups]
+    notes = [note()]
+    for step in range(run["steps"]):
+        for schedule in made: schedule.step(*([run["metrics"][step]] if "metrics" in run else []))
+        notes.append(note())
+    return notes
+print(json.dumps([trace(run) for run in json.load(sys.stdin)]))
+`;
+
+type Trace = [number, number][][];
+
+function torchTraces(runs: Run[]): Trace[] {
+  const options = { input: JSON.stringify(runs), encoding: "utf8", maxBuffer: 1 << 28 } as const;
+  return JSON.parse(execFileSync(python as string, ["-c", torchProgram], options)) as Trace[];
+}
+
+function make(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
+  const made = parts.map((part) => make(optimizer, part));
+  if (name === "ChainedScheduler") return new schedules.ChainedScheduler(made);
+  const all: Record<string, unknown> = made.length > 0 ? { ...options, schedulers: made } : { ...options };
+  if ("rate" in options) {
+    const rate = options.rate as number;
+    all.lrLambda = (e: number) => (name === "LambdaLR" ? 1 / (1 + rate * e) : 1 - rate / (e + 2));
+  }
+  const Schedule = schedules[name as "StepLR"] as unknown as new (o: ScheduledOptimizer, all: unknown) => LRScheduler;
+  return new Schedule(optimizer, all);
+}
+
+function start(run: Run): { optimizer: ScheduledOptimizer; made: LRScheduler[] } {
+  const optimizer = { groups: run.lrs.map((lr) => ({ lr, betas: [0.9, 0.999] as const })) };
+  return { optimizer, made: run.recipes.map((recipe) => make(optimizer, recipe)) };
+}
+
+/** Our trace; at `resumeAt` everything is saved as JSON and loaded into a new optimizer and new schedules. */
+function ourTrace(run: Run, resumeAt = -1): Trace {
+  let { optimizer, made } = start(run);
+  const note = () => optimizer.groups.map(({ lr, betas }): [number, number] => [lr, betas?.[0] as number]);
+  const notes = [note()];
+  for (let step = 0; step < run.steps; step++) {
+    if (step === resumeAt) {
+      const saved = JSON.parse(JSON.stringify(made.map((schedule) => schedule.stateDict()))) as unknown[];
+      ({ optimizer, made } = start(run));
+      made.forEach((schedule, index) => {
+        schedule.loadStateDict(saved[index]);
+      });
+    }
+    for (const schedule of made) schedule.step(run.metrics?.[step]);
+    notes.push(note());
+  }
+  return notes;
+}
+
+/** The largest difference, relative to what was computed where that is above 1. */
+function difference(ours: Trace, theirs: Trace): number {
+  const [a, b] = [ours.flat(2), theirs.flat(2)];
+  expect(a.length).toBe(b.length);
+  return Math.max(...a.map((value, at) => Math.abs(value - (b[at] as number)) / Math.max(1, Math.abs(value))));
+}
+
+const real = (min: number, max: number) => fc.double({ min, max, noNaN: true });
+const whole = (min: number, max: number) => fc.integer({ min, max });
+const factor = real(0.01, 1);
+const of = (name: string, options: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Recipe> =>
+  fc.record({ name: fc.constant(name), options: fc.record(options) });
+
+const simple = {
+  LambdaLR: of("LambdaLR", { rate: real(0, 1) }),
+  MultiplicativeLR: of("MultiplicativeLR", { rate: real(0, 1) }),
+  StepLR: of("StepLR", { stepSize: whole(1, 200), gamma: factor }),
+  MultiStepLR: of("MultiStepLR", { milestones: fc.array(whole(0, STEPS), { maxLength: 8 }), gamma: factor }),
+  ConstantLR: of("ConstantLR", { factor, totalIters: whole(1, 300) }),
+  LinearLR: of("LinearLR", { startFactor: factor, endFactor: real(0, 1), totalIters: whole(1, STEPS) }),
+  ExponentialLR: of("ExponentialLR", { gamma: real(0.9, 1.002) }),
+  PolynomialLR: of("PolynomialLR", { totalIters: whole(1, STEPS), power: real(0.1, 4) }),
+  CosineAnnealingLR: of("CosineAnnealingLR", { tMax: whole(1, STEPS), etaMin: real(0, 0.1) }),
+  CosineAnnealingWarmRestarts: of("CosineAnnealingWarmRestarts", {
+    t0: whole(1, 50),
+    tMult: whole(1, 3),
+    etaMin: real(0, 0.1),
+  }),
+  CyclicLR: of("CyclicLR", {
+    baseLr: real(0, 0.1),
+    maxLr: real(0.1, 1),
+    stepSizeUp: whole(1, 80),
+    stepSizeDown: whole(1, 80),
+    mode: fc.constantFrom("triangular", "triangular2", "exp_range"),
+    gamma: real(0.9, 1),
+    cycleMomentum: fc.boolean(),
+  }),
+  OneCycleLR: of("OneCycleLR", {
+    maxLr: real(0.01, 1),
+    totalSteps: whole(STEPS, 2 * STEPS),
+    pctStart: real(0.01, 0.99),
+    annealStrategy: fc.constantFrom("cos", "linear"),
+    cycleMomentum: fc.boolean(),
+    divFactor: real(2, 50),
+    threePhase: fc.boolean(),
+  }),
+};
+const anySimple = fc.oneof(...Object.values(simple));
+const chained = fc
+  .array(anySimple, { minLength: 1, maxLength: 3 })
+  .map((parts): Recipe => ({ name: "ChainedScheduler", options: {}, parts }));
+const sequential = fc
+  .tuple(
+    fc.oneof({ weight: 4, arbitrary: anySimple }, { weight: 1, arbitrary: chained }),
+    fc.array(anySimple, { minLength: 1, maxLength: 2 }),
+    fc.tuple(whole(1, 300), whole(1, 300)),
+  )
+  .map(([first, rest, [one, two]]): Recipe => {
+    const milestones = [one, one + two].slice(0, rest.length);
+    return { name: "SequentialLR", options: { milestones }, parts: [first, ...rest] };
+  });
+
+const several = fc.array(anySimple, { minLength: 2, maxLength: 3 });
+const runOf = (recipes: fc.Arbitrary<Recipe[]>): fc.Arbitrary<Run> =>
+  fc.record({ lrs: fc.array(real(0.001, 1), { minLength: 1, maxLength: 3 }), recipes, steps: fc.constant(STEPS) });
+const plateau: fc.Arbitrary<Run> = fc.record({
+  lrs: fc.array(real(0.001, 1), { minLength: 1, maxLength: 2 }),
+  recipes: fc.tuple(
+    of("ReduceLROnPlateau", {
+      mode: fc.constantFrom("min", "max"),
+      factor: real(0.1, 0.9),
+      patience: whole(0, 5),
+      threshold: real(0, 0.1),
+      thresholdMode: fc.constantFrom("rel", "abs"),
+      cooldown: whole(0, 4),
+      minLr: real(0, 0.01),
+      eps: fc.constantFrom(1e-8, 1e-4),
+    }),
+  ),
+  steps: fc.constant(100),
+  metrics: fc.array(real(-1, 1), { minLength: 100, maxLength: 100 }),
+});
+
+const families: [string, fc.Arbitrary<Run>][] = [
+  ...Object.entries(simple).map(([name, recipe]): [string, fc.Arbitrary<Run>] => [name, runOf(fc.tuple(recipe))]),
+  ["ReduceLROnPlateau", plateau],
+  ["ChainedScheduler", runOf(fc.tuple(chained))],
+  ["SequentialLR", runOf(fc.tuple(sequential))],
+  ["several schedules on one optimizer", runOf(several)],
+];
+
+describe.skipIf(!python)(`as PyTorch computes them${why}`, () => {
+  const runs = families.map(([, family]) => fc.sample(family, { seed: 2, numRuns: CASES }));
+  const traces = python ? torchTraces(runs.flat()) : [];
+
+  it.each(families.map(([name], at) => ({ name, at })))("$name", ({ at }) => {
+    (runs[at] as Run[]).forEach((run, index) => {
+      const theirs = traces[at * CASES + index] as Trace;
+      expect(difference(ourTrace(run), theirs), JSON.stringify(run)).toBeLessThanOrEqual(1e-12);
+    });
+  });
+
+  it.each(families.map(([name], at) => ({ name, at })))("$name, saved and resumed on the way", ({ at }) => {
+    (runs[at] as Run[]).forEach((run, index) => {
+      const theirs = traces[at * CASES + index] as Trace;
+      const resumeAt = (37 * index + 11) % run.steps;
+      expect(difference(ourTrace(run, resumeAt), theirs), JSON.stringify(run)).toBeLessThanOrEqual(1e-12);
+    });
+  });
+});

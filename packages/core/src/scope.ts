@@ -1,0 +1,65 @@
+/** tidy: memory that is returned at the end of a block instead of by the garbage collector. */
+import { OptError } from "./errors";
+import type { Tensor } from "./tensor";
+
+let current: Set<Tensor> | null = null;
+
+/** @internal Puts a new tensor under the innermost tidy. */
+export function track(tensor: Tensor): void {
+  current?.add(tensor);
+}
+
+/** Takes a tensor out of the innermost tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
+export function keep<T extends Tensor>(tensor: T): T {
+  current?.delete(tensor);
+  return tensor;
+}
+
+/**
+ * Runs `body` and frees every tensor made inside, except what `body` returns (a tensor, or arrays and plain objects of them),
+ * parameters, gradients and optimizer state.
+ *
+ * @throws OptError BAD_ARGUMENT if `body` is asynchronous: what it makes after its first await would be missed.
+ * @example
+ * const loss = tidy(() => { const loss = crossEntropy(model.forward(x), y); loss.backward(); return loss; });
+ */
+export function tidy<Result>(body: () => Result): Result {
+  const outer = current;
+  const made = new Set<Tensor>();
+  current = made;
+  let result: Result;
+  try {
+    result = body();
+  } catch (error) {
+    current = outer;
+    for (const tensor of made) tensor.dispose();
+    throw error;
+  }
+  current = outer;
+  if (result instanceof Promise) {
+    for (const tensor of made) tensor.dispose();
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "tidy",
+      "body must be synchronous, got a promise.",
+      "Await before or after tidy.",
+    );
+  }
+  forEachTensor(result, (tensor) => {
+    if (made.delete(tensor)) track(tensor);
+  });
+  for (const tensor of made) tensor.dispose();
+  return result;
+}
+
+/** Calls `visit` for the tensors in a value: itself, or in arrays and plain objects. */
+function forEachTensor(value: unknown, visit: (tensor: Tensor) => void): void {
+  if (typeof value !== "object" || value === null) return;
+  if (isTensor in value) visit(value as Tensor);
+  else if (Array.isArray(value)) for (const item of value) forEachTensor(item, visit);
+  else if (Object.getPrototypeOf(value) === Object.prototype)
+    for (const item of Object.values(value)) forEachTensor(item, visit);
+}
+
+/** The mark by which tensors are known without importing their class. */
+export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
