@@ -21,6 +21,14 @@ export class FunctionBuilder {
     return variable;
   }
 
+  /** A fresh local with the smaller of two unsigned numbers. */
+  least(a: Operand<"i32">, b: Operand<"i32">): Local<"i32"> {
+    const smaller = this.local("i32", a);
+    const isGreater = { type: "i32", code: [...smaller.code, ...push("i32", b), 0x4b] } as const;
+    this.if(isGreater, () => this.set(smaller, b));
+    return smaller;
+  }
+
   set<T extends ValueType>(variable: Local<T>, value: Operand<T>): void {
     this.#emit(push(variable.type, value), [0x21, ...unsigned(variable.index)]);
   }

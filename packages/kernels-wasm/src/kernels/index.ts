@@ -1,6 +1,7 @@
 /** Every kind of kernel and the file that writes it. */
 import type { Kind } from "@opt/core/backend";
+import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
 import { matmul } from "./matmul";
 
-export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { matmul };
+export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { matmul, rule };

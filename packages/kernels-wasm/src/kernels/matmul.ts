@@ -3,7 +3,7 @@
  * holding a small tile of C in registers. Every element of C is summed over k in one order, whatever its tile or thread.
  */
 import type { Spec } from "@opt/core/backend";
-import { type FunctionBuilder, i32, i64, type Local, ModuleBuilder, memory, type Operand, v128 } from "../assembler";
+import { i32, i64, type Local, ModuleBuilder, memory, type Operand, v128 } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { type Float, floatOf, multiplyAdd, transpose } from "./float";
 
@@ -31,13 +31,6 @@ type I32 = Operand<"i32">;
 
 const panelColumns = (float: Float) => VECTORS * float.lanes;
 const panelBytes = (float: Float) => DEPTH * panelColumns(float) * float.bytes;
-
-/** The smaller, unsigned. */
-const lesser = (f: FunctionBuilder, a: I32, b: I32): Local<"i32"> => {
-  const smaller = f.local("i32", a);
-  f.if(i32.gtU(smaller, b), () => f.set(smaller, b));
-  return smaller;
-};
 
 /**
  * C tile = (C tile unless first) + A rows * B panel. A not transposed is read in place, its rows `strideA` bytes apart;
@@ -232,7 +225,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
       const to = f.local("i32", extent);
       f.if(i32.eq(word.axis, axis), () => {
         f.set(from, i32.mul(start, word.unit));
-        f.set(to, lesser(f, i32.mul(end, word.unit), extent));
+        f.set(to, f.least(i32.mul(end, word.unit), extent));
       });
       return { from, to };
     }) as [Range, Range, Range];
@@ -255,16 +248,16 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
       const b = f.local("i32", i32.add(word.b, times(i32.mul(batch, word.strideB))));
       const c = f.local("i32", i32.add(word.c, times(i32.mul(i32.mul(batch, m), n))));
       f.for(j, columns.from, columns.to, PANELS * width, () => {
-        const endJ = lesser(f, i32.add(j, PANELS * width), columns.to);
+        const endJ = f.least(i32.add(j, PANELS * width), columns.to);
         f.set(p, 0);
         // At least once: with k = 0 the tiles write zeros.
         f.doWhile(
           () => {
-            const depth = lesser(f, i32.sub(k, p), DEPTH);
+            const depth = f.least(i32.sub(k, p), DEPTH);
             const first = f.local("i32", i32.eqz(p));
             const panel = f.local("i32", slot);
             f.for(jj, j, endJ, width, () => {
-              const count = lesser(f, i32.sub(endJ, jj), width);
+              const count = f.least(i32.sub(endJ, jj), width);
               f.if(i32.eqz(i32.and(direct, i32.eq(count, width))), () => {
                 const from = i32.add(b, i32.add(i32.mul(p, rowB), i32.mul(jj, columnB)));
                 f.do(packB(from, strideB, depth, count, panel));
@@ -276,22 +269,22 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
             f.while(i32.ltU(i, rows.to), () => {
               const endI = f.local("i32", rows.to);
               if (packA !== undefined) {
-                f.set(endI, lesser(f, i32.add(i, blockRows), rows.to));
+                f.set(endI, f.least(i32.add(i, blockRows), rows.to));
                 const to = f.local("i32", packedA);
                 f.for(ii, i, endI, ROWS, () => {
                   const from = i32.add(a, i32.add(i32.mul(ii, rowA), i32.mul(p, stepA)));
-                  f.do(packA(from, strideA, depth, lesser(f, i32.sub(endI, ii), ROWS), to));
+                  f.do(packA(from, strideA, depth, f.least(i32.sub(endI, ii), ROWS), to));
                   f.set(to, i32.add(to, DEPTH * ROWS * bytes));
                 });
               }
               const panelA = f.local("i32", packedA);
               f.for(ii, i, endI, ROWS, () => {
-                const count = lesser(f, i32.sub(endI, ii), ROWS);
+                const count = f.least(i32.sub(endI, ii), ROWS);
                 if (!transposeA) f.set(panelA, i32.add(a, i32.add(i32.mul(ii, rowA), i32.mul(p, stepA))));
                 const to = f.local("i32", i32.add(c, i32.add(i32.mul(ii, strideC), times(j))));
                 f.set(panel, slot);
                 f.for(jj, j, endJ, width, () => {
-                  const columnCount = lesser(f, i32.sub(endJ, jj), width);
+                  const columnCount = f.least(i32.sub(endJ, jj), width);
                   const from = f.local("i32", panel);
                   const stepB = f.local("i32", VECTORS * 16);
                   f.if(i32.and(direct, i32.eq(columnCount, width)), () => {

@@ -1,0 +1,78 @@
+/** Sums and maxima of contiguous elements: in the dtype over short blocks, in float64 across them. */
+import type { ComputeDType } from "@opt/core/backend";
+import { type Callable, f32, f64, i32, type Local, type ModuleBuilder, type Value, v128 } from "../assembler";
+import type { Float } from "./float";
+
+export type Fold = "sum" | "squares" | "max";
+
+/** Elements summed in the dtype: 64 in each of the 16 lanes of f32, so that rounding errors stay near one unit. */
+export const BLOCK = 1024;
+const VECTORS = 4;
+
+export function widen(float: Float, value: Value<ComputeDType>): Value<"f64"> {
+  return float.type === "f32" ? f64.promoteF32(value as Value<"f32">) : (value as Value<"f64">);
+}
+
+export function narrow(float: Float, value: Value<"f64">): Value<ComputeDType> {
+  return float.type === "f32" ? f32.demoteF64(value) : value;
+}
+
+/** What folding starts from. */
+export function identityOf(fold: Fold): number {
+  return fold === "max" ? Number.NEGATIVE_INFINITY : 0;
+}
+
+/** Combines folded values. */
+export function combine(fold: Fold, a: Value<"f64">, b: Value<"f64">): Value<"f64"> {
+  return fold === "max" ? f64.max(a, b) : f64.add(a, b);
+}
+
+/** Folds one more vector, or one more element, into a sum. */
+export function accumulate(float: Float, fold: Fold) {
+  const { vector, scalar } = float;
+  return {
+    vector: (sum: Value<"v128">, x: Local<"v128">) =>
+      fold === "max" ? vector.max(sum, x) : vector.add(sum, fold === "squares" ? vector.mul(x, x) : x),
+    scalar: (sum: Value<ComputeDType>, x: Local<ComputeDType>) =>
+      fold === "max" ? scalar.max(sum, x) : scalar.add(sum, fold === "squares" ? scalar.mul(x, x) : x),
+  };
+}
+
+/** (address, count): the fold of `count` elements from `address` on, in float64. */
+export function emitFold(module: ModuleBuilder, float: Float, fold: Fold): Callable<readonly ["i32", "i32"], "f64"> {
+  const { bytes, lanes, scalar, vector } = float;
+  const step = VECTORS * 16;
+  const add = accumulate(float, fold);
+  return module.function({ parameters: ["i32", "i32"], result: "f64" }, (f, address, count) => {
+    const total = f.local("f64", identityOf(fold));
+    const identity = f.local("v128", vector.splat(scalar.const(identityOf(fold))));
+    const sums = Array.from({ length: VECTORS }, () => f.local("v128"));
+    const x = f.local("v128");
+    f.while(i32.geU(count, VECTORS * lanes), () => {
+      const whole = f.local("i32", i32.and(f.least(count, BLOCK), -VECTORS * lanes));
+      f.set(count, i32.sub(count, whole));
+      for (const sum of sums) f.set(sum, identity);
+      f.doWhile(() => {
+        sums.forEach((sum, v) => {
+          f.set(x, v128.load(address, 16 * v));
+          f.set(sum, add.vector(sum, x));
+        });
+        f.set(address, i32.add(address, step));
+        f.set(whole, i32.sub(whole, VECTORS * lanes));
+      }, whole);
+      for (const sum of sums) {
+        for (let lane = 0; lane < lanes; lane++) {
+          f.set(total, combine(fold, total, widen(float, vector.extractLane(sum, lane))));
+        }
+      }
+    });
+    const tail = f.local(float.type, scalar.const(identityOf(fold)));
+    f.while(count, () => {
+      const element = f.local(float.type, scalar.load(address));
+      f.set(tail, add.scalar(tail, element));
+      f.set(address, i32.add(address, bytes));
+      f.set(count, i32.sub(count, 1));
+    });
+    return combine(fold, total, widen(float, tail));
+  });
+}
