@@ -1,0 +1,147 @@
+/** The `wasm` backend: one memory, kernels emitted per spec, launches that are done when they return. */
+import { OptError } from "@opt/core";
+import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import { HOST_FUNCTIONS } from "./host";
+import type { Execution, KernelSource, Split, Target } from "./kernel";
+import { KERNELS } from "./kernels";
+import { type Block, LinearMemory } from "./memory/linear";
+import { probeTarget, simdProbe } from "./target";
+import { type Entry, ThreadPool } from "./threads/pool";
+import { availableThreads } from "./threads/start";
+
+export interface WasmOptions {
+  /** Default: what `OPT_NUM_THREADS` says, else all cores up to 16. */
+  readonly threads?: number;
+  /** For tests: as if the engine could not do what it can. */
+  readonly target?: Partial<Target>;
+}
+
+/** More threads than this do not make memory faster. */
+const MAXIMUM_THREADS = 16;
+
+interface WasmKernel<K extends Kind = Kind> extends Kernel<K> {
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** It imports functions of the host, which only the main thread has. */
+  readonly single: boolean;
+}
+
+/** @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT if the number of threads is not a positive integer */
+export async function openWasmBackend(options: WasmOptions = {}): Promise<WasmBackend> {
+  const threads = options.threads ?? requestedThreads() ?? Math.min(availableThreads(), MAXIMUM_THREADS);
+  if (!Number.isInteger(threads) || threads < 1) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "wasm",
+      `threads must be a positive integer, got ${threads}.`,
+      "See OPT_NUM_THREADS.",
+    );
+  }
+  const shared = threads > 1 && availableThreads() > 0 && typeof SharedArrayBuffer === "function";
+  const target = { ...probeTarget(shared), ...options.target };
+  const memory = new LinearMemory(shared);
+  const pool = shared ? await ThreadPool.start(memory.memory, threads, simdProbe()) : undefined;
+  return new WasmBackend(memory, target, pool);
+}
+
+function requestedThreads(): number | undefined {
+  const text = (globalThis as { process?: NodeJS.Process }).process?.env?.OPT_NUM_THREADS;
+  return text === undefined || text === "" ? undefined : Number(text);
+}
+
+export class WasmBackend implements Backend, Execution {
+  readonly name = "wasm";
+  readonly dtypes = ["f32", "f64"] as const;
+  readonly exact = true;
+  #kernel: WasmKernel | undefined;
+  #scratch: Block[] = [];
+
+  constructor(
+    readonly memory: LinearMemory,
+    readonly target: Target,
+    private readonly pool: ThreadPool | undefined,
+  ) {}
+
+  get threads(): number {
+    return this.pool?.threads ?? 1;
+  }
+
+  allocate(bytes: number): Block {
+    return this.memory.allocate(bytes);
+  }
+
+  free(memory: Memory): void {
+    this.memory.free(memory as Block);
+  }
+
+  write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
+    this.memory.write((memory as Block).address + byteOffset, bytes);
+  }
+
+  async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
+    return this.readSync(memory, byteOffset, bytes);
+  }
+
+  readSync(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
+    return this.memory.read((memory as Block).address + byteOffset, bytes);
+  }
+
+  kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
+    const source = KERNELS[spec.kind as K] as KernelSource<K> | undefined;
+    if (source === undefined) {
+      throw new OptError("UNSUPPORTED", "wasm", `there is no kernel for ${spec.kind}.`, "Use another device.");
+    }
+    const binary = source.emit(spec, this.target).build();
+    const module = new WebAssembly.Module(binary);
+    const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };
+    const { exports } = new WebAssembly.Instance(module, imports);
+    const single = this.pool === undefined || WebAssembly.Module.imports(module).length > 1;
+    const copy = single ? undefined : this.memory.allocate(binary.length);
+    if (copy !== undefined) this.memory.write(copy.address, binary);
+    const entries = Object.entries(exports).map(([name, call], index): [string, Entry] => [
+      name,
+      { call: call as Entry["call"], index, moduleAddress: copy?.address ?? 0, moduleBytes: binary.length },
+    ]);
+    return { spec, entries: new Map(entries), single } as WasmKernel<K>;
+  }
+
+  launch(launch: Launch): void {
+    this.#kernel = launch.kernel as WasmKernel;
+    const source = KERNELS[launch.kind] as KernelSource<Kind>;
+    try {
+      source.launch(launch, this);
+    } finally {
+      for (const block of this.#scratch) this.memory.free(block);
+      this.#scratch.length = 0;
+    }
+  }
+
+  async sync(): Promise<void> {}
+
+  close(): void {
+    this.pool?.close();
+  }
+
+  address({ memory, byteOffset }: Slice): number {
+    return (memory as Block).address + byteOffset;
+  }
+
+  scratch(bytes: number): number {
+    const block = this.memory.allocate(bytes);
+    this.#scratch.push(block);
+    return block.address;
+  }
+
+  table(words: readonly number[]): number {
+    const address = this.scratch(4 * words.length);
+    this.memory.words.set(words, address / 4);
+    return address;
+  }
+
+  run(name: string, split: Split, ...args: readonly number[]): void {
+    const { entries, single } = this.#kernel as WasmKernel;
+    const entry = entries.get(name) as Entry;
+    const parts = single ? 1 : (this.pool as ThreadPool).parts(split);
+    if (parts > 1) (this.pool as ThreadPool).run(entry, split, parts, args);
+    else if (split.range > 0) entry.call(0, split.range, ...args);
+  }
+}

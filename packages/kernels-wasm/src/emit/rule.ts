@@ -1,0 +1,120 @@
+/** Optimizer updates: one pass over all tensors of a launch, cut into parts of whole cache lines whatever the tensors' sizes. */
+import type { ComputeDType, Launch, Program, Slice } from "@opt/core/backend";
+import { i32, type Local, ModuleBuilder, v128 } from "../assembler";
+import type { Execution, KernelSource, Target } from "../kernel";
+import { LANES } from "./lanes";
+import { emitOperations } from "./operations";
+import { ProgramWriter } from "./program";
+
+/** Tensors are laid out on one line of elements on which each begins at a multiple of this, so parts begin where cache lines do. */
+const GRAIN = 16;
+
+/** Vectors per turn of the main loop. */
+const UNROLL = 4;
+
+/** Words of the table per tensor: its first position on the line, its length, its slices' addresses. */
+const FIRST = 0;
+const LENGTH = 1;
+const ADDRESSES = 2;
+
+export const rule: KernelSource<"rule"> = {
+  emit: (spec, target) => emitRule(spec.rule.program, spec.dtype, target),
+  launch: launchRule,
+};
+
+/** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
+export function emitRule(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
+  const lanes = LANES[dtype];
+  const module = new ModuleBuilder({ shared: target.shared });
+  const operations = emitOperations(module, program, dtype, target);
+  const slots = program.buffers.map((_, slot) => slot);
+  const words = ADDRESSES + slots.length;
+  const scalarTypes = program.scalars.map(() => "f64" as const);
+  const parameters = ["i32", "i32", "i32", "i32", ...scalarTypes] as const;
+  module.function({ parameters, export: "run" }, (f, start, end, table, tensors, ...scalars) => {
+    const writer = new ProgramWriter(f, program, dtype, operations, scalars);
+    const pointers = slots.map(() => f.local("i32"));
+    const remaining = f.local("i32");
+    const row = (index: Local<"i32">) => i32.add(table, i32.mul(index, 4 * words));
+
+    const advance = (elements: number) => {
+      for (const pointer of pointers) f.set(pointer, i32.add(pointer, elements * lanes.bytes));
+      f.set(remaining, i32.sub(remaining, elements));
+    };
+    const updateVectors = (count: number) => {
+      f.while(i32.geU(remaining, count * lanes.count), () => {
+        for (let offset = 0; offset < 16 * count; offset += 16) {
+          const outputs = writer.element((slot) => v128.load(pointers[slot]!, offset));
+          program.outputs.forEach(({ slot }, i) => f.do(v128.store(pointers[slot]!, outputs[i]!, offset)));
+        }
+        advance(count * lanes.count);
+      });
+    };
+    const updateSingles = () => {
+      f.while(remaining, () => {
+        const outputs = writer.element((slot) => lanes.loadOne(pointers[slot]!));
+        program.outputs.forEach(({ slot }, i) => f.do(lanes.storeOne(pointers[slot]!, outputs[i]!)));
+        advance(1);
+      });
+    };
+
+    // The tensor in which the part starts, by bisection.
+    const low = f.local("i32", 0);
+    const high = f.local("i32", tensors);
+    const middle = f.local("i32");
+    f.while(i32.gtU(i32.sub(high, low), 1), () => {
+      f.set(middle, i32.shrU(i32.add(low, high), 1));
+      f.if(
+        i32.leU(i32.load(row(middle), 4 * FIRST), start),
+        () => f.set(low, middle),
+        () => f.set(high, middle),
+      );
+    });
+
+    const entry = f.local("i32", row(low));
+    const tableEnd = f.local("i32", row(tensors));
+    const first = f.local("i32", i32.load(entry, 4 * FIRST));
+    const skip = f.local("i32");
+    const stop = f.local("i32");
+    f.doWhile(
+      () => {
+        f.set(skip, i32.sub(start, first));
+        f.if(i32.geU(first, start), () => f.set(skip, 0));
+        f.set(stop, i32.load(entry, 4 * LENGTH));
+        f.if(i32.ltU(i32.sub(end, first), stop), () => f.set(stop, i32.sub(end, first)));
+        f.if(i32.ltU(skip, stop), () => {
+          f.set(remaining, i32.sub(stop, skip));
+          for (const [slot, pointer] of pointers.entries()) {
+            const address = i32.load(entry, 4 * (ADDRESSES + slot));
+            f.set(pointer, i32.add(address, i32.mul(skip, lanes.bytes)));
+          }
+          updateVectors(UNROLL);
+          updateVectors(1);
+          updateSingles();
+        });
+        f.set(entry, i32.add(entry, 4 * words));
+        f.if(i32.geU(entry, tableEnd), () => f.return());
+        f.set(first, i32.load(entry, 4 * FIRST));
+      },
+      i32.ltU(first, end),
+    );
+  });
+  return module;
+}
+
+function launchRule({ tensors, scalars }: Launch<"rule">, execution: Execution): void {
+  const table: number[] = [];
+  let line = 0;
+  let count = 0;
+  for (const slices of tensors) {
+    const { length } = slices[0] as Slice;
+    if (length === 0) continue;
+    table.push(line, length);
+    for (const slice of slices) table.push(execution.address(slice));
+    line += Math.ceil(length / GRAIN) * GRAIN;
+    count++;
+  }
+  if (count === 0) return;
+  const work = line * (tensors[0] as readonly Slice[]).length;
+  execution.run("run", { range: line, grain: GRAIN, work }, execution.table(table), count, ...scalars);
+}

@@ -1,0 +1,63 @@
+/** Starts workers where the platform has them: worker_threads in Node, Workers in a cross-origin isolated page. */
+import { WORKER_SOURCE } from "./worker";
+
+export interface WorkerThread {
+  terminate(): void;
+}
+
+interface Start {
+  readonly memory: WebAssembly.Memory;
+  /** A module to try compiling. */
+  readonly probe: Uint8Array;
+}
+
+/** Bundlers for the browser do not see this import, and Node's own modules need no import map. */
+function nodeModule<T>(name: string): T | undefined {
+  return (globalThis as { process?: NodeJS.Process }).process?.getBuiltinModule?.(name) as T | undefined;
+}
+
+/** Cores that this process may use, by the platform's word; 1 where threads cannot share memory. */
+export function availableThreads(): number {
+  const os = nodeModule<typeof import("node:os")>("node:os");
+  if (os !== undefined) return os.availableParallelism();
+  const { crossOriginIsolated, navigator, Worker } = globalThis as Partial<Window & typeof globalThis>;
+  return crossOriginIsolated === true && Worker !== undefined ? (navigator?.hardwareConcurrency ?? 1) : 1;
+}
+
+/** A running worker, or undefined where the platform or a content security policy refuses it. */
+export function startWorker(start: Start): Promise<WorkerThread | undefined> {
+  const threads = nodeModule<typeof import("node:worker_threads")>("node:worker_threads");
+  return threads === undefined ? startInPage(start) : startInNode(threads.Worker, start);
+}
+
+function startInNode(
+  Worker: typeof import("node:worker_threads").Worker,
+  workerData: Start,
+): Promise<WorkerThread | undefined> {
+  return new Promise((resolve) => {
+    const worker = new Worker(WORKER_SOURCE, { eval: true, workerData, execArgv: [] });
+    worker.once("message", () => {
+      worker.unref(); // an idle worker keeps no process alive
+      resolve({ terminate: () => void worker.terminate() });
+    });
+    worker.once("error", () => resolve(undefined));
+  });
+}
+
+function startInPage(start: Start): Promise<WorkerThread | undefined> {
+  return new Promise((resolve) => {
+    const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
+    const settle = (worker: WorkerThread | undefined) => {
+      URL.revokeObjectURL(url);
+      resolve(worker);
+    };
+    try {
+      const worker = new Worker(url);
+      worker.onmessage = () => settle(worker);
+      worker.onerror = () => settle(undefined);
+      worker.postMessage(start);
+    } catch {
+      settle(undefined);
+    }
+  });
+}
