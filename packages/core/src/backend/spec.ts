@@ -92,7 +92,10 @@ export interface LaunchArguments {
     strideA: number;
     strideB: number;
   };
-  /** Element (i, j, ...) goes from sum(i * sourceStrides) to sum(i * targetStrides). Target elements are distinct. Strides may be negative in the source. */
+  /**
+   * Element (i, j, ...) goes from sum(i * sourceStrides) to sum(i * targetStrides). Target elements are distinct.
+   * Source strides may be negative: the slice starts at element (0, 0, ...) all the same, and others lie before it.
+   */
   copy: {
     source: Slice;
     target: Slice;

@@ -1,28 +1,45 @@
 /** Strided copy and cast. */
+import type { Slice } from "../backend/backend";
 import type { LaunchArguments } from "../backend/spec";
-import type { DType } from "../dtype";
+import { byteSize, type DType } from "../dtype";
 import { fromStored, toStored } from "../half";
 import { elements } from "./memory";
 import { forEachRow } from "./strided";
 
 export function copy(from: DType, to: DType, launch: LaunchArguments["copy"]): void {
-  const source = elements(launch.source, from);
-  const target = elements(launch.target, to);
   const { shape, sourceStrides, targetStrides } = launch;
+  const before = reachBefore(shape, sourceStrides);
+  const source = elements(startingEarlier(launch.source, before, from), from);
+  const target = elements(launch.target, to);
   const length = shape.at(-1) ?? 1;
   const sourceStep = sourceStrides.at(-1) ?? 1;
   const targetStep = targetStrides.at(-1) ?? 1;
   const convert = converter(from, to);
   forEachRow(shape, [sourceStrides, targetStrides], ([s, t]) => {
     if (convert === undefined && sourceStep === 1 && targetStep === 1) {
-      target.set(source.subarray(s!, s! + length), t!);
+      target.set(source.subarray(before + s!, before + s! + length), t!);
       return;
     }
     for (let i = 0; i < length; i++) {
-      const value = source[s! + i * sourceStep]!;
+      const value = source[before + s! + i * sourceStep]!;
       target[t! + i * targetStep] = convert === undefined ? value : convert(value);
     }
   });
+}
+
+/** Number of elements before the slice's first that negative strides reach. */
+function reachBefore(shape: readonly number[], strides: readonly number[]): number {
+  if (shape.includes(0)) return 0;
+  return shape.reduce((reach, length, axis) => reach + Math.max(0, (1 - length) * strides[axis]!), 0);
+}
+
+function startingEarlier(slice: Slice, elements: number, dtype: DType): Slice {
+  if (elements === 0) return slice;
+  return {
+    memory: slice.memory,
+    byteOffset: slice.byteOffset - elements * byteSize(dtype),
+    length: slice.length + elements,
+  };
 }
 
 /** From stored element to stored element; undefined where the value needs no change. */

@@ -1,0 +1,91 @@
+/** Memory: bytes go in and come out, in the order of the calls. */
+import type { Slice } from "@opt/core/backend";
+import { describe, expect, it } from "vitest";
+import type { ContractContext } from "./context";
+import "../numbers/matcher";
+
+export function memoryContract(context: ContractContext): void {
+  const count = (size: number) => Uint8Array.from({ length: size }, (_, i) => (i * 7 + 3) & 0xff);
+
+  describe("memory", () => {
+    it.each([0, 1, 3, 5, 17, 1027, 66_003])("holds %d bytes", async (size) => {
+      const { backend } = context;
+      const memory = backend.allocate(size);
+      expect(memory.bytes).toBeGreaterThanOrEqual(size);
+      const bytes = count(size);
+      backend.write(memory, 0, bytes);
+      expect(await backend.read(memory, 0, size)).toAgreeWith(bytes);
+      if (backend.readSync) expect(backend.readSync(memory, 0, size)).toAgreeWith(bytes);
+      backend.free(memory);
+    });
+
+    it("writes and reads ranges at any byte", async () => {
+      const { backend } = context;
+      const memory = backend.allocate(64);
+      backend.write(memory, 0, new Uint8Array(64));
+      backend.write(memory, 13, count(7));
+      const expected = new Uint8Array(64);
+      expected.set(count(7), 13);
+      expect(await backend.read(memory, 0, 64)).toAgreeWith(expected);
+      expect(await backend.read(memory, 14, 5)).toAgreeWith(expected.slice(14, 19));
+      backend.free(memory);
+    });
+
+    it("lets the caller reuse what it wrote from and what it read", async () => {
+      const { backend } = context;
+      const memory = backend.allocate(16);
+      const bytes = count(16);
+      backend.write(memory, 0, bytes);
+      bytes.fill(0);
+      const first = await backend.read(memory, 0, 16);
+      expect(first).toAgreeWith(count(16));
+      first.fill(0);
+      expect(await backend.read(memory, 0, 16)).toAgreeWith(count(16));
+      backend.free(memory);
+    });
+
+    it("keeps the order of writes, launches and reads, and lets memory be freed after a launch", async () => {
+      const { backend } = context;
+      const elements = 1024;
+      const [source, target] = [backend.allocate(elements * 4), backend.allocate(elements * 4)];
+      const slice = (memory: Slice["memory"]): Slice => ({ memory, byteOffset: 0, length: elements });
+      const kernel = context.kernel({ kind: "copy", from: "i32", to: "i32" });
+      const launch = {
+        source: slice(source),
+        target: slice(target),
+        shape: [elements],
+        sourceStrides: [1],
+        targetStrides: [1],
+      };
+      const results: Promise<Uint8Array>[] = [];
+      for (let round = 0; round < 5; round++) {
+        backend.write(
+          source,
+          0,
+          new Uint8Array(Int32Array.from({ length: elements }, (_, i) => i + round * 1000).buffer),
+        );
+        backend.launch({ kind: "copy", kernel, ...launch });
+        results.push(backend.read(target, 0, 4));
+      }
+      backend.free(source);
+      const seen = (await Promise.all(results)).map((bytes) => new Int32Array(bytes.buffer, bytes.byteOffset, 1)[0]);
+      expect(seen).toEqual([0, 1000, 2000, 3000, 4000]);
+      await backend.sync();
+      backend.free(target);
+    });
+
+    it("shares the caller's array where it says so", async () => {
+      const { backend } = context;
+      if (backend.wrap === undefined) return expect("wrap" in backend && backend.wrap).toBeFalsy();
+      const array = Int32Array.of(0, 1, 2, 3, 4, 5).subarray(1, 5);
+      const memory = backend.wrap(array);
+      backend.write(memory, 4, new Uint8Array(Int32Array.of(42).buffer));
+      await backend.sync();
+      expect([...array]).toEqual([1, 42, 3, 4]);
+      array[2] = 7;
+      const bytes = await backend.read(memory, 8, 4);
+      expect([...bytes]).toEqual([7, 0, 0, 0]);
+      backend.free(memory);
+    });
+  });
+}

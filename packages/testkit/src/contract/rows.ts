@@ -1,0 +1,203 @@
+/** Row-wise kernels: softmax, layerNorm, crossEntropy and their gradients. */
+import { describe, expect, it } from "vitest";
+import { seededIndices } from "../numbers/seeded";
+import * as reference from "../reference/rows";
+import { type ContractContext, LARGE } from "./context";
+import "../numbers/matcher";
+
+/** rows, length */
+const SHAPES: readonly (readonly [number, number])[] = [
+  [1, 1],
+  [3, 5],
+  [17, 3],
+  [5, 17],
+  [2, 1027],
+  [1, LARGE],
+  [LARGE, 3],
+  [0, 5],
+];
+
+const EPS = 1e-5;
+const IGNORE = -100;
+
+export function rowsContract(context: ContractContext): void {
+  const { dtype, specials, tolerances } = context;
+
+  describe.each([{ log: false }, { log: true }])("softmax, log $log", ({ log }) => {
+    async function checkSoftmax(rows: number, length: number, input: ReturnType<typeof context.seeded>) {
+      const expected = reference.softmax(input, rows, length, log);
+      await context.check(
+        { kind: "softmax", log, dtype },
+        { input: { input }, output: { output: context.empty(input.length) } },
+        (slices) => ({ ...slices, rows, length }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, tolerances.rows),
+      );
+    }
+
+    it.each(SHAPES)("of [%d, %d]", (rows, length) => checkSoftmax(rows, length, context.seeded(rows * length, 1)));
+
+    it("does not overflow: only differences count", async () => {
+      const input = context.empty(12);
+      input.set([1000, 1001, 999, -1000, -1001, -1000, 80, -80, 0, 1e30, 0, -1e30]);
+      await checkSoftmax(4, 3, input);
+    });
+
+    context.itWithSpecials("knows -infinity as a mask, and passes NaN to its row alone", async () => {
+      const input = context.empty(12);
+      input.set([0, Number.NEGATIVE_INFINITY, 1, Number.NaN, 1, 2, 3, 2, 1, Number.NEGATIVE_INFINITY, 5, 5]);
+      await checkSoftmax(4, 3, input);
+    });
+
+    it.each(SHAPES)("gradient of [%d, %d]", async (rows, length) => {
+      const forward = context.empty(rows * length);
+      forward.set(reference.softmax(context.seeded(rows * length, 2), rows, length, log));
+      const gradient = context.seeded(rows * length, 3);
+      const expected = reference.softmaxGrad(forward, gradient, rows, length, log);
+      const largest = log ? Math.sqrt(length) * 8 : 1; // the sum of a row's gradients takes part in each element
+      await context.check(
+        { kind: "softmaxGrad", log, dtype },
+        { input: { forward, gradient }, output: { output: context.empty(rows * length) } },
+        (slices) => ({ ...slices, rows, length }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(largest)),
+      );
+    });
+  });
+
+  /** The tolerance of rows for results of the given magnitude. */
+  function scaled(magnitude: number) {
+    const { rows } = tolerances;
+    if (typeof rows === "string" || "ulp" in rows) return rows;
+    return { absolute: rows.absolute * Math.max(1, magnitude), relative: rows.relative };
+  }
+
+  describe("layerNorm", () => {
+    const shapes = SHAPES.filter(([, length]) => length > 1);
+
+    it.each(shapes)("of [%d, %d]", async (rows, length) => {
+      const input = context.seeded(rows * length, 4);
+      const weight = context.seeded(length, 5);
+      const bias = context.seeded(length, 6);
+      const expected = reference.layerNorm(input, weight, bias, rows, length, EPS);
+      const output = { output: context.empty(rows * length), mean: context.empty(rows), rstd: context.empty(rows) };
+      await context.check(
+        { kind: "layerNorm", dtype },
+        { input: { input, weight, bias }, output },
+        (slices) => ({ ...slices, rows, length, eps: EPS }),
+        (results, label) => {
+          expect(results.mean, `mean, ${label}`).toAgreeWith(expected.mean, tolerances.rows);
+          expect(results.rstd, `rstd, ${label}`).toAgreeWith(expected.rstd, scaled(16));
+          expect(results.output, `output, ${label}`).toAgreeWith(expected.output, scaled(64));
+        },
+      );
+    });
+
+    it("normalises rows far from zero: the variance is not a difference of squares", async () => {
+      const input = context.seeded(6 * 64, 7).map((x) => x + 1000);
+      const weight = context.empty(64).fill(1);
+      const bias = context.empty(64);
+      const expected = reference.layerNorm(input, weight, bias, 6, 64, EPS);
+      await context.check(
+        { kind: "layerNorm", dtype },
+        {
+          input: { input, weight, bias },
+          output: { output: context.empty(6 * 64), mean: context.empty(6), rstd: context.empty(6) },
+        },
+        (slices) => ({ ...slices, rows: 6, length: 64, eps: EPS }),
+        // The mean, near 1000, is known to one part in 2^24: 6e-5 of an element's distance from it.
+        ({ output }, label) => expect(output, label).toAgreeWith(expected.output, scaled(500)),
+      );
+    });
+
+    it.each(shapes)("gradient of [%d, %d]", async (rows, length) => {
+      const input = context.seeded(rows * length, 8);
+      const weight = context.seeded(length, 9);
+      const gradient = context.seeded(rows * length, 10);
+      const forward = reference.layerNorm(input, weight, weight, rows, length, EPS);
+      const mean = context.empty(rows);
+      const rstd = context.empty(rows);
+      mean.set(forward.mean);
+      rstd.set(forward.rstd);
+      const expected = reference.layerNormGrad(input, weight, mean, rstd, gradient, rows, length);
+      const output = {
+        inputGradient: context.empty(rows * length),
+        weightGradient: context.empty(length),
+        biasGradient: context.empty(length),
+      };
+      const rstdMaximum = forward.rstd.reduce((a, b) => Math.max(a, b), 1);
+      await context.check(
+        { kind: "layerNormGrad", dtype },
+        { input: { input, weight, mean, rstd, gradient }, output },
+        (slices) => ({ ...slices, rows, length }),
+        (results, label) => {
+          expect(results.inputGradient, `input, ${label}`).toAgreeWith(
+            expected.inputGradient,
+            scaled(32 * rstdMaximum),
+          );
+          const total = context.sumTolerance(16 * rows); // |g h| stays below 16 on average
+          expect(results.weightGradient, `weight, ${label}`).toAgreeWith(expected.weightGradient, total);
+          expect(results.biasGradient, `bias, ${label}`).toAgreeWith(expected.biasGradient, total);
+        },
+      );
+    });
+  });
+
+  describe("crossEntropy", () => {
+    /** Labels of which some are ignored and, where specials count, some are out of range. */
+    function labelsFor(rows: number, classes: number): Int32Array {
+      const labels = seededIndices(rows, classes, 11);
+      for (let row = 1; row < rows; row += 4) labels[row] = IGNORE;
+      if (specials) for (let row = 2; row < rows; row += 5) labels[row] = row % 2 === 0 ? classes : -1;
+      return labels;
+    }
+
+    it.each(SHAPES)("of [%d, %d]", async (rows, classes) => {
+      const logits = context.seeded(rows * classes, 12);
+      const labels = labelsFor(rows, classes);
+      const expected = reference.crossEntropy(logits, labels, rows, classes, IGNORE);
+      await context.check(
+        { kind: "crossEntropy", dtype },
+        { input: { logits, labels }, output: { output: context.empty(rows) } },
+        (slices) => ({ ...slices, rows, classes, ignoreIndex: IGNORE }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(4)),
+      );
+    });
+
+    it.each(SHAPES)("gradient of [%d, %d]", async (rows, classes) => {
+      const logits = context.seeded(rows * classes, 13);
+      const labels = labelsFor(rows, classes);
+      const gradient = context.seeded(rows, 14);
+      const expected = reference.crossEntropyGrad(logits, labels, gradient, rows, classes, IGNORE);
+      await context.check(
+        { kind: "crossEntropyGrad", dtype },
+        { input: { logits, labels, gradient }, output: { output: context.empty(rows * classes) } },
+        (slices) => ({ ...slices, rows, classes, ignoreIndex: IGNORE }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(4)),
+      );
+    });
+
+    it("takes any label as the one to ignore, within the classes too", async () => {
+      const logits = context.seeded(12, 15);
+      const labels = Int32Array.of(2, 0, 2, 1);
+      const expected = reference.crossEntropy(logits, labels, 4, 3, 2);
+      await context.check(
+        { kind: "crossEntropy", dtype },
+        { input: { logits, labels }, output: { output: context.empty(4) } },
+        (slices) => ({ ...slices, rows: 4, classes: 3, ignoreIndex: 2 }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, tolerances.rows),
+      );
+    });
+
+    it("does not overflow on large logits", async () => {
+      const logits = context.empty(6);
+      logits.set([1000, 0, -1000, -5000, -5000, 1000]);
+      const labels = Int32Array.of(1, 2);
+      const expected = reference.crossEntropy(logits, labels, 2, 3, IGNORE);
+      await context.check(
+        { kind: "crossEntropy", dtype },
+        { input: { logits, labels }, output: { output: context.empty(2) } },
+        (slices) => ({ ...slices, rows: 2, classes: 3, ignoreIndex: IGNORE }),
+        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(1)),
+      );
+    });
+  });
+}

@@ -1,0 +1,85 @@
+/** The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`. */
+
+import { OptError } from "@opt/core";
+import type { Backend, ComputeDType, Rule } from "@opt/core/backend";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
+import { copyContract } from "./copy";
+import { mapContract } from "./map";
+import { matmulContract } from "./matmul";
+import { memoryContract } from "./memory";
+import { reduceContract } from "./reduce";
+import { rowsContract } from "./rows";
+import { rowsByIndexContract } from "./rows-by-index";
+import { ruleContract } from "./rule";
+import { windowsContract } from "./windows";
+
+export interface ContractRow {
+  readonly name: string;
+  open(): Promise<Backend>;
+  /** In which it computes; each other compute dtype shows as skipped. */
+  readonly dtypes: readonly ComputeDType[];
+  /** Rules must give the interpreter's bits, and NaN, infinities, -0 and subnormals count. By default true. */
+  readonly exact?: boolean;
+  /** Rules beside the built-in ones: those of the optimizers. */
+  readonly rules?: readonly Rule[];
+  /** What differs from `defaultTolerances`. */
+  readonly tolerances?: Partial<ContractTolerances>;
+  /** Why the device is not here. */
+  readonly skip?: string | undefined;
+}
+
+/** Registers the tests of one row. */
+export function contractSuite(row: ContractRow): void {
+  const { name, skip, exact = true, rules = [] } = row;
+  if (skip !== undefined) {
+    skipped(name, skip);
+    return;
+  }
+  for (const dtype of ["f32", "f64"] as const) {
+    if (!row.dtypes.includes(dtype)) {
+      skipped(`${name} ${dtype}`, `${name} does not compute in ${dtype}`);
+      continue;
+    }
+    const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
+    const context = new ContractContext(dtype, rules, exact, tolerances);
+    describe(`${name} ${dtype}`, () => {
+      beforeAll(async () => context.use(await row.open()));
+      afterAll(() => context.backend.close());
+
+      it("is what its row says", () => {
+        const { backend } = context;
+        expect(backend.name).toBe(name);
+        expect(backend.exact).toBe(exact);
+        expect([...backend.dtypes].sort()).toEqual([...row.dtypes].sort());
+      });
+
+      memoryContract(context);
+      ruleContract(context);
+      mapContract(context);
+      reduceContract(context);
+      matmulContract(context);
+      copyContract(context);
+      rowsByIndexContract(context);
+      rowsContract(context);
+      windowsContract(context);
+    });
+  }
+}
+
+function skipped(name: string, reason: string): void {
+  describe(`${name} (skipped: ${reason})`, () => {
+    it("keeps the backend contract", ({ skip }) => skip(reason));
+  });
+}
+
+/** Why a device does not open here, or undefined if it does. Any failure but DEVICE_UNAVAILABLE is a failure. */
+export async function whyUnavailable(open: () => Promise<Backend>): Promise<string | undefined> {
+  try {
+    (await open()).close();
+    return undefined;
+  } catch (error) {
+    if (error instanceof OptError && error.code === "DEVICE_UNAVAILABLE") return error.message;
+    throw error;
+  }
+}
