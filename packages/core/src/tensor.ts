@@ -246,25 +246,31 @@ export class Tensor implements Operand {
     return this.dataSync()[0]!;
   }
 
-  /** Overwrites the elements in place. @throws OptError BAD_SHAPE if the count differs */
-  set(data: TensorData): void {
+  /** Overwrites the elements in place; a tensor may be of another dtype or device. @throws OptError BAD_SHAPE if the count differs */
+  set(data: TensorData | Tensor): void {
     const { memory, byteOffset, length } = this.memorySlice();
-    const { elements, shape } = flatten("set", data, this.dtype);
-    if (
-      elements.length !== length ||
-      (!ArrayBuffer.isView(data) && typeof data !== "number" && !sameShape(shape, this.shape))
-    ) {
-      throw new OptError(
-        "BAD_SHAPE",
-        "set",
-        `needs data of shape ${showShape(this.shape)}, got ${showShape(shape)}.`,
-        "The shape of a tensor never changes.",
-      );
+    if (data instanceof Tensor) {
+      this.checkFits(data.shape);
+      ops.assign(this, data);
+      return;
     }
+    const { elements, shape } = flatten("set", data, this.dtype);
+    const isFlat = ArrayBuffer.isView(data) || typeof data === "number";
+    if (!isFlat || elements.length !== length) this.checkFits(shape);
     this.device.backend.write(
       memory,
       byteOffset,
       new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength),
+    );
+  }
+
+  private checkFits(shape: Shape): void {
+    if (sameShape(shape, this.shape)) return;
+    throw new OptError(
+      "BAD_SHAPE",
+      "set",
+      `needs data of shape ${showShape(this.shape)}, got ${showShape(shape)}.`,
+      "The shape of a tensor never changes.",
     );
   }
 

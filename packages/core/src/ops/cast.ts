@@ -50,3 +50,12 @@ export function move(x: Tensor, device: Device): Tensor {
   device.backend.write(memory, byteOffset, x.bytesSync());
   return output;
 }
+
+/** target = source, in place, converted and moved where they differ. Not recorded. */
+export function assign(target: Tensor, source: Tensor): void {
+  const values = source.detach();
+  const here = move(values, target.device);
+  copyInto(here, target);
+  here.dispose();
+  values.dispose();
+}

@@ -1,4 +1,4 @@
-export { cast, clone, move } from "./cast";
+export { assign, cast, clone, move } from "./cast";
 export { crossEntropyRows } from "./cross-entropy";
 export { elementwise } from "./elementwise";
 export { gather } from "./gather";
