@@ -39,7 +39,8 @@ const bits = new DataView(new ArrayBuffer(8));
 /** fma of three float64 values, correctly rounded to float64. */
 export function fma64(a: number, b: number, c: number): number {
   const product = a * b;
-  if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b) || !Number.isFinite(c)) return product + c;
+  if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b)) return product + c;
+  if (!Number.isFinite(c)) return c; // the product may overflow here, but it is finite
   if (c === 0) return product;
   if (!inSafeRange(a) || !inSafeRange(b) || !inSafeRange(c) || !inSafeRange(product)) return fmaExact(a, b, c);
   const productError = errorOfProduct(a, b, product);
