@@ -2,6 +2,7 @@ import { finiteNumber, givenOptions, perGroup, refuse, wholeNumber } from "./che
 import { requirePart } from "./parts";
 import { PlannedLR } from "./planned";
 import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
+import type { LRScheduler } from "./scheduler";
 
 type PerGroup = number | readonly number[];
 
@@ -12,7 +13,7 @@ export interface LinearWarmupLROptions {
   /** The lr that the warm-up aims at; each group's base lr if absent. */
   endLr?: PerGroup | undefined;
   /** The schedule that begins, at its own epoch 0, when the warm-up ends; the base lr if absent. */
-  after?: PlannedLR | undefined;
+  after?: LRScheduler | undefined;
 }
 
 /**
@@ -49,7 +50,7 @@ export class LinearWarmupLR extends PlannedLR {
     if (after !== undefined) {
       requirePart(where, "after", after, optimizer);
       if (!(after instanceof PlannedLR)) {
-        throw refuse(where, "after", "a simple schedule", "a composite", "Put both into a SequentialLR instead.");
+        throw refuse(where, "after", "a simple schedule", "a composite", "Pass one schedule; a SequentialLR joins several.");
       }
       after.rewind();
       for (const group of optimizer.groups) group.lr = initialLr(group);

@@ -42,8 +42,8 @@ interface Phase {
  *
  * @throws BAD_ARGUMENT for options out of range or cycleMomentum without betas or momentum; BAD_STATE for a step past
  * totalSteps
- * @see Smith & Topin 2018; torch.optim.lr_scheduler.OneCycleLR, which fails where the rise takes one step
- * (pctStart * totalSteps = 1) and this starts at the top
+ * @see Smith & Topin 2018; torch.optim.lr_scheduler.OneCycleLR; unlike it, a rise of one step (pctStart *
+ * totalSteps = 1) starts at the top instead of failing, and the bounds are this schedule's own, not the groups'
  * @example
  * const schedule = new OneCycleLR(optimizer, { maxLr: 0.01, epochs: 3, stepsPerEpoch: 938 });
  */
