@@ -50,7 +50,13 @@ export class LinearWarmupLR extends PlannedLR {
     if (after !== undefined) {
       requirePart(where, "after", after, optimizer);
       if (!(after instanceof PlannedLR)) {
-        throw refuse(where, "after", "a simple schedule", "a composite", "Pass one schedule; a SequentialLR joins several.");
+        throw refuse(
+          where,
+          "after",
+          "a simple schedule",
+          "a composite",
+          "Pass one schedule; a SequentialLR joins several.",
+        );
       }
       after.rewind();
       for (const group of optimizer.groups) group.lr = initialLr(group);

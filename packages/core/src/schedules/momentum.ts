@@ -1,5 +1,5 @@
 // OneCycleLR and CyclicLR move momentum against the lr: beta1 where the optimizer has betas, else its momentum.
-import { finiteNumber, refuse } from "./check";
+import { isFiniteNumber, refuse } from "./check";
 import type { ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
 
 export function momentumOf(group: ScheduledGroup): number | undefined {
@@ -18,7 +18,10 @@ export function requireMomentum(where: string, optimizer: ScheduledOptimizer): v
   throw refuse(where, "cycleMomentum", rule, true, "Pass cycleMomentum: false.");
 }
 
-/** A momentum or beta1, in [0, 1]. */
+/** A check for a momentum or beta1, in [0, 1). */
 export function momentumValue(where: string): (name: string, value: number) => number {
-  return (name, value) => finiteNumber(where, name, value, 0, 1);
+  return (name, value) => {
+    if (isFiniteNumber(value) && value >= 0 && value < 1) return value;
+    throw refuse(where, name, "at least 0 and below 1", value, "Stay below 1, for example 0.95.");
+  };
 }

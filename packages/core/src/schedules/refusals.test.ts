@@ -127,7 +127,7 @@ const table: [string, Make[]][] = [
       (o) => new CyclicLR(o, { ...bounds, scaleFn: wrong(2) }),
       (o) => new CyclicLR(o, { ...bounds, scaleFn: () => 1, scaleMode: wrong("epoch") }),
       (o) => new CyclicLR(o, { ...bounds, gamma: Number.NaN }),
-      (o) => new CyclicLR(o, { ...bounds, maxMomentum: 1.5 }),
+      (o) => new CyclicLR(o, { ...bounds, maxMomentum: 1 }),
       () => new CyclicLR({ groups: [{ lr: 1 }] }, bounds),
     ],
   ],
