@@ -2,6 +2,7 @@
 import type { Kind } from "@opt/core/backend";
 import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
+import { copy } from "./copy";
 import { matmul } from "./matmul";
 
-export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { matmul, rule };
+export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { copy, matmul, rule };

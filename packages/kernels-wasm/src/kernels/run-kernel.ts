@@ -22,6 +22,8 @@ const PLAIN: Target = { shared: false, relaxedSimd: false, fused: { f32: false, 
 export interface Argument {
   readonly dtype: DType;
   readonly values: readonly number[] | TypedArray | number;
+  /** The slice begins with this element: what lies before is reached by negative strides. */
+  readonly start?: number;
 }
 
 export const input = (dtype: DType, values: readonly number[] | TypedArray): Argument => ({ dtype, values });
@@ -69,7 +71,7 @@ export function runKernel<K extends Kind>(
     return at;
   };
   const guards: [number, number][] = [];
-  const place = ({ dtype, values }: Argument): Slice => {
+  const place = ({ dtype, values, start = 0 }: Argument): Slice => {
     const length = typeof values === "number" ? values : values.length;
     const bytes = length * byteSize(dtype);
     const guardBefore = reserve(GUARD_BYTES);
@@ -79,7 +81,7 @@ export function runKernel<K extends Kind>(
     new Uint8Array(pages.buffer, byteOffset + bytes, GUARD_BYTES).fill(GUARD);
     guards.push([guardBefore, GUARD_BYTES], [byteOffset + bytes, GUARD_BYTES]);
     if (typeof values !== "number") viewElements(pages.buffer, byteOffset, length, dtype).set(values);
-    return { memory, byteOffset, length };
+    return { memory, byteOffset: byteOffset + start * byteSize(dtype), length: length - start };
   };
   const named: [string, Argument, Slice][] = [];
   const placed = Object.fromEntries(

@@ -1,0 +1,238 @@
+/** Strided copy and cast: as runs where both sides are contiguous, by blocks where it is a transpose, else element by element. */
+import type { DType, LaunchArguments, Spec } from "@opt/core/backend";
+import { byteSize } from "@opt/core/backend";
+import { type Callable, type FunctionBuilder, i32, type Local, ModuleBuilder, memory, v128 } from "../assembler";
+import type { KernelSource, Target } from "../kernel";
+import { convertElement } from "./convert";
+import { floatOf, transpose } from "./float";
+
+/** From this many bytes on memory.copy is worth its call. */
+const LONG_RUN = 512;
+/** Rows of a transpose done at once: a cache line of f32. */
+const TRANSPOSE_ROWS = 16;
+/** Elements of an item, roughly. */
+const ITEM = 4096;
+
+const LAYOUTS = ["runs", "transpose", "strided"] as const;
+type Layout = (typeof LAYOUTS)[number];
+/** (source, target, rows, columns, steps of the source by row and column, of the target by row and column), in bytes. */
+type Plane = Callable<readonly ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], "none">;
+const PLANE = { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"] } as const;
+
+function emit({ from, to }: Spec<"copy">, { shared }: Target): ModuleBuilder {
+  const module = new ModuleBuilder({ shared });
+  const run = emitRun(module, from, to);
+  const strided = emitStrided(module, from, to);
+  emitPlanes(module, "runs", emitRuns(module, run));
+  emitPlanes(module, "transpose", from === to && byteSize(from) >= 4 ? emitTranspose(module, from, strided) : strided);
+  emitPlanes(module, "strided", strided);
+
+  module.function(
+    { parameters: ["i32", "i32", "i32", "i32"], export: "contiguous" },
+    (f, start, end, source, target) => {
+      const [fromBytes, toBytes] = [byteSize(from), byteSize(to)];
+      const first = i32.add(source, i32.mul(start, fromBytes));
+      f.do(run(first, i32.add(target, i32.mul(start, toBytes)), i32.sub(end, start)));
+    },
+  );
+  return module;
+}
+
+/** (source, target, count): contiguous elements. */
+function emitRun(module: ModuleBuilder, from: DType, to: DType) {
+  return module.function({ parameters: ["i32", "i32", "i32"] }, (f, source, target, count) => {
+    const advance = (elements: number) => {
+      f.set(source, i32.add(source, elements * byteSize(from)));
+      f.set(target, i32.add(target, elements * byteSize(to)));
+      f.set(count, i32.sub(count, elements));
+    };
+    if (from === to) {
+      const bytes = f.local("i32", i32.mul(count, byteSize(from)));
+      f.if(i32.geU(bytes, LONG_RUN), () => {
+        f.do(memory.copy(target, source, bytes));
+        f.return();
+      });
+      const perVector = 16 / byteSize(from);
+      f.while(i32.geU(count, perVector), () => {
+        f.do(v128.store(target, v128.load(source)));
+        advance(perVector);
+      });
+    }
+    f.while(count, () => {
+      convertElement(f, from, to, source, target);
+      advance(1);
+    });
+  });
+}
+
+function emitRuns(module: ModuleBuilder, run: Callable<readonly ["i32", "i32", "i32"], "none">): Plane {
+  return module.function(PLANE, (f, source, target, rows, columns, sourceRow, _sourceColumn, targetRow) => {
+    f.while(rows, () => {
+      f.do(run(source, target, columns));
+      f.set(source, i32.add(source, sourceRow));
+      f.set(target, i32.add(target, targetRow));
+      f.set(rows, i32.sub(rows, 1));
+    });
+  });
+}
+
+function emitStrided(module: ModuleBuilder, from: DType, to: DType): Plane {
+  return module.function(
+    PLANE,
+    (f, source, target, rows, columns, sourceRow, sourceColumn, targetRow, targetColumn) => {
+      f.while(rows, () => {
+        const at = f.local("i32", source);
+        const put = f.local("i32", target);
+        const left = f.local("i32", columns);
+        f.while(left, () => {
+          convertElement(f, from, to, at, put);
+          f.set(at, i32.add(at, sourceColumn));
+          f.set(put, i32.add(put, targetColumn));
+          f.set(left, i32.sub(left, 1));
+        });
+        f.set(source, i32.add(source, sourceRow));
+        f.set(target, i32.add(target, targetRow));
+        f.set(rows, i32.sub(rows, 1));
+      });
+    },
+  );
+}
+
+/** Rows lie together in the source, columns in the target: square blocks of vectors, the borders element by element. */
+function emitTranspose(module: ModuleBuilder, dtype: DType, strided: Plane): Plane {
+  const float = floatOf(dtype === "f64" ? "f64" : "f32");
+  const { lanes, bytes } = float;
+  return module.function(
+    PLANE,
+    (f, source, target, rows, columns, sourceRow, sourceColumn, targetRow, targetColumn) => {
+      const whole = f.local("i32", i32.and(rows, -lanes));
+      const left = f.local("i32", columns);
+      f.while(i32.geU(left, lanes), () => {
+        const at = columnsOf(f, source, sourceColumn, lanes);
+        const put = f.local("i32", target);
+        const rowsLeft = f.local("i32", whole);
+        f.while(rowsLeft, () => {
+          const block = at.map((column) => f.local("v128", v128.load(column)));
+          for (const vector of transpose(f, float, block)) {
+            f.do(v128.store(put, vector));
+            f.set(put, i32.add(put, targetRow));
+          }
+          for (const column of at) f.set(column, i32.add(column, lanes * bytes));
+          f.set(rowsLeft, i32.sub(rowsLeft, lanes));
+        });
+        const rest = i32.sub(rows, whole);
+        f.do(strided(at[0]!, put, rest, lanes, sourceRow, sourceColumn, targetRow, targetColumn));
+        f.set(source, i32.add(source, i32.mul(sourceColumn, lanes)));
+        f.set(target, i32.add(target, lanes * bytes));
+        f.set(left, i32.sub(left, lanes));
+      });
+      f.do(strided(source, target, rows, left, sourceRow, sourceColumn, targetRow, targetColumn));
+    },
+  );
+}
+
+function columnsOf(f: FunctionBuilder, first: Local<"i32">, step: Local<"i32">, count: number): Local<"i32">[] {
+  const columns = [f.local("i32", first)];
+  while (columns.length < count) columns.push(f.local("i32", i32.add(columns.at(-1)!, step)));
+  return columns;
+}
+
+/** Words of a launch before those of its outer dimensions, which are (extent, step of source, step of target) each, innermost first. */
+const WORDS = [
+  ...["source", "target", "rows", "columns", "sourceRow", "sourceColumn", "targetRow", "targetColumn"],
+  ...["rowsPerItem", "itemsPerPlane", "outerRank"],
+] as const;
+
+/** Items are groups of rows of the planes that the two innermost dimensions span. */
+function emitPlanes(module: ModuleBuilder, name: Layout, plane: Plane): void {
+  module.function({ parameters: ["i32", "i32", "i32"], export: name }, (f, start, end, table) => {
+    const word = Object.fromEntries(WORDS.map((name, w) => [name, f.local("i32", i32.load(table, 4 * w))])) as Record<
+      (typeof WORDS)[number],
+      Local<"i32">
+    >;
+    const outer = f.local("i32", i32.add(table, 4 * WORDS.length));
+    const lastOuter = f.local("i32", i32.add(outer, i32.mul(word.outerRank, 12)));
+    const item = f.local("i32");
+    const dimension = f.local("i32");
+    f.for(item, start, end, 1, () => {
+      const row = f.local("i32", i32.mul(i32.remU(item, word.itemsPerPlane), word.rowsPerItem));
+      const source = f.local("i32", i32.add(word.source, i32.mul(row, word.sourceRow)));
+      const target = f.local("i32", i32.add(word.target, i32.mul(row, word.targetRow)));
+      const index = f.local("i32", i32.divU(item, word.itemsPerPlane));
+      f.for(dimension, outer, lastOuter, 12, () => {
+        const position = f.local("i32", i32.remU(index, i32.load(dimension)));
+        f.set(source, i32.add(source, i32.mul(position, i32.load(dimension, 4))));
+        f.set(target, i32.add(target, i32.mul(position, i32.load(dimension, 8))));
+        f.set(index, i32.divU(index, i32.load(dimension)));
+      });
+      const rows = f.least(i32.sub(word.rows, row), word.rowsPerItem);
+      const { columns, sourceRow, sourceColumn, targetRow, targetColumn } = word;
+      f.do(plane(source, target, rows, columns, sourceRow, sourceColumn, targetRow, targetColumn));
+    });
+  });
+}
+
+interface Dimension {
+  readonly extent: number;
+  readonly source: number;
+  readonly target: number;
+}
+
+/** Dimensions in the order of the target's strides, innermost first, merged where both sides go on evenly. */
+export function mergeDimensions({ shape, sourceStrides, targetStrides }: LaunchArguments["copy"]): Dimension[] {
+  const dimensions = shape
+    .map((extent, d) => ({ extent, source: sourceStrides[d]!, target: targetStrides[d]! }))
+    .filter(({ extent }) => extent !== 1)
+    .sort((a, b) => Math.abs(a.target) - Math.abs(b.target));
+  const merged: Dimension[] = [];
+  for (const next of dimensions) {
+    const last = merged.at(-1);
+    const goesOn = last && next.source === last.source * last.extent && next.target === last.target * last.extent;
+    if (goesOn) merged[merged.length - 1] = { ...last, extent: last.extent * next.extent };
+    else merged.push(next);
+  }
+  return merged;
+}
+
+const SINGLE: Dimension = { extent: 1, source: 0, target: 0 };
+
+export const copy: KernelSource<"copy"> = {
+  emit,
+  launch(launch, execution) {
+    const { from, to } = launch.kernel.spec;
+    const work = launch.shape.reduce((product, extent) => product * extent, 1);
+    if (work === 0) return;
+    const source = execution.address(launch.source);
+    const target = execution.address(launch.target);
+    const dimensions = mergeDimensions(launch);
+    const column = dimensions.shift() ?? { extent: 1, source: 1, target: 1 };
+    const runs = column.source === 1 && column.target === 1;
+    if (runs && dimensions.length === 0) {
+      execution.run("contiguous", { range: work, grain: 64, work }, source, target);
+      return;
+    }
+    const acrossRows = runs ? -1 : dimensions.findIndex((dimension) => dimension.source === 1);
+    const isTranspose = acrossRows >= 0 && column.target === 1;
+    const [row = SINGLE] = dimensions.splice(isTranspose ? acrossRows : 0, 1);
+    const layout: Layout = runs ? "runs" : isTranspose ? "transpose" : "strided";
+    const rowsPerItem = isTranspose ? TRANSPOSE_ROWS : Math.ceil(ITEM / column.extent);
+    const itemsPerPlane = Math.ceil(row.extent / rowsPerItem);
+    const [fromBytes, toBytes] = [byteSize(from), byteSize(to)];
+    const values: Record<(typeof WORDS)[number], number> = {
+      source,
+      target,
+      rows: row.extent,
+      columns: column.extent,
+      sourceRow: row.source * fromBytes,
+      sourceColumn: column.source * fromBytes,
+      targetRow: row.target * toBytes,
+      targetColumn: column.target * toBytes,
+      rowsPerItem,
+      itemsPerPlane,
+      outerRank: dimensions.length,
+    };
+    const outer = dimensions.flatMap((d) => [d.extent, d.source * fromBytes, d.target * toBytes]);
+    const range = dimensions.reduce((items, { extent }) => items * extent, itemsPerPlane);
+    execution.run(layout, { range, work }, execution.table([...WORDS.map((name) => values[name]), ...outer]));
+  },
+};
