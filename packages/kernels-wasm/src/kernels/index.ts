@@ -4,5 +4,7 @@ import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
 import { copy } from "./copy";
 import { matmul } from "./matmul";
+import { reduce } from "./reduce";
+import { sumSquares } from "./sum-squares";
 
-export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { copy, matmul, rule };
+export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { copy, matmul, reduce, rule, sumSquares };
