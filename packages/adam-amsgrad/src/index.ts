@@ -1,1 +1,1 @@
-export {};
+export { Adam, type AdamOptions, AdamW } from "./adam";

@@ -32,6 +32,13 @@ export {
   unfold,
   type WindowOptions,
 } from "./ops";
+export type { Algorithm, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
+export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
+export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
+export { type Group, Optimizer } from "./optimizer/optimizer";
+export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
+export { l1, l2, type Regularizer } from "./optimizer/regularizer";
+export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { applyRule } from "./rule/on-tensors";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";

@@ -36,6 +36,8 @@ export class Tensor implements Operand {
   /** For parameters: the name under which optimizers and checkpoints know it. */
   name: string | undefined;
   readonly [isTensor] = true;
+  /** @internal Counts the overwrites by `set`, for whoever keeps a copy in another dtype. */
+  version = 0;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private disposed = false;
@@ -257,6 +259,7 @@ export class Tensor implements Operand {
     const { elements, shape } = flatten("set", data, this.dtype);
     const isFlat = ArrayBuffer.isView(data) || typeof data === "number";
     if (!isFlat || elements.length !== length) this.checkFits(shape);
+    this.version++;
     this.device.backend.write(
       memory,
       byteOffset,

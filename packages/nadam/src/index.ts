@@ -1,1 +1,1 @@
-export {};
+export { NAdam, type NAdamOptions } from "./nadam";

@@ -1,0 +1,41 @@
+/** What an optimizer package supplies; everything else is core's. */
+import type { Rule } from "../rule/rule";
+import type { Regularizer } from "./regularizer";
+
+/** Options that every optimizer has. */
+export interface BaseOptions {
+  /** Learning rate. */
+  lr: number;
+  /** Climb instead of descend. */
+  maximize: boolean;
+}
+
+/** Options that core adds to every group. */
+export interface GroupOptions {
+  /** A penalty added to the gradient of each parameter, chosen by the parameter where a function is given. */
+  regularizer?: Regularizer | null | ((name: string) => Regularizer | null);
+}
+
+/** Per-parameter numbers kept on the host, under their names in state dicts: `step` and, for NAdam, `mu_product`. Never changed, only replaced. */
+export interface Counters {
+  readonly step: number;
+  readonly [name: string]: number;
+}
+
+export interface Algorithm<Options extends BaseOptions> {
+  /** The class name, for messages. */
+  readonly name: string;
+  readonly defaults: Options;
+  /** Options that are part of what the algorithm is: they can be neither set otherwise nor loaded otherwise. */
+  readonly fixed?: Partial<Options>;
+  /** @throws OptError BAD_ARGUMENT naming the option */
+  validate(options: Options): void;
+  /** The update. Its first buffers are `param` and `grad`; the others are state, zero at first, known in state dicts by their snake_case names. */
+  rule(options: Options): Rule;
+  /** Counters before the first step. */
+  readonly initialCounters: Counters;
+  /** Counters of the next step. */
+  advance(counters: Counters, options: Options): Counters;
+  /** The rule's scalars at a step, in float64. */
+  scalars(options: Options, counters: Counters): Readonly<Record<string, number>>;
+}

@@ -1,0 +1,215 @@
+/** Gradient clipping: by value, by the norm of each tensor, by the norm of all together. */
+import { noGrad } from "../autograd";
+import { zeros } from "../create";
+import { computeDType } from "../dtype";
+import { OptError } from "../errors";
+import { cast, concat, elementwise } from "../ops";
+import { launchMap } from "../ops/map";
+import { Expression } from "../rule/expression";
+import { trace } from "../rule/program";
+import { defineRule } from "../rule/rule";
+import { max, min, neg } from "../rule/symbols";
+import { tidy } from "../scope";
+import { Tensor } from "../tensor";
+
+export interface ClipNormOptions {
+  /** The p of the norm: any number > 0, or Infinity for the largest magnitude. */
+  readonly normType?: number;
+  /** Throw NOT_FINITE instead of scaling by a NaN or infinite norm. Reads the norm, so only where the device can be read at once. */
+  readonly errorIfNonfinite?: boolean;
+}
+
+function gradients(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
+  const list = params instanceof Tensor ? [params] : [...params];
+  return list.flatMap((param) => {
+    if (!(param instanceof Tensor))
+      throw new OptError(
+        "BAD_ARGUMENT",
+        where,
+        `params must be tensors, got ${typeof param}.`,
+        "Pass model.parameters().",
+      );
+    return param.grad === null ? [] : [param.grad];
+  });
+}
+
+function checkLimit(where: string, name: string, limit: number): void {
+  if (typeof limit !== "number" || !(limit >= 0)) {
+    throw new OptError("BAD_ARGUMENT", where, `${name} must be a number >= 0, got ${limit}.`, "For example 1.");
+  }
+}
+
+/** Sums of squares of all gradients of one device, one launch per dtype. */
+function sumsOfSquares(grads: readonly Tensor[]): Tensor {
+  const { device } = grads[0]!;
+  const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
+  const output = Tensor.empty([grads.length], dtype, device);
+  device.launch({
+    kind: "sumSquares",
+    kernel: device.kernel({ kind: "sumSquares", dtype }),
+    inputs: grads.map((grad) => cast(grad, dtype).memorySlice()),
+    output: output.memorySlice(),
+  });
+  return output;
+}
+
+/** The p-norm of each gradient. */
+function norms(grads: readonly Tensor[], p: number): Tensor {
+  if (p === 2) return sumsOfSquares(grads).sqrt();
+  const each = grads.map((grad) => {
+    const magnitude = cast(grad, computeDType(grad.dtype)).abs();
+    if (grad.size === 0) return zeros([1], { dtype: magnitude.dtype, device: grad.device });
+    return (
+      p === Number.POSITIVE_INFINITY
+        ? magnitude.max()
+        : magnitude
+            .pow(p)
+            .sum()
+            .pow(1 / p)
+    ).reshape([1]);
+  });
+  const dtype = each.some((norm) => norm.dtype === "f64") ? "f64" : "f32";
+  return concat(each.map((norm) => cast(norm, dtype)));
+}
+
+const SCALE = trace(
+  ["a", "factor"],
+  [],
+  [{ slot: 0, expression: new Expression("mul", [new Expression("buffer", [], 0), new Expression("buffer", [], 1)]) }],
+);
+
+function scaleInPlace(grad: Tensor, factor: Tensor): void {
+  const compute = computeDType(grad.dtype);
+  const scaled = launchMap(
+    SCALE,
+    compute,
+    [cast(grad, compute), cast(factor, compute)],
+    [],
+    grad.shape,
+    grad.dtype === compute ? grad : undefined,
+  );
+  if (scaled !== grad) cast(scaled, grad.dtype, grad);
+}
+
+/**
+ * Scales all gradients in place so that their norm together is at most `maxNorm`: g *= min(1, maxNorm / (norm + 1e-6)).
+ * Source: torch.nn.utils.clip_grad_norm_.
+ *
+ * @returns the total norm before clipping, a tensor of one element on the gradients' device (0 if there are none)
+ * @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH; NOT_FINITE if `errorIfNonfinite` and the norm is NaN or infinite (nothing is scaled)
+ * @example
+ * loss.backward();
+ * const norm = clipGradNorm(model.parameters(), 1.0);
+ */
+export function clipGradNorm(
+  params: Iterable<Tensor> | Tensor,
+  maxNorm: number,
+  { normType = 2, errorIfNonfinite = false }: ClipNormOptions = {},
+): Tensor {
+  const where = "clipGradNorm";
+  checkLimit(where, "maxNorm", maxNorm);
+  if (typeof normType !== "number" || !(normType > 0)) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      where,
+      `normType must be a number > 0 or Infinity, got ${normType}.`,
+      "The default is 2.",
+    );
+  }
+  const grads = gradients(where, params);
+  if (grads.length === 0) return zeros([]);
+  checkOneDevice(where, grads);
+  return noGrad(() =>
+    tidy(() => {
+      const each = norms(grads, normType);
+      const total = each.size === 1 ? each.reshape([]) : norms([each], normType).reshape([]);
+      if (errorIfNonfinite && !Number.isFinite(Number(total))) {
+        throw new OptError(
+          "NOT_FINITE",
+          where,
+          `the norm of the gradients is ${Number(total)}.`,
+          "Look for overflow, or leave out errorIfNonfinite.",
+        );
+      }
+      const factor = elementwise("div", [maxNorm, total.add(1e-6)]).minimum(1);
+      for (const grad of grads) scaleInPlace(grad, factor);
+      return total;
+    }),
+  );
+}
+
+/**
+ * Scales each gradient by itself, in place, so that its 2-norm is at most `maxNorm`: g *= maxNorm / max(norm, maxNorm).
+ * Source: Paddle's ClipGradByNorm, Keras' clipnorm.
+ *
+ * @throws OptError BAD_ARGUMENT, DEVICE_MISMATCH
+ */
+export function clipGradNormEach(params: Iterable<Tensor> | Tensor, maxNorm: number): void {
+  const where = "clipGradNormEach";
+  checkLimit(where, "maxNorm", maxNorm);
+  const grads = gradients(where, params);
+  if (grads.length === 0 || maxNorm === Number.POSITIVE_INFINITY) return;
+  checkOneDevice(where, grads);
+  noGrad(() =>
+    tidy(() => {
+      const factors = elementwise("div", [maxNorm, norms(grads, 2).maximum(maxNorm)]);
+      grads.forEach((grad, i) => {
+        scaleInPlace(grad, factors.slice(i, i + 1));
+      });
+    }),
+  );
+}
+
+const CLAMP = defineRule({
+  name: "clamp",
+  buffers: ["grad"],
+  scalars: ["limit"],
+  update: ({ grad }, { limit }) => ({ grad: max(min(grad, limit), neg(limit)) }),
+});
+
+/**
+ * Clamps every gradient to [-clipValue, clipValue] in place, in one launch per dtype. A NaN stays one.
+ * Source: torch.nn.utils.clip_grad_value_.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: number): void {
+  checkLimit("clipGradValue", "clipValue", clipValue);
+  const grads = gradients("clipGradValue", params);
+  noGrad(() =>
+    tidy(() => {
+      for (const device of new Set(grads.map((grad) => grad.device))) {
+        for (const dtype of ["f32", "f64"] as const) {
+          const mine = grads.filter(
+            (grad) => grad.device === device && (grad.dtype === "f64" ? "f64" : "f32") === dtype,
+          );
+          if (mine.length === 0) continue;
+          const widened = mine.map((grad) => cast(grad, dtype));
+          const tensors = widened.map((grad) => [grad.memorySlice()]);
+          device.launch({
+            kind: "rule",
+            kernel: device.kernel({ kind: "rule", rule: CLAMP, dtype }),
+            tensors,
+            scalars: [clipValue],
+          });
+          mine.forEach((grad, i) => {
+            if (widened[i] !== grad) cast(widened[i]!, grad.dtype, grad);
+          });
+        }
+      }
+    }),
+  );
+}
+
+function checkOneDevice(where: string, grads: readonly Tensor[]): void {
+  for (const grad of grads) {
+    if (grad.device !== grads[0]!.device) {
+      throw new OptError(
+        "DEVICE_MISMATCH",
+        where,
+        `gradients must be on one device, got ${grads[0]!.device.name} and ${grad.device.name}.`,
+        "Clip each device's parameters by themselves.",
+      );
+    }
+  }
+}
