@@ -4,6 +4,29 @@ import "./numbers/matcher";
 export type { ContractTolerances } from "./contract/context";
 export { type ContractRow, contractSuite, whyUnavailable } from "./contract/suite";
 export { expectCode } from "./expect-code";
+export {
+  type GoldenReport,
+  type OptimizerClass,
+  type OptimizerLike,
+  type OptimizerName,
+  type OptimizerOptions,
+  type Run,
+  runOptimizer,
+  runTorchCase,
+} from "./golden/run-optimizer";
+export { type NamedArray, readSafetensors } from "./golden/safetensors";
+export {
+  float64Runs,
+  kerasTable,
+  type OptimizerRun,
+  optionsFrom,
+  type SemanticsCase,
+  semanticsGolden,
+  semanticsGoldens,
+} from "./golden/semantics";
+export { type EndState, type TorchCase, torchGoldens } from "./golden/torch";
+export { type GptTraining, type MnistTraining, type TrainedBy, trainingGolden } from "./golden/training";
+export { type GradCheckOptions, gradCheck } from "./gradient-check";
 export type { Numbers, Tolerance } from "./numbers/compare";
 export { compareNumbers } from "./numbers/compare";
 export { Random } from "./numbers/random";

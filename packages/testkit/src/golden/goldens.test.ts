@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import { readSafetensors } from "./safetensors";
+import { float64Runs, kerasTable, semanticsGoldens } from "./semantics";
+import { torchGoldens } from "./torch";
+import { trainingGolden } from "./training";
+
+describe("torchGoldens", () => {
+  it("has twenty cases of three optimizers, five of them with an absent gradient", () => {
+    const cases = torchGoldens();
+    expect(cases.map(({ optimizer }) => optimizer).filter((name) => name === "NAdam")).toHaveLength(8);
+    expect(cases).toHaveLength(20);
+    expect(cases.filter(({ gradients }) => gradients.includes(null))).toHaveLength(5);
+    for (const { param0, gradients, exact, torch } of cases) {
+      expect(gradients).toHaveLength(25);
+      expect(exact.arrays.get("param")).toHaveLength(param0.length);
+      expect(torch.arrays.get("exp_avg_sq")).toHaveLength(param0.length);
+    }
+  });
+
+  it("keeps the exact recipe within 5e-7 of PyTorch", () => {
+    for (const { exact, torch } of torchGoldens()) {
+      exact.arrays.get("param")!.forEach((x, i) => {
+        expect(Math.abs(x - torch.arrays.get("param")![i]!)).toBeLessThan(5e-7);
+      });
+    }
+  });
+});
+
+describe("semanticsGoldens", () => {
+  it("has every case, and names options as we do", () => {
+    expect(semanticsGoldens()).toHaveLength(88);
+    expect(float64Runs("NAdam")).toHaveLength(18);
+    expect(float64Runs("Adam")).toHaveLength(9);
+    expect(float64Runs("AdamW")).toHaveLength(4);
+    expect(kerasTable("keras_nadam_golden", "NAdam").options).toEqual({ lr: 0.5, betas: [0.5, 0.67], eps: 1e-5 });
+  });
+});
+
+describe("trainingGolden", () => {
+  it("reads both models", () => {
+    const mnist = trainingGolden("mnist-mlp");
+    expect(mnist.parameters.get("0.weight")!.shape).toEqual([32, 784]);
+    expect(mnist.losses.AdamW).toHaveLength(100);
+    const gpt = trainingGolden("tiny-gpt");
+    expect(gpt.parameters.size).toBe(29);
+    expect(gpt.tokens[0]).toHaveLength(8);
+    expect(gpt.clipGradNorm).toBe(1);
+    expect(gpt.losses.NAdam).toHaveLength(gpt.tokens.length);
+  });
+
+  it("refuses a file of another dtype or size", () => {
+    const file = (header: object) => {
+      const text = new TextEncoder().encode(JSON.stringify(header));
+      const bytes = new Uint8Array(8 + text.length + 4);
+      new DataView(bytes.buffer).setBigUint64(0, BigInt(text.length), true);
+      bytes.set(text, 8);
+      return bytes;
+    };
+    expect(() => readSafetensors(file({ x: { dtype: "F16", shape: [2], data_offsets: [0, 4] } }))).toThrow("F32");
+    expect(() => readSafetensors(file({ x: { dtype: "F32", shape: [2], data_offsets: [0, 4] } }))).toThrow("2 numbers");
+    expect([...readSafetensors(file({ x: { dtype: "F32", shape: [], data_offsets: [0, 4] } })).keys()]).toEqual(["x"]);
+  });
+});

@@ -1,0 +1,106 @@
+// The references that devices are measured against, held to the mathematics they state.
+import { describe, expect, it } from "vitest";
+import { windowOf } from "../contract/windows";
+import { seededArray, seededIndices } from "../numbers/seeded";
+import { matmul } from "./matmul";
+import { crossEntropy, crossEntropyGrad, layerNorm, layerNormGrad, softmax, softmaxGrad } from "./rows";
+import { fold, maxPool2d, maxPool2dGrad, unfold, windowSizes } from "./windows";
+import "../numbers/matcher";
+
+const close = { absolute: 1e-7, relative: 1e-6 } as const;
+const random = (size: number, seed: number) => seededArray("f64", size, { seed });
+const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce((sum, x, i) => sum + x * b[i]!, 0);
+
+/** The gradient of sum(weights * f(x)) by central differences. */
+function differences(f: (x: Float64Array) => ArrayLike<number>, x: Float64Array, weights: ArrayLike<number>) {
+  const h = 2 ** -17;
+  return x.map((value, i) => {
+    const at = (moved: number) => dot(f(x.with(i, moved)), weights);
+    return (at(value + h) - at(value - h)) / (2 * h);
+  });
+}
+
+describe("references", () => {
+  it("matmul: a product worked by hand, in all four orders of storage", () => {
+    const shape = { batch: 1, m: 2, n: 2, k: 3, strideA: 0, strideB: 0 };
+    const [a, aT, b, bT] = [
+      [1, 2, 3, 4, 5, 6],
+      [1, 4, 2, 5, 3, 6],
+      [7, 8, 9, 10, 11, 12],
+      [7, 9, 11, 8, 10, 12],
+    ];
+    for (const transposeA of [false, true]) {
+      for (const transposeB of [false, true]) {
+        const { product, magnitude } = matmul(transposeA ? aT : a, transposeB ? bT : b, {
+          ...shape,
+          transposeA,
+          transposeB,
+        });
+        expect(product).toAgreeWith([58, 64, 139, 154]);
+        expect(magnitude).toBe(154);
+      }
+    }
+  });
+
+  it.each([false, true])("softmax (log %s): rows add up to 1, and its gradient is its derivative", (log) => {
+    const x = random(12, 1);
+    const y = softmax(x, 3, 4, log);
+    const probabilities = log ? y.map(Math.exp) : y;
+    expect(
+      Array.from({ length: 3 }, (_, row) => dot(probabilities.subarray(row * 4, row * 4 + 4), [1, 1, 1, 1])),
+    ).toAgreeWith([1, 1, 1], close);
+    const g = random(12, 2);
+    expect(softmaxGrad(y, g, 3, 4, log)).toAgreeWith(
+      differences((z) => softmax(z, 3, 4, log), x, g),
+      close,
+    );
+  });
+
+  it("layerNorm: rows of mean 0 and variance 1, and its gradients are its derivatives", () => {
+    const [x, weight, bias, g] = [random(12, 3), random(4, 4), random(4, 5), random(12, 6)];
+    const plain = layerNorm(x, [1, 1, 1, 1], [0, 0, 0, 0], 3, 4, 0).output;
+    expect(dot(plain, new Array(12).fill(1))).toAgreeWith(0, close);
+    expect(dot(plain, plain)).toAgreeWith(12, close);
+    const { mean, rstd } = layerNorm(x, weight, bias, 3, 4, 1e-5);
+    const { inputGradient, weightGradient, biasGradient } = layerNormGrad(x, weight, mean, rstd, g, 3, 4);
+    const output = (...[a, w, b]: [Float64Array, Float64Array, Float64Array]) => layerNorm(a, w, b, 3, 4, 1e-5).output;
+    expect(inputGradient).toAgreeWith(
+      differences((z) => output(z, weight, bias), x, g),
+      { absolute: 1e-5, relative: 1e-5 },
+    );
+    expect(weightGradient).toAgreeWith(
+      differences((z) => output(x, z, bias), weight, g),
+      close,
+    );
+    expect(biasGradient).toAgreeWith(
+      differences((z) => output(x, weight, z), bias, g),
+      close,
+    );
+  });
+
+  it("crossEntropy: log of the classes for equal logits, and its gradient is its derivative", () => {
+    const expectedLosses = [Math.LN2, Math.LN2, 0, Number.NaN];
+    expect(crossEntropy([2, 2, 2, 2, 2, 2, 2, 2], [0, 1, -100, 4], 4, 2, -100)).toAgreeWith(expectedLosses, close);
+    const [logits, labels, g] = [random(15, 7), seededIndices(5, 3, 8), random(5, 9)];
+    labels[1] = -100;
+    const expected = differences((z) => crossEntropy(z, labels, 5, 3, -100), logits, g);
+    expect(crossEntropyGrad(logits, labels, g, 5, 3, -100)).toAgreeWith(expected, close);
+  });
+
+  it("windows: unfold and fold are adjoint, and a pool's gradient is its derivative", () => {
+    const window = windowOf([2, 3, 7, 9], [3, 2], [2, 1], [1, 1], [1, 2]);
+    const { planes, taps, plane, outPlane } = windowSizes(window);
+    const [x, y, g] = [random(planes * plane, 10), random(planes * taps * outPlane, 11), random(planes * outPlane, 12)];
+    expect(dot(unfold(x, window), y)).toAgreeWith(dot(x, fold(y, window)), close);
+    const { indices } = maxPool2d(x, window);
+    const expected = differences((z) => maxPool2d(z, window).output, x, g);
+    expect(maxPool2dGrad(g, indices, window)).toAgreeWith(expected, { absolute: 1e-5, relative: 1e-5 });
+  });
+
+  it("windows: an image worked by hand", () => {
+    const window = windowOf([1, 1, 2, 3], [2, 2], [1, 1]);
+    expect(unfold([1, 2, 3, 4, 5, 6], window)).toAgreeWith([1, 2, 2, 3, 4, 5, 5, 6]);
+    expect(fold([1, 2, 3, 4, 5, 6, 7, 8], window)).toAgreeWith([1, 5, 4, 5, 13, 8]);
+    expect(maxPool2d([1, 9, 3, 4, 5, 9], window).indices).toAgreeWith([1, 1]);
+  });
+});
