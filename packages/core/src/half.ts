@@ -24,7 +24,7 @@ const toBits: Partial<Record<DType, (value: number) => number>> = {
   bf16(value) {
     view.setFloat32(0, value);
     const bits = view.getUint32(0);
-    if (value !== value) return (bits >>> 16) | 0x40;
+    if (Number.isNaN(value)) return (bits >>> 16) | 0x40;
     return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
   },
 };

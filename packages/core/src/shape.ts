@@ -87,7 +87,7 @@ export function mergeDimensions(
     if (mergeable) merged[0] = inner * extent;
     else {
       merged.unshift(extent);
-      strides.forEach((stride, k) => mergedStrides[k]!.unshift(stride[axis]!));
+      for (const [k, stride] of strides.entries()) mergedStrides[k]!.unshift(stride[axis]!);
     }
   }
   if (merged.length === 0) return { shape: [1], strides: strides.map(() => [0]) };

@@ -21,6 +21,44 @@ interface MapKernel extends Kernel<"map"> {
   readonly run: MapFunction;
 }
 
+function runRule({ kernel, tensors, scalars }: Launch<"rule">): void {
+  const { spec, run } = kernel as RuleKernel;
+  for (const slices of tensors) {
+    const arrays = slices.map((slice) => elements(slice, spec.dtype));
+    run(arrays, scalars);
+  }
+}
+
+function runMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"map">): void {
+  const { spec, run } = kernel as MapKernel;
+  const arrays = inputs.map((slice) => elements(slice, spec.dtype));
+  const out = elements(output, spec.dtype);
+  const length = shape.at(-1)!;
+  const steps = strides.map((stride) => stride.at(-1)!);
+  forEachRow(shape, strides, (bases, row) => run(arrays, bases, steps, out, row * length, length, scalars));
+}
+
+const RUN: { readonly [K in Kind]: (launch: Launch<K>) => void } = {
+  rule: runRule,
+  map: runMap,
+  copy: (launch) => copy(launch.kernel.spec.from, launch.kernel.spec.to, launch),
+  reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype, launch),
+  sumSquares: (launch) => sumSquares(launch.kernel.spec.dtype, launch),
+  matmul: (launch) => matmul(launch.kernel.spec, launch),
+  gather: (launch) => gather(launch.kernel.spec.dtype, launch),
+  scatterAdd: (launch) => scatterAdd(launch.kernel.spec.dtype, launch),
+  softmax: (launch) => softmax(launch.kernel.spec, launch),
+  softmaxGrad: (launch) => softmaxGrad(launch.kernel.spec, launch),
+  layerNorm: (launch) => layerNorm(launch.kernel.spec.dtype, launch),
+  layerNormGrad: (launch) => layerNormGrad(launch.kernel.spec.dtype, launch),
+  crossEntropy: (launch) => crossEntropy(launch.kernel.spec.dtype, launch),
+  crossEntropyGrad: (launch) => crossEntropyGrad(launch.kernel.spec.dtype, launch),
+  unfold: (launch) => unfold(launch.kernel.spec.dtype, launch),
+  fold: (launch) => fold(launch.kernel.spec.dtype, launch),
+  maxPool2d: (launch) => maxPool2d(launch.kernel.spec.dtype, launch),
+  maxPool2dGrad: (launch) => maxPool2dGrad(launch.kernel.spec.dtype, launch),
+};
+
 class JsBackend implements Backend {
   readonly name = "js";
   readonly dtypes = ["f32", "f64"] as const;
@@ -62,62 +100,7 @@ class JsBackend implements Backend {
   }
 
   launch(launch: Launch): void {
-    switch (launch.kind) {
-      case "rule": {
-        const { spec, run } = launch.kernel as RuleKernel;
-        for (const slices of launch.tensors)
-          run(
-            slices.map((slice) => elements(slice, spec.dtype)),
-            launch.scalars,
-          );
-        return;
-      }
-      case "map": {
-        const { spec, run } = launch.kernel as MapKernel;
-        const inputs = launch.inputs.map((slice) => elements(slice, spec.dtype));
-        const output = elements(launch.output, spec.dtype);
-        const length = launch.shape.at(-1)!;
-        const steps = launch.strides.map((strides) => strides.at(-1)!);
-        forEachRow(launch.shape, launch.strides, (bases, row) => {
-          run(inputs, bases, steps, output, row * length, length, launch.scalars);
-        });
-        return;
-      }
-      case "copy":
-        return copy(launch.kernel.spec.from, launch.kernel.spec.to, launch);
-      case "reduce":
-        return reduce(launch.kernel.spec.op, launch.kernel.spec.dtype, launch);
-      case "sumSquares":
-        return sumSquares(launch.kernel.spec.dtype, launch);
-      case "matmul": {
-        const { dtype, transposeA, transposeB } = launch.kernel.spec;
-        return matmul(dtype, transposeA, transposeB, launch);
-      }
-      case "gather":
-        return gather(launch.kernel.spec.dtype, launch);
-      case "scatterAdd":
-        return scatterAdd(launch.kernel.spec.dtype, launch);
-      case "softmax":
-        return softmax(launch.kernel.spec.dtype, launch.kernel.spec.log, launch);
-      case "softmaxGrad":
-        return softmaxGrad(launch.kernel.spec.dtype, launch.kernel.spec.log, launch);
-      case "layerNorm":
-        return layerNorm(launch.kernel.spec.dtype, launch);
-      case "layerNormGrad":
-        return layerNormGrad(launch.kernel.spec.dtype, launch);
-      case "crossEntropy":
-        return crossEntropy(launch.kernel.spec.dtype, launch);
-      case "crossEntropyGrad":
-        return crossEntropyGrad(launch.kernel.spec.dtype, launch);
-      case "unfold":
-        return unfold(launch.kernel.spec.dtype, launch);
-      case "fold":
-        return fold(launch.kernel.spec.dtype, launch);
-      case "maxPool2d":
-        return maxPool2d(launch.kernel.spec.dtype, launch);
-      case "maxPool2dGrad":
-        return maxPool2dGrad(launch.kernel.spec.dtype, launch);
-    }
+    (RUN[launch.kind] as (launch: Launch) => void)(launch);
   }
 
   async sync(): Promise<void> {}

@@ -56,6 +56,6 @@ function converter(from: DType, to: DType): ((stored: number) => number) | undef
 function saturating(value: (stored: number) => number, low: number, high: number): (stored: number) => number {
   return (stored) => {
     const x = value(stored);
-    return x !== x ? 0 : Math.trunc(Math.min(Math.max(x, low), high));
+    return Number.isNaN(x) ? 0 : Math.trunc(Math.min(Math.max(x, low), high));
   };
 }

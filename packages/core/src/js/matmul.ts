@@ -1,12 +1,9 @@
 /** Batched matrix product, accumulated in float64. */
-import type { LaunchArguments } from "../backend/spec";
-import type { ComputeDType } from "../dtype";
+import type { LaunchArguments, Specs } from "../backend/spec";
 import { elements } from "./memory";
 
 export function matmul(
-  dtype: ComputeDType,
-  transposeA: boolean,
-  transposeB: boolean,
+  { dtype, transposeA, transposeB }: Specs["matmul"],
   { a, b, output, batch, m, n, k, strideA, strideB }: LaunchArguments["matmul"],
 ): void {
   const A = elements(a, dtype);

@@ -28,9 +28,9 @@ function sum(x: TypedArray, start: number, length: number, step: number): number
 function argmax(x: TypedArray, start: number, length: number, step: number): number {
   let best = 0;
   let largest = x[start]!;
-  for (let i = 1; i < length && largest === largest; i++) {
+  for (let i = 1; i < length && !Number.isNaN(largest); i++) {
     const value = x[start + i * step]!;
-    if (value > largest || value !== value) {
+    if (value > largest || Number.isNaN(value)) {
       largest = value;
       best = i;
     }

@@ -1,5 +1,5 @@
 /** Kernels that treat each row of a matrix by itself: softmax, cross-entropy and their gradients. */
-import type { LaunchArguments } from "../backend/spec";
+import type { LaunchArguments, Specs } from "../backend/spec";
 import type { ComputeDType, TypedArray } from "../dtype";
 import { elements } from "./memory";
 
@@ -13,8 +13,7 @@ function logSumExp(x: TypedArray, start: number, length: number): { max: number;
 }
 
 export function softmax(
-  dtype: ComputeDType,
-  log: boolean,
+  { log, dtype }: Specs["softmax"],
   { input, output, rows, length }: LaunchArguments["softmax"],
 ): void {
   const x = elements(input, dtype);
@@ -30,8 +29,7 @@ export function softmax(
 }
 
 export function softmaxGrad(
-  dtype: ComputeDType,
-  log: boolean,
+  { log, dtype }: Specs["softmaxGrad"],
   { forward, gradient, output, rows, length }: LaunchArguments["softmaxGrad"],
 ): void {
   const y = elements(forward, dtype);

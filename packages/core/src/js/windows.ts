@@ -56,7 +56,7 @@ export function maxPool2d(dtype: ComputeDType, launch: LaunchArguments["maxPool2
     const at = p * outPlane + outAt;
     const value = image[p * plane + inAt]!;
     const best = largest[at]!;
-    if (indices[at] === -1 || value > best || (value !== value && best === best)) {
+    if (indices[at] === -1 || value > best || (Number.isNaN(value) && !Number.isNaN(best))) {
       largest[at] = value;
       indices[at] = inAt;
     }

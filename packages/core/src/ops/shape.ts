@@ -153,7 +153,10 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const strides = denseStrides(shape);
   const output = Tensor.empty(shape, first.dtype, first.device);
   let position = 0;
-  const starts = extents.map((extent) => (position += extent) - extent);
+  const starts = extents.map((extent) => {
+    position += extent;
+    return position - extent;
+  });
   tensors.forEach((tensor, i) => {
     copyBox(
       tensor,

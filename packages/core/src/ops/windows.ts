@@ -6,7 +6,6 @@ import { OptError } from "../errors";
 import { showShape } from "../shape";
 import { Tensor } from "../tensor";
 import { cast } from "./cast";
-import { checkDevice } from "./elementwise";
 import { matmul } from "./matmul";
 
 /** One number for both directions, or [vertical, horizontal]. */

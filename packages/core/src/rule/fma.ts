@@ -11,7 +11,7 @@ export function fma32(a: number, b: number, c: number): number {
   const product = a * b; // exact: 48 significant bits
   const sum = product + c;
   const rounded = Math.fround(sum);
-  return rounded === sum || sum !== sum ? rounded : roundedUnlessTie(product, c, sum, rounded);
+  return rounded === sum ? rounded : roundedUnlessTie(product, c, sum, rounded);
 }
 
 /** Rounding twice (to double, then to float) errs only when the double lies midway between two floats and was itself inexact. */
