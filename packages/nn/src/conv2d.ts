@@ -1,0 +1,38 @@
+import { conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
+import { checkExtents } from "./extent";
+import { uniform } from "./initializers";
+import { type LayerOptions, weightOf } from "./layer-options";
+import { Module } from "./module";
+
+export interface Conv2dOptions extends LayerOptions, WindowOptions {
+  readonly bias?: boolean;
+}
+
+/**
+ * Cross-correlation of images [batch, in, height, width] with weight [out, in, kernelHeight, kernelWidth], plus bias [out].
+ * Weight and bias begin as U[-k, k], k = 1 / sqrt(in * kernelHeight * kernelWidth), as PyTorch's.
+ *
+ * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT
+ * @example
+ * const features = new Conv2d(1, 8, 3, { padding: 1 }).forward(images); // [batch, 8, 28, 28]
+ */
+export class Conv2d extends Module {
+  readonly weight: Tensor;
+  readonly bias: Tensor | null;
+  readonly window: WindowOptions;
+
+  constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: Conv2dOptions = {}) {
+    super();
+    const { bias = true, stride = 1, padding = 0, dilation = 1, ...layer } = options;
+    const [height, width] = typeof kernelSize === "number" ? [kernelSize, kernelSize] : kernelSize;
+    checkExtents("Conv2d", { inChannels, outChannels, "kernel height": height, "kernel width": width });
+    const bound = 1 / Math.sqrt(inChannels * height * width);
+    this.weight = uniform(weightOf([outChannels, inChannels, height, width], layer), -bound, bound, layer);
+    this.bias = bias ? uniform(weightOf([outChannels], layer), -bound, bound, layer) : null;
+    this.window = { stride, padding, dilation };
+  }
+
+  forward(x: Tensor): Tensor {
+    return conv2d(x, this.weight, this.bias, this.window);
+  }
+}

@@ -1,0 +1,38 @@
+import { Generator, ones, parameter } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Dropout } from "./dropout";
+
+describe("Dropout", () => {
+  const masked = async (seed: number, p = 0.25) =>
+    new Dropout(p, { generator: new Generator(seed) }).forward(ones([10_000])).data();
+
+  it("drops the share p and keeps the expectation", async () => {
+    const values = await masked(1);
+    const kept = Math.fround(1 / 0.75);
+    expect(new Set(values)).toEqual(new Set([0, kept]));
+    expect(values.filter((value) => value === 0).length / values.length).toBeCloseTo(0.25, 2);
+  });
+
+  it("draws from its generator", async () => {
+    expect(await masked(1)).toEqual(await masked(1));
+    expect(await masked(1)).not.toEqual(await masked(2));
+  });
+
+  it("passes the gradient where it passed the value", async () => {
+    const x = parameter(new Float32Array(100).fill(2));
+    const y = new Dropout(0.5, { generator: new Generator(1) }).forward(x);
+    y.sum().backward();
+    expect([...(await x.grad!.data())]).toEqual(Array.from(await y.data(), (value) => value / 2));
+  });
+
+  it("passes everything in eval, and nothing with p = 1", async () => {
+    const x = ones([8]);
+    expect(new Dropout(0.5).eval().forward(x)).toBe(x);
+    expect([...(await new Dropout(1).forward(x).data())]).toEqual(Array(8).fill(0));
+  });
+
+  it("keeps the dtype", () => expect(new Dropout().forward(ones([3], { dtype: "bf16" })).dtype).toBe("bf16"));
+
+  it.each([-0.1, 1.1, Number.NaN])("refuses p = %s", (p) => expectCode("BAD_ARGUMENT", () => new Dropout(p)));
+});

@@ -1,0 +1,17 @@
+/** What every layer with weights is told about where they live and how they begin. */
+import { type Device, type DType, type Generator, parameter, type Shape, type Tensor, zeros } from "@opt/core";
+
+export interface LayerOptions {
+  readonly dtype?: DType;
+  readonly device?: Device | string;
+  /** Draws the first weights; by default the generator that `manualSeed` seeds. */
+  readonly generator?: Generator;
+}
+
+/** A new parameter of zeros, to be initialised. */
+export function weightOf(shape: Shape, { dtype, device }: LayerOptions): Tensor {
+  const values = zeros(shape, { dtype, device });
+  const weight = parameter(values);
+  values.dispose();
+  return weight;
+}

@@ -1,0 +1,204 @@
+import { Generator, randn, type Tensor, tensor } from "@opt/core";
+import { expectCode, gradCheck } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import {
+  Conv2d,
+  Embedding,
+  Flatten,
+  GELU,
+  LayerNorm,
+  Linear,
+  MaxPool2d,
+  ReLU,
+  Sequential,
+  Sigmoid,
+  Tanh,
+} from "./index";
+import type { Layer } from "./sequential";
+
+const f64 = { dtype: "f64" } as const;
+const seeded = (seed: number) => ({ ...f64, generator: new Generator(seed) });
+const close = { absolute: 1e-12, relative: 1e-12 };
+
+const x = tensor(
+  [
+    [1, 2, -1],
+    [0.5, -2, 3],
+  ],
+  f64,
+);
+const image = tensor(
+  Float64Array.from({ length: 16 }, (_, i) => i / 10),
+  { shape: [1, 1, 4, 4] },
+);
+
+function withState<L extends Layer>(layer: L, state: Record<string, number[] | number[][] | number[][][][]>): L {
+  layer.loadStateDict(Object.fromEntries(Object.entries(state).map(([name, value]) => [name, tensor(value, f64)])));
+  return layer;
+}
+
+// The expected numbers are PyTorch's, in float64.
+describe("layers compute what PyTorch's do", () => {
+  const rows: [string, Layer, Tensor, number[]][] = [
+    [
+      "Linear",
+      withState(new Linear(3, 2, f64), {
+        weight: [
+          [0.1, -0.2, 0.3],
+          [1, 0.5, -0.5],
+        ],
+        bias: [0.01, -0.02],
+      }),
+      x,
+      [-0.59, 2.48, 1.36, -2.02],
+    ],
+    [
+      "LayerNorm",
+      withState(new LayerNorm(3, f64), { weight: [1, 2, 0.5], bias: [0, 0.1, -0.1] }),
+      x,
+      [0.2672603828625744, 2.2380830629005954, -0.7681509571564359, 0, -2.349486803400777, 0.5123717008501943],
+    ],
+    [
+      "Conv2d",
+      withState(new Conv2d(1, 1, 2, { ...f64, stride: 2, padding: 1 }), {
+        weight: [
+          [
+            [
+              [1, -1],
+              [0.5, 2],
+            ],
+          ],
+        ],
+        bias: [0.25],
+      }),
+      image,
+      [0.25, 0.7, 0.4, 1.45, 2.6, 1.5, -0.95, 0.15, 1.75],
+    ],
+    ["MaxPool2d", new MaxPool2d(2), image, [0.5, 0.7, 1.3, 1.5]],
+    ["ReLU", new ReLU(), x, [1, 2, 0, 0.5, 0, 3]],
+    [
+      "GELU",
+      new GELU(),
+      x,
+      [
+        0.841344746068543, 1.9544997361036416, -0.15865525393145702, 0.34573123063700656, -0.04550026389635842,
+        2.99595030590511,
+      ],
+    ],
+    [
+      "Tanh",
+      new Tanh(),
+      x,
+      [
+        0.7615941559557649, 0.9640275800758169, -0.7615941559557649, 0.4621171572600098, -0.9640275800758169,
+        0.9950547536867305,
+      ],
+    ],
+    [
+      "Sigmoid",
+      new Sigmoid(),
+      x,
+      [
+        0.7310585786300049, 0.8807970779778823, 0.2689414213699951, 0.6224593312018546, 0.11920292202211755,
+        0.9525741268224334,
+      ],
+    ],
+  ];
+  it.each(rows)("%s", async (_, layer, input, expected) => {
+    expect(await layer.forward(input).data()).toAgreeWith(Float64Array.from(expected), close);
+  });
+
+  it("Embedding picks rows", async () => {
+    const layer = new Embedding(3, 2, f64);
+    layer.weight.set([
+      [1, 2],
+      [3, 4],
+      [5, 6],
+    ]);
+    const output = layer.forward(tensor([[2, 0]], { dtype: "i32" }));
+    expect(output.shape).toEqual([1, 2, 2]);
+    expect([...(await output.data())]).toEqual([5, 6, 1, 2]);
+  });
+
+  it("Linear takes any leading axes, and a bare vector", () => {
+    const layer = new Linear(3, 2);
+    expect(layer.forward(randn([4, 5, 3])).shape).toEqual([4, 5, 2]);
+    expect(layer.forward(randn([3])).shape).toEqual([2]);
+    expect(layer.forward(randn([0, 3])).shape).toEqual([0, 2]);
+  });
+
+  it("Flatten keeps the batch", () => expect(new Flatten().forward(randn([2, 3, 4])).shape).toEqual([2, 12]));
+});
+
+describe("gradients agree with finite differences", () => {
+  const rows: [string, Layer, Tensor][] = [
+    ["Linear", new Linear(3, 2, seeded(1)), randn([2, 2, 3], seeded(2))],
+    ["Linear without bias", new Linear(3, 2, { ...seeded(1), bias: false }), randn([3], seeded(3))],
+    ["LayerNorm", new LayerNorm([2, 3], f64), randn([4, 2, 3], seeded(4))],
+    ["LayerNorm without bias", new LayerNorm(3, { ...f64, bias: false }), randn([4, 3], seeded(5))],
+    ["Conv2d", new Conv2d(2, 3, [2, 3], { ...seeded(6), padding: 1, stride: [2, 1] }), randn([2, 2, 4, 5], seeded(7))],
+    ["MaxPool2d", new MaxPool2d(2, { stride: 1 }), randn([1, 2, 3, 4], seeded(8))],
+    ["ReLU", new ReLU(), randn([7], seeded(9))],
+    ["GELU", new GELU(), randn([7], seeded(10))],
+    ["Tanh", new Tanh(), randn([7], seeded(11))],
+    ["Sigmoid", new Sigmoid(), randn([7], seeded(12))],
+    ["Flatten", new Flatten(), randn([2, 3, 2], seeded(13))],
+  ];
+  it.each(rows)("%s", async (_, layer, input) => {
+    const names = [...layer.namedParameters()].map(([name]) => name);
+    await gradCheck(
+      (at, ...values) => {
+        Object.assign(layer, Object.fromEntries(names.map((name, i) => [name, values[i]])));
+        return layer.forward(at!);
+      },
+      [input, ...layer.parameters()],
+    );
+  });
+
+  it("Embedding adds up the gradients of a row used twice", async () => {
+    const layer = new Embedding(4, 3, seeded(14));
+    const indices = tensor([[3, 1, 3]], { dtype: "i32" });
+    await gradCheck((weight) => Object.assign(layer, { weight }).forward(indices), [layer.weight]);
+  });
+});
+
+describe("layers refuse", () => {
+  const rows: [string, () => unknown][] = [
+    ["no features", () => new Linear(0, 2)],
+    ["half a feature", () => new Linear(3, 1.5)],
+    ["an empty table", () => new Embedding(0, 2)],
+    ["a norm over nothing", () => new LayerNorm([3, 0])],
+    ["a negative eps", () => new LayerNorm(3, { eps: -1 })],
+    ["a kernel without width", () => new Conv2d(1, 1, [2, 0])],
+    ["a stride of 0", () => new Conv2d(1, 1, 2, { stride: 0 }).forward(randn([1, 1, 4, 4]))],
+    ["a pool of 0", () => new MaxPool2d(0).forward(randn([1, 1, 4, 4]))],
+  ];
+  it.each(rows)("%s", (_, body) => expectCode("BAD_ARGUMENT", body));
+
+  it("inputs of another width", () => {
+    expectCode("BAD_SHAPE", () => new Linear(3, 2).forward(randn([2, 4])));
+    expectCode("BAD_SHAPE", () => new LayerNorm(3).forward(randn([2, 4])));
+    expectCode("BAD_SHAPE", () => new Conv2d(2, 1, 2).forward(randn([1, 1, 4, 4])));
+    expectCode("BAD_SHAPE", () => new MaxPool2d(5).forward(randn([1, 1, 4, 4])));
+  });
+
+  it("indices that are floats", () => expectCode("BAD_DTYPE", () => new Embedding(2, 2).forward(randn([2]))));
+});
+
+it("the first weights are PyTorch's distributions, and the generator's", async () => {
+  const weights = async (seed: number) =>
+    (await new Linear(100, 50, { generator: new Generator(seed) }).weight.data()) as Float32Array;
+  const first = await weights(3);
+  expect(Math.max(...first)).toBeGreaterThan(0.099);
+  expect(Math.max(...first.map(Math.abs))).toBeLessThanOrEqual(0.1);
+  expect(first).toEqual(await weights(3));
+  expect(first).not.toEqual(await weights(4));
+  const conv = await new Conv2d(4, 8, 5, { generator: new Generator(3) }).weight.data();
+  expect(Math.max(...conv.map(Math.abs))).toBeLessThanOrEqual(0.1);
+});
+
+it("layers live where they are told", () => {
+  const model = new Sequential(new Linear(2, 2, { dtype: "bf16", device: "js" }), new LayerNorm(2, { dtype: "f64" }));
+  expect([...model.parameters()].map(({ dtype }) => dtype)).toEqual(["bf16", "bf16", "f64", "f64"]);
+  expectCode("UNKNOWN_DEVICE", () => new Linear(2, 2, { device: "abacus" }));
+});

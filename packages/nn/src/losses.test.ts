@@ -1,0 +1,106 @@
+import { Generator, parameter, randn, tensor, zeros } from "@opt/core";
+import { expectCode, gradCheck } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { type CrossEntropyOptions, crossEntropy, mseLoss } from "./index";
+
+const f64 = { dtype: "f64" } as const;
+const close = { absolute: 1e-12, relative: 1e-12 };
+const rows = [
+  [0.5, -1, 2],
+  [1.5, 0.25, -0.75],
+  [0, 3, -2],
+  [-1, 0.5, 0.5],
+];
+const labels = [2, 0, -100, 1];
+const weight = tensor([0.5, 2, 1.25], f64);
+
+// The expected numbers are PyTorch's, in float64; row 2 is ignored.
+const cases: [string, CrossEntropyOptions, number[]][] = [
+  ["mean", {}, [0.4569666969687023]],
+  ["sum", { reduction: "sum" }, [1.3709000909061069]],
+  ["none", { reduction: "none" }, [0.24131129665715703, 0.3306726094072241, 0, 0.7989161848417257]],
+  ["smoothed", { labelSmoothing: 0.1 }, [0.5625222525242579]],
+  ["weighted", { weight }, [0.5506154120556026]],
+  ["weighted, smoothed", { weight, labelSmoothing: 0.2 }, [0.7596634468160004]],
+  ["weighted, smoothed, sum", { weight, labelSmoothing: 0.2, reduction: "sum" }, [2.848737925560001]],
+  [
+    "weighted, smoothed, none",
+    { weight, labelSmoothing: 0.2, reduction: "none" },
+    [0.7516391208214462, 0.5691038627813624, 0, 1.5279949419571925],
+  ],
+];
+
+describe("crossEntropy", () => {
+  it.each(cases)("%s is PyTorch's", async (_, options, expected) => {
+    const logits = tensor(rows, f64);
+    for (const given of [labels, Int32Array.from(labels), tensor(labels, { dtype: "i32" })]) {
+      expect(await crossEntropy(logits, given, options).data()).toAgreeWith(Float64Array.from(expected), close);
+    }
+  });
+
+  it.each(cases)("%s has the gradient of finite differences", async (_, options) => {
+    await gradCheck((logits) => crossEntropy(logits, labels, options), [tensor(rows, f64)]);
+  });
+
+  it("has PyTorch's gradient in the mean", async () => {
+    const logits = parameter(rows, f64);
+    crossEntropy(logits, labels).backward();
+    const expected = [0.05843013071334556, 0.013037524423562482, -0.07146765513690803, -0.09385321961631168];
+    expect((await logits.grad!.data()).slice(0, 4)).toAgreeWith(Float64Array.from(expected), close);
+  });
+
+  it("takes sequences, and an ignoreIndex that is a class", async () => {
+    const logits = tensor(rows, f64).reshape([2, 2, 3]);
+    const given = [
+      [2, 0],
+      [1, 1],
+    ];
+    const loss = crossEntropy(logits, given, { ignoreIndex: 2 });
+    expect(await loss.item()).toBeCloseTo(0.3948580098753656, 12);
+  });
+
+  it("is NaN over no rows at all, as PyTorch's", async () => {
+    for (const given of [[-100, -100], tensor([-100, -100], { dtype: "i32" })])
+      expect(await crossEntropy(zeros([2, 3]), given).item()).toBeNaN();
+  });
+
+  const refusals: ["BAD_ARGUMENT" | "BAD_SHAPE" | "BAD_DTYPE", string, () => unknown][] = [
+    ["BAD_ARGUMENT", "a label that is no class", () => crossEntropy(zeros([2, 3]), [0, 3])],
+    ["BAD_ARGUMENT", "a negative label", () => crossEntropy(zeros([2, 3]), Int32Array.of(0, -1))],
+    ["BAD_ARGUMENT", "half a label", () => crossEntropy(zeros([2, 3]), [0, 0.5])],
+    ["BAD_SHAPE", "another count of labels", () => crossEntropy(zeros([2, 3]), [0])],
+    ["BAD_SHAPE", "one-hot rows", () => crossEntropy(zeros([2, 3]), zeros([2, 3], { dtype: "i32" }))],
+    ["BAD_DTYPE", "labels that are floats", () => crossEntropy(zeros([2, 3]), zeros([2]))],
+    ["BAD_SHAPE", "weights of other classes", () => crossEntropy(zeros([2, 3]), [0, 1], { weight: zeros([2]) })],
+    ["BAD_ARGUMENT", "too much smoothing", () => crossEntropy(zeros([2, 3]), [0, 1], { labelSmoothing: 1.1 })],
+    ["BAD_ARGUMENT", "another reduction", () => crossEntropy(zeros([2, 3]), [0, 1], { reduction: "max" as "sum" })],
+  ];
+  it.each(refusals)("refuses with %s %s", (code, _, body) => expectCode(code, body));
+});
+
+describe("mseLoss", () => {
+  const input = tensor(
+    [
+      [1, 2, -1],
+      [0.5, -2, 3],
+    ],
+    f64,
+  );
+  const target = tensor(new Float64Array(6).fill(1), { shape: [2, 3] });
+
+  it("is PyTorch's", async () => {
+    expect(await mseLoss(input, target).item()).toBeCloseTo(3.0416666666666665, 14);
+    expect(await mseLoss(input, target, { reduction: "sum" }).item()).toBe(18.25);
+    expect([...(await mseLoss(input, target, { reduction: "none" }).data())]).toEqual([0, 1, 4, 0.25, 9, 4]);
+  });
+
+  it.each(["mean", "sum", "none"] as const)("%s has the gradient of finite differences", async (reduction) => {
+    const other = randn([2, 3], { ...f64, generator: new Generator(1) });
+    await gradCheck((a, b) => mseLoss(a!, b!, { reduction }), [input, other]);
+  });
+
+  it("refuses to broadcast, and other reductions", () => {
+    expectCode("BAD_SHAPE", () => mseLoss(zeros([2, 1]), zeros([2])));
+    expectCode("BAD_ARGUMENT", () => mseLoss(zeros([2]), zeros([2]), { reduction: "max" as "sum" }));
+  });
+});

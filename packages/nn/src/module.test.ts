@@ -1,0 +1,105 @@
+import { Generator, parameter, type Tensor, tensor, zeros } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Dropout, Linear, Module, ReLU, Sequential } from "./index";
+
+class Block extends Module {
+  readonly fc = new Linear(2, 2, { bias: false });
+  forward(x: Tensor): Tensor {
+    return this.fc.forward(x);
+  }
+}
+
+class Net extends Module {
+  readonly embedding = parameter([[1, 2]]);
+  readonly blocks = [new Block(), new Block()];
+  readonly position = tensor([3, 4]);
+  readonly #mask = tensor([1, 0]);
+  readonly width = 2;
+  readonly drop = new Dropout(0.5);
+  forward(x: Tensor): Tensor {
+    return this.blocks.reduce((y, block) => block.forward(y), x.mul(this.#mask));
+  }
+}
+
+const names = (pairs: Iterable<[string, unknown]>) => [...pairs].map(([name]) => name);
+
+describe("Module", () => {
+  it("finds parameters by walking properties, with PyTorch's dotted names", () => {
+    expect(names(new Net().namedParameters())).toEqual(["embedding", "blocks.0.fc.weight", "blocks.1.fc.weight"]);
+    const model = new Sequential(new Linear(3, 2), new ReLU(), new Linear(2, 1));
+    expect(names(model.namedParameters())).toEqual(["0.weight", "0.bias", "2.weight", "2.bias"]);
+  });
+
+  it("keeps buffers and frozen weights in the state, but not among the parameters", () => {
+    const net = new Net();
+    net.embedding.requiresGrad = false;
+    expect(Object.keys(net.stateDict())).toEqual(["embedding", "position", "blocks.0.fc.weight", "blocks.1.fc.weight"]);
+    expect(names(net.namedParameters())).toEqual(["blocks.0.fc.weight", "blocks.1.fc.weight"]);
+  });
+
+  it("yields a shared tensor once, but saves it under both names", () => {
+    const layer = new Linear(2, 2, { bias: false });
+    const model = new Sequential(layer, layer);
+    expect(names(model.namedParameters())).toEqual(["0.weight"]);
+    expect(Object.keys(model.stateDict())).toEqual(["0.weight", "1.weight"]);
+  });
+
+  it("switches training mode in all children", () => {
+    const net = new Net().eval();
+    expect([net.training, net.drop.training, net.blocks[1]!.fc.training]).toEqual([false, false, false]);
+    expect(net.train().drop.training).toBe(true);
+  });
+});
+
+describe("state", () => {
+  const made = (seed: number) => new Linear(3, 2, { generator: new Generator(seed) });
+
+  it("goes round", async () => {
+    const [from, to] = [made(1), made(2)];
+    to.loadStateDict(from.stateDict());
+    expect(await to.weight.data()).toEqual(await from.weight.data());
+    from.weight.set(new Float32Array(6)); // the copy does not follow
+    expect(await to.bias!.data()).toEqual(await from.bias!.data());
+    expect(await to.weight.data()).not.toEqual(await from.weight.data());
+    expect(to.weight.requiresGrad).toBe(true);
+  });
+
+  it("is of views without a tape", async () => {
+    const layer = made(1);
+    const { weight } = layer.stateDict();
+    layer.weight.set(new Float32Array(6).fill(7));
+    expect([...(await weight!.data())]).toEqual([7, 7, 7, 7, 7, 7]);
+    expect(weight!.requiresGrad).toBe(false);
+  });
+
+  it("is converted to the module's dtype", async () => {
+    const layer = new Linear(1, 1);
+    layer.loadStateDict({ weight: tensor([[1 / 3]], { dtype: "f64" }), bias: tensor([2], { dtype: "i32" }) });
+    expect([...(await layer.weight.data()), ...(await layer.bias!.data())]).toEqual([Math.fround(1 / 3), 2]);
+  });
+
+  const weight = () => zeros([2, 3]);
+  const rows: [string, Record<string, Tensor>, RegExp][] = [
+    ["a missing name", { weight: weight() }, /bias is missing/],
+    ["an unexpected name", { weight: weight(), bias: zeros([2]), scale: zeros([2]) }, /scale is unexpected/],
+    ["another shape", { weight: zeros([3, 2]), bias: zeros([2]) }, /weight has shape \[3,2\] instead of \[2,3\]/],
+    ["another rank", { weight: weight(), bias: zeros([]) }, /bias has shape \[\] instead of \[2\]/],
+    ["what is no tensor", { weight: weight(), bias: [0, 0] as unknown as Tensor }, /bias is not a tensor/],
+    ["several at once", { weight: zeros([1]), gain: zeros([1]) }, /weight .*; bias is missing; gain is unexpected/],
+  ];
+  it.each(rows)("refuses %s and changes nothing", async (_, state, words) => {
+    const layer = made(1);
+    const before = await layer.weight.data();
+    expectCode("BAD_STATE", () => layer.loadStateDict(state));
+    expect(() => layer.loadStateDict(state)).toThrow(words);
+    expect(await layer.weight.data()).toEqual(before);
+  });
+
+  it("may be partial when asked", async () => {
+    const layer = made(1);
+    layer.loadStateDict({ bias: tensor([1, 2]), scale: zeros([1]) }, { strict: false });
+    expect([...(await layer.bias!.data())]).toEqual([1, 2]);
+    expectCode("BAD_STATE", () => layer.loadStateDict({ bias: zeros([3]) }, { strict: false }));
+  });
+});
