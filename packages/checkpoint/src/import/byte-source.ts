@@ -1,10 +1,28 @@
 /** Views of a file that importers compose: a part, parts joined end to end, and bytes that must match their checksum. */
 import { crc32 } from "node:zlib";
 import { OptError } from "@opt/core";
+import type { FilePool } from "../file-pool";
+import { diskError, type OpenFile } from "../file-system";
 import type { RandomAccess } from "../source";
 
 /** Bytes read at random positions, whoever closes them: a file, or a part of one. */
-export type ByteSource = Pick<RandomAccess, "path" | "byteLength" | "read">;
+export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "read"> {
+  /** Where the bytes begin in their file, if they lie there in one piece. */
+  readonly begin?: number;
+}
+
+/** A whole file. */
+export function wholeFile(file: RandomAccess): ByteSource {
+  return {
+    path: file.path,
+    byteLength: file.byteLength,
+    begin: 0,
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      await file.read(target, position);
+    },
+  };
+}
 
 /** Throws CORRUPT unless `[position, position + length)` lies inside of the source: before anything is allocated for it. */
 export function checkRange(source: ByteSource, position: number, length: number): void {
@@ -28,6 +46,31 @@ export async function readBytes(source: ByteSource, position: number, length: nu
   return bytes;
 }
 
+/** A file of a folder, held open by the pool only as long as it is in use. Throws MISSING, IO. */
+export async function pooledFile(pool: FilePool, path: string): Promise<ByteSource> {
+  const use = async <T>(doing: string, body: (file: OpenFile) => Promise<T>): Promise<T> => {
+    try {
+      return await pool.use(path, body);
+    } catch (error) {
+      throw diskError(error, path, doing);
+    }
+  };
+  const byteLength = await use("opening", (file) => file.size());
+  const source: ByteSource = {
+    path,
+    byteLength,
+    begin: 0,
+    async read(target, position) {
+      checkRange(source, position, target.byteLength);
+      const count = await use("reading", (file) => file.read(target, position));
+      // The file was long enough when it was opened.
+      if (count < target.byteLength)
+        checkRange({ ...source, byteLength: position + count }, position, target.byteLength);
+    },
+  };
+  return source;
+}
+
 /** Bytes in memory behind the same interface. */
 export function memorySource(path: string, bytes: Uint8Array): ByteSource {
   return {
@@ -46,6 +89,7 @@ export function partOf(source: ByteSource, begin: number, byteLength: number, pa
   return {
     path,
     byteLength,
+    ...(source.begin === undefined ? {} : { begin: source.begin + begin }),
     async read(target, position) {
       checkRange(this, position, target.byteLength);
       await source.read(target, begin + position);
@@ -103,8 +147,7 @@ export function checkCrc(path: string, expected: number, actual: number): void {
 export function verified(source: ByteSource, expected: number): ByteSource {
   let checked: Promise<void> | undefined;
   return {
-    path: source.path,
-    byteLength: source.byteLength,
+    ...source,
     async read(target, position) {
       if (checked === undefined && position === 0 && target.byteLength === source.byteLength) {
         await source.read(target, 0);

@@ -47,8 +47,8 @@ export class PickleRange {
 export interface PickleLimits {
   /** Names (`module.name`) that may occur; any other is refused. */
   readonly globals: ReadonlySet<string>;
-  /** Whether persistent ids may occur. */
-  readonly persistent?: boolean;
+  /** Called with each persistent id; without it they may not occur. */
+  readonly persistent?: (id: PicklePersistent) => void;
 }
 
 // Beyond these lengths a payload stays where it is; integers longer than any counter are no data of ours.
@@ -206,8 +206,7 @@ class PickleMachine {
       case 0x62: // BUILD
         return this.#build();
       case 0x51: // BINPERSID
-        if (!this.#limits.persistent) throw cursor.corrupt("a persistent id has no meaning in this file");
-        return this.#push(new PicklePersistent(this.#pop()));
+        return this.#persistent(new PicklePersistent(this.#pop()));
       default:
         throw cursor.corrupt(`pickle opcode 0x${opcode.toString(16).padStart(2, "0")} is not one that data needs`);
     }
@@ -304,6 +303,12 @@ class PickleMachine {
     if (!(target instanceof PickleCall)) throw this.#cursor.corrupt("state is built onto what has none");
     target.state = state;
     return false;
+  }
+
+  #persistent(id: PicklePersistent): false {
+    if (!this.#limits.persistent) throw this.#cursor.corrupt("a persistent id has no meaning in this file");
+    this.#limits.persistent(id);
+    return this.#push(id);
   }
 
   #long(length: number): false | Promise<false> {

@@ -46,7 +46,12 @@ function corrupt(path: string, problem: string, cause?: unknown): OptError {
 
 function packed(path: string, entry: Entry): OptError {
   const how = entry.isEncrypted() ? "encrypted" : `compressed by method ${entry.compressionMethod}`;
-  return new OptError("UNSUPPORTED", path, `members must be stored, this one is ${how}.`, "Zip it again with `zip -0`.");
+  return new OptError(
+    "UNSUPPORTED",
+    path,
+    `members must be stored, this one is ${how}.`,
+    "Zip it again with `zip -0`.",
+  );
 }
 
 function zipError(path: string, error: unknown): OptError {
@@ -65,7 +70,7 @@ class SourceReader extends yauzl.RandomAccessReader {
   /** Rejects when yauzl itself throws while it takes bytes: it would never answer then. */
   readonly broken: Promise<never>;
   #break!: (error: unknown) => void;
-  #window = new Uint8Array(0);
+  #window: Uint8Array = new Uint8Array(0);
   #windowStart = 0;
   readonly #source: ByteSource;
 

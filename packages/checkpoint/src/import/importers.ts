@@ -1,0 +1,71 @@
+import { basename } from "node:path";
+import { OptError } from "@opt/core";
+import { diskError, type FileSystem } from "../file-system";
+import { type Candidate, type Importer, openRandomAccess, type TensorSource } from "../source";
+import { dcpImporter } from "./dcp";
+import { kerasImporter } from "./keras";
+import { mindsporeImporter } from "./mindspore";
+import { mindsporeRanksImporter } from "./mindspore-ranks";
+import { paddleImporter } from "./paddle";
+import { safetensorsImporter, safetensorsIndexImporter } from "./safetensors-file";
+import { safetensorsShardsImporter } from "./safetensors-shards";
+import { tfjsImporter } from "./tfjs";
+import { torchFileImporter } from "./torch-file";
+
+/** Every foreign format, the surest signatures first: contents before names. */
+export const importers: readonly Importer[] = [
+  torchFileImporter,
+  kerasImporter,
+  dcpImporter,
+  mindsporeRanksImporter,
+
+  safetensorsIndexImporter,
+  safetensorsShardsImporter,
+  tfjsImporter,
+  paddleImporter,
+  safetensorsImporter,
+  mindsporeImporter,
+];
+
+const HEAD = 64;
+
+/** Looks at what stands at a path. Throws MISSING, IO. */
+export async function lookAt(path: string, fileSystem: FileSystem): Promise<Candidate> {
+  const name = basename(path);
+  const kind = await fileSystem.kind(path).catch((error: unknown) => {
+    throw diskError(error, path, "looking");
+  });
+  if (kind === "folder") {
+    const entries = await fileSystem.list(path).catch((error: unknown) => {
+      throw diskError(error, path, "listing");
+    });
+    return { path, name, kind, head: new Uint8Array(0), byteLength: 0, entries };
+  }
+  if (kind !== "file") {
+    throw new OptError("MISSING", path, "no file or folder is there.", "Check the path.");
+  }
+  const file = await openRandomAccess(fileSystem, path);
+  try {
+    const head = new Uint8Array(Math.min(HEAD, file.byteLength));
+    await file.read(head, 0);
+    return { path, name, kind, head, byteLength: file.byteLength, entries: [] };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The importer that knows what stands at a path, or undefined. Throws MISSING, IO. */
+export async function detect(path: string, fileSystem: FileSystem): Promise<Importer | undefined> {
+  const candidate = await lookAt(path, fileSystem);
+  return importers.find((importer) => importer.recognises(candidate));
+}
+
+/** Opens a checkpoint of any foreign format. Throws UNSUPPORTED when none is recognised, and what its importer throws. */
+export async function openForeign(path: string, fileSystem: FileSystem): Promise<TensorSource> {
+  const importer = await detect(path, fileSystem);
+  if (importer === undefined) {
+    const known = importers.map(({ format }) => format).join(", ");
+    throw new OptError("UNSUPPORTED", path, "no known checkpoint format is recognised.", `Known: ${known}.`);
+  }
+  return importer.open(path, fileSystem);
+}

@@ -1,0 +1,22 @@
+import { join } from "node:path";
+import { OptError } from "@opt/core";
+
+/**
+ * The path of a file that another file names, inside of `folder`. Throws REFUSED for a name that is absolute, leaves the folder
+ * or is no file name on some system.
+ */
+export function insideOf(folder: string, name: unknown, where: string): string {
+  const parts = typeof name === "string" ? name.split("/") : [];
+  // A backslash or a drive letter is a way out on Windows only, but files travel.
+  const unsafe = parts.length === 0 || parts.some((part) => part === "" || part === "." || part === "..");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a zero byte ends a name for the system.
+  if (unsafe || /[\\:\u0000]/.test(String(name))) {
+    throw new OptError(
+      "REFUSED",
+      where,
+      `a file inside of the checkpoint is needed, got ${JSON.stringify(name)?.slice(0, 200)}.`,
+      "The checkpoint names files elsewhere: do not trust it.",
+    );
+  }
+  return join(folder, ...parts);
+}
