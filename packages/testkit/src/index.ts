@@ -24,6 +24,7 @@ export {
   semanticsGolden,
   semanticsGoldens,
 } from "./golden/semantics";
+export { type GoldenRow, goldenSuite } from "./golden/suite";
 export { type EndState, type TorchCase, torchGoldens } from "./golden/torch";
 export { type GptTraining, type MnistTraining, type TrainedBy, trainingGolden } from "./golden/training";
 export { type GradCheckOptions, gradCheck } from "./gradient-check";

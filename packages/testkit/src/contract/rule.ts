@@ -42,25 +42,31 @@ export function ruleContract(context: ContractContext): void {
     );
   }
 
-  describe.each([...BUILTIN_RULES, ...rules])("rule $name", (rule) => {
-    it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
+  function checkScalarsOfAllKinds(rule: Rule): void {
+    if (rule.scalars.length === 0) return;
+    context.itWithSpecials("with special scalars", async () => {
+      const random = new Random(5);
+      for (let round = 0; round < 8; round++) {
+        const scalars = rule.scalars.map(() => random.pick(SPECIALS[dtype]));
+        await checkRule(rule, [137], scalars, 60 + round);
+      }
+    });
+  }
 
+  describe.each(BUILTIN_RULES)("rule $name", (rule) => {
+    it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
     it("of many tensors of different sizes in one launch", async () => {
       await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 2), 20);
     });
-
     it("of more than 65,535 elements", () => checkRule(rule, [3, LARGE, 1], seededScalars(rule, 3), 40));
-
     it("of no tensors", () => checkRule(rule, [], seededScalars(rule, 4), 50));
+    checkScalarsOfAllKinds(rule);
+  });
 
-    if (rule.scalars.length > 0) {
-      context.itWithSpecials("with special scalars", async () => {
-        const random = new Random(5);
-        for (let round = 0; round < 8; round++) {
-          const scalars = rule.scalars.map(() => random.pick(SPECIALS[dtype]));
-          await checkRule(rule, [137], scalars, 60 + round);
-        }
-      });
-    }
+  describe.each(rules)("rule $name", (rule) => {
+    it("of tensors of all sizes in one launch", async () => {
+      await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 70), 80);
+    });
+    checkScalarsOfAllKinds(rule);
   });
 }

@@ -23,7 +23,7 @@ export interface Run {
   readonly gradients: readonly (ArrayLike<number> | null)[];
   readonly options: OptimizerOptions;
   readonly dtype?: "f32" | "f64";
-  readonly device?: Device;
+  readonly device?: Device | undefined;
 }
 
 export interface RunResult {
@@ -35,7 +35,7 @@ export interface RunResult {
 
 export async function runOptimizer(Optimizer: OptimizerClass, run: Run): Promise<RunResult> {
   const { dtype = "f32", device, options } = run;
-  const place = { dtype: dtype as DType, ...(device === undefined ? {} : { device }) };
+  const place = { dtype: dtype as DType, device };
   const weight = parameter(Array.from(run.start), { ...place, name: "weight" });
   const optimizer = new Optimizer([["weight", weight]], options);
   const trace: ArrayLike<number>[] = [];
@@ -78,7 +78,7 @@ export async function runTorchCase(
     start,
     gradients,
     options,
-    ...(device === undefined ? {} : { device }),
+    device,
   });
   const ours = new Map(state).set("param", trace.at(-1)!);
   let wordsFromExact = 0;

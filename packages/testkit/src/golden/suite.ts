@@ -1,0 +1,91 @@
+/** The golden suite: optimizers on one device against PyTorch's numbers. A device or an optimizer package is one call of `goldenSuite`. */
+import type { Device } from "@opt/core";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { Tolerance } from "../numbers/compare";
+import { runGroups } from "./run-groups";
+import { type OptimizerClass, type OptimizerName, runOptimizer, runTorchCase } from "./run-optimizer";
+import { float64Runs, optionsFrom, semanticsGoldens } from "./semantics";
+import { torchGoldens } from "./torch";
+import "../numbers/matcher";
+
+export interface GoldenRow {
+  /** For the tests' names: the device. */
+  readonly name: string;
+  readonly optimizers: Readonly<Partial<Record<OptimizerName, OptimizerClass>>>;
+  /** The default device unless given. */
+  readonly device?: () => Promise<Device>;
+  /** Exact devices must give the exact recipe's bits in float32, and float64 within 1e-12. By default true. */
+  readonly exact?: boolean;
+}
+
+/** What a device that is not exact keeps after 25 steps. */
+const BOUNDED: Tolerance = { absolute: 1e-6, relative: 1e-5 };
+
+/** PyTorch's float64 runs: the order of a few operations is free. */
+const FLOAT64: Tolerance = { absolute: 1e-12, relative: 1e-12 };
+
+/** Registers the tests of one row. */
+export function goldenSuite({ name, optimizers, device: open, exact = true }: GoldenRow): void {
+  for (const [kind, Optimizer] of Object.entries(optimizers) as [OptimizerName, OptimizerClass][]) {
+    describe(`${kind} on ${name}`, () => {
+      let device: Device | undefined;
+      beforeAll(async () => {
+        device = await open?.();
+      });
+
+      it.each(torchGoldens(kind))("PyTorch's float32, case $name", async (golden) => {
+        if (!exact) {
+          const { param0: start, gradients, options } = golden;
+          const { trace } = await runOptimizer(Optimizer, { start, gradients, options, device });
+          expect(trace.at(-1)).toAgreeWith(golden.torch.arrays.get("param")!, BOUNDED);
+          return;
+        }
+        const report = await runTorchCase(Optimizer, golden, device);
+        expect(report.message).toBe("");
+        expect(report.wordsFromExact).toBe(0);
+        expect(report.distanceFromTorch).toBeLessThan(5e-7);
+      });
+
+      if (!exact) return;
+
+      it.each(float64Runs(kind))("PyTorch's float64, $name", async (run) => {
+        const { trace, state } = await runOptimizer(Optimizer, { ...run, dtype: "f64", device });
+        run.trace.forEach((expected, step) => {
+          expect(trace[step], `after step ${step + 1}`).toAgreeWith(expected, FLOAT64);
+        });
+        for (const [key, expected] of Object.entries(run.state)) {
+          const value = state.get(key)!;
+          expect(typeof value === "number" ? [value] : value, key).toAgreeWith(expected, FLOAT64);
+        }
+      });
+
+      it("groups with options of their own and absent gradients", async () => {
+        const { trace, steps, expected } = await runGroups(Optimizer, kind, device);
+        expect(trace).toHaveLength(expected.trace.length);
+        expected.trace.forEach(([a, b], step) => {
+          expect(trace[step]!.a, `a after step ${step + 1}`).toAgreeWith(a, FLOAT64);
+          expect(trace[step]!.b, `b after step ${step + 1}`).toAgreeWith(b, FLOAT64);
+        });
+        expect(steps).toEqual(expected.steps);
+      });
+
+      const stress = semanticsGoldens().filter(({ id }) => id.startsWith(`torch_${kind}_reddi_`));
+      for (const { id, config, inputs, expected } of stress) {
+        it(`500 steps of rare large gradients, ${id}`, async () => {
+          const gradients = Array.from({ length: 500 }, (_, i) => [(i + 1) % 101 === 1 ? 1010 : -10]);
+          const options = optionsFrom(config);
+          const { trace } = await runOptimizer(Optimizer, {
+            start: [Number(inputs.x0)],
+            gradients,
+            options,
+            dtype: "f64",
+            device,
+          });
+          for (const [step, x] of Object.entries(expected.x_at_t as Record<string, number>)) {
+            expect(trace[Number(step) - 1], `after step ${step}`).toAgreeWith([x], FLOAT64);
+          }
+        });
+      }
+    });
+  }
+}
