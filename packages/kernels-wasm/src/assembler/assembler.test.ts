@@ -22,8 +22,8 @@ describe("ModuleBuilder", () => {
 
   it("calls imports and own functions, with control flow and results", () => {
     const module = new ModuleBuilder({ shared: true });
-    const host = module.import("twice", { parameters: ["f64"], result: "f64" });
     const square = module.function({ parameters: ["f64"], result: "f64" }, (_f, x) => f64.mul(x, x));
+    const host = module.import("twice", { parameters: ["f64"], result: "f64" });
     module.function({ parameters: ["i32"], result: "f64", export: "run" }, (f, n) => {
       const sum = f.local("f64");
       const i = f.local("i32");

@@ -4,6 +4,9 @@ import { type Effect, type Local, local, type Operand, push, TYPE_BYTE, type Val
 
 const VOID = 0x40;
 
+/** In code, this plus k stands for the index of the module's k-th own function: imports, which come first, may still be added. */
+export const OWN_FUNCTION = 256;
+
 export class FunctionBuilder {
   readonly #parameters: number;
   readonly #locals: ValueType[] = [];
@@ -78,8 +81,8 @@ export class FunctionBuilder {
     for (const part of parts) for (const byte of part) this.#code.push(byte);
   }
 
-  /** The function's body in the code section. */
-  encode(): number[] {
+  /** The function's body in the code section of a module with so many imported functions. */
+  encode(imported: number): number[] {
     const runs: { type: ValueType; count: number }[] = [];
     for (const type of this.#locals) {
       const last = runs.at(-1);
@@ -87,7 +90,8 @@ export class FunctionBuilder {
       else runs.push({ type, count: 1 });
     }
     const locals = runs.flatMap(({ type, count }) => [...unsigned(count), TYPE_BYTE[type]]);
-    const body = [...unsigned(runs.length), ...locals, ...this.#code, 0x0b];
+    const code = this.#code.flatMap((byte) => (byte < OWN_FUNCTION ? byte : unsigned(byte - OWN_FUNCTION + imported)));
+    const body = [...unsigned(runs.length), ...locals, ...code, 0x0b];
     return [...unsigned(body.length), ...body];
   }
 }

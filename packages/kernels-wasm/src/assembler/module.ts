@@ -1,6 +1,6 @@
 /** A module over one imported memory: imported functions, own functions, exports. */
 import { type Code, name, unsigned, vector } from "./encoding";
-import { FunctionBuilder } from "./function";
+import { FunctionBuilder, OWN_FUNCTION } from "./function";
 import { type Effect, type Local, local, type Operand, push, TYPE_BYTE, type Value, type ValueType } from "./value";
 
 /** 65,536 pages of 64 KiB: the 4 GiB that 32-bit addresses reach. */
@@ -26,7 +26,7 @@ export class ModuleBuilder {
   readonly #types: string[] = [];
   readonly #imports: Code[] = [];
   readonly #functions: { type: number; builder: FunctionBuilder }[] = [];
-  readonly #exports: Code[] = [];
+  readonly #exports: { name: string; index: number }[] = [];
   #importedFunctions = 0;
 
   /** `shared`: whether the memory, imported as `env.memory`, is shared between threads. */
@@ -34,15 +34,14 @@ export class ModuleBuilder {
     this.#shared = options.shared;
   }
 
-  /** A function of the host, imported as `env.<name>`. To be declared before any own function. */
+  /** A function of the host, imported as `env.<name>`. */
   import<const P extends readonly ValueType[], R extends ValueType | "none" = "none">(
     importName: string,
     signature: { readonly parameters: P; readonly result?: R },
   ): Callable<P, R> {
-    if (this.#functions.length > 0) throw new TypeError("imports come before functions: their indices do");
     const type = this.#type(signature.parameters, signature.result);
     this.#imports.push([...name("env"), ...name(importName), 0x00, ...unsigned(type)]);
-    return this.#callable(this.#importedFunctions++, signature);
+    return this.#callable(unsigned(this.#importedFunctions++), signature);
   }
 
   /** Adds a function; `write` emits its statements and returns its result, if it has one. */
@@ -52,35 +51,37 @@ export class ModuleBuilder {
   ): Callable<P, R> {
     const { parameters } = signature;
     const builder = new FunctionBuilder(parameters.length);
-    const index = this.#importedFunctions + this.#functions.length;
+    const index = this.#functions.length;
     this.#functions.push({ type: this.#type(parameters, signature.result), builder });
-    if (signature.export !== undefined) this.#exports.push([...name(signature.export), 0x00, ...unsigned(index)]);
+    if (signature.export !== undefined) this.#exports.push({ name: signature.export, index });
     const result = write(builder, ...(parameters.map((type, i) => local(type, i)) as Locals<P>));
     if (result !== undefined) builder.return(result as Value);
-    return this.#callable(index, signature);
+    return this.#callable([OWN_FUNCTION + index], signature);
   }
 
   build(): Uint8Array<ArrayBuffer> {
     const limits = [this.#shared ? 0x03 : 0x01, ...unsigned(0), ...unsigned(MAXIMUM_PAGES)];
     const memory = [...name("env"), ...name("memory"), 0x02, ...limits];
+    const imported = this.#importedFunctions;
+    const exports = this.#exports.map((entry) => [...name(entry.name), 0x00, ...unsigned(imported + entry.index)]);
     const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];
     return Uint8Array.from([
       ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       ...section(1, vector(this.#types.map((type) => type.split(",").map(Number)))),
       ...section(2, vector([...this.#imports, memory])),
       ...section(3, vector(this.#functions.map(({ type }) => unsigned(type)))),
-      ...section(7, vector(this.#exports)),
-      ...section(10, vector(this.#functions.map(({ builder }) => builder.encode()))),
+      ...section(7, vector(exports)),
+      ...section(10, vector(this.#functions.map(({ builder }) => builder.encode(imported)))),
     ]);
   }
 
   #callable<P extends readonly ValueType[], R extends ValueType | "none">(
-    index: number,
+    index: Code,
     { parameters, result }: { readonly parameters: P; readonly result?: R },
   ): Callable<P, R> {
     const call = (...operands: (Value | number)[]) => ({
       type: result ?? "none",
-      code: [...parameters.flatMap((type, i) => push(type, operands[i]!)), 0x10, ...unsigned(index)],
+      code: [...parameters.flatMap((type, i) => push(type, operands[i]!)), 0x10, ...index],
     });
     return call as unknown as Callable<P, R>;
   }

@@ -137,6 +137,7 @@ export const f64 = {
   max: binary("f64", 0xa5),
   convertI32S: convert("i32", "f64", 0xb7),
   convertI32U: convert("i32", "f64", 0xb8),
+  convertI64S: convert("i64", "f64", 0xb9),
   promoteF32: convert("f32", "f64", 0xbb),
   reinterpretI64: convert("i64", "f64", 0xbf),
 };

@@ -1,37 +1,67 @@
 /** Fused multiply-add on vectors: the machine's own where it is fused, else emulated, to the same bits. */
 import type { ComputeDType } from "@opt/core/backend";
-import { f32x4, f64x2, i32, i32x4, i64x2, type ModuleBuilder, shuffle32, type Value, v128 } from "../assembler";
+import {
+  type FunctionBuilder,
+  f32x4,
+  f64x2,
+  i32,
+  i32x4,
+  i64x2,
+  type ModuleBuilder,
+  shuffle32,
+  type Value,
+  v128,
+} from "../assembler";
 import type { Target } from "../kernel";
 
 type Vector = Value<"v128">;
 export type Fma = (a: Vector, b: Vector, c: Vector) => Vector;
 
-/** Emulation adds functions to the module: call this before adding others that import. */
-export function emitFma(module: ModuleBuilder, dtype: ComputeDType, target: Target): Fma {
-  if (dtype === "f32") return target.fused.f32 ? f32x4.relaxedMadd : emulate32(module);
-  return target.fused.f64 ? f64x2.relaxedMadd : emulate64(module);
+/** Emulation adds functions to the module. What comes back is for use inside one function, at whose entry it keeps its constants. */
+export function emitFma(module: ModuleBuilder, dtype: ComputeDType, target: Target): (f: FunctionBuilder) => Fma {
+  if (dtype === "f32") return target.fused.f32 ? () => f32x4.relaxedMadd : emulate32(module);
+  if (target.fused.f64) return () => f64x2.relaxedMadd;
+  const emulated = emulate64(module);
+  return () => emulated;
 }
 
 /**
- * Through float64, where the product is exact. Rounding the sum twice errs only where it lies midway between two floats and was inexact:
- * those sums end in 28 zero bits, are looked for, and are rounded to odd instead.
+ * Through float64, where the product is exact. Rounding the sum twice errs only where it lies midway between two floats and was inexact;
+ * such sums are looked for, and rounded to odd instead. Midway is 1 and 28 zeros beyond a float's bits, or anything below its range.
  */
-function emulate32(module: ModuleBuilder): Fma {
+function emulate32(module: ModuleBuilder): (f: FunctionBuilder) => Fma {
   const roundToOdd = emitRoundToOdd(module);
-  const upper = (x: Vector) => f64x2.promoteLowF32x4(shuffle32(x, x, [2, 3, 2, 3]));
-  const mayBeMidway = (x: Vector) => i64x2.eq(v128.and(x, i32x4.const([0x0fffffff, 0, 0x0fffffff, 0])), zero());
-  return module.function({ parameters: ["v128", "v128", "v128"], result: "v128" }, (f, a, b, c) => {
-    const halves = [f64x2.promoteLowF32x4, upper].map((half) => {
-      const product = f.local("v128", f64x2.mul(half(a), half(b)));
-      const addend = f.local("v128", half(c));
-      return { product, addend, sum: f.local("v128", f64x2.add(product, addend)) };
-    });
-    const [low, high] = [halves[0]!.sum, halves[1]!.sum];
-    f.if(v128.anyTrue(v128.or(mayBeMidway(low), mayBeMidway(high))), () => {
-      for (const { product, addend, sum } of halves) f.set(sum, roundToOdd(product, addend));
-    });
-    return shuffle32(f32x4.demoteF64x2Zero(low), f32x4.demoteF64x2Zero(high), [0, 1, 4, 5]);
-  });
+  const demote = (low: Vector, high: Vector) =>
+    shuffle32(f32x4.demoteF64x2Zero(low), f32x4.demoteF64x2Zero(high), [0, 1, 4, 5]);
+  const correct = module.function(
+    { parameters: ["v128", "v128", "v128", "v128"], result: "v128" },
+    (_f, lowProduct, highProduct, lowAddend, highAddend) =>
+      demote(roundToOdd(lowProduct, lowAddend), roundToOdd(highProduct, highAddend)),
+  );
+  return (f) => {
+    const everyLane = (word: number) => f.local("v128", i32x4.const([word, word, word, word]));
+    const beyond = everyLane(0x1fffffff);
+    const midway = everyLane(0x10000000);
+    const magnitude = everyLane(0x7fffffff);
+    const smallestNormal = everyLane(0x00800000);
+    const upper = (x: Vector) => f64x2.promoteLowF32x4(shuffle32(x, x, [2, 3, 2, 3]));
+    return (...operands) => {
+      const [a, b, c] = operands.map((operand): Vector => f.local("v128", operand)) as [Vector, Vector, Vector];
+      const lowProduct = f.local("v128", f64x2.mul(f64x2.promoteLowF32x4(a), f64x2.promoteLowF32x4(b)));
+      const highProduct = f.local("v128", f64x2.mul(upper(a), upper(b)));
+      const lowAddend = f.local("v128", f64x2.promoteLowF32x4(c));
+      const highAddend = f.local("v128", upper(c));
+      const low = f.local("v128", f64x2.add(lowProduct, lowAddend));
+      const high = f.local("v128", f64x2.add(highProduct, highAddend));
+      const result = f.local("v128", demote(low, high));
+      const isMidway = i32x4.eq(v128.and(shuffle32(low, high, [0, 2, 4, 6]), beyond), midway);
+      const isTiny = i32x4.ltS(v128.and(result, magnitude), smallestNormal);
+      f.if(v128.anyTrue(v128.or(isMidway, isTiny)), () =>
+        f.set(result, correct(lowProduct, highProduct, lowAddend, highAddend)),
+      );
+      return result;
+    };
+  };
 }
 
 /** Boldo & Melquiond 2008 on Dekker's product, as core's `fma64`, which takes over for exponents near the limits. */

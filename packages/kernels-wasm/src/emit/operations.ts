@@ -1,6 +1,6 @@
 /** Every op of a program as vector code. */
 import type { ComputeDType, Op, Program } from "@opt/core/backend";
-import { type ModuleBuilder, type Value, v128 } from "../assembler";
+import { type FunctionBuilder, type ModuleBuilder, type Value, v128 } from "../assembler";
 import type { Target } from "../kernel";
 import { emitFma } from "./fma";
 import { emitFunction } from "./functions";
@@ -9,40 +9,45 @@ import { LANES } from "./lanes";
 type Vector = Value<"v128">;
 export type Operation = (...operands: Vector[]) => Vector;
 
-/** The ops that a program uses. Adds the imports and helper functions they need, so it comes before the module's own functions. */
+/** Writes ops inside one function; made at its entry, where constants are kept. */
+export type Operations = (f: FunctionBuilder) => ReadonlyMap<Op, Operation>;
+
+/** The ops that a program uses. Adds the imports and helper functions they need. */
 export function emitOperations(
   module: ModuleBuilder,
   program: Program,
   dtype: ComputeDType,
   target: Target,
-): ReadonlyMap<Op, Operation> {
+): Operations {
   const { shape } = LANES[dtype];
-  const write = (op: Op): Operation => {
+  const same = (operation: Operation) => () => operation;
+  const write = (op: Op): ((f: FunctionBuilder) => Operation) => {
     switch (op) {
       case "add":
       case "sub":
       case "mul":
       case "div":
-        return (a, b) => shape[op](a!, b!);
+        return same((a, b) => shape[op](a!, b!));
       case "neg":
       case "abs":
       case "sqrt":
-        return (a) => shape[op](a!);
+        return same((a) => shape[op](a!));
       case "max":
-        return (a, b) => shape.pmax(a!, b!);
+        return same((a, b) => shape.pmax(a!, b!));
       case "min":
-        return (a, b) => shape.pmin(a!, b!);
+        return same((a, b) => shape.pmin(a!, b!));
       case "less":
-        return (a, b) => shape.lt(a!, b!);
+        return same((a, b) => shape.lt(a!, b!));
       case "select":
-        return (condition, a, b) => v128.bitselect(a!, b!, condition!);
+        return same((condition, a, b) => v128.bitselect(a!, b!, condition!));
       case "fma":
-        return emitFma(module, dtype, target) as Operation;
+        return emitFma(module, dtype, target) as (f: FunctionBuilder) => Operation;
       default:
-        return emitFunction(module, op, dtype);
+        return same(emitFunction(module, op, dtype));
     }
   };
   const ops = new Set(program.nodes.map(({ op }) => op));
   const used = [...ops].filter((op) => op !== "buffer" && op !== "scalar" && op !== "constant");
-  return new Map(used.map((op) => [op, write(op)]));
+  const writers = used.map((op) => [op, write(op)] as const);
+  return (f) => new Map(writers.map(([op, writer]) => [op, writer(f)]));
 }

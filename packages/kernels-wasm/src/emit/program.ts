@@ -2,7 +2,7 @@
 import type { ComputeDType, Op, Program } from "@opt/core/backend";
 import type { FunctionBuilder, Local, Value } from "../assembler";
 import { LANES } from "./lanes";
-import type { Operation } from "./operations";
+import type { Operation, Operations } from "./operations";
 
 type Vector = Value<"v128">;
 
@@ -10,16 +10,17 @@ export class ProgramWriter {
   /** Values that are kept: uniform ones that elements need, and those used more than once. */
   readonly #locals = new Map<number, Local<"v128">>();
   readonly #outputs: readonly Local<"v128">[];
-  readonly #uses: readonly number[];
+  readonly #operations: ReadonlyMap<Op, Operation>;
 
   /** Computes what is uniform at once, in all lanes. `scalars` are the launch's, still in float64. */
   constructor(
     private readonly f: FunctionBuilder,
     private readonly program: Program,
     private readonly dtype: ComputeDType,
-    private readonly operations: ReadonlyMap<Op, Operation>,
+    operations: Operations,
     scalars: readonly Value<"f64">[],
   ) {
+    this.#operations = operations(f);
     const { nodes, outputs } = program;
     const uses = new Array<number>(nodes.length).fill(0);
     const usedPerElement = new Set(outputs.map(({ node }) => node));
@@ -29,7 +30,6 @@ export class ProgramWriter {
         if (!uniform) usedPerElement.add(arg);
       }
     }
-    this.#uses = uses;
     nodes.forEach(({ uniform }, n) => {
       if (uniform ? usedPerElement.has(n) || uses[n]! > 1 : uses[n]! > 1) this.#locals.set(n, f.local("v128"));
     });
@@ -40,7 +40,7 @@ export class ProgramWriter {
   /** Computes one vector. All loads come before the first output may be stored. */
   element(load: (slot: number) => Vector): readonly Local<"v128">[] {
     const values = this.#write(false, load);
-    this.program.outputs.forEach(({ node }, i) => this.f.set(this.#outputs[i]!, values[node]!));
+    for (const [i, { node }] of this.program.outputs.entries()) this.f.set(this.#outputs[i]!, values[node]!);
     return this.#outputs;
   }
 
@@ -58,7 +58,7 @@ export class ProgramWriter {
           ? input(value)
           : op === "constant"
             ? LANES[this.dtype].constant(value)
-            : this.operations.get(op)!(...operands);
+            : this.#operations.get(op)!(...operands);
       if (local !== undefined) this.f.set(local, written);
       values[n] = local ?? written;
     });

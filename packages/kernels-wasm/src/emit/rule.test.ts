@@ -87,16 +87,18 @@ const SPECIALS = {
 };
 
 /** Every fourth number is special; numbers differ from buffer to buffer. */
-function seeded(dtype: ComputeDType, length: number, seed: number): TypedArray {
+function seeded(dtype: ComputeDType, length: number, seed: number): Float32Array | Float64Array {
   let state = seed * 2654435761 + 1;
   const next = () => {
     state = (Math.imul(state, 1664525) + 1013904223) | 0;
     return (state >>> 0) / 2 ** 32;
   };
-  return NUMBERS[dtype].from({ length }, () => {
+  const numbers = new NUMBERS[dtype](length);
+  for (let i = 0; i < length; i++) {
     const x = (next() - 0.5) * 10 ** Math.floor(next() * 6 - 4);
-    return next() < 0.25 ? SPECIALS[dtype][Math.floor(next() * SPECIALS[dtype].length)]! : x;
-  });
+    numbers[i] = next() < 0.25 ? SPECIALS[dtype][Math.floor(next() * SPECIALS[dtype].length)]! : x;
+  }
+  return numbers;
 }
 
 const bytesOf = (array: TypedArray) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
@@ -107,16 +109,18 @@ function expectInterpretersBits(backend: WasmBackend, rule: Rule, dtype: Compute
   const scalars = rule.scalars.map((_, i) => 0.9 - 0.1234567 * i);
   const tensors = sizes.map((size, t) => rule.buffers.map((_, slot) => seeded(dtype, size + 2 * GUARD, 31 * t + slot)));
   const memories = tensors.map((buffers) => buffers.map((buffer) => backend.allocate(buffer.byteLength)));
-  memories.forEach((buffers, t) =>
-    buffers.forEach((memory, slot) => backend.write(memory, 0, bytesOf(tensors[t]![slot]!))),
-  );
+  for (const [t, buffers] of memories.entries()) {
+    for (const [slot, memory] of buffers.entries()) backend.write(memory, 0, bytesOf(tensors[t]![slot]!));
+  }
   const slices = memories.map((buffers, t) =>
     buffers.map(
       (memory): Slice => ({ memory, byteOffset: GUARD * tensors[t]![0]!.BYTES_PER_ELEMENT, length: sizes[t]! }),
     ),
   );
   const kernel = backend.kernel({ kind: "rule", rule, dtype });
+  const { used } = backend.memory;
   backend.launch({ kind: "rule", kernel, tensors: slices, scalars });
+  expect(backend.memory.used, "a launch gives back what it borrowed").toBe(used);
   tensors.forEach((buffers, t) => {
     const inner = buffers.map((buffer) => buffer.subarray(GUARD, GUARD + sizes[t]!) as TypedArray);
     interpretRule(rule.program, dtype, inner, scalars);
@@ -158,5 +162,4 @@ describe.each([
   });
 
   it("uses the threads it was asked for", () => expect(backend.threads).toBe(options.threads));
-  it("gives back what a launch borrowed", () => expect(backend.memory.used).toBeLessThan(64 * 1024));
 });

@@ -45,7 +45,9 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
       f.while(i32.geU(remaining, count * lanes.count), () => {
         for (let offset = 0; offset < 16 * count; offset += 16) {
           const outputs = writer.element((slot) => v128.load(pointers[slot]!, offset));
-          program.outputs.forEach(({ slot }, i) => f.do(v128.store(pointers[slot]!, outputs[i]!, offset)));
+          for (const [i, { slot }] of program.outputs.entries()) {
+            f.do(v128.store(pointers[slot]!, outputs[i]!, offset));
+          }
         }
         advance(count * lanes.count);
       });
@@ -53,7 +55,7 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
     const updateSingles = () => {
       f.while(remaining, () => {
         const outputs = writer.element((slot) => lanes.loadOne(pointers[slot]!));
-        program.outputs.forEach(({ slot }, i) => f.do(lanes.storeOne(pointers[slot]!, outputs[i]!)));
+        for (const [i, { slot }] of program.outputs.entries()) f.do(lanes.storeOne(pointers[slot]!, outputs[i]!));
         advance(1);
       });
     };

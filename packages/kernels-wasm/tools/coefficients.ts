@@ -1,0 +1,148 @@
+/**
+ * Writes src/emit/coefficients.ts: polynomials for the vector functions, interpolated at Chebyshev nodes (within a small factor of minimax),
+ * each with its largest relative error in the comment, and the bits of 2/pi.
+ * Run from the root: npx tsx --conditions=@opt/source packages/kernels-wasm/tools/coefficients.ts
+ */
+import { writeFileSync } from "node:fs";
+import { erf } from "@opt/core/backend";
+
+/** Coefficients, lowest power first, of the polynomial in u = (x - middle) / halfWidth through f at n + 1 Chebyshev nodes. */
+function interpolate(f: (x: number) => number, from: number, to: number, degree: number): number[] {
+  const nodes = Array.from({ length: degree + 1 }, (_, k) => Math.cos((Math.PI * (k + 0.5)) / (degree + 1)));
+  const values = nodes.map((u) => f((from + to) / 2 + (u * (to - from)) / 2));
+  const sum = new Array<number>(degree + 1).fill(0);
+  let previous: number[] = [];
+  let chebyshev = [1];
+  for (let k = 0; k <= degree; k++) {
+    const projection = values.reduce((s, v, j) => s + v * Math.cos((k * Math.PI * (j + 0.5)) / (degree + 1)), 0);
+    chebyshev.forEach((c, power) => {
+      sum[power]! += ((k === 0 ? 1 : 2) / (degree + 1)) * projection * c;
+    });
+    const next = [0, ...chebyshev.map((c) => (k === 0 ? c : 2 * c))].map((c, power) => c - (previous[power] ?? 0));
+    [previous, chebyshev] = [chebyshev, next];
+  }
+  return sum;
+}
+
+/** The same in powers of x itself. */
+function inPowersOfX(coefficients: number[], from: number, to: number): number[] {
+  const scale = 2 / (to - from);
+  const shift = -(from + to) / (to - from);
+  let result = [0];
+  for (const c of [...coefficients].reverse()) {
+    const product = new Array<number>(result.length + 1).fill(0);
+    result.forEach((r, power) => {
+      product[power]! += r * shift;
+      product[power + 1]! += r * scale;
+    });
+    product[0]! += c;
+    result = product;
+  }
+  return result.slice(0, coefficients.length);
+}
+
+const horner = (coefficients: number[], x: number) => coefficients.reduceRight((sum, c) => sum * x + c, 0);
+
+function worstError(p: (x: number) => number, f: (x: number) => number, from: number, to: number): number {
+  let worst = 0;
+  for (let i = 0; i <= 10_000; i++) {
+    const x = from + ((to - from) * i) / 10_000;
+    worst = Math.max(worst, Math.abs(p(x) / f(x) - 1));
+  }
+  return worst;
+}
+
+const atZero = (value: number, f: (x: number) => number) => (x: number) => (Math.abs(x) < 1e-9 ? value : f(x));
+const ofSquare = (value: number, f: (root: number) => number) => atZero(value, (t) => f(Math.sqrt(t)));
+
+const lines = ["/** Written by tools/coefficients.ts. Polynomial coefficients, lowest power first. */"];
+function add(
+  name: string,
+  meaning: string,
+  f: (x: number) => number,
+  from: number,
+  to: number,
+  degree: number,
+  centred = false,
+): void {
+  const inU = interpolate(f, from, to, degree);
+  const coefficients = centred ? inU : inPowersOfX(inU, from, to);
+  const argument = centred ? (x: number) => (x - (from + to) / 2) / ((to - from) / 2) : (x: number) => x;
+  const error = worstError((x) => horner(coefficients, argument(x)), f, from, to);
+  lines.push("", `/** ${meaning}; relative error ${error.toExponential(1)}. */`);
+  lines.push(`export const ${name} = [${coefficients.join(", ")}];`);
+}
+
+const halfLn2 = Math.LN2 / 2;
+add(
+  "EXPM1",
+  "(exp(r) - 1) / r for |r| <= ln(2) / 2",
+  atZero(1, (r) => Math.expm1(r) / r),
+  -halfLn2,
+  halfLn2,
+  6,
+);
+const largest = (Math.SQRT2 - 1) / (Math.SQRT2 + 1);
+add(
+  "ATANH",
+  "atanh(s) / s in t = s^2, for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]",
+  ofSquare(1, (s) => Math.atanh(s) / s),
+  0,
+  largest ** 2,
+  4,
+);
+add(
+  "SIN",
+  "sin(r) / r in t = r^2, for |r| <= pi / 4",
+  ofSquare(1, (r) => Math.sin(r) / r),
+  0,
+  (Math.PI / 4) ** 2,
+  4,
+);
+add("COS", "cos(r) in t = r^2, for |r| <= pi / 4", (t) => Math.cos(Math.sqrt(t)), 0, (Math.PI / 4) ** 2, 4);
+add(
+  "ERF",
+  "erf(x) / x in u = x^2 / 8 - 1, for |x| <= 4",
+  ofSquare(2 / Math.sqrt(Math.PI), (x) => erf(x) / x),
+  0,
+  16,
+  17,
+  true,
+);
+
+/** floor(pi * 2^bits), by Machin's formula. */
+function pi(bits: number): bigint {
+  const guard = 32n;
+  const one = 1n << (BigInt(bits) + guard);
+  const arctanOfInverse = (n: bigint) => {
+    let term = one / n;
+    let sum = term;
+    for (let k = 1n; term !== 0n; k++) {
+      term /= n * n;
+      sum += (k % 2n === 0n ? term : -term) / (2n * k + 1n);
+    }
+    return sum;
+  };
+  return (4n * (4n * arctanOfInverse(5n) - arctanOfInverse(239n))) >> guard;
+}
+
+const WORDS = 8;
+const bits = 32 * WORDS;
+const twoOverPi = (1n << BigInt(2 * bits + 1)) / pi(bits);
+const words = Array.from({ length: WORDS }, (_, i) => Number((twoOverPi >> BigInt(bits - 32 * (i + 1))) & 0xffffffffn));
+lines.push("", "/** The fraction bits of 2/pi, highest word first. */");
+lines.push(
+  `export const TWO_OVER_PI = [${words.map((word) => `0x${word.toString(16).padStart(8, "0")}`).join(", ")}];`,
+);
+
+/** pi/2 cut into pieces of 33 bits, so that their products with integers below 2^20 are exact, and a rest. */
+const precise = pi(400);
+const cut = (from: number, count: number) => {
+  // pi/2 = 1.1001...: bit i of the fraction has weight 2^-i; pi(400) >> (401 - i) ends at that bit.
+  const upTo = (i: number) => (precise >> BigInt(401 - i)) << BigInt(400 - i);
+  return Number(upTo(from + count) - (from < 0 ? 0n : upTo(from))) / 2 ** 400;
+};
+lines.push("", "/** pi/2 in three parts, the first two of 33 bits. */");
+lines.push(`export const HALF_PI = [${cut(-1, 33)}, ${cut(32, 33)}, ${cut(65, 53)}];`);
+
+writeFileSync(new URL("../src/emit/coefficients.ts", import.meta.url), `${lines.join("\n")}\n`);
