@@ -1,0 +1,72 @@
+/** Measures contenders on one work: results are compared first, then rounds are interleaved. */
+import type { Contender, Session, Work } from "./contender";
+
+export interface Measurement {
+  readonly name: string;
+  /** Milliseconds per step: median and quartiles over rounds. */
+  readonly median: number;
+  readonly quartiles: readonly [number, number];
+}
+
+export interface WorkReport {
+  readonly work: Work;
+  readonly measurements: Measurement[];
+  readonly absent: { name: string; reason: string }[];
+}
+
+const CHECKED_STEPS = 3;
+const CHECKED_VALUES = 64;
+/** A round of one contender lasts about so long, so that small works are not measured by the clock's grain. */
+const ROUND_MILLISECONDS = 25;
+
+export async function measure(work: Work, contenders: readonly Contender[], rounds: number): Promise<WorkReport> {
+  const open: { contender: Contender; session: Session; steps: number; times: number[] }[] = [];
+  const absent: { name: string; reason: string }[] = [];
+  for (const contender of contenders) {
+    const session = await contender.open(work);
+    if (typeof session === "string") absent.push({ name: contender.name, reason: session });
+    else open.push({ contender, session, steps: 1, times: [] });
+  }
+  await check(open);
+  for (const entry of open) {
+    await entry.session.run(2); // engines compile on the way
+    const perStep = (await entry.session.run(2)) / 2;
+    entry.steps = Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
+  }
+  for (let round = 0; round < rounds; round++) {
+    for (const { session, steps, times } of open) {
+      await pause(20); // other runtimes' threads spin for a while after their work
+      times.push((await session.run(steps)) / steps);
+    }
+  }
+  for (const { session } of open) await session.close();
+  return { work, measurements: open.map(({ contender, times }) => summary(contender.name, times)), absent };
+}
+
+async function check(open: readonly { contender: Contender; session: Session }[]): Promise<void> {
+  let reference: number[] | undefined;
+  for (const { contender, session } of open) {
+    await session.run(CHECKED_STEPS);
+    if (contender.tolerance === null) continue;
+    const values = await session.result(CHECKED_VALUES);
+    reference ??= values;
+    values.forEach((value, i) => {
+      const expected = reference![i]!;
+      if (!(Math.abs(value - expected) <= contender.tolerance! * Math.abs(expected))) {
+        throw new Error(`${contender.name} computes ${value} for element ${i}, the first contender ${expected}`);
+      }
+    });
+  }
+}
+
+function summary(name: string, times: readonly number[]): Measurement {
+  const sorted = [...times].sort((a, b) => a - b);
+  const at = (fraction: number) => sorted[Math.floor(fraction * (sorted.length - 1))]!;
+  return { name, median: at(0.5), quartiles: [at(0.25), at(0.75)] };
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+}
