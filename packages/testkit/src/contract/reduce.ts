@@ -16,7 +16,7 @@ const SHAPES: readonly (readonly [number, number, number])[] = [
   [17, 1, 3],
   [1, LARGE, 1],
   [LARGE, 2, 1],
-  [2, 3, LARGE],
+  [1, 2, LARGE],
   [0, 5, 3],
   [3, 5, 0],
 ];
@@ -30,7 +30,8 @@ function linesOf(x: ArrayLike<number>, [outer, length, inner]: readonly [number,
   const lines: Line[] = [];
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
-      const values = Array.from({ length }, (_, l) => x[(o * length + l) * inner + i]!);
+      const values = new Array<number>(length);
+      for (let l = 0; l < length; l++) values[l] = x[(o * length + l) * inner + i]!;
       lines.push({ values, at: o * inner + i });
     }
   }

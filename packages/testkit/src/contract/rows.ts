@@ -13,7 +13,7 @@ const SHAPES: readonly (readonly [number, number])[] = [
   [5, 17],
   [2, 1027],
   [1, LARGE],
-  [LARGE, 3],
+  [LARGE, 2],
   [0, 5],
 ];
 

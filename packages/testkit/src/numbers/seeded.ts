@@ -17,38 +17,35 @@ export function seededArray(dtype: "f32", size: number, options: SeededOptions):
 export function seededArray(dtype: "f64", size: number, options: SeededOptions): Float64Array;
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray;
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray {
-  const random = new Random(options.seed);
+  const { seed, specials = false, nonNegative = false } = options;
+  const random = new Random(seed);
   const array = viewElements(new ArrayBuffer(size * byteSize(dtype)), 0, size, dtype);
+  const store = STORE[dtype];
   for (let i = 0; i < size; i++) {
     const special = random.below(8) === 0;
-    const value = ordinary(dtype, random);
-    array[i] =
-      special && options.specials === true ? random.pick(SPECIALS[dtype]) : value(options.nonNegative === true);
+    const value = ordinary(random);
+    if (special && specials) array[i] = random.pick(SPECIALS[dtype]);
+    else array[i] = store(nonNegative ? Math.abs(value) : value);
   }
   return array;
 }
 
-/** One element as it is stored. Three in four are near 1 in magnitude, the others spread over 2^-10 .. 1. */
-function ordinary(dtype: DType, random: Random): (nonNegative: boolean) => number {
+/** Three in four are near 1 in magnitude, the others spread over 2^-10 .. 1. */
+function ordinary(random: Random): number {
   const spread = random.below(4) === 0 ? 2 ** -random.below(11) : 1;
-  const normal = random.normal() * spread;
-  return (nonNegative) => {
-    const x = nonNegative ? Math.abs(normal) : normal;
-    switch (dtype) {
-      case "f16":
-      case "bf16":
-        return narrowFloatBits(x, dtype);
-      case "i32":
-        return Math.round(x * 1000);
-      case "u8":
-        return Math.min(255, Math.round(Math.abs(x) * 60));
-      case "bool":
-        return normal > 0 ? 1 : 0;
-      default:
-        return x;
-    }
-  };
+  return random.normal() * spread;
 }
+
+/** An ordinary value as a stored element, in a range that suits the dtype. */
+const STORE: Readonly<Record<DType, (x: number) => number>> = {
+  f32: (x) => x,
+  f64: (x) => x,
+  f16: (x) => narrowFloatBits(x, "f16"),
+  bf16: (x) => narrowFloatBits(x, "bf16"),
+  i32: (x) => Math.round(x * 1000),
+  u8: (x) => Math.min(255, Math.round(Math.abs(x) * 60)),
+  bool: (x) => (x > 0 ? 1 : 0),
+};
 
 export interface SeededBuffersOptions {
   readonly size: number;

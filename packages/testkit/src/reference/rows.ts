@@ -1,7 +1,10 @@
 /** Row-wise kernels in float64, by their definitions: softmax, layer normalisation, cross-entropy. */
 
-const rowOf = (x: ArrayLike<number>, row: number, length: number) =>
-  Array.from({ length }, (_, i) => x[row * length + i]!);
+function rowOf(x: ArrayLike<number>, row: number, length: number): number[] {
+  const values = new Array<number>(length);
+  for (let i = 0; i < length; i++) values[i] = x[row * length + i]!;
+  return values;
+}
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
