@@ -1,0 +1,55 @@
+/** Every example of the documentation runs. */
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { init } from "@opt/core";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { findExamples } from "./examples";
+
+const PACKAGES = [
+  "@opt/core",
+  "@opt/core/schedules",
+  "@opt/core/backend",
+  "@opt/nn",
+  "@opt/nadam",
+  "@opt/nadam/rules",
+  "@opt/adam-amsgrad",
+  "@opt/adam-amsgrad/rules",
+  "@opt/checkpoint",
+  "./../fixtures",
+];
+const BUILD = fileURLToPath(new URL("./build/", import.meta.url));
+
+/** Imports for the names that an example uses without importing or declaring them. */
+async function prelude(code: string): Promise<string> {
+  const known = new Set([...code.matchAll(/^\s*import [^;]*;/gm)].flatMap(([line]) => line.match(/\w+/g) ?? []));
+  for (const [, pattern] of code.matchAll(/(?:const|let|class|function)\s+(\{[^}]*\}|\[[^\]]*\]|\w+)/g)) {
+    for (const name of pattern!.match(/\w+/g) ?? []) known.add(name);
+  }
+  const lines: string[] = [];
+  for (const name of PACKAGES) {
+    const exported = Object.keys(
+      name.startsWith(".") ? await import("./fixtures") : await import(/* @vite-ignore */ name),
+    );
+    const used = exported.filter((word) => !known.has(word) && new RegExp(`(?<![.\\w"'])${word}\\b(?!:)`).test(code));
+    for (const word of used) known.add(word);
+    if (used.length > 0) lines.push(`import { ${used.join(", ")} } from "${name}";`);
+  }
+  return lines.join("\n");
+}
+
+beforeAll(() => process.chdir(mkdtempSync(join(tmpdir(), "opt-docs-")))); // some write files
+beforeEach(() => init("js"));
+
+describe("examples of the documentation", () => {
+  const examples = findExamples();
+  it("are found", () => expect(examples.length).toBeGreaterThan(20));
+
+  mkdirSync(BUILD, { recursive: true });
+  it.each(examples)("$place runs", async ({ place, code }) => {
+    const file = `${BUILD}${place.replace(/\W+/g, "-")}.ts`;
+    writeFileSync(file, `${await prelude(code)}\n${code}\nexport {};\n`);
+    await import(/* @vite-ignore */ file);
+  });
+});

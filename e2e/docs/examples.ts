@@ -1,0 +1,55 @@
+/** Finds the examples of the documentation: js and ts blocks of READMEs, and @example parts of doc comments. */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface Example {
+  /** Where it stands: file:line. */
+  readonly place: string;
+  readonly code: string;
+}
+
+export function findExamples(): Example[] {
+  const readmes = ["README.md", ...files("", "README.md")].flatMap(blocksOfMarkdown);
+  const sources = files("src/", ".ts").filter((file) => !/\.(test|soak)\.ts$/.test(file));
+  return [...readmes, ...sources.flatMap(examplesOfSource)];
+}
+
+/** The files of every package that lie under `folder` and end in `suffix`. */
+function files(folder: string, suffix: string): string[] {
+  return readdirSync(`${ROOT}packages`)
+    .flatMap((name) =>
+      readdirSync(`${ROOT}packages/${name}`, { recursive: folder !== "", encoding: "utf8" }).map(
+        (file) => `${name}/${file}`,
+      ),
+    )
+    .filter(
+      (file) =>
+        file.split("/").slice(1).join("/").startsWith(folder) &&
+        file.endsWith(suffix) &&
+        !file.includes("/node_modules/"),
+    )
+    .map((file) => `packages/${file}`)
+    .sort();
+}
+
+function blocksOfMarkdown(file: string): Example[] {
+  const text = readFileSync(ROOT + file, "utf8");
+  return [...text.matchAll(/^```(?:js|ts)\n([\s\S]*?)^```$/gm)].map((match) => ({
+    place: `${file}:${lineOf(text, match.index)}`,
+    code: match[1]!,
+  }));
+}
+
+function examplesOfSource(file: string): Example[] {
+  const text = readFileSync(ROOT + file, "utf8");
+  return [...text.matchAll(/^[ \t]*\* @example\n([\s\S]*?)(?=^[ \t]*\*\/|^[ \t]*\* @)/gm)].map((match) => ({
+    place: `${file}:${lineOf(text, match.index)}`,
+    code: match[1]!.replace(/^[ \t]*\* ?/gm, "").replace(/^```.*$/gm, ""),
+  }));
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split("\n").length;
+}
