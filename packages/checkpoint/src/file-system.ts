@@ -41,6 +41,9 @@ function kindOf(entry: { isFile(): boolean; isDirectory(): boolean }): FolderEnt
   return entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
 }
 
+/** What Node reads or writes at once at most, and a little less. */
+const LARGEST = 1 << 30;
+
 /** The machine's own disk. */
 export const nodeFileSystem: FileSystem = {
   async open(path, mode) {
@@ -49,7 +52,12 @@ export const nodeFileSystem: FileSystem = {
       async read(target, position) {
         let done = 0;
         while (done < target.length) {
-          const { bytesRead } = await handle.read(target, done, target.length - done, position + done);
+          const { bytesRead } = await handle.read(
+            target,
+            done,
+            Math.min(target.length - done, LARGEST),
+            position + done,
+          );
           if (bytesRead === 0) break;
           done += bytesRead;
         }
@@ -58,7 +66,7 @@ export const nodeFileSystem: FileSystem = {
       async write(data, position) {
         let done = 0;
         while (done < data.length) {
-          done += (await handle.write(data, done, data.length - done, position + done)).bytesWritten;
+          done += (await handle.write(data, done, Math.min(data.length - done, LARGEST), position + done)).bytesWritten;
         }
       },
       size: async () => (await handle.stat()).size,

@@ -134,17 +134,14 @@ function parseEntry(name: string, value: unknown, dataOffset: number, where: str
     );
   }
   if (!Array.isArray(shape) || !shape.every(isCount)) throw corrupt(where, `tensor ${tensor} has no valid shape.`);
-  if (!Array.isArray(range) || range.length !== 2 || !range.every(isCount) || range[0] > range[1]) {
+  const [begin, end] = Array.isArray(range) && range.length === 2 ? (range as unknown[]) : [];
+  if (!isCount(begin) || !isCount(end) || begin > end)
     throw corrupt(where, `tensor ${tensor} has no valid data_offsets.`);
-  }
   const count = elementCount(shape);
-  if (count === undefined || count * bytesPerElement(dtype) !== range[1] - range[0]) {
-    throw corrupt(
-      where,
-      `tensor ${tensor}, ${dtype} [${shape}], does not fill its ${range[1] - range[0]} bytes exactly.`,
-    );
+  if (count === undefined || count * bytesPerElement(dtype) !== end - begin) {
+    throw corrupt(where, `tensor ${tensor}, ${dtype} [${shape}], does not fill its ${end - begin} bytes exactly.`);
   }
-  return { name, dtype, shape, begin: dataOffset + range[0], end: dataOffset + range[1] };
+  return { name, dtype, shape, begin: dataOffset + begin, end: dataOffset + end };
 }
 
 /**
@@ -158,12 +155,12 @@ export function encodeSafetensorsHeader(
 ): { bytes: Uint8Array; entries: SafetensorsEntry[] } {
   const header: [string, unknown][] = [];
   if (Object.keys(metadata).length > 0) header.push(["__metadata__", metadata]);
-  const ranges: [number, number][] = [];
+  const ranges: { begin: number; end: number }[] = [];
   let position = 0;
   for (const { name, dtype, shape } of tensors) {
     const begin = position;
     position += elementCount(shape)! * bytesPerElement(dtype);
-    ranges.push([begin, position]);
+    ranges.push({ begin, end: position });
     header.push([name, { dtype, shape, data_offsets: [begin, position] }]);
   }
   if (new Set(header.map(([name]) => name)).size < header.length) {
@@ -189,7 +186,7 @@ export function encodeSafetensorsHeader(
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);
   bytes.set(json, 8);
   const entries = tensors.map(({ name, dtype, shape }, index) => {
-    const [begin, end] = ranges[index]!;
+    const { begin, end } = ranges[index]!;
     return { name, dtype, shape, begin: length + begin, end: length + end };
   });
   return { bytes, entries };

@@ -1,0 +1,14 @@
+/** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
+export type { Box } from "./box";
+export { type Communicator, communicatorOver, localCommunicators, singleProcess } from "./communicator";
+export type { StoredDType } from "./dtype";
+export { type FileSystem, nodeFileSystem } from "./file-system";
+export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout";
+export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./load";
+export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./merge";
+export { type OpenOptions, openSource } from "./open";
+export type { ProgressCallback } from "./progress";
+export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./reshard";
+export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save";
+export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./source";
+export type { PartialTensor, PlainTensor, SavedTensor } from "./tensors";

@@ -1,0 +1,34 @@
+/** Plain JSON, checked: what JSON.stringify would drop or change silently is refused by its place. */
+import { OptError } from "@opt/core";
+import type { Json } from "./source";
+
+export function checkedValues(values: unknown): { [key: string]: Json } {
+  if (typeof values !== "object" || values === null || Array.isArray(values)) {
+    throw new OptError("BAD_ARGUMENT", "saveCheckpoint", "values must be an object.", "For example { epoch: 3 }.");
+  }
+  return checked(values, "values", 0) as { [key: string]: Json };
+}
+
+function checked(value: unknown, place: string, depth: number): Json {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (typeof value === "number" && Number.isFinite(value)) return Object.is(value, -0) ? 0 : value;
+  if (depth > 100) throw refusal(place, "nesting deeper than 100");
+  if (Array.isArray(value)) return value.map((item, i) => checked(item, `${place}[${i}]`, depth + 1));
+  const prototype = typeof value === "object" ? Object.getPrototypeOf(value) : undefined;
+  if (prototype !== null && prototype !== Object.prototype) throw refusal(place, describe(value));
+  const members = Object.entries(value as object).filter(([, item]) => item !== undefined);
+  return Object.fromEntries(members.map(([key, item]) => [key, checked(item, `${place}.${key}`, depth + 1)]));
+}
+
+function describe(value: unknown): string {
+  return typeof value === "object" && value !== null ? value.constructor.name : `${typeof value} ${String(value)}`;
+}
+
+function refusal(place: string, got: string): OptError {
+  return new OptError(
+    "BAD_ARGUMENT",
+    "saveCheckpoint",
+    `${place} must be plain JSON, got ${got}.`,
+    "Put arrays into tensors.",
+  );
+}

@@ -1,0 +1,90 @@
+/** Reads any region of a tensor out of the boxes that hold it: only the bytes it needs, in as few reads as that takes. */
+import { type Box, intersect } from "./box";
+import { bytesPerElement } from "./dtype";
+import { SourcePlan } from "./plan";
+import { copyBytes, type Run, runsOf } from "./runs";
+import type { SourceBox, SourceTensor } from "./source";
+
+/** Runs of at least this length are read straight to where they belong. */
+const DIRECT = 64 << 10;
+/** Reading over a gap of this length costs less than another read. */
+const GAP = 32 << 10;
+/** Files read at once. */
+const LANES = 4;
+
+export class TensorReader {
+  readonly #tensor: SourceTensor;
+  readonly #plan: SourcePlan;
+  readonly #scratch: Uint8Array;
+
+  /** `scratch` holds what is read only to be scattered; readers that do not run at the same time may share it. */
+  constructor(tensor: SourceTensor, scratch: Uint8Array) {
+    this.#tensor = tensor;
+    this.#plan = new SourcePlan(tensor, tensor.boxes);
+    this.#scratch = scratch;
+  }
+
+  /** Fills `target` with `region`, row-major. Throws MISSING before reading where boxes are missing, CORRUPT, IO. */
+  async read(region: Box, target: Uint8Array): Promise<void> {
+    const width = bytesPerElement(this.#tensor.dtype);
+    const straight: (() => Promise<void>)[] = [];
+    const scattered: (() => Promise<void>)[] = [];
+    for (const index of this.#plan.sourcesOf(region)) {
+      const box = this.#tensor.boxes[index]!;
+      const runs = runsOf(box, region, intersect(box, region)!, width);
+      const first = runs.next().value as Run;
+      const second = runs.next();
+      if (second.done) {
+        straight.push(() => box.read(target.subarray(first.to, first.to + first.length), first.from));
+      } else {
+        scattered.push(() => this.#scatter(box, again(first, second.value, runs), target));
+      }
+    }
+    const lanes = Array.from({ length: Math.min(LANES, straight.length) }, async () => {
+      for (let next = straight.pop(); next; next = straight.pop()) await next();
+    });
+    await Promise.all(lanes);
+    for (const read of scattered) await read();
+  }
+
+  /** Reads every box that holds a part of `region` from end to end, so that its checksum is compared. */
+  async verifyWhole(region: Box): Promise<void> {
+    for (const index of this.#plan.sourcesOf(region)) {
+      const box = this.#tensor.boxes[index]!;
+      for (let start = 0; start < box.byteLength; start += this.#scratch.length) {
+        await box.read(this.#scratch.subarray(0, Math.min(this.#scratch.length, box.byteLength - start)), start);
+      }
+    }
+  }
+
+  async #scatter(box: SourceBox, runs: Iterable<Run>, target: Uint8Array): Promise<void> {
+    let span: Run[] = [];
+    const flush = async () => {
+      if (span.length === 0) return;
+      const begin = span[0]!.from;
+      const last = span.at(-1)!;
+      const bytes = this.#scratch.subarray(0, last.from + last.length - begin);
+      await box.read(bytes, begin);
+      for (const { from, to, length } of span) copyBytes(bytes, from - begin, target, to, length);
+      span = [];
+    };
+    for (const run of runs) {
+      if (run.length >= DIRECT || run.length > this.#scratch.length) {
+        await flush();
+        await box.read(target.subarray(run.to, run.to + run.length), run.from);
+        continue;
+      }
+      const [first, last] = [span[0], span.at(-1)];
+      const joins = last && run.from - (last.from + last.length) <= GAP;
+      if (!joins || run.from + run.length - first!.from > this.#scratch.length) await flush();
+      span.push(run);
+    }
+    await flush();
+  }
+}
+
+function* again(first: Run, second: Run, rest: Iterable<Run>): Generator<Run> {
+  yield first;
+  yield second;
+  yield* rest;
+}
