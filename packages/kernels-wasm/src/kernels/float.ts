@@ -7,6 +7,7 @@ import {
   f32x4,
   f64,
   f64x2,
+  i32x4,
   type Operand,
   shuffle32,
   type Value,
@@ -38,6 +39,12 @@ export interface Float {
     extractLane(vector: Vector, lane: number): Scalar;
     loadSplat(address: Operand<"i32">, offset?: number): Vector;
   } & Readonly<Record<"add" | "sub" | "mul" | "div" | "max", (a: Vector, b: Vector) => Vector>>;
+  /** The lane at the lowest address. */
+  readonly lowest: {
+    store(address: Operand<"i32">, vector: Vector): Effect;
+    /** Ones in it, zeros elsewhere. */
+    readonly mask: Vector;
+  };
 }
 
 const F32: Float = {
@@ -47,6 +54,10 @@ const F32: Float = {
   lanes: 4,
   scalar: f32 as unknown as Float["scalar"],
   vector: { ...f32x4, loadSplat: v128.load32Splat } as unknown as Float["vector"],
+  lowest: {
+    store: (address, vector) => v128.store32Lane(address, vector, 0),
+    mask: i32x4.const([-1, 0, 0, 0]),
+  },
 };
 
 const F64: Float = {
@@ -56,6 +67,10 @@ const F64: Float = {
   lanes: 2,
   scalar: f64 as unknown as Float["scalar"],
   vector: { ...f64x2, loadSplat: v128.load64Splat } as unknown as Float["vector"],
+  lowest: {
+    store: (address, vector) => v128.store64Lane(address, vector, 0),
+    mask: i32x4.const([-1, -1, 0, 0]),
+  },
 };
 
 export function floatOf(dtype: ComputeDType): Float {

@@ -1,10 +1,37 @@
 /** Every kind of kernel and the file that writes it. */
 import type { Kind } from "@opt/core/backend";
+import { map } from "../emit/map";
 import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
 import { copy } from "./copy";
+import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
+import { fold, unfold } from "./fold";
+import { gather } from "./gather";
+import { layerNorm, layerNormGrad } from "./layer-norm";
 import { matmul } from "./matmul";
+import { maxPool2d, maxPool2dGrad } from "./max-pool";
 import { reduce } from "./reduce";
+import { scatterAdd } from "./scatter-add";
+import { softmax, softmaxGrad } from "./softmax";
 import { sumSquares } from "./sum-squares";
 
-export const KERNELS: { readonly [K in Kind]?: KernelSource<K> } = { copy, matmul, reduce, rule, sumSquares };
+export const KERNELS: { readonly [K in Kind]: KernelSource<K> } = {
+  copy,
+  crossEntropy,
+  crossEntropyGrad,
+  fold,
+  gather,
+  layerNorm,
+  layerNormGrad,
+  map,
+  matmul,
+  maxPool2d,
+  maxPool2dGrad,
+  reduce,
+  rule,
+  scatterAdd,
+  softmax,
+  softmaxGrad,
+  sumSquares,
+  unfold,
+};
