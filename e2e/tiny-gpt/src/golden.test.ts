@@ -1,0 +1,56 @@
+import "@opt/kernels-wasm";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { clipGradNorm, init, listDevices, type Tensor, tensor, tidy } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { crossEntropy } from "@opt/nn";
+import { type TrainedBy, trainingGolden } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Gpt } from "./model";
+
+const golden = trainingGolden("tiny-gpt");
+const optimizers: Record<TrainedBy, (params: Iterable<[string, Tensor]>) => NAdam | Adam | AdamW> = {
+  NAdam: (params) => new NAdam(params),
+  Adam: (params) => new Adam(params),
+  AMSGrad: (params) => new Adam(params, { amsgrad: true }),
+  AdamW: (params) => new AdamW(params),
+};
+
+/** The loss of every step, with PyTorch's first weights and batches. */
+async function train(trainedBy: TrainedBy): Promise<number[]> {
+  const model = new Gpt({ tokens: 64, width: 32, length: 16, blocks: 2, heads: 2 });
+  model.loadStateDict(
+    Object.fromEntries([...golden.parameters].map(([name, { data, shape }]) => [name, tensor(data, { shape })])),
+  );
+  const optimizer = optimizers[trainedBy](model.namedParameters());
+  const losses: number[] = [];
+  for (const batch of golden.tokens) {
+    const loss = tidy(() => {
+      const input = tensor(
+        batch.map((row) => row.slice(0, -1)),
+        { dtype: "i32" },
+      );
+      const loss = crossEntropy(
+        model.forward(input),
+        batch.map((row) => row.slice(1)),
+      );
+      loss.backward();
+      clipGradNorm(model.parameters(), golden.clipGradNorm);
+      optimizer.step();
+      optimizer.zeroGrad();
+      return loss;
+    });
+    losses.push(await loss.item());
+    loss.dispose();
+  }
+  return losses;
+}
+
+const devices = (await listDevices()).filter(({ name }) => ["js", "wasm"].includes(name));
+
+describe.each(devices)("tiny GPT on $name", ({ name, available, reason }) => {
+  it.for(Object.keys(optimizers) as TrainedBy[])("%s: every loss is PyTorch's", async (trainedBy, { skip }) => {
+    if (!available) skip(reason);
+    await init(name);
+    expect(await train(trainedBy)).toAgreeWith(golden.losses[trainedBy], { absolute: 0, relative: 1e-5 });
+  });
+});
