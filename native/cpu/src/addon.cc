@@ -1,0 +1,124 @@
+// The Node-API boundary. It knows addresses and numbers; lengths, dtypes and words are checked and written in TypeScript.
+#include <napi.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <cstdint>
+#include <new>
+
+#include "kernels.h"
+
+namespace {
+
+const char* const RULE_HASHES[] = {
+#include "rule-hashes.inc"
+};
+
+struct InstructionSet {
+  const char* name;
+  opt::Run run;
+  bool available;
+};
+
+// Best last.
+const InstructionSet INSTRUCTION_SETS[] = {
+#if defined(__aarch64__)
+    {"neon", opt::neon::run, true},
+#else
+    {"sse2", opt::sse2::run, true},
+    {"avx2", opt::avx2::run, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+    {"avx512", opt::avx512::run,
+     __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+#endif
+};
+constexpr uint32_t INSTRUCTION_SET_COUNT = sizeof INSTRUCTION_SETS / sizeof INSTRUCTION_SETS[0];
+
+/** instructionSets(): every set's name, or null in the place of one that this processor lacks. */
+Napi::Value instructionSets(const Napi::CallbackInfo& info) {
+  Napi::Array names = Napi::Array::New(info.Env(), INSTRUCTION_SET_COUNT);
+  for (uint32_t i = 0; i < INSTRUCTION_SET_COUNT; i++) {
+    const InstructionSet& set = INSTRUCTION_SETS[i];
+    names.Set(i, set.available ? Napi::Value(Napi::String::New(info.Env(), set.name)) : Napi::Value(info.Env().Null()));
+  }
+  return names;
+}
+
+/** ruleHashes(): the rules compiled ahead, in the order of their numbers. */
+Napi::Value ruleHashes(const Napi::CallbackInfo& info) {
+  Napi::Array hashes = Napi::Array::New(info.Env());
+  for (const char* hash : RULE_HASHES) hashes.Set(hashes.Length(), Napi::String::New(info.Env(), hash));
+  return hashes;
+}
+
+/** address(view): where its bytes lie. They stay there until its buffer is detached or collected. */
+Napi::Value address(const Napi::CallbackInfo& info) {
+  void* data = nullptr;
+  napi_value value = info[0];
+  napi_typedarray_type type;
+  size_t length, offset;
+  napi_value buffer;
+  if (napi_get_typedarray_info(info.Env(), value, &type, &length, &data, &buffer, &offset) != napi_ok) return info.Env().Null();
+  return Napi::Number::New(info.Env(), static_cast<double>(reinterpret_cast<uintptr_t>(data)));
+}
+
+/** adviseHugePages(address, bytes): large memory that is walked in order gains from fewer, larger pages. */
+Napi::Value adviseHugePages(const Napi::CallbackInfo& info) {
+#if defined(__linux__)
+  constexpr uintptr_t PAGE = 4096;
+  const auto start = static_cast<uintptr_t>(info[0].As<Napi::Number>().DoubleValue());
+  const auto bytes = static_cast<uintptr_t>(info[1].As<Napi::Number>().DoubleValue());
+  const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE, last = (start + bytes) / PAGE * PAGE;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+  return info.Env().Undefined();
+}
+
+/** release(view): frees its buffer's memory now instead of at the next garbage collection. */
+Napi::Value release(const Napi::CallbackInfo& info) {
+  napi_value view = info[0], buffer;
+  napi_typedarray_type type;
+  size_t length, offset;
+  void* data;
+  if (napi_get_typedarray_info(info.Env(), view, &type, &length, &data, &buffer, &offset) == napi_ok) {
+    napi_detach_arraybuffer(info.Env(), buffer);
+  }
+  return info.Env().Undefined();
+}
+
+/** run(instructionSet, address of the command): a status. Plain Node-API: this call is paid at every launch. */
+napi_value run(napi_env env, napi_callback_info info) {
+  napi_value args[2], result;
+  size_t count = 2;
+  double set = -1, command = 0;
+  auto status = opt::Status::BAD_COMMAND;
+  if (napi_get_cb_info(env, info, &count, args, nullptr, nullptr) == napi_ok && count == 2 &&
+      napi_get_value_double(env, args[0], &set) == napi_ok && napi_get_value_double(env, args[1], &command) == napi_ok &&
+      set >= 0 && set < INSTRUCTION_SET_COUNT && INSTRUCTION_SETS[static_cast<int>(set)].available && command != 0) {
+    try {
+      status = INSTRUCTION_SETS[static_cast<int>(set)].run(reinterpret_cast<const double*>(static_cast<uintptr_t>(command)));
+    } catch (const std::bad_alloc&) {
+      status = opt::Status::OUT_OF_MEMORY;
+    }
+  }
+  napi_create_int32(env, static_cast<int32_t>(status), &result);
+  return result;
+}
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  exports.Set("instructionSets", Napi::Function::New(env, instructionSets));
+  exports.Set("ruleHashes", Napi::Function::New(env, ruleHashes));
+  exports.Set("address", Napi::Function::New(env, address));
+  exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));
+  exports.Set("release", Napi::Function::New(env, release));
+  napi_value function;
+  napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, nullptr, &function);
+  exports.Set("run", function);
+  return exports;
+}
+
+}  // namespace
+
+NODE_API_MODULE(opt_cpu, initialize)

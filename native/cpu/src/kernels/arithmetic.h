@@ -1,0 +1,84 @@
+// The ops of rules, one meaning on every instruction set.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace opt::OPT_ISA {
+
+inline float abs(float a) { return __builtin_fabsf(a); }
+inline double abs(double a) { return __builtin_fabs(a); }
+inline float sqrt(float a) { return __builtin_sqrtf(a); }
+inline double sqrt(double a) { return __builtin_sqrt(a); }
+/** A NaN in `a` survives. */
+template <typename T>
+inline T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <typename T>
+inline T min(T a, T b) {
+  return b < a ? b : a;
+}
+
+inline int64_t bitsOf(double x) {
+  int64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+inline double fromBits(int64_t bits) {
+  double x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+#if defined(__FMA__) || defined(__aarch64__)
+
+inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+#else
+
+/** The exact value of (a + b) - sum, where sum = fl(a + b) (Knuth). */
+inline double errorOfSum(double a, double b, double sum) {
+  const double shadow = sum - a;
+  return (a - (sum - shadow)) + (b - shadow);
+}
+
+/** `sum` rounded to odd instead of to nearest: when inexact, of its two neighbours the one whose last bit is 1. */
+inline double toOdd(double sum, double error) {
+  const int64_t bits = bitsOf(sum);
+  const int64_t step = (error > 0) == (sum > 0) ? 1 : -1;
+  // Comparisons with the NaN error of an infinite sum are false: it stays.
+  const bool adjust = (error < 0 || error > 0) && (bits & 1) == 0;
+  return fromBits(bits + (adjust ? step : 0));
+}
+
+/** Boldo & Melquiond 2008: the product is exact in double, and a sum rounded to odd may be rounded again. */
+inline float fma(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
+  const double sum = product + static_cast<double>(c);
+  return static_cast<float>(toOdd(sum, errorOfSum(product, static_cast<double>(c), sum)));
+}
+
+inline bool inSafeRange(double x) { return abs(x) > 0x1p-900 && abs(x) < 0x1p900; }
+
+/** The same with a product in two parts (Dekker). libm does the extreme exponents, zeros and infinities. */
+inline double fma(double a, double b, double c) {
+  const double product = a * b;
+  if (!inSafeRange(a) || !inSafeRange(b) || !inSafeRange(c) || !inSafeRange(product)) return std::fma(a, b, c);
+  constexpr double SPLITTER = 0x1p27 + 1;
+  const double scaledA = SPLITTER * a, highA = scaledA - (scaledA - a), lowA = a - highA;
+  const double scaledB = SPLITTER * b, highB = scaledB - (scaledB - b), lowB = b - highB;
+  const double productError = lowA * lowB - (((product - highA * highB) - lowA * highB) - highA * lowB);
+  const double low = c + productError;
+  const double high = product + low;
+  const double lowError = errorOfSum(c, productError, low);
+  const double highError = errorOfSum(product, low, high);
+  const double errors = lowError + highError;
+  return high + toOdd(errors, errorOfSum(lowError, highError, errors));
+}
+
+#endif
+
+}  // namespace opt::OPT_ISA

@@ -1,0 +1,69 @@
+// Cross-entropy of rows of logits with integer labels, and its gradient.
+#include "kernels/command.h"
+#include "kernels/parallel.h"
+#include "kernels/rows.h"
+
+namespace opt::OPT_ISA {
+namespace {
+
+template <typename T>
+Status crossEntropy(Command& command) {
+  const int64_t rows = command.integer(), classes = command.integer(), ignored = command.integer();
+  const T* logits = command.pointer<const T>();
+  const int32_t* labels = command.pointer<const int32_t>();
+  T* output = command.pointer<T>();
+  parallelFor(rows, grainOf(8 * classes), command.threads, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* x = logits + row * classes;
+      const int64_t label = labels[row];
+      if (label == ignored) {
+        output[row] = 0;
+      } else if (label < 0 || label >= classes) {
+        output[row] = NAN;
+      } else {
+        const LogSumExp<T> of(x, classes);
+        output[row] = static_cast<T>((of.largest + of.logSum) - static_cast<double>(x[label]));
+      }
+    }
+  });
+  return Status::OK;
+}
+
+template <typename T>
+Status crossEntropyGrad(Command& command) {
+  const int64_t rows = command.integer(), classes = command.integer(), ignored = command.integer();
+  const T* logits = command.pointer<const T>();
+  const int32_t* labels = command.pointer<const int32_t>();
+  const T* gradient = command.pointer<const T>();
+  T* output = command.pointer<T>();
+  parallelFor(rows, grainOf(8 * classes), command.threads, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* x = logits + row * classes;
+      T* out = output + row * classes;
+      const int64_t label = labels[row];
+      if (label == ignored || label < 0 || label >= classes) {
+        const T value = label == ignored ? T(0) : T(NAN);
+        for (int64_t i = 0; i < classes; i++) out[i] = value;
+        continue;
+      }
+      const LogSumExp<T> of(x, classes);
+      const double shift = of.largest + of.logSum;
+      const auto g = static_cast<double>(gradient[row]);
+      // The label's own logit goes first: `out` may not be read back, its rounding would count.
+      const double atLabel = (expFor<T>(static_cast<double>(x[label]) - shift) - 1) * g;
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < classes; i++) out[i] = static_cast<T>(expFor<T>(static_cast<double>(x[i]) - shift) * g);
+      out[label] = static_cast<T>(atLabel);
+    }
+  });
+  return Status::OK;
+}
+
+}  // namespace
+
+Status runCrossEntropy(Command& command) { return command.flag() ? crossEntropy<double>(command) : crossEntropy<float>(command); }
+Status runCrossEntropyGrad(Command& command) {
+  return command.flag() ? crossEntropyGrad<double>(command) : crossEntropyGrad<float>(command);
+}
+
+}  // namespace opt::OPT_ISA

@@ -1,0 +1,96 @@
+// Layer normalisation of rows and its gradient.
+#include "kernels/command.h"
+#include "kernels/parallel.h"
+#include "kernels/rows.h"
+
+namespace opt::OPT_ISA {
+namespace {
+
+template <typename T>
+Status layerNorm(Command& command) {
+  const int64_t rows = command.integer(), length = command.integer();
+  const double eps = command.number();
+  const T* input = command.pointer<const T>();
+  const T* weight = command.pointer<const T>();
+  const T* bias = command.pointer<const T>();
+  T* output = command.pointer<T>();
+  T* means = command.pointer<T>();
+  T* rstds = command.pointer<T>();
+  parallelFor(rows, grainOf(3 * length), command.threads, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* x = input + row * length;
+      T* y = output + row * length;
+      const auto count = static_cast<double>(length);
+      const double mean = sumOf(length, [=](int64_t i) { return static_cast<double>(x[i]); }) / count;
+      const double squares = sumOf(length, [=](int64_t i) {
+        const double difference = static_cast<double>(x[i]) - mean;
+        return difference * difference;
+      });
+      const double rstd = 1 / sqrt(squares / count + eps);
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < length; i++) {
+        const double normal = (static_cast<double>(x[i]) - mean) * rstd;
+        y[i] = static_cast<T>(normal * static_cast<double>(weight[i]) + static_cast<double>(bias[i]));
+      }
+      means[row] = static_cast<T>(mean);
+      rstds[row] = static_cast<T>(rstd);
+    }
+  });
+  return Status::OK;
+}
+
+/** With h = (x - mean) * rstd and d = g * weight: dx = rstd * (d - mean(d) - h * mean(d h)), dweight = sum(g h), dbias = sum(g). */
+template <typename T>
+Status layerNormGrad(Command& command) {
+  const int64_t rows = command.integer(), length = command.integer();
+  const T* input = command.pointer<const T>();
+  const T* weight = command.pointer<const T>();
+  const T* means = command.pointer<const T>();
+  const T* rstds = command.pointer<const T>();
+  const T* gradient = command.pointer<const T>();
+  T* inputGradient = command.pointer<T>();
+  T* weightGradient = command.pointer<T>();
+  T* biasGradient = command.pointer<T>();
+  parallelFor(rows, grainOf(3 * length), command.threads, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* x = input + row * length;
+      const T* g = gradient + row * length;
+      T* dx = inputGradient + row * length;
+      const auto mean = static_cast<double>(means[row]), rstd = static_cast<double>(rstds[row]);
+      const auto h = [=](int64_t i) { return (static_cast<double>(x[i]) - mean) * rstd; };
+      const auto d = [=](int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(weight[i]); };
+      const double meanD = sumOf(length, d) / static_cast<double>(length);
+      const double meanDH = sumOf(length, [=](int64_t i) { return d(i) * h(i); }) / static_cast<double>(length);
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < length; i++) dx[i] = static_cast<T>(rstd * (d(i) - meanD - h(i) * meanDH));
+    }
+  });
+  // Columns: each part owns some, and walks the rows in order.
+  constexpr int64_t COLUMNS = 64;
+  parallelFor(length, COLUMNS, rows * length < 32768 ? 1 : command.threads, [=](int64_t begin, int64_t end) {
+    double dweight[COLUMNS] = {}, dbias[COLUMNS] = {};
+    const int64_t width = end - begin;
+    for (int64_t row = 0; row < rows; row++) {
+      const T* x = input + row * length + begin;
+      const T* g = gradient + row * length + begin;
+      const auto mean = static_cast<double>(means[row]), rstd = static_cast<double>(rstds[row]);
+      OPT_INDEPENDENT
+      for (int64_t j = 0; j < width; j++) {
+        dweight[j] += static_cast<double>(g[j]) * ((static_cast<double>(x[j]) - mean) * rstd);
+        dbias[j] += static_cast<double>(g[j]);
+      }
+    }
+    for (int64_t j = 0; j < width; j++) {
+      weightGradient[begin + j] = static_cast<T>(dweight[j]);
+      biasGradient[begin + j] = static_cast<T>(dbias[j]);
+    }
+  });
+  return Status::OK;
+}
+
+}  // namespace
+
+Status runLayerNorm(Command& command) { return command.flag() ? layerNorm<double>(command) : layerNorm<float>(command); }
+Status runLayerNormGrad(Command& command) { return command.flag() ? layerNormGrad<double>(command) : layerNormGrad<float>(command); }
+
+}  // namespace opt::OPT_ISA

@@ -1,0 +1,73 @@
+// Batched matrix products by Eigen, split into panels of rows or columns.
+#include <Eigen/Core>
+#include <atomic>
+#include <new>
+
+#include "kernels/command.h"
+#include "kernels/parallel.h"
+
+namespace opt::OPT_ISA {
+namespace {
+
+template <typename T, bool TRANSPOSED>
+using Operand = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, TRANSPOSED ? Eigen::ColMajor : Eigen::RowMajor>>;
+template <typename T>
+using Result = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+
+struct Sizes {
+  int64_t batch, m, n, k, strideA, strideB;
+};
+
+// Multiplications that are worth a thread, and the fewest rows or columns of a panel (each packs the other operand anew).
+constexpr int64_t WORK = 1 << 20;
+constexpr int64_t PANEL = 64;
+
+template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
+Status multiply(Command& command, const Sizes& sizes) {
+  const T* a = command.pointer<const T>();
+  const T* b = command.pointer<const T>();
+  T* output = command.pointer<T>();
+  const auto [batch, m, n, k, strideA, strideB] = sizes;
+  if (batch * m * n == 0) return Status::OK;
+  const bool splitRows = m >= n;
+  const int64_t side = splitRows ? m : n;
+  const int64_t wanted = larger<int64_t>(1, smaller(ceilDivide(side, 4 * PANEL), m * n * k / WORK));
+  const int64_t halves = m * n * k >= 2 * WORK && side >= 2 * PANEL ? larger<int64_t>(2, wanted) : wanted;
+  const int64_t panel = ceilDivide(ceilDivide(side, halves), PANEL / 4) * (PANEL / 4);
+  const int64_t panels = ceilDivide(side, panel);
+  std::atomic<bool> failed{false};
+  const int64_t grain = larger<int64_t>(1, WORK / larger<int64_t>(1, m * n * k / panels));
+  parallelFor(batch * panels, grain, command.threads, [&](int64_t begin, int64_t end) {
+    try {
+      for (int64_t item = begin; item < end; item++) {
+        const int64_t i = item / panels, from = item % panels * panel, count = smaller(panel, side - from);
+        const Operand<T, TRANSPOSE_A> left(a + i * strideA, m, k);
+        const Operand<T, TRANSPOSE_B> right(b + i * strideB, k, n);
+        Result<T> result(output + i * m * n, m, n);
+        if (splitRows) {
+          result.middleRows(from, count).noalias() = left.middleRows(from, count) * right;
+        } else {
+          result.middleCols(from, count).noalias() = left * right.middleCols(from, count);
+        }
+      }
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+  });
+  return failed ? Status::OUT_OF_MEMORY : Status::OK;
+}
+
+template <typename T>
+Status matmul(Command& command) {
+  const bool transposeA = command.flag(), transposeB = command.flag();
+  Sizes sizes;
+  for (int64_t* size : {&sizes.batch, &sizes.m, &sizes.n, &sizes.k, &sizes.strideA, &sizes.strideB}) *size = command.integer();
+  if (transposeA) return transposeB ? multiply<T, true, true>(command, sizes) : multiply<T, true, false>(command, sizes);
+  return transposeB ? multiply<T, false, true>(command, sizes) : multiply<T, false, false>(command, sizes);
+}
+
+}  // namespace
+
+Status runMatmul(Command& command) { return command.flag() ? matmul<double>(command) : matmul<float>(command); }
+
+}  // namespace opt::OPT_ISA

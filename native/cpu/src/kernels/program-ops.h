@@ -1,0 +1,58 @@
+// One loop per op over a block. The result may lie in the place of an operand.
+#pragma once
+#include "kernels/arithmetic.h"
+#include "kernels/loops.h"
+#include "kernels/vector-math.h"
+
+namespace opt::OPT_ISA {
+
+template <typename T>
+using BlockOp = void (*)(T* out, const T* a, const T* b, const T* c, int64_t n);
+
+#define OPT_BLOCK_OP(NAME, EXPRESSION)                                                                             \
+  template <typename T>                                                                                            \
+  void NAME(T* out, const T* a, [[maybe_unused]] const T* b, [[maybe_unused]] const T* c, int64_t n) { \
+    OPT_INDEPENDENT                                                                                                \
+    for (int64_t i = 0; i < n; i++) out[i] = EXPRESSION;                                                           \
+  }
+OPT_BLOCK_OP(blockAdd, a[i] + b[i])
+OPT_BLOCK_OP(blockSub, a[i] - b[i])
+OPT_BLOCK_OP(blockMul, a[i] * b[i])
+OPT_BLOCK_OP(blockDiv, a[i] / b[i])
+OPT_BLOCK_OP(blockNeg, -a[i])
+OPT_BLOCK_OP(blockAbs, abs(a[i]))
+OPT_BLOCK_OP(blockSqrt, sqrt(a[i]))
+OPT_BLOCK_OP(blockFma, fma(a[i], b[i], c[i]))
+OPT_BLOCK_OP(blockMax, max(a[i], b[i]))
+OPT_BLOCK_OP(blockMin, min(a[i], b[i]))
+OPT_BLOCK_OP(blockLess, (a[i] < b[i] ? T(1) : T(0)))
+OPT_BLOCK_OP(blockSelect, (a[i] != T(0) ? b[i] : c[i]))
+OPT_BLOCK_OP(blockExp, exp(a[i]))
+OPT_BLOCK_OP(blockLog, log(a[i]))
+OPT_BLOCK_OP(blockTanh, tanh(a[i]))
+OPT_BLOCK_OP(blockErf, erf(a[i]))
+#undef OPT_BLOCK_OP
+
+template <typename T>
+void blockSin(T* out, const T* a, const T*, const T*, int64_t n) {
+  sinArray(out, a, n);
+}
+
+template <typename T>
+void blockCos(T* out, const T* a, const T*, const T*, int64_t n) {
+  cosArray(out, a, n);
+}
+
+template <typename T>
+void blockPow(T* out, const T* a, const T* b, const T*, int64_t n) {
+  powArray(out, a, b, n);
+}
+
+/** In the order of RULE_OPS and TRANSCENDENTAL_OPS in @opt/core. */
+template <typename T>
+constexpr BlockOp<T> BLOCK_OPS[] = {
+    blockAdd<T>, blockSub<T>,  blockMul<T>,    blockDiv<T>, blockNeg<T>, blockAbs<T>,  blockSqrt<T>, blockFma<T>, blockMax<T>, blockMin<T>,
+    blockLess<T>, blockSelect<T>, blockExp<T>, blockLog<T>, blockTanh<T>, blockErf<T>, blockSin<T>,  blockCos<T>, blockPow<T>,
+};
+
+}  // namespace opt::OPT_ISA

@@ -1,0 +1,29 @@
+// Numbers shared with packages/kernels-cpu/src/opcode.ts, in the same order.
+#pragma once
+
+namespace opt {
+
+enum class Opcode {
+  RULE,
+  PROGRAM,
+  REDUCE,
+  SUM_SQUARES,
+  MATMUL,
+  COPY,
+  GATHER,
+  SCATTER_ADD,
+  SOFTMAX,
+  SOFTMAX_GRAD,
+  LAYER_NORM,
+  LAYER_NORM_GRAD,
+  CROSS_ENTROPY,
+  CROSS_ENTROPY_GRAD,
+  UNFOLD,
+  FOLD,
+  MAX_POOL_2D,
+  MAX_POOL_2D_GRAD,
+};
+
+enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
+
+}  // namespace opt

@@ -1,0 +1,49 @@
+/** The native addon: where its binary comes from, and its handful of functions. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { OptError, type TypedArray } from "@opt/core";
+
+/** Functions of native/cpu/src/addon.cc. */
+export interface Addon {
+  /** Names of the instruction sets that the binary holds, best last; null where this processor lacks one. */
+  instructionSets(): (string | null)[];
+  /** Hashes of the rules compiled ahead; a rule's place is its number. */
+  ruleHashes(): string[];
+  /** Where the bytes of a view lie, until its buffer is detached. */
+  address(view: TypedArray): number;
+  adviseHugePages(address: number, bytes: number): void;
+  /** Detaches the buffer of a view, which frees its memory at once. */
+  release(view: TypedArray): void;
+  /** Carries out the command at an address. */
+  run(instructionSet: number, command: number): number;
+}
+
+const require = createRequire(import.meta.url);
+
+/** linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64: the end of the platform package's name. */
+export function platformName(): string {
+  const { platform, arch } = process;
+  if (platform !== "linux") return `${platform}-${arch}`;
+  const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  return `linux-${arch}-${report.header?.glibcVersionRuntime === undefined ? "musl" : "gnu"}`;
+}
+
+/**
+ * Loads the binary of a platform: from its package, or in the workspace from where the build puts it. `OPT_CPU_BINARY` names another file.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing
+ */
+export function loadAddon(platform = platformName(), binary = process.env.OPT_CPU_BINARY): Addon {
+  const name = `@opt/kernels-cpu-${platform}`;
+  const built = fileURLToPath(new URL(`../../../native/cpu/npm/${platform}/opt_cpu.node`, import.meta.url));
+  const path = binary || (existsSync(built) ? built : name);
+  try {
+    return require(path) as Addon;
+  } catch (cause) {
+    const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
+    const problem = missing ? `the package ${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
+    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); "@opt/kernels-wasm" (device "wasm") serves without it.`;
+    throw new OptError("DEVICE_UNAVAILABLE", "cpu", problem, advice, { cause });
+  }
+}

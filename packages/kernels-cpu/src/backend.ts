@@ -1,0 +1,139 @@
+/** The cpu device: native kernels on JavaScript's own memory. Launches are done when they return. */
+import { availableParallelism } from "node:os";
+import { OptError } from "@opt/core";
+import type { Backend, Kernel, Kind, Launch, Memory, Spec, TypedArray } from "@opt/core/backend";
+import { type Addon, loadAddon } from "./addon";
+import { CommandWriter } from "./command";
+import { type CpuKernel, compile } from "./kernel";
+import { Allocator, type CpuMemory } from "./memory";
+import { STATUS } from "./opcode";
+import { writeLaunch } from "./write-launch";
+
+export interface CpuOptions {
+  /** "sse2", "avx2", "avx512", "neon"; by default `OPT_CPU_ISA`, or the best that the processor has. */
+  readonly instructionSet?: string | undefined;
+  /** By default `OPT_NUM_THREADS`, or one per core. */
+  readonly threads?: number | undefined;
+}
+
+class CpuBackend implements Backend {
+  readonly name = "cpu";
+  readonly dtypes = ["f32", "f64"] as const;
+  readonly exact = true;
+  private readonly allocator: Allocator;
+  private readonly command: CommandWriter;
+  private readonly ruleNumbers: ReadonlyMap<string, number>;
+
+  constructor(
+    private readonly addon: Addon,
+    private readonly instructionSet: number,
+    private readonly threads: number,
+  ) {
+    this.allocator = new Allocator(addon);
+    this.command = new CommandWriter(addon);
+    this.ruleNumbers = new Map(addon.ruleHashes().map((hash, number) => [hash, number]));
+  }
+
+  allocate(bytes: number): Memory {
+    return this.allocator.allocate(bytes);
+  }
+
+  free(memory: Memory): void {
+    this.allocator.free(memory as CpuMemory);
+  }
+
+  wrap(array: TypedArray): Memory {
+    return this.allocator.wrap(array);
+  }
+
+  write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
+    (memory as CpuMemory).byteView(byteOffset, bytes.length).set(bytes);
+  }
+
+  readSync(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
+    return (memory as CpuMemory).byteView(byteOffset, bytes).slice();
+  }
+
+  async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
+    return this.readSync(memory, byteOffset, bytes);
+  }
+
+  kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
+    return compile(spec as unknown as Spec, this.addon, this.ruleNumbers) as unknown as Kernel<K>;
+  }
+
+  launch(launch: Launch): void {
+    const { command } = this;
+    command.begin((launch.kernel as CpuKernel).opcode, this.threads);
+    writeLaunch(command, launch);
+    const status = this.addon.run(this.instructionSet, command.address);
+    if (status !== STATUS.ok) throw failure(launch.kind, status);
+  }
+
+  async sync(): Promise<void> {}
+
+  close(): void {
+    this.allocator.clear();
+  }
+}
+
+function failure(kind: Kind, status: number): OptError {
+  if (status === STATUS.outOfMemory) {
+    const advice = "Free tensors with dispose() or tidy().";
+    return new OptError(
+      "OUT_OF_MEMORY",
+      `cpu ${kind}`,
+      "the system has no memory for the kernel's scratch space.",
+      advice,
+    );
+  }
+  return new OptError(
+    "INTERNAL",
+    `cpu ${kind}`,
+    `native code ended with status ${status}.`,
+    "Please report this: it is a bug in Opt.",
+  );
+}
+
+/**
+ * Opens the device.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE if there is no binary for this platform or the processor lacks the instruction set;
+ * BAD_ARGUMENT if the instruction set or the number of threads is none
+ */
+export function openCpuBackend({
+  instructionSet = process.env.OPT_CPU_ISA,
+  threads = defaultThreads(),
+}: CpuOptions = {}): Backend {
+  const addon = loadAddon();
+  return new CpuBackend(addon, chooseInstructionSet(addon.instructionSets(), instructionSet), checkThreads(threads));
+}
+
+function defaultThreads(): number {
+  const asked = process.env.OPT_NUM_THREADS;
+  return asked ? Number(asked) : availableParallelism();
+}
+
+function checkThreads(threads: number): number {
+  if (Number.isInteger(threads) && threads >= 1 && threads <= 256) return threads;
+  throw new OptError(
+    "BAD_ARGUMENT",
+    "cpu",
+    `threads must be 1 to 256, got ${threads}.`,
+    "Set OPT_NUM_THREADS, or leave it out for one per core.",
+  );
+}
+
+/** The number of the wanted set, or of the best one. */
+function chooseInstructionSet(sets: readonly (string | null)[], wanted: string | undefined): number {
+  if (!wanted) return sets.findLastIndex((name) => name !== null);
+  const number = sets.indexOf(wanted);
+  if (number >= 0) return number;
+  const here = sets.filter((name) => name !== null).join(", ");
+  throw new OptError(
+    "DEVICE_UNAVAILABLE",
+    "cpu",
+    `the instruction set must be one of ${here} here, got "${wanted}".`,
+    "Unset OPT_CPU_ISA.",
+  );
+}

@@ -1,0 +1,48 @@
+/** Kernels of the cpu device: a number each, and for programs their instructions. */
+import type { Kernel, Kind, Rule, Spec } from "@opt/core/backend";
+import type { Addon } from "./addon";
+import { OPCODE } from "./opcode";
+import { encodeProgram } from "./program";
+
+export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
+  readonly opcode: number;
+  /** Of a rule that was compiled ahead. */
+  readonly ruleNumber?: number;
+  /** Of a program that runs through the block interpreter: kept here because native code reads it in place. */
+  readonly code?: Float64Array;
+  readonly codeAddress?: number;
+}
+
+export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<string, number>): CpuKernel {
+  const kernel = { spec, opcode: OPCODE[spec.kind] };
+  if (spec.kind === "rule") {
+    const ruleNumber = ruleNumbers.get(spec.rule.hash);
+    if (ruleNumber !== undefined) return { ...kernel, ruleNumber };
+    noticeUnbuilt(spec.rule);
+    const { program, buffers } = spec.rule;
+    const targets = program.outputs.map(({ slot }) => slot);
+    return { ...kernel, opcode: OPCODE.map, ...withAddress(encodeProgram(program, buffers.length, targets), addon) };
+  }
+  if (spec.kind === "map") {
+    // The output is one more buffer after the inputs.
+    const inputs = spec.program.buffers.length;
+    return { ...kernel, ...withAddress(encodeProgram(spec.program, inputs + 1, [inputs]), addon) };
+  }
+  return kernel;
+}
+
+function withAddress(code: Float64Array, addon: Addon) {
+  return { code, codeAddress: addon.address(code) };
+}
+
+const noticed = new Set<string>();
+
+/** Once a process and rule: the same results, two to four times slower. */
+function noticeUnbuilt({ name, hash }: Rule): void {
+  if (noticed.has(hash)) return;
+  noticed.add(hash);
+  const advice = "It runs op by op: right, but slower than the rules of @opt's own optimizers.";
+  process.emitWarning(`The rule "${name}" was not compiled into @opt/kernels-cpu. ${advice}`, {
+    code: "OPT_RULE_NOT_BUILT",
+  });
+}

@@ -1,0 +1,113 @@
+/** Memory of the cpu device: JavaScript's own, at a known address. */
+import { OptError } from "@opt/core";
+import type { Memory, TypedArray } from "@opt/core/backend";
+import type { Addon } from "./addon";
+
+/** Aligned to a cache line, which is also the widest vector. */
+const ALIGNMENT = 64;
+const HUGE_FROM = 4 * 2 ** 20;
+/** Freed blocks kept for the next allocation of their size, so that a training step takes no new pages. */
+const MAX_KEPT_BYTES = 512 * 2 ** 20;
+
+/** Bytes at an address: the device's own or the caller's array. */
+export class CpuMemory implements Memory {
+  freed = false;
+
+  constructor(
+    readonly bytes: number,
+    readonly address: number,
+    /** The whole of the caller's array, or the first bytes of a block of ours. It keeps the memory alive. */
+    readonly view: TypedArray,
+    readonly byteOffset: number,
+    /** Key of the free list; 0 for the caller's memory. */
+    readonly blockBytes: number,
+  ) {}
+
+  /** False once freed, or when the caller's array was transferred or its buffer resized. */
+  get isUsable(): boolean {
+    return !this.freed && (this.blockBytes > 0 || this.view.byteLength === this.bytes);
+  }
+
+  byteView(byteOffset: number, length: number): Uint8Array {
+    return new Uint8Array(this.view.buffer, this.byteOffset + byteOffset, length);
+  }
+}
+
+interface Block {
+  readonly view: Uint8Array;
+  readonly address: number;
+}
+
+export class Allocator {
+  private readonly kept = new Map<number, Block[]>();
+  private keptBytes = 0;
+
+  constructor(private readonly addon: Addon) {}
+
+  /** @throws OptError OUT_OF_MEMORY */
+  allocate(bytes: number): CpuMemory {
+    const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT + ALIGNMENT;
+    const { view, address } = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
+    const byteOffset = (ALIGNMENT - (address % ALIGNMENT)) % ALIGNMENT;
+    return new CpuMemory(bytes, address + byteOffset, view, byteOffset, blockBytes);
+  }
+
+  wrap(array: TypedArray): CpuMemory {
+    return new CpuMemory(array.byteLength, this.addon.address(array), array, array.byteOffset, 0);
+  }
+
+  free(memory: CpuMemory): void {
+    if (memory.freed) return;
+    memory.freed = true;
+    if (memory.blockBytes === 0) return;
+    if (this.keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.clear();
+    const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };
+    if (memory.blockBytes > MAX_KEPT_BYTES) {
+      this.addon.release(block.view);
+      return;
+    }
+    const list = this.kept.get(memory.blockBytes);
+    if (list === undefined) this.kept.set(memory.blockBytes, [block]);
+    else list.push(block);
+    this.keptBytes += memory.blockBytes;
+  }
+
+  /** Gives all kept blocks back to the system. */
+  clear(): void {
+    for (const list of this.kept.values()) for (const { view } of list) this.addon.release(view);
+    this.kept.clear();
+    this.keptBytes = 0;
+  }
+
+  private takeKept(blockBytes: number): Block | undefined {
+    const block = this.kept.get(blockBytes)?.pop();
+    if (block !== undefined) this.keptBytes -= blockBytes;
+    return block;
+  }
+
+  private newBlock(bytes: number, blockBytes: number): Block {
+    const buffer = this.tryBuffer(blockBytes) ?? this.tryBufferAfterClearing(blockBytes);
+    if (buffer === undefined) {
+      const advice = "Free tensors with dispose() or tidy().";
+      throw new OptError("OUT_OF_MEMORY", "cpu", `cannot allocate ${bytes} bytes.`, advice);
+    }
+    // A short view: what counts is its buffer, which may be longer than any typed array.
+    const view = new Uint8Array(buffer, 0, 1);
+    const address = this.addon.address(view);
+    if (blockBytes >= HUGE_FROM) this.addon.adviseHugePages(address, blockBytes);
+    return { view, address };
+  }
+
+  private tryBufferAfterClearing(bytes: number): ArrayBuffer | undefined {
+    this.clear();
+    return this.tryBuffer(bytes);
+  }
+
+  private tryBuffer(bytes: number): ArrayBuffer | undefined {
+    try {
+      return new ArrayBuffer(bytes);
+    } catch {
+      return undefined;
+    }
+  }
+}

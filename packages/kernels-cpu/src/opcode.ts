@@ -1,0 +1,38 @@
+/** Numbers shared with native/cpu/src/opcode.h and kernels/program-ops.h, in the same order. */
+import { type DType, type Kind, type Op, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
+
+const KINDS = [
+  "rule",
+  "map",
+  "reduce",
+  "sumSquares",
+  "matmul",
+  "copy",
+  "gather",
+  "scatterAdd",
+  "softmax",
+  "softmaxGrad",
+  "layerNorm",
+  "layerNormGrad",
+  "crossEntropy",
+  "crossEntropyGrad",
+  "unfold",
+  "fold",
+  "maxPool2d",
+  "maxPool2dGrad",
+] as const satisfies readonly Kind[];
+
+const OPS: readonly Op[] = [...RULE_OPS, ...TRANSCENDENTAL_OPS];
+const DTYPES: readonly DType[] = ["f32", "f64", "f16", "bf16", "i32", "u8", "bool"];
+const REDUCTIONS = ["sum", "mean", "max", "argmax"] as const;
+
+const numbered = <Name extends string>(names: readonly Name[]) =>
+  Object.fromEntries(names.map((name, number) => [name, number])) as Record<Name, number>;
+
+export const OPCODE = numbered(KINDS);
+export const OP_NUMBER = numbered(OPS);
+export const DTYPE_NUMBER = numbered(DTYPES);
+export const REDUCTION_NUMBER = numbered(REDUCTIONS);
+
+/** What a launch came to, as native code says it. */
+export const STATUS = { ok: 0, badCommand: 1, outOfMemory: 2 } as const;

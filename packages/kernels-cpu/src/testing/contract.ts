@@ -1,0 +1,9 @@
+/** The contract suite of the cpu device with one instruction set. Three threads: more than small machines have cores. */
+import { contractSuite, whyUnavailable } from "@opt/testkit";
+import { openCpuBackend } from "../backend";
+import { builtRules } from "../generate/rules";
+
+export async function cpuContract(instructionSet: string): Promise<void> {
+  const open = async () => openCpuBackend({ instructionSet, threads: 3 });
+  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, skip: await whyUnavailable(open) });
+}

@@ -1,0 +1,249 @@
+/** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
+import { OptError } from "@opt/core";
+import type { Kind, Launch, Slice, Window2d } from "@opt/core/backend";
+import type { CommandWriter } from "./command";
+import type { CpuKernel } from "./kernel";
+import { DTYPE_NUMBER, REDUCTION_NUMBER } from "./opcode";
+import { isDense, mergeDimensions, reach, type Walk } from "./strides";
+
+type Writer<K extends Kind> = (to: CommandWriter, launch: Launch<K>) => void;
+
+export function writeLaunch(to: CommandWriter, launch: Launch): void {
+  (WRITERS[launch.kind] as Writer<Kind>)(to, launch);
+}
+
+const WRITERS: { readonly [K in Kind]: Writer<K> } = {
+  rule(to, { kernel, tensors, scalars }) {
+    const { ruleNumber, codeAddress, spec } = kernel as CpuKernel<"rule">;
+    const { buffers, scalars: names } = spec.rule;
+    checkCount("scalars", scalars.length, names.length);
+    const built = ruleNumber !== undefined;
+    to.flag(spec.dtype === "f64");
+    to.number(built ? ruleNumber : codeAddress!);
+    to.number(scalars.length);
+    to.list(scalars);
+    if (built) to.number(buffers.length);
+    else to.number(0); // rank: all buffers are dense
+    writeStarts(to, tensors);
+    for (const slices of tensors) {
+      checkCount("buffers", slices.length, buffers.length);
+      for (const slice of slices) {
+        to.slice(slice, spec.dtype, slices[0]!.length);
+        if (!built) to.flag(false);
+      }
+    }
+  },
+
+  map(to, { kernel, inputs, output, scalars, shape, strides }) {
+    const { codeAddress, spec } = kernel as CpuKernel<"map">;
+    checkCount("scalars", scalars.length, spec.program.scalars.length);
+    checkCount("inputs", inputs.length, spec.program.buffers.length);
+    checkCount("dimensions", Math.min(shape.length, 16), shape.length);
+    const size = shape.reduce((product, extent) => product * extent, 1);
+    to.flag(spec.dtype === "f64");
+    to.number(codeAddress!);
+    to.number(scalars.length);
+    to.list(scalars);
+    to.number(shape.length);
+    to.list(shape);
+    to.number(1);
+    to.number(0);
+    to.number(size);
+    inputs.forEach((input, i) => {
+      to.slice(input, spec.dtype, reach(shape, strides[i]!).after);
+      const strided = !isDense(shape, strides[i]!);
+      to.flag(strided);
+      if (strided) to.list(strides[i]!);
+    });
+    to.slice(output, spec.dtype, size);
+    to.flag(false);
+  },
+
+  reduce(to, { kernel, input, output, outer, length, inner }) {
+    const { op, dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.number(REDUCTION_NUMBER[op]);
+    to.number(outer);
+    to.number(length);
+    to.number(inner);
+    to.slice(input, dtype, outer * length * inner);
+    to.slice(output, op === "argmax" ? "i32" : dtype, outer * inner);
+  },
+
+  sumSquares(to, { kernel, inputs, output }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.number(inputs.length);
+    for (const { length } of inputs) to.number(length);
+    for (const input of inputs) to.slice(input, dtype, input.length);
+    to.slice(output, dtype, inputs.length);
+  },
+
+  matmul(to, { kernel, a, b, output, batch, m, n, k, strideA, strideB }) {
+    const { dtype, transposeA, transposeB } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.flag(transposeA);
+    to.flag(transposeB);
+    to.list([batch, m, n, k, strideA, strideB]);
+    to.slice(a, dtype, batch === 0 ? 0 : (batch - 1) * strideA + m * k);
+    to.slice(b, dtype, batch === 0 ? 0 : (batch - 1) * strideB + k * n);
+    to.slice(output, dtype, batch * m * n);
+  },
+
+  copy(to, { kernel, source, target, shape, sourceStrides, targetStrides }) {
+    const { from, to: into } = kernel.spec;
+    const walk: Walk = mergeDimensions({ shape, sourceStrides, targetStrides });
+    to.number(DTYPE_NUMBER[from]);
+    to.number(DTYPE_NUMBER[into]);
+    to.number(walk.shape.length);
+    to.list(walk.shape);
+    to.list(walk.sourceStrides);
+    to.list(walk.targetStrides);
+    const read = reach(walk.shape, walk.sourceStrides);
+    to.slice(source, from, read.after, read.before);
+    to.slice(target, into, reach(walk.shape, walk.targetStrides).after);
+  },
+
+  gather(to, { kernel, table, indices, output, rows, width, count }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, width, count]);
+    to.slice(table, dtype, rows * width);
+    to.slice(indices, "i32", count);
+    to.slice(output, dtype, count * width);
+  },
+
+  scatterAdd(to, { kernel, source, indices, output, rows, width, count }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, width, count]);
+    to.slice(source, dtype, count * width);
+    to.slice(indices, "i32", count);
+    to.slice(output, dtype, rows * width);
+  },
+
+  softmax(to, { kernel, input, output, rows, length }) {
+    const { dtype, log } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.flag(log);
+    to.list([rows, length]);
+    slices(to, dtype, rows * length, input, output);
+  },
+
+  softmaxGrad(to, { kernel, forward, gradient, output, rows, length }) {
+    const { dtype, log } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.flag(log);
+    to.list([rows, length]);
+    slices(to, dtype, rows * length, forward, gradient, output);
+  },
+
+  layerNorm(to, { kernel, input, weight, bias, output, mean, rstd, rows, length, eps }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, length, eps]);
+    slices(to, dtype, rows * length, input);
+    slices(to, dtype, length, weight, bias);
+    slices(to, dtype, rows * length, output);
+    slices(to, dtype, rows, mean, rstd);
+  },
+
+  layerNormGrad(to, launch) {
+    const { input, weight, mean, rstd, gradient, inputGradient, weightGradient, biasGradient, rows, length } = launch;
+    const { dtype } = launch.kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, length]);
+    slices(to, dtype, rows * length, input);
+    slices(to, dtype, length, weight);
+    slices(to, dtype, rows, mean, rstd);
+    slices(to, dtype, rows * length, gradient, inputGradient);
+    slices(to, dtype, length, weightGradient, biasGradient);
+  },
+
+  crossEntropy(to, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, classes, ignoreIndex]);
+    to.slice(logits, dtype, rows * classes);
+    to.slice(labels, "i32", rows);
+    to.slice(output, dtype, rows);
+  },
+
+  crossEntropyGrad(to, { kernel, logits, labels, gradient, output, rows, classes, ignoreIndex }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([rows, classes, ignoreIndex]);
+    to.slice(logits, dtype, rows * classes);
+    to.slice(labels, "i32", rows);
+    to.slice(gradient, dtype, rows);
+    to.slice(output, dtype, rows * classes);
+  },
+
+  unfold(to, { kernel, input, output, window }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { plane, columns } = writeWindow(to, window);
+    to.slice(input, dtype, plane);
+    to.slice(output, dtype, columns);
+  },
+
+  fold(to, { kernel, input, output, window }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { plane, columns } = writeWindow(to, window);
+    to.slice(input, dtype, columns);
+    to.slice(output, dtype, plane);
+  },
+
+  maxPool2d(to, { kernel, input, output, indices, window }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { plane, outPlane } = writeWindow(to, window);
+    to.slice(input, dtype, plane);
+    to.slice(output, dtype, outPlane);
+    to.slice(indices, "i32", outPlane);
+  },
+
+  maxPool2dGrad(to, { kernel, gradient, indices, output, window }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { plane, outPlane } = writeWindow(to, window);
+    to.slice(gradient, dtype, outPlane);
+    to.slice(indices, "i32", outPlane);
+    to.slice(output, dtype, plane);
+  },
+};
+
+function slices(to: CommandWriter, dtype: "f32" | "f64", needed: number, ...all: readonly Slice[]): void {
+  for (const slice of all) to.slice(slice, dtype, needed);
+}
+
+/** How many tensors there are, how many elements lie before each of them, and how many in all. */
+function writeStarts(to: CommandWriter, tensors: readonly (readonly Slice[])[]): void {
+  to.number(tensors.length);
+  let start = 0;
+  to.number(start);
+  for (const slices of tensors) {
+    start += slices[0]!.length;
+    to.number(start);
+  }
+}
+
+/** Elements of all input planes, of all output planes, and of all columns. */
+function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outPlane: number; columns: number } {
+  const { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
+  const planes = batch * channels;
+  to.list([planes, height, width, outHeight, outWidth]);
+  to.list(kernel);
+  to.list(stride);
+  to.list(padding);
+  to.list(dilation);
+  const outPlane = planes * outHeight * outWidth;
+  return { plane: planes * height * width, outPlane, columns: outPlane * kernel[0] * kernel[1] };
+}
+
+function checkCount(what: string, actual: number, expected: number): void {
+  if (actual === expected) return;
+  const problem = `the kernel takes ${expected} ${what}, got ${actual}.`;
+  throw new OptError("INTERNAL", "cpu", problem, "Please report this: it is a bug in Opt.");
+}
