@@ -86,11 +86,7 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const source = KERNELS[spec.kind as K] as KernelSource<K> | undefined;
-    if (source === undefined) {
-      throw new OptError("UNSUPPORTED", "wasm", `there is no kernel for ${spec.kind}.`, "Use another device.");
-    }
-    const binary = source.emit(spec, this.target).build();
+    const binary = (KERNELS[spec.kind as K] as KernelSource<K>).emit(spec, this.target).build();
     const module = new WebAssembly.Module(binary);
     const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };
     const { exports } = new WebAssembly.Instance(module, imports);
