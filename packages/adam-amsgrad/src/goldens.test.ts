@@ -1,4 +1,5 @@
 // Adam and AdamW against PyTorch 2.13, and against Keras and optax where these compute the same.
+import { clipGradNorm, parameter, tensor } from "@opt/core";
 import { goldenSuite, kerasTable, type OptimizerClass, runOptimizer, semanticsGolden } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Adam, AdamW } from "./adam";
@@ -27,6 +28,24 @@ describe("Keras, whose eps is added to the uncorrected square root", () => {
       options,
     });
     expect(trace[0]).toAgreeWith(expected.x as number[], { absolute: 1e-4, relative: 1e-4 });
+  });
+
+  it.each<[string, OptimizerClass, object]>([
+    ["adam_amsgrad_golden", Adam, { amsgrad: true }],
+    ["adam_single", Adam, { lr: 0.5 }],
+    ["adamw_single", AdamW, { lr: 0.5, weightDecay: 0.004 }],
+  ])("a run of Keras 3.15, %s", async (id, Optimizer, extra) => {
+    const { inputs, expected } = semanticsGolden(`keras3.15.1_run_${id}`);
+    const run = {
+      start: inputs.x0 as number[],
+      gradients: inputs.grads as number[][],
+      options: { eps: 1e-7, ...extra },
+    };
+    const { trace } = await runOptimizer(Optimizer, run);
+    (expected.trace as number[][]).forEach((x, step) => {
+      // The eps of the first step is 30 times as large in Keras: 3e-6 of lr 0.5 for a gradient of 1.
+      expect(trace[step]).toAgreeWith(x, { absolute: 6e-6, relative: 0 });
+    });
   });
 
   it.each<[string, OptimizerClass, object]>([
@@ -69,6 +88,31 @@ describe("optax in float64", () => {
     // optax's running mean is rounded otherwise: 3e-11 after the second step.
     expect(trace[0]).toAgreeWith(expected[1]!, { absolute: 1e-10, relative: 0 });
     expect(trace[1]).toAgreeWith(expected[3]!, { absolute: 1e-10, relative: 0 });
+  });
+
+  it("chain(clip_by_global_norm, adam) is clipGradNorm before each step, but for PyTorch's 1e-6 in the divisor", async () => {
+    const { inputs, expected } = semanticsGolden("optax0.2.8_run_chain clip_global(0.5)+adam");
+    const weight = parameter(inputs.x0 as number[], { dtype: "f64" });
+    const optimizer = new Adam([weight], { lr: 0.01 });
+    for (const [step, gradient] of (inputs.grads as number[][]).entries()) {
+      weight.grad = tensor(gradient, { dtype: "f64" });
+      clipGradNorm([weight], 0.5);
+      optimizer.step();
+      expect(await weight.data()).toAgreeWith((expected.trace as number[][])[step]!, { absolute: 1e-7, relative: 0 });
+    }
+  });
+
+  it("apply_if_finite is a step without a gradient: nothing moves, no step is counted", async () => {
+    const { inputs, expected } = semanticsGolden("optax0.2.8_run_apply_if_finite");
+    const gradients = (inputs.grads as (number | "inf")[][]).map((gradient) =>
+      gradient.includes("inf") ? null : (gradient as number[]),
+    );
+    const run = { start: inputs.x0 as number[], gradients, options: { lr: 0.01 }, dtype: "f64" } as const;
+    const { trace, state } = await runOptimizer(Adam, run);
+    (expected.trace as number[][]).forEach((x, step) => {
+      expect(trace[step]).toAgreeWith(x, { absolute: 1e-14, relative: 1e-14 });
+    });
+    expect(state.get("step")).toBe(2);
   });
 
   it.each<[string, object]>([

@@ -55,9 +55,11 @@ describe("Keras' Nadam is NAdam with momentumDecay 1", () => {
     });
   });
 
-  it("in a run of Keras 3.15", async () => {
-    const { inputs, expected } = semanticsGolden("keras3.15.1_run_nadam_golden");
-    const { options } = kerasTable("keras_nadam_golden", "NAdam", { momentumDecay: 1 });
+  it.each([
+    ["nadam_golden", kerasTable("keras_nadam_golden", "NAdam", { momentumDecay: 1 }).options],
+    ["nadam_single", { lr: 0.5, eps: 1e-7, momentumDecay: 1 }],
+  ])("in a run of Keras 3.15, %s", async (id, options) => {
+    const { inputs, expected } = semanticsGolden(`keras3.15.1_run_${id}`);
     const run = { start: inputs.x0 as number[], gradients: inputs.grads as number[][], options };
     const { trace } = await runOptimizer(NAdam, run);
     (expected.trace as number[][]).forEach((x, step) => {
