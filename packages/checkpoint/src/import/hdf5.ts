@@ -5,6 +5,7 @@
 import { OptError } from "@opt/core";
 import type { Dataset, File, Group } from "h5wasm";
 import { type ByteSource, readBytes } from "./byte-source";
+import { type Slab, slabs } from "./slabs";
 
 const PAGE = 16 * 1024;
 /** Pages kept between operations: the file's own tables are asked for again and again. */
@@ -232,34 +233,4 @@ export class Hdf5File {
 function reasonOf(said: string, failure: unknown): string {
   const reasons = [...said.matchAll(/line \d+ in \w+\(\): (.+)/g)].map(([, reason]) => reason!);
   return reasons.at(-1) ?? (failure instanceof Error ? failure.message : "the library refused the file");
-}
-
-interface Slab {
-  /** Index of its first element in the whole. */
-  readonly first: number;
-  readonly count: number;
-  readonly ranges: [number, number][];
-}
-
-/** Cuts elements [first, end) into blocks of consecutive whole rows, at most `most` elements each where a row allows it. */
-function* slabs(shape: readonly number[], first: number, end: number, most: number): Generator<Slab> {
-  if (first >= end) return;
-  const [length = 1, ...inner] = shape;
-  const row = inner.reduce((product, n) => product * n, 1);
-  if (inner.length > 0 && row > most) {
-    for (let index = Math.floor(first / row); index * row < end; index++) {
-      const start = index * row;
-      for (const slab of slabs(inner, Math.max(first - start, 0), Math.min(end - start, row), most)) {
-        yield { ...slab, first: slab.first + start, ranges: [[index, index + 1], ...slab.ranges] };
-      }
-    }
-    return;
-  }
-  const rows = Math.max(1, Math.floor(most / row));
-  for (let index = Math.floor(first / row); index * row < end; index += rows) {
-    const stop = Math.min(index + rows, Math.ceil(end / row), length);
-    const whole = inner.map((n): [number, number] => [0, n]);
-    const ranges: [number, number][] = shape.length === 0 ? [] : [[index, stop], ...whole];
-    yield { first: index * row, count: (stop - index) * row, ranges };
-  }
 }

@@ -1,0 +1,28 @@
+import type { StoredDType } from "../../dtype";
+import type { Json, TensorSource } from "../../source";
+import { memorySource } from "../byte-source";
+import { wholeTensor } from "../foreign-tensor";
+
+export interface GivenTensor {
+  readonly shape: readonly number[];
+  readonly data: ArrayBufferView;
+  readonly dtype?: StoredDType;
+}
+
+/** A source of tensors in memory, for tests. */
+export function sourceOf(
+  tensors: Readonly<Record<string, GivenTensor>>,
+  { format = "test", values = {} }: { format?: string; values?: Record<string, Json> } = {},
+): TensorSource {
+  const whole = Object.entries(tensors).map(([name, { shape, data, dtype = "F32" }]) => {
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    return wholeTensor(name, { dtype, shape, bytes: memorySource("memory", bytes) }, "memory");
+  });
+  return {
+    format,
+    path: "memory",
+    tensors: new Map(whole.map((tensor) => [tensor.name, tensor])),
+    values,
+    close: async () => undefined,
+  };
+}
