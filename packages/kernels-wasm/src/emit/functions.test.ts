@@ -52,7 +52,16 @@ function worstError(op: Function, inputs: () => readonly [number, number], count
 const UNARY = ["exp", "log", "tanh", "erf", "sin", "cos"] as const;
 const SPECIALS = [0, -0, 1, -1, NaN, Infinity, -Infinity, 1e-45, -1e-45, 1.17549435e-38, 3.40282347e38, -3.40282347e38];
 const TRICKY = [
-  88.72283, 88.72284, -103.97207, -103.97208, -87.33655, 0.70710677, Math.SQRT1_2, 3.9192059, 9.010913, 16777216,
+  88.72283,
+  88.72284,
+  -103.97207,
+  -103.97208,
+  -87.33655,
+  0.70710677,
+  Math.SQRT1_2,
+  3.9192059,
+  9.010913,
+  16777216,
 ];
 /** 16367173 * 2^72 is closer to a multiple of pi/2 than any other float32. */
 const FAR = [16367173 * 2 ** 72, 2 ** 20, 2 ** 20 - 0.0625, 1048577.5, 1e22, 2 ** 127];
