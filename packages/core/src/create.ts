@@ -7,7 +7,7 @@ import { defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
 import { fill } from "./ops/map";
-import { keep } from "./scope";
+import { keep, tidy } from "./scope";
 import { checkShape, type Shape, showShape, sizeOf } from "./shape";
 import { Storage } from "./storage";
 import { Tensor } from "./tensor";
@@ -99,7 +99,9 @@ export function parameter(
   options: Omit<TensorOptions, "requiresGrad"> & { name?: string } = {},
 ): Tensor {
   const result = keep(
-    data instanceof Tensor ? parameterFrom(data, options) : (inPlace(data, options) ?? tensor(data, options)),
+    data instanceof Tensor
+      ? tidy(() => parameterFrom(data, options))
+      : (inPlace(data, options) ?? tensor(data, options)),
   );
   result.requiresGrad = true;
   result.name = options.name;

@@ -160,8 +160,13 @@ export class Tensor implements Operand {
     this.holding.node = node;
   }
 
-  /** @internal The memory. @throws OptError DISPOSED */
-  memorySlice(): Slice {
+  /** True after dispose. */
+  get isDisposed(): boolean {
+    return this.disposed;
+  }
+
+  /** @internal @throws OptError DISPOSED */
+  checkAlive(): void {
     if (this.disposed) {
       throw new OptError(
         "DISPOSED",
@@ -170,6 +175,11 @@ export class Tensor implements Operand {
         "Return it from tidy, or keep() it.",
       );
     }
+  }
+
+  /** @internal The memory. @throws OptError DISPOSED */
+  memorySlice(): Slice {
+    this.checkAlive();
     return { memory: this.holding.storage.memory, byteOffset: this.byteOffset, length: this.size };
   }
 

@@ -1,23 +1,22 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
 import { enableGrad, noGrad } from "../autograd";
-import type { Slice } from "../backend/backend";
-import type { Device } from "../device";
 import { OptError } from "../errors";
 import { cast, fillInPlace } from "../ops";
-import type { Rule } from "../rule/rule";
 import { tidy } from "../scope";
-import { sameShape, showShape } from "../shape";
 import type { Tensor } from "../tensor";
-import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
-import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
-import { completeState, type ParameterState, stateDType, stateKeys, steppedParameter } from "./state";
+import { planUpdates } from "./plan";
+import { checked } from "./regularizer";
+import { Slot } from "./slot";
+import { stateKeys } from "./state";
 import {
   checkParameterState,
   copyParameterState,
   matchNames,
   type OptimizerState,
   parameterStateDict,
+  shareCounters,
 } from "./state-dict";
 
 /** A group of parameters with its own options, which may be changed between steps. */
@@ -27,22 +26,14 @@ export type Group<Options> = Options &
 type HookName = "beforeStep" | "afterStep";
 type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) => void;
 
-/** Parameters that one launch updates: they share everything but their memory. */
-interface Bucket {
-  readonly device: Device;
-  readonly dtype: "f32" | "f64";
-  readonly rule: Rule;
-  readonly scalars: readonly number[];
-  readonly params: Tensor[];
-}
-
 /**
  * Base of all optimizers. Behaves as torch.optim.Optimizer, and is stricter: group overrides are validated, duplicates are errors,
  * loaded state is copied, and whatever is refused is refused before anything has changed.
  */
 export abstract class Optimizer<Options extends BaseOptions> {
   readonly groups: readonly Group<Options>[] = [];
-  private readonly states = new Map<Tensor, ParameterState>();
+  /** The parameters of each group, with their state. */
+  private readonly slots: Slot[][] = [];
   private readonly algorithm: Algorithm<Options>;
   private readonly defaults: Options;
   private readonly hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
@@ -92,6 +83,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     });
     const group = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
     (this.groups as Group<Options>[]).push(group);
+    this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!)));
   }
 
   /** Defaults and overrides together, validated. */
@@ -146,99 +138,17 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   private update(): void {
-    const active = this.groups.map((group) => {
-      this.validate(group);
-      return group.params.filter((param) => this.checkGradient(param));
-    });
-    this.groups.forEach((group, g) => {
-      completeState(active[g]!, stateKeys(this.algorithm.rule(group)), this.states, this.algorithm.initialCounters);
-    });
-    this.groups.forEach((group, g) => {
-      for (const bucket of this.buckets(group, active[g]!)) this.launch(bucket);
-    });
-  }
-
-  /** True if the parameter has a gradient that fits. */
-  private checkGradient(param: Tensor): boolean {
-    const { grad } = param;
-    if (grad === null) return false;
-    const { name } = this.algorithm;
-    param.memorySlice();
-    grad.memorySlice();
-    if (!sameShape(grad.shape, param.shape)) {
-      throw new OptError(
-        "BAD_SHAPE",
-        name,
-        `a gradient must have its parameter's shape ${showShape(param.shape)}, got ${showShape(grad.shape)}.`,
-        "Reshape it.",
-      );
-    }
-    return true;
-  }
-
-  /** Splits a group where parameters differ in what a launch has in common, and counts the step. */
-  private buckets(group: Group<Options>, params: readonly Tensor[]): Iterable<Bucket> {
-    const { algorithm } = this;
-    const advanced = new Map<Counters, Counters>();
-    const buckets = new Map<string, Bucket>();
-    const numbers = new Map<object, number>(); // stands for devices and counters in keys
-    const numberOf = (object: object) => {
-      const number = numbers.get(object) ?? numbers.size;
-      numbers.set(object, number);
-      return number;
-    };
-    const nameOf =
-      typeof group.regularizer === "function"
-        ? new Map(group.params.map((param, i) => [param, group.names[i]!]))
-        : undefined;
-    for (const param of params) {
-      const state = this.states.get(param)!;
-      const counters = advanced.get(state.counters) ?? algorithm.advance(state.counters, group);
-      advanced.set(state.counters, counters);
-      const regularizer = regularizerOf(group, nameOf?.get(param));
-      const dtype = stateDType(param);
-      const penalty = regularizer === null ? "" : `${regularizer.kind} ${regularizer.coefficient}`;
-      const key = `${numberOf(counters)} ${numberOf(param.device)} ${dtype} ${penalty}`;
-      let bucket = buckets.get(key);
-      if (bucket === undefined) {
-        bucket = { device: param.device, dtype, ...this.ruleAndScalars(group, counters, regularizer), params: [] };
-        buckets.set(key, bucket);
+    for (const group of this.groups) this.validate(group);
+    const active = this.slots.map((slots) => slots.filter((slot) => slot.hasGradient(this.algorithm.name)));
+    const updates = this.groups.flatMap((group, g) => planUpdates(this.algorithm, group, active[g]!));
+    for (const { device, kernel, tensors, scalars, slots, counters } of updates) {
+      device.launch({ kind: "rule", kernel, tensors, scalars });
+      for (const slot of slots) {
+        slot.state!.counters = counters;
+        const master = slot.master();
+        if (master !== null) cast(master, slot.param.dtype, slot.param);
       }
-      bucket.params.push(param);
     }
-    for (const param of params) {
-      const state = this.states.get(param)!;
-      state.counters = advanced.get(state.counters)!;
-    }
-    return buckets.values();
-  }
-
-  private ruleAndScalars(
-    group: Group<Options>,
-    counters: Counters,
-    regularizer: Regularizer | null,
-  ): Pick<Bucket, "rule" | "scalars"> {
-    const plain = this.algorithm.rule(group);
-    const rule = regularizer === null ? plain : regularized(plain, regularizer.kind);
-    const values: Record<string, number> = { ...this.algorithm.scalars(group, counters) };
-    // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
-    if (regularizer !== null) values[PENALTY] = group.maximize ? -regularizer.coefficient : regularizer.coefficient;
-    return { rule, scalars: rule.scalars.map((name) => values[name]!) };
-  }
-
-  private launch({ device, dtype, rule, scalars, params }: Bucket): void {
-    const keys = stateKeys(rule);
-    const masters: [Tensor, Tensor][] = [];
-    const tensors = params.map((param): Slice[] => {
-      const state = this.states.get(param)!;
-      const stepped = steppedParameter(param, state);
-      if (stepped !== param) masters.push([stepped, param]);
-      const slices = [stepped.memorySlice(), cast(param.grad!, dtype).memorySlice()];
-      for (const key of keys) slices.push(state.tensors.get(key)!.memorySlice());
-      return slices;
-    });
-    device.launch({ kind: "rule", kernel: device.kernel({ kind: "rule", rule, dtype }), tensors, scalars });
-    for (const [master, param] of masters) cast(master, param.dtype, param);
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
@@ -270,16 +180,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Options by group and state by parameter name, with PyTorch's keys. Tensors are the live ones. Only stepped parameters have state. */
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
-    const groups = this.groups.map(({ params, names, ...options }) => {
-      params.forEach((param, i) => {
-        const own = this.states.get(param);
-        if (own !== undefined && own.counters.step > 0) state[names[i]!] = parameterStateDict(own);
-      });
-      const { regularizer, ...plain } = options as Group<Options>;
+    for (const slot of this.slots.flat()) {
+      if (slot.state !== null && slot.state.counters.step > 0) state[slot.name] = parameterStateDict(slot.state);
+    }
+    const groups = this.groups.map(({ params: _, names, regularizer, ...options }) => {
       const penalty = typeof regularizer === "object" && regularizer !== null ? { regularizer } : {};
-      return { ...plain, ...penalty, params: [...names] };
+      return { ...options, ...penalty, params: [...names] };
     });
-    return { groups, state } as OptimizerState;
+    return { groups, state };
   }
 
   /**
@@ -289,65 +197,48 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */
   loadStateDict(saved: OptimizerState): void {
-    const { name: where, fixed, initialCounters } = this.algorithm;
-    const matched = matchNames(where, this.groups, saved);
-    const options = this.groups.map((group, g) => {
-      const loaded = Object.fromEntries(
-        Object.keys(this.defaults).map((key) => [key, saved.groups[g]![key] ?? group[key as keyof Options]]),
-      );
-      const complete = {
-        ...loaded,
-        regularizer: saved.groups[g]!.regularizer ?? group.regularizer,
-        ...fixed,
-      } as unknown as Options & GroupOptions;
-      try {
-        this.validate(complete);
-      } catch (cause) {
-        throw new OptError(
-          "BAD_STATE",
-          where,
-          `group ${g} of the state has bad options: ${(cause as Error).message}`,
-          "",
-          { cause },
-        );
-      }
-      return complete;
-    });
-    const plan: { param: Tensor; entry: OptimizerState["state"][string]; keys: string[] }[] = [];
-    this.groups.forEach(({ params }, g) => {
+    const { name: where, initialCounters } = this.algorithm;
+    const matched = matchNames(where, this.slots, saved);
+    const options = this.groups.map((group, g) => this.loadedOptions(group, saved.groups[g]!, g));
+    const plan = this.slots.flatMap((slots, g) => {
       const keys = stateKeys(this.algorithm.rule(options[g]!));
-      for (const param of params) {
-        const entry = saved.state[matched.get(param)!];
-        if (entry === undefined) continue;
-        checkParameterState(where, matched.get(param)!, param, entry, keys, initialCounters);
-        plan.push({ param, entry, keys });
-      }
+      return slots.flatMap((slot) => {
+        const entry = saved.state[matched.get(slot)!];
+        if (entry === undefined) return [];
+        checkParameterState(where, slot.name, slot.param, entry, keys, initialCounters);
+        return [{ slot, entry, keys }];
+      });
     });
-    const loaded = new Map(
-      plan.map(({ param, entry, keys }) => [param, copyParameterState(param, entry, keys, initialCounters)]),
+    const states = shareCounters(
+      plan.map(({ slot, entry, keys }) => copyParameterState(slot.param, entry, keys, initialCounters)),
     );
-    shareCounters(loaded.values());
-    for (const state of this.states.values()) for (const tensor of state.tensors.values()) tensor.dispose();
-    this.states.clear();
-    for (const [param, state] of loaded) this.states.set(param, state);
+    for (const slot of this.slots.flat()) {
+      for (const tensor of slot.state?.tensors.values() ?? []) tensor.dispose();
+      slot.state = null;
+    }
+    plan.forEach(({ slot }, i) => {
+      slot.state = states[i]!;
+    });
     this.groups.forEach((group, g) => {
       Object.assign(group, options[g]);
     });
   }
-}
 
-function regularizerOf({ regularizer }: GroupOptions, name: string | undefined): Regularizer | null {
-  if (typeof regularizer !== "function") return regularizer ?? null;
-  const chosen = regularizer(name!);
-  return chosen === null ? null : checked(chosen);
-}
-
-/** Gives equal counters one object, so that their parameters step in one launch again. */
-function shareCounters(states: Iterable<ParameterState>): void {
-  const shared = new Map<string, Counters>();
-  for (const state of states) {
-    const key = JSON.stringify(Object.entries(state.counters).sort());
-    state.counters = shared.get(key) ?? state.counters;
-    shared.set(key, state.counters);
+  /** A group's options as saved, validated. Unknown ones are left out: PyTorch saves how it computes, too. */
+  private loadedOptions(group: Group<Options>, saved: Record<string, unknown>, g: number): Options & GroupOptions {
+    const { name: where, fixed, defaults } = this.algorithm;
+    const known = Object.keys(defaults).map((key) => [key, saved[key] ?? group[key as keyof Options]]);
+    const options = {
+      ...Object.fromEntries(known),
+      regularizer: saved.regularizer ?? group.regularizer,
+      ...fixed,
+    } as Options & GroupOptions;
+    try {
+      this.validate(options);
+    } catch (cause) {
+      const problem = cause instanceof Error ? cause.message : String(cause);
+      throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });
+    }
+    return options;
   }
 }

@@ -3,10 +3,11 @@
 import { noGrad } from "../autograd";
 import { OptError } from "../errors";
 import { cast, clone, move } from "../ops";
-import { keep } from "../scope";
+import { keep, tidy } from "../scope";
 import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
+import type { Slot } from "./slot";
 import { MASTER, type ParameterState, stateDType } from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
@@ -18,18 +19,17 @@ export interface OptimizerState {
   state: Record<string, ParameterStateDict>;
 }
 
-interface GroupNames {
-  readonly params: readonly Tensor[];
-  readonly names: readonly string[];
-}
-
 /** Tensors are the live ones, not copies: save or clone them before the next step. */
 export function parameterStateDict({ counters, tensors }: ParameterState): ParameterStateDict {
   return { ...counters, ...Object.fromEntries(tensors) } as ParameterStateDict;
 }
 
 /** The saved name of every parameter: equal names, or by position where one side has only numbers for names. @throws OptError BAD_STATE */
-export function matchNames(where: string, groups: readonly GroupNames[], saved: OptimizerState): Map<Tensor, string> {
+export function matchNames(
+  where: string,
+  groups: readonly (readonly Slot[])[],
+  saved: OptimizerState,
+): Map<Slot, string> {
   if (
     typeof saved !== "object" ||
     saved === null ||
@@ -47,32 +47,34 @@ export function matchNames(where: string, groups: readonly GroupNames[], saved: 
       "Build the optimizer with the same groups.",
     );
   }
-  const matched = new Map<Tensor, string>();
-  groups.forEach(({ params, names }, g) => {
+  const matched = new Map<Slot, string>();
+  groups.forEach((slots, g) => {
+    const names = slots.map(({ name }) => name);
     const theirs = saved.groups[g]!.params;
-    if (!Array.isArray(theirs) || theirs.length !== params.length) {
+    if (!Array.isArray(theirs) || theirs.length !== slots.length) {
       const got = Array.isArray(theirs) ? `${theirs.length}` : "none";
       throw new OptError(
         "BAD_STATE",
         where,
-        `group ${g} of the state must have ${params.length} parameters, got ${got}.`,
+        `group ${g} of the state must have ${slots.length} parameters, got ${got}.`,
         "Build the optimizer with the same groups.",
       );
     }
     const savedNames = theirs.map(String);
     const areNumbers = (list: readonly string[]) => list.every((name) => /^\d+$/.test(name));
     const byPosition = areNumbers(savedNames) || areNumbers(names);
-    const unknown = byPosition ? [] : savedNames.filter((name) => !names.includes(name));
-    if (unknown.length > 0) {
+    const known = new Set(savedNames);
+    const missing = byPosition ? [] : names.filter((name) => !known.has(name));
+    if (missing.length > 0) {
       throw new OptError(
         "BAD_STATE",
         where,
-        `group ${g} has no parameter named ${unknown.slice(0, 5).join(", ")}.`,
-        `It has ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", ..." : ""}.`,
+        `group ${g} of the state lacks the parameters ${missing.slice(0, 5).join(", ")}.`,
+        `It has ${savedNames.slice(0, 5).join(", ")}${savedNames.length > 5 ? ", ..." : ""}.`,
       );
     }
-    params.forEach((param, i) => {
-      matched.set(param, byPosition ? savedNames[i]! : names[i]!);
+    slots.forEach((slot, i) => {
+      matched.set(slot, byPosition ? savedNames[i]! : slot.name);
     });
   });
   return matched;
@@ -109,7 +111,7 @@ export function checkParameterState(
         `needs the tensor ${key}, got ${typeof value}.`,
         "This state is of another optimizer, or of other options (amsgrad).",
       );
-    value.memorySlice(); // refuses disposed tensors
+    value.checkAlive();
     if (!sameShape(value.shape, param.shape)) {
       throw refuse(
         `${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`,
@@ -129,16 +131,25 @@ export function copyParameterState(
   const counters = Object.fromEntries(
     Object.keys(initial).map((key) => [key, key === "step" ? saved.step : Math.fround(saved[key] as number)]),
   ) as unknown as Counters;
-  const tensors = new Map<string, Tensor>();
   const is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
-  for (const key of [...keys, ...(is16Bit && saved[MASTER] !== undefined ? [MASTER] : [])]) {
-    const source = (saved[key] as Tensor).detach();
-    const copy = noGrad(() => {
-      const converted = cast(move(source, param.device), stateDType(param));
-      return keep(converted === source ? clone(converted) : converted);
-    });
-    tensors.set(key, copy);
-    source.dispose();
-  }
-  return { counters, tensors, masterVersion: param.version };
+  const copied = is16Bit && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
+  const copyOf = (source: Tensor) =>
+    noGrad(() =>
+      tidy(() => {
+        const converted = cast(move(source.detach(), param.device), stateDType(param));
+        return keep(clone(converted));
+      }),
+    );
+  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(saved[key] as Tensor)])) };
+}
+
+/** Gives equal counters one object, so that their parameters step in one launch again. */
+export function shareCounters(states: readonly ParameterState[]): ParameterState[] {
+  const shared = new Map<string, Counters>();
+  return states.map((state) => {
+    const key = JSON.stringify(Object.entries(state.counters).sort());
+    const counters = shared.get(key) ?? state.counters;
+    shared.set(key, counters);
+    return { ...state, counters };
+  });
 }

@@ -1,0 +1,105 @@
+/** Plans the launches of a step: one for all parameters that share device, dtype, counters and penalty. */
+import type { Slice } from "../backend/backend";
+import type { Kernel } from "../backend/spec";
+import type { Device } from "../device";
+import type { Rule } from "../rule/rule";
+import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
+import type { Slot } from "./slot";
+import { completeState, stateDType, stateKeys } from "./state";
+
+/** One launch to come. */
+export interface Update {
+  readonly device: Device;
+  readonly kernel: Kernel<"rule">;
+  readonly tensors: (readonly Slice[])[];
+  readonly scalars: readonly number[];
+  readonly slots: Slot[];
+  /** The slots' counters after the launch. */
+  readonly counters: Counters;
+}
+
+/** What slots of one launch have in common. */
+interface Bucket extends Update {
+  readonly dtype: "f32" | "f64";
+  readonly before: Counters;
+  readonly regularizer: Regularizer | null;
+  readonly keys: readonly string[];
+}
+
+/** Launches for the slots of a group that have gradients. Completes their state; counts no step yet. */
+export function planUpdates<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  options: Options & GroupOptions,
+  slots: readonly Slot[],
+): Update[] {
+  const plain = algorithm.rule(options);
+  completeState(slots, stateKeys(plain), algorithm.initialCounters);
+  const advanced = new Map<Counters, Counters>();
+  const buckets: Bucket[] = [];
+  let bucket: Bucket | undefined;
+  for (const slot of slots) {
+    const before = slot.state!.counters;
+    const regularizer = regularizerOf(options, slot.name);
+    if (bucket === undefined || !fits(bucket, slot, before, regularizer)) {
+      bucket = buckets.find((known) => fits(known, slot, before, regularizer));
+    }
+    if (bucket === undefined) {
+      const { device } = slot.param;
+      const dtype = stateDType(slot.param);
+      const counters = advanced.get(before) ?? algorithm.advance(before, options);
+      advanced.set(before, counters);
+      const rule = regularizer === null ? plain : regularized(plain, regularizer.kind);
+      const kernel = device.kernel({ kind: "rule", rule, dtype });
+      const scalars = scalarsOf(algorithm, options, rule, counters, regularizer);
+      bucket = {
+        device,
+        dtype,
+        before,
+        counters,
+        regularizer,
+        kernel,
+        scalars,
+        keys: stateKeys(plain),
+        tensors: [],
+        slots: [],
+      };
+      buckets.push(bucket);
+    }
+    bucket.slots.push(slot);
+    bucket.tensors.push(slot.gather(bucket.keys));
+  }
+  return buckets;
+}
+
+function scalarsOf<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  options: Options,
+  rule: Rule,
+  counters: Counters,
+  regularizer: Regularizer | null,
+): number[] {
+  const values: Record<string, number> = { ...algorithm.scalars(options, counters) };
+  // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
+  if (regularizer !== null) values[PENALTY] = options.maximize ? -regularizer.coefficient : regularizer.coefficient;
+  return rule.scalars.map((name) => values[name]!);
+}
+
+function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
+  if (typeof regularizer !== "function") return regularizer ?? null;
+  const chosen = regularizer(name);
+  return chosen === null ? null : checked(chosen);
+}
+
+function fits(bucket: Bucket, { param }: Slot, before: Counters, regularizer: Regularizer | null): boolean {
+  return (
+    bucket.before === before &&
+    bucket.device === param.device &&
+    bucket.dtype === stateDType(param) &&
+    samePenalty(bucket.regularizer, regularizer)
+  );
+}
+
+function samePenalty(a: Regularizer | null, b: Regularizer | null): boolean {
+  return a === b || (a !== null && b !== null && a.kind === b.kind && a.coefficient === b.coefficient);
+}

@@ -1,0 +1,95 @@
+/** A parameter in its group: its name, its state, and the memory that a launch updates. */
+import { noGrad } from "../autograd";
+import type { Slice } from "../backend/backend";
+import { OptError } from "../errors";
+import { cast } from "../ops";
+import { keep } from "../scope";
+import { sameShape, showShape } from "../shape";
+import type { Tensor } from "../tensor";
+import { MASTER, type ParameterState, stateDType } from "./state";
+
+export class Slot {
+  private current: ParameterState | null = null;
+  /** What `gather` returned last, and what it was made from. */
+  private slices: readonly Slice[] = [];
+  private gatheredKeys: readonly string[] | null = null;
+  private gatheredGradient: Tensor | null = null;
+  /** The parameter's version that the master copy follows. */
+  private masterVersion = -1;
+
+  constructor(
+    readonly param: Tensor,
+    readonly name: string,
+  ) {}
+
+  get state(): ParameterState | null {
+    return this.current;
+  }
+
+  set state(state: ParameterState | null) {
+    this.current = state;
+    this.gatheredKeys = null;
+    this.masterVersion = this.param.version;
+  }
+
+  /** True if a launch with this state has been gathered before. */
+  isComplete(keys: readonly string[]): boolean {
+    return this.gatheredKeys === keys;
+  }
+
+  /** True if there is a gradient to step by. @throws OptError DISPOSED, BAD_SHAPE */
+  hasGradient(where: string): boolean {
+    const { param } = this;
+    const { grad } = param;
+    if (grad === null) {
+      this.gatheredGradient = null;
+      return false;
+    }
+    param.checkAlive();
+    grad.checkAlive();
+    if (grad !== this.gatheredGradient && !sameShape(grad.shape, param.shape)) {
+      throw new OptError(
+        "BAD_SHAPE",
+        where,
+        `the gradient of ${this.name} must have its shape ${showShape(param.shape)}, got ${showShape(grad.shape)}.`,
+        "Reshape it.",
+      );
+    }
+    return true;
+  }
+
+  /** The slices of a rule's buffers: parameter (or its master copy), gradient, state. The same array while nothing has moved. */
+  gather(keys: readonly string[]): readonly Slice[] {
+    const grad = this.param.grad!;
+    const { tensors } = this.current!;
+    const master = this.master();
+    if (this.gatheredKeys !== keys) {
+      const target = (master ?? this.param).memorySlice();
+      this.slices = [target, this.gradientSlice(grad), ...keys.map((key) => tensors.get(key)!.memorySlice())];
+      this.gatheredKeys = keys;
+    } else if (grad !== this.gatheredGradient || master !== null) {
+      this.slices = this.slices.with(1, this.gradientSlice(grad));
+    }
+    this.gatheredGradient = grad;
+    return this.slices;
+  }
+
+  private gradientSlice(grad: Tensor): Slice {
+    return cast(grad, stateDType(this.param)).memorySlice();
+  }
+
+  /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */
+  master(): Tensor | null {
+    const { param } = this;
+    if (param.dtype === "f32" || param.dtype === "f64") return null;
+    const { tensors } = this.current!;
+    const known = tensors.get(MASTER);
+    if (known !== undefined && this.masterVersion === param.version) return known;
+    known?.dispose();
+    const master = keep(noGrad(() => cast(param, "f32")));
+    tensors.set(MASTER, master);
+    this.masterVersion = param.version;
+    this.gatheredKeys = null;
+    return master;
+  }
+}
