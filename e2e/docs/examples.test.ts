@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { init } from "@opt/core";
+import { saveCheckpoint } from "@opt/checkpoint";
+import { init, tensor } from "@opt/core";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { findExamples } from "./examples";
 
@@ -39,7 +40,10 @@ async function prelude(code: string): Promise<string> {
   return lines.join("\n");
 }
 
-beforeAll(() => process.chdir(mkdtempSync(join(tmpdir(), "opt-docs-")))); // some write files
+beforeAll(async () => {
+  process.chdir(mkdtempSync(join(tmpdir(), "opt-docs-"))); // examples write and read runs/a here
+  await saveCheckpoint("runs/a", { step: 1, tensors: { w: tensor([1, 2, 3]) } });
+});
 beforeEach(() => init("js"));
 
 describe("examples of the documentation", () => {

@@ -19,6 +19,7 @@ export function findExamples(): Example[] {
 /** The files of every package that lie under `folder` and end in `suffix`. */
 function files(folder: string, suffix: string): string[] {
   return readdirSync(`${ROOT}packages`)
+    .filter((name) => name !== "testkit") // its examples are tests themselves
     .flatMap((name) =>
       readdirSync(`${ROOT}packages/${name}`, { recursive: folder !== "", encoding: "utf8" }).map(
         (file) => `${name}/${file}`,

@@ -30,7 +30,10 @@ export interface Mesh {
  * Ranks are counted row-major over the mesh. The first pattern that matches a name wins; `*` stands for any run of characters.
  *
  * @example
- * { mesh: { shape: [2, 2], axes: ["data", "model"] }, tensors: { "fc.weight": ["data", "model"], "*": "replicate" } }
+ * const layout: Layout = {
+ *   mesh: { shape: [2, 2], axes: ["data", "model"] },
+ *   tensors: { "fc.weight": ["data", "model"], "*": "replicate" },
+ * };
  */
 export interface Layout {
   readonly mesh: Mesh;

@@ -14,7 +14,8 @@ export interface Conv2dOptions extends LayerOptions, WindowOptions {
  *
  * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT
  * @example
- * const features = new Conv2d(1, 8, 3, { padding: 1 }).forward(images); // [batch, 8, 28, 28]
+ * const images = rand([2, 1, 28, 28]);
+ * const features = new Conv2d(1, 8, 3, { padding: 1 }).forward(images); // [2, 8, 28, 28]
  */
 export class Conv2d extends Module {
   readonly weight: Tensor;

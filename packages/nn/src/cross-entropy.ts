@@ -19,7 +19,7 @@ export interface CrossEntropyOptions {
  * @param labels integers in an array, a typed array or a tensor; a tensor's are not checked, and give NaN out of range
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for labels or options out of range
  * @example
- * const loss = crossEntropy(model.forward(images), [5, 0, 4]);
+ * const loss = crossEntropy(model.forward(x), [2, 0, 1, 1, 0]);
  * loss.backward();
  */
 export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntropyOptions = {}): Tensor {

@@ -14,7 +14,7 @@ export interface LinearOptions extends LayerOptions {
  *
  * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE
  * @example
- * const logits = new Linear(784, 10, { generator: new Generator(1) }).forward(images);
+ * const logits = new Linear(784, 10, { generator: new Generator(1) }).forward(rand([2, 784])); // [2, 10]
  */
 export class Linear extends Module {
   readonly weight: Tensor;

@@ -10,7 +10,8 @@ export interface MseLossOptions {
  *
  * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
  * @example
- * mseLoss(model.forward(x), y).backward();
+ * const input = parameter([1, 2, 3]);
+ * mseLoss(input, tensor([1, 2, 5])).backward(); // input.grad: [0, 0, -4/3]
  */
 export function mseLoss(input: Tensor, target: Tensor, { reduction = "mean" }: MseLossOptions = {}): Tensor {
   checkReduction("mseLoss", reduction);

@@ -31,7 +31,7 @@ export interface ReduceLROnPlateauOptions {
  * @see torch.optim.lr_scheduler.ReduceLROnPlateau; paddle.optimizer.lr.ReduceOnPlateau
  * @example
  * const schedule = new ReduceLROnPlateau(optimizer, { patience: 5 });
- * schedule.step(validationLoss);
+ * schedule.step(0.25); // the loss on held-out data
  */
 export class ReduceLROnPlateau extends LRScheduler {
   readonly #options: Required<ReduceLROnPlateauOptions>;
