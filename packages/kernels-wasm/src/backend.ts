@@ -36,7 +36,7 @@ export async function openWasmBackend(options: WasmOptions = {}): Promise<WasmBa
       "See OPT_NUM_THREADS.",
     );
   }
-  const shared = threads > 1 && availableThreads() > 0 && typeof SharedArrayBuffer === "function";
+  const shared = threads > 1 && typeof SharedArrayBuffer === "function";
   const target = { ...probeTarget(shared), ...options.target };
   const memory = new LinearMemory(shared);
   const pool = shared ? await ThreadPool.start(memory.memory, threads, simdProbe()) : undefined;

@@ -73,6 +73,11 @@ export class FunctionBuilder {
     });
   }
 
+  /** Fails when it is reached. */
+  trap(): void {
+    this.#emit([0x00]);
+  }
+
   return(value?: Value): void {
     this.#emit(value?.code ?? [], [0x0f]);
   }

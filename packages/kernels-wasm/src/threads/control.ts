@@ -11,6 +11,8 @@ export const PENDING = 16;
 export const FAILED = 17;
 /** 1 while the workers shall run. */
 export const OPEN = 18;
+/** Workers that sleep, or are about to. */
+export const SLEEPING = 19;
 
 /** The call. Valid for who has claimed a part, until that part is finished. */
 export const MODULE_ADDRESS = 32;

@@ -4,11 +4,12 @@ import type { Split } from "../kernel";
 import * as control from "./control";
 import { startWorker, type WorkerThread } from "./start";
 
-/** Polls of the last worker before the calling thread sleeps. Parts end at about the same time. */
-const POLLS = 2000;
+/** Polls before the calling thread sleeps until the last worker is done. Parts end at about the same time. */
+const POLLS = 10_000;
 
-/** Elements or multiply-adds below which waking a worker (tens of microseconds) costs more than it saves. */
+/** Elements or multiply-adds below which sharing costs more than it saves: waking workers takes some 35 microseconds. */
 const WORK_WORTH_SHARING = 1 << 16;
+const WORK_WORTH_WAKING = 1 << 18;
 /** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. */
 const WORK_PER_PART = 1 << 19;
 const PARTS_PER_THREAD = 4;
@@ -52,7 +53,8 @@ export class ThreadPool {
   /** In how many parts a call is best cut. */
   parts({ range, grain = 1, work }: Split): number {
     const { threads } = this;
-    if (threads === 1 || work < WORK_WORTH_SHARING) return 1;
+    const asleep = Atomics.load(this.#words, control.SLEEPING) > 0;
+    if (threads === 1 || work < (asleep ? WORK_WORTH_WAKING : WORK_WORTH_SHARING)) return 1;
     const wanted = Math.min(Math.max(threads, Math.floor(work / WORK_PER_PART)), threads * PARTS_PER_THREAD);
     return Math.min(wanted, Math.ceil(range / grain), control.MAXIMUM_PARTS);
   }
@@ -70,9 +72,10 @@ export class ThreadPool {
     words[control.ARGUMENT_COUNT] = args.length;
     this.#numbers.set(args, control.ARGUMENTS);
     this.#generation = (this.#generation + 1) & 0x7fffff;
+    words[control.FAILED] = 0;
     Atomics.store(words, control.PENDING, parts);
     Atomics.store(words, control.TICKET, (this.#generation << 8) | parts);
-    Atomics.notify(words, control.TICKET, parts - 1);
+    if (Atomics.load(words, control.SLEEPING) > 0) Atomics.notify(words, control.TICKET, parts - 1);
     const units = Math.ceil(range / grain);
     try {
       for (let part = this.#claim(); part >= 0; part = this.#claim()) {

@@ -1,0 +1,111 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { i32, ModuleBuilder } from "../assembler";
+import { simdProbe } from "../target";
+import { type Entry, ThreadPool } from "./pool";
+
+const CODE = 4096;
+const COUNTS = 65_536;
+
+/** Adds `by` to every word of a part, with atomic adds, so that a word counted twice or left out shows. */
+function emitCount(): ModuleBuilder {
+  const module = new ModuleBuilder({ shared: true });
+  const parameters = ["i32", "i32", "i32"] as const;
+  module.function({ parameters, export: "unused" }, () => {});
+  module.function({ parameters, export: "count" }, (f, start, end, by) => {
+    const i = f.local("i32");
+    const word = f.local("i32");
+    f.for(i, start, end, 1, () => f.set(word, i32.atomicRmwAdd(i32.add(i32.shl(i, 2), COUNTS), by)));
+  });
+  module.function({ parameters, export: "fail" }, (f) => f.trap());
+  return module;
+}
+
+describe("ThreadPool", () => {
+  const memory = new WebAssembly.Memory({ initial: 32, maximum: 32, shared: true });
+  const binary = emitCount().build();
+  new Uint8Array(memory.buffer, CODE, binary.length).set(binary);
+  const exports = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } }).exports;
+  const place = { moduleAddress: CODE, moduleBytes: binary.length };
+  const count: Entry = { call: exports.count as Entry["call"], index: 1, ...place };
+  let pool: ThreadPool;
+  beforeAll(async () => {
+    pool = await ThreadPool.start(memory, 3, simdProbe());
+  });
+  afterAll(() => pool.close());
+
+  it.each([
+    [1, 1, 1],
+    [7, 16, 3],
+    [1000, 1, 255],
+    [100_003, 16, 4],
+  ])("calls every item of %i once, in units of %i and %i parts", (range, grain, parts) => {
+    const counts = new Int32Array(memory.buffer, COUNTS, range + 1).fill(0);
+    for (let launch = 0; launch < 500; launch++) pool.run(count, { range, grain, work: range }, parts, [2]);
+    expect(counts.subarray(0, range).every((n) => n === 1000)).toBe(true);
+    expect(counts[range]).toBe(0);
+  });
+
+  it("cuts no more parts than there are units, and none for small work", () => {
+    expect(pool.threads).toBe(3);
+    expect(pool.parts({ range: 1e6, grain: 16, work: 1000 })).toBe(1);
+    expect(pool.parts({ range: 2, work: 2 ** 30 })).toBe(2);
+    expect(pool.parts({ range: 33, grain: 16, work: 2 ** 30 })).toBe(3);
+    expect(pool.parts({ range: 1e6, work: 2 ** 30 })).toBeGreaterThanOrEqual(3);
+  });
+
+  it("reports a part that fails, and goes on", () => {
+    const fail: Entry = { call: exports.fail as Entry["call"], index: 2, ...place };
+    expect(() => pool.run(fail, { range: 10, work: 10 }, 3, [1])).toThrow();
+    const counts = new Int32Array(memory.buffer, COUNTS, 10).fill(0);
+    pool.run(count, { range: 10, work: 10 }, 3, [1]);
+    expect([...counts]).toEqual(new Array(10).fill(1));
+  });
+});
+
+/** A program of its own, with the ways in which Node must be able to run it. */
+function runProgram(program: string, ...flags: string[]) {
+  const source = ["--import", "tsx", "--conditions=@opt/source", "--input-type=module", "--eval", program];
+  const cwd = fileURLToPath(new URL("../..", import.meta.url));
+  return spawnSync(process.execPath, [...flags, ...source], { cwd, encoding: "utf8", timeout: 30_000 });
+}
+
+const open = `
+  import { openWasmBackend } from "./src/backend.ts";
+  const backend = await openWasmBackend({ threads: 2 });
+  const length = 1 << 20;
+  const memory = backend.allocate(4 * length);
+  backend.write(memory, 0, new Uint8Array(new Float32Array(length).fill(2).buffer));
+  const program = {
+    buffers: ["a"], scalars: [], outputs: [{ slot: 0, node: 1 }],
+    nodes: [{ op: "buffer", args: [], value: 0, uniform: false }, { op: "sqrt", args: [0], value: 0, uniform: false }],
+  };
+  const kernel = backend.kernel({ kind: "map", program, dtype: "f32" });
+  const slice = { memory, byteOffset: 0, length };
+  backend.launch({ kind: "map", kernel, inputs: [slice], output: slice, scalars: [], shape: [length], strides: [[1]] });
+  const last = new Float32Array(backend.readSync(memory, 4 * length - 4, 4).buffer)[0];
+  console.log(backend.threads, last === Math.fround(Math.SQRT2));
+`;
+
+describe("a program with idle workers", () => {
+  it("ends by itself", () => {
+    const { status, stdout, stderr } = runProgram(open);
+    expect([status, stdout.trim(), stderr]).toEqual([0, "2 true", ""]);
+  });
+
+  it("may forbid code from strings", () => {
+    const { status, stdout } = runProgram(open, "--disallow-code-generation-from-strings");
+    expect([status, stdout.trim()]).toEqual([0, "2 true"]);
+  });
+
+  it.skipIf(process.platform !== "linux")("ends its workers by close (threads can be counted on Linux)", () => {
+    const countThreads = `import { readdirSync } from "node:fs";
+      const threads = () => readdirSync("/proc/self/task").length; const before = threads();`;
+    const close = "const open = threads(); backend.close(); await new Promise((resolve) => setTimeout(resolve, 300));";
+    const { status, stdout } = runProgram(
+      `${countThreads} ${open} ${close} console.log(open - before, threads() - before);`,
+    );
+    expect([status, stdout.trim().split("\n").at(-1)]).toEqual([0, "1 0"]);
+  });
+});
