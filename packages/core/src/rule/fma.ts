@@ -34,7 +34,10 @@ function errorOfSum(a: number, b: number, sum: number): number {
 }
 
 const SPLITTER = 2 ** 27 + 1;
-const bits = new DataView(new ArrayBuffer(8));
+const double = new Float64Array(1);
+/** Its bits, low word first: every platform of JavaScript is little-endian. */
+const words = new Uint32Array(double.buffer);
+const bits = new DataView(double.buffer);
 
 /** fma of three float64 values, correctly rounded to float64. */
 export function fma64(a: number, b: number, c: number): number {
@@ -73,11 +76,16 @@ function addToOdd(a: number, b: number): number {
   const sum = a + b;
   const error = errorOfSum(a, b, sum);
   if (error === 0) return sum;
-  bits.setFloat64(0, sum);
-  const pattern = bits.getBigInt64(0);
-  if ((pattern & 1n) === 1n) return sum;
-  bits.setBigInt64(0, error > 0 === sum > 0 ? pattern + 1n : pattern - 1n);
-  return bits.getFloat64(0);
+  double[0] = sum;
+  const low = words[0]!;
+  if ((low & 1) === 1) return sum;
+  // An even last bit becomes odd without a carry; only one step towards zero can borrow.
+  if (error > 0 === sum > 0) words[0] = low + 1;
+  else {
+    words[0] = low - 1;
+    if (low === 0) words[1]!--;
+  }
+  return double[0];
 }
 
 /** The slow way for extreme exponents: integers. */
