@@ -1,5 +1,5 @@
 /** What every layer with weights is told about where they live and how they begin. */
-import { type Device, type DType, type Generator, parameter, type Shape, type Tensor, zeros } from "@opt/core";
+import { type Device, type DType, type Generator, keep, type Shape, type Tensor, zeros } from "@opt/core";
 
 export interface LayerOptions {
   readonly dtype?: DType;
@@ -10,8 +10,5 @@ export interface LayerOptions {
 
 /** A new parameter of zeros, to be initialised. */
 export function weightOf(shape: Shape, { dtype, device }: LayerOptions): Tensor {
-  const values = zeros(shape, { dtype, device });
-  const weight = parameter(values);
-  values.dispose();
-  return weight;
+  return keep(zeros(shape, { dtype, device, requiresGrad: true }));
 }

@@ -1,0 +1,76 @@
+/** Trains on MNIST with each optimizer, prints a table and the AMSGrad counterexample, and writes a report with curves. */
+import "@opt/kernels-wasm";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { init, OptError } from "@opt/core";
+import { type Descent, descend } from "./counterexample";
+import { loadMnist } from "./data";
+import { optimizerNames } from "./optimizers";
+import { type Options, parseOptions } from "./options";
+import { startProgress } from "./progress";
+import { htmlReport } from "./report";
+import { formatTable, resultTable } from "./table";
+import { stepsOf, type TrainingResult, train } from "./train";
+
+/** What three epochs must reach. */
+const REQUIRED_ACCURACY = 0.975;
+const REQUIRED_AFTER_EPOCHS = 3;
+const COUNTEREXAMPLE_STEPS = 20_000;
+
+/** Returns what went wrong. */
+async function main(options: Options): Promise<string[]> {
+  const { epochs, batchSize, seed } = options;
+  const device = await init(options.device);
+  const data = loadMnist();
+  console.log(`MNIST, 784-256-10, ${epochs} × 60,000 images in batches of ${batchSize}, on ${device.name}\n`);
+
+  const results: TrainingResult[] = [];
+  for (const optimizer of options.optimizer ?? optimizerNames) {
+    const run = { optimizer, epochs, batchSize, seed };
+    const progress = startProgress(optimizer.padEnd(7), stepsOf(data, run));
+    try {
+      results.push(await train(data, { ...run, onProgress: progress.update }));
+    } finally {
+      progress.stop();
+    }
+  }
+  console.log(`${formatTable(resultTable(results))}\n`);
+
+  const descents = [descend(false, COUNTEREXAMPLE_STEPS), descend(true, COUNTEREXAMPLE_STEPS)] as const;
+  const [adam, amsgrad] = descents.map((descent: Descent) => descent.trace.at(-1)!) as [
+    Descent["trace"][0],
+    Descent["trace"][0],
+  ];
+  console.log(
+    "Where Adam fails (Reddi, Kale & Kumar 2018): f(x) = 1010 x every 101st time, else -10 x; best is x = -1.",
+  );
+  console.log(`  Adam    ends at x = ${adam.x.toFixed(2).padStart(5)}, average regret ${adam.regret.toFixed(2)}`);
+  console.log(
+    `  AMSGrad ends at x = ${amsgrad.x.toFixed(2).padStart(5)}, average regret ${amsgrad.regret.toFixed(2)}\n`,
+  );
+
+  const folder = resolve(options.out);
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, "report.html");
+  await writeFile(file, await htmlReport({ device: device.name, epochs, batchSize, seed, results, descents }));
+  console.log(`Report: ${file}`);
+
+  const problems: string[] = [];
+  for (const { optimizer, accuracies } of results) {
+    const reached = accuracies.at(-1)!;
+    if (epochs >= REQUIRED_AFTER_EPOCHS && reached < REQUIRED_ACCURACY)
+      problems.push(`${optimizer} reached ${(100 * reached).toFixed(2)} %, below ${100 * REQUIRED_ACCURACY} %.`);
+  }
+  if (adam.x < 0 || amsgrad.x > -0.9) problems.push("the counterexample did not come out as published.");
+  return problems;
+}
+
+try {
+  const problems = await main(parseOptions(process.argv.slice(2)));
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+} catch (error) {
+  if (!(error instanceof OptError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}
