@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { nodeFileSystem } from "../file-system";
 import { openForeign } from "../import/importers";
 import { underOurNames } from "../import/names";
-import { expectCode } from "../import/testing/expect-code";
-import { sourceOf } from "../import/testing/source-of";
+import { expectCode } from "../testing/expect-code";
+import { scratchFolder } from "../testing/fixtures";
+import { sourceOf } from "../testing/source-of";
 import { writeMindspore } from "./mindspore";
 
 const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples/mindspore");
@@ -20,24 +20,20 @@ const REAL = [
 ];
 const present = existsSync(SAMPLES);
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "opt-mindspore-"));
-});
-afterEach(() => rmSync(folder, { recursive: true }));
+const scratch = scratchFolder();
 
 describe.skipIf(!present)(`real files${present ? "" : " (../shared/samples is not here)"}`, () => {
   it.each(REAL)("writes %s again byte for byte, and so through our names for states", async (name) => {
     const original = readFileSync(join(SAMPLES, name));
     const source = await openForeign(join(SAMPLES, name), nodeFileSystem);
-    await writeMindspore(source, join(folder, "again.ckpt"), { maxMemory: 64 << 10 });
-    expect(readFileSync(join(folder, "again.ckpt")).equals(original)).toBe(true);
+    await writeMindspore(source, join(scratch.path, "again.ckpt"), { maxMemory: 64 << 10 });
+    expect(readFileSync(join(scratch.path, "again.ckpt")).equals(original)).toBe(true);
     const ours = await underOurNames(source);
     await writeMindspore(
       { ...ours, tensors: new Map([...ours.tensors].filter(([key]) => !key.endsWith(".step"))) },
-      join(folder, "named.ckpt"),
+      join(scratch.path, "named.ckpt"),
     );
-    expect(sha256(join(folder, "named.ckpt"))).toBe(createHash("sha256").update(original).digest("hex"));
+    expect(sha256(join(scratch.path, "named.ckpt"))).toBe(createHash("sha256").update(original).digest("hex"));
     await source.close();
   });
 });
@@ -49,7 +45,7 @@ function sha256(path: string): string {
 describe("writeMindspore", () => {
   it("splits large tensors as numpy.array_split does, and reads them joined", async () => {
     const numbers = Float32Array.from({ length: 35 }, (_, i) => i / 7);
-    const path = join(folder, "split.ckpt");
+    const path = join(scratch.path, "split.ckpt");
     await writeMindspore(sourceOf({ w: { shape: [5, 7], data: numbers } }), path, { largestPiece: 48, crc: true });
     // 140 bytes in pieces of at most 48 are three: 12, 12 and 11 elements.
     expect(
@@ -66,7 +62,7 @@ describe("writeMindspore", () => {
   });
 
   it("keeps empty tensors and scalars in their places", async () => {
-    const path = join(folder, "odd.ckpt");
+    const path = join(scratch.path, "odd.ckpt");
     const tensors = {
       empty: { shape: [0, 3], data: new Float32Array(0) },
       scalar: { shape: [], data: Float32Array.of(2) },
@@ -83,7 +79,7 @@ describe("writeMindspore", () => {
   });
 
   it("refuses a dtype that MindSpore has not, and leaves nothing behind", async () => {
-    const path = join(folder, "f8.ckpt");
+    const path = join(scratch.path, "f8.ckpt");
     const source = sourceOf({ w: { shape: [4], data: new Uint8Array(4), dtype: "F8_E4M3" } });
     await expectCode("UNSUPPORTED", writeMindspore(source, path));
     expect(existsSync(path)).toBe(false);

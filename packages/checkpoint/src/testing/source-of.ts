@@ -1,7 +1,7 @@
-import type { StoredDType } from "../../dtype";
-import type { Json, TensorSource } from "../../source";
-import { memorySource } from "../byte-source";
-import { wholeTensor } from "../foreign-tensor";
+import type { StoredDType } from "../dtype";
+import { memorySource } from "../import/byte-source";
+import { wholeTensor } from "../import/foreign-tensor";
+import type { Json, TensorSource } from "../source";
 
 export interface GivenTensor {
   readonly shape: readonly number[];

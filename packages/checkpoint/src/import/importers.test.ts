@@ -1,0 +1,372 @@
+import { describe, expect, it } from "vitest";
+import type { Json, TensorSource } from "../source";
+import { expectCode } from "../testing/expect-code";
+import * as made from "../testing/made-files";
+import { memoryFiles } from "../testing/memory-files";
+import { Call, Name, pickleOf, Tuple } from "../testing/pickles";
+import { readFloats } from "../testing/read-tensor";
+import { zipOf } from "../testing/zips";
+import { openForeign } from "./importers";
+import { underOurNames } from "./names";
+
+const { floats, torchTensorCall, numpyCall } = made;
+type Files = Record<string, Uint8Array>;
+
+const open = (files: Files, name = Object.keys(files)[0]!): Promise<TensorSource> =>
+  openForeign(name === "" ? "/root" : `/root/${name}`, memoryFiles(files));
+
+const STATE = {
+  model: { "fc.weight": torchTensorCall("0", [2, 3]), "fc.bias": torchTensorCall("1", [2]) },
+  optimizer: {
+    state: new Map([
+      [0, { step: 5, exp_avg: torchTensorCall("2", [2, 3]) }],
+      [1, { step: 5, exp_avg: torchTensorCall("3", [2]) }],
+    ]),
+    param_groups: [{ lr: 0.5, params: [0, 1] }],
+  },
+};
+const STORAGES = { 0: floats(1, 2, 3, 4, 5, 6), 1: floats(7, 8), 2: floats(9, 10, 11, 12, 13, 14), 3: floats(15, 16) };
+
+const index = (file: string): Uint8Array => Buffer.from(JSON.stringify({ weight_map: { w: file } }));
+const shard = (name: string, offset: number[], shape: number[], ...values: number[]): Uint8Array =>
+  made.safetensorsFile([{ name, shape, data: floats(...values) }], {
+    DCP_SHARDING_INFO: JSON.stringify({ [name]: { saved_offsets: offset } }),
+  });
+const RANKS: Files = {
+  "ckpt_strategy.ckpt": made.strategyFile({
+    rows: { devices: [2, 2], map: [1, -1] },
+    both: { devices: [2, 2], map: [1, 0] },
+    sharded: { devices: [2, 2], map: [-1, -1], shardStep: 1, shardSize: 4 },
+  }),
+  ...Object.fromEntries(
+    [0, 1, 2, 3].flatMap((rank) => {
+      const row = Math.floor(rank / 2);
+      const file = (plus: number): Uint8Array =>
+        made.mindsporeFile([
+          ["rows", [1, 2], "Float32", floats(row * 2 + plus, row * 2 + 1 + plus)],
+          ["both", [1, 1], "Float32", floats(rank + plus)],
+          ["moments.both", [1, 1], "Float32", floats(rank * 10 + plus)],
+          ["sharded", [1, 2], "Float32", floats(rank, rank)],
+          ["alone", [0], "Float32", floats(3)],
+        ]);
+      return [
+        [`rank_${rank}/net-9_100.ckpt`, file(100)],
+        [`rank_${rank}/net-10_2.ckpt`, file(0)],
+      ];
+    }),
+  ),
+};
+
+describe("every format, made here", () => {
+  it.each<[string, Files, string, string, Record<string, number[]>, Record<string, Json>]>([
+    [
+      "PyTorch zip",
+      { "a.pt": made.torchZip(STATE, STORAGES) },
+      "a.pt",
+      "PyTorch",
+      { "model.fc.bias": [7, 8], "optimizer.state.1.exp_avg": [15, 16] },
+      { "optimizer.param_groups.0.lr": 0.5 },
+    ],
+    [
+      "PyTorch before 1.6",
+      { "a.pth": made.legacyTorch(STATE, STORAGES) },
+      "a.pth",
+      "PyTorch",
+      { "model.fc.weight": [1, 2, 3, 4, 5, 6] },
+      {},
+    ],
+    [
+      "a transposed view",
+      { "a.pt": made.torchZip({ t: torchTensorCall("0", [3, 2], { stride: [1, 3], count: 6 }) }, STORAGES) },
+      "a.pt",
+      "PyTorch",
+      { t: [1, 4, 2, 5, 3, 6] },
+      {},
+    ],
+    ["DCP", made.dcpFolder(), "", "PyTorch DCP", { w: [0, 1, 2, 3, 4, 5, 6, 7] }, { epoch: 3 }],
+    [
+      "MindSpore with a checksum and a split tensor",
+      {
+        "a.ckpt": made.mindsporeFile(
+          [
+            ["w", [2, 2], "Float32", floats(1, 2, 3)],
+            ["w", [2, 2], "Float32", floats(4)],
+            ["note", [2], "str", Uint8Array.of(0x68, 0, 0, 0, 0x69, 0, 0, 0)],
+          ],
+          { crc: true },
+        ),
+      },
+      "a.ckpt",
+      "MindSpore ckpt",
+      { w: [1, 2, 3, 4] },
+      { note: "hi" },
+    ],
+    [
+      "MindSpore ranks, the newest step of each",
+      RANKS,
+      "",
+      "MindSpore ranks",
+      {
+        rows: [0, 1, 2, 3],
+        both: [0, 1, 2, 3],
+        "moments.both": [0, 10, 20, 30],
+        sharded: [0, 0, 1, 1, 2, 2, 3, 3],
+        alone: [3],
+      },
+      {},
+    ],
+    [
+      "Paddle, columns first and cut into parts",
+      {
+        "a.pdparams": pickleOf({
+          "fc.w": numpyCall([2, 2], floats(1, 2, 3, 4), { columnMajor: true }),
+          "big@@.0": numpyCall([3], floats(1, 2, 3)),
+          "big@@.1": numpyCall([1], floats(4)),
+          "UnpackBigParamInfor@@": { big: { OriginShape: new Tuple(2, 2), slices: ["big@@.0", "big@@.1"] } },
+          "StructuredToParameterName@@": { "fc.w": "linear_0.w_0" },
+        }),
+      },
+      "a.pdparams",
+      "Paddle",
+      { "fc.w": [1, 3, 2, 4], big: [1, 2, 3, 4] },
+      { "StructuredToParameterName@@": { "fc.w": "linear_0.w_0" } },
+    ],
+    [
+      "Paddle of protocol 2, whose long arrays are text",
+      {
+        "a.pdopt": pickleOf(
+          { w: numpyCall([20000], floats(...Array.from({ length: 20000 }, (_, i) => i)), { asText: true }) },
+          2,
+        ),
+      },
+      "a.pdopt",
+      "Paddle",
+      { w: Array.from({ length: 20000 }, (_, i) => i) },
+      {},
+    ],
+    ["TF.js", made.tfjsFolder(), "model.json", "TF.js", { "dense/kernel/m": [5, 6, 7, 8] }, { format: "layers-model" }],
+    ["TF.js by its folder", made.tfjsFolder(), "", "TF.js", { "dense/kernel": [1, 2, 3, 4] }, {}],
+    [
+      "safetensors",
+      { "a.bin": made.safetensorsFile([{ name: "w", shape: [2], data: floats(1, 2) }], { by: "me" }) },
+      "a.bin",
+      "safetensors",
+      { w: [1, 2] },
+      { by: "me" },
+    ],
+    [
+      "a Hugging Face set",
+      {
+        "model.safetensors.index.json": index("part.safetensors"),
+        "part.safetensors": made.safetensorsFile([{ name: "w", shape: [1], data: floats(5) }]),
+      },
+      "",
+      "sharded safetensors",
+      { w: [5] },
+      {},
+    ],
+    [
+      "safetensors shards of PyTorch, replicas once",
+      {
+        "a.safetensors": shard("w", [0, 0], [1, 2], 1, 2),
+        "b.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
+        "c.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
+      },
+      "",
+      "safetensors shards",
+      { w: [1, 2, 3, 4] },
+      {},
+    ],
+  ])("reads %s", async (_, files, name, format, tensors, values) => {
+    const source = await open(files, name);
+    expect(source.format).toBe(format);
+    for (const [key, expected] of Object.entries(tensors))
+      expect([key, await readFloats(source, key)]).toEqual([key, expected]);
+    expect(source.values).toMatchObject(values);
+    await source.close();
+  });
+
+  it.each([false, true])("reads Keras archives and weights (compressed: %s)", async (compressed) => {
+    const { keras, h5 } = await made.kerasFile({ compressed });
+    for (const files of [{ "a.keras": keras }, { "a.weights.h5": h5 }] as unknown as Files[]) {
+      const source = await open(files);
+      expect(await readFloats(source, "layers/dense/vars/0")).toEqual([1, 2, 3, 4, 5, 6]);
+      expect(source.tensors.get("optimizer/vars/0")).toMatchObject({ dtype: "I64", shape: [] });
+      await source.close();
+    }
+  });
+});
+
+describe("our names", () => {
+  it.each<[string, Files, string, Record<string, string>, Record<string, number[]>]>([
+    [
+      "PyTorch by the model's order",
+      { "a.pt": made.torchZip(STATE, STORAGES) },
+      "a.pt",
+      {},
+      { "fc.weight": [1, 2, 3, 4, 5, 6], "fc.bias.exp_avg": [15, 16], "fc.bias.step": [5] },
+    ],
+    [
+      "PyTorch by param_names",
+      {
+        "a.pt": made.torchZip(
+          {
+            state: new Map([[0, { exp_avg: torchTensorCall("1", [2]) }]]),
+            param_groups: [{ params: [0], param_names: ["b"] }],
+          },
+          STORAGES,
+        ),
+      },
+      "a.pt",
+      {},
+      { "b.exp_avg": [7, 8] },
+    ],
+    [
+      "PyTorch by the map",
+      {
+        "a.pt": made.torchZip(
+          { state: new Map([[0, { exp_avg: torchTensorCall("1", [2]) }]]), param_groups: [{ params: [0] }] },
+          STORAGES,
+        ),
+      },
+      "a.pt",
+      { "state.0": "head.bias" },
+      { "head.bias.exp_avg": [7, 8] },
+    ],
+    [
+      "MindSpore's prefixes",
+      {
+        "a.ckpt": made.mindsporeFile([
+          ["fc.w", [2], "Float32", floats(1, 2)],
+          ["moment1.fc.w", [2], "Float32", floats(3, 4)],
+          ["moment2.fc.w", [2], "Float32", floats(5, 6)],
+          ["global_step", [1], "Int32", Uint8Array.of(9, 0, 0, 0)],
+        ]),
+      },
+      "a.ckpt",
+      {},
+      { "fc.w.exp_avg": [3, 4], "fc.w.exp_avg_sq": [5, 6], "fc.w.step": [9] },
+    ],
+    ["TF.js", made.tfjsFolder(), "", { "dense/kernel": "dense.weight" }, { "dense.weight": [1, 2, 3, 4] }],
+    [
+      "TF.js without a map",
+      made.tfjsFolder(),
+      "",
+      {},
+      { "dense/kernel.exp_avg": [5, 6, 7, 8], "dense/kernel.exp_avg_sq": [9, 10, 11, 12], "dense/kernel.step": [7] },
+    ],
+  ])("are found for %s", async (_, files, name, map, tensors) => {
+    const source = await underOurNames(await open(files, name), map);
+    for (const [key, expected] of Object.entries(tensors))
+      expect([key, await readFloats(source, key)]).toEqual([key, expected]);
+    for (const { name: key, role, follows } of source.tensors.values()) {
+      if (/\.(exp_avg|exp_avg_sq|step)$/.test(key) && source.tensors.has(key.replace(/\.\w+$/, ""))) {
+        expect([key, role, follows]).toEqual([key, "state", key.replace(/\.\w+$/, "")]);
+      }
+    }
+  });
+
+  it("are found for Keras by the config's layers", async () => {
+    const { keras } = await made.kerasFile();
+    const source = await underOurNames(await open({ "a.keras": keras }));
+    expect(await readFloats(source, "layers/dense/vars/0.exp_avg_sq")).toEqual([20, 21, 22, 23, 24, 25]);
+    expect(await readFloats(source, "layers/dense/vars/1.exp_avg")).toEqual([30, 31, 32]);
+    expect(await readFloats(source, "layers/dense/vars/1.step")).toEqual([42]);
+    await source.close();
+  });
+
+  it("refuses a map that names nothing, or brings two names together", async () => {
+    const files = {
+      "a.ckpt": made.mindsporeFile([
+        ["a", [1], "Float32", floats(1)],
+        ["b", [1], "Float32", floats(2)],
+      ]),
+    };
+    await expectCode(
+      "MISSING",
+      open(files).then((source) => underOurNames(source, { c: "d" })),
+    );
+    await expectCode(
+      "DUPLICATE",
+      open(files).then((source) => underOurNames(source, { a: "b" })),
+    );
+  });
+
+  it("are not guessed where the model does not fit the optimizer", async () => {
+    const strange = { ...STATE, model: { other: torchTensorCall("0", [3, 2]), "fc.bias": torchTensorCall("1", [2]) } };
+    const source = await underOurNames(await open({ "a.pt": made.torchZip(strange, STORAGES) }));
+    expect(source.tensors.has("optimizer.state.0.exp_avg")).toBe(true);
+  });
+});
+
+describe("refusals", () => {
+  const evil = new Call(new Name("os", "system"), ["true"]);
+  const keyed = (size: number[]): Uint8Array => made.torchZip({ w: torchTensorCall("0", size) }, { 0: floats(1, 2) });
+  const encrypted = Uint8Array.of(0xd8, 0x5e, 0x3a, 0x7f, 0, 0, 0, 0);
+  const flipped = (bytes: Uint8Array, at: number): Uint8Array => bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));
+  const withCrc = made.mindsporeFile([["w", [2], "Float32", floats(1, 2)]], { crc: true });
+  const { "rank_3/net-9_100.ckpt": _a, "rank_3/net-10_2.ckpt": _b, ...threeRanks } = RANKS;
+  const { "ckpt_strategy.ckpt": _c, ...noStrategy } = RANKS;
+
+  it.each<[string, string, Files, string]>([
+    ["a torch file that calls os.system", "REFUSED", { "a.pt": made.torchZip(evil, {}) }, "a.pt"],
+    ["a legacy torch file that calls os.system", "REFUSED", { "a.pt": made.legacyTorch(evil, {}) }, "a.pt"],
+    ["a Paddle file that calls os.system", "REFUSED", { "a.pdparams": pickleOf(evil) }, "a.pdparams"],
+    ["DCP metadata that calls os.system", "REFUSED", { ".metadata": pickleOf(evil) }, ""],
+    ["a DCP chunk outside of the folder", "REFUSED", made.dcpFolder({ path: "../__0_0.distcp" }), ""],
+    ["a DCP chunk at an absolute path", "REFUSED", made.dcpFolder({ path: "/etc/passwd" }), ""],
+    ["TF.js weights outside of the folder", "REFUSED", made.tfjsFolder({ paths: ["../weights.bin"] }), ""],
+    ["an index that leaves the folder", "REFUSED", { "m.safetensors.index.json": index("../w.safetensors") }, ""],
+    ["an index of an absolute path", "REFUSED", { "m.safetensors.index.json": index("/etc/passwd") }, ""],
+    ["a storage that is not there", "MISSING", { "a.pt": made.torchZip({ w: torchTensorCall("9", [1]) }, {}) }, "a.pt"],
+    ["a tensor larger than its storage", "CORRUPT", { "a.pt": keyed([3]) }, "a.pt"],
+    ["a DCP folder without its chunks", "MISSING", { ".metadata": made.dcpFolder()[".metadata"]! }, ""],
+    ["an encrypted MindSpore file", "UNSUPPORTED", { "a.ckpt": encrypted }, "a.ckpt"],
+    ["MindSpore's Int4", "UNSUPPORTED", { "a.ckpt": made.mindsporeFile([["w", [2], "Int4", floats(1)]]) }, "a.ckpt"],
+    [
+      "two tensors of one name",
+      "DUPLICATE",
+      {
+        "a.ckpt": made.mindsporeFile([
+          ["w", [1], "Float32", floats(1)],
+          ["v", [1], "Float32", floats(1)],
+          ["w", [1], "Float32", floats(1)],
+        ]),
+      },
+      "a.ckpt",
+    ],
+    [
+      "a MindSpore tensor of too few bytes",
+      "CORRUPT",
+      { "a.ckpt": made.mindsporeFile([["w", [3], "Float32", floats(1)]]) },
+      "a.ckpt",
+    ],
+    ["three ranks of four", "MISSING", threeRanks, ""],
+    ["ranks without a strategy", "MISSING", noStrategy, ""],
+    [
+      "a Keras archive without weights",
+      "MISSING",
+      { "a.keras": zipOf({ "config.json": Buffer.from("{}") }) },
+      "a.keras",
+    ],
+    ["an unknown file", "UNSUPPORTED", { "a.xyz": Buffer.from("hello") }, "a.xyz"],
+    ["nothing at all", "MISSING", {}, "a.pt"],
+  ])("meet %s", async (_, code, files, name) => {
+    await expectCode(code as never, open(files, name));
+  });
+
+  it("meet a MindSpore file whose bytes do not match its checksum, when it is read", async () => {
+    const source = await open({ "a.ckpt": flipped(withCrc, withCrc.length - 20) });
+    await expectCode("CORRUPT", readFloats(source, "w"));
+  });
+
+  it("meet a pickle whose lists refer to each other without end", async () => {
+    const doubling = [
+      0x5d,
+      0x94,
+      ...Array.from({ length: 60 }, (_, i) => [0x5d, 0x94, 0x28, 0x68, i, 0x68, i, 0x65]).flat(),
+    ];
+    const bomb = Uint8Array.of(0x80, 4, ...doubling, 0x2e);
+    await expectCode("CORRUPT", open({ "a.pt": made.torchZipOf(bomb, {}) }));
+  });
+});

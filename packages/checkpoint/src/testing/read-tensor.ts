@@ -1,0 +1,20 @@
+import { bytesPerElement } from "../dtype";
+import { Scratch, TensorReader } from "../reader";
+import { elementCount } from "../safetensors";
+import type { TensorSource } from "../source";
+
+/** The bytes of a whole tensor, put together from its boxes by the package's own reader. */
+export async function readTensor(source: TensorSource, name: string): Promise<Uint8Array> {
+  const tensor = source.tensors.get(name);
+  if (tensor === undefined) throw new Error(`${name} is not among ${[...source.tensors.keys()].join(", ")}`);
+  const bytes = new Uint8Array(elementCount(tensor.shape)! * bytesPerElement(tensor.dtype));
+  await new TensorReader(tensor, new Scratch(1 << 20)).read(
+    { offset: tensor.shape.map(() => 0), size: tensor.shape },
+    bytes,
+  );
+  return bytes;
+}
+
+export async function readFloats(source: TensorSource, name: string): Promise<number[]> {
+  return [...new Float32Array((await readTensor(source, name)).buffer)];
+}
