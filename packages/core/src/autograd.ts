@@ -22,21 +22,24 @@ export class TapeNode {
     /** Where each input's gradient goes: a leaf tensor, the node that made it, or nowhere. */
     readonly inputs: readonly (Tensor | TapeNode | null)[],
     private readonly savedTensors: readonly Tensor[],
-    private readonly backwardOf: Backward,
+    private backwardOf: Backward | null,
   ) {
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
   }
 
+  /** @throws OptError NO_GRADIENT if an earlier backward freed it */
+  checkNotFreed(): void {
+    if (!this.freed) return;
+    throw new OptError(
+      "NO_GRADIENT",
+      "backward",
+      `the tape of ${this.name} was freed by an earlier backward.`,
+      "Run the forward computation again.",
+    );
+  }
+
   backward(gradient: Tensor): readonly (Tensor | null)[] {
-    if (this.freed) {
-      throw new OptError(
-        "NO_GRADIENT",
-        "backward",
-        `the tape of ${this.name} was freed by an earlier backward.`,
-        "Run the forward computation again.",
-      );
-    }
-    return this.backwardOf(
+    return this.backwardOf!(
       gradient,
       this.savedTensors,
       this.inputs.map((input) => input !== null),
@@ -46,6 +49,7 @@ export class TapeNode {
   free(): void {
     if (this.freed) return;
     this.freed = true;
+    this.backwardOf = null; // and with it what it refers to
     for (const tensor of this.savedTensors) tensor.dispose();
   }
 
@@ -115,28 +119,36 @@ export function backward(root: Tensor, gradient: Tensor): void {
     accumulate(root, gradient);
     return;
   }
+  const nodes = inReverse(root.node);
+  for (const node of nodes) node.checkNotFreed();
   const gradients = new Map<TapeNode, Tensor>([[root.node, gradient.alias()]]);
-  noGrad(() => {
-    for (const node of inReverse(root.node!)) {
-      const outputGradient = gradients.get(node);
-      if (outputGradient === undefined) continue;
-      gradients.delete(node);
-      const inputGradients = tidy(() =>
-        node.backward(outputGradient).map((g) => (g === outputGradient ? g.alias() : g)),
-      );
-      node.inputs.forEach((input, i) => {
-        const inputGradient = inputGradients[i];
-        if (input === null || !inputGradient) return;
-        if (input instanceof TapeNode) add(gradients, input, inputGradient);
-        else {
-          accumulate(input, inputGradient);
-          inputGradient.dispose();
-        }
-      });
-      outputGradient.dispose();
-      node.free();
-    }
-  });
+  try {
+    noGrad(() => {
+      for (const node of nodes) propagate(node, gradients);
+    });
+  } finally {
+    for (const pending of gradients.values()) pending.dispose(); // what an error left over
+  }
+}
+
+/** Takes the gradient of a node's output on to its inputs, and frees the node. */
+function propagate(node: TapeNode, gradients: Map<TapeNode, Tensor>): void {
+  const outputGradient = gradients.get(node);
+  if (outputGradient !== undefined) {
+    const inputGradients = tidy(() => node.backward(outputGradient).map((g) => (g === outputGradient ? g.alias() : g)));
+    node.inputs.forEach((input, i) => {
+      const inputGradient = inputGradients[i];
+      if (input === null || !inputGradient) return;
+      if (input instanceof TapeNode) add(gradients, input, inputGradient);
+      else {
+        accumulate(input, inputGradient);
+        inputGradient.dispose();
+      }
+    });
+    gradients.delete(node);
+    outputGradient.dispose();
+  }
+  node.free();
 }
 
 /** The nodes that a root depends on, later ones first. */

@@ -32,7 +32,7 @@ export class Device {
   /** @internal */
   allocate(bytes: number): Memory {
     const memory = this.backend.allocate(bytes);
-    this.liveBytes += bytes;
+    this.liveBytes += memory.bytes;
     return memory;
   }
 

@@ -2,16 +2,21 @@
 import { OptError } from "./errors";
 import type { Tensor } from "./tensor";
 
-let current: Set<Tensor> | null = null;
+interface Scope {
+  readonly made: Set<Tensor>;
+  readonly outer: Scope | null;
+}
+
+let current: Scope | null = null;
 
 /** @internal Puts a new tensor under the innermost tidy. */
 export function track(tensor: Tensor): void {
-  current?.add(tensor);
+  current?.made.add(tensor);
 }
 
-/** Takes a tensor out of the innermost tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
+/** Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
 export function keep<T extends Tensor>(tensor: T): T {
-  current?.delete(tensor);
+  for (let scope = current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;
 }
 
@@ -26,7 +31,7 @@ export function keep<T extends Tensor>(tensor: T): T {
 export function tidy<Result>(body: () => Result): Result {
   const outer = current;
   const made = new Set<Tensor>();
-  current = made;
+  current = { made, outer };
   let result: Result;
   try {
     result = body();

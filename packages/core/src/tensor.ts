@@ -102,6 +102,7 @@ export class Tensor implements Operand {
   }
 
   set grad(value: Tensor | null) {
+    if (value === this.gradient) return;
     if (value !== null) {
       if (!(value instanceof Tensor)) {
         throw new OptError(
@@ -264,6 +265,7 @@ export class Tensor implements Operand {
     if (data instanceof Tensor) {
       this.checkFits(data.shape);
       ops.assign(this, data);
+      this.version++;
       return;
     }
     const { elements, shape } = flatten("set", data, this.dtype);
@@ -318,9 +320,28 @@ export class Tensor implements Operand {
         "Reshape it.",
       );
     }
+    if (gradient !== undefined && gradient.dtype !== this.dtype) {
+      throw new OptError(
+        "BAD_DTYPE",
+        "backward",
+        `the gradient must have dtype ${this.dtype}, got ${gradient.dtype}.`,
+        "Cast it with to().",
+      );
+    }
+    if (gradient !== undefined && gradient.device !== this.device) {
+      throw new OptError(
+        "DEVICE_MISMATCH",
+        "backward",
+        `the gradient must be on ${this.device.name}, got ${gradient.device.name}.`,
+        "Move it with to().",
+      );
+    }
     const seed = gradient?.alias() ?? ops.fill(this.shape, 1, this.dtype, this.device);
-    backward(this, seed);
-    seed.dispose();
+    try {
+      backward(this, seed);
+    } finally {
+      seed.dispose();
+    }
   }
 
   /** The same memory, without a tape. */
@@ -335,14 +356,16 @@ export class Tensor implements Operand {
 
   /** This tensor in another dtype or on another device; itself if nothing changes. Casts are differentiable, moves are not recorded. */
   to(target: DType | Device | (string & {})): Tensor {
+    this.checkAlive();
     if (isDType(target)) return ops.cast(this, target);
     return ops.move(this, typeof target === "string" ? registry.get(target) : target);
   }
 
-  /** Frees the memory, unless another tensor views it. Later uses throw DISPOSED; a second dispose does nothing. */
+  /** Frees the memory, unless another tensor views it, and the gradient that backward made. Later uses throw DISPOSED; a second dispose does nothing. */
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
+    this.clearGradient();
     keep(this);
     dropped.unregister(this.holding);
     giveBack(this.holding);

@@ -3,6 +3,7 @@ import { record } from "../autograd";
 import type { Device } from "../device";
 import { type DType, isFloat } from "../dtype";
 import { OptError } from "../errors";
+import { tidy } from "../scope";
 import { Tensor } from "../tensor";
 
 /** Copies elements in order, converting between dtypes. */
@@ -32,6 +33,16 @@ export function cast(x: Tensor, dtype: DType, output?: Tensor): Tensor {
   if (!isFloat(dtype)) return result;
   const from = x.dtype;
   return record("to", result, [x], [], (g) => [cast(g, from)]);
+}
+
+/** Computes in another dtype and casts the result, leaving nothing else behind. `body` gets the tensors cast. */
+export function computeIn(
+  compute: DType,
+  tensors: readonly Tensor[],
+  result: DType,
+  body: (...tensors: Tensor[]) => Tensor,
+): Tensor {
+  return tidy(() => cast(body(...tensors.map((tensor) => cast(tensor, compute))), result));
 }
 
 /** x on another device, or x itself. */

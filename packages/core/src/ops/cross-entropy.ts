@@ -4,7 +4,7 @@ import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { cast, computeIn } from "./cast";
 import { checkDevice } from "./elementwise";
 
 /**
@@ -32,8 +32,9 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
     );
   const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
   const compute = computeDType(dtype);
+  if (logits.dtype !== compute)
+    return computeIn(compute, [logits], dtype, (wide) => crossEntropyRows(wide!, labels, ignoreIndex));
   const indices = cast(labels, "i32");
-  if (logits.dtype !== compute) return cast(crossEntropyRows(cast(logits, compute), indices, ignoreIndex), dtype);
   const classes = logits.shape.at(-1)!;
   const rows = labels.size;
   const output = Tensor.empty(labels.shape, compute, device);
@@ -47,7 +48,7 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
     classes,
     ignoreIndex,
   });
-  return record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => {
+  const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => {
     const result = Tensor.empty(x!.shape, x!.dtype, device);
     device.launch({
       kind: "crossEntropyGrad",
@@ -62,4 +63,6 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
     });
     return [result];
   });
+  if (indices !== labels) indices.dispose(); // the tape holds its own
+  return recorded;
 }

@@ -27,7 +27,7 @@ type E = Expression;
 export interface ElementwiseDefinition {
   readonly forward: (...operands: E[]) => E;
   /** Per operand, from the gradient g, the operands and the result y; null where no gradient flows. */
-  readonly derivatives: readonly ((g: E, y: E, ...operands: E[]) => E)[] | readonly null[];
+  readonly derivatives: readonly (((g: E, y: E, ...operands: E[]) => E) | null)[];
   /** What integers and booleans give: a float (torch's true division), a boolean, or by default an integer. */
   readonly result?: "float" | "bool";
 }
@@ -68,11 +68,7 @@ export const ELEMENTWISE = {
   less: { forward: (a, b) => select(less(a!, b!), 1, 0), derivatives: [null, null], result: "bool" },
   select: {
     forward: (condition, a, b) => isZero(condition!, b!, a!),
-    derivatives: [
-      () => mul(0, 0),
-      (g, _y, condition) => isZero(condition!, 0, g),
-      (g, _y, condition) => isZero(condition!, g, 0),
-    ],
+    derivatives: [null, (g, _y, condition) => isZero(condition!, 0, g), (g, _y, condition) => isZero(condition!, g, 0)],
   },
   exp: { forward: exp, derivatives: [(g, y) => mul(g, y)], result: "float" },
   log: { forward: log, derivatives: [(g, _y, x) => div(g, x!)], result: "float" },

@@ -1,5 +1,5 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
-import { record } from "../autograd";
+import { type Backward, record } from "../autograd";
 import type { Device } from "../device";
 import { type ComputeDType, computeDType, type DType, isFloat, promote } from "../dtype";
 import { OptError } from "../errors";
@@ -7,7 +7,7 @@ import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { broadcastShapes, type Shape, sameShape } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { computeIn } from "./cast";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
 import { launchMap } from "./map";
 import { sumTo } from "./reduce";
@@ -60,17 +60,7 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
   const result = resultDType(name, tensors, scalars);
   const compute = computeDType(result === "bool" ? tensors.map((t) => t.dtype).reduce(promote) : result);
   if (compute !== result || tensors.some((t) => t.dtype !== compute)) {
-    const widened = operands.map((operand) => (typeof operand === "number" ? operand : cast(operand, compute)));
-    return cast(
-      run(
-        name,
-        pattern,
-        widened.filter((x) => x instanceof Tensor),
-        scalars,
-        compute,
-      ),
-      result,
-    );
+    return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
   }
   return run(name, pattern, tensors, scalars, compute);
 }
@@ -117,20 +107,34 @@ function run(
           tensors.map((t) => t.shape),
         );
   const output = launchMap(traced.forward, dtype, tensors, scalars, shape);
-  if (!tensors.some((t) => t.requiresGrad)) return output;
+  if (!tensors.some((t, i) => t.requiresGrad && traced.derivatives[i] !== null)) return output;
+  const slots = slotsToSave(traced, tensors);
+  const saved = slots.map((slot) => (slot === 1 ? output : tensors[slot - 2]!));
   const shapes = tensors.map((t) => t.shape);
-  // Only what some derivative reads is held until backward.
-  const needed = [
-    ...new Set(traced.derivatives.flatMap((d, i) => (d !== null && tensors[i]!.requiresGrad ? d.reads : []))),
-  ].filter((slot) => slot > 0);
-  const saved = needed.map((slot) => (slot === 1 ? output : tensors[slot - 2]!));
-  return record(name, output, tensors, saved, (g, held, needs) =>
-    traced.derivatives.map((derivative, i) => {
+  return record(name, output, tensors, saved, backwardOf(traced, slots, dtype, scalars, shape, shapes));
+}
+
+/** Which of [g, y, ...tensors] some derivative reads: only these are held until backward. */
+function slotsToSave({ derivatives }: Traced, tensors: readonly Tensor[]): number[] {
+  const read = derivatives.flatMap((d, i) => (d !== null && tensors[i]!.requiresGrad ? d.reads : []));
+  return [...new Set(read)].filter((slot) => slot > 0);
+}
+
+/** Made apart from the tensors, which a closure beside them would keep alive. */
+function backwardOf(
+  { derivatives }: Traced,
+  slots: readonly number[],
+  dtype: ComputeDType,
+  scalars: readonly number[],
+  shape: Shape,
+  shapes: readonly Shape[],
+): Backward {
+  return (g, held, needs) =>
+    derivatives.map((derivative, i) => {
       if (derivative === null || !needs[i]) return null;
-      const inputs = derivative.reads.map((slot) => (slot === 0 ? g : held[needed.indexOf(slot)]!));
+      const inputs = derivative.reads.map((slot) => (slot === 0 ? g : held[slots.indexOf(slot)]!));
       return sumTo(differentiate(derivative, dtype, g, inputs, scalars, shape), shapes[i]!);
-    }),
-  );
+    });
 }
 
 function differentiate(
@@ -151,7 +155,7 @@ function traceOp(name: ElementwiseName, pattern: string): Traced {
   const known = cache.get(key);
   if (known !== undefined) return known;
   const { forward, derivatives } = ELEMENTWISE[name];
-  if (pattern.length !== forward.length && name !== "less" && pattern.length !== derivatives.length) {
+  if (pattern.length !== derivatives.length) {
     throw new OptError(
       "BAD_ARGUMENT",
       name,

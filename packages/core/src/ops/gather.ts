@@ -3,7 +3,7 @@ import { record } from "../autograd";
 import { computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { cast, computeIn } from "./cast";
 import { checkDevice } from "./elementwise";
 import { fill } from "./map";
 
@@ -20,8 +20,8 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
       `Make them with dtype: "i32".`,
     );
   const compute = computeDType(table.dtype);
+  if (table.dtype !== compute) return computeIn(compute, [table], table.dtype, (wide) => gather(wide!, indices));
   const at = cast(indices, "i32");
-  if (table.dtype !== compute) return cast(gather(cast(table, compute), at), table.dtype);
   const [rows, ...rest] = table.shape as [number, ...number[]];
   const count = indices.size;
   const width = rows === 0 ? 0 : table.size / rows;
@@ -37,7 +37,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
     count,
   });
   const { shape } = table;
-  return record("gather", output, [table], [at], (g, [held]) => {
+  const recorded = record("gather", output, [table], [at], (g, [held]) => {
     const result = fill(shape, 0, compute, device);
     device.launch({
       kind: "scatterAdd",
@@ -51,4 +51,6 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
     });
     return [result];
   });
+  if (at !== indices) at.dispose(); // the tape holds its own
+  return recorded;
 }

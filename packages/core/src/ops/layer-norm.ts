@@ -4,7 +4,7 @@ import { type ComputeDType, computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { computeIn } from "./cast";
 import { checkDevice } from "./elementwise";
 import { fill } from "./map";
 
@@ -24,13 +24,14 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
       "Normalise over the last axes.",
     );
   }
-  const shift = bias ?? fill(weight.shape, 0, weight.dtype, weight.device);
-  const device = checkDevice("layerNorm", [x, weight, shift]);
-  const dtype = promote(promote(x.dtype, weight.dtype), shift.dtype);
+  const given = bias === null ? [x, weight] : [x, weight, bias];
+  const device = checkDevice("layerNorm", given);
+  const dtype = given.map((t) => t.dtype).reduce(promote);
   const compute = computeDType(dtype);
-  if ([x, weight, shift].some((t) => t.dtype !== compute)) {
-    return cast(layerNorm(cast(x, compute), cast(weight, compute), cast(shift, compute), eps), dtype);
+  if (given.some((t) => t.dtype !== compute)) {
+    return computeIn(compute, given, dtype, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
   }
+  const shift = bias ?? fill(weight.shape, 0, compute, device);
   const length = weight.size;
   const rows = length === 0 ? 0 : x.size / length;
   const output = Tensor.empty(x.shape, compute, device);
@@ -54,6 +55,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   );
   mean.dispose(); // the tape holds its own
   rstd.dispose();
+  if (shift !== bias) shift.dispose();
   return recorded;
 }
 

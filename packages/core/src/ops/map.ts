@@ -4,6 +4,7 @@ import type { ComputeDType, DType } from "../dtype";
 import { computeDType } from "../dtype";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
+import { tidy } from "../scope";
 import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
 import { cast } from "./cast";
@@ -47,15 +48,21 @@ const SCALE = trace(["a"], ["factor"], [{ slot: 0, expression: new Expression("m
 
 /** A tensor of one value. */
 export function fill(shape: Shape, value: number, dtype: DType, device: Device): Tensor {
-  const compute = computeDType(dtype);
-  const filled = Tensor.empty(shape, compute, device);
+  const filled = Tensor.empty(shape, dtype, device);
   fillInPlace(filled, value);
-  return cast(filled, dtype);
+  return filled;
 }
 
-/** Overwrites a tensor of a compute dtype with one value. */
+/** Overwrites a tensor with one value. */
 export function fillInPlace(target: Tensor, value: number): void {
-  launchMap(FILL, target.dtype as ComputeDType, [], [value], target.shape, target);
+  const compute = computeDType(target.dtype);
+  if (compute === target.dtype) launchMap(FILL, compute, [], [value], target.shape, target);
+  else {
+    const filled = Tensor.empty(target.shape, compute, target.device);
+    fillInPlace(filled, value);
+    cast(filled, target.dtype, target);
+    filled.dispose();
+  }
 }
 
 /** target += other, in place. */
@@ -63,17 +70,12 @@ export function addInto(target: Tensor, other: Tensor): void {
   const compute = computeDType(target.dtype);
   if (compute === target.dtype) launchMap(SUM, compute, [target, other], [], target.shape, target);
   else {
-    const sum = launchMap(SUM, compute, [cast(target, compute), cast(other, compute)], [], target.shape);
-    cast(sum, target.dtype, target);
+    tidy(() => {
+      const sum = launchMap(SUM, compute, [cast(target, compute), cast(other, compute)], [], target.shape);
+      cast(sum, target.dtype, target);
+    });
   }
 }
-
-/** target *= factor, in place; the factor is a number or a tensor of one element. */
-export function scaleInPlace(target: Tensor, factor: Tensor): void {
-  launchMap(PRODUCT, target.dtype as ComputeDType, [target, factor], [], target.shape, target);
-}
-
-const PRODUCT = trace(["a", "factor"], [], [{ slot: 0, expression: new Expression("mul", [buffer(0), buffer(1)]) }]);
 
 /** A tensor stretched to a shape, times a number. */
 export function expand(tensor: Tensor, shape: Shape, factor = 1): Tensor {

@@ -2,9 +2,10 @@
 import { record } from "../autograd";
 import { computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
+import { tidy } from "../scope";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { computeIn } from "./cast";
 import { checkDevice } from "./elementwise";
 import { expand } from "./map";
 import { sumTo } from "./reduce";
@@ -20,7 +21,7 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   const dtype = promote(a.dtype, b.dtype);
   const compute = computeDType(dtype);
   if (a.dtype !== compute || b.dtype !== compute)
-    return cast(matmul(cast(a, compute), cast(b, compute), { transposeA, transposeB }), dtype);
+    return computeIn(compute, [a, b], dtype, (x, y) => matmul(x!, y!, { transposeA, transposeB }));
   if (a.shape.length === 0 || b.shape.length === 0) {
     throw new OptError(
       "BAD_SHAPE",
@@ -29,10 +30,14 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
       "Use mul for scalars.",
     );
   }
-  if (a.shape.length === 1)
-    return squeeze(matmul(a.reshape(transposeA ? [a.size, 1] : [1, a.size]), b, { transposeA, transposeB }), -2);
-  if (b.shape.length === 1)
-    return squeeze(matmul(a, b.reshape(transposeB ? [1, b.size] : [b.size, 1]), { transposeA, transposeB }), -1);
+  if (a.shape.length === 1) {
+    const row = transposeA ? [a.size, 1] : [1, a.size];
+    return tidy(() => squeeze(matmul(a.reshape(row), b, { transposeA, transposeB }), -2));
+  }
+  if (b.shape.length === 1) {
+    const column = transposeB ? [1, b.size] : [b.size, 1];
+    return tidy(() => squeeze(matmul(a, b.reshape(column), { transposeA, transposeB }), -1));
+  }
 
   const [m, k] = matrix(a.shape, transposeA);
   const [kB, n] = matrix(b.shape, transposeB);
@@ -49,7 +54,7 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   const batchB = b.shape.slice(0, -2);
   if (batchB.length === 0 && batchA.length > 0 && !transposeA) {
     // One matrix on the right: all rows of A in one product.
-    return matmul(a.reshape([sizeOf(batchA) * m, k]), b, { transposeB }).reshape([...batchA, m, n]);
+    return tidy(() => matmul(a.reshape([sizeOf(batchA) * m, k]), b, { transposeB }).reshape([...batchA, m, n]));
   }
   const batch = broadcastShapes("matmul", [batchA, batchB]);
   const count = sizeOf(batch);
@@ -69,6 +74,8 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
     strideA: left.isShared ? 0 : m * k,
     strideB: right.isShared ? 0 : k * n,
   });
+  if (left.tensor !== a) left.tensor.dispose();
+  if (right.tensor !== b) right.tensor.dispose();
   const { shape: shapeA } = a;
   const { shape: shapeB } = b;
   return record("matmul", output, [a, b], [a, b], (g, [A, B], [needsA, needsB]) => [
@@ -104,5 +111,5 @@ function matrix(shape: Shape, transposed: boolean): [number, number] {
 function batched(x: Tensor, own: Shape, batch: Shape): { tensor: Tensor; isShared: boolean } {
   if (sizeOf(own) === 1) return { tensor: x, isShared: true };
   if (sameShape(own, batch)) return { tensor: x, isShared: false };
-  return { tensor: expand(x.detach(), [...batch, ...x.shape.slice(-2)]), isShared: false };
+  return { tensor: expand(x, [...batch, ...x.shape.slice(-2)]), isShared: false };
 }

@@ -1,11 +1,12 @@
 /** Reductions over axes. */
-import { record } from "../autograd";
+import { noGrad, record } from "../autograd";
 import type { Specs } from "../backend/spec";
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
+import { tidy } from "../scope";
 import { normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { cast, computeIn } from "./cast";
 import { elementwise } from "./elementwise";
 import { expand } from "./map";
 import { permute } from "./shape";
@@ -40,9 +41,11 @@ function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: R
   const together = axes.every((axis, i) => i === 0 || axis === axes[i - 1]! + 1);
   if (!together) {
     const others = x.shape.map((_, i) => i).filter((i) => !axes.includes(i));
-    const moved = permute(x, [...others, ...axes]);
+    const moved = noGrad(() => permute(x, [...others, ...axes]));
     const last = axes.map((_, i) => others.length + i);
-    return launchReduce(op, moved, { axes: last, kept: [], dropped }, shape);
+    const result = launchReduce(op, moved, { axes: last, kept: [], dropped }, shape);
+    moved.dispose();
+    return result;
   }
   const first = axes[0] ?? 0;
   const output = Tensor.empty(shape, op === "argmax" ? "i32" : x.dtype, x.device);
@@ -61,7 +64,8 @@ function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: R
 /** Sum over axes. Integers are summed as i32. */
 export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const dtype = isFloat(x.dtype) ? x.dtype : "i32";
-  if (x.dtype !== computeDType(dtype)) return cast(sum(cast(x, computeDType(dtype)), axis, keepDim), dtype);
+  if (x.dtype !== computeDType(dtype))
+    return computeIn(computeDType(dtype), [x], dtype, (wide) => sum(wide!, axis, keepDim));
   const reduced = reducedShape("sum", x, axis);
   const output = launchReduce("sum", x, reduced, keepDim ? reduced.kept : reduced.dropped);
   const { shape } = x;
@@ -71,7 +75,8 @@ export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
 export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
-  if (x.dtype !== computeDType(dtype)) return cast(mean(cast(x, computeDType(dtype)), axis, keepDim), dtype);
+  if (x.dtype !== computeDType(dtype))
+    return computeIn(computeDType(dtype), [x], dtype, (wide) => mean(wide!, axis, keepDim));
   const reduced = reducedShape("mean", x, axis);
   const output = launchReduce("mean", x, reduced, keepDim ? reduced.kept : reduced.dropped);
   const { shape } = x;
@@ -82,7 +87,7 @@ export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 /** Largest value over axes; equal largest share the gradient. */
 export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
-  if (x.dtype !== compute) return cast(maxOver(cast(x, compute), axis, keepDim), x.dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxOver(wide!, axis, keepDim));
   const reduced = reducedShape("max", x, axis);
   checkNotEmpty("max", x, reduced);
   const output = launchReduce("max", x, reduced, keepDim ? reduced.kept : reduced.dropped);
@@ -97,10 +102,11 @@ export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 /** Index (i32) of the largest value along an axis, or in the flattened tensor. */
 export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
   const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
-  const input = cast(x.detach(), compute);
-  const reduced = reducedShape("argmax", input, axis);
-  checkNotEmpty("argmax", input, reduced);
-  return launchReduce("argmax", input, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const reduced = reducedShape("argmax", x, axis);
+  checkNotEmpty("argmax", x, reduced);
+  return noGrad(() =>
+    tidy(() => launchReduce("argmax", cast(x, compute), reduced, keepDim ? reduced.kept : reduced.dropped)),
+  );
 }
 
 function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {

@@ -1,5 +1,5 @@
 /** Ops that move elements: reshape and leading slices are views, the others copy. */
-import { record } from "../autograd";
+import { type Backward, record } from "../autograd";
 import { byteSize, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
@@ -35,6 +35,7 @@ function copyBox(
 
 /** The same elements in another shape, without a copy. One extent may be -1. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
+  x.checkAlive();
   const inferred = inferShape(x, shape);
   if (sameShape(inferred, x.shape)) return x;
   const before = x.shape;
@@ -42,6 +43,9 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
 }
 
 function inferShape(x: Tensor, shape: Shape): Shape {
+  if (!Array.isArray(shape)) {
+    throw new OptError("BAD_SHAPE", "reshape", `the new shape must be an array, got ${typeof shape}.`, "Pass [2, 3].");
+  }
   const known = shape.filter((extent) => extent !== -1);
   const size = sizeOf(known);
   const inferred = shape.map((extent) => (extent === -1 ? x.size / size : extent));
@@ -167,7 +171,10 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
     );
   });
   if (!isFloat(first.dtype)) return output;
-  return record("concat", output, tensors, [], (g) =>
-    starts.map((start, i) => slice(g, start, start + extents[i]!, along)),
-  );
+  return record("concat", output, tensors, [], splitter(starts, extents, along));
+}
+
+/** Made apart from the tensors, which a closure beside them would keep alive. */
+function splitter(starts: readonly number[], extents: readonly number[], axis: number): Backward {
+  return (g) => starts.map((start, i) => slice(g, start, start + extents[i]!, axis));
 }

@@ -1,25 +1,30 @@
 /** softmax and log-softmax along an axis. */
 import { record } from "../autograd";
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
+import { tidy } from "../scope";
 import { normalizeAxis } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { computeIn } from "./cast";
 import { transpose } from "./shape";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const where = log ? "logSoftmax" : "softmax";
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
-  if (x.dtype !== compute) return cast(softmax(cast(x, compute), axis, log), dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));
   const last = x.shape.length - 1;
   const along = normalizeAxis(where, axis, x.shape.length);
-  if (along !== last) return transpose(softmax(transpose(x, along, last), -1, log), along, last);
+  if (along !== last) return softmaxAlong(x, along, log);
   const length = x.shape[last]!;
   const rows = length === 0 ? 0 : x.size / length;
   const output = Tensor.empty(x.shape, compute, x.device);
   const kernel = x.device.kernel({ kind: "softmax", log, dtype: compute });
   x.device.launch({ kind: "softmax", kernel, input: x.memorySlice(), output: output.memorySlice(), rows, length });
   return record(where, output, [x], [output], (g, [forward]) => [softmaxGrad(forward!, g, log, rows, length)]);
+}
+
+function softmaxAlong(x: Tensor, axis: number, log: boolean): Tensor {
+  return tidy(() => transpose(softmax(transpose(x, axis, -1), -1, log), axis, -1));
 }
 
 function softmaxGrad(forward: Tensor, gradient: Tensor, log: boolean, rows: number, length: number): Tensor {

@@ -3,9 +3,10 @@ import { record } from "../autograd";
 import type { Window2d } from "../backend/spec";
 import { type ComputeDType, computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
+import { tidy } from "../scope";
 import { showShape } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { computeIn } from "./cast";
 import { matmul } from "./matmul";
 
 /** One number for both directions, or [vertical, horizontal]. */
@@ -80,7 +81,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
   const window = windowOf("unfold", x, kernelSize, options, 1);
   const compute = computeDType(x.dtype);
-  if (x.dtype !== compute) return cast(unfold(cast(x, compute), kernelSize, options), x.dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
   return record("unfold", launchWindow("unfold", x, window), [x], [], (g) => [launchWindow("fold", g, window)]);
 }
 
@@ -109,10 +110,12 @@ export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, op
     );
   }
   const window = windowOf("conv2d", x, [kernelHeight, kernelWidth], options, 1);
-  const columns = unfold(x, [kernelHeight, kernelWidth], options);
-  const product = matmul(weight.reshape([outChannels, channels * kernelHeight * kernelWidth]), columns);
-  const images = product.reshape([window.batch, outChannels, window.outHeight, window.outWidth]);
-  return bias === null ? images : images.add(bias.reshape([outChannels, 1, 1]));
+  return tidy(() => {
+    const columns = unfold(x, [kernelHeight, kernelWidth], options);
+    const product = matmul(weight.reshape([outChannels, channels * kernelHeight * kernelWidth]), columns);
+    const images = product.reshape([window.batch, outChannels, window.outHeight, window.outWidth]);
+    return bias === null ? images : images.add(bias.reshape([outChannels, 1, 1]));
+  });
 }
 
 /** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
@@ -127,7 +130,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
     );
   }
   const compute = computeDType(promote(x.dtype, "f16"));
-  if (x.dtype !== compute) return cast(maxPool2d(cast(x, compute), kernelSize, options), x.dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
   const { device } = x;
   const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
   const output = Tensor.empty(shape, compute, device);
