@@ -123,13 +123,11 @@ const ADVICE: Record<string, string> = {
   EMFILE: "Too many files are open: raise the limit (ulimit -n).",
 };
 
-/** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest; OptErrors pass through. */
-export function diskError(error: unknown, where: string, doing: string): OptError {
-  if (error instanceof OptError) return error;
+/** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */
+export function diskError(error: unknown, where: string, doing: string): Error {
   const code = systemCode(error);
-  const reason = error instanceof Error ? error.message : String(error);
-  const advice = (code && ADVICE[code]) ?? "Check the disk and its messages.";
-  return new OptError(isMissing(error) ? "MISSING" : "IO", where, `${doing} failed: ${reason}.`, advice, {
-    cause: error,
-  });
+  if (!(error instanceof Error) || error instanceof OptError || code === undefined) return error as Error;
+  const advice = ADVICE[code] ?? "Check the disk and its messages.";
+  const kind = isMissing(error) ? "MISSING" : "IO";
+  return new OptError(kind, where, `${doing} failed: ${error.message}.`, advice, { cause: error });
 }

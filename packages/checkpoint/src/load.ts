@@ -6,7 +6,7 @@ import { bytesPerElement, storedDType } from "./dtype";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "./layout";
 import { type OpenOptions, openSource } from "./open";
 import { type ProgressCallback, reporter } from "./progress";
-import { TensorReader } from "./reader";
+import { Scratch, TensorReader } from "./reader";
 import { type Selection, selectTensors } from "./select";
 import type { Json, SourceTensor, TensorSource } from "./source";
 import { isTensor, type PlainTensor, toTensor } from "./tensors";
@@ -106,7 +106,7 @@ async function loadFrom(
   const loaded = new Map<string, LoadedPlainTensor>();
   const queue = [...wanted];
   const lane = async () => {
-    const scratch = { bytes: undefined as Uint8Array | undefined };
+    const scratch = new Scratch(SCRATCH);
     for (let next = queue.shift(); next; next = queue.shift()) {
       const plain = await readBox(next, scratch, verify === "whole");
       loaded.set(next.tensor.name, plain);
@@ -193,14 +193,9 @@ function checkInto({ tensor, box }: Wanted, into: Readonly<Record<string, Tensor
   }
 }
 
-async function readBox(
-  { tensor, box }: Wanted,
-  scratch: { bytes: Uint8Array | undefined },
-  whole: boolean,
-): Promise<LoadedPlainTensor> {
+async function readBox({ tensor, box }: Wanted, scratch: Scratch, whole: boolean): Promise<LoadedPlainTensor> {
   const data = new Uint8Array(elementsIn(box) * bytesPerElement(tensor.dtype));
-  scratch.bytes ??= new Uint8Array(SCRATCH);
-  const reader = new TensorReader(tensor, scratch.bytes);
+  const reader = new TensorReader(tensor, scratch);
   if (whole) await reader.verifyWhole(box);
   await reader.read(box, data);
   const { dtype, role, follows, shape: wholeShape } = tensor;

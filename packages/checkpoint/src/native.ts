@@ -57,8 +57,12 @@ export async function openCheckpoint(folder: string, fileSystem: FileSystem, ste
 
 export const checkpointImporter: Importer = {
   format: "Opt checkpoint",
+  // A folder with nothing in it is a run that has saved nothing yet.
   recognises: ({ kind, entries }) =>
     kind === "folder" &&
-    entries.some((entry) => (entry.name === MANIFEST_FILE && entry.kind === "file") || /^step-\d{8,}/.test(entry.name)),
+    (entries.length === 0 ||
+      entries.some(
+        (entry) => (entry.name === MANIFEST_FILE && entry.kind === "file") || /^step-\d{8,}/.test(entry.name),
+      )),
   open: (path, fileSystem) => openCheckpoint(path, fileSystem),
 };

@@ -90,6 +90,11 @@ for (const dtype of Object.keys(SMALL) as StoredDType[]) {
         ];
 }
 
+/** True where elements can be read as numbers. */
+export function isNumeric(dtype: StoredDType): boolean {
+  return ACCESS[dtype] !== undefined;
+}
+
 function access(dtype: StoredDType, where: string): [Get, Set] {
   const pair = ACCESS[dtype];
   if (pair) return pair;

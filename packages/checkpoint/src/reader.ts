@@ -12,13 +12,27 @@ const GAP = 32 << 10;
 /** Files read at once. */
 const LANES = 4;
 
+/** Memory for what is read only to be scattered, made when first needed. Readers that do not run at the same time may share it. */
+export class Scratch {
+  readonly length: number;
+  #bytes: Uint8Array | undefined;
+
+  constructor(length: number) {
+    this.length = length;
+  }
+
+  take(length: number): Uint8Array {
+    this.#bytes ??= new Uint8Array(this.length);
+    return this.#bytes.subarray(0, length);
+  }
+}
+
 export class TensorReader {
   readonly #tensor: SourceTensor;
   readonly #plan: SourcePlan;
-  readonly #scratch: Uint8Array;
+  readonly #scratch: Scratch;
 
-  /** `scratch` holds what is read only to be scattered; readers that do not run at the same time may share it. */
-  constructor(tensor: SourceTensor, scratch: Uint8Array) {
+  constructor(tensor: SourceTensor, scratch: Scratch) {
     this.#tensor = tensor;
     this.#plan = new SourcePlan(tensor, tensor.boxes);
     this.#scratch = scratch;
@@ -52,7 +66,7 @@ export class TensorReader {
     for (const index of this.#plan.sourcesOf(region)) {
       const box = this.#tensor.boxes[index]!;
       for (let start = 0; start < box.byteLength; start += this.#scratch.length) {
-        await box.read(this.#scratch.subarray(0, Math.min(this.#scratch.length, box.byteLength - start)), start);
+        await box.read(this.#scratch.take(Math.min(this.#scratch.length, box.byteLength - start)), start);
       }
     }
   }
@@ -63,7 +77,7 @@ export class TensorReader {
       if (span.length === 0) return;
       const begin = span[0]!.from;
       const last = span.at(-1)!;
-      const bytes = this.#scratch.subarray(0, last.from + last.length - begin);
+      const bytes = this.#scratch.take(last.from + last.length - begin);
       await box.read(bytes, begin);
       for (const { from, to, length } of span) copyBytes(bytes, from - begin, target, to, length);
       span = [];

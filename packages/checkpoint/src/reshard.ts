@@ -156,9 +156,11 @@ async function writeFiles(
       });
       records.push({ rank, ...(finished ? { file: finished.file } : {}), tensors: [...recorded.values()] });
     }
-    return records;
-  } finally {
     await pool.close();
+    return records;
+  } catch (error) {
+    await pool.close().catch(() => {}); // the first error is the one that tells
+    throw error;
   }
 }
 

@@ -1,8 +1,9 @@
 /** Writing one rank's file from boxes in memory: the part of a save that may run in a worker thread. */
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { OptError } from "@opt/core";
 import { FilePool } from "./file-pool";
-import type { FileSystem } from "./file-system";
+import { diskError, type FileSystem } from "./file-system";
 import { type Outcome, unwrap } from "./outcome";
 import { type FileRecord, type ShardBox, ShardWriter, type WrittenBox } from "./shard";
 
@@ -34,9 +35,12 @@ export async function writeShard(
       await writer.write(box, contents);
       progress(contents.byteLength);
     }
-    return await writer.finish({ sha256: job.sha256 });
-  } finally {
+    const result = await writer.finish({ sha256: job.sha256 });
     await pool.close();
+    return result;
+  } catch (error) {
+    await pool.close().catch(() => {}); // the first error is the one that tells
+    throw diskError(error, join(job.folder, job.name), "writing");
   }
 }
 

@@ -3,10 +3,10 @@
  * own elements, so each box on either side is read or written once, from front to back, and its checksum can be taken on the way.
  */
 import { OptError } from "@opt/core";
-import { type Box, elementsIn, intersect, sameBox } from "./box";
+import { type Box, elementsIn, intersect, sameBox, wholeOf } from "./box";
 import { BoxIndex } from "./box-index";
 import { bytesPerElement } from "./dtype";
-import { TensorReader } from "./reader";
+import { Scratch, TensorReader } from "./reader";
 import { copyRegion, runsOf } from "./runs";
 import type { SourceTensor } from "./source";
 
@@ -68,19 +68,25 @@ export async function streamTensors(
   }
   // Two chunks (one is written while the next is read) and one scratch for scattering on either side.
   const part = Math.floor(maxMemory / 4);
-  const memory = new Memory(part);
+  const all = [...tensors];
+  const largest = Math.max(
+    0,
+    ...all.map(({ tensor }) => elementsIn(wholeOf(tensor.shape)) * bytesPerElement(tensor.dtype)),
+  );
+  const chunks = [new Scratch(Math.min(part, largest)), new Scratch(Math.min(part, largest))] as const;
+  const [readScratch, writeScratch] = [new Scratch(part), new Scratch(part)];
   let writing: Promise<void> = Promise.resolve();
   let turn = 0;
   try {
-    for (const { tensor, targets } of tensors) {
+    for (const { tensor, targets } of all) {
       const width = bytesPerElement(tensor.dtype);
-      const reader = new TensorReader(tensor, memory.readScratch);
+      const reader = new TensorReader(tensor, readScratch);
       const index = new BoxIndex(targets.map(({ box }) => box));
       for (const region of chunksOf(tensor.shape, Math.floor(part / width))) {
-        const chunk = memory.chunk(turn++, elementsIn(region) * width);
+        const chunk = chunks[turn++ % 2]!.take(elementsIn(region) * width);
         await reader.read(region, chunk);
         await writing;
-        writing = distribute(region, chunk, targets, index.touching(region), width, memory.writeScratch);
+        writing = distribute(region, chunk, targets, index.touching(region), width, writeScratch);
         writing.catch(() => {}); // awaited before the next is written
         options.progress?.(chunk.length);
       }
@@ -92,33 +98,13 @@ export async function streamTensors(
   await writing;
 }
 
-class Memory {
-  readonly #part: number;
-  readonly #chunks: Uint8Array[] = [];
-  readonly readScratch: Uint8Array;
-  readonly writeScratch: Uint8Array;
-
-  constructor(part: number) {
-    this.#part = part;
-    this.readScratch = new Uint8Array(part);
-    this.writeScratch = new Uint8Array(part);
-  }
-
-  /** One of two buffers, by turns. */
-  chunk(turn: number, length: number): Uint8Array {
-    const which = turn % 2;
-    this.#chunks[which] ??= new Uint8Array(this.#part);
-    return this.#chunks[which].subarray(0, length);
-  }
-}
-
 async function distribute(
   region: Box,
   chunk: Uint8Array,
   targets: readonly StreamTarget[],
   touched: readonly number[],
   width: number,
-  scratch: Uint8Array,
+  scratch: Scratch,
 ): Promise<void> {
   for (const index of touched) {
     const { box, write } = targets[index]!;
@@ -132,7 +118,7 @@ async function distribute(
     if (runs.next().done) {
       await write(chunk.subarray(first.from, first.from + first.length));
     } else {
-      const piece = scratch.subarray(0, elementsIn(shared) * width);
+      const piece = scratch.take(elementsIn(shared) * width);
       copyRegion(region, chunk, shared, piece, shared, width);
       await write(piece);
     }

@@ -1,0 +1,63 @@
+/** Counts every call to a disk and makes one of them fail. */
+import type { FileSystem, OpenFile } from "../file-system";
+
+export interface Fault {
+  /** The call that fails, counted from 0. */
+  readonly at: number;
+  /** `once`: the disk refuses this call; `dies`: nothing works from here on, as if the process had been killed. */
+  readonly how: "once" | "dies";
+  /** The system's code for the refusal. */
+  readonly code?: string;
+  /** Where the call is a write: this share of its bytes still arrives. */
+  readonly written?: number;
+  /** Only calls of this name are counted. */
+  readonly only?: string;
+}
+
+export class FaultyFileSystem implements FileSystem {
+  readonly #inner: FileSystem;
+  readonly #fault: Fault | undefined;
+  calls = 0;
+  failed = false;
+
+  constructor(inner: FileSystem, fault?: Fault) {
+    this.#inner = inner;
+    this.#fault = fault;
+  }
+
+  async #call<T>(name: string, body: () => Promise<T>, partly?: (share: number) => Promise<void>): Promise<T> {
+    const counts = this.#fault?.only === undefined || this.#fault.only === name;
+    const number = counts ? this.calls++ : -1;
+    if (this.#fault && (number === this.#fault.at || (this.failed && this.#fault.how === "dies"))) {
+      if (!this.failed && this.#fault.written && partly) await partly(this.#fault.written);
+      this.failed = true;
+      const code = this.#fault.code ?? "EIO";
+      throw Object.assign(new Error(`${code}: injected fault at call ${number}, ${name}`), { code });
+    }
+    return body();
+  }
+
+  async open(path: string, mode: "read" | "create" | "createNew" | "update"): Promise<OpenFile> {
+    const file = await this.#call("open", () => this.#inner.open(path, mode));
+    return {
+      read: (target, position) => this.#call("read", () => file.read(target, position)),
+      write: (data, position) =>
+        this.#call(
+          "write",
+          () => file.write(data, position),
+          (share) => file.write(data.subarray(0, Math.floor(data.length * share)), position),
+        ),
+      size: () => this.#call("size", () => file.size()),
+      sync: () => this.#call("sync", () => file.sync()),
+      close: () => this.#call("close", () => file.close()),
+    };
+  }
+
+  makeFolder = (path: string) => this.#call("makeFolder", () => this.#inner.makeFolder(path));
+  list = (path: string) => this.#call("list", () => this.#inner.list(path));
+  kind = (path: string) => this.#call("kind", () => this.#inner.kind(path));
+  modified = (path: string) => this.#call("modified", () => this.#inner.modified(path));
+  rename = (from: string, to: string) => this.#call("rename", () => this.#inner.rename(from, to));
+  remove = (path: string) => this.#call("remove", () => this.#inner.remove(path));
+  syncFolder = (path: string) => this.#call("syncFolder", () => this.#inner.syncFolder(path));
+}
