@@ -36,9 +36,9 @@ function emit({ dtype }: Spec<"crossEntropy">, target: Target): ModuleBuilder {
           const max = rowMaximum(f, float, x, classes);
           const sum = new WideSum(f, float);
           walkRow(f, float, [x], classes, ({ load, counted }, at) => {
-            sum.add(counted(exp(vector.sub(load(at), max))));
+            sum.add(counted(exp(f)(vector.sub(load(at), max))));
           });
-          const logSum = vector.extractLane(log(splatOf(f, float, sum.total())), 0);
+          const logSum = vector.extractLane(log(f)(splatOf(f, float, sum.total())), 0);
           const atLabel = scalar.load(i32.add(x, i32.mul(label, bytes)));
           put(scalar.add(scalar.sub(vector.extractLane(max, 0), atLabel), logSum));
         };
@@ -73,7 +73,7 @@ function emitGrad({ dtype }: Spec<"crossEntropyGrad">, target: Target): ModuleBu
           const max = rowMaximum(f, float, x, classes);
           const sum = new WideSum(f, float);
           walkRow(f, float, [x, y], classes, ({ load, store, counted }, at, put) => {
-            const power = f.local("v128", exp(vector.sub(load(at), max)));
+            const power = f.local("v128", exp(f)(vector.sub(load(at), max)));
             sum.add(counted(power));
             store(put, power);
           });

@@ -58,11 +58,11 @@ export function runKernel<K extends Kind>(
   source: KernelSource<K>,
   spec: Spec<K>,
   launch: Plain<K>,
-  options: { parts?: number; target?: Target } = {},
+  options: { parts?: number; target?: Target; base?: number } = {},
 ): Record<string, TypedArray> {
   const pages = new WebAssembly.Memory({ initial: 1, maximum: 65_536 });
   const memory = pages as unknown as Memory;
-  let top = 64;
+  let top = options.base ?? 64;
   const reserve = (bytes: number) => {
     const at = top;
     top = Math.ceil((top + bytes) / 64) * 64;

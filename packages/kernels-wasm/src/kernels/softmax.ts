@@ -24,12 +24,12 @@ function emit({ log, dtype }: Spec<"softmax">, target: Target): ModuleBuilder {
         const max = rowMaximum(f, float, x, length);
         const sum = new WideSum(f, float);
         walkRow(f, float, [x, y], length, ({ load, store, counted }, at, put) => {
-          const power = f.local("v128", exp(vector.sub(load(at), max)));
+          const power = f.local("v128", exp(f)(vector.sub(load(at), max)));
           sum.add(counted(power));
           if (!log) store(put, power);
         });
         const total = splatOf(f, float, sum.total());
-        if (logarithm !== undefined) f.set(total, logarithm(total));
+        if (logarithm !== undefined) f.set(total, logarithm(f)(total));
         walkRow(f, float, [x, y], length, ({ load, store }, at, put) => {
           store(put, log ? vector.sub(vector.sub(load(at), max), total) : vector.div(load(put), total));
         });
@@ -57,7 +57,7 @@ function emitGrad({ log, dtype }: Spec<"softmaxGrad">, target: Target): ModuleBu
           const result =
             exp === undefined
               ? vector.mul(load(y!), vector.sub(load(g!), total))
-              : vector.sub(load(g!), vector.mul(exp(load(y!)), total));
+              : vector.sub(load(g!), vector.mul(exp(f)(load(y!)), total));
           store(out!, result);
         });
       }),
