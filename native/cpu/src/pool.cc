@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -16,8 +17,8 @@ namespace opt {
 namespace {
 
 constexpr int MAX_THREADS = 256;
-// About 30 microseconds: the gap between two launches of a training loop, less than a wake-up costs.
-constexpr int SPINS_BEFORE_SLEEP = 600;
+// The gap between two launches of a training loop, and about what a wake-up costs. After it a thread sleeps.
+constexpr std::chrono::microseconds ALERT{100};
 
 void relax() {
 #if defined(__x86_64__)
@@ -89,13 +90,24 @@ class Pool {
 
   void serve(int index, uint32_t seen) {
     for (;;) {
-      for (int spin = 0; spin < SPINS_BEFORE_SLEEP && generation_.load(std::memory_order_relaxed) == seen; spin++) relax();
+      watch(seen);
       generation_.wait(seen);
       seen = generation_.load();
       inside_.fetch_add(1);
       if (open_.load() && index < threads_) work(index);
       inside_.fetch_sub(1);
     }
+  }
+
+  /** Until there is work, but not for long. */
+  void watch(uint32_t seen) const {
+    const auto start = std::chrono::steady_clock::now();
+    do {
+      for (int spin = 0; spin < 16; spin++) {
+        if (generation_.load(std::memory_order_relaxed) != seen) return;
+        relax();
+      }
+    } while (std::chrono::steady_clock::now() - start < ALERT);
   }
 
   void work(int own) {

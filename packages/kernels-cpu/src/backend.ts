@@ -5,7 +5,7 @@ import type { Backend, Kernel, Kind, Launch, Memory, Spec, TypedArray } from "@o
 import { type Addon, loadAddon } from "./addon";
 import { CommandWriter } from "./command";
 import { type CpuKernel, compile } from "./kernel";
-import { Allocator, type CpuMemory } from "./memory";
+import { Allocator, type CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./opcode";
 import { writeLaunch } from "./write-launch";
 
@@ -47,11 +47,11 @@ class CpuBackend implements Backend {
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
-    (memory as CpuMemory).byteView(byteOffset, bytes.length).set(bytes);
+    cpuMemory(memory).byteView(byteOffset, bytes.length).set(bytes);
   }
 
   readSync(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
-    return (memory as CpuMemory).byteView(byteOffset, bytes).slice();
+    return cpuMemory(memory).byteView(byteOffset, bytes).slice();
   }
 
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {

@@ -1,8 +1,7 @@
 /** Writes launches as native code reads them (native/cpu/src/kernels/command.h): float64 numbers in a row at a fixed address. */
-import { OptError } from "@opt/core";
 import { byteSize, type DType, type Slice } from "@opt/core/backend";
 import type { Addon } from "./addon";
-import { CpuMemory } from "./memory";
+import { bug, cpuMemory } from "./memory";
 
 export class CommandWriter {
   private numbers: Float64Array;
@@ -41,17 +40,18 @@ export class CommandWriter {
   /**
    * The address of a slice's elements, of which the kernel touches the first `needed` and, in walks backwards, `before` earlier ones.
    *
-   * @throws OptError DISPOSED if the memory is gone, INTERNAL if the slice does not lie within it
+   * @throws OptError DISPOSED if the memory is gone, DEVICE_MISMATCH, INTERNAL if the elements do not lie within it
    */
   slice({ memory, byteOffset, length }: Slice, dtype: DType, needed: number, before = 0): void {
     const size = byteSize(dtype);
-    if (!(memory instanceof CpuMemory) || !memory.isUsable) throw unusable(memory);
-    const inside = byteOffset >= before * size && byteOffset % size === 0 && byteOffset + length * size <= memory.bytes;
+    const { bytes, address } = cpuMemory(memory);
+    const inside = byteOffset >= before * size && byteOffset % size === 0 && byteOffset + length * size <= bytes;
     if (!inside || !(needed <= length)) {
-      const problem = `needs ${needed} ${dtype} elements at byte ${byteOffset}, got a slice of ${length} in ${memory.bytes} bytes.`;
-      throw new OptError("INTERNAL", "cpu", problem, "Please report this: it is a bug in Opt.");
+      throw bug(
+        `needs ${needed} ${dtype} elements, got ${length} from byte ${byteOffset} on in memory of ${bytes} bytes.`,
+      );
     }
-    this.number(memory.address + byteOffset);
+    this.number(address + byteOffset);
   }
 
   private grow(): void {
@@ -60,19 +60,4 @@ export class CommandWriter {
     this.numbers = larger;
     this.place = this.addon.address(larger);
   }
-}
-
-function unusable(memory: unknown): OptError {
-  if (!(memory instanceof CpuMemory)) {
-    return new OptError(
-      "DEVICE_MISMATCH",
-      "cpu",
-      "memory must be the cpu device's own, got another's.",
-      "Use .to(device).",
-    );
-  }
-  const how = memory.freed
-    ? "was freed"
-    : "has another size than when it became a tensor: its buffer was transferred or resized";
-  return new OptError("DISPOSED", "cpu", `the memory ${how}.`, "Keep arrays in place while tensors use them.");
 }

@@ -23,14 +23,35 @@ export class CpuMemory implements Memory {
     readonly blockBytes: number,
   ) {}
 
-  /** False once freed, or when the caller's array was transferred or its buffer resized. */
-  get isUsable(): boolean {
-    return !this.freed && (this.blockBytes > 0 || this.view.byteLength === this.bytes);
+  /** @throws OptError DISPOSED once freed, or when the caller's array was transferred or its buffer resized */
+  checkUsable(): void {
+    if (!this.freed && (this.blockBytes > 0 || this.view.byteLength === this.bytes)) return;
+    const how = this.freed ? "was freed" : "has changed its size: its buffer was transferred or resized";
+    throw new OptError("DISPOSED", "cpu", `the memory ${how}.`, "Leave arrays as they are while tensors use them.");
   }
 
+  /** @throws OptError DISPOSED, INTERNAL if the range is not inside */
   byteView(byteOffset: number, length: number): Uint8Array {
+    this.checkUsable();
+    if (!(byteOffset >= 0 && length >= 0 && byteOffset + length <= this.bytes)) {
+      throw bug(`bytes ${byteOffset} to ${byteOffset + length} must lie in memory of ${this.bytes}.`);
+    }
     return new Uint8Array(this.view.buffer, this.byteOffset + byteOffset, length);
   }
+}
+
+/** What only a bug of ours can cause: caught here, because native code would crash on it. */
+export function bug(problem: string): OptError {
+  return new OptError("INTERNAL", "cpu", problem, "Please report this: it is a bug in Opt.");
+}
+
+/** @throws OptError DEVICE_MISMATCH, DISPOSED */
+export function cpuMemory(memory: Memory): CpuMemory {
+  if (!(memory instanceof CpuMemory)) {
+    throw new OptError("DEVICE_MISMATCH", "cpu", "memory must be the cpu device's, got another's.", "Use .to(device).");
+  }
+  memory.checkUsable();
+  return memory;
 }
 
 interface Block {

@@ -58,12 +58,13 @@ function assignRegisters({ nodes, outputs }: Program, direct: boolean, first: nu
   if (!direct) for (const { node } of outputs) lastUse[node] = nodes.length;
   const free: number[] = [];
   let count = 0;
+  const straight = direct ? outputs[0]!.node : -1;
   nodes.forEach(({ op, args, uniform }, n) => {
     if (op === "buffer" || uniform) return;
-    place[n] = free.pop() ?? first + count++;
+    if (n !== straight) place[n] = free.pop() ?? first + count++;
     for (const value of new Set([...args, n])) {
       const computed = nodes[value]!.args.length > 0 && !nodes[value]!.uniform;
-      if (computed && lastUse[value] === n) free.push(place[value]!);
+      if (computed && value !== straight && lastUse[value] === n) free.push(place[value]!);
     }
   });
   return count;

@@ -1,8 +1,8 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
-import { OptError } from "@opt/core";
 import type { Kind, Launch, Slice, Window2d } from "@opt/core/backend";
 import type { CommandWriter } from "./command";
 import type { CpuKernel } from "./kernel";
+import { bug } from "./memory";
 import { DTYPE_NUMBER, REDUCTION_NUMBER } from "./opcode";
 import { isDense, mergeDimensions, reach, type Walk } from "./strides";
 
@@ -243,7 +243,5 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
 }
 
 function checkCount(what: string, actual: number, expected: number): void {
-  if (actual === expected) return;
-  const problem = `the kernel takes ${expected} ${what}, got ${actual}.`;
-  throw new OptError("INTERNAL", "cpu", problem, "Please report this: it is a bug in Opt.");
+  if (actual !== expected) throw bug(`the kernel takes ${expected} ${what}, got ${actual}.`);
 }

@@ -20,6 +20,8 @@ struct Walk {
   int64_t targetStride(int64_t d) const { return static_cast<int64_t>(targetStrides[d]); }
 };
 
+inline int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
+
 template <typename From, typename To>
 void copyRow(const From* source, int64_t sourceStep, To* target, int64_t targetStep, int64_t n) {
   if (sourceStep == 1 && targetStep == 1) {
@@ -30,18 +32,15 @@ void copyRow(const From* source, int64_t sourceStep, To* target, int64_t targetS
   }
 }
 
-/** The last two dimensions, when the source runs along the first of them and the target along the second. */
+/** One strip of TILE rows of the last two dimensions, tile by tile: the source runs along their first, the target along their second. */
 template <typename From, typename To>
-void copyTransposed(const From* source, const Walk& walk, To* target) {
+void copyStrip(const From* source, const Walk& walk, To* target, int64_t firstRow) {
   const int64_t d = walk.rank - 2, rows = walk.extent(d), columns = walk.extent(d + 1);
-  const int64_t sourceRow = walk.sourceStride(d), sourceColumn = walk.sourceStride(d + 1);
-  const int64_t targetRow = walk.targetStride(d), targetColumn = walk.targetStride(d + 1);
-  for (int64_t r = 0; r < rows; r += TILE) {
-    for (int64_t c = 0; c < columns; c += TILE) {
-      for (int64_t i = r; i < smaller(rows, r + TILE); i++) {
-        copyRow(source + i * sourceRow + c * sourceColumn, sourceColumn, target + i * targetRow + c * targetColumn, targetColumn,
-                smaller(TILE, columns - c));
-      }
+  const int64_t sourceColumn = walk.sourceStride(d + 1), targetColumn = walk.targetStride(d + 1);
+  for (int64_t c = 0; c < columns; c += TILE) {
+    for (int64_t i = firstRow; i < smaller(rows, firstRow + TILE); i++) {
+      copyRow(source + i * walk.sourceStride(d) + c * sourceColumn, sourceColumn,
+              target + i * walk.targetStride(d) + c * targetColumn, targetColumn, smaller(TILE, columns - c));
     }
   }
 }
@@ -63,14 +62,16 @@ Status copy(Command& command) {
     return Status::OK;
   }
   const int64_t last = walk.rank - 1;
-  const bool transposed = larger(walk.sourceStride(last), -walk.sourceStride(last)) > larger(walk.sourceStride(last - 1), -walk.sourceStride(last - 1));
+  const bool transposed = magnitude(walk.sourceStride(last)) > magnitude(walk.sourceStride(last - 1));
+  // An item is a row, or where the source is transposed a strip of them.
+  const int64_t strips = transposed ? ceilDivide(walk.extent(last - 1), TILE) : 1;
   const int64_t outerRank = transposed ? last - 1 : last;
   int64_t outer = 1;
   for (int64_t d = 0; d < outerRank; d++) outer *= walk.extent(d);
-  const int64_t inner = walk.extent(last) * (transposed ? walk.extent(last - 1) : 1);
-  parallelFor(outer, grainOf(inner), command.threads, [=](int64_t begin, int64_t end) {
+  const int64_t cost = walk.extent(last) * (transposed ? TILE : 1);
+  parallelFor(outer * strips, grainOf(cost), command.threads, [=](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
-      int64_t rest = item, from = 0, to = 0;
+      int64_t rest = item / strips, from = 0, to = 0;
       for (int64_t d = outerRank - 1; d >= 0; d--) {
         const int64_t position = rest % walk.extent(d);
         rest /= walk.extent(d);
@@ -78,9 +79,9 @@ Status copy(Command& command) {
         to += position * walk.targetStride(d);
       }
       if (transposed) {
-        copyTransposed(source + from, walk, target + to);
+        copyStrip(source + from, walk, target + to, item % strips * TILE);
       } else {
-        copyRow(source + from, walk.sourceStride(last), target + to, walk.targetStride(last), inner);
+        copyRow(source + from, walk.sourceStride(last), target + to, walk.targetStride(last), walk.extent(last));
       }
     }
   });
