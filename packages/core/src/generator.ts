@@ -48,8 +48,11 @@ export class Generator {
     return [radius * Math.cos(angle), radius * Math.sin(angle)];
   }
 
-  /** A random order of 0 ... n - 1 (Fisher & Yates). */
+  /** A random order of 0 ... n - 1 (Fisher & Yates). @throws OptError BAD_ARGUMENT */
   permutation(n: number): Int32Array {
+    if (!Number.isInteger(n) || n < 0) {
+      throw new OptError("BAD_ARGUMENT", "Generator", `permutation needs an integer >= 0, got ${n}.`, "Round it.");
+    }
     const order = Int32Array.from({ length: n }, (_, i) => i);
     for (let i = n - 1; i > 0; i--) {
       const j = Math.floor((this.nextUint32() / 2 ** 32) * (i + 1));
@@ -65,7 +68,7 @@ export class Generator {
 
   /** @throws OptError BAD_STATE */
   loadStateDict(state: { key: readonly [number, number]; counter: number; used: number }): void {
-    const { key, counter, used } = state;
+    const { key, counter, used } = state ?? {};
     const isWord = (x: unknown) => Number.isInteger(x) && (x as number) >= 0 && (x as number) < 2 ** 32;
     const valid =
       Array.isArray(key) &&

@@ -1,4 +1,4 @@
-/** 16-bit floats as stored: f16 through a library, bf16 as the upper half of a float32. */
+/** Numbers as stored: f16 through a library, bf16 as the upper half of a float32, integers truncated and saturated. */
 import { getFloat16, setFloat16 } from "@petamoriken/float16";
 import { byteSize, type DType, type TypedArray, viewElements } from "./dtype";
 
@@ -15,7 +15,13 @@ const fromBits: Partial<Record<DType, (stored: number) => number>> = {
   },
 };
 
+const saturating = (low: number, high: number) => (value: number) =>
+  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, low), high));
+
 const toBits: Partial<Record<DType, (value: number) => number>> = {
+  i32: saturating(-(2 ** 31), 2 ** 31 - 1),
+  u8: saturating(0, 255),
+  bool: (value) => (value !== 0 ? 1 : 0),
   f16(value) {
     setFloat16(view, 0, value);
     return view.getUint16(0);
@@ -36,7 +42,7 @@ export function fromStored(dtype: DType): (stored: number) => number {
   return fromBits[dtype] ?? identity;
 }
 
-/** The function from a number to the element a float dtype stores (typed arrays round to f32 by themselves). */
+/** The function from a number to the element that a dtype stores (typed arrays round to f32 by themselves). */
 export function toStored(dtype: DType): (value: number) => number {
   return toBits[dtype] ?? identity;
 }
@@ -50,7 +56,7 @@ export function widen(stored: TypedArray, dtype: DType): TypedArray {
 /** Numbers as stored elements of a dtype, always in a new array. */
 export function narrow(values: ArrayLike<number>, dtype: DType): TypedArray {
   const stored = viewElements(new ArrayBuffer(values.length * byteSize(dtype)), 0, values.length, dtype);
-  const convert = dtype === "bool" ? (x: number) => (x !== 0 ? 1 : 0) : toBits[dtype];
+  const convert = toBits[dtype];
   if (convert === undefined) stored.set(values);
   else for (let i = 0; i < values.length; i++) stored[i] = convert(values[i]!);
   return stored;

@@ -3,6 +3,7 @@
 export type { ComputeDType, DType, TypedArray } from "../dtype";
 export { byteSize, viewElements } from "../dtype";
 export type { Dialect, OpText } from "../emit/dialect";
+export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
 export { openJsBackend } from "../js/backend";
 export { erf } from "../rule/erf";

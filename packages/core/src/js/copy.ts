@@ -46,16 +46,6 @@ function startingEarlier(slice: Slice, elements: number, dtype: DType): Slice {
 function converter(from: DType, to: DType): ((stored: number) => number) | undefined {
   if (from === to) return undefined;
   const value = fromStored(from);
-  if (to === "bool") return (stored) => (value(stored) !== 0 ? 1 : 0);
-  if (to === "i32") return saturating(value, -(2 ** 31), 2 ** 31 - 1);
-  if (to === "u8") return saturating(value, 0, 255);
   const store = toStored(to);
   return (stored) => store(value(stored));
-}
-
-function saturating(value: (stored: number) => number, low: number, high: number): (stored: number) => number {
-  return (stored) => {
-    const x = value(stored);
-    return Number.isNaN(x) ? 0 : Math.trunc(Math.min(Math.max(x, low), high));
-  };
 }

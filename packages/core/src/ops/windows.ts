@@ -118,6 +118,16 @@ export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, op
   });
 }
 
+/** True if some window lies in the padding altogether along an axis: dilated taps can straddle a small image. */
+function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d, axis: 0 | 1): boolean {
+  const [size, outputs] = axis === 0 ? [window.height, window.outHeight] : [window.width, window.outWidth];
+  const inside = (at: number) => at >= 0 && at < size;
+  const taps = Array.from({ length: kernel[axis] }, (_, tap) => tap * dilation[axis] - padding[axis]);
+  return Array.from({ length: outputs }, (_, i) => i * stride[axis]).some(
+    (at) => !taps.some((tap) => inside(at + tap)),
+  );
+}
+
 /** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
   const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
@@ -127,6 +137,14 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
       "maxPool2d",
       `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
       "Pad less.",
+    );
+  }
+  if (missesImage(window, 0) || missesImage(window, 1)) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "maxPool2d",
+      `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
+      "Pad or dilate less.",
     );
   }
   const compute = computeDType(promote(x.dtype, "f16"));
