@@ -7,17 +7,15 @@ export interface Batch {
   readonly labels: Uint8Array;
 }
 
-/** The digits at the given positions. */
+/** The digits at the given positions. The device is given bytes: a quarter of the transfer, and it divides faster. */
 export function batchOf(digits: Digits, positions: Int32Array): Batch {
-  const pixels = new Float32Array(positions.length * PIXELS);
+  const pixels = new Uint8Array(positions.length * PIXELS);
   const labels = new Uint8Array(positions.length);
-  for (let row = 0; row < positions.length; row++) {
-    const from = positions[row]! * PIXELS;
-    const to = row * PIXELS;
-    for (let i = 0; i < PIXELS; i++) pixels[to + i] = digits.pixels[from + i]! / 255;
-    labels[row] = digits.labels[positions[row]!]!;
+  for (const [row, position] of positions.entries()) {
+    pixels.set(digits.pixels.subarray(position * PIXELS, (position + 1) * PIXELS), row * PIXELS);
+    labels[row] = digits.labels[position]!;
   }
-  return { images: tensor(pixels, { shape: [positions.length, PIXELS] }), labels };
+  return { images: tensor(pixels, { shape: [positions.length, PIXELS] }).div(255), labels };
 }
 
 /** Positions `start` to `end`, in file order. */

@@ -1,10 +1,16 @@
 /** The charts of the report, drawn by Vega on the server: pictures that need no script and no network. */
 import { parse, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
-import type { Descent } from "./counterexample";
+import { CYCLE, type Descent } from "./counterexample";
+import type { OptimizerName } from "./optimizers";
 import type { TrainingResult } from "./train";
 
-const COLORS = ["#0f766e", "#c2410c", "#6d28d9", "#0369a1"];
+const COLORS: Record<OptimizerName, string> = {
+  NAdam: "#0d9488",
+  Adam: "#d97706",
+  AMSGrad: "#e11d48",
+  AdamW: "#4338ca",
+};
 const INK = "#334155";
 const FAINT = "#e2e8f0";
 
@@ -21,7 +27,6 @@ async function draw(values: readonly Row[], unit: Unit): Promise<string> {
       font: "system-ui, sans-serif",
       background: "transparent",
       view: { stroke: null },
-      range: { category: COLORS },
       axis: {
         labelColor: INK,
         titleColor: INK,
@@ -63,8 +68,13 @@ export function thin<T>(items: readonly T[], most = 400): T[] {
   return items.filter((_, i) => (items.length - 1 - i) % stride === 0);
 }
 
-const colorBy = (field: string, domain: readonly string[]) =>
-  ({ field, type: "nominal", scale: { domain: [...domain], range: COLORS } }) as const;
+/** An optimizer has one color in every chart. */
+const colorBy = (optimizers: readonly OptimizerName[]) =>
+  ({
+    field: "optimizer",
+    type: "nominal",
+    scale: { domain: [...optimizers], range: optimizers.map((name) => COLORS[name]) },
+  }) as const;
 
 /** Training loss of every run over its steps. */
 export function lossChart(results: readonly TrainingResult[]): Promise<string> {
@@ -72,14 +82,17 @@ export function lossChart(results: readonly TrainingResult[]): Promise<string> {
     thin(smooth(losses).map((loss, i) => ({ optimizer, step: i + 1, loss }))),
   );
   return draw(values, {
-    mark: { type: "line", strokeWidth: 2, interpolate: "monotone" },
+    mark: { type: "line", strokeWidth: 1.5, opacity: 0.85, interpolate: "monotone" },
     encoding: {
-      x: { field: "step", type: "quantitative", title: "step" },
+      x: {
+        field: "step",
+        type: "quantitative",
+        title: "step",
+        scale: { nice: false },
+        axis: { tickCount: 8, grid: false },
+      },
       y: { field: "loss", type: "quantitative", title: "cross-entropy, smoothed", scale: { type: "log", nice: false } },
-      color: colorBy(
-        "optimizer",
-        results.map(({ optimizer }) => optimizer),
-      ),
+      color: colorBy(results.map(({ optimizer }) => optimizer)),
     },
   });
 }
@@ -100,26 +113,25 @@ export function accuracyChart(results: readonly TrainingResult[]): Promise<strin
         scale: { zero: false },
         axis: { format: ".1%" },
       },
-      color: colorBy(
-        "optimizer",
-        results.map(({ optimizer }) => optimizer),
-      ),
+      color: colorBy(results.map(({ optimizer }) => optimizer)),
     },
   });
 }
 
-/** One column of the counterexample's traces. */
+/** One column of the counterexample's traces, once a cycle. */
 export function descentChart(descents: readonly Descent[], column: "x" | "regret", title: string): Promise<string> {
-  const name = ({ amsgrad }: Descent) => (amsgrad ? "AMSGrad" : "Adam");
+  const name = ({ amsgrad }: Descent): OptimizerName => (amsgrad ? "AMSGrad" : "Adam");
   const values = descents.flatMap((descent) =>
-    thin(descent.trace.slice(100)).map((row) => ({ optimizer: name(descent), t: row.t, value: row[column] })),
+    descent.trace
+      .filter(({ t }) => t % CYCLE === 0)
+      .map((row) => ({ optimizer: name(descent), t: row.t, value: row[column] })),
   );
   return draw(values, {
     mark: { type: "line", strokeWidth: 2 },
     encoding: {
       x: { field: "t", type: "quantitative", title: "t", axis: { tickCount: 5 } },
-      y: { field: "value", type: "quantitative", title },
-      color: colorBy("optimizer", descents.map(name)),
+      y: { field: "value", type: "quantitative", title, scale: { type: column === "regret" ? "log" : "linear" } },
+      color: colorBy(descents.map(name)),
     },
   });
 }

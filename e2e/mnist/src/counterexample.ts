@@ -8,8 +8,11 @@ export interface Descent {
   readonly trace: readonly { readonly t: number; readonly x: number; readonly regret: number }[];
 }
 
-/** d f_t / dx: f_t(x) = 1010 x if t mod 101 = 1, else -10 x, on [-1, 1]. Over 101 steps they add up to 10 x: best is x = -1. */
-const slopeAt = (t: number): number => (t % 101 === 1 ? 1010 : -10);
+/** Steps after which the sequence repeats itself. */
+export const CYCLE = 101;
+
+/** d f_t / dx: f_t(x) = 1010 x if t mod 101 = 1, else -10 x, on [-1, 1]. Over a cycle they add up to 10 x: best is x = -1. */
+const slopeAt = (t: number): number => (t % CYCLE === 1 ? 1010 : -10);
 
 /** Projected descent with the betas of the paper and the step size 0.5 / sqrt(t) of online learning. */
 export function descend(amsgrad: boolean, steps: number): Descent {

@@ -7,7 +7,7 @@ export type OptimizerName = "NAdam" | "Adam" | "AMSGrad" | "AdamW";
 
 type Parameters = Iterable<[string, Tensor]>;
 
-export const optimizers: Record<OptimizerName, (parameters: Parameters, lr?: number) => NAdam | Adam> = {
+export const optimizers: Record<OptimizerName, (parameters: Parameters, lr?: number) => NAdam | Adam | AdamW> = {
   NAdam: (parameters, lr = 2e-3) => new NAdam(parameters, { lr }),
   Adam: (parameters, lr = 1e-3) => new Adam(parameters, { lr }),
   AMSGrad: (parameters, lr = 1e-3) => new Adam(parameters, { lr, amsgrad: true }),

@@ -45,7 +45,7 @@ const card = (title: string, body: string) => `<section class="card"><h3>${escap
 
 export async function htmlReport({ device, epochs, batchSize, seed, results, descents }: Report): Promise<string> {
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? "unknown processor"}, Node ${process.versions.node}`;
-  const ends = descents.map((descent) => descent.trace.at(-1)!.x.toFixed(2));
+  const ends = descents.map((descent) => descent.trace.at(-1)!.x.toFixed(2).replace("-", "−"));
   return `<!doctype html>
 <html lang="en">
 <head>

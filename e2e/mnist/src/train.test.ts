@@ -22,8 +22,6 @@ it("training learns, reports, repeats itself and leaves no tensors behind", asyn
   expect(seen).toEqual([4, 8]);
   const again = await train(data, options);
   expect(again.losses).toEqual(first.losses);
-  const { bytes, tensors } = device.memory();
-  expect(tensors).toBeLessThanOrEqual(2 * 8); // the averages of two dropped optimizers, four parameters each
-  expect(bytes).toBeLessThanOrEqual(2 * 2 * 4 * (784 * 256 + 256 + 2560 + 10));
+  expect(device.memory().tensors).toBeLessThanOrEqual(2 * 8); // the averages of two dropped optimizers, four parameters each
   expect((await train(data, { ...options, seed: 2 })).losses).not.toEqual(first.losses);
 });
