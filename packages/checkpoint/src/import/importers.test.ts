@@ -197,6 +197,43 @@ describe("every format, made here", () => {
   });
 });
 
+describe("opening", () => {
+  const big = new Uint8Array(4 << 20);
+  const count = big.length / 4;
+  it.each<[string, Files, string]>([
+    ["PyTorch", { "a.pt": made.torchZip({ w: torchTensorCall("0", [count]) }, { 0: big }) }, "a.pt"],
+    ["legacy PyTorch", { "a.pt": made.legacyTorch({ w: torchTensorCall("0", [count]) }, { 0: big }) }, "a.pt"],
+    ["MindSpore", { "a.ckpt": made.mindsporeFile([["w", [count], "Float32", big]]) }, "a.ckpt"],
+    ["Paddle", { "a.pdparams": pickleOf({ w: numpyCall([count], big) }) }, "a.pdparams"],
+    [
+      "safetensors",
+      { "a.safetensors": made.safetensorsFile([{ name: "w", shape: [count], data: big }]) },
+      "a.safetensors",
+    ],
+  ])("%s reads no tensors, and a slice no more than it must", async (format, files, name) => {
+    const fileSystem = memoryFiles(files);
+    const source = await openForeign(`/root/${name}`, fileSystem);
+    expect(fileSystem.bytesRead()).toBeLessThan(300_000);
+    const [box] = source.tensors.get("w")!.boxes;
+    const before = fileSystem.bytesRead();
+    await box!.read(new Uint8Array(64), 1 << 20);
+    // Only zips have a checksum for each member: it is compared once, before anything is given out.
+    expect(fileSystem.bytesRead() - before).toBe(format === "PyTorch" ? big.length + 64 : 64);
+    await source.close();
+  });
+
+  it("HDF5 fetches the pages that it reads", async () => {
+    const { h5 } = await made.kerasFile({ rows: 100_000 });
+    const fileSystem = memoryFiles({ "a.h5": h5 });
+    const source = await openForeign("/root/a.h5", fileSystem);
+    const [box] = source.tensors.get("layers/dense/vars/0")!.boxes;
+    expect(box!.byteLength).toBe(1_200_000);
+    await box!.read(new Uint8Array(64), 600_000);
+    expect(fileSystem.bytesRead()).toBeLessThan(200_000);
+    await source.close();
+  });
+});
+
 describe("our names", () => {
   it.each<[string, Files, string, Record<string, string>, Record<string, number[]>]>([
     [
@@ -349,6 +386,8 @@ describe("refusals", () => {
       { "a.keras": zipOf({ "config.json": Buffer.from("{}") }) },
       "a.keras",
     ],
+    ["shards of ours without their manifest", "MISSING", { "rank-00000.safetensors": shard("w", [0], [1], 1) }, ""],
+    ["a strategy file by itself", "CORRUPT", { "s.ckpt": RANKS["ckpt_strategy.ckpt"]! }, "s.ckpt"],
     ["an unknown file", "UNSUPPORTED", { "a.xyz": Buffer.from("hello") }, "a.xyz"],
     ["nothing at all", "MISSING", {}, "a.pt"],
   ])("meet %s", async (_, code, files, name) => {

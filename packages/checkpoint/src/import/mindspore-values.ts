@@ -29,6 +29,14 @@ export async function readMindsporeValues(
   await eachField(cursor, end, async (field) => {
     if (field.number === 1 && field.kind === "bytes") values.push(await readValue(cursor, field.end));
   });
+  if (values.length === 0 && source.byteLength > 0) {
+    throw new OptError(
+      "CORRUPT",
+      source.path,
+      "the file holds no parameter.",
+      "If it is a strategy file, open the folder that holds it together with rank_0, rank_1 and so on.",
+    );
+  }
   return { values, crc, end };
 }
 

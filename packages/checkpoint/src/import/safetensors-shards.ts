@@ -20,6 +20,7 @@ export const safetensorsShardsImporter: Importer = {
       const files = (await fileSystem.list(path))
         .map(({ name }) => name)
         .filter((name) => name.endsWith(".safetensors"));
+      refuseUncommitted(files, path);
       for (const file of files.sort()) {
         const { source, header } = await openSafetensors(pool, join(path, file));
         const { [SHARDING]: sharding, ...metadata } = header.metadata;
@@ -36,6 +37,17 @@ export const safetensorsShardsImporter: Importer = {
     });
   },
 };
+
+/** Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows. */
+function refuseUncommitted(files: readonly string[], path: string): void {
+  if (!files.some((file) => /^rank-\d{5,}\.safetensors$/.test(file))) return;
+  throw new OptError(
+    "MISSING",
+    path,
+    "manifest.json is not there, so that this step was never saved whole.",
+    "Use another step, or open one of its files by itself.",
+  );
+}
 
 /** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */
 function addBox(

@@ -4,8 +4,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { nodeFileSystem } from "../file-system";
-import type { SourceTensor, TensorSource } from "../source";
+import type { TensorSource } from "../source";
+import { readTensor } from "../testing/read-tensor";
+import { memorySource } from "./byte-source";
 import { openForeign } from "./importers";
+import { mindsporePart, readMindsporeStrategy } from "./mindspore-strategy";
+import { underOurNames } from "./names";
 
 // Checkpoints that other systems wrote, and what those systems read from them. They are no part of the project.
 const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples");
@@ -34,32 +38,8 @@ const DTYPES: Record<string, string> = {
   bool: "BOOL",
 };
 
-/** The whole tensor, put together from its boxes. */
-async function assemble(tensor: SourceTensor): Promise<Uint8Array> {
-  const width =
-    tensor.boxes[0]!.byteLength /
-    Math.max(
-      1,
-      tensor.boxes[0]!.size.reduce((a, b) => a * b, 1),
-    );
-  const whole = new Uint8Array(tensor.shape.reduce((a, b) => a * b, width));
-  for (const box of tensor.boxes) {
-    const bytes = new Uint8Array(box.byteLength);
-    await box.read(bytes, 0);
-    const row = (box.size.at(-1) ?? 1) * width;
-    for (let at = 0; at < bytes.length; at += row) {
-      let rest = at / row;
-      let place = 0;
-      let step = tensor.shape.at(-1) ?? 1;
-      for (let d = tensor.shape.length - 2; d >= 0; d--) {
-        place += ((rest % box.size[d]!) + box.offset[d]!) * step;
-        rest = Math.floor(rest / box.size[d]!);
-        step *= tensor.shape[d]!;
-      }
-      whole.set(bytes.subarray(at, at + row), (place + (box.offset.at(-1) ?? 0)) * width);
-    }
-  }
-  return whole;
+function digest(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }
 
 async function opened<T>(path: string, body: (source: TensorSource) => Promise<T>): Promise<T> {
@@ -83,16 +63,57 @@ describe.skipIf(!present)(`samples of other systems${present ? "" : " (../shared
         // MindSpore writes dims [0] for scalars.
         expect([key, tensor.shape]).toEqual([key, `${shape}` === "0" && bytes > 0 ? [] : shape]);
         expect([key, tensor.dtype]).toEqual([key, DTYPES[dtype]]);
-        const whole = await assemble(tensor);
+        const whole = await readTensor(source, key);
         expect([key, whole.length]).toEqual([key, bytes]);
-        expect([key, createHash("sha256").update(whole).digest("hex")]).toEqual([key, sha256]);
+        expect([key, digest(whole)]).toEqual([key, sha256]);
       }
       for (const key of arrays) {
-        const whole = await assemble(source.tensors.get(key)!);
+        const whole = await readTensor(source, key);
         expect(`array([${new BigInt64Array(whole.buffer).join(", ")}])`).toBe(values[key]);
       }
       const plain = Object.entries(values).filter(([key]) => !arrays.includes(key));
       expect(source.values).toMatchObject(Object.fromEntries(plain));
+    });
+  });
+
+  it("joins the safetensors shards of four ranks to what DCP holds", async () => {
+    const { tensors } = expected["torch-dcp-4ranks"]!;
+    await opened(join(SAMPLES, "torch-hf-4ranks"), async (source) => {
+      expect(source.tensors.size).toBe(6);
+      for (const name of source.tensors.keys()) {
+        expect([name, digest(await readTensor(source, name))]).toEqual([name, tensors[`model.${name}`]!.sha256]);
+      }
+    });
+  });
+
+  it("reads TF.js weights in the order in which they lie", async () => {
+    await opened(join(SAMPLES, "tfjs/model.json"), async (source) => {
+      const all = await Promise.all([...source.tensors.keys()].map((name) => readTensor(source, name)));
+      expect(Buffer.concat(all).equals(readFileSync(join(SAMPLES, "tfjs/weights.bin")))).toBe(true);
+      const ours = await underOurNames(source);
+      expect(ours.tensors.get("dense_Dense2/bias.exp_avg_sq")).toMatchObject({
+        follows: "dense_Dense2/bias",
+        shape: [2],
+      });
+    });
+  });
+
+  it("reads a strategy of 363 layouts on two devices", async () => {
+    const file = "mindspore/goldenstick_llama2-13b-2p_ckpt_strategy_rank_0.ckpt";
+    const layouts = await readMindsporeStrategy(memorySource(file, readFileSync(join(SAMPLES, file))));
+    expect(layouts.size).toBe(363);
+    const layout = layouts.get("model.layers.28.feed_forward.w2.weight")!;
+    expect(mindsporePart(layout, 1, 2)).toEqual({ parts: [1, 2], index: [0, 1] });
+  });
+
+  it("finds the parameters of Keras's 36 optimizer variables", async () => {
+    await opened(join(SAMPLES, "keras/potablys_best_model.keras"), async (source) => {
+      const ours = await underOurNames(source);
+      expect([...ours.tensors.keys()].filter((name) => /^optimizer/.test(name))).toEqual([
+        "optimizer/vars/0",
+        "optimizer/vars/1",
+      ]);
+      expect([...ours.tensors.values()].filter(({ role }) => role === "state")).toHaveLength(36 + 18);
     });
   });
 });

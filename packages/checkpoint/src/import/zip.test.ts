@@ -15,6 +15,11 @@ describe("openZip", () => {
     expect((await readBytes(members.get("empty")!, 0, 0)).length).toBe(0);
   });
 
+  it("reads the long form of sizes and places (Zip64)", async () => {
+    const members = await open(zipOf({ a: text("hello"), b: text("world!") }, { zip64: true }));
+    expect(Buffer.from(await readBytes(members.get("b")!, 0, 6)).toString()).toBe("world!");
+  });
+
   it.each(["../outside", "/absolute", "a/../../b", "C:/windows", "a\\b"])("refuses the name %s", async (name) => {
     await expectCode("REFUSED", open(zipOf({ [name]: text("x") })));
   });

@@ -3,11 +3,14 @@ import type { FileSystem, OpenFile } from "../file-system";
 export interface MemoryFiles extends FileSystem {
   /** The longest single read that anybody asked for. */
   readonly longestRead: () => number;
+  /** Bytes read so far, of all files together. */
+  readonly bytesRead: () => number;
 }
 
 /** Files in memory under `/root`; a path outside of it is a failure of the test, not of the checkpoint. */
 export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): MemoryFiles {
   let longest = 0;
+  let total = 0;
   const inside = (path: string): string => {
     if (path !== "/root" && !path.startsWith("/root/")) throw new TypeError(`${path} is outside of the checkpoint`);
     return path.slice("/root/".length);
@@ -18,6 +21,7 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
   };
   return {
     longestRead: () => longest,
+    bytesRead: () => total,
     async open(path) {
       const bytes = files[inside(path)];
       if (bytes === undefined) throw failed("ENOENT");
@@ -26,6 +30,7 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
           longest = Math.max(longest, target.byteLength);
           const part = bytes.subarray(position, position + target.byteLength);
           target.set(part);
+          total += part.byteLength;
           return part.byteLength;
         },
         write: refuse,

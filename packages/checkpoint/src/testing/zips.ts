@@ -1,31 +1,80 @@
 import { crc32 } from "node:zlib";
 
-/** A zip of stored members, as PyTorch and Keras write them; `method` claims another compression. */
-export function zipOf(members: Readonly<Record<string, Uint8Array>>, { method = 0 } = {}): Uint8Array {
+export interface ZipOptions {
+  /** The compression that members claim; 0 is none. */
+  readonly method?: number;
+  /** Give sizes and places as archives above 4 GiB do. */
+  readonly zip64?: boolean;
+}
+
+const SEE_ZIP64 = 0xffffffff;
+
+/** A zip of stored members, as PyTorch and Keras write them. */
+export function zipOf(members: Readonly<Record<string, Uint8Array>>, options: ZipOptions = {}): Uint8Array {
+  const { method = 0, zip64 = false } = options;
   const body: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let position = 0;
   for (const [name, bytes] of Object.entries(members)) {
     const text = new TextEncoder().encode(name);
-    const common = [0, 0, method, 0, 0, crc32(bytes), bytes.length, bytes.length];
-    const local = record(0x04034b50, [20, ...common.slice(1), text.length, 0], [2, 2, 2, 2, 2, 4, 4, 4, 2, 2]);
-    const central = [20, 20, ...common.slice(1), text.length, 0, 0, 0, 0, 0, position];
-    directory.push(record(0x02014b50, central, [2, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4]), text);
+    const kind = [0, method, 0, 0, crc32(bytes)];
+    const sizes = zip64 ? [SEE_ZIP64, SEE_ZIP64] : [bytes.length, bytes.length];
+    const extra = zip64
+      ? record([1, 2], [24, 2], [bytes.length, 8], [bytes.length, 8], [position, 8])
+      : new Uint8Array(0);
+    const local = record(
+      [0x04034b50, 4],
+      [20, 2],
+      ...pairs(kind, [2, 2, 2, 2, 4]),
+      ...pairs([bytes.length, bytes.length, text.length, 0], [4, 4, 2, 2]),
+    );
+    const place = zip64 ? SEE_ZIP64 : position;
+    const central = record(
+      [0x02014b50, 4],
+      [20, 2],
+      [20, 2],
+      ...pairs(kind, [2, 2, 2, 2, 4]),
+      ...pairs([...sizes, text.length, extra.length, 0, 0, 0, 0, place], [4, 4, 2, 2, 2, 2, 2, 4, 4]),
+    );
+    directory.push(central, text, extra);
     body.push(local, text, bytes);
     position += local.length + text.length + bytes.length;
   }
   const count = Object.keys(members).length;
   const length = directory.reduce((sum, part) => sum + part.length, 0);
-  const end = record(0x06054b50, [0, 0, count, count, length, position, 0], [2, 2, 2, 2, 4, 4, 2]);
-  return Buffer.concat([...body, ...directory, end]);
+  const counts: [number, number][] = zip64
+    ? [
+        [0xffff, 2],
+        [0xffff, 2],
+      ]
+    : [
+        [count, 2],
+        [count, 2],
+      ];
+  const where = zip64 ? [SEE_ZIP64, SEE_ZIP64] : [length, position];
+  const end = record([0x06054b50, 4], [0, 2], [0, 2], ...counts, ...pairs([...where, 0], [4, 4, 2]));
+  if (!zip64) return Buffer.concat([...body, ...directory, end]);
+  const far = record(
+    [0x06064b50, 4],
+    [44, 8],
+    ...pairs([45, 45, 0, 0], [2, 2, 4, 4]),
+    ...pairs([count, count, length, position], [8, 8, 8, 8]),
+  );
+  const locator = record([0x07064b50, 4], [0, 4], [position + length, 8], [1, 4]);
+  return Buffer.concat([...body, ...directory, far, locator, end]);
 }
 
-function record(signature: number, values: readonly number[], widths: readonly number[]): Uint8Array {
-  const bytes = Buffer.alloc(4 + widths.reduce((sum, width) => sum + width, 0));
-  bytes.writeUInt32LE(signature, 0);
-  let at = 4;
-  for (const [i, width] of widths.entries()) {
-    bytes.writeUIntLE(values[i]! >>> 0, at, width);
+function pairs(values: readonly number[], widths: readonly number[]): [number, number][] {
+  return values.map((value, i) => [value, widths[i]!]);
+}
+
+/** Little-endian numbers of 2, 4 or 8 bytes, one after another. */
+function record(...fields: readonly (readonly [value: number, width: number])[]): Uint8Array {
+  const bytes = Buffer.alloc(fields.reduce((sum, [, width]) => sum + width, 0));
+  let at = 0;
+  for (const [value, width] of fields) {
+    if (width === 8) bytes.writeBigUInt64LE(BigInt(value), at);
+    else bytes.writeUIntLE(value, at, width);
     at += width;
   }
   return bytes;
