@@ -4,6 +4,7 @@ import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/co
 import { HOST_FUNCTIONS } from "./host";
 import type { Execution, KernelSource, Split, Target } from "./kernel";
 import { KERNELS } from "./kernels";
+import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { probeTarget, simdProbe } from "./target";
 import { type Entry, ThreadPool } from "./threads/pool";
@@ -18,6 +19,9 @@ export interface WasmOptions {
 
 /** More threads than this do not make memory faster. */
 const MAXIMUM_THREADS = 16;
+
+/** Scratch that is kept, so that ordinary launches allocate nothing. */
+const SCRATCH_BYTES = 65_536;
 
 interface WasmKernel<K extends Kind = Kind> extends Kernel<K> {
   readonly entries: ReadonlyMap<string, Entry>;
@@ -53,13 +57,18 @@ export class WasmBackend implements Backend, Execution {
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
   #kernel: WasmKernel | undefined;
-  #scratch: Block[] = [];
+  readonly #scratch: Block;
+  #scratchUsed = 0;
+  /** What a launch needs beyond. */
+  readonly #overflow: Block[] = [];
 
   constructor(
     readonly memory: LinearMemory,
     readonly target: Target,
     private readonly pool: ThreadPool | undefined,
-  ) {}
+  ) {
+    this.#scratch = memory.allocate(SCRATCH_BYTES);
+  }
 
   get threads(): number {
     return this.pool?.threads ?? 1;
@@ -106,8 +115,9 @@ export class WasmBackend implements Backend, Execution {
     try {
       source.launch(launch, this);
     } finally {
-      for (const block of this.#scratch) this.memory.free(block);
-      this.#scratch.length = 0;
+      this.#scratchUsed = 0;
+      for (const block of this.#overflow) this.memory.free(block);
+      this.#overflow.length = 0;
     }
   }
 
@@ -122,14 +132,21 @@ export class WasmBackend implements Backend, Execution {
   }
 
   scratch(bytes: number): number {
+    const used = this.#scratchUsed + Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+    if (used <= SCRATCH_BYTES) {
+      const address = this.#scratch.address + this.#scratchUsed;
+      this.#scratchUsed = used;
+      return address;
+    }
     const block = this.memory.allocate(bytes);
-    this.#scratch.push(block);
+    this.#overflow.push(block);
     return block.address;
   }
 
   table(words: readonly number[]): number {
     const address = this.scratch(4 * words.length);
-    this.memory.words.set(words, address / 4);
+    const memory = this.memory.words;
+    for (let i = 0, at = address / 4; i < words.length; i++) memory[at + i] = words[i] as number;
     return address;
   }
 

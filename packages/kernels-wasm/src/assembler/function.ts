@@ -11,6 +11,8 @@ export class FunctionBuilder {
   readonly #parameters: number;
   readonly #locals: ValueType[] = [];
   readonly #code: number[] = [];
+  /** By their code, the constants that are set at entry. */
+  readonly #constants = new Map<string, Local<"v128">>();
 
   constructor(parameters: number) {
     this.#parameters = parameters;
@@ -21,6 +23,17 @@ export class FunctionBuilder {
     const variable = local(type, this.#parameters + this.#locals.length);
     this.#locals.push(type);
     if (initial !== undefined) this.set(variable, initial);
+    return variable;
+  }
+
+  /** A vector constant in a local that is set once, at entry: engines build vector constants anew wherever they stand in a loop. */
+  constant(value: Value<"v128">): Local<"v128"> {
+    const key = value.code.join();
+    let variable = this.#constants.get(key);
+    if (variable === undefined) {
+      variable = this.local("v128");
+      this.#constants.set(key, variable);
+    }
     return variable;
   }
 
@@ -95,7 +108,14 @@ export class FunctionBuilder {
       else runs.push({ type, count: 1 });
     }
     const locals = runs.flatMap(({ type, count }) => [...unsigned(count), TYPE_BYTE[type]]);
-    const code = this.#code.flatMap((byte) => (byte < OWN_FUNCTION ? byte : unsigned(byte - OWN_FUNCTION + imported)));
+    const constants = [...this.#constants].flatMap(([key, { index }]) => [
+      ...key.split(",").map(Number),
+      0x21,
+      ...unsigned(index),
+    ]);
+    const code = [...constants, ...this.#code].flatMap((byte) =>
+      byte < OWN_FUNCTION ? byte : unsigned(byte - OWN_FUNCTION + imported),
+    );
     const body = [...unsigned(runs.length), ...locals, ...code, 0x0b];
     return [...unsigned(body.length), ...body];
   }

@@ -6,7 +6,7 @@ import { LANES } from "./lanes";
 import { emitOperations } from "./operations";
 import { ProgramWriter } from "./program";
 
-/** Vectors per turn of the loop over contiguous rows. */
+/** Vectors per turn of the loop over contiguous rows, where a vector takes but a few instructions. */
 const UNROLL = 4;
 /** Parts begin where cache lines do. */
 const GRAIN = 16;
@@ -54,7 +54,7 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
       });
     const isContiguous = strides.map((stride) => i32.eq(stride, lanes.bytes));
     f.if(isContiguous.reduce(i32.and, i32.const(1)), () => {
-      contiguous(UNROLL);
+      if (countFunctions(program) === 0) contiguous(UNROLL);
       contiguous(1);
     });
     const vectors = slots.map((slot) => f.local("v128", lanes.loadSplat(pointers[slot]!)));
@@ -145,6 +145,8 @@ function loadStrided(
 const COST_OF_FUNCTION = 8;
 const FUNCTIONS: ReadonlySet<string> = new Set(TRANSCENDENTAL_OPS);
 
+const countFunctions = (program: Program) => program.nodes.filter(({ op }) => FUNCTIONS.has(op)).length;
+
 function launchMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"map">, execution: Execution): void {
   const { program, dtype } = kernel.spec;
   const bytes = byteSize(dtype);
@@ -158,8 +160,7 @@ function launchMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"
     words.push(execution.address(slice), (steps.at(-1) as number) * bytes);
     for (let dimension = 0; dimension < rank; dimension++) words.push((steps[dimension] as number) * bytes);
   }
-  const functions = program.nodes.filter(({ op }) => FUNCTIONS.has(op)).length;
-  const work = rows * length * (inputs.length + 1 + COST_OF_FUNCTION * functions);
+  const work = rows * length * (inputs.length + 1 + COST_OF_FUNCTION * countFunctions(program));
   const table = execution.table(words);
   if (rows === 1) execution.run("elements", { range: length, grain: GRAIN, work }, table, ...scalars);
   else execution.run("rows", { range: rows, grain: Math.ceil(GRAIN / length), work }, table, ...scalars);

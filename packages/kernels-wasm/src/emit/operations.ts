@@ -43,7 +43,7 @@ export function emitOperations(
       case "fma":
         return emitFma(module, dtype, target) as (f: FunctionBuilder) => Operation;
       default:
-        return same(emitFunction(module, op, dtype));
+        return emitFunction(module, op, dtype);
     }
   };
   const ops = new Set(program.nodes.map(({ op }) => op));

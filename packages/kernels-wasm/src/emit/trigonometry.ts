@@ -5,6 +5,7 @@ import {
   f64,
   f64x2,
   i32,
+  i32x4,
   i64,
   i64x2,
   type ModuleBuilder,
@@ -63,13 +64,18 @@ function emitReduceLarge(module: ModuleBuilder): Callable<["f64"], "f64"> {
 export function emitTrigonometry(module: ModuleBuilder, op: "sin" | "cos"): (f: FunctionBuilder, x: Vector) => Vector {
   const reduceLarge = emitReduceLarge(module);
   return (f, x) => {
-    const quadrant = f.local("v128", f64x2.add(f64x2.mul(x, both(2 / Math.PI)), both(ROUNDER)));
-    const n = f.local("v128", f64x2.sub(quadrant, both(ROUNDER)));
+    const [zero, one, two] = [0, 1, 2].map((n): Vector => f.constant(i32x4.const([n, 0, n, 0]))) as [
+      Vector,
+      Vector,
+      Vector,
+    ];
+    const quadrant = f.local("v128", f64x2.add(f64x2.mul(x, both(f, 2 / Math.PI)), both(f, ROUNDER)));
+    const n = f.local("v128", f64x2.sub(quadrant, both(f, ROUNDER)));
     const r = f.local(
       "v128",
-      HALF_PI.reduce<Vector>((rest, part) => f64x2.sub(rest, f64x2.mul(n, both(part))), x),
+      HALF_PI.reduce<Vector>((rest, part) => f64x2.sub(rest, f64x2.mul(n, both(f, part))), x),
     );
-    const isSmall = f.local("v128", f64x2.lt(x, both(LARGE)));
+    const isSmall = f.local("v128", f64x2.lt(x, both(f, LARGE)));
     f.if(i32.ne(i64x2.bitmask(isSmall), 3), () => {
       const packed = f64x2.replaceLane(
         f64x2.splat(reduceLarge(f64x2.extractLane(x, 0))),
@@ -80,10 +86,10 @@ export function emitTrigonometry(module: ModuleBuilder, op: "sin" | "cos"): (f: 
       f.set(r, v128.bitselect(r, large, isSmall));
       f.set(quadrant, v128.bitselect(quadrant, large, isSmall));
     });
-    if (op === "cos") f.set(quadrant, i64x2.add(quadrant, i64x2.splat(1)));
+    if (op === "cos") f.set(quadrant, i64x2.add(quadrant, one));
     const t = f.local("v128", f64x2.mul(r, r));
-    const isOdd = i64x2.sub(i64x2.splat(0), v128.and(quadrant, i64x2.splat(1)));
-    const magnitude = v128.bitselect(polynomial(COS, t), f64x2.mul(r, polynomial(SIN, t)), isOdd);
-    return v128.xor(magnitude, i64x2.shl(v128.and(quadrant, i64x2.splat(2)), 62));
+    const isOdd = i64x2.sub(zero, v128.and(quadrant, one));
+    const magnitude = v128.bitselect(polynomial(f, COS, t), f64x2.mul(r, polynomial(f, SIN, t)), isOdd);
+    return v128.xor(magnitude, i64x2.shl(v128.and(quadrant, two), 62));
   };
 }
