@@ -1,0 +1,219 @@
+/** Every differentiable op on small inputs: what the tests of gradients, of memory and of dropped tapes go through. */
+import { tensor } from "../create";
+import * as F from "../functions";
+import { Generator } from "../generator";
+import { concat, conv2d, crossEntropyRows, gather, layerNorm, maxPool2d, unfold } from "../ops";
+import type { Shape } from "../shape";
+import type { Tensor } from "../tensor";
+
+export interface OpCase {
+  readonly name: string;
+  readonly shapes: readonly Shape[];
+  /** Inputs are in 0.5 .. 2.5, all different: away from the kinks of max and abs and the pole of log. */
+  readonly domain?: "positive";
+  run(...inputs: Tensor[]): Tensor;
+}
+
+/** Seeded float64 inputs of a case, as plain arrays. */
+export function inputsOf({ shapes, domain }: OpCase): { values: Float64Array; shape: Shape }[] {
+  const generator = new Generator(11);
+  return shapes.map((shape) => {
+    const size = shape.reduce((a, b) => a * b, 1);
+    const order = generator.permutation(size);
+    const values = Float64Array.from(order, (place) => {
+      const spread = (place + 0.25 + generator.nextFloat() / 2) / size;
+      return domain === "positive" ? 0.5 + 2 * spread : 3 * spread - 1.5 + (spread > 0.5 ? 0.2 : -0.2);
+    });
+    return { values, shape };
+  });
+}
+
+const UNARY: [string, (x: Tensor) => Tensor, "positive"?][] = [
+  ["neg", F.neg],
+  ["abs", F.abs],
+  ["exp", F.exp],
+  ["log", F.log, "positive"],
+  ["sqrt", F.sqrt, "positive"],
+  ["tanh", F.tanh],
+  ["erf", F.erf],
+  ["sin", F.sin],
+  ["cos", F.cos],
+  ["sigmoid", F.sigmoid],
+  ["relu", F.relu],
+  ["gelu", F.gelu],
+];
+
+const BINARY: [string, (a: Tensor | number, b: Tensor | number) => Tensor][] = [
+  ["add", (a, b) => F.add<Tensor>(a, b)],
+  ["sub", (a, b) => F.sub<Tensor>(a, b)],
+  ["mul", (a, b) => F.mul<Tensor>(a, b)],
+  ["div", (a, b) => F.div<Tensor>(a, b)],
+  ["pow", (a, b) => F.pow<Tensor>(a, b)],
+  ["max", (a, b) => F.max<Tensor>(a as Tensor, b as Tensor)],
+  ["min", (a, b) => F.min<Tensor>(a, b)],
+  ["maximum", F.maximum],
+  ["minimum", F.minimum],
+];
+
+/** The ways in which two shapes meet. */
+const BROADCASTS: [Shape, Shape][] = [
+  [
+    [2, 3],
+    [2, 3],
+  ],
+  [[2, 3], []],
+  [[], [2, 3]],
+  [[2, 3], [3]],
+  [[3], [2, 3]],
+  [
+    [2, 1],
+    [1, 3],
+  ],
+  [
+    [2, 3, 2],
+    [3, 1],
+  ],
+  [
+    [1, 3, 1],
+    [2, 1, 2],
+  ],
+  [[1], [1, 1]],
+];
+
+const AXES: (number | readonly number[] | undefined)[] = [undefined, 0, 1, -1, [0, 1], [0, 2], [1, 2], [2, 0, 1], []];
+
+const labels = () => tensor([2, 0, -100], { dtype: "i32" });
+const rows = () =>
+  tensor(
+    [
+      [2, 0],
+      [2, 1],
+    ],
+    { dtype: "i32" },
+  );
+
+export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
+  ...UNARY.map(([name, run, domain]): OpCase => ({ name, shapes: [[2, 3]], domain, run: (x) => run(x!) })),
+  ...BINARY.flatMap(([name, run]) => [
+    ...BROADCASTS.map(
+      (shapes): OpCase => ({
+        name: `${name} [${shapes[0]}] [${shapes[1]}]`,
+        shapes,
+        domain: "positive",
+        run: (a, b) => run(a!, b!),
+      }),
+    ),
+    // max(tensor, number) would name an axis.
+    ...(name === "max"
+      ? []
+      : [
+          {
+            name: `${name} by a number`,
+            shapes: [[2, 3]],
+            domain: "positive",
+            run: (a) => run(a!, 1.3),
+          } satisfies OpCase,
+        ]),
+    { name: `a number ${name}`, shapes: [[2, 3]], domain: "positive", run: (a) => run(1.3, a!) } satisfies OpCase,
+  ]),
+  { name: "pow by 0", shapes: [[3]], run: (x) => x!.pow(0) },
+  { name: "pow by 3 of negatives", shapes: [[4]], run: (x) => x!.pow(3) },
+  { name: "fma", shapes: [[2, 3], [3], [2, 1]], run: (a, b, c) => F.fma(a!, b!, c!) },
+  { name: "fma with numbers", shapes: [[3]], run: (a) => F.fma<Tensor>(2, a!, 0.5) },
+  { name: "select", shapes: [[2, 3], [3]], run: (a, b) => F.select(F.less(a!, 0), a!.mul(2), b!) },
+  { name: "select between numbers and tensors", shapes: [[4]], run: (a) => F.select(F.less(a!, 0.1), 1, a!) },
+  ...AXES.flatMap((axis) =>
+    (["sum", "mean", "max"] as const).flatMap((op) =>
+      [false, true].map(
+        (keepDim): OpCase => ({
+          name: `${op} over ${JSON.stringify(axis) ?? "all"}${keepDim ? ", kept" : ""}`,
+          shapes: [[2, 3, 4]],
+          run: (x) => x![op](axis, keepDim),
+        }),
+      ),
+    ),
+  ),
+  { name: "sum of a scalar", shapes: [[]], run: (x) => x!.sum() },
+  ...[false, true].flatMap((transposeA) =>
+    [false, true].flatMap((transposeB) =>
+      (
+        [
+          ["", [], []],
+          ["batched ", [2], [2]],
+          ["left batched ", [2, 2], []],
+          ["right batched ", [], [3]],
+          ["batches of 1 ", [1], [3]],
+          ["broadcast ", [2, 1], [3]],
+        ] as const
+      ).map(
+        ([kind, batchA, batchB]): OpCase => ({
+          name: `matmul ${kind}${transposeA ? "t" : "n"}${transposeB ? "t" : "n"}`,
+          shapes: [
+            [...batchA, ...(transposeA ? [3, 2] : [2, 3])],
+            [...batchB, ...(transposeB ? [4, 3] : [3, 4])],
+          ],
+          run: (a, b) => a!.matmul(b!, { transposeA, transposeB }),
+        }),
+      ),
+    ),
+  ),
+  { name: "matmul of vectors", shapes: [[3], [3]], run: (a, b) => a!.matmul(b!) },
+  { name: "matmul matrix vector", shapes: [[2, 3], [3]], run: (a, b) => a!.matmul(b!) },
+  { name: "matmul vector matrices", shapes: [[3], [2, 3, 2]], run: (a, b) => a!.matmul(b!) },
+  { name: "matmul with itself", shapes: [[3, 3]], run: (a) => a!.matmul(a!) },
+  { name: "reshape", shapes: [[2, 6]], run: (x) => x!.reshape([3, -1]) },
+  { name: "reshape to the same", shapes: [[2, 3]], run: (x) => x!.reshape([2, 3]).mul(x!) },
+  { name: "transpose", shapes: [[2, 3, 4]], run: (x) => x!.transpose(0, -1) },
+  { name: "permute", shapes: [[2, 3, 4]], run: (x) => x!.permute([2, 0, 1]) },
+  { name: "slice of rows", shapes: [[5, 2]], run: (x) => x!.slice(1, -1) },
+  { name: "slice of columns", shapes: [[3, 5]], run: (x) => x!.slice(2, 4, 1) },
+  { name: "slice of nothing", shapes: [[3, 5]], run: (x) => x!.slice(2, 2) },
+  {
+    name: "concat of rows",
+    shapes: [
+      [1, 3],
+      [2, 3],
+    ],
+    run: (a, b) => concat([a!, b!]),
+  },
+  {
+    name: "concat of columns, one twice",
+    shapes: [
+      [2, 1],
+      [2, 3],
+    ],
+    run: (a, b) => concat([a!, b!, a!], -1),
+  },
+  { name: "clone", shapes: [[3]], run: (x) => x!.clone() },
+  ...[0, 1, -1].flatMap((axis) => [
+    { name: `softmax along ${axis}`, shapes: [[2, 3, 4]], run: (x: Tensor) => x.softmax(axis) } as OpCase,
+    { name: `logSoftmax along ${axis}`, shapes: [[2, 3, 4]], run: (x: Tensor) => x.logSoftmax(axis) } as OpCase,
+  ]),
+  { name: "layerNorm", shapes: [[3, 4], [4], [4]], run: (x, w, b) => layerNorm(x!, w!, b!) },
+  {
+    name: "layerNorm over two axes, without bias",
+    shapes: [
+      [2, 2, 3],
+      [2, 3],
+    ],
+    run: (x, w) => layerNorm(x!, w!),
+  },
+  { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels()) },
+  { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows()) },
+  { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },
+  { name: "conv2d", shapes: [[2, 2, 4, 5], [3, 2, 2, 3], [3]], run: (x, w, b) => conv2d(x!, w!, b!) },
+  {
+    name: "conv2d with stride, padding and dilation",
+    shapes: [
+      [1, 2, 5, 6],
+      [2, 2, 3, 2],
+    ],
+    run: (x, w) => conv2d(x!, w!, null, { stride: [2, 1], padding: [1, 2], dilation: [1, 2] }),
+  },
+  { name: "maxPool2d", shapes: [[1, 2, 4, 6]], run: (x) => maxPool2d(x!, 2) },
+  {
+    name: "maxPool2d with overlap and padding",
+    shapes: [[2, 1, 5, 4]],
+    run: (x) => maxPool2d(x!, [3, 2], { stride: [2, 1], padding: [1, 1] }),
+  },
+];

@@ -1,0 +1,45 @@
+/** Devices for tests: the js backend with its launches counted and its memory limited. */
+import type { Backend, Memory } from "../backend/backend";
+import type { Kind, Launch } from "../backend/spec";
+import { Device } from "../device";
+import { OptError } from "../errors";
+import { openJsBackend } from "../js/backend";
+
+export interface FakeOptions {
+  readonly name?: string;
+  /** Without readSync, as on WebGPU. */
+  readonly async?: boolean;
+}
+
+export class FakeDevice extends Device {
+  readonly launches: Kind[] = [];
+  /** Allocations that still succeed. */
+  allocationsLeft = Number.POSITIVE_INFINITY;
+
+  constructor({ name = "fake", async = false }: FakeOptions = {}) {
+    const js = openJsBackend();
+    const backend: Backend = {
+      name,
+      dtypes: js.dtypes,
+      exact: true,
+      allocate: (bytes): Memory => {
+        if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
+        return js.allocate(bytes);
+      },
+      free: (memory) => js.free(memory),
+      write: (memory, offset, bytes) => js.write(memory, offset, bytes),
+      read: (memory, offset, bytes) => js.read(memory, offset, bytes),
+      ...(async
+        ? {}
+        : { readSync: (memory: Memory, offset: number, bytes: number) => js.readSync!(memory, offset, bytes) }),
+      kernel: (spec) => js.kernel(spec),
+      launch: (launch: Launch) => {
+        this.launches.push(launch.kind);
+        js.launch(launch);
+      },
+      sync: () => js.sync(),
+      close: () => js.close(),
+    };
+    super(name, backend);
+  }
+}

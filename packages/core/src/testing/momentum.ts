@@ -1,0 +1,53 @@
+/** An optimizer for tests, with everything that the loop knows: state, options, counters, a fixed rule. */
+import { add, fma, mul, neg, sub } from "../functions";
+import type { Algorithm, BaseOptions } from "../optimizer/algorithm";
+import { checkNotNegative } from "../optimizer/check";
+import { Optimizer } from "../optimizer/optimizer";
+import type { Expression } from "../rule/expression";
+import { defineRule } from "../rule/rule";
+
+export interface MomentumOptions extends BaseOptions {
+  momentum: number;
+  /** Keeps a second running average. */
+  averaged: boolean;
+}
+
+const rules = [false, true].map((maximize) =>
+  [false, true].map((averaged) =>
+    defineRule({
+      name: `momentum${averaged ? "Averaged" : ""}${maximize ? "Maximize" : ""}`,
+      buffers: ["param", "grad", "velocity", ...(averaged ? ["gradAvg"] : [])],
+      scalars: ["momentum", "negLr"],
+      update(buffers, { momentum, negLr }) {
+        const { param, grad, velocity, gradAvg } = buffers as Record<string, Expression>;
+        const g = maximize ? neg(grad!) : grad!;
+        const v = fma(momentum, velocity!, g);
+        return {
+          param: add(param!, mul(negLr, v)),
+          velocity: v,
+          ...(averaged ? { gradAvg: fma(0.5, sub(g, gradAvg!), gradAvg!) } : {}),
+        };
+      },
+    }),
+  ),
+);
+
+const algorithm: Algorithm<MomentumOptions> = {
+  name: "Momentum",
+  defaults: { lr: 0.1, momentum: 0.9, maximize: false, averaged: false },
+  validate({ lr, momentum }) {
+    checkNotNegative("Momentum", "lr", lr);
+    checkNotNegative("Momentum", "momentum", momentum);
+  },
+  rule: ({ maximize, averaged }) => rules[Number(maximize)]![Number(averaged)]!,
+  initialCounters: { step: 0 },
+  advance: ({ step }) => ({ step: step + 1 }),
+  // Warmed up over the first steps, so that a wrong count shows.
+  scalars: ({ lr, momentum }, { step }) => ({ momentum: momentum * (1 - 1 / (step + 1)), negLr: -lr }),
+};
+
+export class Momentum extends Optimizer<MomentumOptions> {
+  protected override define(): Algorithm<MomentumOptions> {
+    return algorithm;
+  }
+}
