@@ -46,7 +46,7 @@ function fingerprint(generated, sanitize) {
 
 /**
  * @param {{ sanitize?: boolean }} [options] sanitize: with AddressSanitizer and UBSan, into a folder of its own
- * @returns {{ binary?: string, skipped?: string }} where the binary lies, or why there is none
+ * @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary lies and whether it was built now, or why there is none
  */
 export function buildNative({ sanitize = false } = {}) {
   const missing = missingTools();
@@ -83,11 +83,12 @@ export function buildNative({ sanitize = false } = {}) {
   if (output === undefined) throw new Error(`[build-native] the build left no opt_cpu.node in ${build}.`);
   if (output !== binary) copyFileSync(output, binary);
   writeFileSync(stamp, print);
-  return { binary };
+  return { binary, fresh: true };
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const { values } = parseArgs({ options: { sanitize: { type: "boolean", default: false } } });
-  const { binary, skipped } = buildNative(values);
-  console.log(binary ? `build-native: ${binary}` : `build-native: skipped, ${skipped}; the cpu device will not open`);
+  const { binary, skipped, fresh } = buildNative(values);
+  if (skipped) console.log(`build-native: skipped, ${skipped}; the cpu device will not open`);
+  else if (fresh) console.log(`build-native: built ${binary}`);
 }

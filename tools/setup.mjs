@@ -80,9 +80,16 @@ function installSystemTools() {
   }
 }
 
+/** By a process of its own: what it needs may have been installed a moment ago. */
+function buildNativeKernels() {
+  if (!run("node", ["tools/build-native.mjs"]).ok)
+    throw new Error("[set-up] the native kernels do not build. See above.");
+}
+
 export function setup() {
   installNpmPackages();
   installSystemTools();
+  buildNativeKernels();
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) setup();

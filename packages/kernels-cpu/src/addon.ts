@@ -1,7 +1,5 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
 import { OptError, type TypedArray } from "@opt/core";
 
 /** Functions of native/cpu/src/addon.cc. */
@@ -30,20 +28,19 @@ export function platformName(): string {
 }
 
 /**
- * Loads the binary of a platform: from its package, or in the workspace from where the build puts it. `OPT_CPU_BINARY` names another file.
+ * Loads the binary of a platform from its package. `OPT_CPU_BINARY` names a file instead.
  *
  * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing
  */
 export function loadAddon(platform = platformName(), binary = process.env.OPT_CPU_BINARY): Addon {
   const name = `@opt/kernels-cpu-${platform}`;
-  const built = fileURLToPath(new URL(`../../../native/cpu/npm/${platform}/opt_cpu.node`, import.meta.url));
-  const path = binary || (existsSync(built) ? built : name);
+  const path = binary || name;
   try {
     return require(path) as Addon;
   } catch (cause) {
     const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
-    const problem = missing ? `the package ${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
-    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); "@opt/kernels-wasm" (device "wasm") serves without it.`;
+    const problem = missing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
+    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`;
     throw new OptError("DEVICE_UNAVAILABLE", "cpu", problem, advice, { cause });
   }
 }

@@ -9,10 +9,10 @@
 namespace opt::OPT_ISA {
 namespace {
 
+/** A panel of a matrix in memory, whose rows (columns where it is stored transposed) are `stride` elements apart. */
 template <typename T, bool TRANSPOSED>
-using Operand = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, TRANSPOSED ? Eigen::ColMajor : Eigen::RowMajor>>;
-template <typename T>
-using Result = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+using Panel = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, TRANSPOSED ? Eigen::ColMajor : Eigen::RowMajor>,
+                         Eigen::Unaligned, Eigen::OuterStride<>>;
 
 struct Sizes {
   int64_t batch, m, n, k, strideA, strideB;
@@ -20,20 +20,20 @@ struct Sizes {
 
 // Multiplications that are worth a thread, and the fewest rows or columns of a panel (each packs the other operand anew).
 constexpr int64_t WORK = 1 << 20;
-constexpr int64_t PANEL = 64;
+constexpr int64_t PANEL_SIDE = 64;
 
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 Status multiply(Command& command, const Sizes& sizes) {
-  const T* a = command.pointer<const T>();
-  const T* b = command.pointer<const T>();
+  T* a = command.pointer<T>();
+  T* b = command.pointer<T>();
   T* output = command.pointer<T>();
   const auto [batch, m, n, k, strideA, strideB] = sizes;
   if (batch * m * n == 0) return Status::OK;
   const bool splitRows = m >= n;
   const int64_t side = splitRows ? m : n;
-  const int64_t wanted = larger<int64_t>(1, smaller(ceilDivide(side, 4 * PANEL), m * n * k / WORK));
-  const int64_t halves = m * n * k >= 2 * WORK && side >= 2 * PANEL ? larger<int64_t>(2, wanted) : wanted;
-  const int64_t panel = ceilDivide(ceilDivide(side, halves), PANEL / 4) * (PANEL / 4);
+  const int64_t wanted = larger<int64_t>(1, smaller(ceilDivide(side, 4 * PANEL_SIDE), m * n * k / WORK));
+  const int64_t halves = m * n * k >= 2 * WORK && side >= 2 * PANEL_SIDE ? larger<int64_t>(2, wanted) : wanted;
+  const int64_t panel = ceilDivide(ceilDivide(side, halves), PANEL_SIDE / 4) * (PANEL_SIDE / 4);
   const int64_t panels = ceilDivide(side, panel);
   std::atomic<bool> failed{false};
   const int64_t grain = larger<int64_t>(1, WORK / larger<int64_t>(1, m * n * k / panels));
@@ -41,14 +41,13 @@ Status multiply(Command& command, const Sizes& sizes) {
     try {
       for (int64_t item = begin; item < end; item++) {
         const int64_t i = item / panels, from = item % panels * panel, count = smaller(panel, side - from);
-        const Operand<T, TRANSPOSE_A> left(a + i * strideA, m, k);
-        const Operand<T, TRANSPOSE_B> right(b + i * strideB, k, n);
-        Result<T> result(output + i * m * n, m, n);
-        if (splitRows) {
-          result.middleRows(from, count).noalias() = left.middleRows(from, count) * right;
-        } else {
-          result.middleCols(from, count).noalias() = left * right.middleCols(from, count);
-        }
+        const int64_t row = splitRows ? from : 0, column = splitRows ? 0 : from;
+        const int64_t rows = splitRows ? count : m, columns = splitRows ? n : count;
+        const Panel<T, TRANSPOSE_A> left(a + i * strideA + row * (TRANSPOSE_A ? 1 : k), rows, k, Eigen::OuterStride<>(TRANSPOSE_A ? m : k));
+        const Panel<T, TRANSPOSE_B> right(b + i * strideB + column * (TRANSPOSE_B ? k : 1), k, columns,
+                                          Eigen::OuterStride<>(TRANSPOSE_B ? k : n));
+        Panel<T, false> result(output + (i * m + row) * n + column, rows, columns, Eigen::OuterStride<>(n));
+        result.noalias() = left * right;
       }
     } catch (const std::bad_alloc&) {
       failed = true;
