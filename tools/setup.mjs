@@ -44,8 +44,11 @@ function stalePackages() {
   const installed = existsSync(join(root, "node_modules/.package-lock.json"))
     ? read("node_modules/.package-lock.json")
     : {};
+  // Links to another platform's binaries are left out by npm: what they point at is optional.
+  const isOptional = (/** @type {string} */ path) =>
+    locked[path].optional || locked[path].devOptional || (locked[path].link && locked[locked[path].resolved]?.optional);
   return Object.keys(locked).filter((path) => {
-    if (!path.includes("node_modules/") || locked[path].optional || locked[path].devOptional) return false;
+    if (!path.includes("node_modules/") || isOptional(path)) return false;
     return !installed[path] || installed[path].version !== locked[path].version;
   });
 }
