@@ -90,5 +90,20 @@ print(json.dumps({f"{name}.{key}": value.flatten().tolist() for i, name in enume
       }
       await source.close();
     });
+
+    it("a DCP folder that it saves reads to the same numbers", async () => {
+      const expected = inPython(`
+import json, torch
+import torch.distributed.checkpoint as dcp
+state = {"model": {"w": torch.randn(4, 3), "b": torch.arange(3, dtype=torch.float32)}, "epoch": 7, "betas": (0.5, 0.25)}
+dcp.save(state, checkpoint_id="dcp", no_dist=True)
+print(json.dumps({"w": state["model"]["w"].flatten().tolist()}))
+`) as { w: number[] };
+      const source = await openForeign(join(scratch.path, "dcp"), nodeFileSystem);
+      expect(await readFloats(source, "model.w")).toEqual(expected.w);
+      expect(await readFloats(source, "model.b")).toEqual([0, 1, 2]);
+      expect(source.values).toEqual({ epoch: 7, "betas.0": 0.5, "betas.1": 0.25 });
+      await source.close();
+    });
   },
 );

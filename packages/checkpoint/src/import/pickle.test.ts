@@ -58,6 +58,13 @@ describe("readPickle", () => {
     await expectCode("CORRUPT", read(bytes));
   });
 
+  it.each([
+    ["dicts", 0x7d],
+    ["lists", 0x5d],
+  ])("refuses a file of nothing but %s before they fill the memory", async (_, opcode) => {
+    await expectCode("CORRUPT", read(new Uint8Array(2 << 20).fill(opcode)));
+  });
+
   it("reads integers of any sign and length", async () => {
     const long = (...bytes: number[]): Promise<unknown> => read(program(0x80, 2, 0x8a, bytes.length, ...bytes, 0x2e));
     expect(await long()).toBe(0);

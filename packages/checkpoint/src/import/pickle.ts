@@ -58,6 +58,14 @@ const LONGEST_INTEGER = 256;
 
 const MARK = Symbol("mark");
 
+// What values take in memory, about: an opcode of one byte may make an object of hundreds. Real pickles take 30 times their length.
+const OBJECT_COST = 160;
+const MEMO_COST = 48;
+const VALUE_COST = 16;
+const FREE_COST = 64 * 1024 * 1024;
+const COST_PER_BYTE = 48;
+const HIGHEST_COST = 1024 * 1024 * 1024;
+
 /**
  * Reads one pickle (protocols 0 to 5, the opcodes that builders of plain data use) and leaves the cursor behind it.
  * Throws REFUSED for a global that is not in `limits.globals`, CORRUPT for what is no pickle. Source: CPython's pickletools.
@@ -80,6 +88,7 @@ class PickleMachine {
   result: unknown;
   readonly #cursor: ByteCursor;
   readonly #limits: PickleLimits;
+  #budget: number;
   readonly #stack: unknown[] = [];
   readonly #memo = new Map<number, unknown>();
   readonly #text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -88,6 +97,7 @@ class PickleMachine {
   constructor(cursor: ByteCursor, limits: PickleLimits) {
     this.#cursor = cursor;
     this.#limits = limits;
+    this.#budget = Math.min(HIGHEST_COST, FREE_COST + COST_PER_BYTE * cursor.source.byteLength);
   }
 
   /** Runs one opcode; true (or a promise of it) when it was STOP. Only long payloads wait. */
@@ -213,8 +223,14 @@ class PickleMachine {
   }
 
   #push(value: unknown): false {
+    this.#spend(typeof value === "object" && value !== null ? OBJECT_COST : VALUE_COST);
     this.#stack.push(value);
     return false;
+  }
+
+  #spend(cost: number): void {
+    this.#budget -= cost;
+    if (this.#budget < 0) throw this.#cursor.corrupt("the pickle holds too many objects for its length");
   }
 
   #top(): unknown {
@@ -245,6 +261,7 @@ class PickleMachine {
   }
 
   #put(index: number): false {
+    this.#spend(MEMO_COST);
     this.#memo.set(index, this.#top());
     return false;
   }
@@ -252,7 +269,9 @@ class PickleMachine {
   #get(index: number): false {
     const value = this.#memo.get(index);
     if (value === undefined) throw this.#cursor.corrupt(`the pickle recalls memo ${index}, which it never stored`);
-    return this.#push(value);
+    this.#spend(VALUE_COST);
+    this.#stack.push(value);
+    return false;
   }
 
   #setItems(pairs: unknown[], target: unknown, push = false): false {
