@@ -138,10 +138,10 @@ function propagate(node: TapeNode, gradients: Map<TapeNode, Tensor>): void {
     const inputGradients = tidy(() => node.backward(outputGradient).map((g) => (g === outputGradient ? g.alias() : g)));
     node.inputs.forEach((input, i) => {
       const inputGradient = inputGradients[i];
-      if (input === null || !inputGradient) return;
+      if (!inputGradient) return;
       if (input instanceof TapeNode) add(gradients, input, inputGradient);
       else {
-        accumulate(input, inputGradient);
+        if (input !== null) accumulate(input, inputGradient);
         inputGradient.dispose();
       }
     });

@@ -82,14 +82,14 @@ const BROADCASTS: [Shape, Shape][] = [
 
 const AXES: (number | readonly number[] | undefined)[] = [undefined, 0, 1, -1, [0, 1], [0, 2], [1, 2], [2, 0, 1], []];
 
-const labels = () => tensor([2, 0, -100], { dtype: "i32" });
-const rows = () =>
+const labels = ({ device }: Tensor) => tensor([2, 0, -100], { dtype: "i32", device });
+const rows = ({ device }: Tensor) =>
   tensor(
     [
       [2, 0],
       [2, 1],
     ],
-    { dtype: "i32" },
+    { dtype: "i32", device },
   );
 
 export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
@@ -198,8 +198,8 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     ],
     run: (x, w) => layerNorm(x!, w!),
   },
-  { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels()) },
-  { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows()) },
+  { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels(x!)) },
+  { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows(table!)) },
   { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },
   { name: "conv2d", shapes: [[2, 2, 4, 5], [3, 2, 2, 3], [3]], run: (x, w, b) => conv2d(x!, w!, b!) },
   {
