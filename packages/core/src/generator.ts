@@ -30,7 +30,7 @@ export class Generator {
   /** 32 random bits. */
   nextUint32(): number {
     if (this.used === 4) {
-      philox(this.counter++, this.key, this.block);
+      philox(wordsOf(this.counter++), this.key, this.block);
       this.used = 0;
     }
     return this.block[this.used++]!;
@@ -90,7 +90,7 @@ export class Generator {
     this.key = [key[0], key[1]];
     this.counter = counter;
     this.used = used;
-    if (used < 4) philox(counter - 1, this.key, this.block);
+    if (used < 4) philox(wordsOf(counter - 1), this.key, this.block);
   }
 }
 
@@ -106,14 +106,15 @@ function keyOf(seed: number): [number, number] {
   return [seed >>> 0, Math.floor(seed / 2 ** 32)];
 }
 
+type Counter = readonly [number, number, number, number];
+
+function wordsOf(counter: number): Counter {
+  return [counter >>> 0, Math.floor(counter / 2 ** 32), 0, 0];
+}
+
 /** The ten rounds. `block` receives the words. */
-export function philox(
-  counter: number,
-  [key0, key1]: readonly [number, number],
-  block: Uint32Array,
-  counterHigh: readonly [number, number] = [0, 0],
-): void {
-  let [c0, c1, c2, c3] = [counter >>> 0, Math.floor(counter / 2 ** 32) >>> 0, counterHigh[0], counterHigh[1]];
+export function philox(counter: Counter, [key0, key1]: readonly [number, number], block: Uint32Array): void {
+  let [c0, c1, c2, c3] = counter;
   let k0 = key0;
   let k1 = key1;
   for (let round = 0; round < 10; round++) {

@@ -1,0 +1,108 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { defaultGenerator, Generator, manualSeed, philox } from "./generator";
+
+/** Known answers of Philox 4x32-10, of its authors' library Random123. */
+it.each([
+  ["zeros", [0, 0, 0, 0], [0, 0], "6627e8d5 e169c58d bc57ac4c 9b00dbd8"],
+  [
+    "ones",
+    [0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff],
+    [0xffffffff, 0xffffffff],
+    "408f276d 41c83b0e a20bc7c6 6d5451fd",
+  ],
+  [
+    "digits of pi",
+    [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
+    [0xa4093822, 0x299f31d0],
+    "d16cfe09 94fdcceb 5001e420 24126ea1",
+  ],
+] as const)("philox of %s", (_, counter, key, expected) => {
+  const block = new Uint32Array(4);
+  philox(counter, key, block);
+  expect([...block].map((word) => word.toString(16).padStart(8, "0")).join(" ")).toBe(expected);
+});
+
+describe("a generator", () => {
+  it("gives one stream a seed, and others for other seeds, beyond 32 bits too", () => {
+    const words = (seed: number) =>
+      Array.from(
+        { length: 9 },
+        (
+          (generator) => () =>
+            generator.nextUint32()
+        )(new Generator(seed)),
+      );
+    expect(words(7)).toEqual(words(7));
+    const streams = [0, 1, 2 ** 32, 2 ** 53 - 1].map((seed) => words(seed).join());
+    expect(new Set(streams).size).toBe(4);
+  });
+
+  it.each([0, 1, 2, 3, 4, 5, 11])("continues from its state after %d words", (drawn) => {
+    const generator = new Generator(5);
+    for (let i = 0; i < drawn; i++) generator.nextUint32();
+    const resumed = new Generator();
+    resumed.loadStateDict(JSON.parse(JSON.stringify(generator.stateDict())));
+    const next = (from: Generator) => [...from.permutation(5), ...from.nextNormals(), from.nextFloat()];
+    expect(next(resumed)).toEqual(next(generator));
+  });
+
+  it("draws uniform and normal numbers with the moments they should have", () => {
+    const generator = new Generator(1);
+    const moments = (draw: () => number) => {
+      const n = 100_000;
+      const sums = [0, 0, 0, 0];
+      for (let i = 0; i < n; i++) {
+        const x = draw();
+        for (let p = 0; p < 4; p++) sums[p]! += x ** (p + 1) / n;
+      }
+      return sums;
+    };
+    expect(moments(() => generator.nextFloat())).toAgreeWith([1 / 2, 1 / 3, 1 / 4, 1 / 5], {
+      absolute: 0.005,
+      relative: 0,
+    });
+    expect(moments(() => generator.nextNormals()[0])).toAgreeWith([0, 1, 0, 3], { absolute: 0.06, relative: 0 });
+    expect(moments(() => generator.nextNormals()[1])).toAgreeWith([0, 1, 0, 3], { absolute: 0.06, relative: 0 });
+  });
+
+  it("permutes: every number once, every place as likely", () => {
+    const generator = new Generator(2);
+    expect([...generator.permutation(0)]).toEqual([]);
+    expect([...generator.permutation(100)].sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i));
+    const firsts = new Float64Array(4);
+    for (let i = 0; i < 8000; i++) firsts[generator.permutation(4)[0]!]! += 1 / 8000;
+    expect(firsts).toAgreeWith([0.25, 0.25, 0.25, 0.25], { absolute: 0.02, relative: 0 });
+  });
+
+  it("manualSeed restarts the stream", () => {
+    const first = manualSeed(3).nextUint32();
+    expect([manualSeed(3).nextUint32(), new Generator(3).nextUint32(), manualSeed(3)]).toEqual([
+      first,
+      first,
+      defaultGenerator,
+    ]);
+  });
+
+  it.each([-1, 0.5, 2 ** 53, Number.NaN, "1"])("refuses the seed %s", (seed) => {
+    expectCode("BAD_ARGUMENT", () => new Generator(seed as number));
+    expectCode("BAD_ARGUMENT", () => manualSeed(seed as number));
+  });
+
+  it.each([-1, 1.5, Number.NaN])("refuses to permute %s", (n) =>
+    expectCode("BAD_ARGUMENT", () => new Generator().permutation(n)),
+  );
+
+  it.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["no key", { counter: 0, used: 4 }],
+    ["a long key", { key: [1, 2, 3], counter: 0, used: 4 }],
+    ["a negative counter", { key: [1, 2], counter: -1, used: 4 }],
+    ["five used words", { key: [1, 2], counter: 1, used: 5 }],
+    ["words of no block", { key: [1, 2], counter: 0, used: 2 }],
+  ])("refuses a state with %s and keeps its own", (_, state) => {
+    const generator = new Generator(9);
+    expectCode("BAD_STATE", () => generator.loadStateDict(state as never));
+    expect(generator.stateDict()).toEqual(new Generator(9).stateDict());
+  });
+});
