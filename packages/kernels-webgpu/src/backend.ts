@@ -1,0 +1,268 @@
+/** The `webgpu` backend: heaps, shaders written per spec, launches collected into few submits. */
+import { OptError } from "@opt/core";
+import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import { Commands, type Counters, UNIFORM_GRAIN } from "./device/commands";
+import { Faults } from "./device/faults";
+import { Pipelines } from "./device/pipelines";
+import { Staging } from "./device/staging";
+import type { Execution, KernelSource, Target } from "./kernel";
+import { KERNELS } from "./kernels";
+import { MERGE_WORD } from "./kernels/merge-word";
+import { type HeapMemory, Heaps } from "./memory/heaps";
+import { findBindings } from "./memory/windows";
+import { memberNames, type Shader, unitOf } from "./shader/shader";
+import { Tables } from "./tables";
+
+const MEBIBYTE = 2 ** 20;
+
+export interface BackendLimits {
+  /** Bytes of the first heap. By default 32 MiB. */
+  readonly firstHeap?: number;
+  /** For tests: as if the device's maxStorageBufferBindingSize were smaller. */
+  readonly binding?: number;
+  /** For tests: as if the device had no subgroups. */
+  readonly subgroups?: boolean;
+}
+
+interface WebGpuKernel<K extends Kind = Kind> extends Kernel<K> {
+  readonly prepared: unknown;
+}
+
+/** What is fixed about a shader's launches. */
+interface ShaderFacts {
+  readonly units: readonly number[];
+  readonly passesStart: readonly boolean[];
+  readonly params: readonly (readonly [string, "u32" | "i32" | "f32"])[];
+  readonly uniformBytes: number;
+}
+
+export class WebGpuBackend implements Backend, Execution {
+  readonly name = "webgpu";
+  readonly dtypes = ["f32"] as const;
+  readonly exact = false;
+  readonly target: Target;
+  readonly largestBinding: number;
+  readonly #faults: Faults;
+  readonly #commands: Commands;
+  readonly #pipelines: Pipelines;
+  readonly #heaps: Heaps;
+  readonly #staging: Staging;
+  readonly #tables: Tables;
+  readonly #facts = new WeakMap<Shader, ShaderFacts>();
+  readonly #bindings: number;
+  #scratch: Memory[] = [];
+  #closed = false;
+
+  constructor(
+    readonly device: GPUDevice,
+    limits: BackendLimits = {},
+    languageFeatures: ReadonlySet<string> = new Set(),
+  ) {
+    const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = device.limits;
+    const binding = Math.min(limits.binding ?? maxStorageBufferBindingSize, maxStorageBufferBindingSize);
+    const subgroups = device.features.has("subgroups") && languageFeatures.has("subgroup_id");
+    this.target = { subgroups: subgroups && limits.subgroups !== false };
+    this.largestBinding = binding;
+    this.#bindings = maxStorageBuffersPerShaderStage;
+    this.#faults = new Faults(device);
+    this.#commands = new Commands(device, this.#faults);
+    this.#pipelines = new Pipelines(device, this.#faults, this.#commands.ring);
+    this.#staging = new Staging(device);
+    const heapLimits = { binding, buffer: maxBufferSize, firstHeap: limits.firstHeap ?? 32 * MEBIBYTE };
+    this.#heaps = new Heaps(heapLimits, (bytes, label) => this.#createBuffer(bytes, label));
+    this.#tables = new Tables(this);
+    device.lost.then(({ message }) => {
+      if (!this.#closed) this.#faults.lose(message);
+    });
+  }
+
+  /** The device went away: everything but `close` throws DEVICE_LOST. */
+  get lost(): boolean {
+    return this.#faults.lost !== undefined;
+  }
+
+  /** What was done so far, to be tested and looked at. */
+  get counters(): Counters & { pipelines: number; reserved: number; used: number } {
+    return { ...this.#commands.counters, pipelines: this.#pipelines.compiled, ...this.#heaps.bytes };
+  }
+
+  allocate(bytes: number): HeapMemory {
+    this.#faults.checkAlive();
+    return this.#heaps.allocate(bytes);
+  }
+
+  free(memory: Memory): void {
+    if (this.lost) return;
+    const buffer = this.#heaps.free(memory as HeapMemory);
+    if (buffer === undefined) return;
+    this.#commands.submit();
+    this.#pipelines.forget((memory as HeapMemory).heap.id);
+    buffer.destroy();
+  }
+
+  #createBuffer(size: number, label: string): GPUBuffer {
+    const usage = 0x80 | 0x04 | 0x08; // STORAGE | COPY_SRC | COPY_DST
+    const toError = () =>
+      new OptError(
+        "OUT_OF_MEMORY",
+        "webgpu",
+        `cannot allocate ${size} bytes.`,
+        "Free tensors with dispose() or tidy().",
+      );
+    return this.#faults.watch("out-of-memory", () => this.device.createBuffer({ label, size, usage }), toError);
+  }
+
+  write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
+    this.#faults.checkAlive();
+    if (bytes.length === 0) return;
+    const { heap, start } = memory as HeapMemory;
+    const first = start + byteOffset;
+    const end = first + bytes.length;
+    // Bytes that follow the end of the memory belong to nobody.
+    const closes = byteOffset + bytes.length === memory.bytes;
+    const from = Math.ceil(first / 4) * 4;
+    const to = closes ? Math.ceil(end / 4) * 4 : Math.floor(end / 4) * 4;
+    if (to > from) {
+      this.#commands.submit();
+      const whole = bytes.subarray(from - first, Math.min(to, end) - first);
+      if (whole.length % 4 === 0) this.device.queue.writeBuffer(heap.buffer, from, whole as Uint8Array<ArrayBuffer>);
+      else {
+        const padded = new Uint8Array(to - from);
+        padded.set(whole);
+        this.device.queue.writeBuffer(heap.buffer, from, padded);
+      }
+    }
+    if (from > first) this.#mergeWord(memory, from - 4 - start, first, bytes, Math.min(from, end));
+    if (end > to && to >= from) this.#mergeWord(memory, to - start, first, bytes, end);
+  }
+
+  /** Writes the bytes up to `end` that fall into the word at `wordOffset`, and leaves its others as they are. */
+  #mergeWord(memory: Memory, wordOffset: number, first: number, bytes: Uint8Array, end: number): void {
+    const word = (memory as HeapMemory).start + wordOffset;
+    let mask = 0;
+    let bits = 0;
+    for (let byte = Math.max(word, first); byte < Math.min(word + 4, end); byte++) {
+      mask |= 0xff << (8 * (byte - word));
+      bits |= bytes[byte - first]! << (8 * (byte - word));
+    }
+    const target = { memory, byteOffset: wordOffset, length: 1 };
+    this.dispatch(MERGE_WORD, [target], { mask: mask >>> 0, bits: bits >>> 0 }, 1);
+  }
+
+  async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
+    this.#faults.checkAlive();
+    const { heap, start } = memory as HeapMemory;
+    const from = Math.floor((start + byteOffset) / 4) * 4;
+    const to = Math.ceil((start + byteOffset + bytes) / 4) * 4;
+    if (bytes === 0) {
+      await this.sync();
+      return new Uint8Array(0);
+    }
+    const buffer = this.#staging.take(to - from);
+    this.#commands.copy(heap.buffer, from, buffer, 0, to - from);
+    this.#commands.submit();
+    try {
+      await buffer.mapAsync(1, 0, to - from); // GPUMapMode.READ
+    } catch (cause) {
+      await this.#faults.raise();
+      throw new OptError("DEVICE_ERROR", "webgpu", `cannot read: ${cause}.`, "", { cause });
+    }
+    const skip = start + byteOffset - from;
+    const result = new Uint8Array(buffer.getMappedRange(0, to - from)).slice(skip, skip + bytes);
+    buffer.unmap();
+    this.#staging.give(buffer);
+    await this.#faults.raise();
+    return result;
+  }
+
+  kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
+    this.#faults.checkAlive();
+    const source = KERNELS[spec.kind as K] as unknown as KernelSource<K, unknown>;
+    return { spec, prepared: source.prepare(spec, this.target) } as WebGpuKernel<K>;
+  }
+
+  launch(launch: Launch): void {
+    this.#faults.checkAlive();
+    const source = KERNELS[launch.kind] as unknown as KernelSource<Kind, unknown>;
+    try {
+      source.launch(launch, (launch.kernel as WebGpuKernel).prepared, this);
+    } finally {
+      for (const memory of this.#scratch) this.free(memory);
+      this.#scratch.length = 0;
+    }
+  }
+
+  dispatch(shader: Shader, slices: readonly Slice[], params: Readonly<Record<string, number>>, groups: number): void {
+    if (groups === 0) return;
+    const facts = this.#factsOf(shader);
+    const limits = { binding: this.largestBinding, bindings: this.#bindings };
+    const { windows, windowOf, byteOf } = findBindings(shader.name, slices, facts.units, limits);
+    const pipeline = this.#pipelines.pipeline(shader, windowOf, windows.length);
+    const { offset, words, floats } = this.#commands.reserve(facts.uniformBytes);
+    let at = offset / 4;
+    for (let k = 0; k < slices.length; k++) {
+      if (facts.passesStart[k]) words[at++] = byteOf[k]! / facts.units[k]!;
+    }
+    for (const [name, type] of facts.params) {
+      if (type === "f32") floats[at++] = params[name]!;
+      else words[at++] = params[name]!;
+    }
+    const group = this.#pipelines.group(windows, facts.uniformBytes);
+    this.#commands.dispatch(shader.name, pipeline, group, offset, gridOf(groups));
+  }
+
+  starts(where: string, slices: readonly Slice[]): number[] {
+    const limits = { binding: this.largestBinding, bindings: this.#bindings };
+    const words = slices.map(() => 4);
+    return findBindings(where, slices, words, limits).byteOf.map((byte) => byte / 4);
+  }
+
+  #factsOf(shader: Shader): ShaderFacts {
+    let facts = this.#facts.get(shader);
+    if (facts === undefined) {
+      const views = Object.values(shader.slices);
+      const bytes = memberNames(shader).length * 4;
+      facts = {
+        units: views.map(unitOf),
+        passesStart: views.map((view) => view !== "words"),
+        params: Object.entries(shader.params),
+        uniformBytes: Math.max(1, Math.ceil(bytes / UNIFORM_GRAIN)) * UNIFORM_GRAIN,
+      };
+      this.#facts.set(shader, facts);
+    }
+    return facts;
+  }
+
+  table(owner: object, words: Uint32Array): Slice {
+    return this.#tables.find(owner, words);
+  }
+
+  scratch(length: number): Slice {
+    const memory = this.#heaps.allocate(length * 4);
+    this.#scratch.push(memory);
+    return { memory, byteOffset: 0, length };
+  }
+
+  async sync(): Promise<void> {
+    this.#faults.checkAlive();
+    this.#commands.submit();
+    await this.device.queue.onSubmittedWorkDone().catch(() => {}); // a lost device says so below
+    await this.#faults.raise();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#staging.close();
+    this.#heaps.close();
+    this.#commands.ring.destroy();
+    this.device.destroy();
+  }
+}
+
+const LARGEST_GRID = 65_535;
+
+/** Workgroups in two dimensions, each within the limit that every device has. A few may be too many: shaders check. */
+function gridOf(groups: number): readonly [number, number] {
+  const rows = Math.ceil(groups / LARGEST_GRID);
+  return [Math.ceil(groups / rows), rows];
+}

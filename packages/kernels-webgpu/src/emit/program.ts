@@ -1,0 +1,18 @@
+/** Programs as statements of WGSL, with the declarations that they need. */
+import { type Access, type Program, writeStatements } from "@opt/core/backend";
+import { libraryOf } from "./functions";
+import { NON_FINITE, wgsl } from "./wgsl";
+
+export interface ProgramText {
+  readonly uniform: readonly string[];
+  readonly element: readonly string[];
+  readonly declarations: string;
+}
+
+export function writeProgram(program: Program, access: Omit<Access, "scalar">): ProgramText {
+  const scalar = (_slot: number, name: string) => `params.${name}`;
+  const { uniform, element } = writeStatements(program, wgsl, "f32", { ...access, scalar });
+  const library = libraryOf([...uniform, ...element].join("\n"));
+  const text = [...uniform, ...element, ...library].join("\n");
+  return { uniform, element, declarations: [...(text.includes("Bits)") ? [NON_FINITE] : []), ...library].join("\n") };
+}

@@ -1,0 +1,51 @@
+/** The WGSL dialect. WGSL has neither NaN nor infinity as literals, and lets devices assume that they do not occur. */
+import { OptError } from "@opt/core";
+import type { ComputeDType, Dialect, OpText } from "@opt/core/backend";
+
+/** WGSL has no 64-bit floats. */
+const f64: OpText = () => {
+  throw new OptError("UNSUPPORTED", "webgpu", "WGSL computes in f32, got f64.", `Cast with .to("f32").`);
+};
+
+function f32(write: OpText): Record<ComputeDType, OpText> {
+  return { f32: write, f64 };
+}
+
+export const wgsl: Dialect = {
+  name: "wgsl",
+  constant(value) {
+    const number = Math.fround(value);
+    if (Number.isNaN(number)) return "bitcast<f32>(nanBits)";
+    if (Math.abs(number) === Number.POSITIVE_INFINITY)
+      return `bitcast<f32>(${number > 0 ? "" : "minus"}${number > 0 ? "i" : "I"}nfinityBits)`;
+    return Object.is(number, -0) ? "(-0f)" : number < 0 ? `(${number}f)` : `${number}f`;
+  },
+  declare: (name, value) => `let ${name} = ${value};`,
+  ops: {
+    add: f32((a, b) => `(${a} + ${b})`),
+    sub: f32((a, b) => `(${a} - ${b})`),
+    mul: f32((a, b) => `(${a} * ${b})`),
+    div: f32((a, b) => `(${a} / ${b})`),
+    neg: f32((a) => `(-${a})`),
+    abs: f32((a) => `abs(${a})`),
+    sqrt: f32((a) => `sqrt(${a})`),
+    fma: f32((a, b, c) => `fma(${a}, ${b}, ${c})`),
+    max: f32((a, b) => `select(${a}, ${b}, ${a} < ${b})`),
+    min: f32((a, b) => `select(${a}, ${b}, ${b} < ${a})`),
+    less: f32((a, b) => `(${a} < ${b})`),
+    select: f32((a, b, c) => `select(${c}, ${b}, ${a})`),
+    exp: f32((a) => `exp(${a})`),
+    log: f32((a) => `log(${a})`),
+    tanh: f32((a) => `hyperbolic_tangent(${a})`),
+    erf: f32((a) => `error_function(${a})`),
+    sin: f32((a) => `sine(${a})`),
+    cos: f32((a) => `cosine(${a})`),
+    pow: f32((a, b) => `power(${a}, ${b})`),
+  },
+};
+
+/** Bits of values that are no literals; variables, so that the compiler does not fold them into an error. */
+export const NON_FINITE = `
+var<private> nanBits: u32 = 0x7fc00000u;
+var<private> infinityBits: u32 = 0x7f800000u;
+var<private> minusInfinityBits: u32 = 0xff800000u;`;

@@ -1,0 +1,8 @@
+/** Importing this package makes the device "webgpu" known to `init`. */
+import { registerBackend } from "@opt/core";
+import { openWebGpuBackend } from "./device/open";
+
+export type { WebGpuBackend } from "./backend";
+export { openWebGpuBackend, type WebGpuOptions } from "./device/open";
+
+registerBackend({ name: "webgpu", rank: 30, load: () => openWebGpuBackend() });

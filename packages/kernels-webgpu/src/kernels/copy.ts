@@ -1,0 +1,150 @@
+/**
+ * Strided copies and casts. Elements of less than a word share it with others, which other invocations write:
+ * they are set by two atomic operations on their own bits.
+ */
+import type { Launch, Slice, Spec } from "@opt/core/backend";
+import type { Execution, KernelSource } from "../kernel";
+import { isOversized } from "../memory/heaps";
+import { LANES, type Parameter, type Shader } from "../shader/shader";
+import { BYTES, checkStored, type Stored, writeConvert } from "./convert";
+
+/** Elements of a workgroup. */
+const BLOCK = 256;
+
+/** The element at an index from byte `<slice>_at` on, as the low bits of a word. */
+function load(slice: string, buffer: string, dtype: Stored, atomic: boolean): string {
+  const read = (word: string) => (atomic ? `atomicLoad(&${buffer}[${word}])` : `${buffer}[${word}]`);
+  const bytes = BYTES[dtype];
+  if (bytes === 4) return `let bits = ${read(`(params.${slice}_at >> 2u) + read_at`)};`;
+  const mask = bytes === 1 ? "0xffu" : "0xffffu";
+  return [
+    `let source_byte = params.${slice}_at + read_at * ${bytes}u;`,
+    `let bits = (${read("source_byte >> 2u")} >> ((source_byte & 3u) * 8u)) & ${mask};`,
+  ].join("\n");
+}
+
+function store(slice: string, buffer: string, dtype: Stored): string {
+  const bytes = BYTES[dtype];
+  if (bytes === 4) return `${buffer}[(params.${slice}_at >> 2u) + write_at] = convert(bits);`;
+  const mask = bytes === 1 ? "0xffu" : "0xffffu";
+  return [
+    `let target_byte = params.${slice}_at + write_at * ${bytes}u;`,
+    "let shift = (target_byte & 3u) * 8u;",
+    `atomicAnd(&${buffer}[target_byte >> 2u], ~(${mask} << shift));`,
+    `atomicOr(&${buffer}[target_byte >> 2u], convert(bits) << shift);`,
+  ].join("\n");
+}
+
+export function copyShader(from: Stored, to: Stored, rank: number): Shader {
+  const axes = Array.from({ length: rank }, (_, axis) => axis);
+  const params: [string, Parameter][] = [
+    ["size", "u32"],
+    ...axes.slice(1).map((axis): [string, Parameter] => [`shape${axis}`, "u32"]),
+    ...axes.map((axis): [string, Parameter] => [`from${axis}`, "i32"]),
+    ...axes.map((axis): [string, Parameter] => [`to${axis}`, "i32"]),
+  ];
+  const position = axes
+    .slice(1)
+    .reverse()
+    .flatMap((axis) => [`let axis${axis} = i32(rest % params.shape${axis});`, `rest /= params.shape${axis};`]);
+  const offset = (side: string) =>
+    `u32(${axes.map((axis) => `${axis === 0 ? "i32(rest)" : `axis${axis}`} * params.${side}${axis}`).join(" + ")})`;
+  const atomic = BYTES[to] < 4;
+  return {
+    name: `copy ${from} to ${to}`,
+    slices: { origin: "bytes", goal: "bytes" },
+    params: Object.fromEntries(params),
+    atomic,
+    declarations: writeConvert(from, to),
+    body: (buffers) =>
+      [
+        `let start = group * ${BLOCK}u;`,
+        `let end = min(start + ${BLOCK}u, params.size);`,
+        `for (var i = start + lane; i < end; i += ${LANES}u) {`,
+        ...[
+          "var rest = i;",
+          ...position,
+          `let read_at = ${offset("from")};`,
+          `let write_at = ${offset("to")};`,
+          ...load("origin", buffers.origin!, from, atomic).split("\n"),
+          ...store("goal", buffers.goal!, to).split("\n"),
+        ].map((line) => `  ${line}`),
+        "}",
+      ].join("\n"),
+  };
+}
+
+interface Prepared {
+  readonly from: Stored;
+  readonly to: Stored;
+  readonly byRank: Map<number, Shader>;
+}
+
+export const copy: KernelSource<"copy", Prepared> = {
+  prepare({ from, to }: Spec<"copy">) {
+    checkStored(from);
+    checkStored(to);
+    return { from, to, byRank: new Map() };
+  },
+
+  launch(launch: Launch<"copy">, { from, to, byRank }: Prepared, execution: Execution) {
+    const { shape, sourceStrides, targetStrides } = merged(launch);
+    const size = shape.reduce((product, extent) => product * extent, 1);
+    if (size === 0) return;
+    let shader = byRank.get(shape.length);
+    if (shader === undefined) {
+      shader = copyShader(from, to, shape.length);
+      byRank.set(shape.length, shader);
+    }
+    const params: Record<string, number> = { size };
+    shape.forEach((extent, axis) => {
+      params[`shape${axis}`] = extent;
+      params[`from${axis}`] = sourceStrides[axis]!;
+      params[`to${axis}`] = targetStrides[axis]!;
+    });
+    const { source, target } = launch;
+    const cut = shape.length === 1 && (isOversized(source) || isOversized(target));
+    const widest = Math.max(BYTES[from], BYTES[to]);
+    const step = cut ? Math.max(1, Math.floor(execution.largestBinding / widest / BLOCK) - 1) * BLOCK : size;
+    for (let start = 0; start < size; start += step) {
+      const length = Math.min(step, size - start);
+      const shown = cut ? pieceOf(source, from, start, length, sourceStrides[0]!) : source;
+      const place = cut ? pieceOf(target, to, start, length, targetStrides[0]!) : target;
+      execution.dispatch(shader, [shown, place], { ...params, size: length }, Math.ceil(length / BLOCK));
+    }
+  },
+};
+
+function pieceOf({ memory, byteOffset }: Slice, dtype: Stored, start: number, length: number, stride: number): Slice {
+  return {
+    memory,
+    byteOffset: byteOffset + start * stride * BYTES[dtype],
+    length: (length - 1) * Math.abs(stride) + 1,
+  };
+}
+
+interface Walk {
+  readonly shape: number[];
+  readonly sourceStrides: number[];
+  readonly targetStrides: number[];
+}
+
+/** Joins axes that follow each other in both, and leaves out those of extent 1: fewer divisions, and dense copies have rank 1. */
+function merged({ shape, sourceStrides, targetStrides }: Launch<"copy">): Walk {
+  const walk: Walk = { shape: [], sourceStrides: [], targetStrides: [] };
+  shape.forEach((extent, axis) => {
+    const [from, to] = [sourceStrides[axis]!, targetStrides[axis]!];
+    const last = walk.shape.length - 1;
+    if (extent === 1) return;
+    if (last >= 0 && walk.sourceStrides[last] === from * extent && walk.targetStrides[last] === to * extent) {
+      walk.shape[last]! *= extent;
+      walk.sourceStrides[last] = from;
+      walk.targetStrides[last] = to;
+      return;
+    }
+    walk.shape.push(extent);
+    walk.sourceStrides.push(from);
+    walk.targetStrides.push(to);
+  });
+  return walk.shape.length > 0 ? walk : { shape: [1], sourceStrides: [1], targetStrides: [1] };
+}

@@ -1,0 +1,36 @@
+/** Which file makes which kernel. */
+import type { Kind } from "@opt/core/backend";
+import type { KernelSource } from "../kernel";
+import { copy } from "./copy";
+import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
+import { layerNorm, layerNormGrad } from "./layer-norm";
+import { map } from "./map";
+import { matmul } from "./matmul";
+import { reduce } from "./reduce";
+import { gather, scatterAdd } from "./rows-by-index";
+import { rule } from "./rule";
+import { softmax, softmaxGrad } from "./softmax";
+import { sumSquares } from "./sum-squares";
+import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
+
+// biome-ignore lint/suspicious/noExplicitAny: what a kernel prepares is its own affair
+export const KERNELS: { readonly [K in Kind]: KernelSource<K, any> } = {
+  rule,
+  map,
+  copy,
+  reduce,
+  sumSquares,
+  matmul,
+  gather,
+  scatterAdd,
+  softmax,
+  softmaxGrad,
+  layerNorm,
+  layerNormGrad,
+  crossEntropy,
+  crossEntropyGrad,
+  unfold,
+  fold,
+  maxPool2d,
+  maxPool2dGrad,
+};

@@ -1,0 +1,137 @@
+/**
+ * Reductions over the middle axis of [outer, length, inner], in two stages where lines are long: parts of all lines first,
+ * then the parts of each. Lines along the last axis have a workgroup each, others an invocation.
+ */
+import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
+import type { Execution, KernelSource, Target } from "../kernel";
+import { IS_NAN, LARGER, largestOfLanes, sharedValues, sumOfLanes } from "../shader/group";
+import { LANES, type Shader } from "../shader/shader";
+
+type ReduceOp = Specs["reduce"]["op"];
+
+/** Elements that an invocation reduces before a second stage pays. */
+const CHUNK = 64;
+/** Lines with closer neighbours are read one by each invocation: memory is then read in order. */
+const COLUMNS = 16;
+const SHORT = 32;
+
+const PARAMS = { lines: "u32", length: "u32", inner: "u32", chunk: "u32", parts: "u32", divisor: "f32" } as const;
+
+/** `line`, `part` and its elements: `at(l)` is where element l of the line lies. */
+function walk(lanes: number): string {
+  return [
+    lanes === 1 ? `let item = group * ${LANES}u + lane;` : "let item = group;",
+    "if (item >= params.lines * params.parts) { return; }",
+    "let line = item % params.lines;",
+    "let from = item / params.lines * params.chunk;",
+    "let until = min(from + params.chunk, params.length);",
+    "let base = line / params.inner * params.length * params.inner + line % params.inner;",
+  ].join("\n");
+}
+
+const STEP = (lanes: number) => (lanes === 1 ? "l++" : `l += ${lanes}u`);
+const START = (lanes: number) => (lanes === 1 ? "from" : "from + lane");
+
+function numberShader(op: "sum" | "max", lanes: number, subgroups: boolean): Shader {
+  const sum = op === "sum";
+  const usesSubgroups = subgroups && sum && lanes > 1;
+  return {
+    name: `reduce ${op}`,
+    slices: { input: "f32", output: "f32" },
+    params: PARAMS,
+    subgroups: usesSubgroups,
+    declarations: [
+      sharedValues(lanes),
+      sum ? sumOfLanes(lanes, usesSubgroups) : `${IS_NAN}\n${LARGER}${largestOfLanes(lanes)}`,
+    ].join("\n"),
+    body: () =>
+      [
+        walk(lanes),
+        sum ? "var own = 0f;" : "var own = input(base + from * params.inner);",
+        `for (var l = ${START(lanes)}; l < until; ${STEP(lanes)}) {`,
+        `  let value = input(base + l * params.inner);`,
+        sum ? "  own += value;" : "  own = larger(own, value);",
+        "}",
+        sum
+          ? "put_output(item, sum_of_lanes(own, lane) / params.divisor);"
+          : "put_output(item, largest_of_lanes(own, lane));",
+      ].join("\n"),
+  };
+}
+
+/** Position of the largest, by one invocation a part. `second` reads the positions that the first stage found. */
+function positionShader(second: boolean): Shader {
+  return {
+    name: second ? "reduce argmax, second stage" : "reduce argmax",
+    slices: second
+      ? { values: "f32", positions: "i32", output: "i32" }
+      : { values: "f32", largest: "f32", output: "i32" },
+    params: { ...PARAMS, keep: "u32" },
+    declarations: IS_NAN,
+    body: () =>
+      [
+        walk(1),
+        "var best = from;",
+        "var best_value = values(base + from * params.inner);",
+        "for (var l = from + 1u; l < until && !is_nan(best_value); l++) {",
+        "  let value = values(base + l * params.inner);",
+        "  if (value > best_value || is_nan(value)) {",
+        "    best = l;",
+        "    best_value = value;",
+        "  }",
+        "}",
+        second ? "put_output(item, positions(base + best * params.inner));" : "put_output(item, i32(best));",
+        ...(second ? [] : ["if (params.keep != 0u) { put_largest(item, best_value); }"]),
+      ].join("\n"),
+  };
+}
+
+interface Prepared {
+  readonly op: ReduceOp;
+  readonly columns: Shader;
+  readonly rows: Shader;
+  readonly second: Shader;
+}
+
+export const reduce: KernelSource<"reduce", Prepared> = {
+  prepare({ op }: Spec<"reduce">, { subgroups }: Target) {
+    if (op === "argmax") {
+      const first = positionShader(false);
+      return { op, columns: first, rows: first, second: positionShader(true) };
+    }
+    const kind = op === "max" ? "max" : "sum";
+    const columns = numberShader(kind, 1, false);
+    return { op, columns, rows: numberShader(kind, LANES, subgroups), second: columns };
+  },
+
+  launch({ input, output, outer, length, inner }: Launch<"reduce">, prepared: Prepared, execution: Execution) {
+    const lines = outer * inner;
+    if (lines === 0) return;
+    const { op, second } = prepared;
+    const wide = op !== "argmax" && inner < COLUMNS && length > SHORT;
+    const chunk = Math.max(1, wide ? CHUNK * LANES : CHUNK * Math.ceil(lines / 4096));
+    const parts = Math.max(1, Math.ceil(length / chunk));
+    const shader = wide ? prepared.rows : prepared.columns;
+    const divisor = op === "mean" ? length : 1;
+    const groups = wide ? lines * parts : Math.ceil((lines * parts) / LANES);
+    const shape = { lines, length, inner, chunk, parts };
+    const last = { lines, length: parts, inner: lines, chunk: parts, parts: 1, divisor };
+    const lastGroups = Math.ceil(lines / LANES);
+    if (op === "argmax") {
+      // One part keeps no values: any slice will do in their place.
+      const largest: Slice = parts === 1 ? output : execution.scratch(lines * parts);
+      const positions = parts === 1 ? output : execution.scratch(lines * parts);
+      const keep = parts === 1 ? 0 : 1;
+      execution.dispatch(shader, [input, largest, positions], { ...shape, divisor, keep }, groups);
+      if (parts > 1) execution.dispatch(second, [largest, positions, output], { ...last, keep: 0 }, lastGroups);
+      return;
+    }
+    if (parts === 1) {
+      execution.dispatch(shader, [input, output], { ...shape, divisor }, groups);
+      return;
+    }
+    const partial = execution.scratch(lines * parts);
+    execution.dispatch(shader, [input, partial], { ...shape, divisor: 1 }, groups);
+    execution.dispatch(second, [partial, output], last, lastGroups);
+  },
+};

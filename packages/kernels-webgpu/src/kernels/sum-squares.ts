@@ -1,0 +1,71 @@
+/** Sums of squares of a list of tensors: blocks first, then the blocks of each tensor. */
+import type { Launch, Spec } from "@opt/core/backend";
+import type { Execution, KernelSource, Target } from "../kernel";
+import { sharedValues, sumOfLanes } from "../shader/group";
+import { LANES, type Shader } from "../shader/shader";
+import { blocksOf, dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } from "./tensor-list";
+
+/** Elements of a workgroup. */
+const BLOCK = 4096;
+
+interface Prepared {
+  readonly blocks: Shader;
+  readonly totals: Shader;
+}
+
+export const sumSquares: KernelSource<"sumSquares", Prepared> = {
+  prepare(_spec: Spec<"sumSquares">, { subgroups }: Target) {
+    const declarations = `${sharedValues(LANES)}\n${sumOfLanes(LANES, subgroups)}`;
+    return {
+      blocks: {
+        name: "sum of squares",
+        slices: { input: "words", table: "u32", sums: "f32" },
+        params: LIST_PARAMS,
+        subgroups,
+        declarations,
+        body: ({ input }) =>
+          [
+            findTensor(1, BLOCK),
+            "var own = 0f;",
+            overBlock([`let value = bitcast<f32>(${input}[at0 + i]);`, "own += value * value;"]),
+            "let sum = sum_of_lanes(own, lane);",
+            "if (lane == 0u) { put_sums(table(entry + 2u) + group - table(entry), sum); }",
+          ].join("\n"),
+      },
+      totals: {
+        name: "sum of squares, totals",
+        slices: { sums: "f32", ends: "u32", output: "f32" },
+        params: { tensors: "u32" },
+        subgroups,
+        declarations,
+        body: () =>
+          [
+            "if (group >= params.tensors) { return; }",
+            "var own = 0f;",
+            `for (var i = ends(group) + lane; i < ends(group + 1u); i += ${LANES}u) { own += sums(i); }`,
+            "let sum = sum_of_lanes(own, lane);",
+            "if (lane == 0u) { put_output(group, sum); }",
+          ].join("\n"),
+      },
+    };
+  },
+
+  launch({ inputs, output }: Launch<"sumSquares">, prepared: Prepared, execution: Execution) {
+    if (inputs.length === 0) return;
+    let blocks = 0;
+    const ends = Uint32Array.of(
+      0,
+      ...inputs.map(({ length }) => {
+        blocks += blocksOf(length, BLOCK);
+        return blocks;
+      }),
+    );
+    const sums = execution.scratch(blocks);
+    const listed = inputs.map((slice, t) => ({ slices: [slice], extra: ends[t]! }));
+    for (const part of partsOf(listed, BLOCK, execution.largestBinding)) {
+      dispatchPart(execution, prepared.blocks, prepared.blocks, part, BLOCK, {}, [sums]);
+    }
+    const table = execution.table(prepared.totals, ends);
+    execution.dispatch(prepared.totals, [sums, table, output], { tensors: inputs.length }, inputs.length);
+  },
+};

@@ -1,0 +1,96 @@
+/**
+ * All tensors live in a few large buffers, the heaps. A launch binds whole heaps and finds its tensors by offset, so that
+ * one dispatch reaches any number of tensors, and bind groups hardly ever change.
+ */
+import { OptError } from "@opt/core";
+import type { Memory, Slice } from "@opt/core/backend";
+import { Allocator, paddedSize } from "./allocator";
+
+export interface HeapLimits {
+  /** The largest range that one binding may show: `maxStorageBufferBindingSize`. */
+  readonly binding: number;
+  readonly buffer: number;
+  /** Of the first heap; each further one is as large as all before it. */
+  readonly firstHeap: number;
+}
+
+/** A buffer. An oversized one holds a single memory, larger than a binding may be, and is bound through windows. */
+export interface Heap {
+  readonly id: number;
+  readonly buffer: GPUBuffer;
+  readonly bytes: number;
+  readonly allocator: Allocator | undefined;
+}
+
+export interface HeapMemory extends Memory {
+  readonly heap: Heap;
+  /** Where it starts in its heap: a multiple of 256. */
+  readonly start: number;
+}
+
+export function isOversized({ memory }: Slice): boolean {
+  return (memory as HeapMemory).heap.allocator === undefined;
+}
+
+const GRAIN = 2 ** 20;
+
+export class Heaps {
+  readonly #heaps: Heap[] = [];
+  #nextId = 0;
+
+  constructor(
+    readonly limits: HeapLimits,
+    private readonly createBuffer: (bytes: number, label: string) => GPUBuffer,
+  ) {}
+
+  /** Bytes of all buffers, and of the tensors in them. */
+  get bytes(): { reserved: number; used: number } {
+    const sum = (of: (heap: Heap) => number) => this.#heaps.reduce((total, heap) => total + of(heap), 0);
+    return { reserved: sum(({ bytes }) => bytes), used: sum(({ bytes, allocator }) => allocator?.used ?? bytes) };
+  }
+
+  /** @throws OptError OUT_OF_MEMORY if no buffer can hold the request */
+  allocate(bytes: number): HeapMemory {
+    const padded = paddedSize(bytes);
+    if (padded > this.limits.buffer) {
+      throw new OptError(
+        "OUT_OF_MEMORY",
+        "webgpu",
+        `one tensor can hold ${this.limits.buffer} bytes on this device, got ${bytes}.`,
+        "Split it, or use another device.",
+      );
+    }
+    if (padded > this.limits.binding) return { bytes, heap: this.#grow(padded, true), start: 0 };
+    for (const heap of this.#heaps) {
+      const start = heap.allocator?.allocate(padded);
+      if (start !== undefined) return { bytes, heap, start };
+    }
+    const { firstHeap, binding, buffer } = this.limits;
+    const wanted = Math.max(firstHeap, this.bytes.reserved, Math.ceil(padded / GRAIN) * GRAIN);
+    const heap = this.#grow(Math.max(padded, Math.min(wanted, binding, buffer)), false);
+    return { bytes, heap, start: heap.allocator!.allocate(padded)! };
+  }
+
+  /** Returns the buffer that the caller must destroy when no command uses it any more, if there is one. */
+  free({ bytes, heap, start }: HeapMemory): GPUBuffer | undefined {
+    if (heap.allocator !== undefined) {
+      heap.allocator.free(start, paddedSize(bytes));
+      return undefined;
+    }
+    this.#heaps.splice(this.#heaps.indexOf(heap), 1);
+    return heap.buffer;
+  }
+
+  close(): void {
+    for (const { buffer } of this.#heaps) buffer.destroy();
+    this.#heaps.length = 0;
+  }
+
+  #grow(bytes: number, oversized: boolean): Heap {
+    const id = this.#nextId++;
+    const buffer = this.createBuffer(bytes, `heap ${id}`);
+    const heap: Heap = { id, buffer, bytes, allocator: oversized ? undefined : new Allocator(bytes) };
+    this.#heaps.push(heap);
+    return heap;
+  }
+}
