@@ -1,4 +1,4 @@
-import { init } from "@opt/core";
+import { defineRule, fma, init } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import "./index";
@@ -50,6 +50,54 @@ describe("openWasmBackend", () => {
     expect((await init("wasm")).name).toBe("wasm");
     expect((await init()).name).toBe("wasm");
   });
+});
+
+const sgd = defineRule({
+  name: "sgd",
+  buffers: ["param", "grad"],
+  scalars: ["negLr"],
+  update: ({ param, grad }, { negLr }) => ({ param: fma(negLr, grad, param) }),
+});
+
+it.each([1, 2])("computes at addresses beyond 2 and 3 GiB with %i threads", async (threads) => {
+  const backend = await openWasmBackend({ threads });
+  const kernel = backend.kernel({ kind: "rule", rule: sgd, dtype: "f32" });
+  const ones = new Uint8Array(new Float32Array(100_003).fill(1).buffer);
+  for (const gibibytes of [2, 1, 0.9]) {
+    backend.allocate(gibibytes * 2 ** 30); // address space only: untouched pages cost nothing
+    const slices = [ones, ones].map((bytes) => {
+      const memory = backend.allocate(bytes.length);
+      backend.write(memory, 0, bytes);
+      return { memory, byteOffset: 0, length: 100_003 };
+    });
+    backend.launch({ kind: "rule", kernel, tensors: [slices], scalars: [-3] });
+    const { memory } = slices[0]!;
+    const result = new Float32Array(backend.readSync(memory, 0, memory.bytes).buffer);
+    expect(result.every((value) => value === -2)).toBe(true);
+  }
+  expectCode("OUT_OF_MEMORY", () => backend.allocate(2 ** 28));
+  backend.close();
+});
+
+it("neither leaks nor grows over 100,000 steps", async () => {
+  const backend = await openWasmBackend({ threads: 1 });
+  const kernel = backend.kernel({ kind: "rule", rule: sgd, dtype: "f32" });
+  const param = backend.allocate(4 * 100);
+  backend.write(param, 0, new Uint8Array(400));
+  const ones = new Uint8Array(new Float32Array(100).fill(1).buffer);
+  const { used } = backend.memory;
+  let settled = 0;
+  for (let step = 0; step < 100_000; step++) {
+    const length = 1 + (step % 100);
+    const grad = backend.allocate(4 * length);
+    backend.write(grad, 0, ones.subarray(0, 4 * length));
+    const tensors = [[param, grad].map((memory) => ({ memory, byteOffset: 0, length }))];
+    backend.launch({ kind: "rule", kernel, tensors, scalars: [-1] });
+    backend.free(grad);
+    if (step === 100) settled = backend.memory.reserved;
+  }
+  expect([backend.memory.used, backend.memory.reserved]).toEqual([used, settled]);
+  expect(new Float32Array(backend.readSync(param, 0, 400).buffer)[99]).toBe(-1000);
 });
 
 describe("probeTarget", () => {

@@ -39,7 +39,7 @@ function emulate32(module: ModuleBuilder): (f: FunctionBuilder) => Fma {
       demote(roundToOdd(lowProduct, lowAddend), roundToOdd(highProduct, highAddend)),
   );
   return (f) => {
-    const everyLane = (word: number) => f.local("v128", i32x4.const([word, word, word, word]));
+    const everyLane = (word: number) => f.constant(i32x4.const([word, word, word, word]));
     const beyond = everyLane(0x1fffffff);
     const midway = everyLane(0x10000000);
     const magnitude = everyLane(0x7fffffff);
