@@ -38,9 +38,7 @@ export function opt(deviceName: string): Contender {
           ),
         result: async (count) => [...(await params[0]!.data()).subarray(0, count)],
         async close() {
-          for (const state of Object.values(optimizer.stateDict().state)) {
-            for (const value of Object.values(state)) if (typeof value === "object") value.dispose();
-          }
+          optimizer.dispose();
           for (const param of params) {
             param.grad?.dispose();
             param.dispose();

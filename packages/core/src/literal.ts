@@ -7,7 +7,7 @@ import { type Shape, showShape } from "./shape";
 export type NestedArray = readonly (number | boolean | NestedArray)[];
 export type TensorData = number | boolean | NestedArray | TypedArray | Uint8ClampedArray;
 
-/** Stored elements in a new array, with the shape that the nesting shows and the dtype asked for or implied. */
+/** Stored elements (a typed array that already is of the dtype is returned itself), with the shape that the nesting shows and the dtype asked for or implied. */
 export function flatten(
   where: string,
   data: TensorData,
@@ -16,7 +16,8 @@ export function flatten(
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data);
     const target = dtype ?? own;
-    return { elements: narrow(data as TypedArray, target), shape: [data.length], dtype: target };
+    const elements = own === target ? (data as TypedArray) : narrow(data as TypedArray, target);
+    return { elements, shape: [data.length], dtype: target };
   }
   const values: number[] = [];
   const shape = Array.isArray(data) ? shapeOf(where, data) : [];

@@ -112,7 +112,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
         );
     }
     this.validate(options as unknown as Options);
-    return options as unknown as Options;
+    return ownArrays(options) as unknown as Options;
   }
 
   private validate(options: Options & GroupOptions): void {
@@ -132,6 +132,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   step<Loss>(closure?: () => Loss): Loss | undefined {
     for (const hook of this.hooks.beforeStep) hook(this);
     const loss = closure === undefined ? undefined : enableGrad(closure);
+    if (loss instanceof Promise) {
+      throw new OptError(
+        "BAD_ARGUMENT",
+        this.algorithm.name,
+        "the closure must be synchronous, got a promise.",
+        "Await before step().",
+      );
+    }
     noGrad(() => tidy(() => this.update()));
     for (const hook of this.hooks.afterStep) hook(this);
     return loss;
@@ -177,6 +185,15 @@ export abstract class Optimizer<Options extends BaseOptions> {
     };
   }
 
+  /** Frees the state. The optimizer can go on, from a fresh state; its parameters are left alone. */
+  dispose(): void {
+    for (const slot of this.slots.flat()) slot.clear();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
   /** Options by group and state by parameter name, with PyTorch's keys. Tensors are the live ones. Only stepped parameters have state. */
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
@@ -185,7 +202,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
     const groups = this.groups.map(({ params: _, names, regularizer, ...options }) => {
       const penalty = typeof regularizer === "object" && regularizer !== null ? { regularizer } : {};
-      return { ...options, ...penalty, params: [...names] };
+      return { ...ownArrays(options), ...penalty, params: [...names] };
     });
     return { groups, state };
   }
@@ -212,10 +229,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const states = shareCounters(
       plan.map(({ slot, entry, keys }) => copyParameterState(slot.param, entry, keys, initialCounters)),
     );
-    for (const slot of this.slots.flat()) {
-      for (const tensor of slot.state?.tensors.values() ?? []) tensor.dispose();
-      slot.state = null;
-    }
+    this.dispose();
     plan.forEach(({ slot }, i) => {
       slot.state = states[i]!;
     });
@@ -239,6 +253,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
       const problem = cause instanceof Error ? cause.message : String(cause);
       throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });
     }
-    return options;
+    return ownArrays(options);
   }
+}
+
+/** Options whose arrays (betas) are nobody else's. */
+function ownArrays<Options extends object>(options: Options): Options {
+  const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
+  return Object.fromEntries(own) as Options;
 }

@@ -32,6 +32,12 @@ export class Slot {
     this.masterVersion = this.param.version;
   }
 
+  /** Frees the state. */
+  clear(): void {
+    for (const tensor of this.current?.tensors.values() ?? []) tensor.dispose();
+    this.state = null;
+  }
+
   /** True if a launch with this state has been gathered before. */
   isComplete(keys: readonly string[]): boolean {
     return this.gatheredKeys === keys;

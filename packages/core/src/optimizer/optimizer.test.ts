@@ -1,0 +1,335 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor, zeros } from "../create";
+import type { ErrorCode } from "../errors";
+import { StepLR } from "../schedules";
+import type { Tensor } from "../tensor";
+import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
+import { l2 } from "./regularizer";
+
+const values = (x: Tensor) => [...x.dataSync()];
+
+/** Gradients for the parameters; null leaves one without. */
+function give(params: readonly Tensor[], gradients: readonly (number | null)[]): void {
+  params.forEach((param, i) => {
+    const gradient = gradients[i] ?? null;
+    param.grad =
+      gradient === null
+        ? null
+        : tensor(new Array(param.size).fill(gradient), { dtype: param.dtype, device: param.device });
+  });
+}
+
+describe("an optimizer refuses", () => {
+  const w = () => parameter([1, 2]);
+  it.each<[string, ErrorCode, () => unknown]>([
+    ["no parameters", "BAD_ARGUMENT", () => new Momentum([])],
+    ["one bare tensor", "BAD_ARGUMENT", () => new Momentum(w() as never)],
+    ["undefined", "BAD_ARGUMENT", () => new Momentum(undefined as never)],
+    ["arrays for tensors", "BAD_ARGUMENT", () => new Momentum([[1, 2]] as never)],
+    ["groups among tensors", "BAD_ARGUMENT", () => new Momentum([w(), { params: [w()] }] as never)],
+    ["a group without params", "BAD_ARGUMENT", () => new Momentum([{ lr: 1 }] as never)],
+    ["a name that is no text", "BAD_ARGUMENT", () => new Momentum([[3, w()]] as never)],
+    ["integers", "BAD_DTYPE", () => new Momentum([tensor([1], { dtype: "i32" })])],
+    ["results of computations", "BAD_ARGUMENT", () => new Momentum([w().mul(2)])],
+    [
+      "a parameter twice",
+      "DUPLICATE",
+      () => {
+        const p = w();
+        new Momentum([p, p]);
+      },
+    ],
+    [
+      "a parameter in two groups",
+      "DUPLICATE",
+      () => {
+        const p = w();
+        new Momentum([{ params: [p] }, { params: p }]);
+      },
+    ],
+    [
+      "a name twice",
+      "DUPLICATE",
+      () =>
+        new Momentum([
+          ["w", w()],
+          ["w", w()],
+        ]),
+    ],
+    ["an option out of range", "BAD_ARGUMENT", () => new Momentum([w()], { lr: -1 })],
+    ["NaN", "BAD_ARGUMENT", () => new Momentum([w()], { lr: Number.NaN })],
+    ["an option out of range in a group", "BAD_ARGUMENT", () => new Momentum([{ params: [w()], momentum: -1 }])],
+    ["an unknown option", "BAD_ARGUMENT", () => new Momentum([w()], { learningRate: 1 } as never)],
+    ["an unknown option in a group", "BAD_ARGUMENT", () => new Momentum([{ params: [w()], learningRate: 1 }] as never)],
+    ["an unknown event", "BAD_ARGUMENT", () => new Momentum([w()]).on("afterLoss" as never, () => {})],
+    [
+      "a bad penalty",
+      "BAD_ARGUMENT",
+      () => new Momentum([w()], { regularizer: { kind: "l3", coefficient: 1 } as never }),
+    ],
+    ["a penalty of NaN", "BAD_ARGUMENT", () => l2(Number.NaN)],
+    ["an asynchronous closure", "BAD_ARGUMENT", () => new Momentum([w()]).step(async () => 1)],
+  ])("%s", (_, code, make) => expectCode(code, make));
+
+  it("a group that fails, and adds nothing of it", () => {
+    const p = w();
+    const optimizer = new Momentum([p]);
+    expectCode("DUPLICATE", () => optimizer.addGroup({ params: [w(), p] }));
+    expectCode("BAD_ARGUMENT", () => optimizer.addGroup({ params: [w()], lr: -1 }));
+    expect(optimizer.groups.length).toBe(1);
+    optimizer.addGroup({ params: [] });
+    optimizer.addGroup({ params: new Set([w()]), lr: 5 });
+    expect(optimizer.groups.map(({ lr, params }) => [lr, params.length])).toEqual([
+      [0.1, 1],
+      [0.1, 0],
+      [5, 1],
+    ]);
+  });
+});
+
+describe("names are", () => {
+  it.each<[string, () => Momentum, string[][]]>([
+    [
+      "numbers by position",
+      () => new Momentum([{ params: [zeros([1]), zeros([1])] }, { params: zeros([1]) }]),
+      [["0", "1"], ["2"]],
+    ],
+    [
+      "the parameters' own",
+      () => new Momentum([parameter([1], { name: "w" }), parameter([1], { name: "b" })]),
+      [["w", "b"]],
+    ],
+    ["those given in pairs", () => new Momentum(new Map([["x", zeros([1])]])), [["x"]]],
+  ])("%s", (_, make, names) => expect(make().groups.map((group) => group.names)).toEqual(names));
+});
+
+describe("step", () => {
+  it("counts by parameter, and leaves those without a gradient alone", () => {
+    const params = [parameter([1, 1]), parameter([1, 1])];
+    const optimizer = new Momentum(params, { momentum: 0 });
+    for (const gradients of [
+      [1, 1],
+      [1, null],
+      [null, null],
+      [1, 1],
+    ]) {
+      give(params, gradients);
+      optimizer.step();
+    }
+    const { state } = optimizer.stateDict();
+    expect([state["0"]!.step, state["1"]!.step]).toEqual([3, 2]);
+    expect(params.map((p) => values(p)[0])).toEqual([expect.closeTo(0.7, 6), expect.closeTo(0.8, 6)]);
+  });
+
+  it("gives a parameter alone what it gives it among others, whenever they joined", () => {
+    const alone = parameter([1, 2]);
+    const [a, b] = [parameter([1, 2]), parameter([3])];
+    const single = new Momentum([alone]);
+    const both = new Momentum([b, a]);
+    for (let step = 0; step < 5; step++) {
+      give([alone, a, b], [step, step, step % 2 === 0 ? null : 1]);
+      single.step();
+      both.step();
+    }
+    expect(a.dataSync()).toAgreeWith(alone.dataSync());
+  });
+
+  it("runs hooks around the closure, in order, until they are removed", () => {
+    const w = parameter([1]);
+    const optimizer = new Momentum([w]);
+    const calls: string[] = [];
+    const remove = optimizer.on("beforeStep", (self) => calls.push(`before ${self === optimizer}`));
+    optimizer.on("beforeStep", () => calls.push("before 2"));
+    optimizer.on("afterStep", () => calls.push(`after ${values(w)[0] !== 1}`));
+    const loss = optimizer.step(() => {
+      calls.push("closure");
+      w.mul(2).sum().backward();
+      return 42;
+    });
+    remove();
+    optimizer.step();
+    expect(loss).toBe(42);
+    expect(calls).toEqual(["before true", "before 2", "closure", "after true", "before 2", "after true"]);
+  });
+
+  it("climbs with maximize as it descends with the gradient negated", () => {
+    const [up, down] = [parameter([1, 2]), parameter([1, 2])];
+    const optimizers = [new Momentum([up], { maximize: true }), new Momentum([down])];
+    for (let step = 0; step < 3; step++) {
+      give([up, down], [-1.5, 1.5]);
+      for (const optimizer of optimizers) optimizer.step();
+    }
+    expect(up.dataSync()).toAgreeWith(down.dataSync());
+  });
+
+  it("takes options changed between steps, and refuses bad ones before anything changes", () => {
+    const params = [parameter([1]), parameter([1])];
+    const optimizer = new Momentum([{ params: params[0]! }, { params: params[1]! }], { momentum: 0 });
+    give(params, [1, 1]);
+    optimizer.groups[0]!.lr = 1;
+    optimizer.step();
+    expect(params.map((p) => values(p)[0])).toEqual([0, Math.fround(0.9)]);
+    optimizer.groups[1]!.lr = Number.NaN;
+    expectCode("BAD_ARGUMENT", () => optimizer.step());
+    expect(params.map((p) => values(p)[0])).toEqual([0, Math.fround(0.9)]);
+    expect(optimizer.stateDict().state["0"]!.step).toBe(1);
+  });
+
+  it("makes the state that an option turned on later needs", () => {
+    const w = parameter([1]);
+    const optimizer = new Momentum([w]);
+    give([w], [1]);
+    optimizer.step();
+    optimizer.groups[0]!.averaged = true;
+    optimizer.step();
+    expect(Number(optimizer.stateDict().state["0"]!.grad_avg)).toBe(0.5);
+    optimizer.groups[0]!.averaged = false;
+    optimizer.step();
+    expect(Number(optimizer.stateDict().state["0"]!.grad_avg)).toBe(0.5);
+  });
+
+  it("lets NaN through, and only where it is", () => {
+    const params = [parameter([1, 1]), parameter([1])];
+    const optimizer = new Momentum(params);
+    params[0]!.grad = tensor([Number.NaN, 1]);
+    params[1]!.grad = tensor([1]);
+    optimizer.step();
+    expect(params.map(values)).toEqual([[Number.NaN, Math.fround(0.9)], [Math.fround(0.9)]]);
+  });
+
+  it("refuses a gradient that does not fit before any parameter changes", () => {
+    const params = [parameter([1]), parameter([1])];
+    const optimizer = new Momentum(params);
+    give(params, [1, 1]);
+    params[1]!.grad!.dispose();
+    expectCode("DISPOSED", () => optimizer.step());
+    expect([values(params[0]!), optimizer.stateDict().state]).toEqual([[1], {}]);
+  });
+
+  it("options of groups are nobody else's", () => {
+    const optimizer = new Momentum([{ params: [parameter([1])] }, { params: [parameter([1])] }], { lr: 0.5 });
+    optimizer.groups[0]!.lr = 9;
+    expect([optimizer.groups[1]!.lr, new Momentum([parameter([1])]).groups[0]!.lr]).toEqual([0.5, 0.1]);
+  });
+
+  it("is driven by a schedule", () => {
+    const w = parameter([0], { dtype: "f64" });
+    const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
+    const schedule = new StepLR(optimizer, { stepSize: 2, gamma: 0.5 });
+    for (let epoch = 0; epoch < 5; epoch++) {
+      give([w], [1]);
+      optimizer.step();
+      schedule.step();
+    }
+    expect(values(w)).toEqual([-(1 + 1 + 0.5 + 0.5 + 0.25)]);
+  });
+});
+
+describe("zeroGrad", () => {
+  it("frees gradients, or zeroes them in place, of every dtype", () => {
+    const device = new FakeDevice();
+    const params = (["f32", "f64", "f16", "bf16"] as const).map((dtype) => parameter([1], { dtype, device }));
+    const optimizer = new Momentum(params);
+    const { tensors } = device.memory();
+    for (const param of params) param.mul(3).backward(tensor([1], { dtype: param.dtype, device }));
+    const gradients = params.map((param) => param.grad!);
+    optimizer.zeroGrad({ setToNull: false });
+    expect(params.map((param, i) => [param.grad === gradients[i], ...values(param.grad!)])).toEqual(
+      params.map(() => [true, 0]),
+    );
+    optimizer.zeroGrad();
+    expect(params.map((param) => param.grad)).toEqual([null, null, null, null]);
+    expect(gradients.every((gradient) => gradient.isDisposed)).toBe(true);
+    expect(device.memory().tensors).toBeLessThan(tensors + 9);
+  });
+});
+
+describe("a step costs", () => {
+  it("one launch for a thousand tensors, and two more for a second group and for another count", () => {
+    const device = new FakeDevice();
+    const params = Array.from({ length: 1000 }, (_, i) => parameter(new Float32Array(i % 7), { device }));
+    const optimizer = new Momentum([{ params: params.slice(0, 900) }, { params: params.slice(900), lr: 1 }]);
+    const launchesOf = (absent?: Tensor) => {
+      for (const param of params) param.grad = param === absent ? null : zeros(param.shape, { device });
+      device.launches.length = 0;
+      optimizer.step();
+      return device.launches.filter((kind) => kind === "rule").length;
+    };
+    expect(launchesOf(params[5])).toBe(2);
+    expect(launchesOf()).toBe(3); // parameter 5 is one step behind
+    device.launches.length = 0;
+    optimizer.step();
+    expect(device.launches).toEqual(["rule", "rule", "rule"]);
+  });
+
+  it("one block of memory for the state of a group", () => {
+    const device = new FakeDevice();
+    const params = Array.from({ length: 100 }, () => parameter([1, 2], { device }));
+    give(
+      params,
+      params.map(() => 1),
+    );
+    device.allocationsLeft = 1;
+    new Momentum(params).step();
+    expect(device.allocationsLeft).toBe(0);
+  });
+});
+
+describe("out of memory", () => {
+  it.each(["f32", "bf16"] as const)("loses nothing of %s parameters, and the step can be repeated", (dtype) => {
+    const device = new FakeDevice();
+    const [a, b] = [parameter([1, 2], { device, dtype }), parameter([1, 2], { device, dtype })];
+    const [limited, free] = [
+      new Momentum([{ params: a }, { params: [parameter([3], { device, dtype })] }]),
+      new Momentum([b]),
+    ];
+    give([a, b, limited.groups[1]!.params[0]!], [1, 1, 1]);
+    let refusals = 0;
+    for (let left = 0; ; left++) {
+      device.allocationsLeft = left;
+      try {
+        limited.step();
+        break;
+      } catch (error) {
+        refusals++;
+        expectCode("OUT_OF_MEMORY", () => {
+          throw error;
+        });
+        device.allocationsLeft = Number.POSITIVE_INFINITY;
+        expect([values(a), limited.stateDict().state]).toEqual([[1, 2], {}]);
+      }
+    }
+    device.allocationsLeft = Number.POSITIVE_INFINITY;
+    free.step();
+    expect(refusals).toBeGreaterThan(0);
+    expect(a.dataSync()).toAgreeWith(b.dataSync());
+  });
+});
+
+describe("16-bit parameters", () => {
+  it.each(["f16", "bf16"] as const)("of %s are trained in a float32 copy: small steps add up", (dtype) => {
+    const w = parameter([1], { dtype });
+    const optimizer = new Momentum([w], { lr: 2 ** -12, momentum: 0 });
+    for (let step = 0; step < 32; step++) {
+      give([w], [1]);
+      optimizer.step();
+    }
+    expect(values(w)).toEqual([1 - 2 ** -7]);
+    expect(Number(optimizer.stateDict().state["0"]!.master_param)).toBe(1 - 2 ** -7);
+  });
+
+  it.each<[string, unknown]>([
+    ["data", [2]],
+    ["a tensor", tensor([2])],
+  ])("set from %s go on from there", (_, data) => {
+    const w = parameter([1], { dtype: "bf16" });
+    const optimizer = new Momentum([w], { lr: 0.5, momentum: 0 });
+    give([w], [1]);
+    optimizer.step();
+    w.set(data as number[]);
+    optimizer.step();
+    expect(values(w)).toEqual([1.5]);
+  });
+});
