@@ -1,8 +1,11 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 export type { Box } from "./box";
 export { type Communicator, communicatorOver, localCommunicators, singleProcess } from "./communicator";
+export { type ConvertOptions, type ConvertResult, type ConvertTarget, convertCheckpoint } from "./convert";
+export { type Difference, type DiffOptions, type DiffResult, diffCheckpoints } from "./diff";
 export type { StoredDType } from "./dtype";
 export { type FileSystem, nodeFileSystem } from "./file-system";
+export { type InspectedTensor, type Inspection, inspectCheckpoint } from "./inspect";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout";
 export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./load";
 export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./merge";
@@ -12,3 +15,4 @@ export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./re
 export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save";
 export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./source";
 export type { PartialTensor, PlainTensor, SavedTensor } from "./tensors";
+export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./verify";

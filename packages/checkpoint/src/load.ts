@@ -3,6 +3,7 @@ import { OptError, type Tensor } from "@opt/core";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "./box";
 import { Verification } from "./checked";
 import { bytesPerElement, storedDType } from "./dtype";
+import { allOf } from "./lanes";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "./layout";
 import { type OpenOptions, openSource } from "./open";
 import { type ProgressCallback, reporter } from "./progress";
@@ -113,8 +114,7 @@ async function loadFrom(
       report(plain.data.length);
     }
   };
-  const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
-  for (const result of lanes) if (result.status === "rejected") throw result.reason;
+  await allOf(Array.from({ length: LANES }, lane));
   const tensors = Object.fromEntries(
     wanted.map(({ tensor: { name } }) => [name, finish(name, loaded.get(name)!, options)]),
   );

@@ -60,16 +60,11 @@ export async function mergeSource(
   const pool = new FilePool(fileSystem, "update");
   const boxes = pieces.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
   const store = { fileSystem, pool };
-  const writer = new ShardWriter(
-    dirname(target),
-    temporary,
-    boxes,
-    store,
-    metadataOf(
-      source,
-      pieces.map(({ tensor }) => tensor),
-    ),
+  const metadata = metadataOf(
+    source,
+    pieces.map(({ tensor }) => tensor),
   );
+  const writer = new ShardWriter(dirname(target), temporary, boxes, store, { metadata });
   try {
     await refuseFolder(fileSystem.kind(target), target);
     await writer.create();

@@ -1,6 +1,7 @@
 /** Reads any region of a tensor out of the boxes that hold it: only the bytes it needs, in as few reads as that takes. */
 import { type Box, intersect } from "./box";
 import { bytesPerElement } from "./dtype";
+import { allOf } from "./lanes";
 import { SourcePlan } from "./plan";
 import { copyBytes, type Run, runsOf } from "./runs";
 import type { SourceBox, SourceTensor } from "./source";
@@ -57,7 +58,7 @@ export class TensorReader {
     const lanes = Array.from({ length: Math.min(LANES, straight.length) }, async () => {
       for (let next = straight.pop(); next; next = straight.pop()) await next();
     });
-    await Promise.all(lanes);
+    await allOf(lanes);
     for (const read of scattered) await read();
   }
 

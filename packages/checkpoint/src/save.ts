@@ -2,19 +2,21 @@
 import { join, resolve } from "node:path";
 import { OptError } from "@opt/core";
 import { type AgreedTensors, agreeOnShapes, describeTensor, type TensorDescription, unseenTensors } from "./agreement";
-import { type Box, elementsIn, intersect, sameBox, wholeOf } from "./box";
+import { type Box, elementsIn, sameBox, wholeOf } from "./box";
 import { type Communicator, singleProcess } from "./communicator";
 import { crc32 } from "./crc32";
 import { bytesPerElement } from "./dtype";
 import { diskError, type FileSystem, nodeFileSystem } from "./file-system";
 import { checkedValues } from "./json";
+import { allOf } from "./lanes";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf, wholeShape } from "./layout";
 import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type ProgressCallback, reporter } from "./progress";
 import { assembleManifest, type RankRecord, type RecordedTensor } from "./record";
-import { copyRegion } from "./runs";
+import { copyRegion, runsOf } from "./runs";
 import { shardName } from "./shard";
-import { type ShardJob, writeShard, writeShardInWorker } from "./shard-job";
+import { type ShardJob, writeShard } from "./shard-job";
+import { writeShardInThread } from "./shard-thread";
 import { type Json, readWhole } from "./source";
 import { newAttempt, StepFolder } from "./step-folder";
 import { type LocalTensor, localTensors, type SavedTensor } from "./tensors";
@@ -116,6 +118,9 @@ interface Piece {
   readonly bytes: () => Uint8Array | Promise<Uint8Array>;
 }
 
+/** Files that one process writes at once. */
+const LANES = 4;
+
 type Snapshot = ReadonlyMap<string, readonly Uint8Array[]>;
 
 class Save {
@@ -167,7 +172,7 @@ class Save {
     const copies = this.#tensors.map(async (tensor): Promise<[string, Uint8Array[]]> => {
       const count = tensor.boxes?.length ?? 1;
       const reading = Array.from({ length: count }, (_, box) => tensor.bytes(box));
-      const copied = reading.map((bytes) => (bytes instanceof Promise ? bytes : bytes.slice()));
+      const copied = reading.map((bytes) => (bytes instanceof Promise ? bytes.then(sharedCopy) : sharedCopy(bytes)));
       return [tensor.name, await Promise.all(copied)];
     });
     return Promise.all(copies).then((entries) => new Map(entries));
@@ -186,21 +191,18 @@ class Save {
     try {
       const assignments = this.#assign(this.#tensors);
       const report = this.#reporter(assignments);
+      const byRank: Piece[][] = Array.from({ length: this.#world }, () => []);
+      for (const one of assignments) byRank[one.writer]!.push(this.#piece(one, snapshot));
       const records: RankRecord[] = [];
-      for (let rank = 0; rank < this.#world; rank++) {
-        const written = assignments.filter(({ writer }) => writer === rank).map((one) => this.#piece(one, snapshot));
-        records.push(
-          await this.#writeRank(
-            folder,
-            rank,
-            rank === 0 ? this.#tensors : [],
-            written,
-            [],
-            snapshot !== undefined,
-            report,
-          ),
-        );
-      }
+      const queue = [...byRank.entries()];
+      const lane = async () => {
+        for (let next = queue.shift(); next; next = queue.shift()) {
+          const [rank, written] = next;
+          const described = rank === 0 ? this.#tensors : [];
+          records[rank] = await this.#writeRank(folder, rank, described, written, [], snapshot !== undefined, report);
+        }
+      };
+      await allOf(Array.from({ length: LANES }, lane));
       return await this.#commit(folder, records, this.#values);
     } catch (error) {
       await folder.abandon();
@@ -403,7 +405,7 @@ class Save {
       };
       const result =
         inWorker && this.#fileSystem === nodeFileSystem
-          ? await writeShardInWorker(job, await Promise.all(written.map(({ bytes }) => bytes())), report)
+          ? await writeShardInThread(job, await Promise.all(written.map(({ bytes }) => bytes())), report)
           : await writeShard(job, (box) => written[box]!.bytes(), this.#fileSystem, report);
       file = result.file;
       written.forEach(({ tensor, box }, i) => {
@@ -437,9 +439,19 @@ class Save {
   }
 }
 
-/** A box out of a larger one; without copying where it lies there in one piece. */
+/** In memory that the writing thread sees too. */
+function sharedCopy(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+/** A box out of a larger one, copied only where it does not lie there in one piece. */
 function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number): Uint8Array {
-  const cut = new Uint8Array(elementsIn(box) * elementBytes);
-  copyRegion(whole, bytes, box, cut, intersect(whole, box)!, elementBytes);
+  const length = elementsIn(box) * elementBytes;
+  const first = runsOf(whole, box, box, elementBytes).next().value;
+  if (first?.length === length) return bytes.subarray(first.from, first.from + length);
+  const cut = new Uint8Array(length);
+  copyRegion(whole, bytes, box, cut, box, elementBytes);
   return cut;
 }

@@ -6,7 +6,7 @@ import type { Box } from "./box";
 import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
 import type { FilePool } from "./file-pool";
-import { diskError, type FileSystem } from "./file-system";
+import { diskError, type FileSystem, type OpenFile } from "./file-system";
 import { encodeSafetensorsHeader, type SafetensorsEntry } from "./safetensors";
 
 /** The file of a rank. */
@@ -42,6 +42,9 @@ export interface WrittenBox {
 /** Bytes handed to the disk at once: checksums of one piece are taken while the one before is being written. */
 const PIECE = 4 << 20;
 
+/** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
+const SYNC_EVERY = 32 << 20;
+
 /** Two boxes of one tensor in one file need distinct keys; the first keeps the tensor's name. */
 function keysOf(boxes: readonly ShardBox[]): string[] {
   const taken = new Set(boxes.map(({ tensor }) => tensor));
@@ -63,6 +66,34 @@ function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Rec
   return { format: "pt", DCP_VERSION: "1.0", DCP_SHARDING_INFO: JSON.stringify(offsets) };
 }
 
+/** The first bytes of a rank's file, and where each box will lie in it. */
+export function shardHeader(
+  boxes: readonly ShardBox[],
+  metadata?: Record<string, string>,
+): { bytes: Uint8Array; entries: readonly SafetensorsEntry[] } {
+  const keys = keysOf(boxes);
+  const tensors = boxes.map(({ dtype, box }, i) => ({ name: keys[i]!, dtype, shape: box.size }));
+  return encodeSafetensorsHeader(tensors, metadata ?? shardMetadata(keys, boxes));
+}
+
+/** What a manifest says about a file and its boxes, from the checksums of its parts. */
+export function recordShard(
+  name: string,
+  header: Uint8Array,
+  entries: readonly SafetensorsEntry[],
+  checksums: readonly number[],
+  sha256?: string,
+): { file: FileRecord; boxes: WrittenBox[] } {
+  const headerCrc32 = crc32(header);
+  let whole = headerCrc32;
+  const boxes = entries.map(({ begin, end }, i) => {
+    whole = joinCrc32(whole, checksums[i]!, end - begin);
+    return { byteOffset: begin, byteLength: end - begin, crc32: checksums[i]! };
+  });
+  const sizes = { byteLength: entries.at(-1)?.end ?? header.length, headerLength: header.length };
+  return { file: { name, ...sizes, headerCrc32, crc32: whole, ...(sha256 ? { sha256 } : {}) }, boxes };
+}
+
 export class ShardWriter {
   readonly name: string;
   readonly #path: string;
@@ -71,24 +102,26 @@ export class ShardWriter {
   readonly #header: Uint8Array;
   readonly #entries: readonly SafetensorsEntry[];
   readonly #progress: { next: number; crc: number }[];
+  readonly #checksums: boolean;
+  #unsynced = 0;
+  #syncing: Promise<void> | undefined;
 
-  /** `metadata` stands in place of the sharding information, for a file that holds whole tensors. */
+  /** `merged`: metadata in place of the sharding information; a file that no manifest describes needs no checksums. */
   constructor(
     folder: string,
     name: string,
     boxes: readonly ShardBox[],
     store: { fileSystem: FileSystem; pool: FilePool },
-    metadata?: Record<string, string>,
+    merged?: { readonly metadata: Record<string, string> },
   ) {
     this.name = name;
     this.#path = join(folder, name);
     this.#fileSystem = store.fileSystem;
     this.#pool = store.pool;
-    const keys = keysOf(boxes);
-    const tensors = boxes.map(({ dtype, box }, i) => ({ name: keys[i]!, dtype, shape: box.size }));
-    const { bytes, entries } = encodeSafetensorsHeader(tensors, metadata ?? shardMetadata(keys, boxes));
+    const { bytes, entries } = shardHeader(boxes, merged?.metadata);
     this.#header = bytes;
     this.#entries = entries;
+    this.#checksums = merged === undefined;
     this.#progress = boxes.map(() => ({ next: 0, crc: 0 }));
   }
 
@@ -122,33 +155,42 @@ export class ShardWriter {
           const before = written;
           written = file.write(piece, position);
           written.catch(() => {}); // awaited below
-          progress.crc = crc32(piece, progress.crc);
+          if (this.#checksums) progress.crc = crc32(piece, progress.crc);
           await before;
         }
         await written;
+        this.#syncEarly(file, bytes.length);
       }),
     );
   }
 
+  #syncEarly(file: OpenFile, bytes: number): void {
+    this.#unsynced += bytes;
+    if (this.#unsynced < SYNC_EVERY || this.#syncing) return;
+    this.#unsynced = 0;
+    const done = () => {
+      this.#syncing = undefined;
+    };
+    // Whether it worked does not matter yet: the sync at the end decides.
+    this.#syncing = file.sync().then(done, done);
+  }
+
   /** Makes the file durable and tells what was written. */
   async finish(options: { sha256?: boolean } = {}): Promise<{ file: FileRecord; boxes: WrittenBox[] }> {
-    const headerCrc32 = crc32(this.#header);
-    let whole = headerCrc32;
-    const boxes = this.#entries.map(({ begin, end }, i) => {
-      const { next, crc } = this.#progress[i]!;
-      if (next !== end - begin)
-        throw new OptError("INTERNAL", this.name, `box ${i} has ${next} of ${end - begin} bytes.`);
-      whole = joinCrc32(whole, crc, end - begin);
-      return { byteOffset: begin, byteLength: end - begin, crc32: crc };
+    this.#entries.forEach(({ begin, end }, i) => {
+      const { next } = this.#progress[i]!;
+      if (next === end - begin) return;
+      throw new OptError("INTERNAL", this.name, `box ${i} has ${next} of ${end - begin} bytes.`);
     });
     const sha256 = await this.#disk("syncing", () =>
       this.#pool.use(this.#path, async (file) => {
+        await this.#syncing;
         await file.sync();
         return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
       }),
     );
-    const sizes = { byteLength: this.byteLength, headerLength: this.#header.length };
-    return { file: { name: this.name, ...sizes, headerCrc32, crc32: whole, ...(sha256 ? { sha256 } : {}) }, boxes };
+    const checksums = this.#progress.map(({ crc }) => crc);
+    return recordShard(this.name, this.#header, this.#entries, checksums, sha256);
   }
 
   async #disk<T>(doing: string, body: () => Promise<T>): Promise<T> {

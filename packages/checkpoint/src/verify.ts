@@ -8,6 +8,7 @@ import { crc32, crcText, joinCrc32 } from "./crc32";
 import { bytesPerElement } from "./dtype";
 import { type FileSystem, nodeFileSystem } from "./file-system";
 import { lookAt } from "./import/importers";
+import { allOf } from "./lanes";
 import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "./manifest";
 import { checkpointImporter, readManifest } from "./native";
 import { type OpenOptions, openSource } from "./open";
@@ -87,7 +88,7 @@ class StepVerifier {
       for (let next = queue.shift(); next; next = queue.shift())
         await this.#verifyFile(next[1], segmentsOf(manifest, next[0]), report);
     };
-    await Promise.all(Array.from({ length: LANES }, lane));
+    await allOf(Array.from({ length: LANES }, lane));
     return this.#result(manifest.tensors.length);
   }
 
