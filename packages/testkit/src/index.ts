@@ -41,3 +41,4 @@ export {
 } from "./numbers/seeded";
 export { SPECIALS } from "./numbers/specials";
 export { hexadecimal, ulpDistance } from "./numbers/ulp";
+export { useSoftwareVulkan } from "./software-vulkan";

@@ -23,14 +23,14 @@ function walk(lanes: number): string {
     lanes === 1 ? `let item = group * ${LANES}u + lane;` : "let item = group;",
     "if (item >= params.lines * params.parts) { return; }",
     "let line = item % params.lines;",
-    "let from = item / params.lines * params.chunk;",
-    "let until = min(from + params.chunk, params.length);",
+    "let begin = item / params.lines * params.chunk;",
+    "let until = min(begin + params.chunk, params.length);",
     "let base = line / params.inner * params.length * params.inner + line % params.inner;",
   ].join("\n");
 }
 
 const STEP = (lanes: number) => (lanes === 1 ? "l++" : `l += ${lanes}u`);
-const START = (lanes: number) => (lanes === 1 ? "from" : "from + lane");
+const START = (lanes: number) => (lanes === 1 ? "begin" : "begin + lane");
 
 function numberShader(op: "sum" | "max", lanes: number, subgroups: boolean): Shader {
   const sum = op === "sum";
@@ -47,7 +47,7 @@ function numberShader(op: "sum" | "max", lanes: number, subgroups: boolean): Sha
     body: () =>
       [
         walk(lanes),
-        sum ? "var own = 0f;" : "var own = input(base + from * params.inner);",
+        sum ? "var own = 0f;" : "var own = input(base + begin * params.inner);",
         `for (var l = ${START(lanes)}; l < until; ${STEP(lanes)}) {`,
         `  let value = input(base + l * params.inner);`,
         sum ? "  own += value;" : "  own = larger(own, value);",
@@ -71,9 +71,9 @@ function positionShader(second: boolean): Shader {
     body: () =>
       [
         walk(1),
-        "var best = from;",
-        "var best_value = values(base + from * params.inner);",
-        "for (var l = from + 1u; l < until && !is_nan(best_value); l++) {",
+        "var best = begin;",
+        "var best_value = values(base + begin * params.inner);",
+        "for (var l = begin + 1u; l < until && !is_nan(best_value); l++) {",
         "  let value = values(base + l * params.inner);",
         "  if (value > best_value || is_nan(value)) {",
         "    best = l;",
