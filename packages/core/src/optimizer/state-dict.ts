@@ -50,7 +50,7 @@ export function matchNames(
   const matched = new Map<Slot, string>();
   groups.forEach((slots, g) => {
     const names = slots.map(({ name }) => name);
-    const theirs = saved.groups[g]!.params;
+    const theirs = saved.groups[g]?.params;
     if (!Array.isArray(theirs) || theirs.length !== slots.length) {
       const got = Array.isArray(theirs) ? `${theirs.length}` : "none";
       throw new OptError(
@@ -90,6 +90,8 @@ export function checkParameterState(
   initial: Counters,
 ): void {
   const refuse = (problem: string, advice: string) => new OptError("BAD_STATE", where, `${name}: ${problem}`, advice);
+  if (typeof saved !== "object" || saved === null)
+    throw refuse(`must be an object, got ${String(saved)}.`, "The state is damaged.");
   for (const key of Object.keys(initial)) {
     const value = saved[key];
     if (

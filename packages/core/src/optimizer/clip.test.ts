@@ -1,0 +1,141 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import type { DType } from "../dtype";
+import type { Tensor } from "../tensor";
+import { FakeDevice } from "../testing/fake-backend";
+import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
+
+const GRADIENTS = [
+  [3, -4, 0.5],
+  [
+    [1, -2],
+    [0.25, 8],
+  ],
+];
+
+/** Parameters with gradients, and one without. */
+function params(dtype: DType = "f32", gradients: readonly unknown[] = GRADIENTS): Tensor[] {
+  const made = gradients.map((gradient) => {
+    const grad = tensor(gradient as number[], { dtype });
+    const param = parameter(new Float64Array(grad.size), { shape: grad.shape, dtype });
+    param.grad = grad;
+    return param;
+  });
+  return [...made, parameter([1])];
+}
+
+const gradients = (list: readonly Tensor[]) => list.flatMap(({ grad }) => (grad === null ? [] : [...grad.dataSync()]));
+const flat = GRADIENTS.flat(2) as number[];
+
+describe("clipGradNorm", () => {
+  // PyTorch 2.13, torch.nn.utils.clip_grad_norm_(params, 2.0, norm_type).
+  it.each([
+    [1, 18.75, 0.31999996304512024],
+    [2, 9.711462020874023, 0.6178265810012817],
+    [3, 8.490836143493652, 0.7066441178321838],
+    [0.5, 103.66900634765625, 0.057876504957675934],
+    [Number.POSITIVE_INFINITY, 8, 0.7499998807907104],
+  ])("by the %d-norm gives PyTorch's norm and gradients", (normType, norm, first) => {
+    const list = params();
+    expect(Float32Array.of(Number(clipGradNorm(list, 2, { normType })))).toAgreeWith([norm], { ulp: 1 });
+    expect(Float32Array.from(gradients(list))).toAgreeWith(
+      flat.map((g) => (g / 3) * first),
+      { ulp: 3 },
+    );
+  });
+
+  it.each<DType>(["f64", "f16", "bf16"])("of %s gradients keeps their dtype", (dtype) => {
+    const list = params(dtype);
+    const norm = clipGradNorm(list, 2);
+    expect(norm.dtype).toBe(dtype === "f64" ? "f64" : "f32");
+    expect(gradients(list)).toAgreeWith(
+      flat.map((g) => g * (2 / 9.711462)),
+      { absolute: 0.02, relative: 0 },
+    );
+  });
+
+  it("leaves gradients within the limit alone, bit for bit", () => {
+    const list = params();
+    expect(Number(clipGradNorm(list, 100))).toBeCloseTo(9.711462, 5);
+    expect(gradients(list)).toEqual(flat);
+    clipGradNorm(list, Number.POSITIVE_INFINITY);
+    expect(gradients(list)).toEqual(flat);
+  });
+
+  it("takes one tensor, a generator, and nothing with a gradient", () => {
+    const list = params();
+    expect(Number(clipGradNorm(list[0]!, 100))).toBeCloseTo(Math.hypot(3, 4, 0.5), 5);
+    expect(Number(clipGradNorm(list.values(), 100))).toBeCloseTo(9.711462, 5);
+    expect(Number(clipGradNorm([parameter([1])], 1))).toBe(0);
+  });
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])(
+    "a gradient of %d: refused where asked, with nothing changed, else spread as in PyTorch",
+    (bad) => {
+      const list = params("f32", [[3, 4], [bad]]);
+      expectCode("NOT_FINITE", () => clipGradNorm(list, 1, { errorIfNonfinite: true }));
+      expect(gradients(list)).toEqual([3, 4, bad]);
+      expect(Number(clipGradNorm(list, 1))).toBe(bad);
+      expect(gradients(list)).toEqual(Number.isNaN(bad) ? [bad, bad, bad] : [0, 0, Number.NaN]);
+    },
+  );
+
+  it("makes few launches of a thousand gradients, and frees what it makes", () => {
+    const device = new FakeDevice();
+    const list = Array.from({ length: 1000 }, () => parameter([1], { device }));
+    for (const param of list) param.grad = tensor([2], { device });
+    const before = device.memory().tensors;
+    clipGradNorm(list, 1).dispose();
+    expect(device.memory().tensors).toBe(before);
+    expect(device.launches.filter((kind) => kind === "sumSquares").length).toBe(2);
+  });
+});
+
+describe("clipGradNormEach", () => {
+  it("clips each gradient by itself", () => {
+    const list = params();
+    clipGradNormEach(list, 5.5);
+    const norm = Math.hypot(1, 2, 0.25, 8);
+    expect(gradients(list)).toAgreeWith(
+      flat.map((g, i) => (i < 3 ? g : (g * 5.5) / norm)),
+      { absolute: 1e-6, relative: 0 },
+    );
+  });
+});
+
+describe("clipGradValue", () => {
+  it.each<DType>(["f32", "f64", "bf16"])("clamps %s gradients, and a NaN stays one", (dtype) => {
+    const list = params(dtype, [[3, -4, 0.5, Number.NaN, -0], [[Number.NEGATIVE_INFINITY]]]);
+    clipGradValue(list, 1);
+    expect(gradients(list)).toEqual([1, -1, 0.5, Number.NaN, -0, -1]);
+  });
+
+  it("is one launch", () => {
+    const device = new FakeDevice();
+    const list = [1, 2, 3].map((value) => parameter([value], { device }));
+    for (const param of list) param.grad = tensor([5], { device });
+    device.launches.length = 0;
+    clipGradValue(list, 1);
+    expect(device.launches).toEqual(["rule"]);
+  });
+});
+
+describe("clipping refuses", () => {
+  it.each([-1, Number.NaN, "1"])("the limit %s", (limit) => {
+    for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
+      expectCode("BAD_ARGUMENT", () => clip(params(), limit as number));
+    }
+  });
+
+  it("other norms, other things than tensors, and gradients on two devices", () => {
+    for (const normType of [0, -1, Number.NaN])
+      expectCode("BAD_ARGUMENT", () => clipGradNorm(params(), 1, { normType }));
+    expectCode("BAD_ARGUMENT", () => clipGradNorm([[1]] as never, 1));
+    const device = new FakeDevice();
+    const other = parameter([1], { device });
+    other.grad = tensor([1], { device });
+    expectCode("DEVICE_MISMATCH", () => clipGradNorm([...params(), other], 1));
+    expectCode("DEVICE_MISMATCH", () => clipGradNormEach([...params(), other], 1));
+  });
+});
