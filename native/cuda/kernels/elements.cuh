@@ -1,0 +1,195 @@
+// What generated kernels stand on. Self-contained and free of includes: NVRTC compiles this text in front of a kernel's own.
+#pragma once
+
+using Index = long long;
+
+constexpr int THREADS = 256;
+constexpr int MAX_RANK = 16;
+
+constexpr int atLeastOne(int count) { return count > 0 ? count : 1; }
+
+// ops without an intrinsic of their own. Names with an underscore: no rule can name a buffer so.
+template <typename T>
+__device__ __forceinline__ T opt_max(T a, T b) {
+  return a < b ? b : a;
+}
+template <typename T>
+__device__ __forceinline__ T opt_min(T a, T b) {
+  return b < a ? b : a;
+}
+__device__ __forceinline__ float opt_abs(float a) { return fabsf(a); }
+__device__ __forceinline__ double opt_abs(double a) { return fabs(a); }
+__device__ __forceinline__ float opt_exp(float a) { return expf(a); }
+__device__ __forceinline__ double opt_exp(double a) { return exp(a); }
+__device__ __forceinline__ float opt_log(float a) { return logf(a); }
+__device__ __forceinline__ double opt_log(double a) { return log(a); }
+__device__ __forceinline__ float opt_tanh(float a) { return tanhf(a); }
+__device__ __forceinline__ double opt_tanh(double a) { return tanh(a); }
+__device__ __forceinline__ float opt_erf(float a) { return erff(a); }
+__device__ __forceinline__ double opt_erf(double a) { return erf(a); }
+__device__ __forceinline__ float opt_sin(float a) { return sinf(a); }
+__device__ __forceinline__ double opt_sin(double a) { return sin(a); }
+__device__ __forceinline__ float opt_cos(float a) { return cosf(a); }
+__device__ __forceinline__ double opt_cos(double a) { return cos(a); }
+// powf is up to 4 ulp off; maps promise 2.
+__device__ __forceinline__ float opt_pow(float a, float b) { return static_cast<float>(pow(static_cast<double>(a), static_cast<double>(b))); }
+__device__ __forceinline__ double opt_pow(double a, double b) { return pow(a, b); }
+
+template <int COUNT>
+struct Scalars {
+  double values[atLeastOne(COUNT)];
+
+  /** By value, or from memory in a recorded step, whose arguments stay as they are. */
+  __device__ __forceinline__ double at(const double* replay, int slot) const { return replay != nullptr ? replay[slot] : values[slot]; }
+};
+
+/** 128 bits: the widest load and store. */
+template <typename T>
+struct alignas(16) Pack {
+  static constexpr int WIDTH = 16 / sizeof(T);
+  T values[WIDTH];
+};
+
+/** The compiler may use the instructions of global memory for this pointer, which came out of a table. */
+template <typename T>
+__device__ __forceinline__ T* global(void* pointer) {
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(pointer));
+#endif
+  return static_cast<T*>(pointer);
+}
+
+template <typename T>
+__device__ __forceinline__ bool isPacked(const T* pointer) {
+  return reinterpret_cast<unsigned long long>(pointer) % sizeof(Pack<T>) == 0;
+}
+
+/** One row of a launch's table: a stretch of one tensor in each of its buffers, short enough for 32-bit
+ * offsets from 64-bit addresses, which saves registers. */
+template <int BUFFERS>
+struct Chunk {
+  void* buffers[BUFFERS];
+  Index length;
+};
+
+/** Calls update(elements of all buffers) in place for every element of every chunk; bit b of WRITES: buffer b is stored. */
+template <typename T, int BUFFERS, unsigned WRITES, typename Update>
+__device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Index count, Update update) {
+  constexpr int WIDTH = Pack<T>::WIDTH;
+  for (Index c = blockIdx.x; c < count; c += gridDim.x) {
+    T* buffers[BUFFERS];
+    bool packed = true;
+#pragma unroll
+    for (int b = 0; b < BUFFERS; b++) {
+      buffers[b] = global<T>(chunks[c].buffers[b]);
+      packed = packed && isPacked(buffers[b]);
+    }
+    const int length = static_cast<int>(chunks[c].length);
+    const int packs = packed ? length / WIDTH : 0;
+    for (int i = threadIdx.x; i < packs; i += THREADS) {
+      Pack<T> pack[BUFFERS];
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) pack[b] = reinterpret_cast<const Pack<T>*>(buffers[b])[i];
+#pragma unroll
+      for (int w = 0; w < WIDTH; w++) {
+        T element[BUFFERS];
+#pragma unroll
+        for (int b = 0; b < BUFFERS; b++) element[b] = pack[b].values[w];
+        update(element);
+#pragma unroll
+        for (int b = 0; b < BUFFERS; b++) pack[b].values[w] = element[b];
+      }
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) {
+        if (WRITES >> b & 1) reinterpret_cast<Pack<T>*>(buffers[b])[i] = pack[b];
+      }
+    }
+    for (int i = packs * WIDTH + threadIdx.x; i < length; i += THREADS) {
+      T element[BUFFERS];
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) element[b] = buffers[b][i];
+      update(element);
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) {
+        if (WRITES >> b & 1) buffers[b][i] = element[b];
+      }
+    }
+  }
+}
+
+/** Where the inputs of a map lie and how they are walked. rank 0: input k is dense (step 1) or one element (step 0). */
+template <int INPUTS>
+struct Walk {
+  const void* inputs[atLeastOne(INPUTS)];
+  Index steps[atLeastOne(INPUTS)];
+  Index size;
+  Index rank;
+  Index shape[MAX_RANK];
+  Index strides[atLeastOne(INPUTS)][MAX_RANK];
+};
+
+template <typename T, int INPUTS, typename Compute>
+__device__ __forceinline__ void mapDense(const Walk<INPUTS>& walk, T* output, Compute compute) {
+  constexpr int WIDTH = Pack<T>::WIDTH;
+  const Index first = static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x, stride = static_cast<Index>(gridDim.x) * THREADS;
+  const T* inputs[atLeastOne(INPUTS)] = {};
+  bool packed = isPacked(output);
+#pragma unroll
+  for (int k = 0; k < INPUTS; k++) {
+    inputs[k] = static_cast<const T*>(walk.inputs[k]);
+    packed = packed && (walk.steps[k] == 0 || isPacked(inputs[k]));
+  }
+  const Index packs = packed ? walk.size / WIDTH : 0;
+  for (Index i = first; i < packs; i += stride) {
+    Pack<T> pack[atLeastOne(INPUTS)], result;
+#pragma unroll
+    for (int k = 0; k < INPUTS; k++) {
+      if (walk.steps[k] != 0) pack[k] = reinterpret_cast<const Pack<T>*>(inputs[k])[i];
+      else
+        for (int w = 0; w < WIDTH; w++) pack[k].values[w] = inputs[k][0];
+    }
+#pragma unroll
+    for (int w = 0; w < WIDTH; w++) {
+      T element[atLeastOne(INPUTS)];
+#pragma unroll
+      for (int k = 0; k < INPUTS; k++) element[k] = pack[k].values[w];
+      result.values[w] = compute(element);
+    }
+    reinterpret_cast<Pack<T>*>(output)[i] = result;
+  }
+  for (Index i = packs * WIDTH + first; i < walk.size; i += stride) {
+    T element[atLeastOne(INPUTS)];
+#pragma unroll
+    for (int k = 0; k < INPUTS; k++) element[k] = inputs[k][walk.steps[k] * i];
+    output[i] = compute(element);
+  }
+}
+
+/** Integer: 32 bits where the size allows, because 64-bit division is slow. */
+template <typename Integer, typename T, int INPUTS, typename Compute>
+__device__ __forceinline__ void mapStrided(const Walk<INPUTS>& walk, T* output, Compute compute) {
+  const int rank = static_cast<int>(walk.rank);
+  for (Index i = static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x; i < walk.size; i += static_cast<Index>(gridDim.x) * THREADS) {
+    Index offsets[atLeastOne(INPUTS)] = {};
+    auto rest = static_cast<Integer>(i);
+    for (int d = rank - 1; d >= 0; d--) {
+      const auto extent = static_cast<Integer>(walk.shape[d]);
+      const Index at = rest % extent;
+      rest /= extent;
+#pragma unroll
+      for (int k = 0; k < INPUTS; k++) offsets[k] += at * walk.strides[k][d];
+    }
+    T element[atLeastOne(INPUTS)];
+#pragma unroll
+    for (int k = 0; k < INPUTS; k++) element[k] = static_cast<const T*>(walk.inputs[k])[offsets[k]];
+    output[i] = compute(element);
+  }
+}
+
+/** output[i] = compute(the elements of all inputs at i). */
+template <typename T, int INPUTS, typename Compute>
+__device__ __forceinline__ void mapElements(const Walk<INPUTS>& walk, T* output, Compute compute) {
+  if (walk.rank == 0) mapDense<T, INPUTS>(walk, output, compute);
+  else if (walk.size < 1ll << 31) mapStrided<unsigned, T, INPUTS>(walk, output, compute);
+  else mapStrided<Index, T, INPUTS>(walk, output, compute);
+}

@@ -1,0 +1,32 @@
+// Gathering rows by index, and adding rows up by index in their order.
+#include "block.cuh"
+
+template <typename T>
+__device__ void gather(const T* table, const int* indices, T* output, Index rows, Index width, Index count) {
+  for (Index e = firstElement(); e < count * width; e += elementStride()) {
+    const Index row = indices[e / width];
+    output[e] = row < 0 || row >= rows ? static_cast<T>(__int_as_float(0x7fc00000)) : table[row * width + e % width];
+  }
+}
+
+/** A thread owns one column of the rows that leave remainder `part` by `parts`, and walks all indices: no two threads add to one element. */
+template <typename T>
+__device__ void scatterAdd(const T* source, const int* indices, T* output, Index rows, Index width, Index count, Index parts) {
+  for (Index e = firstElement(); e < width * parts; e += elementStride()) {
+    const Index column = e % width, part = e / width;
+    for (Index i = 0; i < count; i++) {
+      const Index row = indices[i];
+      if (row >= 0 && row < rows && row % parts == part) output[row * width + column] += source[i * width + column];
+    }
+  }
+}
+
+#define DEFINE(DTYPE, T)                                                                                               \
+  OPT_KERNEL(gather_##DTYPE)(const T* table, const int* indices, T* output, Index rows, Index width, Index count) {    \
+    gather(table, indices, output, rows, width, count);                                                                \
+  }                                                                                                                    \
+  OPT_KERNEL(scatterAdd_##DTYPE)                                                                                       \
+  (const T* source, const int* indices, T* output, Index rows, Index width, Index count, Index parts) {                \
+    scatterAdd(source, indices, output, rows, width, count, parts);                                                    \
+  }
+OPT_EACH_DTYPE(DEFINE)

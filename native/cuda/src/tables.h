@@ -1,0 +1,71 @@
+// The functions that are used of each library, by the types of their arguments. The types stand for NVIDIA's own:
+// int for CUdevice and enumerations, uint64_t for device addresses, void* for handles.
+#pragma once
+#include "call.h"
+
+namespace opt {
+
+using Handle = void*;
+using Address = uint64_t;
+
+inline void bindDriver(Napi::Env env, Napi::Object& table, void* library) {
+  bind<unsigned>(env, table, library, "cuInit");
+  bind<int*>(env, table, library, "cuDriverGetVersion");
+  bind<int*>(env, table, library, "cuDeviceGetCount");
+  bind<int*, int>(env, table, library, "cuDeviceGet");
+  bind<char*, int, int>(env, table, library, "cuDeviceGetName");
+  bind<int*, int, int>(env, table, library, "cuDeviceGetAttribute");
+  bind<size_t*, int>(env, table, library, "cuDeviceTotalMem_v2");
+  bind<Handle*, int>(env, table, library, "cuDevicePrimaryCtxRetain");
+  bind<int>(env, table, library, "cuDevicePrimaryCtxRelease_v2");
+  bind<Handle>(env, table, library, "cuCtxSetCurrent");
+  bind<Handle*, unsigned>(env, table, library, "cuStreamCreate");
+  bind<Handle>(env, table, library, "cuStreamDestroy_v2");
+  bind<Handle>(env, table, library, "cuStreamSynchronize");
+  bind<Handle*, unsigned>(env, table, library, "cuEventCreate");
+  bind<Handle>(env, table, library, "cuEventDestroy_v2");
+  bind<Handle, Handle>(env, table, library, "cuEventRecord");
+  bind<Handle>(env, table, library, "cuEventQuery");
+  bind<Handle>(env, table, library, "cuEventSynchronize");
+  bind<float*, Handle, Handle>(env, table, library, "cuEventElapsedTime");
+  bind<Address*, size_t>(env, table, library, "cuMemAlloc_v2");
+  bind<Address>(env, table, library, "cuMemFree_v2");
+  bind<size_t*, size_t*>(env, table, library, "cuMemGetInfo_v2");
+  bind<Handle*, size_t>(env, table, library, "cuMemAllocHost_v2");
+  bind<Handle>(env, table, library, "cuMemFreeHost");
+  bind<Address, Handle, size_t, Handle>(env, table, library, "cuMemcpyHtoDAsync_v2");
+  bind<Handle, Address, size_t, Handle>(env, table, library, "cuMemcpyDtoHAsync_v2");
+  bind<Address, Address, size_t, Handle>(env, table, library, "cuMemcpyDtoDAsync_v2");
+  bind<Handle*, const void*>(env, table, library, "cuModuleLoadData");
+  bind<Handle>(env, table, library, "cuModuleUnload");
+  bind<Handle*, Handle, const char*>(env, table, library, "cuModuleGetFunction");
+  bind<Handle, int>(env, table, library, "cuStreamBeginCapture_v2");
+  bind<Handle, Handle*>(env, table, library, "cuStreamEndCapture");
+  bind<Handle*, Handle, unsigned long long>(env, table, library, "cuGraphInstantiateWithFlags");
+  bind<Handle, Handle>(env, table, library, "cuGraphLaunch");
+  bind<Handle>(env, table, library, "cuGraphExecDestroy");
+  bind<Handle>(env, table, library, "cuGraphDestroy");
+}
+
+inline void bindBlas(Napi::Env env, Napi::Object& table, void* library) {
+  bind<Handle*>(env, table, library, "cublasCreate_v2");
+  bind<Handle>(env, table, library, "cublasDestroy_v2");
+  bind<Handle, Handle>(env, table, library, "cublasSetStream_v2");
+  bind<Handle, int>(env, table, library, "cublasSetMathMode");
+  bind<Handle, int, int, int, int, int, const float*, Address, int, long long, Address, int, long long, const float*, Address, int, long long, int>(
+      env, table, library, "cublasSgemmStridedBatched");
+  bind<Handle, int, int, int, int, int, const double*, Address, int, long long, Address, int, long long, const double*, Address, int, long long, int>(
+      env, table, library, "cublasDgemmStridedBatched");
+}
+
+inline void bindCompiler(Napi::Env env, Napi::Object& table, void* library) {
+  bind<Handle*, const char*, const char*, int, Handle, Handle>(env, table, library, "nvrtcCreateProgram");
+  bind<Handle, int, Handle>(env, table, library, "nvrtcCompileProgram");
+  bind<Handle, size_t*>(env, table, library, "nvrtcGetProgramLogSize");
+  bind<Handle, char*>(env, table, library, "nvrtcGetProgramLog");
+  bind<Handle, size_t*>(env, table, library, "nvrtcGetCUBINSize");
+  bind<Handle, char*>(env, table, library, "nvrtcGetCUBIN");
+  bind<Handle*>(env, table, library, "nvrtcDestroyProgram");
+}
+
+}  // namespace opt

@@ -1,0 +1,71 @@
+/**
+ * Writes rules and maps out as CUDA kernels over the loops of native/cuda/kernels/elements.cuh.
+ * Names of ours end in an underscore, which no buffer's or scalar's name can.
+ */
+import { type ComputeDType, type Program, type Rule, writeStatements } from "@opt/core/backend";
+import { cuda, TYPE } from "./dialect";
+
+/** The name of a rule's kernel: what it computes, not what the rule is called. */
+export function ruleKernelName(rule: Rule, dtype: ComputeDType): string {
+  return `rule_${rule.hash}_${dtype}`;
+}
+
+const indent = (lines: readonly string[], depth: number) => lines.map((line) => " ".repeat(depth) + line);
+
+/** Scalars travel as float64; what is rounded here is what the interpreter rounds. */
+function rounded(dtype: ComputeDType, text: string): string {
+  return dtype === "f32" ? `__double2float_rn(${text})` : text;
+}
+
+/**
+ * A rule as one kernel over a table of chunks. Scalars come by value, or from `replay_` in a recorded step,
+ * whose arguments are fixed.
+ */
+export function writeRule(rule: Rule, dtype: ComputeDType): string {
+  const { buffers, scalars, writes, program, name } = rule;
+  const type = TYPE[dtype];
+  const { uniform, element } = writeStatements(program, cuda, dtype, {
+    scalar: (slot) => rounded(dtype, `given_.at(replay_, ${slot})`),
+    load: (slot) => `element_[${slot}]`,
+    store: (slot, _name, value) => `element_[${slot}] = ${value};`,
+  });
+  const mask = writes.reduce((bits, write) => bits | (1 << buffers.indexOf(write)), 0);
+  return [
+    `// ${name}`,
+    `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, dtype)}(`,
+    `    const Chunk<${buffers.length}>* chunks_, Index count_, const double* replay_, Scalars<${scalars.length}> given_) {`,
+    ...indent(uniform, 2),
+    `  forEachElement<${type}, ${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, [=](${type}* element_) {`,
+    ...indent(element, 4),
+    "  });",
+    "}",
+  ].join("\n");
+}
+
+/** A map as one kernel. */
+export function writeMap(program: Program, dtype: ComputeDType, kernelName: string): string {
+  const { buffers, scalars } = program;
+  const type = TYPE[dtype];
+  const { uniform, element } = writeStatements(program, cuda, dtype, {
+    scalar: (slot) => rounded(dtype, `given_.values[${slot}]`),
+    load: (slot) => `element_[${slot}]`,
+    store: (_slot, _name, value) => `return ${value};`,
+  });
+  return [
+    `extern "C" __global__ void __launch_bounds__(THREADS) ${kernelName}(`,
+    `    ${type}* output_, Walk<${buffers.length}> walk_, Scalars<${scalars.length}> given_) {`,
+    ...indent(uniform, 2),
+    `  mapElements<${type}, ${buffers.length}>(walk_, output_, [=]([[maybe_unused]] const ${type}* element_) {`,
+    ...indent(element, 4),
+    "  });",
+    "}",
+  ].join("\n");
+}
+
+/** The source of all kernels of a list of rules, each in both dtypes. Rules that compute the same are written once. */
+export function writeRules(rules: readonly Rule[]): string {
+  const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
+  const kernels = distinct.flatMap((rule) => [writeRule(rule, "f32"), "", writeRule(rule, "f64"), ""]);
+  const head = "// Written by @opt/kernels-cuda from the rules of the algorithm packages.";
+  return [head, '#include "elements.cuh"', "", ...kernels].join("\n");
+}

@@ -1,0 +1,122 @@
+/**
+ * Builds @opt/kernels-cuda's binaries into native/cuda/npm/linux-x64: the addon with any C++ compiler, the kernels where nvcc is.
+ * Does nothing when nothing changed; says what is missing when it cannot build. `OPT_CUDA_ARCHS=all`: for every GPU of a release.
+ */
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root, run } from "./run.mjs";
+
+const source = join(root, "native/cuda");
+const build = join(source, "build");
+const destination = join(source, "npm/linux-x64");
+const kernels = join(destination, "kernels");
+
+const RELEASE_ARCHS = [75, 80, 86, 89, 90, 100, 120];
+/** For the machine of a developer: one GPU's code, and PTX that the driver compiles for the others. */
+const DEVELOPMENT_ARCHS = [90];
+
+/** @param {string} text @param {readonly string[]} files */
+function fingerprint(text, files) {
+  const hash = createHash("sha256").update(text);
+  for (const file of files) hash.update(basename(file)).update(readFileSync(file));
+  return hash.digest("hex");
+}
+
+/** Runs `make` unless `target` is what the same inputs gave before. @param {string} target @param {string} print @param {() => void} make */
+function cached(target, print, make) {
+  const stamp = join(build, `${basename(target)}.fingerprint`);
+  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === print) return;
+  make();
+  writeFileSync(stamp, print);
+}
+
+/** @param {string} folder @param {string} [end] */
+function filesIn(folder, end = "") {
+  const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile() && entry.name.endsWith(end));
+  return names.map((entry) => join(folder, entry.name)).sort();
+}
+
+/** Writes the kernels of rules and maps out. @returns {string} the folder */
+export function generateKernels() {
+  const folder = join(build, "generated");
+  const generator = join(root, "packages/kernels-cuda/src/generate/main.ts");
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, folder], { quiet: true });
+  if (!wrote.ok) throw new Error(`[build-cuda] the rule kernels cannot be written: ${wrote.stderr}`);
+  return folder;
+}
+
+function buildAddon() {
+  const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
+  const missing = ["cmake", process.env.CXX ?? "c++"].filter(lacks);
+  if (missing.length > 0) return `${missing.join(", ")} missing`;
+  const target = join(destination, "opt_cuda.node");
+  cached(target, fingerprint("addon", [join(source, "CMakeLists.txt"), ...filesIn(join(source, "src"))]), () => {
+    const out = join(build, "addon");
+    const options = ["--directory", source, "--out", out, "--config", "Release", "--log-level", "error"];
+    const built = run("cmake-js", ["build", ...options], { quiet: true });
+    if (!built.ok) throw new Error(`[build-cuda] the addon does not compile:\n${built.stdout}${built.stderr}`);
+    copyFileSync(join(out, "opt_cuda.node"), target);
+  });
+  return undefined;
+}
+
+/** nvcc's options for the code that is asked for, and what it does not know. @param {boolean} release */
+export function codeOptions(release) {
+  const listed = run("nvcc", ["--list-gpu-arch"], { quiet: true });
+  if (!listed.ok) return { options: [], dropped: [] };
+  const known = listed.stdout.split(/\s+/).map((name) => Number(name.replace("compute_", "")));
+  const wanted = release ? RELEASE_ARCHS : DEVELOPMENT_ARCHS;
+  const archs = wanted.filter((arch) => known.includes(arch));
+  const dropped = wanted.filter((arch) => !known.includes(arch));
+  const ptx = release ? Math.max(...archs) : RELEASE_ARCHS.find((arch) => known.includes(arch));
+  const options = [
+    ...archs.map((arch) => `-gencode=arch=compute_${arch},code=sm_${arch}`),
+    `-gencode=arch=compute_${ptx},code=compute_${ptx}`,
+  ];
+  return { options, dropped };
+}
+
+export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`];
+
+/** @param {string} generated */
+function buildKernels(generated) {
+  const version = run("nvcc", ["--version"], { quiet: true });
+  if (!version.ok) return { skipped: "nvcc missing", dropped: [] };
+  const { options, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
+  const headers = filesIn(join(source, "kernels"), ".cuh");
+  for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
+    const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
+    cached(target, fingerprint(`${version.stdout} ${options} ${NVCC_OPTIONS}`, [file, ...headers]), () => {
+      const compiled = run("nvcc", [...NVCC_OPTIONS, ...options, "--threads", "2", "-fatbin", "-o", target, file], { quiet: true });
+      if (!compiled.ok) throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
+    });
+  }
+  return { dropped };
+}
+
+/** @returns {{ binary?: string, skipped: string[] }} where the addon lies, and what was left out and why */
+export function buildCuda() {
+  if (process.platform !== "linux" || process.arch !== "x64") return { skipped: ["CUDA kernels (x86-64 Linux only)"] };
+  mkdirSync(kernels, { recursive: true });
+  const generated = generateKernels();
+  const noAddon = buildAddon();
+  if (noAddon !== undefined) return { skipped: [`CUDA addon (${noAddon})`] };
+  // NVRTC compiles this text in front of kernels that no build knew.
+  copyFileSync(join(source, "kernels/elements.cuh"), join(kernels, "elements.cuh"));
+  const { skipped, dropped } = buildKernels(generated);
+  return {
+    binary: join(destination, "opt_cuda.node"),
+    skipped: [
+      ...(skipped ? [`CUDA kernels (${skipped})`] : []),
+      ...dropped.map((arch) => `CUDA code for sm_${arch} (this nvcc does not know it)`),
+    ],
+  };
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { binary, skipped } = buildCuda();
+  if (binary) console.log(`build-cuda: ${binary}`);
+  for (const what of skipped) console.log(`build-cuda: skipped ${what}`);
+}
