@@ -1,0 +1,115 @@
+import { parameter, type Tensor, tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Adam, type AdamOptions, AdamW } from "./adam";
+
+it.each<[string, object]>([
+  ["lr below 0", { lr: -1 }],
+  ["lr NaN", { lr: Number.NaN }],
+  ["eps below 0", { eps: -1e-8 }],
+  ["eps NaN", { eps: Number.NaN }],
+  ["weightDecay below 0", { weightDecay: -1 }],
+  ["beta1 = 1", { betas: [1, 0] }],
+  ["three betas", { betas: [0.9, 0.9, 0.9] }],
+  ["text for amsgrad", { amsgrad: "yes" }],
+  ["momentumDecay, which is NAdam's", { momentumDecay: 0.004 }],
+])("refuses %s, for all and for a group", (_, options) => {
+  for (const Optimizer of [Adam, AdamW]) {
+    const w = parameter([1]);
+    expectCode("BAD_ARGUMENT", () => new Optimizer([w], options as Partial<AdamOptions>));
+    expectCode("BAD_ARGUMENT", () => new Optimizer([{ params: [w], ...options }]));
+  }
+});
+
+it("has PyTorch's defaults", () => {
+  const options = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false };
+  expect(new Adam([parameter([1])]).groups[0]).toMatchObject({ ...options, decoupledWeightDecay: false });
+  expect(new AdamW([parameter([1])]).groups[0]).toMatchObject({
+    ...options,
+    weightDecay: 0.01,
+    decoupledWeightDecay: true,
+  });
+});
+
+function train(Optimizer: typeof Adam | typeof AdamW, options: Partial<AdamOptions>, steps = 3) {
+  const w = parameter([1, 2]);
+  const optimizer = new Optimizer([w], options);
+  const step = () => {
+    w.grad = tensor([0.5, -1]);
+    optimizer.step();
+  };
+  for (let i = 0; i < steps; i++) step();
+  return { w, optimizer, step };
+}
+
+describe("AdamW", () => {
+  it("is Adam with decoupled decay", () => {
+    const [adam, adamw] = [
+      train(Adam, { weightDecay: 0.1, decoupledWeightDecay: true }),
+      train(AdamW, { weightDecay: 0.1 }),
+    ];
+    expect(adam.w.dataSync()).toAgreeWith(adamw.w.dataSync());
+  });
+
+  it("cannot be coupled by an option, and is not by a state", () => {
+    expectCode("BAD_ARGUMENT", () => new AdamW([parameter([1])], { decoupledWeightDecay: false }));
+    const [adam, adamw] = [train(Adam, { weightDecay: 0.1 }), train(AdamW, {})];
+    adamw.optimizer.loadStateDict(adam.optimizer.stateDict());
+    expect(adamw.optimizer.groups[0]).toMatchObject({ weightDecay: 0.1, decoupledWeightDecay: true });
+  });
+
+  it("makes an Adam decoupled that loads its state, as in PyTorch", () => {
+    const [adam, adamw] = [train(Adam, {}), train(AdamW, {})];
+    adam.optimizer.loadStateDict(adamw.optimizer.stateDict());
+    expect(adam.optimizer.groups[0]).toMatchObject({ weightDecay: 0.01, decoupledWeightDecay: true });
+  });
+});
+
+describe("AMSGrad", () => {
+  it("keeps its largest average under PyTorch's key, and goes on from a state with the same bits", () => {
+    const [straight, saved, loaded] = [0, 1, 2].map(() => train(Adam, { amsgrad: true })) as [
+      ReturnType<typeof train>,
+      ReturnType<typeof train>,
+      ReturnType<typeof train>,
+    ];
+    expect(Object.keys(saved.optimizer.stateDict().state["0"]!)).toEqual([
+      "step",
+      "exp_avg",
+      "exp_avg_sq",
+      "max_exp_avg_sq",
+    ]);
+    loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+    for (const { step } of [straight, loaded]) step();
+    expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
+  });
+
+  it("refuses a state without it, and starts it from zero where it is turned on later", () => {
+    const [plain, amsgrad] = [train(Adam, {}), train(Adam, { amsgrad: true })];
+    const { groups, state } = plain.optimizer.stateDict();
+    expectCode("BAD_STATE", () =>
+      amsgrad.optimizer.loadStateDict({ groups: [{ ...groups[0]!, amsgrad: true }], state }),
+    );
+    plain.optimizer.groups[0]!.amsgrad = true;
+    plain.step();
+    const { exp_avg_sq, max_exp_avg_sq } = plain.optimizer.stateDict().state["0"]! as unknown as Record<string, Tensor>;
+    expect(max_exp_avg_sq!.dataSync()).toAgreeWith(exp_avg_sq!.dataSync());
+  });
+
+  it("converges on its paper's example, where Adam goes the wrong way", () => {
+    // Reddi, Kale & Kumar (2018), section 3: x in [-1, 1], gradients 1010 every 101st step, else -10. The best x is -1.
+    const end = (amsgrad: boolean) => {
+      const x = parameter([0], { dtype: "f64" });
+      const optimizer = new Adam([x], { lr: 0.5, betas: [0.9, 0.99], amsgrad });
+      for (let t = 1; t <= 6000; t++) {
+        x.grad?.dispose();
+        x.grad = tensor([t % 101 === 1 ? 1010 : -10], { dtype: "f64" });
+        optimizer.groups[0]!.lr = 0.5 / Math.sqrt(t);
+        optimizer.step();
+        x.set([Math.min(1, Math.max(-1, x.dataSync()[0]!))]);
+      }
+      return x.dataSync()[0]!;
+    };
+    expect(end(false)).toBeGreaterThan(0.4);
+    expect(end(true)).toBeLessThan(-0.8);
+  });
+});
