@@ -10,9 +10,10 @@ export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, t
 export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./load";
 export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./merge";
 export { type OpenOptions, openSource } from "./open";
+export { type OptimizerContents, optimizerContents, optimizerState } from "./optimizer-state";
 export type { ProgressCallback } from "./progress";
 export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./reshard";
 export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save";
 export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./source";
-export type { PartialTensor, PlainTensor, SavedTensor } from "./tensors";
+export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./tensors";
 export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./verify";

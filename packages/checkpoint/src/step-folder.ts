@@ -59,6 +59,8 @@ export class StepFolder {
       if (!options.overwrite) await pending.#refuseExisting();
       const isNew = (await fileSystem.kind(resolve(folder))) === undefined;
       await fileSystem.makeFolder(pending.path);
+      // What died here before must not fill the disk; whether sweeping works is no matter of this save.
+      if (!isNew) await pending.#sweep().catch(() => {});
       if (isNew) await fileSystem.syncFolder(dirname(resolve(folder)));
     });
     return pending;
@@ -129,14 +131,18 @@ export class StepFolder {
           });
         }
       }
-      for (const { name } of await fs.list(folder)) {
-        const path = join(folder, name);
-        await attempt(path, async () => {
-          if (await isStale(fs, path)) await fs.remove(path);
-        });
-      }
+      await this.#sweep();
     });
     return warnings;
+  }
+
+  /** Removes what dead saves have left. */
+  async #sweep(): Promise<void> {
+    const folder = dirname(this.#final);
+    for (const { name } of await this.#fileSystem.list(folder)) {
+      const path = join(folder, name);
+      if (path !== this.path && (await isStale(this.#fileSystem, path))) await this.#fileSystem.remove(path);
+    }
   }
 
   async #disk<T>(doing: string, body: () => Promise<T>): Promise<T> {

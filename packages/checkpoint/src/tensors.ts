@@ -25,7 +25,14 @@ export interface PartialTensor {
   readonly follows?: string;
 }
 
-export type SavedTensor = Tensor | PlainTensor | PartialTensor;
+/** A Tensor with what its name does not tell. */
+export interface AnnotatedTensor {
+  readonly tensor: Tensor;
+  readonly role?: Role;
+  readonly follows?: string;
+}
+
+export type SavedTensor = Tensor | AnnotatedTensor | PlainTensor | PartialTensor;
 
 /** One tensor to be saved, whatever it was handed over as. */
 export interface LocalTensor {
@@ -43,7 +50,7 @@ export interface LocalTensor {
 /** How optimizers name their state: `<state>.<parameter>`, `<parameter>.<state>` or `<parameter>/<state>`. */
 const STATE_NAMES = new Set(
   (
-    "exp_avg exp_avg_sq max_exp_avg_sq momentum_buffer mu_product step square_avg acc_delta grad_avg exp_inf prev sum " +
+    "exp_avg exp_avg_sq max_exp_avg_sq master_param momentum_buffer mu_product step square_avg acc_delta grad_avg exp_inf prev sum " +
     "moments moment1 moment2 vhat adam_m adam_v accum m v"
   ).split(" "),
 );
@@ -66,6 +73,10 @@ export function isTensor(value: unknown): value is Tensor {
   );
 }
 
+function isAnnotated(value: unknown): value is AnnotatedTensor {
+  return typeof value === "object" && value !== null && "tensor" in value && isTensor(value.tensor);
+}
+
 /** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
 export function localTensors(
   tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
@@ -77,8 +88,9 @@ export function localTensors(
   return pairs.map(([name, value]) => localTensor(name, value, names));
 }
 
-function localTensor(name: string, value: SavedTensor, names: ReadonlyMap<string, SavedTensor>): LocalTensor {
+function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string, SavedTensor>): LocalTensor {
   const where = `tensor ${JSON.stringify(name)}`;
+  const value = isAnnotated(saved) ? saved.tensor : saved;
   if (name === "" || name === "__metadata__") {
     throw new OptError("BAD_ARGUMENT", where, "a tensor needs a name of its own.", "Rename it.");
   }
@@ -104,7 +116,7 @@ function localTensor(name: string, value: SavedTensor, names: ReadonlyMap<string
     );
   }
   const shape = [...value.shape] as number[];
-  const given = isTensor(value) ? {} : { role: value.role, follows: value.follows };
+  const given: { role?: Role; follows?: string } = isTensor(saved) ? {} : saved;
   const follows = given.follows ?? followedName(name, names);
   const role = given.role ?? (follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param");
   const common = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };

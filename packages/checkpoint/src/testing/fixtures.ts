@@ -1,25 +1,12 @@
-/** Small checkpoints that tests save, and seeded bytes to fill them with. */
+/** Small checkpoints that tests save, and a folder to save them in. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { PlainTensor } from "../tensors";
+import { randomBytes } from "./random";
 
-/** A generator of 32-bit integers (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t = (t + Math.imul(t ^ (t >>> 7), t | 61)) ^ t;
-    return (t ^ (t >>> 14)) >>> 0;
-  };
-}
-
-export function randomBytes(length: number, seed: number): Uint8Array {
-  const next = random(seed);
-  return Uint8Array.from({ length }, () => next() & 0xff);
-}
+export { random, randomBytes } from "./random";
 
 /** A parameter, its moment, a scalar and a tensor of bytes, different for each seed. */
 export function sampleTensors(seed: number): Record<string, PlainTensor> {

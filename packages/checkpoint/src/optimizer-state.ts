@@ -1,0 +1,89 @@
+/** An optimizer's state dict as contents of a checkpoint, and back: tensors as `<parameter>.<state>`, numbers among the values. */
+import { OptError, type OptimizerState, type ParameterStateDict, type Tensor } from "@opt/core";
+import { checkedValues } from "./json";
+import type { Json } from "./source";
+import { type AnnotatedTensor, followedName, isTensor } from "./tensors";
+
+/** What is kept under the optimizer's key among the values. */
+interface SavedOptimizer {
+  readonly groups: ({ params: string[] } & Record<string, unknown>)[];
+  /** By parameter: step, mu_product and the like. */
+  readonly counters: Readonly<Record<string, Readonly<Record<string, number>>>>;
+}
+
+export interface OptimizerContents {
+  readonly tensors: Record<string, AnnotatedTensor>;
+  readonly values: { readonly [key: string]: Json };
+}
+
+/**
+ * What to save of an optimizer: spread both members into the contents of a checkpoint. Each state tensor follows its parameter, and so
+ * is sliced as it is. Several optimizers need a key each. Throws BAD_ARGUMENT for options that are no plain data (functions).
+ *
+ * @example
+ * const state = optimizerContents(optimizer.stateDict());
+ * await saveCheckpoint("runs/b", { step: 1, tensors: { ...model.stateDict(), ...state.tensors }, values: { ...state.values } });
+ */
+export function optimizerContents(state: OptimizerState, key = "optimizer"): OptimizerContents {
+  const tensors: Record<string, AnnotatedTensor> = {};
+  const counters: Record<string, Record<string, number>> = {};
+  for (const [param, entry] of Object.entries(state.state)) {
+    const numbers: Record<string, number> = {};
+    for (const [name, value] of Object.entries(entry)) {
+      if (typeof value === "number") numbers[name] = value;
+      else tensors[`${param}.${name}`] = { tensor: value, role: "state", follows: param };
+    }
+    counters[param] = numbers;
+  }
+  return { tensors, values: checkedValues({ [key]: { groups: state.groups, counters } }) };
+}
+
+/**
+ * The state dict to give to `optimizer.loadStateDict`, from what `loadCheckpoint` returned. Checkpoints of other systems, which hold no
+ * options of ours, give one group of the parameters named, or of all that have state. Throws BAD_STATE where there is no state.
+ */
+export function optimizerState(
+  loaded: { readonly tensors: Readonly<Record<string, Tensor>>; readonly values: { readonly [key: string]: Json } },
+  options: { readonly key?: string; readonly params?: readonly string[] } = {},
+): OptimizerState {
+  const { key = "optimizer" } = options;
+  const saved = loaded.values[key] as unknown as SavedOptimizer | undefined;
+  const known = typeof saved === "object" && saved !== null && Array.isArray(saved.groups) ? saved : undefined;
+  const byParam = statesByParam(loaded.tensors, known);
+  const params = options.params ?? [...byParam.keys()];
+  const groups = known?.groups ?? [{ params: [...params] }];
+  const state: Record<string, ParameterStateDict> = {};
+  for (const param of groups.flatMap((group) => group.params)) {
+    const entry = { ...known?.counters[param], ...byParam.get(param) };
+    if (Object.keys(entry).length > 0) state[param] = entry as ParameterStateDict;
+  }
+  if (Object.keys(state).length === 0 && !known) {
+    throw new OptError(
+      "BAD_STATE",
+      "optimizerState",
+      "the checkpoint holds no optimizer state.",
+      "Was it saved with it?",
+    );
+  }
+  return { groups, state };
+}
+
+function statesByParam(
+  tensors: Readonly<Record<string, Tensor>>,
+  known: SavedOptimizer | undefined,
+): Map<string, Record<string, number | Tensor>> {
+  const params = new Set(known ? known.groups.flatMap((group) => group.params) : Object.keys(tensors));
+  const states = new Map<string, Record<string, number | Tensor>>();
+  for (const [name, tensor] of Object.entries(tensors)) {
+    const dot = name.lastIndexOf(".");
+    const param = name.slice(0, Math.max(0, dot));
+    // With our own groups any state's name will do; without them only the usual ones are states.
+    if (!params.has(param) || (!known && followedName(name, params) !== param)) continue;
+    const state = states.get(param) ?? {};
+    // Steps that other systems keep as tensors are numbers here.
+    state[name.slice(dot + 1)] =
+      isTensor(tensor) && tensor.size === 1 && name.endsWith(".step") ? tensor.dataSync()[0]! : tensor;
+    states.set(param, state);
+  }
+  return states;
+}
