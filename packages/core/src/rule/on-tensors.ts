@@ -17,7 +17,13 @@ import type { Rule } from "./rule";
  * @param scalars numbers, or tensors of one element to differentiate by
  * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing
  * @example
- * const { param } = applyRule(sgdRule, { param: w, grad: w.mul(2) }, { negLr: lr });
+ * const sgd = defineRule({
+ *   name: "sgd", buffers: ["param", "grad"], scalars: ["negLr"],
+ *   update: ({ param, grad }, { negLr }) => ({ param: add(param, mul(negLr, grad)) }),
+ * });
+ * const negLr = parameter(-0.1);
+ * const { param } = applyRule(sgd, { param: w.detach(), grad: w.detach().mul(2) }, { negLr });
+ * param.pow(2).sum().backward(); // negLr.grad: how the loss after the step changes with the learning rate
  */
 export function applyRule<Buffer extends string, Scalar extends string>(
   rule: Rule<Buffer, Scalar>,
