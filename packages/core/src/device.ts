@@ -3,6 +3,7 @@ import type { Backend, Memory } from "./backend/backend";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
 import type { ComputeDType } from "./dtype";
 import { OptError } from "./errors";
+import type { Program } from "./rule/program";
 
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
@@ -10,6 +11,8 @@ export class Device {
   /** @internal */
   readonly backend: Backend;
   private readonly kernels = new Map<string, Kernel>();
+  /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
+  private readonly maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
   private liveBytes = 0;
   private liveTensors = 0;
 
@@ -56,7 +59,10 @@ export class Device {
 
   /** @internal The kernel of a spec, compiled at its first use. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const key = specKey(spec as unknown as Spec);
+    const some = spec as unknown as Spec;
+    const known = some.kind === "map" ? this.maps[some.dtype].get(some.program) : undefined;
+    if (known !== undefined) return known as unknown as Kernel<K>;
+    const key = specKey(some);
     let kernel = this.kernels.get(key);
     if (kernel === undefined) {
       const { dtype } = spec as { dtype?: ComputeDType };
@@ -71,6 +77,7 @@ export class Device {
       kernel = this.backend.kernel(spec) as Kernel;
       this.kernels.set(key, kernel);
     }
+    if (some.kind === "map") this.maps[some.dtype].set(some.program, kernel);
     return kernel as unknown as Kernel<K>;
   }
 

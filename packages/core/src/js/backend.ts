@@ -59,12 +59,20 @@ const RUN: { readonly [K in Kind]: (launch: Launch<K>) => void } = {
   maxPool2dGrad: (launch) => maxPool2dGrad(launch.kernel.spec.dtype, launch),
 };
 
+const REUSED_BYTES = 1024;
+const REUSED_BLOCKS = 64;
+
 class JsBackend implements Backend {
   readonly name = "js";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
 
+  /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
+  private readonly freed = new Map<number, Memory[]>();
+
   allocate(bytes: number): Memory {
+    const reused = this.freed.get(bytes)?.pop();
+    if (reused !== undefined) return reused;
     try {
       return new JsMemory(new ArrayBuffer(bytes), bytes);
     } catch (cause) {
@@ -78,7 +86,12 @@ class JsBackend implements Backend {
     }
   }
 
-  free(_memory: Memory): void {} // the garbage collector's work
+  free(memory: Memory): void {
+    if (memory.bytes > REUSED_BYTES) return; // the garbage collector's work
+    const list = this.freed.get(memory.bytes);
+    if (list === undefined) this.freed.set(memory.bytes, [memory]);
+    else if (list.length < REUSED_BLOCKS) list.push(memory);
+  }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
     new Uint8Array((memory as JsMemory).buffer, byteOffset, bytes.length).set(bytes);

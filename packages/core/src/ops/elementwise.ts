@@ -19,6 +19,8 @@ interface Traced {
   readonly forward: Program;
   /** Per tensor operand: what computes its gradient, and which of [g, y, ...tensors] it reads. */
   readonly derivatives: readonly (Derivative | null)[];
+  /** What backward needs of [g, y, ...tensors], by the bits of the operands that require gradients. */
+  readonly saved: Map<number, readonly number[]>;
 }
 
 interface Derivative {
@@ -115,9 +117,15 @@ function run(
 }
 
 /** Which of [g, y, ...tensors] some derivative reads: only these are held until backward. */
-function slotsToSave({ derivatives }: Traced, tensors: readonly Tensor[]): number[] {
-  const read = derivatives.flatMap((d, i) => (d !== null && tensors[i]!.requiresGrad ? d.reads : []));
-  return [...new Set(read)].filter((slot) => slot > 0);
+function slotsToSave({ derivatives, saved }: Traced, tensors: readonly Tensor[]): readonly number[] {
+  const needs = tensors.reduce((bits, tensor, i) => (tensor.requiresGrad ? bits | (1 << i) : bits), 0);
+  let slots = saved.get(needs);
+  if (slots === undefined) {
+    const read = derivatives.flatMap((d, i) => (d !== null && needs & (1 << i) ? d.reads : []));
+    slots = [...new Set(read)].filter((slot) => slot > 0);
+    saved.set(needs, slots);
+  }
+  return slots;
 }
 
 /** Made apart from the tensors, which a closure beside them would keep alive. */
@@ -184,6 +192,7 @@ function traceOp(name: ElementwiseName, pattern: string): Traced {
         onlyWhatIsRead(trace(buffers, scalarNames, [{ slot: 0, expression: derivative(g, y, ...symbols(buffers)) }])),
       ];
     }),
+    saved: new Map(),
   };
   cache.set(key, traced);
   return traced;
