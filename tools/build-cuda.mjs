@@ -34,7 +34,9 @@ function cached(target, print, make) {
 
 /** @param {string} folder @param {string} [end] */
 function filesIn(folder, end = "") {
-  const names = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile() && entry.name.endsWith(end));
+  const names = readdirSync(folder, { withFileTypes: true }).filter(
+    (entry) => entry.isFile() && entry.name.endsWith(end),
+  );
   return names.map((entry) => join(folder, entry.name)).sort();
 }
 
@@ -57,7 +59,9 @@ function buildAddon() {
     const options = ["--directory", source, "--out", out, "--config", "Release", "--log-level", "error"];
     const built = run("cmake-js", ["build", ...options], { quiet: true });
     if (!built.ok) throw new Error(`[build-cuda] the addon does not compile:\n${built.stdout}${built.stderr}`);
-    copyFileSync(join(out, "opt_cuda.node"), target);
+    const output = [join(out, "opt_cuda.node"), join(out, "Release/opt_cuda.node")].find((file) => existsSync(file));
+    if (output === undefined) throw new Error(`[build-cuda] the build left no opt_cuda.node in ${out}.`);
+    copyFileSync(output, target);
   });
   return undefined;
 }
@@ -89,8 +93,11 @@ function buildKernels(generated) {
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
     cached(target, fingerprint(`${version.stdout} ${options} ${NVCC_OPTIONS}`, [file, ...headers]), () => {
-      const compiled = run("nvcc", [...NVCC_OPTIONS, ...options, "--threads", "2", "-fatbin", "-o", target, file], { quiet: true });
-      if (!compiled.ok) throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
+      const compiled = run("nvcc", [...NVCC_OPTIONS, ...options, "--threads", "2", "-fatbin", "-o", target, file], {
+        quiet: true,
+      });
+      if (!compiled.ok)
+        throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
     });
   }
   return { dropped };

@@ -1,0 +1,95 @@
+/** The native addon: where its binary and its kernels come from, and the libraries that it opens. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { OptError } from "@opt/core";
+import type { BlasTable } from "./blas";
+import type { CompilerTable } from "./compiler";
+import type { Driver } from "./driver";
+
+/** A library's functions by name, or the system's words on why it does not open. */
+type Opened<Table> = (Table & { readonly library: number }) | string;
+
+/** Functions of native/cuda/src/addon.cc. */
+export interface Addon {
+  open(kind: "driver", path: string): Opened<Partial<Driver>>;
+  open(kind: "blas", path: string): Opened<BlasTable>;
+  open(kind: "compiler", path: string): Opened<CompilerTable>;
+  errorText(library: number, status: number): string;
+  bindLaunch(library: number): Driver["launch"] | undefined;
+  waitForEvent(library: number, context: number, event: number): Promise<number>;
+  store(address: number, bytes: Uint8Array): void;
+  load(bytes: Uint8Array, address: number): void;
+  /** The address of a null-terminated copy, kept for good. */
+  textAddress(text: string): number;
+}
+
+const require = createRequire(import.meta.url);
+const SERVES = 'The devices "cpu" and "wasm" serve without it.';
+
+function unavailable(problem: string, advice: string, cause?: unknown): OptError {
+  return new OptError("DEVICE_UNAVAILABLE", "cuda", problem, advice, { cause });
+}
+
+/** The folder of the binaries: the platform's package, or in the workspace where the build puts it. */
+export function binaryFolder(platform = `${process.platform}-${process.arch}`): string {
+  const built = fileURLToPath(new URL(`../../../native/cuda/npm/${platform}`, import.meta.url));
+  if (existsSync(join(built, "opt_cuda.node"))) return built;
+  const name = `@opt/kernels-cuda-${platform}`;
+  try {
+    return dirname(require.resolve(`${name}/package.json`));
+  } catch (cause) {
+    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional). ${SERVES}`;
+    throw unavailable(`the package ${name} is not installed.`, advice, cause);
+  }
+}
+
+/** @throws OptError DEVICE_UNAVAILABLE naming the package that is missing */
+export function loadAddon(folder: string): Addon {
+  const path = join(folder, "opt_cuda.node");
+  try {
+    return require(path) as Addon;
+  } catch (cause) {
+    throw unavailable(`${path} does not load: ${String(cause)}.`, SERVES, cause);
+  }
+}
+
+/**
+ * The driver's functions. `OPT_CUDA_DRIVER` names another library than the system's.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE if there is no driver, or one without functions that are needed
+ */
+export function openDriver(addon: Addon, path = process.env.OPT_CUDA_DRIVER || "libcuda.so.1"): Driver {
+  const table = addon.open("driver", path);
+  if (typeof table === "string") throw unavailable(`no NVIDIA driver: ${table}.`, SERVES);
+  const { library } = table;
+  const driver: Partial<Driver> = {
+    ...table,
+    launch: addon.bindLaunch(library) as Driver["launch"],
+    errorText: (status) => addon.errorText(library, status),
+    waitForEvent: (context, event) => addon.waitForEvent(library, context, event),
+    store: addon.store,
+    load: addon.load,
+  };
+  const missing = NEEDED.filter((name) => driver[name] === undefined);
+  if (missing.length === 0) return driver as Driver;
+  throw unavailable(`the NVIDIA driver is too old: it has no ${missing.join(", ")}.`, `Update it. ${SERVES}`);
+}
+
+const NEEDED: readonly (keyof Driver)[] = [
+  ...(["launch", "cuInit", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain", "cuModuleLoadData"] as const),
+  ...(["cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] as const),
+];
+
+/** Opens the first of a library's usual names and places; `OPT_CUDA_LIBRARIES` names a folder to look in first. */
+export function openFirst<Table>(open: (path: string) => Opened<Table>, name: string): Table | undefined {
+  const folder = process.env.OPT_CUDA_LIBRARIES;
+  const versions = ["", ".13", ".12"].map((version) => `${name}.so${version}`);
+  const folders = [...(folder ? [`${folder}/`] : []), "", "/usr/local/cuda/lib64/"];
+  for (const path of folders.flatMap((place) => versions.map((file) => place + file))) {
+    const table = open(path);
+    if (typeof table !== "string") return table;
+  }
+  return undefined;
+}

@@ -1,0 +1,164 @@
+/** The cuda device: launches are enqueued on one stream, and only reads wait. */
+import { join } from "node:path";
+import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
+import { Blas } from "./blas";
+import { type Compiler, nvrtc } from "./compiler";
+import type { Driver } from "./driver";
+import { Gpu } from "./gpu";
+import { Kernels } from "./kernels";
+import { Launcher } from "./launcher";
+import { type CudaKernel, startLaunch } from "./launches";
+import { type CudaMemory, rangeAddress } from "./memory";
+import { Recording, refusal } from "./recording";
+import type { Download } from "./staging";
+
+export interface CudaParts {
+  readonly driver: Driver;
+  /** Folder of the fatbins. */
+  readonly kernels: string;
+  readonly findCompiler?: () => Compiler | undefined;
+  readonly makeBlas?: (gpu: Gpu) => Blas | undefined;
+}
+
+export class CudaBackend implements Backend {
+  readonly name = "cuda";
+  readonly dtypes = ["f32", "f64"] as const;
+  readonly exact = true;
+  /** What is known of the GPU. */
+  readonly gpu: Gpu;
+  private readonly on: Launcher;
+  /** Waits come one after the other, so that they take one thread of the event loop's pool and no more. */
+  private waiting: Promise<unknown> = Promise.resolve();
+
+  constructor(index: number, { driver, kernels, findCompiler = () => undefined, makeBlas }: CudaParts) {
+    this.gpu = new Gpu(driver, index);
+    this.on = new Launcher(this.gpu, new Kernels(this.gpu, kernels, findCompiler), makeBlas?.(this.gpu));
+  }
+
+  /** Bytes taken from the driver: on the GPU, and pinned on the host. */
+  reserved(): { device: number; host: number } {
+    return { device: this.on.allocator.reservedBytes, host: this.on.staging.reservedBytes };
+  }
+
+  allocate(bytes: number): Memory {
+    return this.on.allocator.allocate(bytes);
+  }
+
+  free(memory: Memory): void {
+    this.on.allocator.free(memory as CudaMemory);
+  }
+
+  write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
+    this.refuseWhileRecording("write");
+    const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes.length);
+    this.gpu.use();
+    this.on.staging.upload(address, bytes, this.gpu.stream);
+  }
+
+  readSync(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
+    const download = this.download(memory, byteOffset, bytes);
+    this.settle(download, this.gpu.driver.cuEventSynchronize(download.event));
+    return download.finish();
+  }
+
+  async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
+    const download = this.download(memory, byteOffset, bytes);
+    await this.wait(download);
+    return download.finish();
+  }
+
+  kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
+    const { kernels } = this.on;
+    const some = spec as unknown as Spec;
+    this.gpu.use();
+    if (some.kind === "rule") return { spec, entry: kernels.rule(some.rule, some.dtype) } as CudaKernel<K>;
+    if (some.kind === "map") return { spec, entry: kernels.map(some) } as CudaKernel<K>;
+    return { spec };
+  }
+
+  launch(launch: Launch): void {
+    this.gpu.use();
+    startLaunch(this.on, launch);
+    if (this.on.recording !== undefined) this.on.noteMemory(slicesOf(launch));
+  }
+
+  async sync(): Promise<void> {
+    this.refuseWhileRecording("wait");
+    this.gpu.use();
+    const mark = this.on.staging.mark(this.gpu.stream);
+    await this.wait(mark);
+    mark.abandon();
+  }
+
+  /**
+   * Records the launches of `body` instead of carrying them out; `replay` does so as often as asked, in one call.
+   * What they compute may change by the contents of memory and by the scalars of rules, and by nothing else.
+   *
+   * @throws OptError UNSUPPORTED if `body` reads or writes host memory, or records
+   */
+  record(body: () => void): Recording {
+    return Recording.record(this.on, body);
+  }
+
+  close(): void {
+    this.on.close();
+    this.gpu.close();
+  }
+
+  private download(memory: Memory, byteOffset: number, bytes: number): Download {
+    this.refuseWhileRecording("read");
+    const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes);
+    this.gpu.use();
+    return this.on.staging.download(address, bytes, this.gpu.stream);
+  }
+
+  private async wait(download: Download): Promise<void> {
+    const status = this.waiting.then(() => this.gpu.driver.waitForEvent(this.gpu.context, download.event));
+    this.waiting = status.catch(() => {});
+    this.settle(download, await status);
+  }
+
+  private settle(download: Download, status: number): void {
+    if (status !== 0) download.abandon();
+    this.gpu.check(status, "work on the GPU");
+  }
+
+  private refuseWhileRecording(what: string): void {
+    if (this.on.recording !== undefined) throw refusal(`a recorded step may not ${what}.`);
+  }
+}
+
+/** Every slice of a launch, whatever its kind: they are the values that hold memory, and lists of them. */
+function slicesOf(launch: Launch): Slice[] {
+  const found: Slice[] = [];
+  const visit = (value: unknown): void => {
+    if (Array.isArray(value)) for (const item of value) visit(item);
+    else if (typeof value === "object" && value !== null && "memory" in value) found.push(value as Slice);
+  };
+  for (const value of Object.values(launch)) visit(value);
+  return found;
+}
+
+/**
+ * Opens GPU number `index`.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE if there is no binary for this platform, no driver, no such GPU, or no kernels
+ */
+export function openCudaBackend(index = 0): CudaBackend {
+  const folder = binaryFolder();
+  const addon = loadAddon(folder);
+  return new CudaBackend(index, {
+    driver: openDriver(addon),
+    kernels: join(folder, "kernels"),
+    findCompiler: () => {
+      const table = openFirst((path) => addon.open("compiler", path), "libnvrtc");
+      return table && nvrtc(table, addon.textAddress);
+    },
+    makeBlas: (gpu) => {
+      const table =
+        process.env.OPT_CUDA_BLAS === "0" ? undefined : openFirst((path) => addon.open("blas", path), "libcublas");
+      return table && new Blas(table, gpu);
+    },
+  });
+}

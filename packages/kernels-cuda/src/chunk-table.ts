@@ -1,0 +1,139 @@
+/**
+ * One launch for a whole list of tensors: a table on the GPU says which stretches of them a block takes.
+ * Tables of the last launches are kept, because a training step comes back with the same memory.
+ */
+import { byteSize, type ComputeDType, type Slice } from "@opt/core/backend";
+import { sliceAddress, writeInteger } from "./arguments";
+import { bug, type Gpu } from "./gpu";
+import type { Allocator, CudaMemory } from "./memory";
+import type { Staging } from "./staging";
+
+/** Offsets within a chunk are 32-bit, and vectors of 128 bits stay aligned from chunk to chunk. */
+const SMALLEST_CHUNK = 1024;
+const LARGEST_CHUNK = 65_536;
+const BLOCKS_PER_MULTIPROCESSOR = 8;
+const KEPT_TABLES = 64;
+
+export interface ChunkTable {
+  readonly memory: CudaMemory;
+  readonly chunks: number;
+  /** First chunk of each tensor, and the number of all: where a kernel needs to know, else empty. */
+  readonly starts: readonly number[];
+  /** Byte offset of `starts` on the GPU. */
+  readonly startsOffset: number;
+}
+
+/** Elements a chunk: as many as give every multiprocessor its blocks, in powers of two. */
+export function chunkLength(elements: number, multiprocessors: number): number {
+  const wanted = elements / (multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
+  const power = 2 ** Math.ceil(Math.log2(Math.max(wanted, 1)));
+  return Math.min(Math.max(power, SMALLEST_CHUNK), LARGEST_CHUNK);
+}
+
+export interface ChunkPlan {
+  readonly words: Uint32Array<ArrayBuffer>;
+  readonly chunks: number;
+  readonly starts: readonly number[];
+}
+
+/** Rows of `buffers + 1` words: an address in each buffer, and a length; after them the first chunk of each tensor. */
+export function planChunks(
+  addresses: Float64Array,
+  lengths: readonly number[],
+  elementBytes: number,
+  multiprocessors: number,
+): ChunkPlan {
+  const tensors = lengths.length;
+  const buffers = addresses.length / Math.max(tensors, 1);
+  const length = chunkLength(
+    lengths.reduce((sum, each) => sum + each, 0),
+    multiprocessors,
+  );
+  const starts = [0];
+  for (const each of lengths) starts.push(starts.at(-1)! + Math.ceil(each / length));
+  const chunks = starts[tensors]!;
+  const words = new Uint32Array(2 * (chunks * (buffers + 1) + starts.length));
+  let word = 0;
+  for (let t = 0; t < tensors; t++) {
+    for (let from = 0; from < lengths[t]!; from += length) {
+      for (let b = 0; b < buffers; b++) writeInteger(words, word++, addresses[t * buffers + b]! + from * elementBytes);
+      writeInteger(words, word++, Math.min(length, lengths[t]! - from));
+    }
+  }
+  for (const start of starts) writeInteger(words, word++, start);
+  return { words, chunks, starts };
+}
+
+interface Kept {
+  readonly addresses: Float64Array;
+  readonly lengths: readonly number[];
+  readonly dtype: ComputeDType;
+  readonly table: ChunkTable;
+}
+
+export class ChunkTables {
+  private readonly kept = new Map<string, Kept>();
+
+  constructor(
+    private readonly gpu: Gpu,
+    private readonly allocator: Allocator,
+    private readonly staging: Staging,
+  ) {}
+
+  /** The table of a list of tensors, each of `buffers` slices of one length. `stream`: on which it must be there. */
+  of(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
+    const addresses = new Float64Array(tensors.length * buffers);
+    const lengths = tensors.map((slices, t) => {
+      const { length } = slices[0]!;
+      if (slices.length !== buffers) throw bug(`the kernel takes ${buffers} buffers, got ${slices.length}.`);
+      slices.forEach((slice, b) => {
+        if (slice.length !== length)
+          throw bug(`buffers of one tensor must be of one length, got ${length} and ${slice.length}.`);
+        addresses[t * buffers + b] = sliceAddress(this.allocator, slice, dtype, length);
+      });
+      return length;
+    });
+    const key = `${dtype} ${buffers} ${tensors.length} ${addresses[0]} ${lengths[0]}`;
+    const known = this.kept.get(key);
+    if (known !== undefined) {
+      this.kept.delete(key);
+      if (same(known.addresses, addresses) && same(known.lengths, lengths)) {
+        this.kept.set(key, known);
+        return known.table;
+      }
+      this.allocator.free(known.table.memory);
+    }
+    return this.make(key, addresses, lengths, dtype, stream);
+  }
+
+  clear(): void {
+    for (const { table } of this.kept.values()) this.allocator.free(table.memory);
+    this.kept.clear();
+  }
+
+  private make(
+    key: string,
+    addresses: Float64Array,
+    lengths: number[],
+    dtype: ComputeDType,
+    stream: number,
+  ): ChunkTable {
+    if (this.kept.size >= KEPT_TABLES) {
+      const [oldest, { table }] = this.kept.entries().next().value!;
+      this.kept.delete(oldest);
+      this.allocator.free(table.memory);
+    }
+    const { words, chunks, starts } = planChunks(addresses, lengths, byteSize(dtype), this.gpu.multiprocessors);
+    const bytes = new Uint8Array(words.buffer);
+    const memory = this.allocator.allocate(bytes.length);
+    this.staging.upload(memory.address, bytes, stream);
+    const table = { memory, chunks, starts, startsOffset: bytes.length - starts.length * 8 };
+    this.kept.set(key, { addresses, lengths, dtype, table });
+    return table;
+  }
+}
+
+function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return a.length === b.length;
+}

@@ -1,0 +1,56 @@
+/** NVRTC, NVIDIA's compiler as a library: for rules and maps that no build knew. */
+import { OptError } from "@opt/core";
+import type { Out } from "./driver";
+
+/** Functions of libnvrtc. */
+export interface CompilerTable {
+  nvrtcCreateProgram(program: Out, source: string, name: string, headers: 0, texts: null, names: null): number;
+  nvrtcCompileProgram(program: number, count: number, options: BigUint64Array): number;
+  nvrtcGetProgramLogSize(program: number, size: Out): number;
+  nvrtcGetProgramLog(program: number, log: Uint8Array): number;
+  nvrtcGetCUBINSize(program: number, size: Out): number;
+  nvrtcGetCUBIN(program: number, image: Uint8Array): number;
+  nvrtcDestroyProgram(program: Out): number;
+}
+
+export interface Compiler {
+  /** Machine code for a GPU of this architecture. @throws OptError INTERNAL with the compiler's words */
+  compile(source: string, architecture: number): Uint8Array;
+}
+
+export function nvrtc(table: CompilerTable, textAddress: (text: string) => number): Compiler {
+  const options = new Map<number, BigUint64Array>();
+  const optionsOf = (architecture: number) => {
+    let addresses = options.get(architecture);
+    if (addresses === undefined) {
+      const texts = [`--gpu-architecture=sm_${architecture}`, "--fmad=false", "--std=c++17"];
+      addresses = BigUint64Array.from(texts, (text) => BigInt(textAddress(text)));
+      options.set(architecture, addresses);
+    }
+    return addresses;
+  };
+  return {
+    compile(source, architecture) {
+      const program = new BigUint64Array(1);
+      const size = new BigUint64Array(1);
+      const bytes = (ask: (size: Out) => number) => {
+        ask(size);
+        return new Uint8Array(Number(size[0]));
+      };
+      const flags = optionsOf(architecture);
+      let status = table.nvrtcCreateProgram(program, source, "opt.cu", 0, null, null);
+      const handle = Number(program[0]);
+      if (status === 0) status = table.nvrtcCompileProgram(handle, flags.length, flags);
+      if (status !== 0) {
+        const log = bytes((out) => table.nvrtcGetProgramLogSize(handle, out));
+        table.nvrtcGetProgramLog(handle, log);
+        const problem = `NVRTC ended with status ${status}: ${Buffer.from(log).toString().trim()}`;
+        throw new OptError("INTERNAL", "cuda", problem, "Please report this: it is a bug in Opt.");
+      }
+      const image = bytes((out) => table.nvrtcGetCUBINSize(handle, out));
+      table.nvrtcGetCUBIN(handle, image);
+      table.nvrtcDestroyProgram(program);
+      return image;
+    },
+  };
+}

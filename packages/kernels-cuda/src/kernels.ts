@@ -1,0 +1,108 @@
+/** Kernels by name: from the fatbins that the build made, or compiled here for this very GPU. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { OptError } from "@opt/core";
+import { type ComputeDType, type Program, type Rule, type Spec, specKey } from "@opt/core/backend";
+import type { Compiler } from "./compiler";
+import { STATUS } from "./driver";
+import { ruleKernelName, writeMap, writeRule } from "./generate/write-kernels";
+import type { Gpu } from "./gpu";
+
+export class Kernels {
+  private readonly modules = new Map<string, number>();
+  private readonly entries = new Map<string, number>();
+
+  /** `findCompiler` is asked once, when the first kernel needs it. @throws OptError DEVICE_UNAVAILABLE if the build made no kernels */
+  constructor(
+    private readonly gpu: Gpu,
+    private readonly folder: string,
+    private readonly findCompiler: () => Compiler | undefined,
+  ) {
+    if (existsSync(join(folder, "rules.fatbin"))) return;
+    const advice =
+      'Build them where nvcc is (node tools/build-cuda.mjs). The devices "cpu" and "wasm" serve without it.';
+    throw new OptError("DEVICE_UNAVAILABLE", gpu.where, `no kernels were built into ${folder}.`, advice);
+  }
+
+  /** A kernel of a file of native/cuda/kernels. */
+  named(file: string, name: string): number {
+    let entry = this.entries.get(name);
+    if (entry === undefined) {
+      entry = this.find(this.built(file), name);
+      if (entry === undefined)
+        throw this.unsupported(`${file}.fatbin has no kernel ${name}.`, "Install packages of one version.");
+      this.entries.set(name, entry);
+    }
+    return entry;
+  }
+
+  rule(rule: Rule, dtype: ComputeDType): number {
+    const name = ruleKernelName(rule, dtype);
+    return this.generated("rules", name, `the rule "${rule.name}"`, () => writeRule(rule, dtype));
+  }
+
+  map(spec: Spec<"map">): number {
+    const name = mapKernelName(spec);
+    return this.generated("maps", name, `this map of ${opsOf(spec.program)}`, () =>
+      writeMap(spec.program, spec.dtype, name),
+    );
+  }
+
+  close(): void {
+    for (const module of this.modules.values()) this.gpu.driver.cuModuleUnload(module);
+    this.modules.clear();
+    this.entries.clear();
+  }
+
+  private generated(file: string, name: string, what: string, write: () => string): number {
+    let entry = this.entries.get(name) ?? this.find(this.built(file), name);
+    if (entry === undefined) {
+      const compiler = this.findCompiler();
+      if (compiler === undefined) {
+        const advice =
+          "Install libnvrtc (OPT_CUDA_LIBRARIES names its folder), or move these tensors to another device.";
+        throw this.unsupported(`${what} was not compiled ahead, and NVRTC is not here to compile it.`, advice);
+      }
+      const source = `${readFileSync(join(this.folder, "elements.cuh"), "utf8").replace("#pragma once", "")}\n${write()}\n`;
+      entry = this.find(this.load(name, compiler.compile(source, this.gpu.architecture)), name)!;
+    }
+    this.entries.set(name, entry);
+    return entry;
+  }
+
+  private built(file: string): number | undefined {
+    const known = this.modules.get(file);
+    const path = join(this.folder, `${file}.fatbin`);
+    if (known !== undefined || !existsSync(path)) return known;
+    return this.load(file, readFileSync(path));
+  }
+
+  private load(key: string, image: Uint8Array): number {
+    this.gpu.use();
+    const module = this.gpu.get((out) => this.gpu.driver.cuModuleLoadData(out, image), `loading the kernels ${key}`);
+    this.modules.set(key, module);
+    return module;
+  }
+
+  private find(module: number | undefined, name: string): number | undefined {
+    if (module === undefined) return undefined;
+    const out = new BigUint64Array(1);
+    const status = this.gpu.driver.cuModuleGetFunction(out, module, name);
+    if (status === STATUS.notFound) return undefined;
+    this.gpu.check(status, `finding the kernel ${name}`);
+    return Number(out[0]);
+  }
+
+  private unsupported(problem: string, advice: string): OptError {
+    return new OptError("UNSUPPORTED", this.gpu.where, problem, advice);
+  }
+}
+
+/** What it computes, as core hashes it. */
+export function mapKernelName(spec: Spec<"map">): string {
+  return specKey(spec).replaceAll(" ", "_");
+}
+
+function opsOf({ nodes }: Program): string {
+  return [...new Set(nodes.map(({ op }) => op))].filter((op) => op !== "buffer" && op !== "constant").join(", ");
+}

@@ -1,0 +1,310 @@
+/** Launches by kind: each packs the arguments of its kernel in native/cuda/kernels, in their order. */
+import {
+  byteSize,
+  type ComputeDType,
+  type Kernel,
+  type Kind,
+  type Launch,
+  type Slice,
+  type Window2d,
+} from "@opt/core/backend";
+import { sliceAddress } from "./arguments";
+import { Blas, type Product } from "./blas";
+import { bug } from "./gpu";
+import { type Launcher, THREADS } from "./launcher";
+import { isDense, reach, shorten, sizeOf } from "./strides";
+
+export interface CudaKernel<K extends Kind = Kind> extends Kernel<K> {
+  /** The kernel on the GPU, of those kinds that have one of their own. */
+  readonly entry?: number;
+}
+
+type Start<K extends Kind> = (on: Launcher, launch: Launch<K>) => void;
+
+/** MAX_RANK of native/cuda/kernels/elements.cuh. */
+const MAX_RANK = 16;
+/** Bytes of a Partial in native/cuda/kernels/reduce.cu. */
+const PARTIAL_BYTES = 16;
+
+const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
+
+const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
+  rule(on, { kernel, tensors, scalars }) {
+    const { rule, dtype } = kernel.spec;
+    checkCount("scalars", scalars.length, rule.scalars.length);
+    const { memory, chunks } = on.tables.of(tensors, rule.buffers.length, dtype, on.tableStream);
+    if (chunks === 0) return;
+    const replay = on.recording?.scalars(scalars) ?? 0;
+    on.arguments.begin().integers([memory.address, chunks, replay]);
+    for (const scalar of scalars) on.arguments.number(scalar);
+    if (scalars.length === 0) on.arguments.number(0);
+    on.run(entryOf(kernel), on.blocks(chunks, 1));
+  },
+
+  map(on, { kernel, inputs, output, scalars, shape, strides }) {
+    const { program, dtype } = kernel.spec;
+    checkCount("scalars", scalars.length, program.scalars.length);
+    checkCount("inputs", inputs.length, program.buffers.length);
+    checkCount("dimensions", Math.min(shape.length, MAX_RANK), shape.length);
+    const size = sizeOf(shape);
+    if (size === 0) return;
+    const steps = strides.map((list) =>
+      list.every((stride) => stride === 0) ? 0 : isDense(shape, list) ? 1 : undefined,
+    );
+    const rank = steps.includes(undefined) ? shape.length : 0;
+    const count = Math.max(inputs.length, 1);
+    const args = on.arguments.begin().slice(output, dtype, size);
+    for (const [k, input] of inputs.entries()) args.slice(input, dtype, reach(shape, strides[k]!).after);
+    if (inputs.length === 0) args.integer(0);
+    args.padded(
+      steps.map((step) => step ?? 0),
+      count,
+    );
+    args.integers([size, rank]).padded(shape, MAX_RANK);
+    for (let k = 0; k < count; k++) args.padded(strides[k] ?? [], MAX_RANK);
+    for (const scalar of scalars) args.number(scalar);
+    if (scalars.length === 0) args.number(0);
+    on.run(entryOf(kernel), on.blocks(size, THREADS * (16 / byteSize(dtype))));
+  },
+
+  reduce(on, { kernel, input, output, outer, length, inner }) {
+    const { op, dtype } = kernel.spec;
+    const lines = outer * inner;
+    if (lines === 0) return;
+    const { slices, acrossThreads } = cutLines(lines, length, inner, on.gpu.multiprocessors);
+    const into = sliceAddress(on.allocator, output, op === "argmax" ? "i32" : dtype, lines);
+    const reduce = (partials: number) => {
+      on.arguments.begin().slice(input, dtype, lines * length);
+      on.arguments.integers([into, partials, outer, length, inner, slices, Number(acrossThreads)]);
+      on.run(on.kernels.named("reduce", `${op}_${dtype}`), on.blocks(lines * slices, acrossThreads ? 1 : THREADS));
+    };
+    if (slices === 1) return reduce(0);
+    on.withScratch(lines * slices * PARTIAL_BYTES, (partials) => {
+      reduce(partials);
+      on.arguments.begin().integers([partials, into, lines, slices, length]);
+      on.run(on.kernels.named("reduce", `${op}Partials_${dtype}`), on.blocks(lines, 1));
+    });
+  },
+
+  sumSquares(on, { kernel, inputs, output }) {
+    const { dtype } = kernel.spec;
+    if (inputs.length === 0) return;
+    const table = on.tables.of(
+      inputs.map((input) => [input]),
+      1,
+      dtype,
+      on.tableStream,
+    );
+    on.withScratch(Math.max(table.chunks, 1) * 8, (partials) => {
+      if (table.chunks > 0) {
+        on.arguments.begin().integers([table.memory.address, table.chunks, partials]);
+        on.run(on.kernels.named("reduce", `sumSquares_${dtype}`), on.blocks(table.chunks, 1));
+      }
+      on.arguments.begin().integers([partials, table.memory.address + table.startsOffset, inputs.length]);
+      on.arguments.slice(output, dtype, inputs.length);
+      on.run(on.kernels.named("reduce", `sumSquaresPartials_${dtype}`), on.blocks(inputs.length, 1));
+    });
+  },
+
+  matmul(on, { kernel, a, b, output, batch, m, n, k, strideA, strideB }) {
+    if (batch * m * n === 0) return;
+    const { transposeA, transposeB, dtype } = kernel.spec;
+    const product: Product = {
+      ...{ transposeA, transposeB, dtype, batch, m, n, k, strideA, strideB },
+      a: sliceAddress(on.allocator, a, dtype, (batch - 1) * strideA + m * k),
+      b: sliceAddress(on.allocator, b, dtype, (batch - 1) * strideB + k * n),
+      output: sliceAddress(on.allocator, output, dtype, batch * m * n),
+    };
+    if (on.blas !== undefined && Blas.takes(product)) return on.blas.multiply(product);
+    on.arguments.begin().integers([product.a, product.b, product.output, batch, m, n, k, strideA, strideB]);
+    const tiles = batch * Math.ceil(m / 64) * Math.ceil(n / 64);
+    const form = `${transposeA ? "T" : "N"}${transposeB ? "T" : "N"}`;
+    on.run(on.kernels.named("matmul", `matmul${form}_${dtype}`), on.blocks(tiles, 1));
+  },
+
+  copy(on, { kernel, source, target, shape, sourceStrides, targetStrides }) {
+    const { from, to } = kernel.spec;
+    const size = sizeOf(shape);
+    if (size === 0) return;
+    const read = reach(shape, sourceStrides);
+    const sourceAddress = sliceAddress(on.allocator, source, from, read.after, read.before);
+    const targetAddress = sliceAddress(on.allocator, target, to, reach(shape, targetStrides).after);
+    const walk = shorten({ shape, sourceStrides, targetStrides });
+    const rank = walk.shape.length;
+    checkCount("dimensions", Math.min(rank, MAX_RANK), rank);
+    const { gpu } = on;
+    if (rank === 0 && from === to) {
+      const bytes = size * byteSize(from);
+      gpu.check(gpu.driver.cuMemcpyDtoDAsync_v2(targetAddress, sourceAddress, bytes, gpu.stream), "copying on the GPU");
+      return;
+    }
+    on.arguments.begin().integers([sourceAddress, targetAddress, size, rank]);
+    for (const list of [walk.shape, walk.sourceStrides, walk.targetStrides]) on.arguments.padded(list, MAX_RANK);
+    on.run(on.kernels.named("copy", `copy_${from}_${to}`), on.blocks(size));
+  },
+
+  gather(on, { kernel, table, indices, output, rows, width, count }) {
+    const { dtype } = kernel.spec;
+    if (count * width === 0) return;
+    on.arguments
+      .begin()
+      .slice(table, dtype, rows * width)
+      .slice(indices, "i32", count)
+      .slice(output, dtype, count * width);
+    on.arguments.integers([rows, width, count]);
+    on.run(on.kernels.named("rows-by-index", `gather_${dtype}`), on.blocks(count * width));
+  },
+
+  scatterAdd(on, { kernel, source, indices, output, rows, width, count }) {
+    const { dtype } = kernel.spec;
+    if (count * width * rows === 0) return;
+    // Parts of the rows, so that narrow tables keep the GPU busy too; every part reads all indices.
+    const parts = Math.max(1, Math.min(rows, 256, Math.floor((on.gpu.multiprocessors * 512) / width)));
+    on.arguments
+      .begin()
+      .slice(source, dtype, count * width)
+      .slice(indices, "i32", count)
+      .slice(output, dtype, rows * width);
+    on.arguments.integers([rows, width, count, parts]);
+    on.run(on.kernels.named("rows-by-index", `scatterAdd_${dtype}`), on.blocks(width * parts));
+  },
+
+  softmax(on, { kernel, input, output, rows, length }) {
+    const { log, dtype } = kernel.spec;
+    slices(on.arguments.begin(), dtype, rows * length, input, output);
+    runRows(on, "softmax", `${log ? "logSoftmax" : "softmax"}_${dtype}`, rows, length);
+  },
+
+  softmaxGrad(on, { kernel, forward, gradient, output, rows, length }) {
+    const { log, dtype } = kernel.spec;
+    slices(on.arguments.begin(), dtype, rows * length, forward, gradient, output);
+    runRows(on, "softmax", `${log ? "logSoftmaxGrad" : "softmaxGrad"}_${dtype}`, rows, length);
+  },
+
+  layerNorm(on, { kernel, input, weight, bias, output, mean, rstd, rows, length, eps }) {
+    const { dtype } = kernel.spec;
+    if (rows === 0) return;
+    slices(on.arguments.begin(), dtype, rows * length, input);
+    slices(on.arguments, dtype, length, weight, bias);
+    slices(on.arguments, dtype, rows * length, output);
+    slices(on.arguments, dtype, rows, mean, rstd);
+    on.arguments.integers([rows, length]).number(eps);
+    on.run(on.kernels.named("layer-norm", `layerNorm_${dtype}`), on.blocks(rows, 1));
+  },
+
+  layerNormGrad(on, launch) {
+    const { input, weight, mean, rstd, gradient, inputGradient, weightGradient, biasGradient, rows, length } = launch;
+    const { dtype } = launch.kernel.spec;
+    if (length === 0) return;
+    if (rows > 0) {
+      slices(on.arguments.begin(), dtype, rows * length, input);
+      slices(on.arguments, dtype, length, weight);
+      slices(on.arguments, dtype, rows, mean, rstd);
+      slices(on.arguments, dtype, rows * length, gradient, inputGradient);
+      runRows(on, "layer-norm", `layerNormGrad_${dtype}`, rows, length);
+    }
+    slices(on.arguments.begin(), dtype, rows * length, input);
+    slices(on.arguments, dtype, rows, mean, rstd);
+    slices(on.arguments, dtype, rows * length, gradient);
+    slices(on.arguments, dtype, length, weightGradient, biasGradient);
+    on.arguments.integers([rows, length]);
+    on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(length, 32));
+  },
+
+  crossEntropy(on, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
+    const { dtype } = kernel.spec;
+    if (rows === 0) return;
+    on.arguments
+      .begin()
+      .slice(logits, dtype, rows * classes)
+      .slice(labels, "i32", rows)
+      .slice(output, dtype, rows);
+    on.arguments.integers([rows, classes, ignoreIndex]);
+    on.run(on.kernels.named("cross-entropy", `crossEntropy_${dtype}`), on.blocks(rows, 1));
+  },
+
+  crossEntropyGrad(on, { kernel, logits, labels, gradient, output, rows, classes, ignoreIndex }) {
+    const { dtype } = kernel.spec;
+    if (rows * classes === 0) return;
+    on.arguments
+      .begin()
+      .slice(logits, dtype, rows * classes)
+      .slice(labels, "i32", rows)
+      .slice(gradient, dtype, rows);
+    on.arguments.slice(output, dtype, rows * classes).integers([rows, classes, ignoreIndex]);
+    on.run(on.kernels.named("cross-entropy", `crossEntropyGrad_${dtype}`), on.blocks(rows, 1));
+  },
+
+  unfold(on, { kernel, input, output, window }) {
+    const { dtype } = kernel.spec;
+    const { image, columns } = sizesOf(window);
+    on.arguments.begin().slice(input, dtype, image).slice(output, dtype, columns);
+    runWindow(on, `unfold_${dtype}`, window, columns);
+  },
+
+  fold(on, { kernel, input, output, window }) {
+    const { dtype } = kernel.spec;
+    const { image, columns } = sizesOf(window);
+    on.arguments.begin().slice(input, dtype, columns).slice(output, dtype, image);
+    runWindow(on, `fold_${dtype}`, window, image);
+  },
+
+  maxPool2d(on, { kernel, input, output, indices, window }) {
+    const { dtype } = kernel.spec;
+    const { image, pooled } = sizesOf(window);
+    on.arguments.begin().slice(input, dtype, image).slice(output, dtype, pooled).slice(indices, "i32", pooled);
+    runWindow(on, `maxPool2d_${dtype}`, window, pooled);
+  },
+
+  maxPool2dGrad(on, { kernel, gradient, indices, output, window }) {
+    const { dtype } = kernel.spec;
+    const { image, pooled } = sizesOf(window);
+    on.arguments.begin().slice(gradient, dtype, pooled).slice(indices, "i32", pooled).slice(output, dtype, image);
+    runWindow(on, `maxPool2dGrad_${dtype}`, window, image);
+  },
+};
+
+export function startLaunch(on: Launcher, launch: Launch): void {
+  (LAUNCHES[launch.kind] as Start<Kind>)(on, launch);
+}
+
+/**
+ * How lines of [outer, length, inner] are shared out: a thread a line where lines lie side by side or are short, else a block;
+ * and cut into slices where there are too few of them to keep the GPU busy.
+ */
+export function cutLines(lines: number, length: number, inner: number, multiprocessors: number) {
+  const acrossThreads = inner < 32 && length >= 64;
+  const [wanted, shortest] = acrossThreads ? [multiprocessors * 4, 4096] : [multiprocessors * 1024, 64];
+  const slices = Math.max(1, Math.min(Math.floor(wanted / lines), Math.ceil(length / shortest)));
+  return { slices, acrossThreads };
+}
+
+function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, ...all: readonly Slice[]): void {
+  for (const slice of all) to.slice(slice, dtype, needed);
+}
+
+/** A block a row, with `rows` and `length` as the last arguments. */
+function runRows(on: Launcher, file: string, name: string, rows: number, length: number): void {
+  if (rows * length === 0) return;
+  on.arguments.integers([rows, length]);
+  on.run(on.kernels.named(file, name), on.blocks(rows, 1));
+}
+
+/** Elements of all input planes, of all output planes, and of all columns. */
+function sizesOf({ batch, channels, height, width, outHeight, outWidth, kernel }: Window2d) {
+  const planes = batch * channels;
+  const pooled = planes * outHeight * outWidth;
+  return { image: planes * height * width, pooled, columns: pooled * kernel[0] * kernel[1] };
+}
+
+function runWindow(on: Launcher, name: string, window: Window2d, elements: number): void {
+  if (elements === 0) return;
+  const { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation } = window;
+  on.arguments.integers([batch * channels, height, width, outHeight, outWidth]);
+  for (const pair of [kernel, stride, padding, dilation]) on.arguments.integers(pair);
+  on.run(on.kernels.named("windows", name), on.blocks(elements));
+}
+
+function checkCount(what: string, actual: number, expected: number): void {
+  if (actual !== expected) throw bug(`the kernel takes ${expected} ${what}, got ${actual}.`);
+}
