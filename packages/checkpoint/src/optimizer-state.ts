@@ -22,7 +22,8 @@ export interface OptimizerContents {
  *
  * @example
  * const state = optimizerContents(optimizer.stateDict());
- * await saveCheckpoint("runs/b", { step: 1, tensors: { ...model.stateDict(), ...state.tensors }, values: { ...state.values } });
+ * const weights = model.stateDict();
+ * await saveCheckpoint("runs/b", { step: 1, tensors: { ...weights, ...state.tensors }, values: state.values });
  */
 export function optimizerContents(state: OptimizerState, key = "optimizer"): OptimizerContents {
   const tensors: Record<string, AnnotatedTensor> = {};
