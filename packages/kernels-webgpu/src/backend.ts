@@ -123,14 +123,13 @@ export class WebGpuBackend implements Backend, Execution {
     const from = Math.ceil(first / 4) * 4;
     const to = closes ? Math.ceil(end / 4) * 4 : Math.floor(end / 4) * 4;
     if (to > from) {
-      this.#commands.submit();
-      const whole = bytes.subarray(from - first, Math.min(to, end) - first);
-      if (whole.length % 4 === 0) this.device.queue.writeBuffer(heap.buffer, from, whole as Uint8Array<ArrayBuffer>);
-      else {
-        const padded = new Uint8Array(to - from);
-        padded.set(whole);
-        this.device.queue.writeBuffer(heap.buffer, from, padded);
+      const given = bytes.subarray(from - first, Math.min(to, end) - first);
+      let whole = given;
+      if (given.length < to - from) {
+        whole = new Uint8Array(to - from);
+        whole.set(given);
       }
+      this.#commands.write(heap.buffer, from, whole);
     }
     if (from > first) this.#mergeWord(memory, from - 4 - start, first, bytes, Math.min(from, end));
     if (end > to && to >= from) this.#mergeWord(memory, to - start, first, bytes, end);

@@ -14,7 +14,7 @@ export interface Execution {
   readonly target: Target;
   /** The largest slice that one binding shows, in bytes. */
   readonly largestBinding: number;
-  /** Enqueues `groups` workgroups (any number) on slices in the shader's order. Slices of no elements have no address that counts. */
+  /** Enqueues `groups` workgroups (any number) on slices in the shader's order; the lengths of those seen as `bytes` count bytes. */
   dispatch(shader: Shader, slices: readonly Slice[], params: Readonly<Record<string, number>>, groups: number): void;
   /** Where slices start in the windows that a dispatch would show them through, in words. */
   starts(where: string, slices: readonly Slice[]): number[];

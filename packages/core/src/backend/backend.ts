@@ -1,5 +1,6 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
 import type { ComputeDType, TypedArray } from "../dtype";
+import type { RecordedLaunches } from "../recording";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 
 /** Device memory, opaque to core. */
@@ -20,6 +21,8 @@ export interface Backend {
   readonly dtypes: readonly ComputeDType[];
   /** Rules give the interpreter's bits. */
   readonly exact: boolean;
+  /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
+  readonly lost?: boolean;
 
   /** Contents are undefined. @throws OptError OUT_OF_MEMORY naming the request. */
   allocate(bytes: number): Memory;
@@ -39,6 +42,8 @@ export interface Backend {
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;
   /** Enqueues. Core has checked shapes, lengths and dtypes; empty launches (no elements) may occur. */
   launch(launch: Launch): void;
+  /** Prepares launches to be repeated in one go (a CUDA graph, one native call). Without it core launches them one by one. */
+  record?(launches: readonly Launch[]): RecordedLaunches;
   /** All launches so far are done. */
   sync(): Promise<void>;
   /** Frees everything. No call follows. */

@@ -100,6 +100,7 @@ export class Registry {
   }
 
   private async openNamed(name: string): Promise<Device> {
+    if (this.opened.get(name)?.backend.lost) this.opened.delete(name);
     const known = this.opened.get(name) ?? this.opening.get(name);
     if (known !== undefined) return known;
     const opening = this.load(name);

@@ -7,6 +7,8 @@ export const UNIFORM_GRAIN = 256;
 
 const RING_BYTES = 2 ** 18;
 
+const LARGEST_QUEUED_WRITE = 2 ** 15;
+
 /** After so many dispatches the device gets its work, so that it computes while more is being recorded. */
 const DISPATCHES_PER_SUBMIT = 512;
 
@@ -17,10 +19,11 @@ export interface Counters {
 
 export class Commands {
   readonly counters: Counters = { dispatches: 0, submits: 0 };
-  /** Every launch's parameters since the last submit. Reused by the next batch: the queue keeps the order. */
+  /** Every launch's parameters, and small writes, since the last submit. Reused by the next batch: the queue keeps the order. */
   readonly ring: GPUBuffer;
   readonly #words = new Uint32Array(RING_BYTES / 4);
   readonly #floats = new Float32Array(this.#words.buffer);
+  readonly #bytes = new Uint8Array(this.#words.buffer);
   #ringEnd = 0;
   #encoder: GPUCommandEncoder | undefined;
   #pass: GPUComputePassEncoder | undefined;
@@ -33,13 +36,8 @@ export class Commands {
     private readonly device: GPUDevice,
     private readonly faults: Faults,
   ) {
-    const usage = 0x40 | 0x08; // UNIFORM | COPY_DST
+    const usage = 0x40 | 0x08 | 0x04; // UNIFORM | COPY_DST | COPY_SRC
     this.ring = device.createBuffer({ label: "uniform ring", size: RING_BYTES, usage });
-  }
-
-  /** True if something waits to be submitted. */
-  get pending(): boolean {
-    return this.#encoder !== undefined;
   }
 
   /** Room for a launch's parameters. May submit what is queued, so call it before anything of the launch is encoded. */
@@ -71,6 +69,18 @@ export class Commands {
   copy(source: GPUBuffer, sourceOffset: number, target: GPUBuffer, targetOffset: number, bytes: number): void {
     this.#endPass();
     this.#encode().copyBufferToBuffer(source, sourceOffset, target, targetOffset, bytes);
+  }
+
+  /** Writes whole words, after what is queued. Small writes travel with the queue instead of cutting it in two. */
+  write(target: GPUBuffer, targetOffset: number, bytes: Uint8Array): void {
+    if (this.#encoder === undefined || bytes.length > LARGEST_QUEUED_WRITE) {
+      this.submit();
+      this.device.queue.writeBuffer(target, targetOffset, bytes as Uint8Array<ArrayBuffer>);
+      return;
+    }
+    const { offset } = this.reserve(Math.ceil(bytes.length / UNIFORM_GRAIN) * UNIFORM_GRAIN);
+    this.#bytes.set(bytes, offset);
+    this.copy(this.ring, offset, target, targetOffset, bytes.length);
   }
 
   submit(): void {

@@ -108,18 +108,24 @@ export const copy: KernelSource<"copy", Prepared> = {
     const step = cut ? Math.max(1, Math.floor(execution.largestBinding / widest / BLOCK) - 1) * BLOCK : size;
     for (let start = 0; start < size; start += step) {
       const length = Math.min(step, size - start);
-      const shown = cut ? pieceOf(source, from, start, length, sourceStrides[0]!) : source;
-      const place = cut ? pieceOf(target, to, start, length, targetStrides[0]!) : target;
+      const shown = cut ? pieceOf(source, from, start, length, sourceStrides[0]!) : inBytes(source, from);
+      const place = cut ? pieceOf(target, to, start, length, targetStrides[0]!) : inBytes(target, to);
       execution.dispatch(shader, [shown, place], { ...params, size: length }, Math.ceil(length / BLOCK));
     }
   },
 };
 
+/** A slice whose length counts bytes, as those of shaders that address bytes do. */
+function inBytes(slice: Slice, dtype: Stored): Slice {
+  return { ...slice, length: slice.length * BYTES[dtype] };
+}
+
 function pieceOf({ memory, byteOffset }: Slice, dtype: Stored, start: number, length: number, stride: number): Slice {
+  const bytes = BYTES[dtype];
   return {
     memory,
-    byteOffset: byteOffset + start * stride * BYTES[dtype],
-    length: (length - 1) * Math.abs(stride) + 1,
+    byteOffset: byteOffset + start * stride * bytes,
+    length: ((length - 1) * Math.abs(stride) + 1) * bytes,
   };
 }
 

@@ -12,7 +12,7 @@ const HEADER = 3;
 
 export interface ListedTensor {
   readonly slices: readonly Slice[];
-  /** A number for the shader, known there as `extra`. */
+  /** Counts blocks, for shaders that keep a result of each: where the tensor's begin. */
   readonly extra: number;
 }
 
@@ -55,7 +55,7 @@ export function partsOf(tensors: readonly ListedTensor[], block: number, largest
       const step = Math.max(1, Math.floor(largestBinding / 4 / block) - 1) * block;
       for (let from = 0; from < length; from += step) {
         const piece = slices.map((slice) => pieceOf(slice, from, Math.min(step, length - from)));
-        pieces.push({ tensors: [{ ...tensor, slices: piece }], oversized: true });
+        pieces.push({ tensors: [{ slices: piece, extra: tensor.extra + from / block }], oversized: true });
       }
       continue;
     }

@@ -32,8 +32,6 @@ export function isOversized({ memory }: Slice): boolean {
   return (memory as HeapMemory).heap.allocator === undefined;
 }
 
-const GRAIN = 2 ** 20;
-
 export class Heaps {
   readonly #heaps: Heap[] = [];
   #nextId = 0;
@@ -66,7 +64,7 @@ export class Heaps {
       if (start !== undefined) return { bytes, heap, start };
     }
     const { firstHeap, binding, buffer } = this.limits;
-    const wanted = Math.max(firstHeap, this.bytes.reserved, Math.ceil(padded / GRAIN) * GRAIN);
+    const wanted = Math.max(firstHeap, this.bytes.reserved);
     const heap = this.#grow(Math.max(padded, Math.min(wanted, binding, buffer)), false);
     return { bytes, heap, start: heap.allocator!.allocate(padded)! };
   }

@@ -1,0 +1,193 @@
+// Limits, late errors and the loss of the device.
+import { defineRule, fma, init, type OptError, parameter, tensor } from "@opt/core";
+import type { Slice } from "@opt/core/backend";
+import { expectCode, seededArray, useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openWebGpuBackend, type WebGpuBackend, type WebGpuOptions } from "./index";
+
+useSoftwareVulkan();
+const reason = await whyUnavailable(() => openWebGpuBackend());
+
+describe("openWebGpuBackend", () => {
+  afterEach(() => vi.unstubAllGlobals());
+
+  it("says that there is no adapter, and what serves instead", async () => {
+    vi.stubGlobal("navigator", { gpu: { requestAdapter: async () => null } });
+    await expectCode("DEVICE_UNAVAILABLE", () => openWebGpuBackend());
+    await expect(openWebGpuBackend()).rejects.toThrow(/no adapter answers.*`wasm`.*serves/s);
+  });
+
+  it("says that the adapter opens no device", async () => {
+    const adapter = { features: new Set(), limits: {}, requestDevice: () => Promise.reject(new Error("busy")) };
+    vi.stubGlobal("navigator", { gpu: { requestAdapter: async () => adapter } });
+    await expect(openWebGpuBackend()).rejects.toThrow(/opens no device: Error: busy/);
+  });
+});
+
+describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
+  const opened: WebGpuBackend[] = [];
+  async function open(options?: WebGpuOptions): Promise<WebGpuBackend> {
+    const backend = await openWebGpuBackend(options);
+    opened.push(backend);
+    return backend;
+  }
+  afterEach(() => {
+    for (const backend of opened.splice(0)) backend.close();
+  });
+
+  function upload(backend: WebGpuBackend, array: Float32Array): Slice {
+    const memory = backend.allocate(array.byteLength);
+    backend.write(memory, 0, new Uint8Array(array.buffer));
+    return { memory, byteOffset: 0, length: array.length };
+  }
+
+  async function download(backend: WebGpuBackend, { memory, byteOffset, length }: Slice): Promise<Float32Array> {
+    return new Float32Array((await backend.read(memory, byteOffset, length * 4)).buffer);
+  }
+
+  const dense = { shape: [0], sourceStrides: [1], targetStrides: [1] };
+
+  it("takes a device of the caller's", async () => {
+    const { device } = await open();
+    const backend = new (Object.getPrototypeOf(opened[0]!).constructor)(device) as WebGpuBackend;
+    const slice = upload(backend, Float32Array.of(1, 2, 3));
+    expect([...(await download(backend, slice))]).toEqual([1, 2, 3]);
+  });
+
+  it("refuses float64", async () => {
+    const backend = await open();
+    await expectCode("UNSUPPORTED", () => backend.kernel({ kind: "copy", from: "f64", to: "f32" }));
+    await init("webgpu");
+    await expectCode("UNSUPPORTED", () => tensor(Float64Array.of(1)).add(1));
+  });
+
+  it("cannot be read without waiting", async () => {
+    await init("webgpu");
+    await expectCode("NOT_SYNC", () => parameter([1]).dataSync());
+  });
+
+  it("refuses more than a buffer can hold before it asks the device", async () => {
+    const backend = await open();
+    await expectCode("OUT_OF_MEMORY", () => backend.allocate(2 ** 45));
+  });
+
+  it("opens further heaps when the first is full, and binds them together", async () => {
+    const backend = await open({ firstHeap: 4096 });
+    const arrays = Array.from({ length: 7 }, (_, i) => seededArray("f32", 600, { seed: i }));
+    const slices = arrays.map((array) => upload(backend, array));
+    const kernel = backend.kernel({ kind: "copy", from: "f32", to: "f32" });
+    for (const target of slices.slice(1)) {
+      backend.launch({ kind: "copy", kernel, source: slices[0]!, target, ...dense, shape: [600] });
+    }
+    expect(await download(backend, slices[6]!)).toAgreeWith(arrays[0]!);
+    expect(new Set(slices.map(({ memory }) => (memory as { heap?: unknown }).heap)).size).toBeGreaterThan(1);
+  });
+
+  it("splits updates, maps and copies of tensors that are larger than a binding may be", async () => {
+    const size = 40_003;
+    const backend = await open({ binding: 2 ** 16 });
+    const [a, b, c] = [1, 2, 3].map((seed) => seededArray("f32", size, { seed }));
+    const [x, y, z] = [a!, b!, c!].map((array) => upload(backend, array));
+    const kernel = backend.kernel({ kind: "copy", from: "f32", to: "f32" });
+    backend.launch({ kind: "copy", kernel, source: x!, target: y!, ...dense, shape: [size] });
+    expect(await download(backend, y!)).toAgreeWith(a!);
+    const program = {
+      buffers: ["a", "b"],
+      scalars: [],
+      nodes: [
+        { op: "buffer", args: [], value: 0, uniform: false },
+        { op: "buffer", args: [], value: 1, uniform: false },
+        { op: "max", args: [0, 1], value: 0, uniform: false },
+      ],
+      outputs: [{ slot: 0, node: 2 }],
+    } as const;
+    const larger = backend.kernel({ kind: "map", program, dtype: "f32" });
+    const strides = [[1], [1]];
+    backend.launch({ kind: "map", kernel: larger, inputs: [z!, x!], output: z!, scalars: [], shape: [size], strides });
+    expect(await download(backend, z!)).toAgreeWith(c!.map((value, i) => Math.max(value, a![i]!)));
+    const squares = backend.kernel({ kind: "sumSquares", dtype: "f32" });
+    const output = upload(backend, new Float32Array(1));
+    backend.launch({ kind: "sumSquares", kernel: squares, inputs: [x!], output });
+    const expected = a!.reduce((sum, value) => sum + value * value, 0);
+    expect((await download(backend, output))[0]! / expected).toBeCloseTo(1, 4);
+    const rule = defineRule({
+      name: "descent",
+      buffers: ["param", "grad"],
+      scalars: ["rate"],
+      update: ({ param, grad }, { rate }) => ({ param: fma(rate, grad, param) }),
+    });
+    const small = upload(backend, Float32Array.of(1, 2));
+    const descent = backend.kernel({ kind: "rule", rule, dtype: "f32" });
+    const before = await download(backend, z!);
+    backend.launch({
+      kind: "rule",
+      kernel: descent,
+      tensors: [[z!, x!], [small, y!].map((slice) => ({ ...slice, length: 2 }))],
+      scalars: [0.5],
+    });
+    expect(await download(backend, z!)).toAgreeWith(before.map((value, i) => value + 0.5 * a![i]!));
+    backend.free(x!.memory);
+    await backend.sync();
+  });
+
+  it("says which launch wants more of one tensor than a binding shows", async () => {
+    const backend = await open({ binding: 2 ** 16 });
+    const input = upload(backend, new Float32Array(40_000));
+    const output = upload(backend, new Float32Array(1));
+    const kernel = backend.kernel({ kind: "reduce", op: "sum", dtype: "f32" });
+    const launch = { kind: "reduce", kernel, input, output, outer: 1, length: 40_000, inner: 1 } as const;
+    await expectCode("UNSUPPORTED", () => backend.launch(launch));
+    expect(() => backend.launch(launch)).toThrow(/reduce sum.*65536 bytes.*160000|160256/s);
+  });
+
+  it("adds up without subgroups too", async () => {
+    const backend = await open({ subgroups: false });
+    const input = upload(backend, new Float32Array(5000).fill(1));
+    const output = upload(backend, new Float32Array(1));
+    const kernel = backend.kernel({ kind: "reduce", op: "sum", dtype: "f32" });
+    backend.launch({ kind: "reduce", kernel, input, output, outer: 1, length: 5000, inner: 1 });
+    expect([...(await download(backend, output))]).toEqual([5000]);
+  });
+
+  it("raises what the device finds wrong with a kernel at the next await, by its name", async () => {
+    const backend = await open();
+    const target = upload(backend, new Float32Array(4));
+    const shader = { name: "broken", slices: { word: "u32" }, params: {}, body: () => "put_word(0u, 1.5f);" } as const;
+    backend.dispatch(shader, [target], {}, 1);
+    await expectCode("DEVICE_ERROR", () => backend.sync());
+    backend.dispatch(shader, [target], {}, 1);
+    await expect(backend.sync()).rejects.toThrow(/broken/);
+    await backend.sync(); // raised once
+  });
+
+  it("raises that memory ran out at the next await", async () => {
+    const { device } = await open();
+    const full = new Proxy(device, {
+      get(target, key) {
+        if (key === "popErrorScope") return async () => ({ message: "full" });
+        const value = Reflect.get(target, key, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const backend = new (Object.getPrototypeOf(opened[0]!).constructor)(full) as WebGpuBackend;
+    backend.allocate(1000);
+    await expectCode("OUT_OF_MEMORY", () => backend.sync());
+  });
+
+  it("says that the device is lost, and init opens another", async () => {
+    const device = await init("webgpu");
+    const weight = parameter([1, 2]);
+    const backend = device.backend as WebGpuBackend;
+    const reading = weight.data();
+    backend.device.destroy();
+    await backend.device.lost;
+    await reading.catch((error) => expect((error as OptError).code).toBe("DEVICE_LOST"));
+    await expectCode("DEVICE_LOST", () => weight.data());
+    await expectCode("DEVICE_LOST", () => device.sync());
+    await expectCode("DEVICE_LOST", () => tensor([1]));
+    weight.dispose();
+    const next = await init("webgpu");
+    expect(next).not.toBe(device);
+    expect([...(await parameter([3, 4]).data())]).toEqual([3, 4]);
+  });
+});

@@ -1,0 +1,57 @@
+// What the device is given to compile: a reviewer sees every kernel that a change changes.
+import type { Program } from "@opt/core/backend";
+import { optimizerRules } from "@opt/testkit/rules";
+import { describe, expect, it } from "vitest";
+import { renamed } from "../emit/names";
+import { type Shader, writeShader } from "../shader/shader";
+import { copyShader } from "./copy";
+import { mapShader } from "./map";
+import { thinShader, tiledShader } from "./matmul";
+import { ruleShader } from "./rule";
+import { softmax } from "./softmax";
+
+/** tanh(a * s) + erf(b) - Infinity */
+const program: Program = {
+  buffers: ["a", "target"],
+  scalars: ["s"],
+  nodes: [
+    { op: "buffer", args: [], value: 0, uniform: false },
+    { op: "scalar", args: [], value: 0, uniform: true },
+    { op: "mul", args: [0, 1], value: 0, uniform: false },
+    { op: "tanh", args: [2], value: 0, uniform: false },
+    { op: "buffer", args: [], value: 1, uniform: false },
+    { op: "erf", args: [4], value: 0, uniform: false },
+    { op: "add", args: [3, 5], value: 0, uniform: false },
+    { op: "constant", args: [], value: Number.POSITIVE_INFINITY, uniform: true },
+    { op: "sub", args: [6, 7], value: 0, uniform: false },
+  ],
+  outputs: [{ slot: 0, node: 8 }],
+};
+
+const adamw = optimizerRules.find(({ name }) => name.toLowerCase().startsWith("adam"))!;
+const untransposed = { transposeA: false, transposeB: false };
+
+const SHADERS: readonly (readonly [string, Shader, readonly number[]])[] = [
+  ["a rule in one heap", ruleShader(adamw.name, adamw.program), [...adamw.buffers.map(() => 0), 0]],
+  ["a rule over two heaps", ruleShader(adamw.name, adamw.program), [...adamw.buffers.map((_, i) => i % 2), 0]],
+  ["a dense map", mapShader(program, 1), [0, 0, 0]],
+  ["a map with broadcasting", mapShader(program, 3), [0, 0, 1]],
+  ["a cast to half", copyShader("f32", "f16", 2), [0, 0]],
+  ["a matrix product in tiles", tiledShader(untransposed, 8), [0, 0, 0]],
+  ["a thin matrix product", thinShader({ transposeA: true, transposeB: true }), [0, 0, 0]],
+];
+
+describe("WGSL", () => {
+  it.each(SHADERS)("of %s", (_name, shader, pattern) => expect(writeShader(shader, pattern)).toMatchSnapshot());
+
+  it("of softmax of long rows, with and without subgroups", () => {
+    for (const subgroups of [false, true]) {
+      const { long } = softmax.prepare({ kind: "softmax", log: false, dtype: "f32" }, { subgroups });
+      expect(writeShader(long, [0, 0])).toMatchSnapshot();
+    }
+  });
+
+  it("renames what WGSL keeps to itself", () => {
+    expect(renamed(program).buffers).toEqual(["a", "targetValue"]);
+  });
+});
