@@ -3,7 +3,9 @@ import type { Backend, Memory } from "./backend/backend";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
 import type { ComputeDType } from "./dtype";
 import { OptError } from "./errors";
+import { Recorder, Recording, type Renewal } from "./recording";
 import type { Program } from "./rule/program";
+import { tidy } from "./scope";
 
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
@@ -13,6 +15,11 @@ export class Device {
   private readonly kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
   private readonly maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
+  private recorder: Recorder | undefined;
+  /** Memory that recordings use, by how many of them. */
+  private readonly pins = new Map<Memory, number>();
+  /** Pinned memory that its owners have freed. */
+  private readonly orphans = new Set<Memory>();
   private liveBytes = 0;
   private liveTensors = 0;
 
@@ -32,6 +39,71 @@ export class Device {
     return { bytes: this.liveBytes, tensors: this.liveTensors };
   }
 
+  /**
+   * Runs `body` once and records what it launches, to be replayed without JavaScript's share of the work.
+   * Control flow and data made from host values inside are those of this first run; reading results inside is refused.
+   *
+   * @throws OptError UNSUPPORTED if `body` reads a tensor or records; BAD_ARGUMENT if it is asynchronous
+   * @example
+   * const images = randn([5, 4]); // filled again with images.set(batch) before each replay
+   * const step = images.device.record(() => {
+   *   const loss = crossEntropy(model.forward(images), y);
+   *   loss.backward();
+   *   optimizer.step();
+   *   optimizer.zeroGrad();
+   *   return loss;
+   * });
+   * step.replay();
+   * console.log(await step.result.item());
+   * step.dispose();
+   */
+  record<Result>(body: () => Result): Recording<Result> {
+    if (this.recorder !== undefined) throw notRecordable("must not record another");
+    const recorder = new Recorder();
+    this.recorder = recorder;
+    let result: Result;
+    try {
+      result = tidy(body);
+    } catch (error) {
+      this.recorder = undefined;
+      for (const memory of recorder.freed) this.free(memory);
+      throw error;
+    }
+    this.recorder = undefined;
+    return new Recording(this, recorder, result);
+  }
+
+  /** @internal Runs what a recorded step does only the first time: making optimizer state. */
+  once<Result>(body: () => Result): Result {
+    const { recorder } = this;
+    this.recorder = undefined;
+    try {
+      return body();
+    } finally {
+      this.recorder = recorder;
+    }
+  }
+
+  /** @internal @throws OptError UNSUPPORTED while a step is being recorded */
+  checkReadable(): void {
+    if (this.recorder !== undefined) throw notRecordable("must not read a tensor");
+  }
+
+  /** @internal */
+  pin(memory: Memory): void {
+    this.pins.set(memory, (this.pins.get(memory) ?? 0) + 1);
+  }
+
+  /** @internal */
+  unpin(memory: Memory): void {
+    const others = this.pins.get(memory)! - 1;
+    if (others > 0) this.pins.set(memory, others);
+    else {
+      this.pins.delete(memory);
+      if (this.orphans.delete(memory)) this.free(memory);
+    }
+  }
+
   /** @internal */
   allocate(bytes: number): Memory {
     const memory = this.backend.allocate(bytes);
@@ -48,6 +120,14 @@ export class Device {
 
   /** @internal */
   free(memory: Memory): void {
+    if (this.recorder !== undefined) {
+      this.recorder.freed.push(memory);
+      return;
+    }
+    if (this.pins.has(memory)) {
+      this.orphans.add(memory);
+      return;
+    }
     this.liveBytes -= memory.bytes;
     this.backend.free(memory);
   }
@@ -81,8 +161,13 @@ export class Device {
     return kernel as unknown as Kernel<K>;
   }
 
-  /** @internal */
-  launch(launch: Launch): void {
+  /** @internal `renew` gives a rule launch its scalars when it is replayed. */
+  launch(launch: Launch, renew?: () => Renewal): void {
     this.backend.launch(launch);
+    this.recorder?.add(launch, renew);
   }
+}
+
+function notRecordable(problem: string): OptError {
+  return new OptError("UNSUPPORTED", "record", `a recorded step ${problem}.`, "Do it before or after device.record.");
 }

@@ -39,6 +39,7 @@ export { type Group, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
+export type { Recording } from "./recording";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { applyRule } from "./rule/on-tensors";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";

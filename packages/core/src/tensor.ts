@@ -213,12 +213,14 @@ export class Tensor implements Operand {
 
   /** The elements as stored, little-endian, row-major. */
   async bytes(): Promise<Uint8Array> {
+    this.device.checkReadable();
     const { memory, byteOffset } = this.memorySlice();
     return this.device.backend.read(memory, byteOffset, this.size * byteSize(this.dtype));
   }
 
   /** @throws OptError NOT_SYNC */
   bytesSync(): Uint8Array {
+    this.device.checkReadable();
     const { memory, byteOffset } = this.memorySlice();
     const { backend } = this.device;
     if (backend.readSync === undefined) {

@@ -149,8 +149,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const group of this.groups) this.validate(group);
     const active = this.slots.map((slots) => slots.filter((slot) => slot.hasGradient(this.algorithm.name)));
     const updates = this.groups.flatMap((group, g) => planUpdates(this.algorithm, group, active[g]!));
-    for (const { device, kernel, tensors, scalars, slots, counters } of updates) {
-      device.launch({ kind: "rule", kernel, tensors, scalars });
+    for (const update of updates) {
+      const { device, kernel, tensors, scalars, slots, counters } = update;
+      device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.renew());
       for (const slot of slots) {
         slot.state!.counters = counters;
         const master = slot.master();

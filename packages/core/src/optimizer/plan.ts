@@ -2,6 +2,8 @@
 import type { Slice } from "../backend/backend";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device";
+import { OptError } from "../errors";
+import type { Renewal } from "../recording";
 import type { Rule } from "../rule/rule";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
@@ -17,6 +19,8 @@ export interface Update {
   readonly slots: Slot[];
   /** The slots' counters after the launch. */
   readonly counters: Counters;
+  /** For a replay: the next step of the same slots by the same rule. @throws OptError BAD_STATE if options now ask for another rule */
+  renew(): Renewal;
 }
 
 /** What slots of one launch have in common. */
@@ -63,6 +67,19 @@ export function planUpdates<Options extends BaseOptions>(
         keys: stateKeys(plain),
         tensors: [],
         slots: [],
+        renew() {
+          algorithm.validate(options);
+          const penalty = regularizerOf(options, slot.name);
+          if (algorithm.rule(options) !== plain || !samePenalty(penalty, regularizer))
+            throw anotherRule(algorithm.name);
+          const next = algorithm.advance(this.slots[0]!.state!.counters, options);
+          return {
+            scalars: scalarsOf(algorithm, options, rule, next, regularizer),
+            commit: () => {
+              for (const { state } of this.slots) state!.counters = next;
+            },
+          };
+        },
       };
       buckets.push(bucket);
     }
@@ -70,6 +87,15 @@ export function planUpdates<Options extends BaseOptions>(
     bucket.tensors.push(slot.gather(bucket.keys));
   }
   return buckets;
+}
+
+function anotherRule(where: string): OptError {
+  return new OptError(
+    "BAD_STATE",
+    where,
+    "options were set that the recorded step does not cover.",
+    "Record the step again.",
+  );
 }
 
 function scalarsOf<Options extends BaseOptions>(

@@ -92,7 +92,7 @@ export class Slot {
     const known = tensors.get(MASTER);
     if (known !== undefined && this.masterVersion === param.version) return known;
     known?.dispose();
-    const master = keep(noGrad(() => cast(param, "f32")));
+    const master = keep(param.device.once(() => noGrad(() => cast(param, "f32"))));
     tensors.set(MASTER, master);
     this.masterVersion = param.version;
     this.gatheredKeys = null;

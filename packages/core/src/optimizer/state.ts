@@ -67,10 +67,12 @@ export function completeState(slots: readonly Slot[], keys: readonly string[], i
     }
   }
   const made = missing.map(({ device, dtype, wanted }) =>
-    arena(
-      wanted.map(({ slot }) => slot.param.shape),
-      dtype,
-      device,
+    device.once(() =>
+      arena(
+        wanted.map(({ slot }) => slot.param.shape),
+        dtype,
+        device,
+      ),
     ),
   );
   for (const slot of slots) slot.state ??= { counters: initial, tensors: new Map() };
