@@ -1,4 +1,5 @@
 import type { TypedArray } from "@opt/core/backend";
+import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { reduce } from "./reduce";
 import { input, output, runKernel, seeded } from "./run-kernel";
@@ -56,7 +57,7 @@ describe.each(["sum", "mean", "max", "argmax"] as const)("reduce %s", (op) => {
       const expected = reference(op, x, sizes);
       expect(result.length).toBe(expected.length);
       expect(expected.findIndex((value, i) => !(Math.abs(result[i]! - value) <= bound))).toBe(-1);
-      expect(run(op, x, sizes, dtype, 3)).toEqual(result);
+      expect(run(op, x, sizes, dtype, 3)).toAgreeWith(result);
     }
   });
 
@@ -104,7 +105,7 @@ describe("sumSquares", () => {
       for (const x of list) sum += x * x;
       expect(Math.abs(result[t]! - sum)).toBeLessThanOrEqual((dtype === "f32" ? 2e-7 : 1e-13) * sum);
     });
-    expect(squares(lists, dtype, 3)).toEqual(result);
+    expect(squares(lists, dtype, 3)).toAgreeWith(result);
   });
 
   it("passes NaN and infinity on, each to its own tensor", () => {

@@ -1,4 +1,5 @@
 import type { Window2d } from "@opt/core/backend";
+import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { fold, unfold } from "./fold";
 import { maxPool2d, maxPool2dGrad } from "./max-pool";
@@ -80,7 +81,7 @@ describe.each(["f32", "f64"] as const)("%s windows", (dtype) => {
     });
     const launch = { input: input(dtype, x), output: output(dtype, columns), window };
     for (const parts of [1, 3]) {
-      expect(runKernel(unfold, { kind: "unfold", dtype }, launch, { parts }).output).toEqual(expected);
+      expect(runKernel(unfold, { kind: "unfold", dtype }, launch, { parts }).output).toAgreeWith(expected);
     }
   });
 
@@ -93,7 +94,7 @@ describe.each(["f32", "f64"] as const)("%s windows", (dtype) => {
     });
     const launch = { input: input(dtype, x), output: output(dtype, pixels), window };
     for (const parts of [1, 3]) {
-      expect(runKernel(fold, { kind: "fold", dtype }, launch, { parts }).output).toEqual(expected);
+      expect(runKernel(fold, { kind: "fold", dtype }, launch, { parts }).output).toAgreeWith(expected);
     }
   });
 
@@ -118,11 +119,11 @@ describe.each(["f32", "f64"] as const)("%s windows", (dtype) => {
     });
     for (const parts of [1, 3]) {
       const pooled = runKernel(maxPool2d, { kind: "maxPool2d", dtype }, launch, { parts });
-      expect([...pooled.output!]).toEqual(best.map((pixel) => x[pixel] ?? -Infinity));
-      expect([...pooled.indices!]).toEqual(best.map((pixel) => (pixel < 0 ? -1 : pixel % plane)));
+      expect(Float64Array.from(pooled.output!)).toAgreeWith(Float64Array.from(best, (pixel) => x[pixel] ?? -Infinity));
+      expect(pooled.indices).toAgreeWith(Int32Array.from(best, (pixel) => (pixel < 0 ? -1 : pixel % plane)));
       const indices = input("i32", pooled.indices!);
       const back = { gradient: input(dtype, gradient), indices, output: output(dtype, pixels), window };
-      expect(runKernel(maxPool2dGrad, { kind: "maxPool2dGrad", dtype }, back, { parts }).output).toEqual(expected);
+      expect(runKernel(maxPool2dGrad, { kind: "maxPool2dGrad", dtype }, back, { parts }).output).toAgreeWith(expected);
     }
   });
 });
