@@ -20,6 +20,12 @@ const systemTools = [
     neededFor: "tests in a browser",
     present: () => onPath("chromium") || onPath("google-chrome"),
   },
+  {
+    tool: "the Vulkan loader",
+    debian: "libvulkan1",
+    neededFor: "WebGPU in Node",
+    present: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/libvulkan.so.1`)),
+  },
 ];
 
 /** @param {string} program */

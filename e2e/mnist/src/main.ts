@@ -1,5 +1,6 @@
 /** Trains on MNIST with each optimizer, prints a table and the AMSGrad counterexample, and writes a report with curves. */
 import "@opt/kernels-wasm";
+import "@opt/kernels-webgpu";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { init, OptError } from "@opt/core";
