@@ -40,6 +40,13 @@ function filesIn(folder, end = "") {
   return names.map((entry) => join(folder, entry.name)).sort();
 }
 
+/** The headers that a source includes, and those that they include. @param {string} file @returns {string[]} */
+function headersOf(file) {
+  const names = [...readFileSync(file, "utf8").matchAll(/^#include "(.*\.cuh)"/gm)].map(([, name = ""]) => name);
+  const headers = names.map((name) => join(source, "kernels", name));
+  return [...new Set([...headers, ...headers.flatMap(headersOf)])];
+}
+
 /** Writes the kernels of rules and maps out. @returns {string} the folder */
 export function generateKernels() {
   const folder = join(build, "generated");
@@ -88,19 +95,56 @@ export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "ke
 function buildKernels(generated) {
   const version = run("nvcc", ["--version"], { quiet: true });
   if (!version.ok) return { skipped: "nvcc missing", dropped: [] };
-  const { options, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
-  const headers = filesIn(join(source, "kernels"), ".cuh");
+  const { options: code, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
-    cached(target, fingerprint(`${version.stdout} ${options} ${NVCC_OPTIONS}`, [file, ...headers]), () => {
-      const compiled = run("nvcc", [...NVCC_OPTIONS, ...options, "--threads", "2", "-fatbin", "-o", target, file], {
-        quiet: true,
-      });
+    cached(target, fingerprint(`-v ${version.stdout} ${code} ${NVCC_OPTIONS}`, [file, ...headersOf(file)]), () => {
+      const options = [...NVCC_OPTIONS, ...code, "-Xptxas", "-v", "--threads", "2", "-fatbin", "-o", target, file];
+      const compiled = run("nvcc", options, { quiet: true });
       if (!compiled.ok)
         throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
+      // Registers and spills of every kernel, which tests look at.
+      writeFileSync(join(build, `${basename(target)}.ptxas.log`), compiled.stdout + compiled.stderr);
     });
   }
   return { dropped };
+}
+
+/**
+ * A driver library that runs the same kernels on the CPU, for tests where no GPU is.
+ * @param {string} generated
+ */
+function buildEmulator(generated) {
+  const folder = join(source, "emulator");
+  const out = join(build, "emulator");
+  const target = join(out, "libcuda.so");
+  const compiler = process.env.CXX ?? "c++";
+  const kernelSources = [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")];
+  mkdirSync(out, { recursive: true });
+  const options = ["-std=c++20", "-O2", "-mfma", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-w"];
+  const flags = [...options, `-I${folder}`, `-I${join(source, "kernels")}`];
+  const compile = (/** @type {string[]} */ args) => {
+    const compiled = run(compiler, [...flags, ...args], { quiet: true });
+    if (!compiled.ok) throw new Error(`[build-cuda] the emulator does not compile:\n${compiled.stderr}`);
+    return compiled.stdout;
+  };
+  const objects = kernelSources.map((file) => {
+    const wrapper = join(out, `${basename(file)}.cc`);
+    const object = `${wrapper}.o`;
+    cached(object, fingerprint(`${flags}`, [file, ...headersOf(file), join(folder, "cuda.h")]), () => {
+      const expanded = compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
+      const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
+      const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
+      writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
+      compile(["-c", "-o", object, wrapper]);
+      writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
+    });
+    return object;
+  });
+  cached(target, fingerprint(`${flags}`, [...objects, ...filesIn(folder)]), () => {
+    compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
+  });
+  copyFileSync(join(source, "kernels/elements.cuh"), join(out, "elements.cuh"));
 }
 
 /** @returns {{ binary?: string, skipped: string[] }} where the addon lies, and what was left out and why */
@@ -113,6 +157,7 @@ export function buildCuda() {
   // NVRTC compiles this text in front of kernels that no build knew.
   copyFileSync(join(source, "kernels/elements.cuh"), join(kernels, "elements.cuh"));
   const { skipped, dropped } = buildKernels(generated);
+  buildEmulator(generated);
   return {
     binary: join(destination, "opt_cuda.node"),
     skipped: [

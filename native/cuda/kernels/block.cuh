@@ -7,18 +7,17 @@
 
 #define OPT_KERNEL(NAME) extern "C" __global__ void __launch_bounds__(THREADS) NAME
 
-/** Longest side of a block of threads; every kernel is launched with THREADS of them. */
-__device__ __forceinline__ Index firstElement() { return static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x; }
-__device__ __forceinline__ Index elementStride() { return static_cast<Index>(gridDim.x) * THREADS; }
+__device__ __forceinline__ Index firstElement() { return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ Index elementStride() { return static_cast<Index>(gridDim.x) * blockDim.x; }
 
-/** Combines one value of every thread, in a fixed order; all threads get the result. */
+/** Combines one value of every thread, in a fixed order; all threads get the result. Blocks are powers of two: short rows take fewer threads. */
 template <typename T, typename Combine>
 __device__ T combineBlock(T value, Combine combine) {
   __shared__ T values[THREADS];
   __syncthreads();  // an earlier result may still be read
   values[threadIdx.x] = value;
   __syncthreads();
-  for (int half = THREADS / 2; half > 0; half /= 2) {
+  for (int half = blockDim.x / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
     __syncthreads();
   }
@@ -33,6 +32,6 @@ __device__ __forceinline__ double sumBlock(double value) {
 template <typename Term>
 __device__ __forceinline__ double sumOver(Index length, Term term) {
   double sum = 0;
-  for (Index i = threadIdx.x; i < length; i += THREADS) sum += static_cast<double>(term(i));
+  for (Index i = threadIdx.x; i < length; i += blockDim.x) sum += static_cast<double>(term(i));
   return sumBlock(sum);
 }

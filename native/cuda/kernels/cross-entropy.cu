@@ -31,11 +31,11 @@ __device__ void crossEntropyGrad(const T* logits, const int* labels, const T* gr
     T* y = output + row * classes;
     if (label == ignoreIndex || label < 0 || label >= classes) {
       const T fill = label == ignoreIndex ? T(0) : notANumber<T>();
-      for (Index i = threadIdx.x; i < classes; i += THREADS) y[i] = fill;
+      for (Index i = threadIdx.x; i < classes; i += blockDim.x) y[i] = fill;
       continue;
     }
     const LogSumExp<T> norm = logSumExp(x, classes);
-    for (Index i = threadIdx.x; i < classes; i += THREADS) {
+    for (Index i = threadIdx.x; i < classes; i += blockDim.x) {
       y[i] = (opt_exp(x[i] - norm.max - norm.logSum) - (i == label ? T(1) : T(0))) * gradient[row];
     }
   }

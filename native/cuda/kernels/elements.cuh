@@ -6,7 +6,9 @@ using Index = long long;
 constexpr int THREADS = 256;
 constexpr int MAX_RANK = 16;
 
-constexpr int atLeastOne(int count) { return count > 0 ? count : 1; }
+/** Arrays of no elements do not exist. */
+template <int COUNT>
+constexpr int AT_LEAST_ONE = COUNT > 0 ? COUNT : 1;
 
 // ops without an intrinsic of their own. Names with an underscore: no rule can name a buffer so.
 template <typename T>
@@ -37,7 +39,7 @@ __device__ __forceinline__ double opt_pow(double a, double b) { return pow(a, b)
 
 template <int COUNT>
 struct Scalars {
-  double values[atLeastOne(COUNT)];
+  double values[AT_LEAST_ONE<COUNT>];
 
   /** By value, or from memory in a recorded step, whose arguments stay as they are. */
   __device__ __forceinline__ double at(const double* replay, int slot) const { return replay != nullptr ? replay[slot] : values[slot]; }
@@ -120,19 +122,19 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
 /** Where the inputs of a map lie and how they are walked. rank 0: input k is dense (step 1) or one element (step 0). */
 template <int INPUTS>
 struct Walk {
-  const void* inputs[atLeastOne(INPUTS)];
-  Index steps[atLeastOne(INPUTS)];
+  const void* inputs[AT_LEAST_ONE<INPUTS>];
+  Index steps[AT_LEAST_ONE<INPUTS>];
   Index size;
   Index rank;
   Index shape[MAX_RANK];
-  Index strides[atLeastOne(INPUTS)][MAX_RANK];
+  Index strides[AT_LEAST_ONE<INPUTS>][MAX_RANK];
 };
 
 template <typename T, int INPUTS, typename Compute>
 __device__ __forceinline__ void mapDense(const Walk<INPUTS>& walk, T* output, Compute compute) {
   constexpr int WIDTH = Pack<T>::WIDTH;
   const Index first = static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x, stride = static_cast<Index>(gridDim.x) * THREADS;
-  const T* inputs[atLeastOne(INPUTS)] = {};
+  const T* inputs[AT_LEAST_ONE<INPUTS>] = {};
   bool packed = isPacked(output);
 #pragma unroll
   for (int k = 0; k < INPUTS; k++) {
@@ -141,7 +143,7 @@ __device__ __forceinline__ void mapDense(const Walk<INPUTS>& walk, T* output, Co
   }
   const Index packs = packed ? walk.size / WIDTH : 0;
   for (Index i = first; i < packs; i += stride) {
-    Pack<T> pack[atLeastOne(INPUTS)], result;
+    Pack<T> pack[AT_LEAST_ONE<INPUTS>], result;
 #pragma unroll
     for (int k = 0; k < INPUTS; k++) {
       if (walk.steps[k] != 0) pack[k] = reinterpret_cast<const Pack<T>*>(inputs[k])[i];
@@ -150,7 +152,7 @@ __device__ __forceinline__ void mapDense(const Walk<INPUTS>& walk, T* output, Co
     }
 #pragma unroll
     for (int w = 0; w < WIDTH; w++) {
-      T element[atLeastOne(INPUTS)];
+      T element[AT_LEAST_ONE<INPUTS>];
 #pragma unroll
       for (int k = 0; k < INPUTS; k++) element[k] = pack[k].values[w];
       result.values[w] = compute(element);
@@ -158,7 +160,7 @@ __device__ __forceinline__ void mapDense(const Walk<INPUTS>& walk, T* output, Co
     reinterpret_cast<Pack<T>*>(output)[i] = result;
   }
   for (Index i = packs * WIDTH + first; i < walk.size; i += stride) {
-    T element[atLeastOne(INPUTS)];
+    T element[AT_LEAST_ONE<INPUTS>];
 #pragma unroll
     for (int k = 0; k < INPUTS; k++) element[k] = inputs[k][walk.steps[k] * i];
     output[i] = compute(element);
@@ -170,7 +172,7 @@ template <typename Integer, typename T, int INPUTS, typename Compute>
 __device__ __forceinline__ void mapStrided(const Walk<INPUTS>& walk, T* output, Compute compute) {
   const int rank = static_cast<int>(walk.rank);
   for (Index i = static_cast<Index>(blockIdx.x) * THREADS + threadIdx.x; i < walk.size; i += static_cast<Index>(gridDim.x) * THREADS) {
-    Index offsets[atLeastOne(INPUTS)] = {};
+    Index offsets[AT_LEAST_ONE<INPUTS>] = {};
     auto rest = static_cast<Integer>(i);
     for (int d = rank - 1; d >= 0; d--) {
       const auto extent = static_cast<Integer>(walk.shape[d]);
@@ -179,7 +181,7 @@ __device__ __forceinline__ void mapStrided(const Walk<INPUTS>& walk, T* output, 
 #pragma unroll
       for (int k = 0; k < INPUTS; k++) offsets[k] += at * walk.strides[k][d];
     }
-    T element[atLeastOne(INPUTS)];
+    T element[AT_LEAST_ONE<INPUTS>];
 #pragma unroll
     for (int k = 0; k < INPUTS; k++) element[k] = static_cast<const T*>(walk.inputs[k])[offsets[k]];
     output[i] = compute(element);

@@ -12,7 +12,7 @@ __device__ void layerNorm(const T* input, const T* weight, const T* bias, T* out
       return difference * difference;
     });
     const double rstd = 1 / sqrt(squares / count + eps);
-    for (Index i = threadIdx.x; i < length; i += THREADS) {
+    for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       const double normal = (static_cast<double>(x[i]) - mean) * rstd;
       output[row * length + i] = static_cast<T>(normal * static_cast<double>(weight[i]) + static_cast<double>(bias[i]));
     }
@@ -35,7 +35,7 @@ __device__ void layerNormGrad(const T* input, const T* weight, const T* means, c
     const auto d = [=](Index i) { return static_cast<double>(g[i]) * static_cast<double>(weight[i]); };
     const double meanD = sumOver(length, d) / count;
     const double meanDH = sumOver(length, [=](Index i) { return d(i) * h(i); }) / count;
-    for (Index i = threadIdx.x; i < length; i += THREADS) {
+    for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       inputGradient[row * length + i] = static_cast<T>(rstd * (d(i) - meanD - h(i) * meanDH));
     }
   }

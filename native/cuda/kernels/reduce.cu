@@ -55,7 +55,7 @@ __device__ void reduce(const T* input, void* output, Partial* partials, Index ou
     const Index end = (slice + 1) * sliceLength < length ? (slice + 1) * sliceLength : length;
     Partial partial = Op::none();
     if (acrossThreads) {
-      for (Index l = slice * sliceLength + threadIdx.x; l < end; l += THREADS) partial = Op::combine(partial, element(line, l));
+      for (Index l = slice * sliceLength + threadIdx.x; l < end; l += blockDim.x) partial = Op::combine(partial, element(line, l));
       partial = combineBlock(partial, Op::combine);
       if (threadIdx.x == 0) finish(line, slice, partial);
     } else {
@@ -69,7 +69,7 @@ template <typename T, typename Op, Result RESULT>
 __device__ void reducePartials(const Partial* partials, void* output, Index lines, Index slices, Index length) {
   for (Index line = blockIdx.x; line < lines; line += gridDim.x) {
     Partial partial = Op::none();
-    for (Index s = threadIdx.x; s < slices; s += THREADS) partial = Op::combine(partial, partials[line * slices + s]);
+    for (Index s = threadIdx.x; s < slices; s += blockDim.x) partial = Op::combine(partial, partials[line * slices + s]);
     partial = combineBlock(partial, Op::combine);
     if (threadIdx.x == 0) store<T, RESULT>(output, line, partial, length);
   }

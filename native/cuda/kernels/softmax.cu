@@ -7,7 +7,7 @@ __device__ void softmax(const T* input, T* output, Index rows, Index length) {
     const T* x = input + row * length;
     T* y = output + row * length;
     const LogSumExp<T> norm = logSumExp(x, length);
-    for (Index i = threadIdx.x; i < length; i += THREADS) {
+    for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       const T shifted = x[i] - norm.max - norm.logSum;
       y[i] = LOG ? shifted : opt_exp(shifted);
     }
@@ -21,7 +21,7 @@ __device__ void softmaxGrad(const T* forward, const T* gradient, T* output, Inde
     const T* y = forward + row * length;
     const T* g = gradient + row * length;
     const double sum = sumOver(length, [=](Index i) { return LOG ? static_cast<double>(g[i]) : static_cast<double>(g[i]) * static_cast<double>(y[i]); });
-    for (Index i = threadIdx.x; i < length; i += THREADS) {
+    for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       const auto gi = static_cast<double>(g[i]);
       output[row * length + i] = static_cast<T>(LOG ? gi - static_cast<double>(opt_exp(y[i])) * sum : static_cast<double>(y[i]) * (gi - sum));
     }

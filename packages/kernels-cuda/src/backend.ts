@@ -1,6 +1,6 @@
 /** The cuda device: launches are enqueued on one stream, and only reads wait. */
 import { join } from "node:path";
-import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import type { Backend, Kernel, Kind, Launch, Memory, RecordedLaunches, Spec } from "@opt/core/backend";
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
 import { Blas } from "./blas";
 import { type Compiler, nvrtc } from "./compiler";
@@ -10,7 +10,7 @@ import { Kernels } from "./kernels";
 import { Launcher } from "./launcher";
 import { type CudaKernel, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
-import { Recording, refusal } from "./recording";
+import { GraphRecording } from "./recording";
 import type { Download } from "./staging";
 
 export interface CudaParts {
@@ -36,6 +36,10 @@ export class CudaBackend implements Backend {
     this.on = new Launcher(this.gpu, new Kernels(this.gpu, kernels, findCompiler), makeBlas?.(this.gpu));
   }
 
+  get lost(): boolean {
+    return this.gpu.isLost;
+  }
+
   /** Bytes taken from the driver: on the GPU, and pinned on the host. */
   reserved(): { device: number; host: number } {
     return { device: this.on.allocator.reservedBytes, host: this.on.staging.reservedBytes };
@@ -50,7 +54,6 @@ export class CudaBackend implements Backend {
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
-    this.refuseWhileRecording("write");
     const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes.length);
     this.gpu.use();
     this.on.staging.upload(address, bytes, this.gpu.stream);
@@ -80,25 +83,17 @@ export class CudaBackend implements Backend {
   launch(launch: Launch): void {
     this.gpu.use();
     startLaunch(this.on, launch);
-    if (this.on.recording !== undefined) this.on.noteMemory(slicesOf(launch));
+  }
+
+  record(launches: readonly Launch[]): RecordedLaunches {
+    return new GraphRecording(this.on, launches);
   }
 
   async sync(): Promise<void> {
-    this.refuseWhileRecording("wait");
     this.gpu.use();
     const mark = this.on.staging.mark(this.gpu.stream);
     await this.wait(mark);
     mark.abandon();
-  }
-
-  /**
-   * Records the launches of `body` instead of carrying them out; `replay` does so as often as asked, in one call.
-   * What they compute may change by the contents of memory and by the scalars of rules, and by nothing else.
-   *
-   * @throws OptError UNSUPPORTED if `body` reads or writes host memory, or records
-   */
-  record(body: () => void): Recording {
-    return Recording.record(this.on, body);
   }
 
   close(): void {
@@ -107,7 +102,6 @@ export class CudaBackend implements Backend {
   }
 
   private download(memory: Memory, byteOffset: number, bytes: number): Download {
-    this.refuseWhileRecording("read");
     const address = rangeAddress(memory, this.on.allocator, byteOffset, bytes);
     this.gpu.use();
     return this.on.staging.download(address, bytes, this.gpu.stream);
@@ -123,21 +117,6 @@ export class CudaBackend implements Backend {
     if (status !== 0) download.abandon();
     this.gpu.check(status, "work on the GPU");
   }
-
-  private refuseWhileRecording(what: string): void {
-    if (this.on.recording !== undefined) throw refusal(`a recorded step may not ${what}.`);
-  }
-}
-
-/** Every slice of a launch, whatever its kind: they are the values that hold memory, and lists of them. */
-function slicesOf(launch: Launch): Slice[] {
-  const found: Slice[] = [];
-  const visit = (value: unknown): void => {
-    if (Array.isArray(value)) for (const item of value) visit(item);
-    else if (typeof value === "object" && value !== null && "memory" in value) found.push(value as Slice);
-  };
-  for (const value of Object.values(launch)) visit(value);
-  return found;
 }
 
 /**

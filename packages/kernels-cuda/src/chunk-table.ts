@@ -17,9 +17,7 @@ const KEPT_TABLES = 64;
 export interface ChunkTable {
   readonly memory: CudaMemory;
   readonly chunks: number;
-  /** First chunk of each tensor, and the number of all: where a kernel needs to know, else empty. */
-  readonly starts: readonly number[];
-  /** Byte offset of `starts` on the GPU. */
+  /** Byte offset of the first chunk of each tensor, and the number of all. */
   readonly startsOffset: number;
 }
 
@@ -67,7 +65,6 @@ export function planChunks(
 interface Kept {
   readonly addresses: Float64Array;
   readonly lengths: readonly number[];
-  readonly dtype: ComputeDType;
   readonly table: ChunkTable;
 }
 
@@ -80,8 +77,42 @@ export class ChunkTables {
     private readonly staging: Staging,
   ) {}
 
-  /** The table of a list of tensors, each of `buffers` slices of one length. `stream`: on which it must be there. */
+  /** The table of a list of tensors, each of `buffers` slices of one length: a kept one, or a new one. `stream`: on which it will be read. */
   of(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
+    const { addresses, lengths } = this.addressesOf(tensors, buffers, dtype);
+    // Gradients come back to a few places in turn: each has its table.
+    const key = `${dtype} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, buffers).join(" ")}`;
+    const known = this.kept.get(key);
+    if (known !== undefined) {
+      this.kept.delete(key);
+      if (same(known.addresses, addresses) && same(known.lengths, lengths)) {
+        this.kept.set(key, known);
+        return known.table;
+      }
+      this.allocator.free(known.table.memory);
+    }
+    if (this.kept.size >= KEPT_TABLES) {
+      const [oldest, { table }] = this.kept.entries().next().value!;
+      this.kept.delete(oldest);
+      this.allocator.free(table.memory);
+    }
+    const table = this.make(addresses, lengths, dtype, stream);
+    this.kept.set(key, { addresses, lengths, table });
+    return table;
+  }
+
+  /** One that is the caller's, and that nobody else sees. */
+  fresh(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
+    const { addresses, lengths } = this.addressesOf(tensors, buffers, dtype);
+    return this.make(addresses, lengths, dtype, stream);
+  }
+
+  clear(): void {
+    for (const { table } of this.kept.values()) this.allocator.free(table.memory);
+    this.kept.clear();
+  }
+
+  private addressesOf(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType) {
     const addresses = new Float64Array(tensors.length * buffers);
     const lengths = tensors.map((slices, t) => {
       const { length } = slices[0]!;
@@ -93,43 +124,15 @@ export class ChunkTables {
       });
       return length;
     });
-    const key = `${dtype} ${buffers} ${tensors.length} ${addresses[0]} ${lengths[0]}`;
-    const known = this.kept.get(key);
-    if (known !== undefined) {
-      this.kept.delete(key);
-      if (same(known.addresses, addresses) && same(known.lengths, lengths)) {
-        this.kept.set(key, known);
-        return known.table;
-      }
-      this.allocator.free(known.table.memory);
-    }
-    return this.make(key, addresses, lengths, dtype, stream);
+    return { addresses, lengths };
   }
 
-  clear(): void {
-    for (const { table } of this.kept.values()) this.allocator.free(table.memory);
-    this.kept.clear();
-  }
-
-  private make(
-    key: string,
-    addresses: Float64Array,
-    lengths: number[],
-    dtype: ComputeDType,
-    stream: number,
-  ): ChunkTable {
-    if (this.kept.size >= KEPT_TABLES) {
-      const [oldest, { table }] = this.kept.entries().next().value!;
-      this.kept.delete(oldest);
-      this.allocator.free(table.memory);
-    }
+  private make(addresses: Float64Array, lengths: number[], dtype: ComputeDType, stream: number): ChunkTable {
     const { words, chunks, starts } = planChunks(addresses, lengths, byteSize(dtype), this.gpu.multiprocessors);
     const bytes = new Uint8Array(words.buffer);
     const memory = this.allocator.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);
-    const table = { memory, chunks, starts, startsOffset: bytes.length - starts.length * 8 };
-    this.kept.set(key, { addresses, lengths, dtype, table });
-    return table;
+    return { memory, chunks, startsOffset: bytes.length - starts.length * 8 };
   }
 }
 

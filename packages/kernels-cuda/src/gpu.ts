@@ -88,6 +88,11 @@ export class Gpu {
     this.driver.cuDevicePrimaryCtxRelease_v2(this.device);
   }
 
+  /** Nothing that is asked of it will be answered. */
+  get isLost(): boolean {
+    return this.lost !== undefined;
+  }
+
   get where(): string {
     return this.index === 0 ? "cuda" : `cuda:${this.index}`;
   }

@@ -11,8 +11,9 @@ import type { Gpu } from "./gpu";
 export class Kernels {
   private readonly modules = new Map<string, number>();
   private readonly entries = new Map<string, number>();
+  private compiler: Compiler | undefined;
 
-  /** `findCompiler` is asked once, when the first kernel needs it. @throws OptError DEVICE_UNAVAILABLE if the build made no kernels */
+  /** `findCompiler` is asked when a kernel needs it. @throws OptError DEVICE_UNAVAILABLE if the build made no kernels */
   constructor(
     private readonly gpu: Gpu,
     private readonly folder: string,
@@ -57,14 +58,14 @@ export class Kernels {
   private generated(file: string, name: string, what: string, write: () => string): number {
     let entry = this.entries.get(name) ?? this.find(this.built(file), name);
     if (entry === undefined) {
-      const compiler = this.findCompiler();
-      if (compiler === undefined) {
+      this.compiler ??= this.findCompiler();
+      if (this.compiler === undefined) {
         const advice =
           "Install libnvrtc (OPT_CUDA_LIBRARIES names its folder), or move these tensors to another device.";
         throw this.unsupported(`${what} was not compiled ahead, and NVRTC is not here to compile it.`, advice);
       }
       const source = `${readFileSync(join(this.folder, "elements.cuh"), "utf8").replace("#pragma once", "")}\n${write()}\n`;
-      entry = this.find(this.load(name, compiler.compile(source, this.gpu.architecture)), name)!;
+      entry = this.find(this.load(name, this.compiler.compile(source, this.gpu.architecture)), name)!;
     }
     this.entries.set(name, entry);
     return entry;

@@ -1,24 +1,29 @@
 /** What the launches of all kinds stand on: one device's memory, kernels and stream, and the step that is being recorded. */
-import type { Memory, Slice } from "@opt/core/backend";
+import type { ComputeDType, Slice } from "@opt/core/backend";
 import { ArgumentWriter } from "./arguments";
 import type { Blas } from "./blas";
-import { ChunkTables } from "./chunk-table";
+import { type ChunkTable, ChunkTables } from "./chunk-table";
 import type { Gpu } from "./gpu";
 import type { Kernels } from "./kernels";
-import { Allocator, type CudaMemory } from "./memory";
-import type { Recording } from "./recording";
+import { Allocator } from "./memory";
+import type { GraphRecording } from "./recording";
 import { Staging } from "./staging";
 
 /** THREADS of native/cuda/kernels/elements.cuh. */
 export const THREADS = 256;
 const BLOCKS_PER_MULTIPROCESSOR = 32;
 
+/** Threads of a block that works on one row: a power of two, as native/cuda/kernels/block.cuh asks. */
+export function rowThreads(length: number): number {
+  return Math.min(Math.max(2 ** Math.ceil(Math.log2(Math.max(length, 1))), 32), THREADS);
+}
+
 export class Launcher {
   readonly allocator: Allocator;
   readonly staging: Staging;
   readonly tables: ChunkTables;
   readonly arguments: ArgumentWriter;
-  recording: Recording | undefined;
+  recording: GraphRecording | undefined;
 
   constructor(
     readonly gpu: Gpu,
@@ -38,9 +43,9 @@ export class Launcher {
   }
 
   /** Enqueues a kernel on the arguments that are written. */
-  run(entry: number, blocks: number): void {
+  run(entry: number, blocks: number, threads = THREADS): void {
     const { gpu, arguments: args } = this;
-    gpu.check(gpu.driver.launch(entry, blocks, THREADS, gpu.stream, args.bytes, args.length), "launching a kernel");
+    gpu.check(gpu.driver.launch(entry, blocks, threads, gpu.stream, args.bytes, args.length), "launching a kernel");
   }
 
   /** Memory for one launch; given back at once, because what comes later on the stream runs later. */
@@ -53,14 +58,16 @@ export class Launcher {
     }
   }
 
-  /** A table must be there before the launch; what is being recorded copies nothing from host memory, which will have changed at replay. */
-  get tableStream(): number {
-    return this.recording === undefined ? this.gpu.stream : this.gpu.transferStream;
-  }
-
-  /** Keeps an eye on memory that a recorded step uses. */
-  noteMemory(slices: readonly Slice[]): void {
-    for (const { memory } of slices) this.recording?.memories.add(memory as Memory as CudaMemory);
+  /**
+   * The table of a list of tensors. A recorded step has tables of its own, which reach the GPU while it is recorded:
+   * its graph copies nothing from host memory, which will have changed at replay.
+   */
+  table(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType): ChunkTable {
+    const { recording, gpu } = this;
+    if (recording === undefined) return this.tables.of(tensors, buffers, dtype, gpu.stream);
+    const table = this.tables.fresh(tensors, buffers, dtype, gpu.transferStream);
+    recording.own(table.memory);
+    return table;
   }
 
   close(): void {

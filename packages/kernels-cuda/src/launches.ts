@@ -11,7 +11,7 @@ import {
 import { sliceAddress } from "./arguments";
 import { Blas, type Product } from "./blas";
 import { bug } from "./gpu";
-import { type Launcher, THREADS } from "./launcher";
+import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { isDense, reach, shorten, sizeOf } from "./strides";
 
 export interface CudaKernel<K extends Kind = Kind> extends Kernel<K> {
@@ -32,9 +32,9 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
     const { rule, dtype } = kernel.spec;
     checkCount("scalars", scalars.length, rule.scalars.length);
-    const { memory, chunks } = on.tables.of(tensors, rule.buffers.length, dtype, on.tableStream);
+    const { memory, chunks } = on.table(tensors, rule.buffers.length, dtype);
     if (chunks === 0) return;
-    const replay = on.recording?.scalars(scalars) ?? 0;
+    const replay = on.recording?.scalarAddress ?? 0;
     on.arguments.begin().integers([memory.address, chunks, replay]);
     for (const scalar of scalars) on.arguments.number(scalar);
     if (scalars.length === 0) on.arguments.number(0);
@@ -82,18 +82,17 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
     on.withScratch(lines * slices * PARTIAL_BYTES, (partials) => {
       reduce(partials);
       on.arguments.begin().integers([partials, into, lines, slices, length]);
-      on.run(on.kernels.named("reduce", `${op}Partials_${dtype}`), on.blocks(lines, 1));
+      on.run(on.kernels.named("reduce", `${op}Partials_${dtype}`), on.blocks(lines, 1), rowThreads(slices));
     });
   },
 
   sumSquares(on, { kernel, inputs, output }) {
     const { dtype } = kernel.spec;
     if (inputs.length === 0) return;
-    const table = on.tables.of(
+    const table = on.table(
       inputs.map((input) => [input]),
       1,
       dtype,
-      on.tableStream,
     );
     on.withScratch(Math.max(table.chunks, 1) * 8, (partials) => {
       if (table.chunks > 0) {
@@ -102,7 +101,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       }
       on.arguments.begin().integers([partials, table.memory.address + table.startsOffset, inputs.length]);
       on.arguments.slice(output, dtype, inputs.length);
-      on.run(on.kernels.named("reduce", `sumSquaresPartials_${dtype}`), on.blocks(inputs.length, 1));
+      on.run(on.kernels.named("reduce", `sumSquaresPartials_${dtype}`), on.blocks(inputs.length, 1), 32);
     });
   },
 
@@ -189,7 +188,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
     slices(on.arguments, dtype, rows * length, output);
     slices(on.arguments, dtype, rows, mean, rstd);
     on.arguments.integers([rows, length]).number(eps);
-    on.run(on.kernels.named("layer-norm", `layerNorm_${dtype}`), on.blocks(rows, 1));
+    on.run(on.kernels.named("layer-norm", `layerNorm_${dtype}`), on.blocks(rows, 1), rowThreads(length));
   },
 
   layerNormGrad(on, launch) {
@@ -220,7 +219,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       .slice(labels, "i32", rows)
       .slice(output, dtype, rows);
     on.arguments.integers([rows, classes, ignoreIndex]);
-    on.run(on.kernels.named("cross-entropy", `crossEntropy_${dtype}`), on.blocks(rows, 1));
+    on.run(on.kernels.named("cross-entropy", `crossEntropy_${dtype}`), on.blocks(rows, 1), rowThreads(classes));
   },
 
   crossEntropyGrad(on, { kernel, logits, labels, gradient, output, rows, classes, ignoreIndex }) {
@@ -232,7 +231,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       .slice(labels, "i32", rows)
       .slice(gradient, dtype, rows);
     on.arguments.slice(output, dtype, rows * classes).integers([rows, classes, ignoreIndex]);
-    on.run(on.kernels.named("cross-entropy", `crossEntropyGrad_${dtype}`), on.blocks(rows, 1));
+    on.run(on.kernels.named("cross-entropy", `crossEntropyGrad_${dtype}`), on.blocks(rows, 1), rowThreads(classes));
   },
 
   unfold(on, { kernel, input, output, window }) {
@@ -287,7 +286,7 @@ function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, 
 function runRows(on: Launcher, file: string, name: string, rows: number, length: number): void {
   if (rows * length === 0) return;
   on.arguments.integers([rows, length]);
-  on.run(on.kernels.named(file, name), on.blocks(rows, 1));
+  on.run(on.kernels.named(file, name), on.blocks(rows, 1), rowThreads(length));
 }
 
 /** Elements of all input planes, of all output planes, and of all columns. */

@@ -2,7 +2,7 @@
 import { EVENT_BLOCKING, EVENT_UNTIMED, STATUS } from "./driver";
 import type { Gpu } from "./gpu";
 
-const SMALLEST = 2 ** 16;
+const SMALLEST = 2 ** 12;
 const LARGEST = 2 ** 25;
 /** Kept for later; what a large read takes beyond is given back after it. */
 const MAX_KEPT_BYTES = 2 ** 28;

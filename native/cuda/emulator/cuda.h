@@ -1,0 +1,76 @@
+// The part of CUDA C++ that our kernels use, for a C++ compiler: threads of a block are fibers that take turns at __syncthreads.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __shared__ static
+
+struct Dimensions {
+  unsigned x;
+};
+// Kernels compiled at run time are libraries of their own, which find these here.
+#define OPT_SHARED __attribute__((visibility("default")))
+OPT_SHARED extern Dimensions threadIdx, blockIdx, blockDim, gridDim;
+OPT_SHARED void __syncthreads();
+
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __dsqrt_rn(double a) { return std::sqrt(a); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline float __double2float_rn(double a) { return static_cast<float>(a); }
+
+template <typename To, typename From>
+To sameBits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+inline float __int_as_float(int bits) { return sameBits<float>(bits); }
+inline int __float_as_int(float value) { return sameBits<int>(value); }
+inline double __longlong_as_double(long long bits) { return sameBits<double>(bits); }
+inline long long __double_as_longlong(double value) { return sameBits<long long>(value); }
+
+/** A kernel under its name, called with its arguments packed as a launch packs them. */
+using PackedKernel = void (*)(const unsigned char* arguments, size_t bytes);
+
+struct Registration {
+  OPT_SHARED Registration(const char* name, PackedKernel kernel);
+};
+
+[[noreturn]] OPT_SHARED void badLaunch(const char* problem);
+
+template <auto KERNEL>
+struct Packed;
+
+template <typename... Types, void (*KERNEL)(Types...)>
+struct Packed<KERNEL> {
+  static void call(const unsigned char* arguments, size_t bytes) {
+    if (bytes != (sizeof(Types) + ... + 0)) badLaunch("the arguments are not of the kernel's size");
+    size_t offset = 0;
+    const auto next = [&]<typename T>(std::type_identity<T>) {
+      static_assert(sizeof(T) % 8 == 0);
+      T value;
+      std::memcpy(&value, arguments + offset, sizeof value);
+      offset += sizeof value;
+      return value;
+    };
+    std::tuple<Types...> unpacked{next(std::type_identity<Types>{})...};
+    std::apply(KERNEL, unpacked);
+  }
+};

@@ -1,0 +1,143 @@
+/** Host code on a fake table of driver functions: errors, memory, order of calls. */
+import type { Slice } from "@opt/core/backend";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { fakeDriver, openFake } from "./testing/fake-driver";
+import { everyOp } from "./testing/rules";
+
+const ILLEGAL_ADDRESS = 700;
+const INVALID_VALUE = 1;
+const count = (calls: readonly string[], name: string) => calls.filter((call) => call === name).length;
+
+function ruleLaunch(backend: ReturnType<typeof openFake>, length = 1000) {
+  const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+  const slices = everyOp.buffers.map((): Slice => ({ memory: backend.allocate(length * 4), byteOffset: 0, length }));
+  const launch = { kind: "rule", kernel, tensors: [slices], scalars: [0.1, 2] } as const;
+  return { slices, start: () => backend.launch(launch) };
+}
+
+it.each([
+  ["no driver that starts", { cuInit: 100 }, /does not start: CUDA_ERROR_100/],
+  ["no GPU", {}, /no NVIDIA GPU/],
+])("says DEVICE_UNAVAILABLE with %s", (_, failures, words) => {
+  const driver = fakeDriver({ gpus: 0 });
+  for (const [name, status] of Object.entries(failures)) driver.failures.set(name, status);
+  expectCode("DEVICE_UNAVAILABLE", () => openFake(driver));
+  expect(() => openFake(driver)).toThrow(words);
+});
+
+it("opens the GPU that is asked for, and says how many there are", () => {
+  const driver = fakeDriver({ gpus: 2 });
+  expect(openFake(driver, 1).gpu.index).toBe(1);
+  expect(() => openFake(driver, 2)).toThrow("there are 2 NVIDIA GPUs, got number 2");
+});
+
+it("gives freed memory out again without asking the driver", () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  for (let step = 0; step < 1000; step++) backend.free(backend.allocate(100_000 + (step % 7)));
+  expect(count(driver.calls, "cuMemAlloc_v2")).toBe(1);
+  expect(backend.reserved().device).toBe(106_496);
+});
+
+it("returns what it keeps before it says OUT_OF_MEMORY, and then says who has the memory", () => {
+  const driver = fakeDriver({ bytes: 2 ** 20 });
+  const backend = openFake(driver);
+  backend.free(backend.allocate(600_000));
+  const large = backend.allocate(900_000);
+  expectCode("OUT_OF_MEMORY", () => backend.allocate(200_000));
+  expect(() => backend.allocate(200_000)).toThrow(
+    /cannot allocate 200000 bytes: 1 MiB in use here, 0 MiB of 1 MiB free on fake GPU/,
+  );
+  backend.free(large);
+  backend.allocate(200_000);
+});
+
+it("maps the driver's errors, and goes on after those that pass", () => {
+  const driver = fakeDriver();
+  const { start } = ruleLaunch(openFake(driver));
+  driver.failures.set("launch", INVALID_VALUE);
+  expectCode("DEVICE_ERROR", start);
+  expect(start).toThrow("launching a kernel failed: CUDA_ERROR_1");
+  driver.failures.clear();
+  start();
+});
+
+it("stops for good after an error that the context does not survive, with the first cause in every message", async () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  const { start } = ruleLaunch(backend);
+  driver.failures.set("waitForEvent", ILLEGAL_ADDRESS);
+  await expectCode("DEVICE_LOST", () => backend.sync());
+  driver.failures.clear();
+  expectCode("DEVICE_LOST", start);
+  expect(start).toThrow(/the GPU stopped working when work on the GPU failed \(CUDA_ERROR_700\)/);
+  expectCode("DEVICE_LOST", () => backend.allocate(4));
+  backend.close();
+});
+
+it("writes a table once for launches on the same memory, and again when memory changes", () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  const [first, second] = [ruleLaunch(backend), ruleLaunch(backend, 2000)];
+  for (let step = 0; step < 5; step++) first.start();
+  expect(count(driver.calls, "cuMemcpyHtoDAsync_v2")).toBe(1);
+  second.start();
+  first.start();
+  expect(count(driver.calls, "cuMemcpyHtoDAsync_v2")).toBe(2);
+  expect(count(driver.calls, "launch")).toBe(7);
+});
+
+it("takes new staging while the GPU still copies, up to a limit, and reuses it afterwards", () => {
+  const driver = fakeDriver();
+  driver.gpuIsBusy = true;
+  const backend = openFake(driver);
+  const memory = backend.allocate(2 ** 24);
+  const bytes = new Uint8Array(2 ** 24);
+  for (let write = 0; write < 16; write++) backend.write(memory, 0, bytes);
+  expect(backend.reserved().host).toBe(2 ** 28);
+  driver.gpuIsBusy = false;
+  for (let write = 0; write < 16; write++) backend.write(memory, 0, bytes);
+  expect(backend.reserved().host).toBe(2 ** 28);
+});
+
+it("refuses slices outside of their memory, freed memory, another device's, and buffers of different lengths", () => {
+  const backend = openFake(fakeDriver());
+  const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+  const slice = (memory = backend.allocate(32)): Slice => ({ memory, byteOffset: 0, length: 8 });
+  const start = (bad: Partial<Slice>, scalars = [0.1, 2]) =>
+    backend.launch({ kind: "rule", kernel, tensors: [[slice(), slice(), { ...slice(), ...bad }]], scalars });
+  for (const bad of [{ byteOffset: 4 }, { byteOffset: -4 }, { byteOffset: 2, length: 4 }, { length: 7 }]) {
+    expectCode("INTERNAL", () => start(bad));
+  }
+  expectCode("INTERNAL", () => start({}, [0.1]));
+  expectCode("DEVICE_MISMATCH", () => start({ memory: { bytes: 32 } }));
+  expectCode("DEVICE_MISMATCH", () => start({ memory: openFake(fakeDriver()).allocate(32) }));
+  const { memory } = slice();
+  backend.free(memory);
+  expectCode("DISPOSED", () => start({ memory }));
+  expectCode("DISPOSED", () => backend.readSync(memory, 0, 4));
+});
+
+it("refuses kernels that no build knew where NVRTC is not", () => {
+  const backend = openFake(fakeDriver());
+  const rule = { ...everyOp, name: "another", hash: "unbuilt" };
+  expectCode("UNSUPPORTED", () => backend.kernel({ kind: "rule", rule, dtype: "f32" }));
+  expect(() => backend.kernel({ kind: "rule", rule, dtype: "f32" })).toThrow(/the rule "another" .*NVRTC is not here/);
+});
+
+it("has one wait at a time on the event loop's threads", async () => {
+  const driver = fakeDriver();
+  let waits = 0;
+  let most = 0;
+  driver.waitForEvent = async () => {
+    most = Math.max(most, ++waits);
+    await new Promise((resolve) => setImmediate(resolve));
+    waits--;
+    return 0;
+  };
+  const backend = openFake(driver);
+  const memory = backend.allocate(64);
+  await Promise.all([backend.read(memory, 0, 4), backend.sync(), backend.read(memory, 4, 4)]);
+  expect(most).toBe(1);
+});

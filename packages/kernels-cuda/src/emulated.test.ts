@@ -1,0 +1,125 @@
+/** The device as its users meet it, on the emulated driver: training, recorded steps, reads beside the event loop. */
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { type Device, init, registerBackend, tensor, tidy } from "@opt/core";
+import { interpretRule, type Slice, type TypedArray } from "@opt/core/backend";
+import { NAdam } from "@opt/nadam";
+import { expectCode, goldenSuite, seededBuffers, seededScalars, whyUnavailable } from "@opt/testkit";
+import { afterAll, describe, expect, it } from "vitest";
+import type { CudaBackend } from "./backend";
+import { openEmulated } from "./testing/emulator";
+import { everyOp, unbuilt } from "./testing/rules";
+
+const reason = await whyUnavailable(async () => openEmulated());
+const skipped = reason === undefined ? "" : ` (skipped: ${reason})`;
+const bytesOf = (array: TypedArray) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+async function floats(backend: CudaBackend, { memory, length }: Slice): Promise<Float32Array> {
+  return new Float32Array((await backend.read(memory, 0, length * 4)).buffer);
+}
+
+describe.skipIf(reason)(`emulated cuda${skipped}`, () => {
+  const backend = reason === undefined ? openEmulated() : undefined!;
+  afterAll(() => backend?.close());
+
+  const upload = (array: Float32Array): Slice => {
+    const memory = backend.allocate(array.byteLength);
+    backend.write(memory, 0, bytesOf(array));
+    return { memory, byteOffset: 0, length: array.length };
+  };
+
+  const rule = () => {
+    const arrays = seededBuffers(everyOp, { size: 1027, seed: 3, dtype: "f32" }) as Float32Array[];
+    const slices = arrays.map(upload);
+    const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+    const launch = (scalars: number[]) => ({ kind: "rule", kernel, tensors: [slices], scalars }) as const;
+    const start = (scalars: number[]) => backend.launch(launch(scalars));
+    const expectAfter = async (all: readonly number[][]) => {
+      for (const scalars of all) interpretRule(everyOp.program, "f32", arrays, scalars);
+      for (const [b, slice] of slices.entries()) expect(await floats(backend, slice)).toAgreeWith(arrays[b]!);
+    };
+    return { slices, launch, start, expectAfter };
+  };
+
+  it("replays recorded launches with new scalars, bit for bit", async () => {
+    const { launch, expectAfter } = rule();
+    const [first, second, third] = [4, 5, 6].map((seed) => seededScalars(everyOp, seed));
+    const recording = backend.record!([launch(first!)]);
+    await expectAfter([]);
+    recording.replay(new Map());
+    recording.replay(new Map([[0, second!]]));
+    recording.replay(new Map([[0, third!]]));
+    await expectAfter([first!, second!, third!]);
+    expectCode("INTERNAL", () => recording.replay(new Map([[0, [1]]])));
+    recording.dispose();
+    expectCode("DISPOSED", () => recording.replay(new Map()));
+  });
+
+  it("keeps tables and scratch memory of recorded launches to them, whatever is launched beside", async () => {
+    const own = upload(Float32Array.from({ length: 300_000 }, () => 1));
+    const output = upload(new Float32Array(1));
+    const kernel = backend.kernel({ kind: "sumSquares", dtype: "f32" });
+    const sum = { kind: "sumSquares", kernel, inputs: [own], output } as const;
+    const recording = backend.record!([sum]);
+    for (let i = 0; i < 100; i++) {
+      const other = upload(Float32Array.from({ length: 300_000 }, () => i));
+      backend.launch({ ...sum, inputs: [other], output: upload(new Float32Array(1)) });
+    }
+    recording.replay(new Map());
+    expect([...(await floats(backend, output))]).toEqual([300_000]);
+    recording.dispose();
+  });
+
+  it("leaves the event loop free while it waits", async () => {
+    const { slices, start } = rule();
+    for (let step = 0; step < 200; step++) start([0.1, 2]);
+    let turns = 0;
+    const turning = setInterval(() => turns++, 0);
+    await backend.read(slices[0]!.memory, 0, 4);
+    clearInterval(turning);
+    expect(turns).toBeGreaterThan(0);
+  });
+
+  it("compiles a rule that no build knew", async () => {
+    const kernel = backend.kernel({ kind: "rule", rule: unbuilt, dtype: "f32" });
+    const [left, right] = [Float32Array.of(1, 2, 3), Float32Array.of(4, 5, 6)].map(upload);
+    backend.launch({ kind: "rule", kernel, tensors: [[left!, right!]], scalars: [0.5] });
+    expect([...(await floats(backend, left!))]).toEqual([2, 2.5, 3]);
+    expect([...(await floats(backend, right!))]).toEqual([2, 3, 4]);
+  });
+
+  it("moves more bytes than one piece of staging", async () => {
+    const bytes = Uint8Array.from({ length: 2 ** 25 + 4099 }, (_, i) => (i * 7 + (i >>> 16)) & 255);
+    const memory = backend.allocate(bytes.length);
+    backend.write(memory, 0, bytes);
+    const back = await backend.read(memory, 0, bytes.length);
+    expect(Buffer.compare(back, bytes)).toBe(0);
+    backend.free(memory);
+  });
+
+  it("takes no more memory after a thousand steps than after ten", async () => {
+    registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
+    const device = await init("cuda");
+    const weights = tensor([1, 2, 3, 4], { device, requiresGrad: true });
+    const optimizer = new AdamW([weights]);
+    const own = (device as unknown as { backend: CudaBackend }).backend;
+    const train = async (steps: number) => {
+      for (let step = 0; step < steps; step++) {
+        tidy(() => weights.mul(weights).sum().backward());
+        optimizer.step();
+        optimizer.zeroGrad();
+        await device.sync();
+      }
+      return own.reserved();
+    };
+    const early = await train(10);
+    expect(await train(1000)).toEqual(early);
+    expect((await weights.data())[0]).toBeLessThan(1);
+    await init("js");
+  });
+});
+
+if (reason === undefined) {
+  registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
+  const device = (): Promise<Device> => init("cuda");
+  goldenSuite({ name: "emulated cuda", optimizers: { NAdam, Adam, AdamW }, device });
+}

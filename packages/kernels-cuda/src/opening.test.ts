@@ -1,0 +1,35 @@
+/** What a machine without a GPU, a driver or the binaries is told. */
+import { fileURLToPath } from "node:url";
+import { listDevices } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { binaryFolder, loadAddon, openDriver } from "./addon";
+import "./index";
+
+const folder = (() => {
+  try {
+    return binaryFolder();
+  } catch {
+    return undefined;
+  }
+})();
+
+it("names the package that is missing, and what serves without it", () => {
+  expectCode("DEVICE_UNAVAILABLE", () => binaryFolder("plan9-mips"));
+  expect(() => binaryFolder("plan9-mips")).toThrow(/@opt\/kernels-cuda-plan9-mips.*"cpu" and "wasm"/);
+});
+
+it("says when a binary does not load", () =>
+  expectCode("DEVICE_UNAVAILABLE", () => loadAddon(fileURLToPath(new URL(".", import.meta.url)))));
+
+it.skipIf(folder === undefined)("says that there is no NVIDIA driver, and which functions an old one lacks", () => {
+  const addon = loadAddon(folder!);
+  expect(() => openDriver(addon, "libnothing.so.1")).toThrow(/\[cuda\] no NVIDIA driver: libnothing\.so\.1/);
+  expect(() => openDriver(addon, "libm.so.6")).toThrow(/too old: it has no launch, cuInit/);
+});
+
+it("is listed with its reason, and nothing throws", async () => {
+  const { name, available, reason } = (await listDevices()).find((device) => device.name === "cuda")!;
+  expect(name).toBe("cuda");
+  expect(available || /no NVIDIA driver|not installed|no kernels|no NVIDIA GPU/.test(reason!)).toBe(true);
+});

@@ -1,0 +1,43 @@
+/** The cuda device on the emulated driver: the addon, the host code and the kernels themselves, on the CPU. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { OptError } from "@opt/core";
+import { binaryFolder, loadAddon, openDriver } from "../addon";
+import { CudaBackend } from "../backend";
+import type { Compiler } from "../compiler";
+
+const library = fileURLToPath(new URL("../../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
+const headers = fileURLToPath(new URL("../../../../native/cuda/emulator", import.meta.url));
+
+/** In NVRTC's place: the machine's C++ compiler. The image is the path of a library. */
+function hostCompiler(): Compiler {
+  const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
+  let number = 0;
+  return {
+    compile(source) {
+      const file = join(folder, `kernel${number++}`);
+      const [, name] = /__launch_bounds__\(THREADS\) (\w+)\(/.exec(source)!;
+      const registration = `static Registration own("${name}", Packed<${name}>::call);`;
+      writeFileSync(`${file}.cc`, ['#include "cuda.h"', source, registration, ""].join("\n"));
+      const options = ["-std=c++20", "-O1", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w", `-I${headers}`];
+      const compiled = spawnSync("c++", [...options, "-o", `${file}.so`, `${file}.cc`, library], { encoding: "utf8" });
+      if (compiled.status !== 0) throw new Error(compiled.stderr);
+      return Buffer.from(`${file}.so\0`);
+    },
+  };
+}
+
+/** @throws OptError DEVICE_UNAVAILABLE where the emulator was not built */
+export function openEmulated(index = 0, { compiler = true } = {}): CudaBackend {
+  if (!existsSync(library)) {
+    throw new OptError("DEVICE_UNAVAILABLE", "cuda", "the emulator was not built.", "Run node tools/build-cuda.mjs.");
+  }
+  return new CudaBackend(index, {
+    driver: openDriver(loadAddon(binaryFolder()), library),
+    kernels: dirname(library),
+    findCompiler: () => (compiler ? hostCompiler() : undefined),
+  });
+}

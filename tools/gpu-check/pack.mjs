@@ -1,0 +1,84 @@
+/**
+ * `node tools/gpu-check/pack.mjs [folder]`: one folder with node, the packages, their tests and all that these need, for an x86-64 Linux
+ * machine with an NVIDIA driver and no network. There: `./gpu-check` runs contract suite, goldens and bench, and prints one table.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildCuda } from "../build-cuda.mjs";
+import { root } from "../run.mjs";
+
+const PACKAGES = ["core", "nadam", "adam-amsgrad", "kernels-cuda", "testkit"];
+const PROGRAMS = ["vitest", "tsx", "fast-check"];
+
+/** @param {string} folder */
+const manifest = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+
+/** Copies npm packages and all that they depend on, each where it lies. @param {string[]} names @param {string} destination */
+function copyModules(names, destination) {
+  const seen = new Set();
+  const copy = (/** @type {string} */ name, /** @type {string} */ from) => {
+    const places = [join(from, "node_modules", name), join(root, "node_modules", name)];
+    const source = places.find((place) => existsSync(join(place, "package.json")));
+    if (source === undefined || seen.has(source)) return; // absent: an optional one of another platform
+    seen.add(source);
+    const filter = (/** @type {string} */ path) => !path.slice(source.length).includes("/node_modules");
+    cpSync(source, join(destination, source.slice(root.length)), { recursive: true, dereference: true, filter });
+    const { dependencies = {}, optionalDependencies = {} } = manifest(source);
+    for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) copy(next, source);
+  };
+  for (const name of names) copy(name, root);
+}
+
+/** @param {string} destination */
+export function packGpuCheck(destination) {
+  const { skipped } = buildCuda();
+  const kernels = join(root, "native/cuda/npm/linux-x64/kernels/rules.fatbin");
+  if (!existsSync(kernels)) throw new Error(`[gpu-check] there are no kernels to check: ${skipped.join(", ")}.`);
+  rmSync(destination, { recursive: true, force: true });
+  mkdirSync(join(destination, "node_modules/@opt"), { recursive: true });
+  copyFileSync(process.execPath, join(destination, "node"));
+  const outside = new Set();
+  for (const name of PACKAGES) {
+    const source = join(root, "packages", name);
+    const filter = (/** @type {string} */ path) => !path.includes("/node_modules");
+    cpSync(source, join(destination, "packages", name), { recursive: true, filter });
+    symlinkSync(`../../packages/${name}`, join(destination, "node_modules/@opt", name));
+    for (const each of Object.keys(manifest(source).dependencies ?? {}))
+      if (!each.startsWith("@opt/")) outside.add(each);
+  }
+  copyModules([...PROGRAMS, ...outside], destination);
+  cpSync(join(root, "native/cuda/npm"), join(destination, "native/cuda/npm"), { recursive: true });
+  mkdirSync(join(destination, "tools"));
+  for (const file of ["vitest.config.ts", "vitest.reporter.mjs"])
+    copyFileSync(join(root, "tools", file), join(destination, "tools", file));
+  const own = dirname(fileURLToPath(import.meta.url));
+  cpSync(own, join(destination, "tools/gpu-check"), { recursive: true });
+  writeFileSync(
+    join(destination, "package.json"),
+    `${JSON.stringify({ name: "gpu-check", private: true, type: "module" })}\n`,
+  );
+  copyFileSync(join(root, "tsconfig.base.json"), join(destination, "tsconfig.base.json"));
+  const script =
+    '#!/bin/sh\n# Everything that needs an NVIDIA GPU, in one table.\ncd "$(dirname "$0")" && exec ./node tools/gpu-check/check.mjs "$@"\n';
+  writeFileSync(join(destination, "gpu-check"), script);
+  for (const file of ["gpu-check", "node"]) chmodSync(join(destination, file), 0o755);
+  return readdirSync(destination);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const destination = process.argv[2] ?? join(root, "runs/gpu-check");
+  packGpuCheck(destination);
+  console.log(`gpu-check: packed into ${destination}; there, or on a machine with a GPU: ./gpu-check`);
+}
