@@ -16,7 +16,7 @@ export default class SummaryReporter {
         const result = test.result();
         if (result.state === "passed") summary.passed++;
         else if (result.state === "failed") summary.failed++;
-        else summary.skipped.push(`${test.fullName} (${reasonOf(result, module)})`);
+        else summary.skipped.push(`${test.fullName}${reasonOf(test.fullName, result, module)}`);
       }
     }
     if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(summary));
@@ -24,10 +24,13 @@ export default class SummaryReporter {
 }
 
 /**
+ * The reason given to skip(); none is added where the name of the suite says it.
+ * @param {string} name
  * @param {import("vitest/node").TestResult} result
  * @param {import("vitest/node").TestModule} module
  */
-function reasonOf(result, module) {
-  if ("note" in result && result.note) return result.note;
-  return module.ok() ? "no reason given" : "its file failed";
+function reasonOf(name, result, module) {
+  if ("note" in result && result.note) return name.includes(result.note) ? "" : ` (${result.note})`;
+  if (!module.ok()) return " (its file failed)";
+  return /\(.*\)/.test(name) ? "" : " (no reason given)";
 }
