@@ -6,11 +6,16 @@ export class BoxGrid {
   readonly #begins: readonly (readonly number[])[];
   readonly #ends: readonly (readonly number[])[];
   readonly #strides: readonly number[];
+  /** Of the search in progress: the first interval and how many, per dimension. Kept, because thousands of searches follow each other. */
+  readonly #firsts: number[];
+  readonly #counts: number[];
 
   private constructor(begins: number[][], ends: number[][], strides: number[]) {
     this.#begins = begins;
     this.#ends = ends;
     this.#strides = strides;
+    this.#firsts = strides.map(() => 0);
+    this.#counts = strides.map(() => 0);
   }
 
   /** The grid that these boxes are, or undefined where they are none. */
@@ -48,23 +53,39 @@ export class BoxGrid {
     return new BoxGrid(begins, ends, strides);
   }
 
+  /** True where the grid leaves nothing of a tensor of this shape out. */
+  covers(shape: readonly number[]): boolean {
+    return this.#begins.every((begins, d) => {
+      const ends = this.#ends[d]!;
+      return ends.at(-1) === shape[d] && begins.every((begin, i) => begin === (i === 0 ? 0 : ends[i - 1]));
+    });
+  }
+
   /** The indices, ascending, of the boxes that share an element with `box`. */
   touching(box: Box): number[] {
-    const found = [0];
-    for (let d = 0; d < this.#strides.length; d++) {
+    const rank = this.#strides.length;
+    const [firsts, counts] = [this.#firsts, this.#counts];
+    let total = 1;
+    for (let d = 0; d < rank; d++) {
       const from = box.offset[d]!;
       const to = from + box.size[d]!;
       const begins = this.#begins[d]!;
-      const stride = this.#strides[d]!;
       const first = firstAbove(this.#ends[d]!, from);
       let last = first;
       while (last < begins.length && begins[last]! < to) last++;
+      firsts[d] = first;
+      counts[d] = last - first;
+      total *= last - first;
+    }
+    const found = new Array<number>(total);
+    if (total === 0) return found;
+    found[0] = 0;
+    for (let d = 0, bases = 1; d < rank; bases *= counts[d++]!) {
+      const [first, parts, stride] = [firsts[d]!, counts[d]!, this.#strides[d]!];
       // In place from the back, so that nothing is overwritten before it is used.
-      const [bases, parts] = [found.length, last - first];
-      found.length = bases * parts;
       for (let base = bases - 1; base >= 0; base--) {
-        for (let part = parts - 1; part >= 0; part--)
-          found[base * parts + part] = found[base]! + (first + part) * stride;
+        const start = found[base]!;
+        for (let part = parts - 1; part >= 0; part--) found[base * parts + part] = start + (first + part) * stride;
       }
     }
     return found;

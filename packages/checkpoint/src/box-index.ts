@@ -43,6 +43,11 @@ export class BoxIndex {
     return found.length > 1 ? found.sort((a, b) => a - b) : found;
   }
 
+  /** True where it is certain that the boxes leave nothing of a tensor of this shape out. */
+  covers(shape: readonly number[]): boolean {
+    return this.#grid?.covers(shape) ?? false;
+  }
+
   /** Two boxes that share an element, or undefined where all are disjoint. */
   overlap(): [number, number] | undefined {
     return this.#overlapIn(this.#root);

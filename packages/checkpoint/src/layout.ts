@@ -226,22 +226,30 @@ export function boxesOf(layout: Layout, tensor: LaidOutTensor): Box[] {
     const all = Array.from({ length: cut.parts[d]! }, (_, part) => cut.begin(d, part));
     return all.filter(([begin, end]) => end > begin);
   });
+  const rank = tensor.shape.length;
+  const position = new Array<number>(rank).fill(0);
   const boxes: Box[] = [];
-  const offset = tensor.shape.map(() => 0);
-  const size = tensor.shape.map(() => 0);
-  const descend = (d: number) => {
-    if (d === offset.length) {
-      boxes.push({ offset: offset.slice(), size: size.slice() });
-      return;
+  let lastSize: readonly number[] | undefined;
+  for (;;) {
+    const offset = new Array<number>(rank);
+    const size = new Array<number>(rank);
+    let same = lastSize !== undefined;
+    for (let d = 0; d < rank; d++) {
+      const interval = intervals[d]![position[d]!]!;
+      offset[d] = interval[0];
+      size[d] = interval[1] - interval[0];
+      same &&= size[d] === lastSize![d];
     }
-    for (const [begin, end] of intervals[d]!) {
-      offset[d] = begin;
-      size[d] = end - begin;
-      descend(d + 1);
+    // Neighbours are mostly of one size: sharing it halves the memory of thousands of boxes.
+    if (!same) lastSize = size;
+    boxes.push({ offset, size: lastSize! });
+    let d = rank - 1;
+    for (; d >= 0; d--) {
+      if (++position[d]! < intervals[d]!.length) break;
+      position[d] = 0;
     }
-  };
-  descend(0);
-  return boxes;
+    if (d < 0) return boxes;
+  }
 }
 
 /** The boxes of `boxesOf`, each with the ranks that hold it. */
@@ -285,7 +293,7 @@ export function wholeShape(
   if (typeof entry === "object" && "boxes" in entry) {
     const boxes = entry.boxes.flat();
     return Array.from({ length: tensor.rank }, (_, d) =>
-      Math.max(0, ...boxes.map((box) => box.offset[d]! + box.size[d]!)),
+      boxes.reduce((most, box) => Math.max(most, box.offset[d]! + box.size[d]!), 0),
     );
   }
   const cut = cutOf(layout, { ...tensor, shape: new Array(tensor.rank).fill(0) }, withoutSizes(entry));

@@ -13,6 +13,7 @@ export class SourcePlan {
   readonly #tensor: PlannedTensor;
   readonly #boxes: readonly Box[];
   readonly #index: BoxIndex;
+  readonly #isComplete: boolean;
 
   /** Throws CORRUPT where a box leaves the tensor or two boxes overlap, naming the tensor and the boxes. */
   constructor(tensor: PlannedTensor, boxes: readonly Box[]) {
@@ -29,6 +30,7 @@ export class SourcePlan {
     }
     this.#index = new BoxIndex(boxes);
     this.#refuseOverlaps();
+    this.#isComplete = this.#index.covers(tensor.shape);
   }
 
   #refuseOverlaps(): void {
@@ -41,6 +43,7 @@ export class SourcePlan {
   /** The source boxes, ascending, that together fill `target`. Throws MISSING, listing the boxes that nothing holds. */
   sourcesOf(target: Box): number[] {
     const sources = this.#index.touching(target);
+    if (this.#isComplete && fits(target, this.#tensor.shape)) return sources;
     let found = 0;
     for (const source of sources) found += elementsShared(this.#boxes[source]!, target);
     // The sources are disjoint, so counting proves that nothing is missing.

@@ -22,6 +22,12 @@ export class Scratch {
     this.length = length;
   }
 
+  /** One of `count` equal parts, for work that goes on at the same time. */
+  lane(number: number, count: number): () => Uint8Array {
+    const length = Math.floor(this.length / count);
+    return () => this.take(this.length).subarray(number * length, (number + 1) * length);
+  }
+
   take(length: number): Uint8Array {
     this.#bytes ??= new Uint8Array(this.length);
     return this.#bytes.subarray(0, length);
@@ -42,24 +48,18 @@ export class TensorReader {
   /** Fills `target` with `region`, row-major. Throws MISSING before reading where boxes are missing, CORRUPT, IO. */
   async read(region: Box, target: Uint8Array): Promise<void> {
     const width = bytesPerElement(this.#tensor.dtype);
-    const straight: (() => Promise<void>)[] = [];
-    const scattered: (() => Promise<void>)[] = [];
-    for (const index of this.#plan.sourcesOf(region)) {
-      const box = this.#tensor.boxes[index]!;
-      const runs = runsOf(box, region, intersect(box, region)!, width);
-      const first = runs.next().value as Run;
-      const second = runs.next();
-      if (second.done) {
-        straight.push(() => box.read(target.subarray(first.to, first.to + first.length), first.from));
-      } else {
-        scattered.push(() => this.#scatter(box, again(first, second.value, runs), target));
+    const queue = this.#plan.sourcesOf(region).map((index) => this.#tensor.boxes[index]!);
+    const lane = async (number: number) => {
+      const scratch = this.#scratch.lane(number, LANES);
+      for (let box = queue.shift(); box; box = queue.shift()) {
+        const runs = runsOf(box, region, intersect(box, region)!, width);
+        const first = runs.next().value as Run;
+        const second = runs.next();
+        if (second.done) await box.read(target.subarray(first.to, first.to + first.length), first.from);
+        else await scatter(box, again(first, second.value, runs), target, scratch);
       }
-    }
-    const lanes = Array.from({ length: Math.min(LANES, straight.length) }, async () => {
-      for (let next = straight.pop(); next; next = straight.pop()) await next();
-    });
-    await allOf(lanes);
-    for (const read of scattered) await read();
+    };
+    await allOf(Array.from({ length: Math.min(LANES, queue.length) }, (_, number) => lane(number)));
   }
 
   /** Reads every box that holds a part of `region` from end to end, so that its checksum is compared. */
@@ -71,31 +71,38 @@ export class TensorReader {
       }
     }
   }
+}
 
-  async #scatter(box: SourceBox, runs: Iterable<Run>, target: Uint8Array): Promise<void> {
-    let span: Run[] = [];
-    const flush = async () => {
-      if (span.length === 0) return;
-      const begin = span[0]!.from;
-      const last = span.at(-1)!;
-      const bytes = this.#scratch.take(last.from + last.length - begin);
-      await box.read(bytes, begin);
-      for (const { from, to, length } of span) copyBytes(bytes, from - begin, target, to, length);
-      span = [];
-    };
-    for (const run of runs) {
-      if (run.length >= DIRECT || run.length > this.#scratch.length) {
-        await flush();
-        await box.read(target.subarray(run.to, run.to + run.length), run.from);
-        continue;
-      }
-      const [first, last] = [span[0], span.at(-1)];
-      const joins = last && run.from - (last.from + last.length) <= GAP;
-      if (!joins || run.from + run.length - first!.from > this.#scratch.length) await flush();
-      span.push(run);
+/** Reads runs that lie near each other at once, and copies each to its place. */
+async function scatter(
+  box: SourceBox,
+  runs: Iterable<Run>,
+  target: Uint8Array,
+  scratch: () => Uint8Array,
+): Promise<void> {
+  const room = scratch().length;
+  let span: Run[] = [];
+  const flush = async () => {
+    if (span.length === 0) return;
+    const begin = span[0]!.from;
+    const last = span.at(-1)!;
+    const bytes = scratch().subarray(0, last.from + last.length - begin);
+    await box.read(bytes, begin);
+    for (const { from, to, length } of span) copyBytes(bytes, from - begin, target, to, length);
+    span = [];
+  };
+  for (const run of runs) {
+    if (run.length >= DIRECT || run.length > room) {
+      await flush();
+      await box.read(target.subarray(run.to, run.to + run.length), run.from);
+      continue;
     }
-    await flush();
+    const [first, last] = [span[0], span.at(-1)];
+    const joins = last && run.from - (last.from + last.length) <= GAP;
+    if (!joins || run.from + run.length - first!.from > room) await flush();
+    span.push(run);
   }
+  await flush();
 }
 
 function* again(first: Run, second: Run, rest: Iterable<Run>): Generator<Run> {

@@ -12,6 +12,7 @@ import { allOf } from "./lanes";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf, wholeShape } from "./layout";
 import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type ProgressCallback, reporter } from "./progress";
+import { Scratch } from "./reader";
 import { assembleManifest, type RankRecord, type RecordedTensor } from "./record";
 import { copyRegion, runsOf } from "./runs";
 import { shardName } from "./shard";
@@ -115,7 +116,8 @@ function processAttempt(): string {
 interface Piece {
   readonly tensor: LocalTensor;
   readonly box: Box;
-  readonly bytes: () => Uint8Array | Promise<Uint8Array>;
+  /** Valid until `scratch` is used again; without one, for good. */
+  readonly bytes: (scratch?: Scratch) => Uint8Array | Promise<Uint8Array>;
 }
 
 /** Files that one process writes at once. */
@@ -362,7 +364,7 @@ class Save {
     const isWhole = this.rank === undefined || this.#options.whole;
     if (local.boxes || !isWhole || sameBox(box, wholeOf(shape))) return { tensor, box, bytes: all };
     const width = bytesPerElement(local.dtype);
-    return { tensor, box, bytes: async () => cutOut(await all(), wholeOf(shape), box, width) };
+    return { tensor, box, bytes: async (scratch) => cutOut(await all(), wholeOf(shape), box, width, scratch) };
   }
 
   async #writeRank(
@@ -394,6 +396,11 @@ class Save {
     };
     // Also what is written elsewhere is reported, so that ranks that disagree about a tensor are found out.
     for (const tensor of described) recordOf(tensor);
+    const largest = [...written, ...held].reduce(
+      (most, { tensor, box }) => Math.max(most, elementsIn(box) * bytesPerElement(tensor.dtype)),
+      0,
+    );
+    const scratch = new Scratch(largest);
     let file: RankRecord["file"];
     if (written.length > 0) {
       const boxes = written.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
@@ -406,14 +413,15 @@ class Save {
       const result =
         inWorker && this.#fileSystem === nodeFileSystem
           ? await writeShardInThread(job, await Promise.all(written.map(({ bytes }) => bytes())), report)
-          : await writeShard(job, (box) => written[box]!.bytes(), this.#fileSystem, report);
+          : await writeShard(job, (box) => written[box]!.bytes(scratch), this.#fileSystem, report);
       file = result.file;
       written.forEach(({ tensor, box }, i) => {
         recordOf(tensor).written.push({ offset: box.offset, size: box.size, ...result.boxes[i]! });
       });
     }
     if (this.#options.checkReplicas) {
-      for (const { tensor, box, bytes } of held) recordOf(tensor).held.push({ ...box, crc32: crc32(await bytes()) });
+      for (const { tensor, box, bytes } of held)
+        recordOf(tensor).held.push({ ...box, crc32: crc32(await bytes(scratch)) });
     }
     return { rank, ...(file ? { file } : {}), tensors: [...recorded.values()] };
   }
@@ -447,11 +455,11 @@ function sharedCopy(bytes: Uint8Array): Uint8Array {
 }
 
 /** A box out of a larger one, copied only where it does not lie there in one piece. */
-function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number): Uint8Array {
+function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number, scratch?: Scratch): Uint8Array {
   const length = elementsIn(box) * elementBytes;
   const first = runsOf(whole, box, box, elementBytes).next().value;
   if (first?.length === length) return bytes.subarray(first.from, first.from + length);
-  const cut = new Uint8Array(length);
+  const cut = scratch?.take(length) ?? new Uint8Array(length);
   copyRegion(whole, bytes, box, cut, box, elementBytes);
   return cut;
 }

@@ -69,9 +69,9 @@ export async function streamTensors(
   // Two chunks (one is written while the next is read) and one scratch for scattering on either side.
   const part = Math.floor(maxMemory / 4);
   const all = [...tensors];
-  const largest = Math.max(
+  const largest = all.reduce(
+    (most, { tensor }) => Math.max(most, elementsIn(wholeOf(tensor.shape)) * bytesPerElement(tensor.dtype)),
     0,
-    ...all.map(({ tensor }) => elementsIn(wholeOf(tensor.shape)) * bytesPerElement(tensor.dtype)),
   );
   const chunks = [new Scratch(Math.min(part, largest)), new Scratch(Math.min(part, largest))] as const;
   const [readScratch, writeScratch] = [new Scratch(part), new Scratch(part)];
