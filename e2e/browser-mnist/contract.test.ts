@@ -1,0 +1,45 @@
+// The contract suite and the goldens on the WebGPU of real Chromium: calls travel from Node into the page.
+import { fileURLToPath } from "node:url";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { init, registerBackend } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { contractSuite, goldenSuite } from "@opt/testkit";
+import type { Browser } from "playwright-core";
+import { createServer, type ViteDevServer } from "vite";
+import { afterAll } from "vitest";
+import { executablePath, launchBrowser } from "./browser";
+import { RemoteBackend } from "./remote-backend";
+
+let server: ViteDevServer | undefined;
+let browser: Browser | undefined;
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+async function open(): Promise<RemoteBackend> {
+  const configFile = fileURLToPath(new URL("vite.config.ts", import.meta.url));
+  server ??= await (await createServer({ configFile, logLevel: "error", server: { port: 0 } })).listen();
+  browser ??= await launchBrowser();
+  const page = await browser.newPage();
+  await page.goto(`${server.resolvedUrls!.local[0]}contract.html`);
+  await page.waitForFunction(() => "performMessages" in globalThis);
+  return new RemoteBackend(page);
+}
+
+const skip = executablePath === undefined ? "no Chromium is installed" : undefined;
+
+contractSuite({
+  name: "webgpu",
+  open,
+  dtypes: ["f32"],
+  exact: false,
+  tolerances: { rule: { absolute: 1e-6, relative: 1e-4 } }, // as in Node: where scalars of any sign cancel
+  skip,
+});
+
+registerBackend({ name: "webgpu", rank: 30, load: open });
+if (skip === undefined) {
+  const device = () => init("webgpu");
+  goldenSuite({ name: "WebGPU in Chromium", optimizers: { NAdam, Adam, AdamW }, exact: false, device });
+}
