@@ -168,7 +168,6 @@ export function buildCuda() {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { binary, skipped } = buildCuda();
-  if (binary) console.log(`build-cuda: ${binary}`);
+  const { skipped } = buildCuda();
   for (const what of skipped) console.log(`build-cuda: skipped ${what}`);
 }

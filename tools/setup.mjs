@@ -93,6 +93,7 @@ function installSystemTools() {
 function buildNativeKernels() {
   if (!run("node", ["tools/build-native.mjs"]).ok)
     throw new Error("[set-up] the native kernels do not build. See above.");
+  if (!run("node", ["tools/build-cuda.mjs"]).ok) throw new Error("[set-up] the CUDA kernels do not build. See above.");
 }
 
 export function setup() {

@@ -11,7 +11,8 @@ import type { Slice } from "@opt/core/backend";
 import { openCudaBackend } from "@opt/kernels-cuda";
 import { NAdam } from "@opt/nadam";
 
-const LARGE = 2 ** 28;
+/** An argument gives another power of two, for GPUs with less memory. */
+const LARGE = 2 ** Number(process.argv[2] ?? 28);
 const ROUNDS = 9;
 
 async function seconds(steps: number, step: () => void, sync: () => Promise<void>): Promise<number> {

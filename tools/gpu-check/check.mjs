@@ -6,6 +6,15 @@ import { fileURLToPath } from "node:url";
 
 const folder = fileURLToPath(new URL("../..", import.meta.url));
 
+/** cuBLAS and NVRTC as PyTorch's packages bring them, where the machine has no toolkit. */
+function librariesOfPython() {
+  const find =
+    "import glob, nvidia; print(':'.join(p for root in nvidia.__path__ for p in glob.glob(root + '/*/lib')))";
+  const { status, stdout } = spawnSync(process.env.OPT_TORCH_PYTHON ?? "python3", ["-c", find], { encoding: "utf8" });
+  return status === 0 ? stdout.trim() : "";
+}
+process.env.OPT_CUDA_LIBRARIES ??= librariesOfPython();
+
 /** @param {string[]} args @param {Record<string, string>} [env] */
 function node(args, env = {}) {
   const options = {
@@ -40,7 +49,7 @@ rows.push({ check: "device", result: (device.stdout || device.stderr).trim(), ok
 if (device.ok) {
   rows.push({ check: "contract suite", ...suite("packages/kernels-cuda/src/contract.test.ts") });
   rows.push({ check: "goldens", ...suite("packages/kernels-cuda/src/goldens.test.ts") });
-  const bench = node([...typescript, "tools/gpu-check/bench.ts"]);
+  const bench = node([...typescript, "tools/gpu-check/bench.ts", ...process.argv.slice(2)]);
   for (const line of bench.stdout.trim().split("\n")) {
     const [check = "", result = ""] = line.split("\t");
     rows.push({ check, result, ok: true });

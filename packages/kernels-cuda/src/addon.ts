@@ -82,11 +82,11 @@ const NEEDED: readonly (keyof Driver)[] = [
   ...(["cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] as const),
 ];
 
-/** Opens the first of a library's usual names and places; `OPT_CUDA_LIBRARIES` names a folder to look in first. */
+/** Opens the first of a library's usual names and places; `OPT_CUDA_LIBRARIES` names folders to look in first, separated by colons. */
 export function openFirst<Table>(open: (path: string) => Opened<Table>, name: string): Table | undefined {
-  const folder = process.env.OPT_CUDA_LIBRARIES;
+  const first = process.env.OPT_CUDA_LIBRARIES?.split(":") ?? [];
   const versions = ["", ".13", ".12"].map((version) => `${name}.so${version}`);
-  const folders = [...(folder ? [`${folder}/`] : []), "", "/usr/local/cuda/lib64/"];
+  const folders = [...first.map((folder) => `${folder}/`), "", "/usr/local/cuda/lib64/"];
   for (const path of folders.flatMap((place) => versions.map((file) => place + file))) {
     const table = open(path);
     if (typeof table !== "string") return table;

@@ -42,7 +42,8 @@ export class CudaBackend implements Backend {
 
   /** Bytes taken from the driver: on the GPU, and pinned on the host. */
   reserved(): { device: number; host: number } {
-    return { device: this.on.allocator.reservedBytes, host: this.on.staging.reservedBytes };
+    const { allocator, tables, staging } = this.on;
+    return { device: allocator.reservedBytes + tables.reservedBytes, host: staging.reservedBytes };
   }
 
   allocate(bytes: number): Memory {

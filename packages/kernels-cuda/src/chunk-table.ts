@@ -5,7 +5,7 @@
 import { byteSize, type ComputeDType, type Slice } from "@opt/core/backend";
 import { sliceAddress, writeInteger } from "./arguments";
 import { bug, type Gpu } from "./gpu";
-import type { Allocator, CudaMemory } from "./memory";
+import { Allocator, type CudaMemory } from "./memory";
 import type { Staging } from "./staging";
 
 /** Offsets within a chunk are 32-bit, and vectors of 128 bits stay aligned from chunk to chunk. */
@@ -70,12 +70,20 @@ interface Kept {
 
 export class ChunkTables {
   private readonly kept = new Map<string, Kept>();
+  /** Of their own: a table must not take the very block that the next gradient would have come back to. */
+  private readonly memory: Allocator;
 
   constructor(
     private readonly gpu: Gpu,
-    private readonly allocator: Allocator,
+    private readonly owner: Allocator,
     private readonly staging: Staging,
-  ) {}
+  ) {
+    this.memory = new Allocator(gpu);
+  }
+
+  get reservedBytes(): number {
+    return this.memory.reservedBytes;
+  }
 
   /** The table of a list of tensors, each of `buffers` slices of one length: a kept one, or a new one. `stream`: on which it will be read. */
   of(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
@@ -89,12 +97,12 @@ export class ChunkTables {
         this.kept.set(key, known);
         return known.table;
       }
-      this.allocator.free(known.table.memory);
+      this.memory.free(known.table.memory);
     }
     if (this.kept.size >= KEPT_TABLES) {
       const [oldest, { table }] = this.kept.entries().next().value!;
       this.kept.delete(oldest);
-      this.allocator.free(table.memory);
+      this.memory.free(table.memory);
     }
     const table = this.make(addresses, lengths, dtype, stream);
     this.kept.set(key, { addresses, lengths, table });
@@ -108,8 +116,9 @@ export class ChunkTables {
   }
 
   clear(): void {
-    for (const { table } of this.kept.values()) this.allocator.free(table.memory);
+    for (const { table } of this.kept.values()) this.memory.free(table.memory);
     this.kept.clear();
+    this.memory.clear();
   }
 
   private addressesOf(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType) {
@@ -120,7 +129,7 @@ export class ChunkTables {
       slices.forEach((slice, b) => {
         if (slice.length !== length)
           throw bug(`buffers of one tensor must be of one length, got ${length} and ${slice.length}.`);
-        addresses[t * buffers + b] = sliceAddress(this.allocator, slice, dtype, length);
+        addresses[t * buffers + b] = sliceAddress(this.owner, slice, dtype, length);
       });
       return length;
     });
@@ -130,7 +139,7 @@ export class ChunkTables {
   private make(addresses: Float64Array, lengths: number[], dtype: ComputeDType, stream: number): ChunkTable {
     const { words, chunks, starts } = planChunks(addresses, lengths, byteSize(dtype), this.gpu.multiprocessors);
     const bytes = new Uint8Array(words.buffer);
-    const memory = this.allocator.allocate(bytes.length);
+    const memory = this.memory.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);
     return { memory, chunks, startsOffset: bytes.length - starts.length * 8 };
   }

@@ -67,7 +67,7 @@ export class GraphRecording implements RecordedLaunches {
     this.disposed = true;
     if (this.executable !== 0) this.on.gpu.driver.cuGraphExecDestroy(this.executable);
     this.giveBack();
-    for (const memory of this.owned) this.on.allocator.free(memory);
+    for (const memory of this.owned) memory.owner.free(memory);
   }
 
   private capture(launches: readonly Launch[], area: number): void {
