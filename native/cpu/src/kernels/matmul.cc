@@ -18,9 +18,11 @@ struct Sizes {
   int64_t batch, m, n, k, strideA, strideB;
 };
 
-// Multiplications that are worth a thread, and the fewest rows or columns of a panel (each packs the other operand anew).
-constexpr int64_t WORK = 1 << 20;
-constexpr int64_t PANEL_SIDE = 64;
+// Multiplications that are worth a thread.
+constexpr int64_t WORK = 1 << 19;
+// Panels end where Eigen's register tiles do (4 rows, and 3 vectors of columns): each element is added up in the order of k by the
+// same loop, whatever the panels are, and results do not depend on the number of threads.
+constexpr int64_t ROWS = 16, COLUMNS = 48;
 
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 Status multiply(Command& command, const Sizes& sizes) {
@@ -29,14 +31,16 @@ Status multiply(Command& command, const Sizes& sizes) {
   T* output = command.pointer<T>();
   const auto [batch, m, n, k, strideA, strideB] = sizes;
   if (batch * m * n == 0) return Status::OK;
+  // One panel a thread, because each packs the other operand anew.
   const bool splitRows = m >= n;
   const int64_t side = splitRows ? m : n;
-  const int64_t wanted = larger<int64_t>(1, smaller(ceilDivide(side, 4 * PANEL_SIDE), m * n * k / WORK));
-  const int64_t halves = m * n * k >= 2 * WORK && side >= 2 * PANEL_SIDE ? larger<int64_t>(2, wanted) : wanted;
-  const int64_t panel = ceilDivide(ceilDivide(side, halves), PANEL_SIDE / 4) * (PANEL_SIDE / 4);
+  const int64_t threads = batch >= command.threads ? 1 : command.threads;
+  const int64_t wanted = larger<int64_t>(1, smaller(threads, m * n * k / WORK));
+  const int64_t unit = splitRows ? ROWS : COLUMNS;
+  const int64_t panel = ceilDivide(ceilDivide(side, wanted), unit) * unit;
   const int64_t panels = ceilDivide(side, panel);
-  std::atomic<bool> failed{false};
   const int64_t grain = larger<int64_t>(1, WORK / larger<int64_t>(1, m * n * k / panels));
+  std::atomic<bool> failed{false};
   parallelFor(batch * panels, grain, command.threads, [&](int64_t begin, int64_t end) {
     try {
       for (int64_t item = begin; item < end; item++) {

@@ -1,0 +1,85 @@
+/** Results do not depend on the number of threads: work is split by its size alone, or where a split cannot change a sum. */
+import type { Backend } from "@opt/core/backend";
+import { Random } from "@opt/testkit";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadAddon } from "./addon";
+import { openCpuBackend } from "./backend";
+import { missingDevice } from "./testing/missing-device";
+
+type Run = (backend: Backend, input: Float32Array) => Float32Array;
+
+const sliceOf = (backend: Backend, array: Float32Array) => ({
+  memory: backend.wrap!(array),
+  byteOffset: 0,
+  length: array.length,
+});
+
+function matmul(m: number, n: number, k: number, transposeA = false, transposeB = false): Run {
+  return (backend, input) => {
+    const output = new Float32Array(m * n);
+    const kernel = backend.kernel({ kind: "matmul", transposeA, transposeB, dtype: "f32" });
+    const a = sliceOf(backend, input.subarray(0, m * k));
+    const b = sliceOf(backend, input.subarray(0, k * n));
+    const sizes = { batch: 1, m, n, k, strideA: 0, strideB: 0 };
+    backend.launch({ kind: "matmul", kernel, a, b, output: sliceOf(backend, output), ...sizes });
+    return output;
+  };
+}
+
+function sum(outer: number, length: number, inner: number): Run {
+  return (backend, input) => {
+    const output = new Float32Array(outer * inner);
+    const kernel = backend.kernel({ kind: "reduce", op: "sum", dtype: "f32" });
+    const data = sliceOf(backend, input.subarray(0, outer * length * inner));
+    backend.launch({ kind: "reduce", kernel, input: data, output: sliceOf(backend, output), outer, length, inner });
+    return output;
+  };
+}
+
+function sumSquares(): Run {
+  return (backend, input) => {
+    const output = new Float32Array(2);
+    const kernel = backend.kernel({ kind: "sumSquares", dtype: "f32" });
+    const inputs = [sliceOf(backend, input), sliceOf(backend, input.subarray(3, 50_003))];
+    backend.launch({ kind: "sumSquares", kernel, inputs, output: sliceOf(backend, output) });
+    return output;
+  };
+}
+
+describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`, () => {
+  const sets = missingDevice
+    ? []
+    : loadAddon()
+        .instructionSets()
+        .filter((name) => name !== null);
+  const backends = sets.map((instructionSet) =>
+    [1, 2, 3, 7].map((threads) => openCpuBackend({ instructionSet, threads })),
+  );
+  afterAll(() => {
+    for (const backend of backends.flat()) backend.close();
+  });
+  const random = new Random(3);
+  const input = Float32Array.from({ length: 400_000 }, () => random.uniform() - 0.5);
+
+  it.each<[string, Run]>([
+    ["matmul of 300 x 517 over 701", matmul(300, 517, 701)],
+    ["matmul of 517 x 300 over 701", matmul(517, 300, 701)],
+    ["matmul of 1 x 400,000 over 1", matmul(1, 400_000, 1)],
+    ["matmul of 129 x 10 over 2000", matmul(129, 10, 2000)],
+    ["matmul of 7 x 2000 over 200", matmul(7, 2000, 200)],
+    ["matmul of 130 x 500 over 257", matmul(130, 500, 257)],
+    ["matmul of 501 x 131 over 257", matmul(501, 131, 257)],
+    ["matmul of 300 x 131 over 257, A transposed", matmul(300, 131, 257, true)],
+    ["matmul of 131 x 300 over 257, B transposed", matmul(131, 300, 257, false, true)],
+    ["matmul of 77 x 1000 over 257, both transposed", matmul(77, 1000, 257, true, true)],
+    ["the sum of a long axis", sum(1, 400_000, 1)],
+    ["the sum of a first axis", sum(1, 4000, 100)],
+    ["the sum of a middle axis", sum(4, 1000, 100)],
+    ["sums of squares", sumSquares()],
+  ])("of %s", (_name, run) => {
+    for (const ofOneSet of backends) {
+      const [alone, ...others] = ofOneSet.map((backend) => run(backend, input));
+      for (const result of others) expect(result).toAgreeWith(alone!, "bits");
+    }
+  });
+});
