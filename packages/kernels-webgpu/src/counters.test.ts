@@ -81,6 +81,29 @@ describe.skipIf(reason !== undefined)(
       expect({ submits, pipelines, reserved, used }).toEqual({ submits: 1, pipelines: 0, reserved: 0, used: 0 });
     });
 
+    it("a recorded step is replayed as one submit, and trains on", async () => {
+      const model = new Sequential(new Linear(20, 16), new ReLU(), new Linear(16, 10));
+      const optimizer = new AdamW(model.namedParameters());
+      const images = tensor(new Float32Array(8 * 20).fill(0.1), { shape: [8, 20] });
+      const labels = tensor(Int32Array.of(0, 0, 0, 0, 0, 0, 0, 1));
+      const step = device.record(() => {
+        const loss = crossEntropy(model.forward(images), labels);
+        loss.backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+        return loss.detach();
+      });
+      const first = await step.result.item();
+      for (let i = 0; i < 4; i++) step.replay();
+      const { submits, pipelines, reserved, used } = await counted(() => {
+        images.set(new Float32Array(8 * 20).fill(0.1));
+        step.replay();
+      });
+      expect({ submits, pipelines, reserved, used }).toEqual({ submits: 1, pipelines: 0, reserved: 0, used: 0 });
+      expect(await step.result.item()).toBeLessThan(first);
+      step.dispose();
+    });
+
     it("submits by itself when the program gives way", async () => {
       const params = parameters(1, 5, device);
       const optimizer = new AdamW(params);
