@@ -1,0 +1,51 @@
+/** Memory is reused, aligned, given back, and does not grow. */
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { loadAddon } from "./addon";
+import { openCpuBackend } from "./backend";
+import { Allocator } from "./memory";
+import { missingDevice } from "./testing/missing-device";
+import { everyOp } from "./testing/rules";
+
+describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
+  it("is aligned to cache lines, whatever its size", () => {
+    const allocator = new Allocator(loadAddon());
+    for (const bytes of [0, 1, 63, 64, 1000, 5_000_000]) expect(allocator.allocate(bytes).address % 64).toBe(0);
+  });
+
+  it("is taken again for the next allocation of its size", () => {
+    const allocator = new Allocator(loadAddon());
+    const first = allocator.allocate(1000);
+    allocator.free(first);
+    allocator.free(first); // twice is once
+    expect(allocator.allocate(1000).address).toBe(first.address);
+    expect(allocator.allocate(1000).address).not.toBe(first.address);
+  });
+
+  it("goes back to the system when the device closes", () => {
+    const allocator = new Allocator(loadAddon());
+    const memory = allocator.allocate(1000);
+    allocator.free(memory);
+    allocator.clear();
+    expect(memory.view.buffer.byteLength).toBe(0);
+    expectCode("DISPOSED", () => memory.byteView(0, 1));
+  });
+
+  it("of the caller stays the caller's", () => {
+    const allocator = new Allocator(loadAddon());
+    const array = Float32Array.of(1, 2, 3);
+    allocator.free(allocator.wrap(array));
+    allocator.clear();
+    expect([...array]).toEqual([1, 2, 3]);
+  });
+
+  it("of tiny arrays stays where it is when garbage is collected", () => {
+    const backend = openCpuBackend({ threads: 1 });
+    const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+    const arrays = everyOp.buffers.map(() => Float32Array.of(1, 2, 3));
+    const slices = arrays.map((array) => ({ memory: backend.wrap!(array), byteOffset: 0, length: 3 }));
+    for (let i = 0; i < 200; i++) new Float32Array(1e5).fill(i); // moves what can be moved
+    backend.launch({ kind: "rule", kernel, tensors: [slices], scalars: [0.5, 10] });
+    expect(arrays[2]![0]).not.toBe(1);
+  });
+});
