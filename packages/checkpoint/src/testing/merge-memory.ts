@@ -16,12 +16,23 @@ await saveCheckpoint(
 await mergeCheckpoint(`${out}/warm`, `${out}/warm.safetensors`);
 await reshardCheckpoint(`${out}/warm`, `${out}/warm2`, { ranks: 3 });
 await loadCheckpoint(`${out}/warm2`, { as: "plain" });
-const base = process.resourceUsage().maxRSS * 1024;
-await mergeCheckpoint(folder!, `${out}/merged.safetensors`, { maxMemory: Number(cap) });
-const merged = process.resourceUsage().maxRSS * 1024;
-await reshardCheckpoint(folder!, `${out}/resliced`, {
-  layout: { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": [null, "x"] } },
-  maxMemory: Number(cap),
-});
-const resliced = process.resourceUsage().maxRSS * 1024;
+
+// Looked at with every chunk: the process's own peak was reached while it started.
+const base = process.memoryUsage.rss();
+async function peakOf(body: (progress: () => void) => Promise<unknown>): Promise<number> {
+  let peak = 0;
+  await body(() => {
+    peak = Math.max(peak, process.memoryUsage.rss());
+  });
+  return peak;
+}
+
+const maxMemory = Number(cap);
+const layout = { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": [null, "x"] } };
+const merged = await peakOf((progress) =>
+  mergeCheckpoint(folder!, `${out}/merged.safetensors`, { maxMemory, progress }),
+);
+const resliced = await peakOf((progress) =>
+  reshardCheckpoint(folder!, `${out}/resliced`, { layout, maxMemory, progress }),
+);
 writeFileSync(`${out}/memory.json`, JSON.stringify({ base, merged, resliced }));
