@@ -1,4 +1,5 @@
 /** An optimizer from outside of the packages computes the same on every device that is here. */
+import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/testkit";
 import { Generator, init, listDevices, parameter, randn, type TypedArray, tensor } from "@opt/core";

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
+import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
 import type { Contender, OptimizerName, Work } from "./contender";

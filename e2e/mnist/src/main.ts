@@ -1,4 +1,5 @@
 /** Trains on MNIST with each optimizer, prints a table and the AMSGrad counterexample, and writes a report with curves. */
+import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -10,6 +11,7 @@ import { optimizerNames } from "./optimizers";
 import { type Options, parseOptions } from "./options";
 import { startProgress } from "./progress";
 import { htmlReport } from "./report";
+import { resume } from "./resume";
 import { formatTable, resultTable } from "./table";
 import { stepsOf, type TrainingResult, train } from "./train";
 
@@ -52,11 +54,17 @@ async function main(options: Options): Promise<string[]> {
 
   const folder = resolve(options.out);
   await mkdir(folder, { recursive: true });
+  const { uninterrupted, resumed } = await resume(data, join(folder, "checkpoint"));
+  const isSame = resumed.every((loss, step) => loss === uninterrupted[step]);
+  console.log("Saved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
+  console.log(`  ${resumed.at(-1)}, and ${uninterrupted.at(-1)} in the run that never stopped\n`);
+
   const file = join(folder, "report.html");
   await writeFile(file, await htmlReport({ device: device.name, epochs, batchSize, seed, results, descents }));
   console.log(`Report: ${file}`);
 
   const problems: string[] = [];
+  if (!isSame) problems.push("the resumed run has other losses than the one that never stopped.");
   for (const { optimizer, accuracies } of results) {
     const reached = accuracies.at(-1)!;
     if (epochs >= REQUIRED_AFTER_EPOCHS && reached < REQUIRED_ACCURACY)

@@ -32,7 +32,7 @@ function chosen(text: string, before: readonly OptimizerName[] = []): readonly O
 export function parseOptions(argv: readonly string[]): Options {
   return new Command("npm start --")
     .description("Trains a 784-256-10 network on MNIST with each optimizer, and draws what happened.")
-    .option("--device <name>", "webgpu, wasm or js; by default the best one that opens")
+    .option("--device <name>", "webgpu, cpu, wasm or js; by default the best one that opens")
     .addOption(new Option("--optimizer <names>", `of ${optimizerNames.join(", ")}; by default all`).argParser(chosen))
     .option("--epochs <count>", "passes over the 60,000 training images", integer(1, 1000), 3)
     .option("--batch-size <count>", "images a step", integer(1, 60_000), 128)

@@ -1,3 +1,4 @@
+import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, init, listDevices, type Tensor, tensor, tidy } from "@opt/core";
@@ -45,7 +46,7 @@ async function train(trainedBy: TrainedBy): Promise<number[]> {
   return losses;
 }
 
-const devices = (await listDevices()).filter(({ name }) => ["js", "wasm"].includes(name));
+const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"].includes(name));
 
 describe.each(devices)("tiny GPT on $name", ({ name, available, reason }) => {
   it.for(Object.keys(optimizers) as TrainedBy[])("%s: every loss is PyTorch's", async (trainedBy, { skip }) => {

@@ -1,4 +1,5 @@
 /** Trains a small GPT on Shakespeare's sonnets, character by character, and lets it write. */
+import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, Generator, init, noGrad, OptError, tensor, tidy } from "@opt/core";

@@ -1,0 +1,75 @@
+/** Saves a run in slices for four ranks, cuts them anew for three, and goes on from there beside the run that never stopped. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { loadCheckpoint, optimizerContents, optimizerState, reshardCheckpoint, saveCheckpoint } from "@opt/checkpoint";
+import { Generator, tidy } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { crossEntropy } from "@opt/nn";
+import { batchOf, range } from "./batch";
+import type { Mnist } from "./data";
+import { digitNetwork } from "./model";
+
+const HIDDEN = 64;
+const BATCH = 64;
+const BEFORE = 30;
+const AFTER = 20;
+
+export interface Resumed {
+  /** Losses after the checkpoint, of the run that never stopped and of the resumed one. */
+  readonly uninterrupted: readonly number[];
+  readonly resumed: readonly number[];
+}
+
+class Run {
+  readonly model = digitNetwork(HIDDEN, new Generator(3));
+  readonly optimizer = new NAdam(this.model.namedParameters());
+
+  /** The loss of every step, on images in file order. */
+  async train({ training }: Mnist, from: number, to: number): Promise<number[]> {
+    const losses: number[] = [];
+    for (let step = from; step < to; step++) {
+      const loss = tidy(() => {
+        const { images, labels } = batchOf(training, range(step * BATCH, (step + 1) * BATCH));
+        const loss = crossEntropy(this.model.forward(images), labels);
+        loss.backward();
+        this.optimizer.step();
+        this.optimizer.zeroGrad();
+        return loss.detach();
+      });
+      losses.push(await loss.item());
+      loss.dispose();
+    }
+    return losses;
+  }
+
+  dispose(): void {
+    this.optimizer.dispose();
+    for (const parameter of this.model.parameters()) parameter.dispose();
+  }
+}
+
+/** Leaves both checkpoints under `folder`: `ranks-4` as saved, `ranks-3` as cut anew. */
+export async function resume(data: Mnist, folder: string): Promise<Resumed> {
+  const [saved, cut] = [join(folder, "ranks-4"), join(folder, "ranks-3")];
+  for (const old of [saved, cut]) await rm(old, { recursive: true, force: true });
+
+  const first = new Run();
+  await first.train(data, 0, BEFORE);
+  const state = optimizerContents(first.optimizer.stateDict());
+  const tensors = { ...first.model.stateDict(), ...state.tensors };
+  await saveCheckpoint(saved, { step: BEFORE, tensors, values: state.values }, { world: 4 });
+  const uninterrupted = await first.train(data, BEFORE, BEFORE + AFTER);
+  first.dispose();
+
+  await reshardCheckpoint(saved, cut, { ranks: 3 });
+  const second = new Run();
+  const loaded = await loadCheckpoint(cut);
+  second.model.loadStateDict(
+    Object.fromEntries(Object.keys(second.model.stateDict()).map((name) => [name, loaded.tensors[name]!])),
+  );
+  second.optimizer.loadStateDict(optimizerState(loaded));
+  for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
+  const resumed = await second.train(data, BEFORE, BEFORE + AFTER);
+  second.dispose();
+  return { uninterrupted, resumed };
+}
