@@ -1,10 +1,13 @@
+import { setImmediate } from "node:timers/promises";
 import { tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { localCommunicators } from "./communicator";
+import type { FileSystem } from "./file-system";
 import type { Layout } from "./layout";
 import { loadCheckpoint } from "./load";
 import { readManifest } from "./native";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
+import { FaultyFileSystem } from "./testing/faulty-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "./testing/fixtures";
 import { MemoryFileSystem } from "./testing/memory-file-system";
 import { verifyCheckpoint } from "./verify";
@@ -150,6 +153,45 @@ describe("ranks", () => {
     const results = await Promise.all(saves);
     expect(results.filter(({ committed }) => committed)).toHaveLength(1);
     await check(fileSystem);
+  });
+
+  it("that do not talk: one that looks up only after another has committed leaves the step alone", async () => {
+    const disk = new MemoryFileSystem();
+    const [slow, quick] = [new FaultyFileSystem(disk), new FaultyFileSystem(disk)];
+    const save = (rank: number, fileSystem: FileSystem) =>
+      saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, { rank, world: 4, layout: rows, fileSystem });
+    for (const rank of [0, 1]) await save(rank, disk);
+    const folder = `/r/${(await disk.list("/r"))[0]!.name}`;
+    const hasAll = async () => (await disk.list(folder)).filter(({ name }) => name.endsWith(".part.json")).length === 4;
+    // Both see every report; then the quick one takes the place, commits and lets go, and only then the slow one tries.
+    let seen = () => {};
+    const slowHasSeen = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    const [slowList, quickList, quickOpen] = [slow.list, quick.list, quick.open.bind(quick)];
+    quick.list = async (path) => {
+      while (path === folder && !(await hasAll())) await setImmediate();
+      return quickList(path);
+    };
+    quick.open = async (path, mode) => {
+      if (mode === "createNew") await slowHasSeen;
+      return quickOpen(path, mode);
+    };
+    const three = save(3, quick);
+    let looks = 0;
+    slow.list = async (path) => {
+      while (path === folder && looks === 0 && !(await hasAll())) await setImmediate();
+      const entries = await slowList(path);
+      if (path === folder && looks++ === 0) {
+        seen();
+        await three;
+      }
+      return entries;
+    };
+    expect(await save(2, slow)).toMatchObject({ committed: false });
+    expect(await three).toMatchObject({ committed: true });
+    expect((await disk.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
+    await check(disk);
   });
 
   it("of uneven slices that do not talk need the whole shape", async () => {

@@ -1,12 +1,12 @@
 /** Saving: every rank writes the boxes it is responsible for, then one of them makes the step exist. */
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { OptError } from "@opt/core";
 import { type AgreedTensors, agreeOnShapes, describeTensor, type TensorDescription, unseenTensors } from "./agreement";
 import { type Box, elementsIn, sameBox, wholeOf } from "./box";
 import { type Communicator, singleProcess } from "./communicator";
 import { crc32 } from "./crc32";
 import { bytesPerElement } from "./dtype";
-import { diskError, type FileSystem, nodeFileSystem } from "./file-system";
+import { type FileSystem, nodeFileSystem } from "./file-system";
 import { checkedValues } from "./json";
 import { allOf } from "./lanes";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf, wholeShape } from "./layout";
@@ -14,11 +14,12 @@ import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type ProgressCallback, reporter } from "./progress";
 import { Scratch } from "./reader";
 import { assembleManifest, type RankRecord, type RecordedTensor } from "./record";
+import { meetInFolder } from "./rendezvous";
 import { copyRegion, runsOf } from "./runs";
 import { shardName } from "./shard";
 import { type ShardJob, writeShard } from "./shard-job";
 import { writeShardInThread } from "./shard-thread";
-import { type Json, readWhole } from "./source";
+import type { Json } from "./source";
 import { newAttempt, StepFolder } from "./step-folder";
 import { type LocalTensor, localTensors, type SavedTensor } from "./tensors";
 import { type Assignment, assignWriters, fileOrder, type ShardableTensor } from "./writers";
@@ -249,46 +250,14 @@ class Save {
     try {
       const tensors = this.#tensors.map((tensor) => ({ ...tensor, shape: this.#evenShape(tensor) }));
       const record = await this.#writeOwn(folder, rank, tensors, [], snapshot);
-      const records = await this.#reportAndCollect(folder, record);
-      if (records) return await this.#commit(folder, records, records[0]!.values);
-      return { path: folder.finalPath, step: this.#step, committed: false, warnings: [] };
+      const report = { ...record, values: this.#values };
+      const committed = await meetInFolder(this.#fileSystem, folder.path, this.#world, report, (reports) =>
+        this.#commit(folder, reports, reports[0]!.values),
+      );
+      return committed ?? { path: folder.finalPath, step: this.#step, committed: false, warnings: [] };
     } catch (error) {
       await folder.abandon();
       throw error;
-    }
-  }
-
-  /** Every report, for the one rank that finds all of them and is to commit. */
-  async #reportAndCollect(folder: StepFolder, record: RankRecord) {
-    const fs = this.#fileSystem;
-    const part = (rank: number) => `rank-${String(rank).padStart(5, "0")}.part.json`;
-    const write = async (name: string, bytes: Uint8Array) => {
-      const file = await fs.open(join(folder.path, `${name}.new`), "create");
-      await file.write(bytes, 0);
-      await file.close();
-      await fs.rename(join(folder.path, `${name}.new`), join(folder.path, name));
-    };
-    try {
-      await write(part(record.rank), Buffer.from(JSON.stringify({ ...record, values: this.#values })));
-      const present = new Set((await fs.list(folder.path)).map(({ name }) => name));
-      const parts = Array.from({ length: this.#world }, (_, rank) => part(rank));
-      if (!parts.every((name) => present.has(name))) return undefined;
-      // Two ranks may both find everything: creating this file is what only one can do.
-      const claim = await fs.open(join(folder.path, "committing"), "createNew").catch((error: unknown) => {
-        if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
-        throw error;
-      });
-      if (!claim) return undefined;
-      await claim.close();
-      const records: (RankRecord & { values: { [key: string]: Json } })[] = [];
-      for (const name of parts) {
-        records.push(JSON.parse(Buffer.from(await readWhole(fs, join(folder.path, name), 1 << 30)).toString("utf8")));
-        await fs.remove(join(folder.path, name));
-      }
-      await fs.remove(join(folder.path, "committing"));
-      return records;
-    } catch (error) {
-      throw diskError(error, folder.path, "agreeing");
     }
   }
 
