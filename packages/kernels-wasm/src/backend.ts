@@ -143,10 +143,9 @@ export class WasmBackend implements Backend, Execution {
     return block.address;
   }
 
-  table(words: readonly number[]): number {
+  table(words: ArrayLike<number>): number {
     const address = this.scratch(4 * words.length);
-    const memory = this.memory.words;
-    for (let i = 0, at = address / 4; i < words.length; i++) memory[at + i] = words[i] as number;
+    this.memory.words.set(words, address / 4);
     return address;
   }
 

@@ -28,7 +28,7 @@ export interface Execution {
   /** Uninitialised memory, aligned to 64 bytes. */
   scratch(bytes: number): number;
   /** Address of i32 words in memory: pointer tables, shapes. */
-  table(words: readonly number[]): number;
+  table(words: ArrayLike<number>): number;
   /**
    * Calls the export `entry(start: i32, end: i32, ...args)` on every part of the split and waits for all of them.
    * Parts depend on the number of threads: what an item computes must not depend on its part.

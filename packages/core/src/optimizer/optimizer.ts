@@ -1,12 +1,12 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
 import { enableGrad, noGrad } from "../autograd";
 import { OptError } from "../errors";
-import { cast, fillInPlace } from "../ops";
+import { fillInPlace } from "../ops";
 import { tidy } from "../scope";
 import type { Tensor } from "../tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
-import { planUpdates } from "./plan";
+import { planUpdates, type Update } from "./plan";
 import { checked } from "./regularizer";
 import { Slot } from "./slot";
 import { stateKeys } from "./state";
@@ -34,6 +34,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   readonly groups: readonly Group<Options>[] = [];
   /** The parameters of each group, with their state. */
   private readonly slots: Slot[][] = [];
+  /** The launches of the last step, by group. */
+  private plans: Update[][] = [];
   private readonly algorithm: Algorithm<Options>;
   private readonly defaults: Options;
   private readonly hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
@@ -148,16 +150,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   private update(): void {
     for (const group of this.groups) this.validate(group);
     const active = this.slots.map((slots) => slots.filter((slot) => slot.hasGradient(this.algorithm.name)));
-    const updates = this.groups.flatMap((group, g) => planUpdates(this.algorithm, group, active[g]!));
-    for (const update of updates) {
+    const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, active[g]!, this.plans[g]));
+    for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, counters } = update;
       device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.renew());
-      for (const slot of slots) {
-        slot.state!.counters = counters;
-        const master = slot.master();
-        if (master !== null) cast(master, slot.param.dtype, slot.param);
-      }
+      for (const slot of slots) slot.stepped(counters);
     }
+    this.plans = plans;
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
@@ -189,6 +188,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Frees the state. The optimizer can go on, from a fresh state; its parameters are left alone. */
   dispose(): void {
     for (const slot of this.slots.flat()) slot.clear();
+    this.plans = [];
   }
 
   [Symbol.dispose](): void {

@@ -28,16 +28,25 @@ interface Bucket extends Update {
   readonly dtype: "f32" | "f64";
   readonly before: Counters;
   readonly regularizer: Regularizer | null;
+  readonly plain: Rule;
+  readonly rule: Rule;
   readonly keys: readonly string[];
 }
 
-/** Launches for the slots of a group that have gradients. Completes their state; counts no step yet. */
+/**
+ * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
+ * `previous` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
+ */
 export function planUpdates<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
   slots: readonly Slot[],
+  previous: readonly Update[] = [],
 ): Update[] {
   const plain = algorithm.rule(options);
+  const last = previous as readonly Bucket[];
+  if (hasNotMoved(last, plain, options, slots.length))
+    return last.map((bucket) => nextStep(algorithm, options, bucket));
   completeState(slots, stateKeys(plain), algorithm.initialCounters);
   const advanced = new Map<Counters, Counters>();
   const buckets: Bucket[] = [];
@@ -62,6 +71,8 @@ export function planUpdates<Options extends BaseOptions>(
         before,
         counters,
         regularizer,
+        plain,
+        rule,
         kernel,
         scalars,
         keys: stateKeys(plain),
@@ -87,6 +98,33 @@ export function planUpdates<Options extends BaseOptions>(
     bucket.tensors.push(slot.gather(bucket.keys));
   }
   return buckets;
+}
+
+/** True if the launches of the last step fit this one: the same rule, penalty, parameters, gradients and state. */
+function hasNotMoved(
+  last: readonly Bucket[],
+  plain: Rule,
+  { regularizer = null }: GroupOptions,
+  active: number,
+): boolean {
+  if (typeof regularizer === "function") return false;
+  let slots = 0;
+  for (const bucket of last) {
+    slots += bucket.slots.length;
+    if (bucket.plain !== plain || !samePenalty(bucket.regularizer, regularizer)) return false;
+    for (const slot of bucket.slots) if (!slot.isSettled(bucket.keys, bucket.counters)) return false;
+  }
+  return slots === active;
+}
+
+function nextStep<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  options: Options,
+  bucket: Bucket,
+): Bucket {
+  const counters = algorithm.advance(bucket.counters, options);
+  const scalars = scalarsOf(algorithm, options, bucket.rule, counters, bucket.regularizer);
+  return { ...bucket, before: bucket.counters, counters, scalars };
 }
 
 function anotherRule(where: string): OptError {

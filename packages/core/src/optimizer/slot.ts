@@ -6,6 +6,7 @@ import { cast } from "../ops";
 import { keep } from "../scope";
 import { sameShape, showShape } from "../shape";
 import type { Tensor } from "../tensor";
+import type { Counters } from "./algorithm";
 import { MASTER, type ParameterState, stateDType } from "./state";
 
 export class Slot {
@@ -16,11 +17,15 @@ export class Slot {
   private gatheredGradient: Tensor | null = null;
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
+  /** Stepped in a float32 copy. */
+  private readonly is16Bit: boolean;
 
   constructor(
     readonly param: Tensor,
     readonly name: string,
-  ) {}
+  ) {
+    this.is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
+  }
 
   get state(): ParameterState | null {
     return this.current;
@@ -64,6 +69,27 @@ export class Slot {
     return true;
   }
 
+  /** Counts a step that was launched, and rounds what was stepped back to a 16-bit parameter. */
+  stepped(counters: Counters): void {
+    this.current!.counters = counters;
+    if (!this.is16Bit) return;
+    const master = this.master();
+    if (master !== null) cast(master, this.param.dtype, this.param);
+  }
+
+  /** True if `gather` would return what it did last: the same gradient, and state that no one replaced. */
+  isSettled(keys: readonly string[], counters: Counters): boolean {
+    const { current, gatheredGradient } = this;
+    return (
+      current !== null &&
+      current.counters === counters &&
+      this.gatheredKeys === keys &&
+      gatheredGradient !== null &&
+      gatheredGradient === this.param.grad &&
+      !this.is16Bit
+    );
+  }
+
   /** The slices of a rule's buffers: parameter (or its master copy), gradient, state. The same array while nothing has moved. */
   gather(keys: readonly string[]): readonly Slice[] {
     const grad = this.param.grad!;
@@ -87,7 +113,7 @@ export class Slot {
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */
   master(): Tensor | null {
     const { param } = this;
-    if (param.dtype === "f32" || param.dtype === "f64") return null;
+    if (!this.is16Bit) return null;
     const { tensors } = this.current!;
     const known = tensors.get(MASTER);
     if (known !== undefined && this.masterVersion === param.version) return known;

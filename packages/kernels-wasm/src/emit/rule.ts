@@ -104,19 +104,39 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
   return module;
 }
 
-function launchRule({ tensors, scalars }: Launch<"rule">, execution: Execution): void {
+/** A list of tensors on the line, as the kernel reads it. */
+interface Line {
+  readonly table: Int32Array;
+  readonly tensors: number;
+  readonly length: number;
+}
+
+/** A list is laid out once: an optimizer launches the same one again while its gradients stay where they are. */
+const lines = new WeakMap<Launch<"rule">["tensors"], Line>();
+
+function lineOf(tensors: Launch<"rule">["tensors"], execution: Execution): Line {
   const table: number[] = [];
-  let line = 0;
+  let length = 0;
   let count = 0;
   for (const slices of tensors) {
-    const { length } = slices[0] as Slice;
-    if (length === 0) continue;
-    table.push(line, length);
+    const elements = (slices[0] as Slice).length;
+    if (elements === 0) continue;
+    table.push(length, elements);
     for (const slice of slices) table.push(execution.address(slice));
-    line += Math.ceil(length / GRAIN) * GRAIN;
+    length += Math.ceil(elements / GRAIN) * GRAIN;
     count++;
   }
-  if (count === 0) return;
-  const work = line * (tensors[0] as readonly Slice[]).length;
-  execution.run("run", { range: line, grain: GRAIN, work }, execution.table(table), count, ...scalars);
+  return { table: Int32Array.from(table), tensors: count, length };
+}
+
+function launchRule({ tensors, scalars }: Launch<"rule">, execution: Execution): void {
+  let line = lines.get(tensors);
+  if (line === undefined) {
+    line = lineOf(tensors, execution);
+    lines.set(tensors, line);
+  }
+  if (line.tensors === 0) return;
+  const work = line.length * (tensors[0] as readonly Slice[]).length;
+  const table = execution.table(line.table);
+  execution.run("run", { range: line.length, grain: GRAIN, work }, table, line.tensors, ...scalars);
 }
