@@ -149,8 +149,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   private update(): void {
     for (const group of this.groups) this.validate(group);
-    const active = this.slots.map((slots) => slots.filter((slot) => slot.hasGradient(this.algorithm.name)));
-    const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, active[g]!, this.plans[g]));
+    const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, counters } = update;
       device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.renew());

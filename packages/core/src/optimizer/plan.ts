@@ -35,18 +35,19 @@ interface Bucket extends Update {
 
 /**
  * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
+ * Throws DISPOSED or BAD_SHAPE for gradients that do not fit.
  * `previous` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
  */
 export function planUpdates<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  slots: readonly Slot[],
+  all: readonly Slot[],
   previous: readonly Update[] = [],
 ): Update[] {
   const plain = algorithm.rule(options);
   const last = previous as readonly Bucket[];
-  if (hasNotMoved(last, plain, options, slots.length))
-    return last.map((bucket) => nextStep(algorithm, options, bucket));
+  if (hasNotMoved(last, plain, options, all.length)) return last.map((bucket) => nextStep(algorithm, options, bucket));
+  const slots = all.filter((slot) => slot.hasGradient(algorithm.name));
   completeState(slots, stateKeys(plain), algorithm.initialCounters);
   const advanced = new Map<Counters, Counters>();
   const buckets: Bucket[] = [];
@@ -100,13 +101,8 @@ export function planUpdates<Options extends BaseOptions>(
   return buckets;
 }
 
-/** True if the launches of the last step fit this one: the same rule, penalty, parameters, gradients and state. */
-function hasNotMoved(
-  last: readonly Bucket[],
-  plain: Rule,
-  { regularizer = null }: GroupOptions,
-  active: number,
-): boolean {
+/** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
+function hasNotMoved(last: readonly Bucket[], plain: Rule, { regularizer = null }: GroupOptions, all: number): boolean {
   if (typeof regularizer === "function") return false;
   let slots = 0;
   for (const bucket of last) {
@@ -114,7 +110,7 @@ function hasNotMoved(
     if (bucket.plain !== plain || !samePenalty(bucket.regularizer, regularizer)) return false;
     for (const slot of bucket.slots) if (!slot.isSettled(bucket.keys, bucket.counters)) return false;
   }
-  return slots === active;
+  return slots === all;
 }
 
 function nextStep<Options extends BaseOptions>(

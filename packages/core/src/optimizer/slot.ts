@@ -86,6 +86,8 @@ export class Slot {
       this.gatheredKeys === keys &&
       gatheredGradient !== null &&
       gatheredGradient === this.param.grad &&
+      !gatheredGradient.isDisposed &&
+      !this.param.isDisposed &&
       !this.is16Bit
     );
   }
