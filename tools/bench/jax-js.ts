@@ -1,11 +1,12 @@
 /** jax-js on its WASM backend: AdamW as one jit-compiled function, which is how one would write it there. */
-import { type Contender, firstParameters, gradients, timed, type Work } from "./contender";
+import { type Contender, timed } from "./contender";
+import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 import { importPeer } from "./peers";
 
-export const jaxJs: Contender = {
+export const jaxJs: Contender<OptimizerWork> = {
   name: "jax-js wasm jit AdamW",
   tolerance: 1e-4,
-  async open({ optimizer, tensors, size }: Work) {
+  async open({ optimizer, tensors, size }) {
     if (optimizer !== "AdamW") return "written for AdamW";
     if (tensors * size > 2 ** 24 || tensors > 100) return "too slow to be of interest at this size";
     const jax = await importPeer("@jax-js/jax");

@@ -1,24 +1,22 @@
-/** `npm run bench`: optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch, interleaved in one run. */
+/** `npm run bench`: Opt beside what else there is, interleaved in one run. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
-import type { Contender, OptimizerName, Work } from "./contender";
-import { jaxJs } from "./jax-js";
+import type { Benchmark } from "./benchmark";
+import { matmuls } from "./matmul";
 import { measure } from "./measure";
-import { memoryLimit } from "./memory-limit";
-import { opt } from "./opt";
+import { mnistEpochs } from "./mnist";
+import { optimizerSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
-import { tfjs } from "./tfjs";
-import { torch } from "./torch";
-import { typedArrayLoop } from "./typed-array-loop";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      works to run, by optimizer or size, e.g. --only AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, matmul or mnist, an optimizer, a size,
+                      e.g. --only mnist, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
-  --out <file>        JSON goes to <file>.json, the table to <file>.md (default runs/bench/optimizers)
+  --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
 PyTorch takes part when OPT_TORCH_PYTHON names a Python that has it; TF.js and jax-js after npm ci in tools/bench/peers.`;
 
@@ -26,7 +24,7 @@ const { values: options } = parseArgs({
   options: {
     only: { type: "string" },
     rounds: { type: "string", default: "15" },
-    out: { type: "string", default: "runs/bench/optimizers" },
+    out: { type: "string", default: "runs/bench/report" },
     help: { type: "boolean", default: false },
   },
 });
@@ -36,40 +34,24 @@ if (options.help) {
   process.exit(0);
 }
 
-const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam"];
-const SHAPES: readonly Omit<Work, "optimizer">[] = [
-  { tensors: 1, size: 65_536 },
-  { tensors: 1, size: 1_048_576 },
-  { tensors: 1, size: 33_554_432 },
-  { tensors: 1000, size: 1000 },
-];
-const wanted = options.only?.split(",");
-const works = OPTIMIZERS.flatMap((optimizer) => SHAPES.map((shape): Work => ({ optimizer, ...shape }))).filter(
-  ({ optimizer, tensors, size }) =>
-    wanted === undefined ||
-    wanted.every((word) => word === optimizer || word === String(size) || word === `${tensors}x${size}`),
-);
-
-const devices = (await listDevices()).filter(({ available }) => available).map(({ name }) => name);
-const contenders: Contender[] = [
-  memoryLimit,
-  ...devices.map(opt),
-  typedArrayLoop,
-  tfjs,
-  jaxJs,
-  torch("fused"),
-  torch("foreach"),
-  torch("single"),
-];
-
-const report: Report = { node: process.version, date: new Date().toISOString().slice(0, 10), works: [] };
-for (const work of works) {
-  console.error(`${work.optimizer}, ${work.tensors} x ${work.size}`);
-  report.works.push(await measure(work, contenders, Number(options.rounds)));
+const devices = (await listDevices()).map(({ name }) => name);
+const benchmarks: Benchmark[] = [...optimizerSteps(devices), ...matmuls(devices), ...mnistEpochs(devices)];
+const wanted = options.only?.split(",") ?? [];
+const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));
+if (chosen.length === 0) {
+  console.error(`No benchmark has all of these words: ${wanted.join(", ")}.\n${HELP}`);
+  process.exit(2);
 }
-const table = markdown(report);
-console.log(table);
+
+const report: Report = { node: process.version, date: new Date().toISOString().slice(0, 10), tables: [] };
+for (const { title, work, contenders, stepsPerRound, rate } of chosen) {
+  console.error(title);
+  const measured = await measure(work, contenders, Number(options.rounds), stepsPerRound);
+  report.tables.push({ title, rate, ...measured });
+}
+const tables = markdown(report);
+console.log(tables);
 mkdirSync(dirname(options.out), { recursive: true });
 writeFileSync(`${options.out}.json`, `${JSON.stringify(report, null, 1)}\n`);
-writeFileSync(`${options.out}.md`, table);
+writeFileSync(`${options.out}.md`, tables);
 process.exit(0); // TF.js' threads would keep the process alive

@@ -1,5 +1,5 @@
 /** Measures contenders on one work: results are compared first, then rounds are interleaved. */
-import type { Contender, Session, Work } from "./contender";
+import type { Contender, Session } from "./contender";
 
 export interface Measurement {
   readonly name: string;
@@ -8,7 +8,7 @@ export interface Measurement {
   readonly quartiles: readonly [number, number];
 }
 
-export interface WorkReport {
+export interface WorkReport<Work> {
   readonly work: Work;
   readonly measurements: Measurement[];
   readonly absent: { name: string; reason: string }[];
@@ -19,8 +19,14 @@ const CHECKED_VALUES = 64;
 /** A round of one contender lasts about so long, so that small works are not measured by the clock's grain. */
 const ROUND_MILLISECONDS = 25;
 
-export async function measure(work: Work, contenders: readonly Contender[], rounds: number): Promise<WorkReport> {
-  const open: { contender: Contender; session: Session; steps: number; times: number[] }[] = [];
+/** A round is `stepsPerRound` steps, or as many as fill a short while. */
+export async function measure<Work>(
+  work: Work,
+  contenders: readonly Contender<Work>[],
+  rounds: number,
+  stepsPerRound?: number,
+): Promise<WorkReport<Work>> {
+  const open: { contender: Contender<Work>; session: Session; steps: number; times: number[] }[] = [];
   const absent: { name: string; reason: string }[] = [];
   for (const contender of contenders) {
     const session = await contender.open(work);
@@ -31,7 +37,7 @@ export async function measure(work: Work, contenders: readonly Contender[], roun
   for (const entry of open) {
     await entry.session.run(2); // engines compile on the way
     const perStep = (await entry.session.run(2)) / 2;
-    entry.steps = Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
+    entry.steps = stepsPerRound ?? Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
   }
   for (let round = 0; round < rounds; round++) {
     for (const { session, steps, times } of open) {
@@ -43,7 +49,9 @@ export async function measure(work: Work, contenders: readonly Contender[], roun
   return { work, measurements: open.map(({ contender, times }) => summary(contender.name, times)), absent };
 }
 
-async function check(open: readonly { contender: Contender; session: Session }[]): Promise<void> {
+async function check(
+  open: readonly { contender: Pick<Contender, "name" | "tolerance">; session: Session }[],
+): Promise<void> {
   let reference: number[] | undefined;
   for (const { contender, session } of open) {
     await session.run(CHECKED_STEPS);
@@ -53,7 +61,7 @@ async function check(open: readonly { contender: Contender; session: Session }[]
     values.forEach((value, i) => {
       const expected = reference![i]!;
       if (!(Math.abs(value - expected) <= contender.tolerance! * Math.abs(expected))) {
-        throw new Error(`${contender.name} computes ${value} for element ${i}, the first contender ${expected}`);
+        throw new Error(`${contender.name} computes ${value} for value ${i}, the first contender ${expected}`);
       }
     });
   }

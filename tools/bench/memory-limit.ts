@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Contender } from "./contender";
+import type { OptimizerWork } from "./optimizer-work";
 import { openProcess } from "./process-session";
 
 let program: string | undefined;
@@ -20,7 +21,7 @@ function build(): string {
   return program;
 }
 
-export const memoryLimit: Contender = {
+export const memoryLimit: Contender<OptimizerWork> = {
   name: "memory limit",
   tolerance: null,
   async open(work) {

@@ -2,7 +2,8 @@
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, type Optimizer, parameter, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
-import { type Contender, firstParameters, gradients, timed, type Work } from "./contender";
+import { type Contender, timed } from "./contender";
+import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
 const OPTIMIZERS = {
   AdamW: (params: Parameters<typeof parameter>[0][]) => new AdamW(params as never),
@@ -13,11 +14,11 @@ const OPTIMIZERS = {
 /** The js device takes minutes on the largest work. */
 const LARGEST_ON_JS = 2 ** 21;
 
-export function opt(deviceName: string): Contender {
+export function opt(deviceName: string): Contender<OptimizerWork> {
   return {
     name: `opt ${deviceName}`,
     tolerance: 0,
-    async open({ optimizer: name, tensors, size }: Work) {
+    async open({ optimizer: name, tensors, size }) {
       if (deviceName === "js" && tensors * size > LARGEST_ON_JS) return "too slow to be of interest at this size";
       const device = await init(deviceName).catch((error: Error) => error.message);
       if (typeof device === "string") return device;

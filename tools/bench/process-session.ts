@@ -1,7 +1,7 @@
 /** Contenders in another process: one line of JSON each way per request. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Session, Work } from "./contender";
+import type { Session } from "./contender";
 
 interface Answer {
   readonly milliseconds?: number;
@@ -9,11 +9,7 @@ interface Answer {
   readonly error?: string;
 }
 
-export async function openProcess(
-  command: string,
-  args: readonly string[],
-  work: Work & { variant?: string },
-): Promise<Session | string> {
+export async function openProcess(command: string, args: readonly string[], work: object): Promise<Session | string> {
   const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -1,37 +1,63 @@
-/** The benchmark's table: times, and each time as a ratio to the fastest of our devices. */
-import type { WorkReport } from "./measure";
+/** The benchmark's tables: times as ratios to the fastest of our devices, or work per second as ratios to PyTorch. */
+import type { Rate } from "./benchmark";
+import type { Measurement, WorkReport } from "./measure";
+
+export interface Table extends WorkReport<object> {
+  readonly title: string;
+  readonly rate: Rate | undefined;
+}
 
 export interface Report {
   readonly node: string;
   readonly date: string;
-  readonly works: WorkReport[];
+  readonly tables: Table[];
 }
 
-export function markdown({ node, date, works }: Report): string {
+export function markdown({ node, date, tables }: Report): string {
   const lines = [
-    `Optimizer steps, Node ${node}, ${date}. Milliseconds per step: median (quartiles). "x ours": how many times the fastest Opt device.`,
+    `Node ${node}, ${date}. Medians (quartiles). Milliseconds per step: "x ours" is how many times the fastest Opt device's; work per second: "x PyTorch" is how many times PyTorch's fastest.`,
     "",
   ];
-  for (const { work, measurements, absent } of works) {
-    const ours = Math.min(...measurements.filter(({ name }) => name.startsWith("opt ")).map(({ median }) => median));
-    const elements = (work.tensors * work.size).toLocaleString("en-US");
-    lines.push(
-      `### ${work.optimizer}, ${work.tensors === 1 ? elements : `${work.tensors} tensors x ${work.size}`} parameters`,
-      "",
-    );
-    lines.push("| | ms | | x ours |", "|---|---:|---:|---:|");
-    for (const { name, median, quartiles } of measurements) {
-      lines.push(
-        `| ${name} | ${digits(median)} | ${digits(quartiles[0])} – ${digits(quartiles[1])} | ${digits(median / ours)} |`,
-      );
-    }
-    lines.push("");
+  for (const { title, rate, measurements, absent } of tables) {
+    lines.push(`### ${title}`, "");
+    lines.push(...(rate === undefined ? timeRows(measurements) : rateRows(measurements, rate)), "");
     const reasons = absent.map(({ name, reason }) => `${name} (${reason})`);
     if (reasons.length > 0) lines.push(`Absent: ${reasons.join("; ")}.`, "");
   }
   return lines.join("\n");
 }
 
+function timeRows(measurements: readonly Measurement[]): string[] {
+  const ours = leastTime(measurements, "opt ");
+  return [
+    "| | ms | | x ours |",
+    "|---|---:|---:|---:|",
+    ...measurements.map(
+      ({ name, median, quartiles: [lower, upper] }) =>
+        `| ${name} | ${digits(median)} | ${digits(lower)} – ${digits(upper)} | ${digits(median / ours)} |`,
+    ),
+  ];
+}
+
+function rateRows(measurements: readonly Measurement[], { unit, perStep }: Rate): string[] {
+  const torch = leastTime(measurements, "PyTorch");
+  const rate = (milliseconds: number) => digits((1000 * perStep) / milliseconds);
+  return [
+    `| | ${unit} | | x PyTorch |`,
+    "|---|---:|---:|---:|",
+    ...measurements.map(
+      ({ name, median, quartiles: [lower, upper] }) =>
+        `| ${name} | ${rate(median)} | ${rate(upper)} – ${rate(lower)} | ${digits(torch / median)} |`,
+    ),
+  ];
+}
+
+function leastTime(measurements: readonly Measurement[], prefix: string): number {
+  return Math.min(...measurements.filter(({ name }) => name.startsWith(prefix)).map(({ median }) => median));
+}
+
+/** Three significant digits, in plain notation; nothing where there was nothing to compare with. */
 function digits(value: number): string {
-  return Number.isFinite(value) ? value.toPrecision(3) : "";
+  if (!Number.isFinite(value)) return "";
+  return value < 1000 ? value.toPrecision(3) : Number(value.toPrecision(3)).toLocaleString("en-US");
 }

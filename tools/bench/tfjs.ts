@@ -2,13 +2,14 @@
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { type Contender, firstParameters, gradients, timed, type Work } from "./contender";
+import { type Contender, timed } from "./contender";
+import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 import { importPeer } from "./peers";
 
-export const tfjs: Contender = {
+export const tfjs: Contender<OptimizerWork> = {
   name: "TF.js wasm Adam",
   tolerance: 1e-3, // no weight decay, another epsilon
-  async open({ optimizer: name, tensors, size }: Work) {
+  async open({ optimizer: name, tensors, size }) {
     if (name !== "AdamW") return "has Adam only";
     if (tensors * size > 2 ** 24) return "too slow to be of interest at this size";
     const tf = await importPeer("@tensorflow/tfjs-core");

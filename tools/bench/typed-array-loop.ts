@@ -1,10 +1,11 @@
 /** What one writes without a library: a loop over typed arrays, in double precision as JavaScript computes it. */
-import { type Contender, firstParameters, gradients, timed, type Work } from "./contender";
+import { type Contender, timed } from "./contender";
+import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
-export const typedArrayLoop: Contender = {
+export const typedArrayLoop: Contender<OptimizerWork> = {
   name: "typed-array loop",
   tolerance: 1e-5,
-  async open({ optimizer, tensors, size }: Work) {
+  async open({ optimizer, tensors, size }) {
     if (optimizer !== "AdamW") return "written for AdamW";
     if (tensors * size > 2 ** 21) return "too slow to be of interest at this size";
     const gradient = gradients(size);

@@ -1,17 +1,18 @@
 /** What the page of the WebGPU benchmark runs: three frameworks on one adapter, by the measure of the other benchmarks. */
 import "@opt/kernels-webgpu";
-import { type Contender, firstParameters, gradients, timed, type Work } from "./contender";
+import { type Contender, timed } from "./contender";
 import { measure, type WorkReport } from "./measure";
 import { opt } from "./opt";
+import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
 // biome-ignore lint/suspicious/noExplicitAny: peers are not installed where types are checked
 const peer = (name: string): Promise<any> => import(`${location.origin}/${name}.js`);
 
 /** TensorFlow.js: Adam without weight decay, the nearest that it has. */
-const tfjs: Contender = {
+const tfjs: Contender<OptimizerWork> = {
   name: "TF.js webgpu Adam",
   tolerance: 1e-3,
-  async open({ tensors, size }: Work) {
+  async open({ tensors, size }) {
     const tf = await peer("tfjs");
     await tf.setBackend("webgpu");
     await tf.ready();
@@ -43,10 +44,10 @@ const tfjs: Contender = {
 };
 
 /** jax-js: AdamW as one jit-compiled function, which is how one would write it there. */
-const jaxJs: Contender = {
+const jaxJs: Contender<OptimizerWork> = {
   name: "jax-js webgpu jit AdamW",
   tolerance: 1e-4,
-  async open({ tensors, size }: Work) {
+  async open({ tensors, size }) {
     const jax = await peer("jax-js");
     if (!(await jax.init("webgpu")).includes("webgpu")) return "its WebGPU backend does not open";
     jax.defaultDevice("webgpu");
@@ -91,7 +92,7 @@ const jaxJs: Contender = {
 };
 
 declare global {
-  var benchmark: (work: Work, rounds: number) => Promise<WorkReport>;
+  var benchmark: (work: OptimizerWork, rounds: number) => Promise<WorkReport<OptimizerWork>>;
 }
 
 globalThis.benchmark = (work, rounds) => measure(work, [opt("webgpu"), jaxJs, tfjs], rounds);

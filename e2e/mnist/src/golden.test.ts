@@ -1,14 +1,14 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
-import { init, listDevices, tensor, tidy } from "@opt/core";
-import { crossEntropy } from "@opt/nn";
+import { init, listDevices, tensor } from "@opt/core";
 import { trainingGolden, useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { batchOf, range } from "./batch";
+import { range } from "./batch";
 import { loadMnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizerNames, optimizers } from "./optimizers";
+import { trainingStep } from "./step";
 
 const golden = trainingGolden("mnist-mlp");
 const { training } = loadMnist();
@@ -22,14 +22,7 @@ async function train(name: OptimizerName): Promise<number[]> {
   const optimizer = optimizers[name](model.namedParameters());
   const losses: number[] = [];
   for (let step = 0; step < golden.losses[name].length; step++) {
-    const loss = tidy(() => {
-      const { images, labels } = batchOf(training, range(step * golden.batch, (step + 1) * golden.batch));
-      const loss = crossEntropy(model.forward(images), labels);
-      loss.backward();
-      optimizer.step();
-      optimizer.zeroGrad();
-      return loss;
-    });
+    const loss = trainingStep(model, optimizer, training, range(step * golden.batch, (step + 1) * golden.batch));
     losses.push(await loss.item());
     loss.dispose();
   }

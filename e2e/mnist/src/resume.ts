@@ -2,12 +2,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { loadCheckpoint, optimizerContents, optimizerState, reshardCheckpoint, saveCheckpoint } from "@opt/checkpoint";
-import { Generator, tidy } from "@opt/core";
+import { Generator } from "@opt/core";
 import { NAdam } from "@opt/nadam";
-import { crossEntropy } from "@opt/nn";
-import { batchOf, range } from "./batch";
+import { range } from "./batch";
 import type { Mnist } from "./data";
 import { digitNetwork } from "./model";
+import { trainingStep } from "./step";
 
 const HIDDEN = 64;
 const BATCH = 64;
@@ -28,14 +28,7 @@ class Run {
   async train({ training }: Mnist, from: number, to: number): Promise<number[]> {
     const losses: number[] = [];
     for (let step = from; step < to; step++) {
-      const loss = tidy(() => {
-        const { images, labels } = batchOf(training, range(step * BATCH, (step + 1) * BATCH));
-        const loss = crossEntropy(this.model.forward(images), labels);
-        loss.backward();
-        this.optimizer.step();
-        this.optimizer.zeroGrad();
-        return loss.detach();
-      });
+      const loss = trainingStep(this.model, this.optimizer, training, range(step * BATCH, (step + 1) * BATCH));
       losses.push(await loss.item());
       loss.dispose();
     }

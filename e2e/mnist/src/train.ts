@@ -1,11 +1,12 @@
 /** One optimizer's run over the training images, measured on the test images after each epoch. */
 import { concat, Generator, noGrad, type Tensor, tidy } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
-import { crossEntropy, type Sequential } from "@opt/nn";
+import type { Sequential } from "@opt/nn";
 import { batchOf, range } from "./batch";
 import type { Digits, Mnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizers } from "./optimizers";
+import { trainingStep } from "./step";
 
 export interface TrainingOptions {
   readonly optimizer: OptimizerName;
@@ -28,9 +29,9 @@ export interface TrainingResult {
   readonly imagesPerSecond: number;
 }
 
-const HIDDEN = 256;
+export const HIDDEN = 256;
 /** The rate of the first step; it falls in a line to nearly nothing. */
-const LEARNING_RATE = 4e-3;
+export const LEARNING_RATE = 4e-3;
 /** Steps between two reads of losses: in between the device may run ahead of the program. */
 const READ_EVERY = 50;
 const TEST_BATCH = 1000;
@@ -57,16 +58,7 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
     let unread: Tensor[] = [];
     for (let i = 0; i < perEpoch; i++) {
       const positions = order.subarray(i * batchSize, (i + 1) * batchSize);
-      unread.push(
-        tidy(() => {
-          const { images, labels } = batchOf(data.training, positions);
-          const loss = crossEntropy(model.forward(images), labels);
-          loss.backward();
-          optimizer.step();
-          optimizer.zeroGrad();
-          return loss.detach();
-        }),
-      );
+      unread.push(trainingStep(model, optimizer, data.training, positions));
       schedule.step();
       if (unread.length === READ_EVERY || i === perEpoch - 1) {
         losses.push(...(await readAll(unread)));
@@ -84,7 +76,7 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
 }
 
 /** The values of tensors of one element, in one read. */
-async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<number> & Iterable<number>> {
+export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<number> & Iterable<number>> {
   const together = tidy(() => concat(scalars.map((scalar) => scalar.reshape([1]))));
   for (const scalar of scalars) scalar.dispose();
   const values = await together.data();

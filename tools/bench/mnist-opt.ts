@@ -1,0 +1,66 @@
+/** MNIST training in Opt, by the step of the training program. */
+import { init, type Tensor, tensor } from "@opt/core";
+import { digitNetwork, loadMnist, optimizers, PIXELS, readAll, trainingStep } from "@opt-e2e/mnist";
+import { type Contender, timed } from "./contender";
+import type { MnistWork } from "./mnist";
+
+/** Deterministic, in ±1 / sqrt(inputs), as a layer of so many inputs begins. */
+function firstWeights(shape: readonly number[], inputs: number): Tensor {
+  const length = shape.reduce((product, extent) => product * extent, 1);
+  const data = Float32Array.from({ length }, (_, i) => ((2 * ((i * 7919) % 10_007)) / 10_007 - 1) / Math.sqrt(inputs));
+  return tensor(data, { shape });
+}
+
+/** The order of the images in an epoch: 7919 has no divisor in common with 60,000. */
+function orderOf(epoch: number, count: number): Int32Array {
+  return Int32Array.from({ length: count }, (_, i) => (i * 7919 + epoch) % count);
+}
+
+export function optMnist(deviceName: string): Contender<MnistWork> {
+  return {
+    name: `opt ${deviceName}`,
+    tolerance: 1e-4,
+    async open({ optimizer: name, hidden, batch, lr }) {
+      if (deviceName === "js") return "too slow to be of interest";
+      const device = await init(deviceName).catch((error: Error) => error.message);
+      if (typeof device === "string") return device;
+      const { training } = loadMnist();
+      const model = digitNetwork(hidden);
+      const first = {
+        "0.weight": firstWeights([hidden, PIXELS], PIXELS),
+        "0.bias": firstWeights([hidden], PIXELS),
+        "2.weight": firstWeights([10, hidden], hidden),
+        "2.bias": firstWeights([10], hidden),
+      };
+      model.loadStateDict(first);
+      for (const made of Object.values(first)) made.dispose();
+      const optimizer = optimizers[name](model.namedParameters(), lr);
+      const perEpoch = Math.floor(training.count / batch);
+      const losses: number[] = [];
+      let unread: Tensor[] = [];
+      let order: Int32Array = new Int32Array();
+      let done = 0;
+      const step = () => {
+        const i = done % perEpoch;
+        if (i === 0) order = orderOf(done / perEpoch, training.count);
+        unread.push(trainingStep(model, optimizer, training, order.subarray(i * batch, (i + 1) * batch)));
+        done++;
+      };
+      const readLosses = async () => {
+        losses.push(...(await readAll(unread)));
+        unread = [];
+      };
+      return {
+        async run(steps) {
+          await init(deviceName); // batches are made on the default device
+          return timed(steps, step, readLosses);
+        },
+        result: async (count) => losses.slice(0, count),
+        async close() {
+          optimizer.dispose();
+          for (const parameter of model.parameters()) parameter.dispose();
+        },
+      };
+    },
+  };
+}

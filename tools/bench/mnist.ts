@@ -1,0 +1,41 @@
+/** Epochs of MNIST training as `npm start` runs them, with the same first weights and order of images everywhere. The first losses are compared. */
+import { HIDDEN, LEARNING_RATE, mnistFolder } from "@opt-e2e/mnist";
+import type { Benchmark } from "./benchmark";
+import type { Contender } from "./contender";
+import { optMnist } from "./mnist-opt";
+import { missingVariant, type TorchVariant } from "./torch";
+import { openTorch } from "./torch-process";
+
+export interface MnistWork {
+  readonly optimizer: "AdamW" | "NAdam";
+  readonly hidden: number;
+  readonly batch: number;
+  readonly lr: number;
+}
+
+const BATCH = 128;
+const STEPS_PER_EPOCH = Math.floor(60_000 / BATCH);
+/** One that PyTorch has a fused implementation of, and one that it has not. */
+const OPTIMIZERS: readonly MnistWork["optimizer"][] = ["AdamW", "NAdam"];
+
+function torch(variant: TorchVariant): Contender<MnistWork> {
+  return {
+    name: `PyTorch ${variant}`,
+    tolerance: 1e-4,
+    open: async (work) =>
+      missingVariant(variant, work.optimizer) ??
+      openTorch("./torch_mnist.py", { ...work, variant, folder: mnistFolder() }),
+  };
+}
+
+export function mnistEpochs(devices: readonly string[]): Benchmark<MnistWork>[] {
+  const contenders = [...devices.map(optMnist), torch("fused"), torch("foreach"), torch("single")];
+  return OPTIMIZERS.map((optimizer) => ({
+    title: `MNIST, 784-${HIDDEN}-10, batches of ${BATCH}, ${optimizer}`,
+    words: ["mnist", optimizer],
+    work: { optimizer, hidden: HIDDEN, batch: BATCH, lr: LEARNING_RATE },
+    contenders,
+    stepsPerRound: STEPS_PER_EPOCH,
+    rate: { unit: "images/s", perStep: BATCH },
+  }));
+}

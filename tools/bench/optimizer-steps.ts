@@ -1,0 +1,42 @@
+/** Optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch. */
+import type { Benchmark } from "./benchmark";
+import type { Contender } from "./contender";
+import { jaxJs } from "./jax-js";
+import { memoryLimit } from "./memory-limit";
+import { opt } from "./opt";
+import type { OptimizerName, OptimizerWork } from "./optimizer-work";
+import { tfjs } from "./tfjs";
+import { torch } from "./torch";
+import { typedArrayLoop } from "./typed-array-loop";
+
+const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam"];
+const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
+  { tensors: 1, size: 65_536 },
+  { tensors: 1, size: 1_048_576 },
+  { tensors: 1, size: 33_554_432 },
+  { tensors: 1000, size: 1000 },
+];
+
+export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
+  const contenders: Contender<OptimizerWork>[] = [
+    memoryLimit,
+    ...devices.map(opt),
+    typedArrayLoop,
+    tfjs,
+    jaxJs,
+    torch("fused"),
+    torch("foreach"),
+    torch("single"),
+  ];
+  return OPTIMIZERS.flatMap((optimizer) =>
+    SHAPES.map(({ tensors, size }) => {
+      const elements = (tensors * size).toLocaleString("en-US");
+      return {
+        title: `${optimizer}, ${tensors === 1 ? elements : `${tensors} tensors x ${size}`} parameters`,
+        words: ["optimizers", optimizer, String(size), `${tensors}x${size}`],
+        work: { optimizer, tensors, size },
+        contenders,
+      };
+    }),
+  );
+}
