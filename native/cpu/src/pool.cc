@@ -9,6 +9,10 @@
 #if !defined(_WIN32)
 #include <csignal>
 #endif
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -34,6 +38,46 @@ struct alignas(64) Share {
   int64_t end = 0;
 };
 
+/**
+ * Keeps the pool's threads off the processor that the calling thread runs on. The scheduler may well wake a thread there
+ * while another processor idles; it then never runs, because the caller does not stop until all work is done.
+ */
+class Placement {
+ public:
+#if defined(__linux__)
+  Placement() {
+    if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) CPU_ZERO(&allowed_);
+  }
+
+  void add(std::thread& thread) { threads_[count_++] = {thread.native_handle(), -1}; }
+
+  void keepOff(int workers) {
+    if (workers >= CPU_COUNT(&allowed_)) return;
+    const int here = sched_getcpu();
+    if (here < 0 || here >= CPU_SETSIZE) return;
+    for (int t = 0; t < workers; t++) {
+      if (threads_[t].avoided == here) continue;
+      cpu_set_t others = allowed_;
+      CPU_CLR(here, &others);
+      pthread_setaffinity_np(threads_[t].handle, sizeof others, &others);
+      threads_[t].avoided = here;
+    }
+  }
+
+ private:
+  struct Placed {
+    pthread_t handle;
+    int avoided;
+  };
+  cpu_set_t allowed_;
+  Placed threads_[MAX_THREADS];
+  int count_ = 0;
+#else
+  void add(std::thread&) {}
+  void keepOff(int) {}
+#endif
+};
+
 class Pool {
  public:
   // Never destroyed: threads may sleep in it while the process exits.
@@ -52,6 +96,7 @@ class Pool {
       shares_[t].next.store(parts * t / threads, std::memory_order_relaxed);
       shares_[t].end = parts * (t + 1) / threads;
     }
+    placement_.keepOff(threads - 1);
     threads_ = threads;
     body_ = body;
     context_ = context;
@@ -77,7 +122,9 @@ class Pool {
     bool ok = true;
     try {
       const uint32_t seen = generation_.load();
-      std::thread([this, index, seen] { serve(index, seen); }).detach();
+      std::thread thread([this, index, seen] { serve(index, seen); });
+      placement_.add(thread);
+      thread.detach();
       started_ = index;
     } catch (const std::system_error&) {
       ok = false;
@@ -123,6 +170,7 @@ class Pool {
 
   std::mutex mutex_;
   int started_ = 0;
+  Placement placement_;
   Share shares_[MAX_THREADS];
   int threads_ = 1;
   Body body_ = nullptr;

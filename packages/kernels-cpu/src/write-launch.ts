@@ -24,14 +24,17 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.list(scalars);
     if (built) to.number(buffers.length);
     else to.number(0); // rank: all buffers are dense
-    writeStarts(to, tensors);
-    for (const slices of tensors) {
-      checkCount("buffers", slices.length, buffers.length);
-      for (const slice of slices) {
-        to.slice(slice, spec.dtype, slices[0]!.length);
-        if (!built) to.flag(false);
+    // An optimizer launches the same list again while its gradients stay where they are.
+    to.repeatable(tensors, () => {
+      writeStarts(to, tensors);
+      for (const slices of tensors) {
+        checkCount("buffers", slices.length, buffers.length);
+        for (const slice of slices) {
+          to.slice(slice, spec.dtype, slices[0]!.length);
+          if (!built) to.flag(false);
+        }
       }
-    }
+    });
   },
 
   map(to, { kernel, inputs, output, scalars, shape, strides }) {
