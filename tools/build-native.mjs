@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { root, run } from "./run.mjs";
 
 const source = join(root, "native/cpu");
@@ -18,23 +17,28 @@ export function platformName() {
   return `linux-${process.arch}-${report.header.glibcVersionRuntime ? "gnu" : "musl"}`;
 }
 
-/** What a build needs and this machine lacks. */
-function missingTools() {
+/**
+ * What the variants of the build set in CMake.
+ * @type {{ release: Record<string, string>, sanitize: Record<string, string>, neon: Record<string, string> }}
+ */
+const variants = {
+  release: {},
+  sanitize: { OPT_SANITIZE: "ON" },
+  neon: { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: "aarch64", CMAKE_CXX_COMPILER: "aarch64-linux-gnu-g++" },
+};
+
+/** @typedef {keyof typeof variants} Variant */
+
+/** What a build needs and this machine lacks. @param {Variant} variant */
+function missingTools(variant) {
   const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
-  const compiler = process.env.CXX ?? "c++";
-  const eigen = ["/usr/include", "/usr/local/include", "/opt/homebrew/include"].some((folder) =>
-    existsSync(join(folder, "eigen3/Eigen/Core")),
-  );
-  return [
-    ...(lacks("cmake") ? ["cmake"] : []),
-    ...(lacks(compiler) ? [`a C++ compiler (${compiler})`] : []),
-    ...(eigen || process.env.OPT_EIGEN ? [] : ["Eigen 3"]),
-  ];
+  const compiler = variants[variant].CMAKE_CXX_COMPILER ?? process.env.CXX ?? "c++";
+  return [...(lacks("cmake") ? ["cmake"] : []), ...(lacks(compiler) ? [`a C++ compiler (${compiler})`] : [])];
 }
 
-/** Fingerprint of everything that decides what the binary is. @param {string} generated @param {boolean} sanitize */
-function fingerprint(generated, sanitize) {
-  const hash = createHash("sha256").update(`${process.version.split(".")[0]} ${platformName()} ${sanitize}`);
+/** Fingerprint of everything that decides what the binary is. @param {string} generated @param {Variant} variant */
+function fingerprint(generated, variant) {
+  const hash = createHash("sha256").update(`${process.version.split(".")[0]} ${platformName()} ${variant}`);
   const files = [source, join(source, "src"), join(source, "src/kernels"), generated].flatMap((folder) =>
     readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -45,28 +49,27 @@ function fingerprint(generated, sanitize) {
 }
 
 /**
- * @param {{ sanitize?: boolean }} [options] sanitize: with AddressSanitizer and UBSan, into a folder of its own
+ * @param {Variant} [variant] sanitize: with AddressSanitizer and UBSan; neon: for arm64 Linux. Both into folders of their own
  * @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary lies and whether it was built now, or why there is none
  */
-export function buildNative({ sanitize = false } = {}) {
-  const missing = missingTools();
+export function buildNative(variant = "release") {
+  const missing = missingTools(variant);
   if (missing.length > 0) return { skipped: `${missing.join(", ")} missing` };
-  const build = join(source, "build", sanitize ? "sanitize" : "release");
+  const build = join(source, "build", variant);
   const generated = join(source, "build", "generated");
   const generator = join(root, "packages/kernels-cpu/src/generate/main.ts");
   const wrote = run("tsx", ["--conditions=@opt/source", generator, generated], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-native] the rule kernels cannot be written: ${wrote.stderr}`);
 
-  const folder = sanitize ? build : join(source, "npm", platformName());
+  const folder = variant === "release" ? join(source, "npm", platformName()) : build;
   const binary = join(folder, "opt_cpu.node");
   const stamp = join(build, "fingerprint");
-  const print = fingerprint(generated, sanitize);
+  const print = fingerprint(generated, variant);
   if (existsSync(binary) && existsSync(stamp) && readFileSync(stamp, "utf8") === print) return { binary };
 
   const definitions = {
     OPT_GENERATED: generated,
-    OPT_SANITIZE: sanitize ? "ON" : "OFF",
-    ...(process.env.OPT_EIGEN ? { EIGEN_INCLUDE: process.env.OPT_EIGEN } : {}),
+    ...variants[variant],
   };
   const built = run(
     "cmake-js",
@@ -79,7 +82,7 @@ export function buildNative({ sanitize = false } = {}) {
   );
   if (!built.ok) throw new Error(`[build-native] the kernels do not compile:\n${built.stdout}${built.stderr}`);
   mkdirSync(folder, { recursive: true });
-  const output = [join(build, "opt_cpu.node"), join(build, "Release", "opt_cpu.node")].find((file) => existsSync(file));
+  const output = [join(build, "Release", "opt_cpu.node"), join(build, "opt_cpu.node")].find((file) => existsSync(file));
   if (output === undefined) throw new Error(`[build-native] the build left no opt_cpu.node in ${build}.`);
   if (output !== binary) copyFileSync(output, binary);
   writeFileSync(stamp, print);
@@ -87,8 +90,7 @@ export function buildNative({ sanitize = false } = {}) {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { values } = parseArgs({ options: { sanitize: { type: "boolean", default: false } } });
-  const { binary, skipped, fresh } = buildNative(values);
+  const { binary, skipped, fresh } = buildNative();
   if (skipped) console.log(`build-native: skipped, ${skipped}; the cpu device will not open`);
   else if (fresh) console.log(`build-native: built ${binary}`);
 }

@@ -9,12 +9,6 @@ const systemTools = [
   { tool: "cmake", debian: "cmake", neededFor: "building native kernels", present: () => onPath("cmake") },
   { tool: "g++", debian: "g++", neededFor: "building native kernels", present: () => onPath("g++") },
   {
-    tool: "Eigen 3",
-    debian: "libeigen3-dev",
-    neededFor: "matmul of the native CPU kernels",
-    present: () => ["/usr", "/usr/local"].some((prefix) => existsSync(`${prefix}/include/eigen3/Eigen/Core`)),
-  },
-  {
     tool: "Chromium",
     debian: "chromium",
     neededFor: "tests in a browser",

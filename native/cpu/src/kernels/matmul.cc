@@ -1,72 +1,209 @@
-// Batched matrix products by Eigen, split into panels of rows or columns.
-#include <Eigen/Core>
-#include <atomic>
-#include <new>
+// Batched matrix products. Both sides are copied into panels that fit the caches; tiles of the product are added up in registers.
+// An element is added up in the same order whatever the blocks of rows and columns are, so results do not depend on the number of threads.
+#include <cstdlib>
 
 #include "kernels/command.h"
+#include "kernels/matmul-pack.h"
+#include "kernels/matmul-row.h"
+#include "kernels/matmul-tile.h"
 #include "kernels/parallel.h"
 
 namespace opt::OPT_ISA {
 namespace {
 
-/** A panel of a matrix in memory, whose rows (columns where it is stored transposed) are `stride` elements apart. */
-template <typename T, bool TRANSPOSED>
-using Panel = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, TRANSPOSED ? Eigen::ColMajor : Eigen::RowMajor>,
-                         Eigen::Unaligned, Eigen::OuterStride<>>;
+// Multiplications that are worth a thread.
+constexpr int64_t WORK = 1 << 18;
+// Bytes along k in one pass: a left panel of a tile then fits the first cache.
+constexpr int64_t DEPTH_BYTES = 2048;
+// Bytes of right panels that a part keeps in the second cache, and of left panels that all parts share.
+constexpr int64_t RIGHT_BYTES = 256 << 10, LEFT_BYTES = 2 << 20;
+// Parts a thread, so that the last ones even out.
+constexpr int64_t PARTS = 4;
 
-struct Sizes {
-  int64_t batch, m, n, k, strideA, strideB;
+/** Packed panels. Kept from launch to launch, because fresh pages cost more than a small product. */
+class Workspace {
+ public:
+  ~Workspace() { std::free(block_); }
+
+  /** Aligned to cache lines; null if there is no memory. */
+  char* reserve(int64_t bytes) {
+    if (bytes > bytes_) {
+      std::free(block_);
+      block_ = std::malloc(static_cast<size_t>(bytes + LINE));
+      bytes_ = block_ == nullptr ? 0 : bytes;
+    }
+    return block_ == nullptr ? nullptr : reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(block_) + LINE - 1) / LINE * LINE);
+  }
+
+  /** Gives back what is too much to keep. */
+  void trim() {
+    if (bytes_ <= KEPT) return;
+    std::free(block_);
+    block_ = nullptr;
+    bytes_ = 0;
+  }
+
+ private:
+  static constexpr int64_t LINE = 64, KEPT = 16 << 20;
+  void* block_ = nullptr;
+  int64_t bytes_ = 0;
 };
 
-// Multiplications that are worth a thread.
-constexpr int64_t WORK = 1 << 19;
-// Panels end where Eigen's register tiles do (4 rows, and 3 vectors of columns): each element is added up in the order of k by the
-// same loop, whatever the panels are, and results do not depend on the number of threads.
-constexpr int64_t ROWS = 16, COLUMNS = 48;
+thread_local Workspace workspace;
 
-template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
-Status multiply(Command& command, const Sizes& sizes) {
-  T* a = command.pointer<T>();
-  T* b = command.pointer<T>();
-  T* output = command.pointer<T>();
-  const auto [batch, m, n, k, strideA, strideB] = sizes;
-  if (batch * m * n == 0) return Status::OK;
-  // One panel a thread, because each packs the other operand anew.
-  const bool splitRows = m >= n;
-  const int64_t side = splitRows ? m : n;
-  const int64_t threads = batch >= command.threads ? 1 : command.threads;
-  const int64_t wanted = larger<int64_t>(1, smaller(threads, m * n * k / WORK));
-  const int64_t unit = splitRows ? ROWS : COLUMNS;
-  const int64_t panel = ceilDivide(ceilDivide(side, wanted), unit) * unit;
-  const int64_t panels = ceilDivide(side, panel);
-  const int64_t grain = larger<int64_t>(1, WORK / larger<int64_t>(1, m * n * k / panels));
-  std::atomic<bool> failed{false};
-  parallelFor(batch * panels, grain, command.threads, [&](int64_t begin, int64_t end) {
-    try {
-      for (int64_t item = begin; item < end; item++) {
-        const int64_t i = item / panels, from = item % panels * panel, count = smaller(panel, side - from);
-        const int64_t row = splitRows ? from : 0, column = splitRows ? 0 : from;
-        const int64_t rows = splitRows ? count : m, columns = splitRows ? n : count;
-        const Panel<T, TRANSPOSE_A> left(a + i * strideA + row * (TRANSPOSE_A ? 1 : k), rows, k, Eigen::OuterStride<>(TRANSPOSE_A ? m : k));
-        const Panel<T, TRANSPOSE_B> right(b + i * strideB + column * (TRANSPOSE_B ? k : 1), k, columns,
-                                          Eigen::OuterStride<>(TRANSPOSE_B ? k : n));
-        Panel<T, false> result(output + (i * m + row) * n + column, rows, columns, Eigen::OuterStride<>(n));
-        result.noalias() = left * right;
-      }
-    } catch (const std::bad_alloc&) {
-      failed = true;
+struct Range {
+  int64_t begin, end;
+
+  int64_t size() const { return end - begin; }
+};
+
+/** Piece number `i` when `size` is cut into `pieces` as equal as can be. */
+inline Range piece(int64_t size, int64_t pieces, int64_t i) { return {size * i / pieces, size * (i + 1) / pieces}; }
+
+/** How a product of m x k by k x n is cut. */
+template <typename T>
+struct Blocks {
+  static constexpr int64_t PANEL = TILE_VECTORS * LANES<T>;
+
+  Blocks(int64_t m, int64_t n, int64_t k, int64_t threads) : m(m), n(n), k(k), threads(threads) {
+    depths = ceilDivide(k, DEPTH_BYTES / static_cast<int64_t>(sizeof(T)));
+    depth = ceilDivide(k, depths);
+    const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
+    rowBlocks = ceilDivide(m, larger<int64_t>(TILE_ROWS, LEFT_BYTES / rowBytes));
+    columnPanels = ceilDivide(n, PANEL);
+    const int64_t most = larger<int64_t>(1, RIGHT_BYTES / (rowBytes * PANEL));
+    const int64_t wanted = threads == 1 ? 1 : threads * PARTS;
+    group = larger<int64_t>(1, smaller(most, columnPanels / wanted));
+    groups = ceilDivide(columnPanels, group);
+    // Where there are too few columns for all threads, rows are shared out too: each part packs its own right panels.
+    rowShares = groups >= threads ? 1 : ceilDivide(threads, groups);
+    // The panels of the largest block of rows, and of a group of columns: whole cache lines.
+    leftSize = ceilDivide(ceilDivide(m, rowBlocks) * depth, PANEL) * PANEL;
+    rightSize = group * PANEL * depth;
+  }
+
+  int64_t m, n, k, threads;
+  int64_t depths, depth, rowBlocks, columnPanels, group, groups, rowShares, leftSize, rightSize;
+};
+
+/** One product. `leftPanels` is for all threads, each has its own part of `rightPanels`. */
+template <typename T>
+void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels) {
+  constexpr int64_t PANEL = Blocks<T>::PANEL;
+  const int64_t n = blocks.n;
+  for (int64_t rowBlock = 0; rowBlock < blocks.rowBlocks; rowBlock++) {
+    const Range rows = piece(blocks.m, blocks.rowBlocks, rowBlock);
+    const int64_t rowPanels = ceilDivide(rows.size(), TILE_ROWS);
+    for (int64_t depthBlock = 0; depthBlock < blocks.depths; depthBlock++) {
+      const Range depths = piece(blocks.k, blocks.depths, depthBlock);
+      const int64_t depth = depths.size();
+      const int threads = static_cast<int>(blocks.threads);
+      parallelFor(rowPanels, ceilDivide(rowPanels, blocks.threads), threads, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p++) {
+          const auto [from, to] = piece(rows.size(), rowPanels, p);
+          for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
+            T* panel = leftPanels + from * depth + k * (to - from);
+            packSteps(a, rows.begin + from, to - from, depths.begin + k, smaller(PACKED_STEPS, depth - k), panel, to - from);
+          }
+        }
+      });
+      parallelFor(blocks.groups * blocks.rowShares, 1, threads, [&](int64_t part, int64_t, int thread) {
+        const int64_t group = part / blocks.rowShares;
+        const int64_t first = group * blocks.group, last = smaller(first + blocks.group, blocks.columnPanels);
+        const Range share = piece(rowPanels, blocks.rowShares, part % blocks.rowShares);
+        T* right = rightPanels + thread * blocks.rightSize;
+        for (int64_t k = 0; k < depth; k += PACKED_STEPS) {
+          for (int64_t panel = first; panel < last; panel++) {
+            const int64_t column = panel * PANEL, columns = smaller(PANEL, n - column);
+            const int64_t width = ceilDivide(columns, LANES<T>) * LANES<T>;
+            T* packed = right + (panel - first) * PANEL * depth + k * width;
+            packSteps(b, column, columns, depths.begin + k, smaller(PACKED_STEPS, depth - k), packed, width);
+          }
+        }
+        for (int64_t p = share.begin; p < share.end; p++) {
+          const auto [from, to] = piece(rows.size(), rowPanels, p);
+          for (int64_t panel = first; panel < last; panel++) {
+            const int64_t column = panel * PANEL, columns = smaller(PANEL, n - column);
+            const Tile<T> tile = tileOf<T>(to - from, ceilDivide(columns, LANES<T>));
+            T* corner = output + (rows.begin + from) * n + column;
+            tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, columns, depthBlock > 0);
+          }
+        }
+      });
     }
+  }
+}
+
+/** A launch, as the command says it. */
+template <typename T>
+struct Product {
+  explicit Product(Command& command) : transposeA(command.flag()), transposeB(command.flag()) {
+    for (int64_t* size : {&batch, &m, &n, &k, &strideA, &strideB}) *size = command.integer();
+    a = command.pointer<const T>();
+    b = command.pointer<const T>();
+    output = command.pointer<T>();
+  }
+
+  Operand<T> left(int64_t item) const { return {a + item * strideA, transposeA ? m : k, !transposeA}; }
+  Operand<T> right(int64_t item) const { return {b + item * strideB, transposeB ? k : n, transposeB}; }
+
+  bool transposeA, transposeB;
+  int64_t batch, m, n, k, strideA, strideB;
+  const T *a, *b;
+  T* output;
+};
+
+/** Products of which one side is a single row or column, whose numbers are consecutive either way. */
+template <typename T>
+void multiplyVectors(const Product<T>& product, int64_t threads) {
+  const bool row = product.m == 1;
+  const int64_t length = row ? product.n : product.m;
+  // Long runs of neighbours, and whole cache lines of the output.
+  constexpr int64_t UNIT = 64;
+  const int64_t grain = ceilDivide(larger(WORK / product.k, ceilDivide(length, threads)), UNIT) * UNIT;
+  const int64_t pieces = ceilDivide(length, grain);
+  parallelFor(product.batch * pieces, 1, static_cast<int>(threads), [&](int64_t part, int64_t) {
+    const int64_t item = part / pieces, begin = part % pieces * grain, end = smaller(length, begin + grain);
+    const T* vector = row ? product.left(item).data : product.right(item).data;
+    multiplyRow(vector, row ? product.right(item) : product.left(item), product.k, product.output + item * length, begin, end);
   });
-  return failed ? Status::OUT_OF_MEMORY : Status::OK;
 }
 
 template <typename T>
 Status matmul(Command& command) {
-  const bool transposeA = command.flag(), transposeB = command.flag();
-  Sizes sizes;
-  for (int64_t* size : {&sizes.batch, &sizes.m, &sizes.n, &sizes.k, &sizes.strideA, &sizes.strideB}) *size = command.integer();
-  if (transposeA) return transposeB ? multiply<T, true, true>(command, sizes) : multiply<T, true, false>(command, sizes);
-  return transposeB ? multiply<T, false, true>(command, sizes) : multiply<T, false, false>(command, sizes);
+  const Product<T> product(command);
+  const int64_t batch = product.batch, m = product.m, n = product.n, k = product.k;
+  if (batch * m * n == 0) return Status::OK;
+  if (k == 0) {
+    std::memset(product.output, 0, sizeof(T) * static_cast<size_t>(batch * m * n));
+    return Status::OK;
+  }
+  const int64_t useful = larger<int64_t>(1, smaller<int64_t>(command.threads, batch * m * n * k / WORK));
+  if (m == 1 || n == 1) {
+    multiplyVectors(product, useful);
+    return Status::OK;
+  }
+  // Threads take items where there are enough of them, and else share each one.
+  const bool shareItems = batch < useful;
+  const Blocks<T> blocks(m, n, k, shareItems ? useful : 1);
+  const int64_t lefts = shareItems ? 1 : useful;
+  const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + useful * blocks.rightSize);
+  T* const panels = reinterpret_cast<T*>(workspace.reserve(bytes));
+  if (panels == nullptr) return Status::OUT_OF_MEMORY;
+  T* const rights = panels + lefts * blocks.leftSize;
+  const auto multiplyItem = [&](int64_t i, T* left, T* right) {
+    multiply(product.left(i), product.right(i), product.output + i * m * n, blocks, left, right);
+  };
+  if (shareItems) {
+    for (int64_t i = 0; i < batch; i++) multiplyItem(i, panels, rights);
+  } else {
+    const int64_t grain = larger<int64_t>(1, batch / (useful * PARTS));
+    parallelFor(batch, grain, static_cast<int>(useful), [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t i = begin; i < end; i++) multiplyItem(i, panels + thread * blocks.leftSize, rights + thread * blocks.rightSize);
+    });
+  }
+  workspace.trim();
+  return Status::OK;
 }
 
 }  // namespace
