@@ -11,7 +11,8 @@ export interface Batch {
 export function batchOf(digits: Digits, positions: Int32Array): Batch {
   const pixels = new Uint8Array(positions.length * PIXELS);
   const labels = new Uint8Array(positions.length);
-  for (const [row, position] of positions.entries()) {
+  for (let row = 0; row < positions.length; row++) {
+    const position = positions[row]!;
     pixels.set(digits.pixels.subarray(position * PIXELS, (position + 1) * PIXELS), row * PIXELS);
     labels[row] = digits.labels[position]!;
   }

@@ -39,7 +39,8 @@ export function parseIdx(file: Uint8Array): { shape: number[]; data: Uint8Array 
   if (zero !== 0 || type !== 8)
     throw new Error(`not an idx file of bytes: it begins with ${[...file.subarray(0, 4)]}.`);
   const shape = Array.from({ length: axes }, (_, axis) => view.getUint32(4 + 4 * axis));
-  const data = file.subarray(4 + 4 * axes);
+  // Not file.subarray: a view of a Buffer is a Buffer, whose own views are slow to make.
+  const data = new Uint8Array(file.buffer, file.byteOffset + 4 + 4 * axes, file.length - 4 - 4 * axes);
   const size = shape.reduce((product, extent) => product * extent, 1);
   if (data.length !== size) throw new Error(`an idx file of shape [${shape}] needs ${size} bytes, got ${data.length}.`);
   return { shape, data };
