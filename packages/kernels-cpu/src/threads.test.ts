@@ -9,31 +9,33 @@ const run = promisify(execFile);
 const script = (name: string) => fileURLToPath(new URL(`./testing/${name}`, import.meta.url));
 const tsx = fileURLToPath(import.meta.resolve("tsx"));
 
-/** Runs a script in a process of its own, which must end by itself, and returns what it printed. */
-async function output(name: string, env: Record<string, string> = {}): Promise<string> {
+/** Runs a script in a process of its own, which must end by itself within the test's time, and returns what it printed. */
+async function output(name: string, signal: AbortSignal, env: Record<string, string> = {}): Promise<string> {
   const args = ["--conditions=@opt/source", "--import", tsx, script(name)];
-  const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...env }, timeout: 60_000 });
+  const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...env }, signal });
   return stdout.trim();
 }
 
 describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
-  it("serve four worker threads at once, with the same bits as alone", async () => {
-    expect(await output("concurrent-steps.ts")).toBe("4 workers agree");
+  it("serve four worker threads at once, with the same bits as alone", async ({ signal }) => {
+    expect(await output("concurrent-steps.ts", signal)).toBe("4 workers agree");
   });
 
-  it("let the process end, also from a worker thread that ends first", async () => {
-    expect(await output("short-lived-worker.ts")).toBe("worker 0 ended\nworker 0 ended\nmain done");
+  it("let the process end, also from a worker thread that ends first", async ({ signal }) => {
+    expect(await output("short-lived-worker.ts", signal)).toBe("worker 0 ended\nworker 0 ended\nmain done");
   });
 
-  it("do nothing between launches", async () => {
-    const share = Number(await output("idle-pool.ts", { OPT_NUM_THREADS: "4" }));
+  it("do nothing between launches", async ({ signal }) => {
+    const share = Number(await output("idle-pool.ts", signal, { OPT_NUM_THREADS: "4" }));
     expect(share).toBeLessThan(0.05);
   });
 
-  it("follow OPT_NUM_THREADS and OPT_CPU_ISA, and refuse what these cannot be", async () => {
-    await expect(output("idle-pool.ts", { OPT_NUM_THREADS: "many" })).rejects.toThrow(
+  it("follow OPT_NUM_THREADS and OPT_CPU_ISA, and refuse what these cannot be", async ({ signal }) => {
+    await expect(output("idle-pool.ts", signal, { OPT_NUM_THREADS: "many" })).rejects.toThrow(
       /threads must be 1 to 256, got NaN/,
     );
-    await expect(output("idle-pool.ts", { OPT_CPU_ISA: "mmx" })).rejects.toThrow(/instruction set must be one of/);
+    await expect(output("idle-pool.ts", signal, { OPT_CPU_ISA: "mmx" })).rejects.toThrow(
+      /instruction set must be one of/,
+    );
   });
 });
