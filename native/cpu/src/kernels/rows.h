@@ -7,7 +7,7 @@
 namespace opt::OPT_ISA {
 
 // Independent partial results, so that loops of dependent additions vectorise.
-constexpr int64_t LANES = 16;
+constexpr int64_t PARTIALS = 16;
 
 /** exp as exact as a result of type T needs. */
 template <typename T>
@@ -19,29 +19,29 @@ inline double expFor(double x) {
 /** The largest value, a NaN if there is one; -infinity of nothing. */
 template <typename T>
 inline T largestOf(const T* x, int64_t n) {
-  T lanes[LANES];
-  for (int64_t j = 0; j < LANES; j++) lanes[j] = -INFINITY;
+  T lanes[PARTIALS];
+  for (int64_t j = 0; j < PARTIALS; j++) lanes[j] = -INFINITY;
   int64_t i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    for (int64_t j = 0; j < LANES; j++) lanes[j] = (x[i + j] > lanes[j]) | (x[i + j] != x[i + j]) ? x[i + j] : lanes[j];
+  for (; i + PARTIALS <= n; i += PARTIALS) {
+    for (int64_t j = 0; j < PARTIALS; j++) lanes[j] = (x[i + j] > lanes[j]) | (x[i + j] != x[i + j]) ? x[i + j] : lanes[j];
   }
   for (; i < n; i++) lanes[0] = (x[i] > lanes[0]) | (x[i] != x[i]) ? x[i] : lanes[0];
   T largest = lanes[0];
-  for (int64_t j = 1; j < LANES; j++) largest = (lanes[j] > largest) | (lanes[j] != lanes[j]) ? lanes[j] : largest;
+  for (int64_t j = 1; j < PARTIALS; j++) largest = (lanes[j] > largest) | (lanes[j] != lanes[j]) ? lanes[j] : largest;
   return largest;
 }
 
 /** The sum of `term(i)` for i below n, in double. */
 template <typename Term>
 inline double sumOf(int64_t n, const Term& term) {
-  double lanes[LANES] = {};
+  double lanes[PARTIALS] = {};
   int64_t i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    for (int64_t j = 0; j < LANES; j++) lanes[j] += term(i + j);
+  for (; i + PARTIALS <= n; i += PARTIALS) {
+    for (int64_t j = 0; j < PARTIALS; j++) lanes[j] += term(i + j);
   }
   for (; i < n; i++) lanes[0] += term(i);
   double sum = 0;
-  for (int64_t j = 0; j < LANES; j++) sum += lanes[j];
+  for (int64_t j = 0; j < PARTIALS; j++) sum += lanes[j];
   return sum;
 }
 
