@@ -1,5 +1,6 @@
 /** The pool of native threads: several JavaScript threads use it at once, and none keeps the process alive. */
 import { execFile } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -29,6 +30,15 @@ describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
     const share = Number(await output("idle-pool.ts", signal, { OPT_NUM_THREADS: "4" }));
     expect(share).toBeLessThan(0.05);
   });
+
+  const alone = process.platform !== "linux" || availableParallelism() < 2;
+  it.skipIf(alone)(
+    `keep off the caller's processor${alone ? " (skipped: needs Linux and two)" : ""}`,
+    async ({ signal }) => {
+      // The caller's threads may run anywhere, the pool's everywhere else.
+      expect((await output("placement.ts", signal)).split(" ").length).toBeGreaterThan(1);
+    },
+  );
 
   it("follow OPT_NUM_THREADS and OPT_CPU_ISA, and refuse what these cannot be", async ({ signal }) => {
     await expect(output("idle-pool.ts", signal, { OPT_NUM_THREADS: "many" })).rejects.toThrow(

@@ -39,7 +39,9 @@ inline double sumOf(int64_t n, const Term& term) {
   for (; i + PARTIALS <= n; i += PARTIALS) {
     for (int64_t j = 0; j < PARTIALS; j++) lanes[j] += term(i + j);
   }
-  for (; i < n; i++) lanes[0] += term(i);
+  // Not into one sum: a short row is all rest.
+  OPT_INDEPENDENT
+  for (int64_t j = 0; j < n - i; j++) lanes[j] += term(i + j);
   double sum = 0;
   for (int64_t j = 0; j < PARTIALS; j++) sum += lanes[j];
   return sum;
