@@ -1,8 +1,8 @@
 /** The checks beside the tests: source, types, and the packages as their users will get them. */
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { publicPackages } from "./packages.mjs";
-import { root, run } from "./run.mjs";
+import { publicPackages, tarballOf } from "./packages.mjs";
+import { root, run, start } from "./run.mjs";
 
 /**
  * A check throws what is wrong, or returns the reason why it cannot run here.
@@ -17,15 +17,18 @@ export const sourceChecks = [
 ];
 
 /**
- * @param {Map<string, string>} tarballs path of each package's tarball
+ * @param {string} tarballs the folder of the packages' tarballs
  * @returns {Check[]}
  */
 export function packageChecks(tarballs) {
-  const checks = publicPackages().flatMap(({ name }) => {
-    const tarball = tarballs.get(name) ?? "";
+  const checks = publicPackages().flatMap((each) => {
+    const tarball = tarballOf(tarballs, each);
     return [
-      { name: `publint ${name}`, check: () => checkManifest(tarball) },
-      { name: `types of ${name} for its users`, check: () => mustSucceed("attw", [tarball, "--profile", "esm-only"]) },
+      { name: `publint ${each.name}`, check: () => checkManifest(tarball) },
+      {
+        name: `types of ${each.name} for its users`,
+        check: () => mustSucceed("attw", [tarball, "--profile", "esm-only"]),
+      },
     ];
   });
   return [...checks, { name: "bundle size", check: checkBundleSize }];
@@ -35,16 +38,16 @@ export function packageChecks(tarballs) {
  * @param {string} command
  * @param {string[]} args
  */
-function mustSucceed(command, args) {
-  const { ok, stdout, stderr } = run(command, args, { quiet: true });
+async function mustSucceed(command, args) {
+  const { ok, stdout, stderr } = await start(command, args, { quiet: true });
   if (!ok) throw new Error(stdout + stderr);
 }
 
 /** Every package that differs from the main branch has a changeset, and all changesets make a release plan. */
-function checkChangesets() {
+async function checkChangesets() {
   const base = "origin/main";
   if (!run("git", ["rev-parse", "--verify", base], { quiet: true }).ok) return `there is no ${base} to compare with`;
-  mustSucceed("changeset", ["status", "--since", base]);
+  await mustSucceed("changeset", ["status", "--since", base]);
 }
 
 /** @param {string} tarball */

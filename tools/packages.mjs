@@ -1,7 +1,7 @@
 /** The packages that are published, and the tarballs their users get. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { root, run } from "./run.mjs";
+import { root, start } from "./run.mjs";
 
 /**
  * @typedef {{ name: string, version: string, private?: boolean, folder: string }} Package
@@ -16,23 +16,27 @@ export function publicPackages() {
 }
 
 /** Builds what changed since the last build. */
-export function build() {
-  const { ok, stdout, stderr } = run("nx", ["run-many", "-t", "build", "--parallel=2"], { quiet: true });
+export async function build() {
+  const { ok, stdout, stderr } = await start("nx", ["run-many", "-t", "build", "--parallel=2"], { quiet: true });
   if (!ok) throw new Error(`[build] a package does not build.\n${stdout}${stderr}`);
 }
 
 /**
- * Packs every public package as it would be published, and returns the path of each tarball by package name.
+ * Packs every public package as it would be published.
  * @param {string} destination an existing folder
- * @returns {Map<string, string>}
  */
-export function pack(destination) {
-  const tarballs = new Map();
-  for (const { name, version, folder } of publicPackages()) {
-    const options = { cwd: folder, quiet: true };
-    const packed = run("npm", ["pack", "--loglevel=error", "--pack-destination", destination], options);
-    if (!packed.ok) throw new Error(`[pack] npm cannot pack ${name}: ${packed.stderr}`);
-    tarballs.set(name, join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`));
-  }
-  return tarballs;
+export async function pack(destination) {
+  const workspaces = publicPackages().map(({ name }) => `--workspace=${name}`);
+  const options = ["pack", "--loglevel=error", "--pack-destination", destination];
+  const { ok, stderr } = await start("npm", [...options, ...workspaces], { quiet: true });
+  if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
+}
+
+/**
+ * Where `pack` puts the tarball of a package.
+ * @param {string} destination
+ * @param {Package} package_
+ */
+export function tarballOf(destination, { name, version }) {
+  return join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`);
 }

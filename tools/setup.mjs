@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root, run } from "./run.mjs";
+import { root, start } from "./run.mjs";
 
 /** What npm cannot bring. Opt works without each of them, short of what it is needed for. */
 const systemTools = [
@@ -56,26 +56,19 @@ function stalePackages() {
 // Not `npm ci`: it refuses a lock file made where the registry lacks the binaries of other platforms.
 const npmInstall = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
-function installNpmPackages() {
+async function installNpmPackages() {
   const stale = stalePackages();
   if (stale.length === 0) return;
   console.log(`set-up: installing ${stale.length} npm packages`);
-  if (!run("npm", npmInstall).ok) {
+  if (!(await start("npm", npmInstall)).ok) {
     throw new Error(`[set-up] npm could not install ${stale.length} packages. See its message above.`);
   }
 }
 
-function installSystemTools() {
+async function installSystemTools() {
   let missing = systemTools.filter(({ present }) => !present());
   if (missing.length > 0 && process.getuid?.() === 0 && onPath("apt-get")) {
-    const packages = missing.map(({ debian }) => debian);
-    console.log(`set-up: installing ${packages.join(", ")} with apt-get`);
-    const env = { DEBIAN_FRONTEND: "noninteractive" };
-    const patience = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30"];
-    run("apt-get", ["update", "-q", ...patience], { quiet: true, env });
-    for (const name of packages) {
-      run("apt-get", ["install", "-y", "-q", "--no-install-recommends", ...patience, name], { quiet: true, env });
-    }
+    await installDebianPackages(missing.map(({ debian }) => debian));
     missing = missing.filter(({ present }) => !present());
   }
   for (const { tool, debian, neededFor } of missing) {
@@ -83,17 +76,38 @@ function installSystemTools() {
   }
 }
 
-/** By a process of its own: what it needs may have been installed a moment ago. */
-function buildNativeKernels() {
-  if (!run("node", ["tools/build-native.mjs"]).ok)
-    throw new Error("[set-up] the native kernels do not build. See above.");
-  if (!run("node", ["tools/build-cuda.mjs"]).ok) throw new Error("[set-up] the CUDA kernels do not build. See above.");
+/** One by one where not all can be had. @param {string[]} names */
+async function installDebianPackages(names) {
+  console.log(`set-up: installing ${names.join(", ")} with apt-get`);
+  const env = { DEBIAN_FRONTEND: "noninteractive" };
+  const patience = ["-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"];
+  await start("apt-get", ["update", "-q", ...patience], { quiet: true, env, minutes: 2 });
+  const install = ["install", "-y", "-q", "--no-install-recommends", ...patience];
+  if ((await start("apt-get", [...install, ...names], { quiet: true, env, minutes: 8 })).ok) return;
+  for (const name of names) await start("apt-get", [...install, name], { quiet: true, env, minutes: 2 });
 }
 
-export function setup() {
-  installNpmPackages();
-  installSystemTools();
-  buildNativeKernels();
+/** What npm brings and what the system does, which do not wait for each other. */
+export async function install() {
+  await Promise.all([installNpmPackages(), installSystemTools()]);
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) setup();
+/** Each by a process of its own: what it needs may have been installed a moment ago. */
+export const nativeBuilds = [
+  { name: "native kernels", build: () => buildWith("build-native.mjs") },
+  { name: "CUDA kernels", build: () => buildWith("build-cuda.mjs") },
+];
+
+/** @param {string} program */
+async function buildWith(program) {
+  const { ok, stdout, stderr } = await start(process.execPath, [join("tools", program)], { quiet: true });
+  if (stdout) console.log(stdout.trim());
+  if (!ok) throw new Error(`[set-up] ${program} failed:\n${stderr}`);
+}
+
+export async function setup() {
+  await install();
+  for (const { build } of nativeBuilds) await build();
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await setup();

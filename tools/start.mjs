@@ -31,6 +31,6 @@ function recoverFlags(args) {
 }
 
 const args = recoverFlags(process.argv.slice(2));
-setup();
-build();
+await setup();
+await build();
 process.exitCode = run(process.execPath, ["--import", "tsx", "e2e/mnist/src/main.ts", ...args]).status;

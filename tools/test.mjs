@@ -1,76 +1,116 @@
 /** `npm test`: sets up, runs every check and test, and closes with `N passed, N failed, N skipped`. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
 import { build, pack } from "./packages.mjs";
-import { run } from "./run.mjs";
-import { setup } from "./setup.mjs";
+import { root, start } from "./run.mjs";
+import { install, nativeBuilds } from "./setup.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
-const engineSuites = ["core", "nadam", "adam-amsgrad", "kernels-wasm"].map((name) => `packages/${name}/`);
+const engineSuites = [
+  ...["core", "nadam", "adam-amsgrad", "kernels-wasm"].map((name) => `packages/${name}/`),
+  // How the native device meets the engine; what its kernels compute is another matter.
+  ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
+];
 
 const { values } = parseArgs({ options: { "also-node": { type: "string", multiple: true, default: [] } } });
-const scratch = mkdtempSync(join(tmpdir(), "opt-test-"));
 const total = { passed: 0, failed: 0, skipped: /** @type {string[]} */ ([]) };
+const scratch = makeScratch();
+const tarballs = join(scratch, "tarballs");
+
+/** A folder for all that is left behind on the way; beside the sources where the system's own cannot be written. */
+function makeScratch() {
+  try {
+    return mkdtempSync(join(tmpdir(), "opt-test-"));
+  } catch {
+    mkdirSync(join(root, "runs"), { recursive: true });
+    return mkdtempSync(join(root, "runs", "test-"));
+  }
+}
+
+/** @param {number} begin */
+const secondsSince = (begin) => `(${Math.round((performance.now() - begin) / 1000)} s)`;
 
 /** @param {import("./checks.mjs").Check} check */
 async function runCheck({ name, check }) {
+  const begin = performance.now();
   try {
     const reason = await check();
     if (reason) total.skipped.push(`${name} (${reason})`);
     else total.passed++;
-    console.log(`${reason ? "skip" : "pass"}  ${name}`);
+    console.log(`${reason ? "skip" : "pass"}  ${name} ${secondsSince(begin)}`);
   } catch (error) {
     total.failed++;
-    console.log(`FAIL  ${name}\n${error instanceof Error ? error.message : error}`);
+    console.log(`FAIL  ${name} ${secondsSince(begin)}\n${error instanceof Error ? error.message : error}`);
   }
+}
+
+/** @param {readonly import("./checks.mjs").Check[]} checks */
+async function runChecks(checks) {
+  for (const check of checks) await runCheck(check);
 }
 
 /**
  * @param {string} label
- * @param {string[]} command the program that runs vitest, and its first arguments
+ * @param {string} node the program that runs vitest
  * @param {string[]} [filters]
  */
-function runTests(label, [program = "", ...args], filters = []) {
+async function runTests(label, node, filters = []) {
+  const begin = performance.now();
   const file = join(scratch, "summary.json");
   rmSync(file, { force: true });
   const reporters = ["--reporter=default", "--reporter=./tools/vitest.reporter.mjs"];
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts", ...reporters];
-  const { ok } = run(program, [...args, ...vitest, ...filters], { env: { OPT_TEST_SUMMARY: file, ...npxEnvironment } });
+  const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
+  const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, TMPDIR: scratch, PATH: path };
+  const { ok } = await start(node, [...vitest, ...filters], { env, minutes: 40 });
   const summary = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
   total.passed += summary.passed;
   // A run that ends badly without a failed test (a crash, no test found) is one failure.
   total.failed += ok ? summary.failed : Math.max(1, summary.failed);
   for (const name of summary.skipped) total.skipped.push(label + name);
+  console.log(`${ok ? "pass" : "FAIL"}  ${label}tests ${secondsSince(begin)}`);
 }
 
-// The npm package of Node itself is put in place by an install script, which .npmrc forbids otherwise.
-const npxEnvironment = { npm_config_ignore_scripts: "false", npm_config_loglevel: "error" };
-
-/** @param {string} version */
-function runOtherNode(version) {
-  const node = ["npx", "-y", `node@${version}`];
-  const probe = run("npx", [...node.slice(1), "--version"], { quiet: true, env: npxEnvironment });
-  if (probe.stdout.startsWith(`v${version}`)) runTests(`Node ${version}: `, node, engineSuites);
-  else total.skipped.push(`suites on Node ${version} (npx cannot get node@${version})`);
+/** The program of another Node version, from the npm registry. @param {string} version */
+async function otherNode(version) {
+  // The npm package of Node itself is put in place by an install script, which .npmrc forbids otherwise.
+  const env = { npm_config_ignore_scripts: "false", npm_config_loglevel: "error" };
+  const asked = ["-y", `node@${version}`, "-p", "process.execPath"];
+  const program = (await start("npx", asked, { quiet: true, env, minutes: 5 })).stdout.trim();
+  if (!existsSync(program)) return undefined;
+  const found = await start(program, ["--version"], { quiet: true });
+  return found.stdout.startsWith(`v${version}`) ? program : undefined;
 }
 
 try {
-  setup();
-  for (const check of sourceChecks) await runCheck(check);
-  await runCheck({ name: "build", check: build });
-  runTests("", [process.execPath]);
-  for (const version of values["also-node"]) runOtherNode(version);
-  for (const check of packageChecks(pack(scratch))) await runCheck(check);
+  const others = values["also-node"].map(async (version) => ({ version, program: await otherNode(version) }));
+  await install();
+  mkdirSync(tarballs, { recursive: true });
+  // Two lines of work, one beside the other: what tests need, and what they do not wait for.
+  await Promise.all([
+    runChecks(nativeBuilds.map(({ name, build }) => ({ name, check: build }))),
+    runChecks([
+      ...sourceChecks,
+      { name: "build", check: build },
+      { name: "pack", check: () => pack(tarballs) },
+      ...packageChecks(tarballs),
+    ]),
+  ]);
+  await runTests("", process.execPath);
+  for (const { version, program } of await Promise.all(others)) {
+    if (program) await runTests(`Node ${version}: `, program, engineSuites);
+    else total.skipped.push(`suites on Node ${version} (npx cannot get node@${version})`);
+  }
 } catch (error) {
   total.failed++;
   console.log(`FAIL  ${error instanceof Error ? error.message : error}`);
 } finally {
-  rmSync(scratch, { recursive: true, force: true });
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
 }
 
 if (total.skipped.length > 0) console.log(`\nSkipped:\n${total.skipped.map((name) => `  ${name}`).join("\n")}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
-process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;
+process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

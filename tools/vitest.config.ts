@@ -1,7 +1,19 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Every @opt package is resolved to its src, so that tests need no build.
 const conditions = ["@opt/source", "module", "node", "development|production", "import"];
+
+/** The files that take longest first, so that no worker is left with one of them when the others are done. */
+const LONGEST = [/contract\.emulated/, /e2e\/browser/, /contract|golden|install|crash|kill|emulated/];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => [...LONGEST, /./].findIndex((name) => name.test(moduleId));
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
 
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
@@ -11,7 +23,10 @@ export default defineConfig({
     include: ["packages/*/src/**/*.test.ts", "e2e/**/*.test.ts", "tools/**/*.test.ts"],
     exclude: ["**/node_modules/**", "**/dist/**"],
     pool: "forks",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // By itself vitest leaves one core free.
+    maxWorkers: Math.min(availableParallelism(), 4),
+    sequence: { sequencer: LongestFirst },
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -1,13 +1,12 @@
 // The contract suite and the goldens on the WebGPU of real Chromium: calls travel from Node into the page.
-import { fileURLToPath } from "node:url";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, registerBackend } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { contractSuite, goldenSuite } from "@opt/testkit";
 import type { Browser } from "playwright-core";
-import { createServer, type ViteDevServer } from "vite";
+import type { ViteDevServer } from "vite";
 import { afterAll } from "vitest";
-import { executablePath, launchBrowser } from "./browser";
+import { executablePath, launchBrowser, serve } from "./browser";
 import { RemoteBackend } from "./remote-backend";
 
 let server: ViteDevServer | undefined;
@@ -18,8 +17,7 @@ afterAll(async () => {
 });
 
 async function open(): Promise<RemoteBackend> {
-  const configFile = fileURLToPath(new URL("vite.config.ts", import.meta.url));
-  server ??= await (await createServer({ configFile, logLevel: "error", server: { port: 0 } })).listen();
+  server ??= await serve();
   browser ??= await launchBrowser();
   const page = await browser.newPage();
   await page.goto(`${server.resolvedUrls!.local[0]}contract.html`);

@@ -3,9 +3,9 @@ import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
-import { createServer, type ViteDevServer } from "vite";
+import type { ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { executablePath, launchBrowser } from "./browser";
+import { executablePath, launchBrowser, serve } from "./browser";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 const screenshots = fileURLToPath(new URL("../../runs/browser-mnist/", import.meta.url));
@@ -17,9 +17,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   const problems: string[] = [];
 
   beforeAll(async () => {
-    const configFile = fileURLToPath(new URL("vite.config.ts", import.meta.url));
-    server = await createServer({ configFile, logLevel: "error", server: { port: 0 } });
-    await server.listen();
+    server = await serve();
     address = server.resolvedUrls!.local[0]!;
     browser = await launchBrowser();
     mkdirSync(screenshots, { recursive: true });
@@ -36,16 +34,16 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
       if (message.type() === "error" || message.text().includes("WebGPU")) problems.push(message.text());
     });
     await page.goto(`${address}${query}`);
-    await page.locator("#train:enabled").waitFor({ timeout: 50_000 });
+    await page.locator("#train:enabled").waitFor({ timeout: 100_000 });
     return page;
   }
 
   const text = (page: Page, id: string) => page.locator(`#${id}`).textContent();
   const stepsReach = (page: Page, steps: number) =>
     page.waitForFunction((least) => Number(document.getElementById("step")?.textContent) >= least, steps, {
-      timeout: 50_000,
+      timeout: 100_000,
     });
-  const says = (page: Page, words: string) => page.getByText(words).waitFor({ timeout: 20_000 });
+  const says = (page: Page, words: string) => page.getByText(words).waitFor({ timeout: 60_000 });
 
   it("trains on WebGPU, saves and loads", async () => {
     const page = await open();
@@ -89,7 +87,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     const page = await browser.newPage();
     await page.addInitScript(() => Object.defineProperty(navigator, "gpu", { value: undefined }));
     await page.goto(address);
-    await page.locator("#train:enabled").waitFor({ timeout: 50_000 });
+    await page.locator("#train:enabled").waitFor({ timeout: 100_000 });
     expect(await text(page, "device")).toMatch(/WebAssembly, because WebGPU does not open here:.*navigator\.gpu/);
     await page.click("#train");
     await stepsReach(page, 10);

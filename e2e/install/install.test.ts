@@ -3,15 +3,20 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { build, pack, publicPackages } from "../../tools/packages.mjs";
+import { build, pack, publicPackages, tarballOf } from "../../tools/packages.mjs";
 import { run } from "../../tools/run.mjs";
 import { readmeExample } from "./readme";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-install-"));
 
-beforeAll(() => {
-  build();
-  const tarballs = [...pack(folder).values()];
+beforeAll(async () => {
+  // Where `npm test` has packed them already they are not packed again.
+  const packed = process.env.OPT_TARBALLS ?? folder;
+  if (packed === folder) {
+    await build();
+    await pack(folder);
+  }
+  const tarballs = publicPackages().map((each) => tarballOf(packed, each));
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
   const flags = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
   const installed = run("npm", ["install", "--prefix", folder, ...flags, ...tarballs], { cwd: folder, quiet: true });

@@ -4,7 +4,7 @@ export default defineConfig({
   entry: ["src/index.ts"],
   format: "esm",
   target: "es2022",
-  dts: { compilerOptions: { noCheck: true } }, // `npm run typecheck` checks
+  dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`
   sourcemap: true,
   clean: true,
 });
