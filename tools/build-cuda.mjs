@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root, run } from "./run.mjs";
+import { root, run, start } from "./run.mjs";
 
 const source = join(root, "native/cuda");
 const build = join(source, "build");
@@ -24,11 +24,11 @@ function fingerprint(text, files) {
   return hash.digest("hex");
 }
 
-/** Runs `make` unless `target` is what the same inputs gave before. @param {string} target @param {string} print @param {() => void} make */
-function cached(target, print, make) {
+/** Runs `make` unless `target` is what the same inputs gave before. @param {string} target @param {string} print @param {() => Promise<void>} make */
+async function cached(target, print, make) {
   const stamp = join(build, `${basename(target)}.fingerprint`);
   if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === print) return;
-  make();
+  await make();
   writeFileSync(stamp, print);
 }
 
@@ -56,15 +56,16 @@ export function generateKernels() {
   return folder;
 }
 
-function buildAddon() {
+async function buildAddon() {
   const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
   const missing = ["cmake", process.env.CXX ?? "c++"].filter(lacks);
   if (missing.length > 0) return `${missing.join(", ")} missing`;
   const target = join(destination, "opt_cuda.node");
-  cached(target, fingerprint("addon", [join(source, "CMakeLists.txt"), ...filesIn(join(source, "src"))]), () => {
+  const print = fingerprint("addon", [join(source, "CMakeLists.txt"), ...filesIn(join(source, "src"))]);
+  await cached(target, print, async () => {
     const out = join(build, "addon");
     const options = ["--directory", source, "--out", out, "--config", "Release", "--log-level", "error"];
-    const built = run("cmake-js", ["build", ...options], { quiet: true });
+    const built = await start("cmake-js", ["build", ...options], { quiet: true });
     if (!built.ok) throw new Error(`[build-cuda] the addon does not compile:\n${built.stdout}${built.stderr}`);
     const output = [join(out, "opt_cuda.node"), join(out, "Release/opt_cuda.node")].find((file) => existsSync(file));
     if (output === undefined) throw new Error(`[build-cuda] the build left no opt_cuda.node in ${out}.`);
@@ -92,15 +93,16 @@ export function codeOptions(release) {
 export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`];
 
 /** @param {string} generated */
-function buildKernels(generated) {
+async function buildKernels(generated) {
   const version = run("nvcc", ["--version"], { quiet: true });
   if (!version.ok) return { skipped: "nvcc missing", dropped: [] };
   const { options: code, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));
-    cached(target, fingerprint(`-v ${version.stdout} ${code} ${NVCC_OPTIONS}`, [file, ...headersOf(file)]), () => {
+    const print = fingerprint(`-v ${version.stdout} ${code} ${NVCC_OPTIONS}`, [file, ...headersOf(file)]);
+    await cached(target, print, async () => {
       const options = [...NVCC_OPTIONS, ...code, "-Xptxas", "-v", "--threads", "2", "-fatbin", "-o", target, file];
-      const compiled = run("nvcc", options, { quiet: true });
+      const compiled = await start("nvcc", options, { quiet: true, minutes: 60 });
       if (!compiled.ok)
         throw new Error(`[build-cuda] ${basename(file)} does not compile:\n${compiled.stdout}${compiled.stderr}`);
       // Registers and spills of every kernel, which tests look at.
@@ -114,7 +116,7 @@ function buildKernels(generated) {
  * A driver library that runs the same kernels on the CPU, for tests where no GPU is.
  * @param {string} generated
  */
-function buildEmulator(generated) {
+async function buildEmulator(generated) {
   const folder = join(source, "emulator");
   const out = join(build, "emulator");
   const target = join(out, "libcuda.so");
@@ -123,41 +125,42 @@ function buildEmulator(generated) {
   mkdirSync(out, { recursive: true });
   const options = ["-std=c++20", "-O2", "-mfma", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-w"];
   const flags = [...options, `-I${folder}`, `-I${join(source, "kernels")}`];
-  const compile = (/** @type {string[]} */ args) => {
-    const compiled = run(compiler, [...flags, ...args], { quiet: true });
+  const compile = async (/** @type {string[]} */ args) => {
+    const compiled = await start(compiler, [...flags, ...args], { quiet: true });
     if (!compiled.ok) throw new Error(`[build-cuda] the emulator does not compile:\n${compiled.stderr}`);
     return compiled.stdout;
   };
-  const objects = kernelSources.map((file) => {
+  const objects = [];
+  for (const file of kernelSources) {
     const wrapper = join(out, `${basename(file)}.cc`);
     const object = `${wrapper}.o`;
-    cached(object, fingerprint(`${flags}`, [file, ...headersOf(file), join(folder, "cuda.h")]), () => {
-      const expanded = compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
+    const print = fingerprint(`${flags}`, [file, ...headersOf(file), join(folder, "cuda.h")]);
+    await cached(object, print, async () => {
+      const expanded = await compile(["-E", "-P", "-x", "c++", "-include", "cuda.h", file]);
       const names = [...expanded.matchAll(/extern "C"\s+void\s+(\w+)\s*\(/g)].map(([, name]) => name);
       const rows = names.map((name) => `static Registration of_${name}("${name}", Packed<${name}>::call);`);
       writeFileSync(wrapper, [`#include "cuda.h"`, `#include "${file}"`, ...rows, ""].join("\n"));
-      compile(["-c", "-o", object, wrapper]);
+      await compile(["-c", "-o", object, wrapper]);
       writeFileSync(join(out, basename(file).replace(/\.cu$/, ".fatbin")), "the kernels are in libcuda.so");
     });
-    return object;
-  });
-  cached(target, fingerprint(`${flags}`, [...objects, ...filesIn(folder)]), () => {
-    compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
+    objects.push(object);
+  }
+  await cached(target, fingerprint(`${flags}`, [...objects, ...filesIn(folder)]), async () => {
+    await compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
   });
   copyFileSync(join(source, "kernels/elements.cuh"), join(out, "elements.cuh"));
 }
 
-/** @returns {{ binary?: string, skipped: string[] }} where the addon lies, and what was left out and why */
-export function buildCuda() {
+/** @returns {Promise<{ binary?: string, skipped: string[] }>} where the addon lies, and what was left out and why */
+export async function buildCuda() {
   if (process.platform !== "linux" || process.arch !== "x64") return { skipped: ["CUDA kernels (x86-64 Linux only)"] };
   mkdirSync(kernels, { recursive: true });
   const generated = generateKernels();
-  const noAddon = buildAddon();
+  const noAddon = await buildAddon();
   if (noAddon !== undefined) return { skipped: [`CUDA addon (${noAddon})`] };
   // NVRTC compiles this text in front of kernels that no build knew.
   copyFileSync(join(source, "kernels/elements.cuh"), join(kernels, "elements.cuh"));
-  const { skipped, dropped } = buildKernels(generated);
-  buildEmulator(generated);
+  const [{ skipped, dropped }] = await Promise.all([buildKernels(generated), buildEmulator(generated)]);
   return {
     binary: join(destination, "opt_cuda.node"),
     skipped: [
@@ -168,6 +171,6 @@ export function buildCuda() {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { skipped } = buildCuda();
+  const { skipped } = await buildCuda();
   for (const what of skipped) console.log(`build-cuda: skipped ${what}`);
 }

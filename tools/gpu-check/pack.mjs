@@ -42,8 +42,8 @@ function copyModules(names, destination) {
 }
 
 /** @param {string} destination */
-export function packGpuCheck(destination) {
-  const { skipped } = buildCuda();
+export async function packGpuCheck(destination) {
+  const { skipped } = await buildCuda();
   const kernels = join(root, "native/cuda/npm/linux-x64/kernels/rules.fatbin");
   if (!existsSync(kernels)) throw new Error(`[gpu-check] there are no kernels to check: ${skipped.join(", ")}.`);
   rmSync(destination, { recursive: true, force: true });
@@ -79,6 +79,6 @@ export function packGpuCheck(destination) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const destination = process.argv[2] ?? join(root, "runs/gpu-check");
-  packGpuCheck(destination);
+  await packGpuCheck(destination);
   console.log(`gpu-check: packed into ${destination}; there, or on a machine with a GPU: ./gpu-check`);
 }

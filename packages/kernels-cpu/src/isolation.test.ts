@@ -23,9 +23,7 @@ it.skipIf(reason)(`keeps instruction sets apart${reason ? ` (skipped: ${reason})
       maxBuffer: 2 ** 28,
     });
     // W: weak code, which the linker merges by name.
-    const shared = stdout
-      .split("\n")
-      .filter((line) => / W /.test(line) && !line.includes(`::${set}::`));
+    const shared = stdout.split("\n").filter((line) => / W /.test(line) && !line.includes(`::${set}::`));
     expect(shared).toEqual([]);
   }
 });

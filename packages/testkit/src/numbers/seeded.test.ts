@@ -12,6 +12,14 @@ describe("seeded data", () => {
     expect(array(8)).not.toAgreeWith(array(7));
   });
 
+  it("is the beginning of longer data of its seed, and nobody else's array", () => {
+    const short = seededArray("f64", 50, { seed: 12 });
+    const long = seededArray("f64", 100, { seed: 12 });
+    expect(long.subarray(0, 50)).toAgreeWith(short);
+    expect(seededArray("f64", 70, { seed: 12 }).fill(0)).not.toAgreeWith(long.subarray(0, 70));
+    expect(seededArray("f64", 100, { seed: 12 })).toAgreeWith(long);
+  });
+
   it("is pinned: these very numbers in every run", () => {
     expect([...seededArray("i32", 6, { seed: 1 })]).toMatchInlineSnapshot(`
       [

@@ -12,12 +12,24 @@ export interface SeededOptions {
   readonly nonNegative?: boolean;
 }
 
+/** The longest array that was made of each stream of numbers: a shorter one is its beginning. */
+const longest = new Map<string, TypedArray>();
+
 /** `size` stored elements of a dtype (f16 and bf16 as bit patterns). Without specials they lie in about [-8, 8]. */
 export function seededArray(dtype: "f32", size: number, options: SeededOptions): Float32Array;
 export function seededArray(dtype: "f64", size: number, options: SeededOptions): Float64Array;
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray;
 export function seededArray(dtype: DType, size: number, options: SeededOptions): TypedArray {
   const { seed, specials = false, nonNegative = false } = options;
+  const stream = `${dtype} ${seed} ${specials} ${nonNegative}`;
+  const known = longest.get(stream);
+  if (known !== undefined && known.length >= size) return known.slice(0, size);
+  const array = makeArray(dtype, size, { seed, specials, nonNegative });
+  longest.set(stream, array);
+  return array.slice();
+}
+
+function makeArray(dtype: DType, size: number, { seed, specials, nonNegative }: Required<SeededOptions>): TypedArray {
   const random = new Random(seed);
   const array = viewElements(new ArrayBuffer(size * byteSize(dtype)), 0, size, dtype);
   const store = STORE[dtype];
