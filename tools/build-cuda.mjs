@@ -130,6 +130,7 @@ async function buildEmulator(generated) {
     if (!compiled.ok) throw new Error(`[build-cuda] the emulator does not compile:\n${compiled.stderr}`);
     return compiled.stdout;
   };
+  /** @type {string[]} */
   const objects = [];
   for (const file of kernelSources) {
     const wrapper = join(out, `${basename(file)}.cc`);
