@@ -7,7 +7,12 @@ const backend = await openWebGpuBackend();
 const memories = new Map<number, Memory>();
 const kernels = new Map<number, Kernel>();
 
-const bytesOf = (base64: string) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+function bytesOf(base64: string): Uint8Array {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
 
 function textOf(bytes: Uint8Array): string {
   let text = "";
