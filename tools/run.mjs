@@ -7,12 +7,11 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 
 const onWindows = process.platform === "win32";
 
-const environment = {
-  ...process.env,
-  PATH: [join(root, "node_modules", ".bin"), process.env.PATH].join(delimiter),
-  NX_DAEMON: "false",
-  NX_TUI: "false",
-};
+/** @param {Record<string, string>} own */
+function environment(own) {
+  const path = [join(root, "node_modules", ".bin"), process.env.PATH].join(delimiter);
+  return { ...process.env, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...own };
+}
 
 /**
  * @typedef {{ quiet?: boolean, cwd?: string, env?: Record<string, string> }} Options `quiet` keeps output for the caller instead of printing it
@@ -29,7 +28,7 @@ const environment = {
 export function run(command, args, { quiet = false, cwd = root, env = {} } = {}) {
   const result = spawnSync(command, args, {
     cwd,
-    env: { ...environment, ...env },
+    env: environment(env),
     stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
     encoding: "utf8",
     maxBuffer: 1 << 28,
@@ -57,7 +56,7 @@ const running = new Set();
 export function start(command, args, { quiet = false, cwd = root, env = {}, minutes = 15 } = {}) {
   const child = spawn(command, args, {
     cwd,
-    env: { ...environment, ...env },
+    env: environment(env),
     stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
     shell: onWindows,
     // A process group of its own, so that what it started can be ended with it.
@@ -91,8 +90,8 @@ export function start(command, args, { quiet = false, cwd = root, env = {}, minu
     });
     child.on("exit", (code, signal) => {
       if (signal) problem ||= `\n${command} was ended by ${signal}`;
-      // What is left of its output comes before `close`; a grandchild that keeps the pipes open must not keep us.
-      const patience = setTimeout(settle, 5_000, code ?? 1);
+      // What is left of its output comes before `close`, which waits for all that hold the pipes: not for long.
+      const patience = setTimeout(end, 5_000, child, "SIGKILL");
       child.on("close", () => {
         clearTimeout(patience);
         settle(code ?? 1);

@@ -92,17 +92,19 @@ export async function install() {
   await Promise.all([installNpmPackages(), installSystemTools()]);
 }
 
-/** Each by a process of its own: what it needs may have been installed a moment ago. */
+/** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */
 export const nativeBuilds = [
   { name: "native kernels", build: () => buildWith("build-native.mjs") },
   { name: "CUDA kernels", build: () => buildWith("build-cuda.mjs") },
 ];
 
-/** @param {string} program */
+/** @param {string} program @returns {Promise<string | undefined>} */
 async function buildWith(program) {
   const { ok, stdout, stderr } = await start(process.execPath, [join("tools", program)], { quiet: true });
   if (stdout) console.log(stdout.trim());
   if (!ok) throw new Error(`[set-up] ${program} failed:\n${stderr}`);
+  const left = [...stdout.matchAll(/: skipped,? (.*)/g)].map(([, what]) => what);
+  return left.length > 0 ? left.join("; ") : undefined;
 }
 
 export async function setup() {
