@@ -64,14 +64,21 @@ Napi::Value address(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(reinterpret_cast<uintptr_t>(data)));
 }
 
-/** adviseHugePages(address, bytes): large memory that is walked in order gains from fewer, larger pages. */
+/**
+ * adviseHugePages(address, bytes, touched): large memory that is walked in order gains from fewer, larger pages. Memory that was touched
+ * has small ones already: Linux 6.1 moves it at once, older ones in their own time.
+ */
 Napi::Value adviseHugePages(const Napi::CallbackInfo& info) {
 #if defined(__linux__)
   constexpr uintptr_t PAGE = 4096;
   const auto start = static_cast<uintptr_t>(info[0].As<Napi::Number>().DoubleValue());
   const auto bytes = static_cast<uintptr_t>(info[1].As<Napi::Number>().DoubleValue());
   const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE, last = (start + bytes) / PAGE * PAGE;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  if (first < last) {
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+    constexpr int COLLAPSE = 25;  // MADV_COLLAPSE, which older headers lack
+    if (info[2].ToBoolean()) madvise(reinterpret_cast<void*>(first), last - first, COLLAPSE);
+  }
 #endif
   return info.Env().Undefined();
 }

@@ -10,7 +10,8 @@ export interface Addon {
   ruleHashes(): string[];
   /** Where the bytes of a view lie, until its buffer is detached. */
   address(view: TypedArray): number;
-  adviseHugePages(address: number, bytes: number): void;
+  /** `touched`: it has been written to, and has its pages. */
+  adviseHugePages(address: number, bytes: number, touched: boolean): void;
   /** Detaches the buffer of a view, which frees its memory at once. */
   release(view: TypedArray): void;
   /** Carries out the command at an address. */

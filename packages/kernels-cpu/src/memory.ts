@@ -74,7 +74,9 @@ export class Allocator {
   }
 
   wrap(array: TypedArray): CpuMemory {
-    return new CpuMemory(array.byteLength, this.addon.address(array), array, array.byteOffset, 0);
+    const address = this.addon.address(array);
+    if (array.byteLength >= HUGE_FROM) this.addon.adviseHugePages(address, array.byteLength, true);
+    return new CpuMemory(array.byteLength, address, array, array.byteOffset, 0);
   }
 
   free(memory: CpuMemory): void {
@@ -115,7 +117,7 @@ export class Allocator {
     // A short view: what counts is its buffer, which may be longer than any typed array.
     const view = new Uint8Array(buffer, 0, 1);
     const address = this.addon.address(view);
-    if (blockBytes >= HUGE_FROM) this.addon.adviseHugePages(address, blockBytes);
+    if (blockBytes >= HUGE_FROM) this.addon.adviseHugePages(address, blockBytes, false);
     return { view, address };
   }
 
