@@ -3,16 +3,30 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, type Device, init, parameter, type Tensor, tensor, tidy } from "@opt/core";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { openWebGpuBackend, type WebGpuBackend } from "./index";
 
 useSoftwareVulkan();
 const reason = await whyUnavailable(() => openWebGpuBackend());
 
+/** What a test made. Were it only dropped, the garbage collector would give it back in the middle of another's count. */
+const made: { dispose(): void }[] = [];
+
+function kept<T extends { dispose(): void }>(thing: T): T {
+  made.push(thing);
+  return thing;
+}
+
+function network(): Sequential {
+  const model = new Sequential(new Linear(20, 16), new ReLU(), new Linear(16, 10));
+  for (const param of model.parameters()) kept(param);
+  return model;
+}
+
 function parameters(count: number, size: number, device: Device): Tensor[] {
   return Array.from({ length: count }, (_, i) => {
-    const param = parameter(new Float32Array(size).fill(i), { device });
-    param.grad = tensor(new Float32Array(size).fill(1 + i), { device });
+    const param = kept(parameter(new Float32Array(size).fill(i), { device }));
+    param.grad = kept(tensor(new Float32Array(size).fill(1 + i), { device }));
     return param;
   });
 }
@@ -25,6 +39,10 @@ describe.skipIf(reason !== undefined)(
     beforeAll(async () => {
       device = await init("webgpu");
       backend = device.backend as WebGpuBackend;
+    });
+
+    afterEach(() => {
+      for (const thing of made.splice(0).reverse()) thing.dispose();
     });
 
     /** What the device was asked for meanwhile. */
@@ -45,7 +63,7 @@ describe.skipIf(reason !== undefined)(
 
     it("AdamW steps 1000 tensors in one dispatch, again and again without an upload or an allocation", async () => {
       const params = parameters(1000, 37, device);
-      const optimizer = new AdamW(params);
+      const optimizer = kept(new AdamW(params));
       optimizer.step();
       const steps = await counted(() => {
         for (let i = 0; i < 10; i++) optimizer.step();
@@ -53,7 +71,6 @@ describe.skipIf(reason !== undefined)(
       expect(steps).toEqual({ dispatches: 10, submits: 1, pipelines: 0, reserved: 0, used: 0 });
       const last = await params[999]!.data();
       expect(last[36]).toBeCloseTo(999 * (1 - 1e-5) ** 11 - 11e-3, 3);
-      for (const param of params) param.dispose();
     });
 
     it("sums the squares of 1000 gradients in two dispatches", async () => {
@@ -61,12 +78,11 @@ describe.skipIf(reason !== undefined)(
       clipGradNorm(params, 1e9);
       const { dispatches } = await counted(() => clipGradNorm(params, 1e9));
       expect(dispatches).toBeLessThan(1000 + 20); // two, a handful for the norm, and one to scale each gradient
-      for (const param of params) param.dispose();
     });
 
     it("a training step of a network is one submit, without a new pipeline or memory", async () => {
-      const model = new Sequential(new Linear(20, 16), new ReLU(), new Linear(16, 10));
-      const optimizer = new AdamW(model.namedParameters());
+      const model = network();
+      const optimizer = kept(new AdamW(model.namedParameters()));
       const step = () =>
         tidy(() => {
           const images = tensor(new Float32Array(8 * 20).fill(0.1), { shape: [8, 20] });
@@ -82,10 +98,10 @@ describe.skipIf(reason !== undefined)(
     });
 
     it("a recorded step is replayed as one submit, and trains on", async () => {
-      const model = new Sequential(new Linear(20, 16), new ReLU(), new Linear(16, 10));
-      const optimizer = new AdamW(model.namedParameters());
-      const images = tensor(new Float32Array(8 * 20).fill(0.1), { shape: [8, 20] });
-      const labels = tensor(Int32Array.of(0, 0, 0, 0, 0, 0, 0, 1));
+      const model = network();
+      const optimizer = kept(new AdamW(model.namedParameters()));
+      const images = kept(tensor(new Float32Array(8 * 20).fill(0.1), { shape: [8, 20] }));
+      const labels = kept(tensor(Int32Array.of(0, 0, 0, 0, 0, 0, 0, 1)));
       const step = device.record(() => {
         const loss = crossEntropy(model.forward(images), labels);
         loss.backward();
@@ -106,7 +122,7 @@ describe.skipIf(reason !== undefined)(
 
     it("submits by itself when the program gives way", async () => {
       const params = parameters(1, 5, device);
-      const optimizer = new AdamW(params);
+      const optimizer = kept(new AdamW(params));
       await device.sync();
       const before = backend.counters.submits;
       optimizer.step();
