@@ -65,7 +65,7 @@ async function runTests(label, node, filters = []) {
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "tools/vitest.config.ts", ...reporters];
   const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
   const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path };
-  const { ok } = await start(node, [...vitest, ...filters], { env, minutes: 40 });
+  const { ok } = await start(node, [...vitest, ...filters], { env, minutes: 30 });
   const summary = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
   total.passed += summary.passed;
   // A run that ends badly without a failed test (a crash, no test found) is one failure.

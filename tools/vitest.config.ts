@@ -26,7 +26,8 @@ export default defineConfig({
     // By itself vitest leaves one core free.
     maxWorkers: Math.min(availableParallelism(), 4),
     sequence: { sequencer: LongestFirst },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Against what hangs, not against what is slow: a busy or virtual machine may stand still for minutes.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
   const installed = run("npm", ["install", "--prefix", folder, ...flags, ...tarballs], { cwd: folder, quiet: true });
   expect(installed.stderr).not.toMatch(/npm error/);
   expect(installed.ok).toBe(true);
-}, 300_000);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

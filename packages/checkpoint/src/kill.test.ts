@@ -5,5 +5,5 @@ import { killLoop } from "./testing/kill-loop";
 const folder = scratchFolder();
 
 describe("40 kills at random moments of saves", () => {
-  it("leave a latest step that loads whole and verifies", () => killLoop(folder.path, 40), 120_000);
+  it("leave a latest step that loads whole and verifies", () => killLoop(folder.path, 40));
 });

@@ -36,6 +36,7 @@ export async function measureMemory(folder: string, mib: number, cap: number): P
   if (built.errors.length > 0) throw new Error("the program does not build");
   const ran = spawnSync(process.execPath, [`${folder}/merge-memory.mjs`, `${folder}/run`, String(cap), folder], {
     encoding: "utf8",
+    timeout: 240_000,
   });
   if (ran.status !== 0) throw new Error(ran.stderr);
   return JSON.parse(readFileSync(`${folder}/memory.json`, "utf8"));

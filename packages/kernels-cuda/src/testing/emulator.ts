@@ -23,7 +23,10 @@ function hostCompiler(): Compiler {
       const registration = `static Registration own("${name}", Packed<${name}>::call);`;
       writeFileSync(`${file}.cc`, ['#include "cuda.h"', source, registration, ""].join("\n"));
       const options = ["-std=c++20", "-O1", "-mfma", "-ffp-contract=off", "-fPIC", "-shared", "-w", `-I${headers}`];
-      const compiled = spawnSync("c++", [...options, "-o", `${file}.so`, `${file}.cc`, library], { encoding: "utf8" });
+      const compiled = spawnSync("c++", [...options, "-o", `${file}.so`, `${file}.cc`, library], {
+        encoding: "utf8",
+        timeout: 240_000,
+      });
       if (compiled.status !== 0) throw new Error(compiled.stderr);
       return Buffer.from(`${file}.so\0`);
     },

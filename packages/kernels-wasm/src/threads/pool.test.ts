@@ -68,7 +68,7 @@ describe("ThreadPool", () => {
 function runProgram(program: string, ...flags: string[]) {
   const source = ["--import", "tsx", "--conditions=@opt/source", "--input-type=module", "--eval", program];
   const cwd = fileURLToPath(new URL("../..", import.meta.url));
-  return spawnSync(process.execPath, [...flags, ...source], { cwd, encoding: "utf8", timeout: 30_000 });
+  return spawnSync(process.execPath, [...flags, ...source], { cwd, encoding: "utf8", timeout: 240_000 });
 }
 
 const open = `
