@@ -3,17 +3,25 @@ import { byteSize, type DType, type Slice } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { bug, type CpuMemory, cpuMemory } from "./memory";
 
-/** What was written for a list, and the memory whose addresses are in it. */
+/** What was written about a list for a kernel, and the memory whose addresses are in it. */
 interface Passage {
+  readonly kernel: object;
   readonly numbers: Float64Array;
   readonly memories: readonly CpuMemory[];
+}
+
+// Kept at the list itself, which most often lives for one step: a WeakMap would carry its entries on to the next full collection.
+const PASSAGE = Symbol("passage");
+
+/** A list that may come again: its passage from the second time on, null after the first. */
+export interface Repeatable {
+  [PASSAGE]?: Passage | null;
 }
 
 export class CommandWriter {
   private numbers: Float64Array;
   private length = 0;
   private place: number;
-  private readonly passages = new WeakMap<object, Passage>();
   /** Gathers the memory of a passage while that is written. */
   private memories: CpuMemory[] | null = null;
 
@@ -66,28 +74,38 @@ export class CommandWriter {
   }
 
   /**
-   * What `write` writes about `list`, which must depend on it alone. The same list again, which nobody may change, is copied from the
-   * first time; its memory is checked each time.
+   * What `write` writes about `list` for `kernel`, on which it must depend alone. A list that comes again, which nobody may change, is
+   * copied from what was written then; its memory is checked each time.
    */
-  repeatable(list: object, write: () => void): void {
-    const known = this.passages.get(list);
-    if (known === undefined) {
-      const start = this.length;
-      const memories: CpuMemory[] = [];
-      this.memories = memories;
-      try {
-        write();
-      } finally {
-        this.memories = null;
-      }
-      this.passages.set(list, { numbers: this.numbers.slice(start, this.length), memories });
-      return;
+  repeatable(list: Repeatable, kernel: object, write: () => void): void {
+    const known = list[PASSAGE];
+    if (known?.kernel === kernel) {
+      this.copy(known);
+    } else if (known === undefined) {
+      write();
+      list[PASSAGE] = null;
+    } else {
+      list[PASSAGE] = this.recorded(kernel, write);
     }
-    const { numbers, memories } = known;
+  }
+
+  private copy({ numbers, memories }: Passage): void {
     for (let i = 0; i < memories.length; i++) memories[i]!.checkUsable();
     while (this.length + numbers.length > this.numbers.length) this.grow();
     this.numbers.set(numbers, this.length);
     this.length += numbers.length;
+  }
+
+  private recorded(kernel: object, write: () => void): Passage {
+    const start = this.length;
+    const memories: CpuMemory[] = [];
+    this.memories = memories;
+    try {
+      write();
+    } finally {
+      this.memories = null;
+    }
+    return { kernel, numbers: this.numbers.slice(start, this.length), memories };
   }
 
   private grow(): void {

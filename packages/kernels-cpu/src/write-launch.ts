@@ -1,6 +1,6 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
 import type { Kind, Launch, Slice, Window2d } from "@opt/core/backend";
-import type { CommandWriter } from "./command";
+import type { CommandWriter, Repeatable } from "./command";
 import type { CpuKernel } from "./kernel";
 import { bug } from "./memory";
 import { DTYPE_NUMBER, REDUCTION_NUMBER } from "./opcode";
@@ -25,7 +25,7 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     if (built) to.number(buffers.length);
     else to.number(0); // rank: all buffers are dense
     // An optimizer launches the same list again while its gradients stay where they are.
-    to.repeatable(tensors, () => {
+    to.repeatable(tensors as Repeatable, kernel, () => {
       writeStarts(to, tensors);
       for (const slices of tensors) {
         checkCount("buffers", slices.length, buffers.length);
