@@ -41,6 +41,22 @@ export class OptError extends Error {
   }
 }
 
+/**
+ * Refuses what breaks a rule: throws an OptError unless `condition` holds. `problem` is only written then.
+ *
+ * @example
+ * check(rate >= 0, "BAD_ARGUMENT", "Dropout", () => `p must be >= 0, got ${rate}.`, "For example 0.5.");
+ */
+export function check(
+  condition: unknown,
+  code: ErrorCode,
+  where: string,
+  problem: () => string,
+  advice = "",
+): asserts condition {
+  if (!condition) throw new OptError(code, where, problem(), advice);
+}
+
 /** A bug of ours: a state that no input should reach. */
 export function internalError(where: string, problem: string): OptError {
   return new OptError("INTERNAL", where, problem, "Please report this: it is a bug in Opt.");

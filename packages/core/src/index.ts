@@ -17,7 +17,7 @@ export {
 } from "./create";
 export type { Device } from "./device";
 export type { DType, TypedArray } from "./dtype";
-export { type ErrorCode, OptError } from "./errors";
+export { check, type ErrorCode, OptError } from "./errors";
 export * from "./functions";
 export { defaultGenerator, Generator, manualSeed } from "./generator";
 export type { NestedArray, TensorData } from "./literal";
@@ -39,6 +39,7 @@ export { type Group, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
+export { checkOptions, type OptionKind } from "./options";
 export type { Recording } from "./recording";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { applyRule } from "./rule/on-tensors";

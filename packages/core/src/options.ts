@@ -1,0 +1,92 @@
+/** Options objects: what JavaScript lets through in silence (a misspelt name, a number in place of the object) is refused. */
+import { check } from "./errors";
+
+/** What the value of an option may be; `any` where whoever takes it checks. */
+export type OptionKind = "boolean" | "number" | "string" | "function" | "object" | "array" | "any";
+
+/**
+ * Checks that `options` is an object with known names and values of the right kind. An `undefined` value counts as left out.
+ *
+ * @param kinds every option there is, with what it may be
+ * @throws OptError BAD_ARGUMENT naming the option, and the one that was meant where that can be told
+ * @example
+ * checkOptions("Linear", { bais: false }, { bias: "boolean" }); // [Linear] there is no option bais. Did you mean bias?
+ */
+export function checkOptions(
+  where: string,
+  options: unknown,
+  kinds: Readonly<Record<string, OptionKind | readonly OptionKind[]>>,
+): void {
+  const names = Object.keys(kinds);
+  const isObject = kindOf(options) === "object" && !isInstance(options as object);
+  check(
+    isObject,
+    "BAD_ARGUMENT",
+    where,
+    () => `options must be an object, got ${show(options)}.`,
+    names.length === 0 ? "It takes none." : `For example { ${names[0]}: ... }. Options: ${names.join(", ")}.`,
+  );
+  for (const [name, value] of Object.entries(options as object)) {
+    check(
+      Object.hasOwn(kinds, name),
+      "BAD_ARGUMENT",
+      where,
+      () => `there is no option ${name}.`,
+      didYouMean(name, names),
+    );
+    const allowed = [kinds[name]!].flat();
+    check(
+      value === undefined || allowed.includes("any") || allowed.some((kind) => kind === kindOf(value)),
+      "BAD_ARGUMENT",
+      where,
+      () =>
+        `${name} must be ${allowed.map((kind) => (/^[aeiou]/.test(kind) ? `an ${kind}` : `a ${kind}`)).join(" or ")}, got ${show(value)}.`,
+    );
+  }
+}
+
+/** "Did you mean bias?", or the list of names where none is close. */
+export function didYouMean(name: string, names: readonly string[]): string {
+  const plain = (text: string) => text.replaceAll(/[_-]/g, "").toLowerCase();
+  const best = names
+    .map((known) => ({ known, distance: editDistance(plain(name), plain(known)) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  if (best !== undefined && best.distance <= Math.min(2, best.known.length / 2)) return `Did you mean ${best.known}?`;
+  return names.length === 0 ? "It takes no options." : `Options: ${names.join(", ")}.`;
+}
+
+function kindOf(value: unknown): OptionKind | undefined {
+  if (Array.isArray(value)) return "array";
+  if (value === null) return undefined;
+  const type = typeof value;
+  return type === "boolean" || type === "number" || type === "string" || type === "function" || type === "object"
+    ? type
+    : undefined;
+}
+
+/** True for what is no plain object: a tensor, a Map, a typed array in the place of options. */
+function isInstance(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+}
+
+function show(value: unknown): string {
+  if (typeof value === "object" && value !== null && !Array.isArray(value) && isInstance(value))
+    return value.constructor?.name ?? "an object";
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "number") return String(value);
+  return JSON.stringify(value) ?? String(value);
+}
+
+/** Levenshtein's distance. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
