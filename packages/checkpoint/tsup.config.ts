@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/planner.ts", "src/cli.ts"],
+  entry: { index: "src/index.ts", planner: "src/planner.ts", cli: "src/command/cli.ts" },
   format: "esm",
   target: "es2022",
   dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`

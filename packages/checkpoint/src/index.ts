@@ -1,19 +1,20 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
-export type { Box } from "./box";
-export { type Communicator, communicatorOver, localCommunicators, singleProcess } from "./communicator";
-export { type ConvertOptions, type ConvertResult, type ConvertTarget, convertCheckpoint } from "./convert";
-export { type Difference, type DiffOptions, type DiffResult, diffCheckpoints } from "./diff";
-export type { StoredDType } from "./dtype";
-export { type FileSystem, nodeFileSystem } from "./file-system";
-export { type InspectedTensor, type Inspection, inspectCheckpoint } from "./inspect";
-export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout";
-export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./load";
-export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./merge";
-export { type OpenOptions, openSource } from "./open";
-export { type OptimizerContents, optimizerContents, optimizerState } from "./optimizer-state";
-export type { ProgressCallback } from "./progress";
-export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./reshard";
-export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save";
-export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./source";
-export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./tensors";
-export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./verify";
+
+export { type ConvertOptions, type ConvertResult, type ConvertTarget, convertCheckpoint } from "./export/convert";
+export type { StoredDType } from "./format/dtype";
+export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
+export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
+export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
+export type { Box } from "./layout/box";
+export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
+export { type Difference, type DiffOptions, type DiffResult, diffCheckpoints } from "./read/diff";
+export { type InspectedTensor, type Inspection, inspectCheckpoint } from "./read/inspect";
+export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./read/load";
+export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./read/merge";
+export { type OpenOptions, openSource } from "./read/open";
+export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./read/reshard";
+export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./read/verify";
+export { type Communicator, communicatorOver, localCommunicators, singleProcess } from "./save/communicator";
+export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save/save";
+export { type FileSystem, nodeFileSystem } from "./stores/file-system";
+export type { ProgressCallback } from "./stores/progress";

@@ -1,5 +1,5 @@
 /** `@opt/checkpoint/plan`: layouts, boxes and plans on their own, for simulations. Nothing here touches a file. */
-export type { Box } from "./box";
+export type { Box } from "./layout/box";
 export {
   boxesOf,
   boxesOfRank,
@@ -9,5 +9,5 @@ export {
   type Placement,
   placementsOf,
   ranksOf,
-} from "./layout";
-export { type PlannedTensor, planTensor, SourcePlan } from "./plan";
+} from "./layout/layout";
+export { type PlannedTensor, planTensor, SourcePlan } from "./plan/plan";

@@ -1,17 +1,17 @@
 /** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
 import { dirname } from "node:path";
 import { OptError } from "@opt/core";
-import { wholeOf } from "../box";
-import { crc32 } from "../crc32";
-import { bytesPerElement } from "../dtype";
-import { diskError, type FileSystem, nodeFileSystem, type OpenFile } from "../file-system";
-import { LARGEST_PIECE, mindsporeType } from "../import/mindspore-format";
-import { mindsporeCrcTrailer, mindsporeValueHead } from "../import/mindspore-values";
-import { mindsporeName } from "../import/state-words";
-import { elementCount } from "../safetensors";
-import type { SourceTensor, TensorSource } from "../source";
-import { newAttempt } from "../step-folder";
-import { streamTensors } from "../stream";
+import { crc32 } from "../format/crc32";
+import { bytesPerElement } from "../format/dtype";
+import { elementCount } from "../format/safetensors";
+import type { SourceTensor, TensorSource } from "../format/source";
+import { LARGEST_PIECE, mindsporeType } from "../import/mindspore/format";
+import { mindsporeCrcTrailer, mindsporeValueHead } from "../import/mindspore/values";
+import { mindsporeName } from "../import/names/state-words";
+import { wholeOf } from "../layout/box";
+import { streamTensors } from "../read/stream";
+import { newAttempt } from "../save/step-folder";
+import { diskError, type FileSystem, nodeFileSystem, type OpenFile } from "../stores/file-system";
 
 export interface MindsporeOptions {
   /** End the file with a checksum (`crc_check` in MindSpore). Default false. */

@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { nodeFileSystem } from "../file-system";
 import { openForeign } from "../import/importers";
-import { underOurNames } from "../import/names";
+import { underOurNames } from "../import/names/names";
 import { localCommunicators, mergeCheckpoint, saveCheckpoint } from "../index";
+import { nodeFileSystem } from "../stores/file-system";
 import { scratchFolder } from "../testing/fixtures";
 import { readFloats } from "../testing/read-tensor";
 

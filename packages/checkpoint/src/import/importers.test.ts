@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Json, TensorSource } from "../source";
+import type { Json, TensorSource } from "../format/source";
 import { expectCode } from "../testing/expect-code";
 import * as made from "../testing/made-files";
 import { memoryFiles } from "../testing/memory-files";
@@ -7,7 +7,7 @@ import { Call, Name, pickleOf, Tuple } from "../testing/pickles";
 import { readFloats } from "../testing/read-tensor";
 import { zipOf } from "../testing/zips";
 import { openForeign } from "./importers";
-import { underOurNames } from "./names";
+import { underOurNames } from "./names/names";
 
 const { floats, torchTensorCall, numpyCall } = made;
 type Files = Record<string, Uint8Array>;

@@ -1,16 +1,17 @@
+/** The formats of other systems: each looks at what stands at a path and says whether it is its own. */
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
-import { diskError, type FileSystem } from "../file-system";
-import { type Candidate, type Importer, openRandomAccess, type TensorSource } from "../source";
-import { dcpImporter } from "./dcp";
-import { kerasImporter } from "./keras";
-import { mindsporeImporter } from "./mindspore";
-import { mindsporeRanksImporter } from "./mindspore-ranks";
-import { paddleImporter } from "./paddle";
-import { safetensorsImporter, safetensorsIndexImporter } from "./safetensors-file";
-import { safetensorsShardsImporter } from "./safetensors-shards";
-import { tfjsImporter } from "./tfjs";
-import { torchFileImporter } from "./torch-file";
+import { type Candidate, type Importer, openRandomAccess, type TensorSource } from "../format/source";
+import { diskError, type FileSystem } from "../stores/file-system";
+import { kerasImporter } from "./keras/keras";
+import { mindsporeImporter } from "./mindspore/mindspore";
+import { mindsporeRanksImporter } from "./mindspore/ranks";
+import { paddleImporter } from "./paddle/paddle";
+import { safetensorsImporter, safetensorsIndexImporter } from "./safetensors/safetensors-file";
+import { safetensorsShardsImporter } from "./safetensors/safetensors-shards";
+import { tfjsImporter } from "./tfjs/tfjs";
+import { dcpImporter } from "./torch/dcp";
+import { torchFileImporter } from "./torch/torch-file";
 
 /** Every foreign format, the surest signatures first: contents before names. */
 export const importers: readonly Importer[] = [

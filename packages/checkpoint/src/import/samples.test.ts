@@ -3,13 +3,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { nodeFileSystem } from "../file-system";
-import type { TensorSource } from "../source";
+import type { TensorSource } from "../format/source";
+import { nodeFileSystem } from "../stores/file-system";
 import { readTensor } from "../testing/read-tensor";
-import { memorySource } from "./byte-source";
+import { memorySource } from "./bytes/byte-source";
 import { openForeign } from "./importers";
-import { mindsporePart, readMindsporeStrategy } from "./mindspore-strategy";
-import { underOurNames } from "./names";
+import { mindsporePart, readMindsporeStrategy } from "./mindspore/strategy";
+import { underOurNames } from "./names/names";
 
 // Checkpoints that other systems wrote, and what those systems read from them. They are no part of the project.
 const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples");

@@ -1,5 +1,5 @@
 /** A program that saves step after step until it is killed: `endless-saves <folder> <first step>`. */
-import { saveCheckpoint } from "../save";
+import { saveCheckpoint } from "../save/save";
 import { randomBytes } from "./random";
 
 const [, , folder, first] = process.argv;

@@ -1,5 +1,5 @@
 /** Counts every call to a disk and makes one of them fail. */
-import type { FileSystem, OpenFile } from "../file-system";
+import type { FileSystem, OpenFile } from "../stores/file-system";
 
 export interface Fault {
   /** The call that fails, counted from 0. */

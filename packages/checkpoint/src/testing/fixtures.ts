@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import type { PlainTensor } from "../tensors";
+import type { PlainTensor } from "../format/tensors";
 import { randomBytes } from "./random";
 
 export { random, randomBytes } from "./random";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { OptError } from "@opt/core";
 import { openForeign } from "../import/importers";
-import { underOurNames } from "../import/names";
+import { underOurNames } from "../import/names/names";
 import { random } from "./fixtures";
 import * as made from "./made-files";
 import { memoryFiles } from "./memory-files";

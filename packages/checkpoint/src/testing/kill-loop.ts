@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { expect } from "vitest";
-import { nodeFileSystem } from "../file-system";
-import { loadCheckpoint } from "../load";
-import { saveCheckpoint } from "../save";
-import { listSteps } from "../steps";
-import { verifyCheckpoint } from "../verify";
+import { listSteps } from "../format/steps";
+import { loadCheckpoint } from "../read/load";
+import { verifyCheckpoint } from "../read/verify";
+import { saveCheckpoint } from "../save/save";
+import { nodeFileSystem } from "../stores/file-system";
 import { random, randomBytes } from "./random";
 
 async function bundledProgram(): Promise<string> {

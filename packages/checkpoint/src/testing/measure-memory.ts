@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { build } from "esbuild";
-import { saveCheckpoint } from "../save";
+import { saveCheckpoint } from "../save/save";
 import { randomBytes } from "./random";
 
 export interface MemoryUse {

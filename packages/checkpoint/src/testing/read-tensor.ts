@@ -1,7 +1,8 @@
-import { bytesPerElement } from "../dtype";
-import { Scratch, TensorReader } from "../reader";
-import { elementCount } from "../safetensors";
-import type { TensorSource } from "../source";
+import { bytesPerElement } from "../format/dtype";
+import { elementCount } from "../format/safetensors";
+import type { TensorSource } from "../format/source";
+import { TensorReader } from "../read/reader";
+import { Scratch } from "../stores/scratch";
 
 /** The bytes of a whole tensor, put together from its boxes by the package's own reader. */
 export async function readTensor(source: TensorSource, name: string): Promise<Uint8Array> {

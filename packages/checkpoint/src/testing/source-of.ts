@@ -1,7 +1,7 @@
-import type { StoredDType } from "../dtype";
-import { memorySource } from "../import/byte-source";
-import { wholeTensor } from "../import/foreign-tensor";
-import type { Json, TensorSource } from "../source";
+import type { StoredDType } from "../format/dtype";
+import type { Json, TensorSource } from "../format/source";
+import { memorySource } from "../import/bytes/byte-source";
+import { wholeTensor } from "../import/bytes/foreign-tensor";
 
 export interface GivenTensor {
   readonly shape: readonly number[];

@@ -1,0 +1,158 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { loadCheckpoint } from "../read/load";
+import { saveCheckpoint } from "../save/save";
+import { sampleTensors, scratchFolder } from "../testing/fixtures";
+import { runCommand } from "./command";
+import { formatBytes, parseBytes, table } from "./output";
+
+const folder = scratchFolder();
+const at = (name: string) => join(folder.path, name);
+
+async function run(...args: string[]): Promise<{ code: number; out: string; error: string }> {
+  const written = { out: "", error: "" };
+  const code = await runCommand(args, {
+    out: (text) => {
+      written.out += text;
+    },
+    error: (text) => {
+      written.error += text;
+    },
+    isTerminal: false,
+  });
+  return { code, ...written };
+}
+
+beforeEach(async () => {
+  await saveCheckpoint(at("run"), { step: 4, tensors: sampleTensors(1), values: { epoch: 2 } }, { world: 4 });
+});
+
+describe("opt-checkpoint", () => {
+  it("inspect shows tensors, layout and values, and the same as JSON", async () => {
+    const { code, out, error } = await run("inspect", at("run"));
+    expect([code, error]).toEqual([0, ""]);
+    expect(out).toMatch(/step +4\nranks +4, mesh rank 4\n/);
+    expect(out).toMatch(/fc\.weight +F32 +\[8, 6\] +192 B +4 +param\n/);
+    expect(out).toMatch(/moments\.fc\.weight .*state of fc\.weight/);
+    expect(out).toContain("epoch = 2");
+    const json = JSON.parse((await run("inspect", at("run"), "--json")).out);
+    expect(json).toMatchObject({ step: 4, steps: [4], world: 4, values: { epoch: 2 } });
+  });
+
+  it("verify: 0 where whole; 1, the tensor, file and bytes named, where not", async () => {
+    expect(await run("verify", at("run"))).toMatchObject({
+      code: 0,
+      error: "",
+      out: expect.stringMatching(/whole, 5 tensors/),
+    });
+    const file = at("run/step-00000004/rank-00001.safetensors");
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 1]! ^= 4;
+    writeFileSync(file, bytes);
+    const { code, out, error } = await run("verify", at("run"));
+    expect([code, out]).toEqual([1, ""]);
+    expect(error).toMatch(
+      /^\S+: rank-00001\.safetensors bytes \d+ to \d+: checksum must be [0-9a-f]{8}, got [0-9a-f]{8}\.\n$/,
+    );
+    expect(JSON.parse((await run("verify", at("run"), "--json")).out)).toMatchObject({
+      ok: false,
+      problems: [{ file: "rank-00001.safetensors" }],
+    });
+  });
+
+  it("merge, reshard and diff: the same tensors throughout", async () => {
+    expect((await run("merge", at("run"), "--out", at("m.safetensors"), "--max-memory", "1MiB")).code).toBe(0);
+    writeFileSync(
+      at("layout.json"),
+      JSON.stringify({ mesh: { shape: [3], axes: ["x"] }, tensors: { "*.weight": [null, "x"], "*": "replicate" } }),
+    );
+    expect((await run("reshard", at("run"), "--out", at("three"), "--layout", at("layout.json"))).code).toBe(0);
+    expect((await run("reshard", at("three"), "--out", at("two"), "--ranks", "2")).code).toBe(0);
+    for (const other of ["m.safetensors", "three", "two"]) {
+      expect(await run("diff", at("run"), at(other))).toMatchObject({
+        code: 0,
+        out: expect.stringContaining("equal: 5 tensors"),
+      });
+    }
+  });
+
+  it("diff names each tensor that differs, with exit 1, unless within tolerance", async () => {
+    const w = (value: number) => ({ w: { dtype: "f32", shape: [2], data: new Float32Array([1, value]) } });
+    await saveCheckpoint(at("a"), { step: 0, tensors: { ...w(2), only: w(1).w } });
+    await saveCheckpoint(at("b"), { step: 0, tensors: w(2.5) });
+    const { code, out } = await run("diff", at("a"), at("b"));
+    expect(code).toBe(1);
+    expect(out).toBe("only: missing in b\nw: 1 of 2 elements differ, the first is number 1, largest distance 0.5\n");
+    expect((await run("diff", at("a"), at("b"), "--names", "w", "--atol", "0.5")).code).toBe(0);
+    expect((await run("diff", at("a"), at("b"), "--names", "w", "--rtol", "0.1")).code).toBe(1);
+  });
+
+  it("convert writes what others read", async () => {
+    expect((await run("convert", at("run"), "--to", "safetensors", "--out", at("c.safetensors"))).code).toBe(0);
+    const { tensors } = await loadCheckpoint(at("c.safetensors"), { as: "plain" });
+    expect(tensors["fc.weight"]!.data).toEqual(sampleTensors(1)["fc.weight"]!.data);
+  });
+
+  it.each<[string, string[]]>([
+    ["no command", []],
+    ["an unknown command", ["melt"]],
+    ["an unknown option", ["inspect", "x", "--loud"]],
+    ["no path", ["verify"]],
+    ["merge without --out", ["merge", "x"]],
+    ["a size that is none", ["merge", "x", "--out", "y", "--max-memory", "lots"]],
+    ["ranks that are no number", ["reshard", "x", "--out", "y", "--ranks", "two"]],
+    ["a negative tolerance", ["diff", "a", "b", "--atol", "-1"]],
+  ])("exits with 2 and one line for %s", async (_, args) => {
+    const { code, out, error } = await run(...args);
+    expect([code, out]).toEqual([2, ""]);
+    expect(error.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("reshard with neither ranks nor layout, or a layout that is no JSON, is wrong usage", async () => {
+    expect((await run("reshard", at("run"), "--out", at("x"))).code).toBe(2);
+    expect((await run("reshard", at("run"), "--out", at("x"), "--layout", at("run"))).code).toBe(2);
+  });
+
+  it("exits with 1 and one line where the data are not there", async () => {
+    const { code, error } = await run("inspect", at("nothing"));
+    expect(code).toBe(1);
+    expect(error.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it.each(["inspect", "verify", "merge", "reshard", "diff", "convert"])("%s --help has examples", async (name) => {
+    const { code, out } = await run(name, "--help");
+    expect(code).toBe(0);
+    expect(out).toContain(`$ opt-checkpoint ${name} `);
+  });
+});
+
+describe("what people read and write", () => {
+  it.each([
+    ["64MiB", 64 << 20],
+    ["1.5kB", 1500],
+    ["2G", 2 ** 31],
+    ["4096", 4096],
+    ["10 MB", 1e7],
+    ["", undefined],
+    ["-1", undefined],
+  ])("%j is %s bytes", (text, bytes) => expect(parseBytes(text)).toBe(bytes));
+  it.each([
+    [0, "0 B"],
+    [1023, "1023 B"],
+    [1536, "1.50 KiB"],
+    [64 << 20, "64.0 MiB"],
+  ])("%d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
+  it("tables line up", () => {
+    expect(
+      table(
+        ["a", "n"],
+        [
+          ["xyz", "1"],
+          ["b", "22"],
+        ],
+        [1],
+      ),
+    ).toBe("a     n\n---  --\nxyz   1\nb    22");
+  });
+});

@@ -1,0 +1,265 @@
+/** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no, 2 wrong usage. */
+import { readFile } from "node:fs/promises";
+import { OptError } from "@opt/core";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { type ConvertTarget, convertCheckpoint } from "../export/convert";
+import type { Layout } from "../layout/layout";
+import { type DiffResult, diffCheckpoints } from "../read/diff";
+import { type Inspection, inspectCheckpoint } from "../read/inspect";
+import { mergeCheckpoint } from "../read/merge";
+import { reshardCheckpoint } from "../read/reshard";
+import { type VerifyResult, verifyCheckpoint } from "../read/verify";
+import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
+
+const SIZE_HELP = "most memory for buffers, e.g. 64MiB";
+
+/** Runs the command line given without the program's own name, and returns the exit code. */
+export async function runCommand(args: readonly string[], output: Output): Promise<number> {
+  let code = 0;
+  const program = build(output, (exit) => {
+    code = exit;
+  });
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (!(error instanceof OptError)) throw error;
+    output.error(`${oneLine(error.message)}\n`);
+    return error.code === "BAD_ARGUMENT" ? 2 : 1;
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, " ");
+}
+
+function build(output: Output, exit: (code: number) => void): Command {
+  const program = new Command("opt-checkpoint")
+    .description("Sharded checkpoints: look at, verify, merge, re-slice, compare and convert them.")
+    .exitOverride()
+    .configureOutput({ writeOut: output.out, writeErr: (text) => output.error(`${oneLine(text.trim())}\n`) })
+    .showHelpAfterError(false);
+  const add = (name: string, summary: string, examples: readonly string[]) =>
+    program
+      .command(name)
+      .description(summary)
+      .addHelpText("after", `\nExamples:\n${examples.map((example) => `  $ opt-checkpoint ${example}`).join("\n")}\n`)
+      .option("--json", "print JSON for machines");
+  const print = (asJson: boolean | undefined, result: unknown, text: () => string) =>
+    output.out(`${asJson ? JSON.stringify(result, null, 2) : text()}\n`);
+
+  add("inspect <path>", "Show what a checkpoint of any known format holds.", [
+    "inspect runs/a",
+    "inspect model.safetensors --json",
+  ])
+    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
+    .action(async (path: string, options: { json?: boolean; step?: number }) => {
+      const inspection = await inspectCheckpoint(path, stepOf(options));
+      print(options.json, inspection, () => showInspection(inspection));
+    });
+
+  add("verify <path>", "Read every byte and compare checksums. Exit 1 names each bad tensor, file and byte range.", [
+    "verify runs/a",
+  ])
+    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
+    .action(async (path: string, options: { json?: boolean; step?: number }) => {
+      const result = await withBar(output, (progress) =>
+        verifyCheckpoint(path, { ...stepOf(options), ...given({ progress }) }),
+      );
+      if (!result.ok) exit(1);
+      if (options.json) output.out(`${JSON.stringify(result, null, 2)}\n`);
+      else if (result.ok) output.out(`${showVerified(result)}\n`);
+      else for (const line of showProblems(result)) output.error(`${line}\n`);
+    });
+
+  add("merge <path>", "Join all slices into one safetensors file of whole tensors.", [
+    "merge runs/a --out model.safetensors",
+    "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
+  ])
+    .requiredOption("--out <file>", "the file to write")
+    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
+    .option("--max-memory <size>", SIZE_HELP, parseSize)
+    .option("--names <patterns...>", "only these tensors; * stands for anything")
+    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
+    .action(async (path: string, options: MergeFlags & { out: string }) => {
+      const result = await withBar(output, (progress) =>
+        mergeCheckpoint(path, options.out, { ...selectionOf(options), ...given({ progress }) }),
+      );
+      print(options.json, result, () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}`);
+    });
+
+  add("reshard <path>", "Slice a checkpoint anew for another number of ranks or another layout.", [
+    "reshard runs/a --out runs/b --ranks 2",
+    "reshard runs/a --out runs/b --layout layout.json --max-memory 64MiB",
+  ])
+    .requiredOption("--out <folder>", "the run's folder to write the step into")
+    .option("--ranks <n>", "number of ranks; may be left out with --layout", parseCount)
+    .option("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }")
+    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
+    .option("--max-memory <size>", SIZE_HELP, parseSize)
+    .option("--names <patterns...>", "only these tensors; * stands for anything")
+    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
+    .option("--overwrite", "replace the step if it exists")
+    .action(
+      async (
+        path: string,
+        options: MergeFlags & { out: string; ranks?: number; layout?: string; overwrite?: boolean },
+      ) => {
+        const { ranks, overwrite } = options;
+        if (ranks === undefined && options.layout === undefined) {
+          throw new OptError(
+            "BAD_ARGUMENT",
+            "reshard",
+            "--ranks or --layout is needed, got neither.",
+            "For example --ranks 2.",
+          );
+        }
+        const layout = options.layout === undefined ? undefined : ((await readJson(options.layout)) as Layout);
+        const result = await withBar(output, (progress) =>
+          reshardCheckpoint(path, options.out, {
+            ...selectionOf(options),
+            ...given({ ranks, layout, overwrite, progress }),
+          }),
+        );
+        print(options.json, result, () => `${result.path}: ${result.ranks} ranks`);
+      },
+    );
+
+  add("diff <a> <b>", "Compare two checkpoints. Exit 1 names each tensor that differs.", [
+    "diff runs/a runs/b",
+    "diff a.safetensors b.pt --rtol 1e-5",
+  ])
+    .option("--atol <x>", "absolute tolerance", parseTolerance)
+    .option("--rtol <y>", "relative tolerance", parseTolerance)
+    .option("--names <patterns...>", "only these tensors; * stands for anything")
+    .action(
+      async (a: string, b: string, options: { json?: boolean; atol?: number; rtol?: number; names?: string[] }) => {
+        const { atol, rtol, names } = options;
+        const result = await withBar(output, (progress) =>
+          diffCheckpoints(a, b, given({ atol, rtol, names, progress })),
+        );
+        if (!result.equal) exit(1);
+        print(options.json, result, () => showDiff(result));
+      },
+    );
+
+  add(
+    "convert <path>",
+    "Write a checkpoint of any known format in another, optimizer state under the names it has there.",
+    ["convert optimizer.pt --to checkpoint --out runs/b", "convert runs/a --to ckpt --out model.ckpt --map names.json"],
+  )
+    .requiredOption("--to <format>", "safetensors, ckpt (MindSpore) or checkpoint")
+    .requiredOption("--out <path>", "the file or folder to write")
+    .option("--map <file>", 'JSON of names: { "theirs": "ours" }')
+    .action(async (path: string, options: { json?: boolean; to: string; out: string; map?: string }) => {
+      const map = options.map === undefined ? undefined : ((await readJson(options.map)) as Record<string, string>);
+      const result = await withBar(output, (progress) =>
+        convertCheckpoint(path, options.out, { to: options.to as ConvertTarget, ...given({ map, progress }) }),
+      );
+      print(options.json, result, () => `${options.out}: written as ${options.to}`);
+    });
+  return program;
+}
+
+interface MergeFlags {
+  readonly json?: boolean;
+  readonly step?: number;
+  readonly maxMemory?: number;
+  readonly names?: string[];
+  readonly dtype?: string;
+}
+
+/** The members that are there: options left out and options of undefined are the same to a person. */
+function given<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
+}
+
+function stepOf({ step }: { step?: number }): { step?: number } {
+  return step === undefined ? {} : { step };
+}
+
+function selectionOf({ step, maxMemory, names, dtype }: MergeFlags) {
+  return given({ step, maxMemory, names, dtype });
+}
+
+function parseCount(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("must be a whole number.");
+}
+
+function parseTolerance(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value >= 0) return value;
+  throw new InvalidArgumentError("must be a number of at least 0.");
+}
+
+function parseSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes !== undefined) return bytes;
+  throw new InvalidArgumentError("must be a size such as 64MiB.");
+}
+
+async function readJson(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, "utf8"));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OptError(
+      "BAD_ARGUMENT",
+      file,
+      `must be a readable JSON file, got ${reason}.`,
+      "Check the path and its contents.",
+    );
+  }
+}
+
+function showInspection({ format, path, step, steps, world, mesh, files, tensors, values, bytes }: Inspection): string {
+  const facts: [string, string][] = [
+    ["format", format],
+    ["path", path],
+  ];
+  if (step !== undefined)
+    facts.push(["step", steps && steps.length > 1 ? `${step} of ${steps.join(", ")}` : `${step}`]);
+  if (world !== undefined && mesh)
+    facts.push(["ranks", `${world}, mesh ${mesh.axes.map((axis, i) => `${axis} ${mesh.shape[i]}`).join(" x ")}`]);
+  if (files) facts.push(["files", `${files.length}`]);
+  facts.push(["tensors", `${tensors.length}, ${formatBytes(bytes)}`]);
+  const width = Math.max(...facts.map(([name]) => name.length));
+  const head = facts.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  const rows = tensors.map(({ name, dtype, shape, bytes: size, role, follows, boxes }) => {
+    const what = follows === undefined ? (role ?? "") : `${role} of ${follows}`;
+    return [name, dtype, `[${shape.join(", ")}]`, formatBytes(size), `${boxes}`, what];
+  });
+  const body =
+    rows.length === 0 ? "" : `\n\n${table(["tensor", "dtype", "shape", "size", "boxes", "role"], rows, [3, 4])}`;
+  const plain = Object.entries(values).map(([name, value]) => `${name} = ${abridged(JSON.stringify(value))}`);
+  return `${head}${body}${plain.length === 0 ? "" : `\n\nvalues\n  ${plain.join("\n  ")}`}`;
+}
+
+function abridged(text: string): string {
+  return text.length <= 100 ? text : `${text.slice(0, 97)}...`;
+}
+
+function showVerified({ path, tensors, bytes, unverified }: VerifyResult): string {
+  const doubt =
+    unverified.length === 0 ? "" : ` (${unverified.length} tensors have no checksum: only their structure was checked)`;
+  return `${path}: whole, ${tensors} tensors, ${formatBytes(bytes)} read${doubt}`;
+}
+
+function showProblems({ problems }: VerifyResult): string[] {
+  return problems.map(({ subject, file, begin, end, problem }) =>
+    oneLine(`${subject}: ${file} bytes ${begin} to ${end}: ${problem}`),
+  );
+}
+
+function showDiff({ equal, tensors, differences, values }: DiffResult): string {
+  const note = values.length === 0 ? "" : `\nplain values that differ (not counted): ${values.join(", ")}`;
+  if (equal) return `equal: ${tensors} tensors${note}`;
+  const lines = differences.map(({ name, kind, a, b, count, elements, first, maxAbs }) => {
+    if (kind === "values")
+      return `${name}: ${count} of ${elements} elements differ, the first is number ${first}, largest distance ${maxAbs}`;
+    return a === undefined ? `${name}: ${kind}` : `${name}: ${kind} ${a} and ${b}`;
+  });
+  return `${lines.join("\n")}${note}`;
+}

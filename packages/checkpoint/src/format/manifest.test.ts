@@ -1,0 +1,220 @@
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { beforeAll, describe, expect, it } from "vitest";
+import { readManifest } from "../read/native";
+import { saveCheckpoint } from "../save/save";
+import { randomBytes, sampleTensors } from "../testing/fixtures";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { crcText, joinCrc32 } from "./crc32";
+import { encodeManifest, type Manifest, parseManifest } from "./manifest";
+
+type Members = { [member: string]: unknown };
+
+/** A manifest as a forger sees it; the sample has two files and several tensors. */
+interface RawManifest extends Members {
+  files: [Members, Members];
+  tensors: [Members & { boxes: [Members & { byteLength: number }] }, Members];
+}
+
+let manifest: Manifest;
+beforeAll(async () => {
+  const fileSystem = new MemoryFileSystem();
+  const values = { epoch: 3, note: '\u00fc \u2028 "', nested: { list: [1, null, true] } };
+  const { path } = await saveCheckpoint("/r", { step: 5, tensors: sampleTensors(1), values }, { world: 2, fileSystem });
+  manifest = await readManifest(fileSystem, path);
+});
+
+/** A manifest of somebody who can compute checksums too. */
+function forged(edit: (raw: RawManifest) => void): Uint8Array {
+  const raw = JSON.parse(Buffer.from(encodeManifest(manifest)).toString("utf8"));
+  edit(raw);
+  delete raw.crc32;
+  const body = Buffer.from(JSON.stringify(raw).slice(0, -1));
+  return Buffer.concat([body, Buffer.from(`,\n"crc32":"${crcText(crc32(body))}"}\n`)]);
+}
+
+describe("a manifest", () => {
+  it("round-trips", () => expect(parseManifest(encodeManifest(manifest), "m")).toEqual(manifest));
+
+  it.each<[string, string, (raw: RawManifest) => void]>([
+    [
+      "another format",
+      "CORRUPT",
+      (raw) => {
+        raw.format = "other";
+      },
+    ],
+    [
+      "a newer version",
+      "UNSUPPORTED",
+      (raw) => {
+        raw.version = 2;
+      },
+    ],
+    [
+      "a file above the folder",
+      "REFUSED",
+      (raw) => {
+        raw.files[0].name = "../other/rank-00000.safetensors";
+      },
+    ],
+    [
+      "an absolute file",
+      "REFUSED",
+      (raw) => {
+        raw.files[0].name = "/etc/passwd";
+      },
+    ],
+    [
+      "a file with a drive",
+      "REFUSED",
+      (raw) => {
+        raw.files[0].name = "C:\\file";
+      },
+    ],
+    [
+      "a hidden file",
+      "REFUSED",
+      (raw) => {
+        raw.files[0].name = ".bashrc";
+      },
+    ],
+    [
+      "a file twice",
+      "CORRUPT",
+      (raw) => {
+        raw.files[1].name = raw.files[0].name;
+      },
+    ],
+    [
+      "a tensor twice",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[1].name = raw.tensors[0].name;
+      },
+    ],
+    [
+      "a box in no file",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].file = 7;
+      },
+    ],
+    [
+      "a box outside its file",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].byteOffset = 1e9;
+      },
+    ],
+    [
+      "a box in the header",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].byteOffset = 0;
+      },
+    ],
+    [
+      "a box outside its tensor",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].offset = [1000];
+      },
+    ],
+    [
+      "a box of a wrong length",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].byteLength += 1;
+      },
+    ],
+    [
+      "an unknown dtype",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].dtype = "F31";
+      },
+    ],
+    [
+      "a shape that overflows",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].shape = [2 ** 52, 2 ** 52];
+      },
+    ],
+    [
+      "a negative step",
+      "CORRUPT",
+      (raw) => {
+        raw.step = -1;
+      },
+    ],
+    [
+      "no tensors",
+      "CORRUPT",
+      (raw) => {
+        Object.assign(raw, { tensors: null });
+      },
+    ],
+    [
+      "a checksum that is none",
+      "CORRUPT",
+      (raw) => {
+        raw.tensors[0].boxes[0].crc32 = "xyz";
+      },
+    ],
+  ])("with %s is refused: %s", (_, code, edit) => {
+    expect(() => parseManifest(forged(edit), "m")).toThrow(expect.objectContaining({ code }));
+  });
+
+  it("of any bytes is refused by code", () => {
+    const bytes = encodeManifest(manifest);
+    fc.assert(
+      fc.property(
+        fc.nat(bytes.length - 1),
+        fc.integer({ min: 1, max: 255 }),
+        fc.nat(bytes.length),
+        (at, change, length) => {
+          const damaged = bytes.slice(0, Math.max(length, at + 1));
+          damaged[at]! ^= change;
+          expect(() => parseManifest(damaged, "m")).toThrow(expect.objectContaining({ code: "CORRUPT" }));
+        },
+      ),
+      { seed: 11, numRuns: 2000 },
+    );
+  });
+
+  it("of any JSON with a right checksum is read or refused by code, never followed", () => {
+    const paths = ["step", "world", "mesh", "files", "tensors", "values"];
+    fc.assert(
+      fc.property(fc.constantFrom(...paths), fc.jsonValue(), (member, value) => {
+        const bytes = forged((raw) => Object.assign(raw, { [member]: value }));
+        try {
+          parseManifest(bytes, "m");
+        } catch (error) {
+          expect(error).toMatchObject({ code: expect.stringMatching(/^(CORRUPT|REFUSED)$/) });
+        }
+      }),
+      { seed: 12, numRuns: 1000 },
+    );
+  });
+});
+
+describe("joining checksums", () => {
+  it("equals the checksum of the joined bytes", () => {
+    fc.assert(
+      fc.property(fc.nat(300), fc.nat(300), fc.nat(1e6), (first, second, seed) => {
+        const bytes = randomBytes(first + second, seed);
+        const [a, b] = [crc32(bytes.subarray(0, first)), crc32(bytes.subarray(first))];
+        expect(joinCrc32(a, b, second)).toBe(crc32(bytes));
+      }),
+      { seed: 13, numRuns: 300 },
+    );
+  });
+
+  it("works for lengths above 2^32", () => {
+    // Appending n zero bytes twice is appending 2n.
+    const half = joinCrc32(joinCrc32(0x12345678, 0, 3e9), 0, 3e9);
+    expect(half).toBe(joinCrc32(0x12345678, 0, 6e9));
+  });
+});

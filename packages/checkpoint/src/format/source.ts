@@ -1,0 +1,144 @@
+/**
+ * What every checkpoint format looks like once it is open: named tensors made of boxes whose bytes are read when asked for.
+ * Merging, re-slicing, comparing and converting work on this alone; an importer is a function from a path to a TensorSource.
+ */
+import { OptError } from "@opt/core";
+import { diskError, type FileSystem, type FolderEntry } from "../stores/file-system";
+import type { StoredDType } from "./dtype";
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** `param`: trained; `state`: an optimizer's, follows a parameter; `scalar`: one number that every rank holds. */
+export type Role = "param" | "state" | "scalar";
+
+/** A rectangular part of a tensor, stored row-major and little-endian. Offsets and sizes count elements, one per dimension. */
+export interface SourceBox {
+  readonly offset: readonly number[];
+  readonly size: readonly number[];
+  readonly byteLength: number;
+  /** For messages: the file (relative to the source's path) and where in it the box begins, if it lies there in one piece. */
+  readonly file: string;
+  readonly byteOffset?: number;
+  readonly crc32?: number;
+  /** Fills all of `target` with the box's bytes from `start` on. Throws CORRUPT where the file is shorter than it says. */
+  read(target: Uint8Array, start: number): Promise<void>;
+}
+
+export interface SourceTensor {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  readonly role?: Role;
+  /** The parameter whose state this is. */
+  readonly follows?: string;
+  readonly boxes: readonly SourceBox[];
+}
+
+export interface TensorSource {
+  /** For people, e.g. "safetensors", "MindSpore ckpt". */
+  readonly format: string;
+  readonly path: string;
+  readonly step?: number;
+  readonly tensors: ReadonlyMap<string, SourceTensor>;
+  /** Everything that is no tensor. */
+  readonly values: { readonly [key: string]: Json };
+  close(): Promise<void>;
+}
+
+/** What stands at a path, read once, so that every importer can say whether it is its own. */
+export interface Candidate {
+  readonly path: string;
+  /** Last part of the path. */
+  readonly name: string;
+  readonly kind: "file" | "folder";
+  /** The first bytes of a file, at most 64. */
+  readonly head: Uint8Array;
+  /** The length of a file in bytes. */
+  readonly byteLength: number;
+  /** What a folder holds. */
+  readonly entries: readonly FolderEntry[];
+}
+
+export interface Importer {
+  readonly format: string;
+  recognises(candidate: Candidate): boolean;
+  open(path: string, fileSystem: FileSystem): Promise<TensorSource>;
+}
+
+/** A file read at random positions. */
+export interface RandomAccess {
+  readonly path: string;
+  readonly byteLength: number;
+  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
+  read(target: Uint8Array, position: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens a file for random reading. Throws MISSING or IO. */
+export async function openRandomAccess(fileSystem: FileSystem, path: string): Promise<RandomAccess> {
+  try {
+    const file = await fileSystem.open(path, "read");
+    const byteLength = await file.size();
+    return {
+      path,
+      byteLength,
+      async read(target, position) {
+        let count: number;
+        try {
+          count = await file.read(target, position);
+        } catch (error) {
+          throw diskError(error, path, "reading");
+        }
+        if (count < target.length) {
+          throw new OptError(
+            "CORRUPT",
+            path,
+            `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`,
+            "The file is truncated: copy it again.",
+          );
+        }
+      },
+      close: () => file.close(),
+    };
+  } catch (error) {
+    throw diskError(error, path, "opening");
+  }
+}
+
+/** Reads a small file whole. Throws REFUSED above `limit` bytes, so that nobody's header fills the memory. */
+export async function readWhole(fileSystem: FileSystem, path: string, limit: number): Promise<Uint8Array> {
+  const file = await openRandomAccess(fileSystem, path);
+  try {
+    if (file.byteLength > limit) {
+      throw new OptError(
+        "REFUSED",
+        path,
+        `must be at most ${limit} bytes, got ${file.byteLength}.`,
+        "Is it the right file?",
+      );
+    }
+    const bytes = new Uint8Array(file.byteLength);
+    await file.read(bytes, 0);
+    return bytes;
+  } finally {
+    await file.close();
+  }
+}
+
+/** A tensor held by one file in one piece. */
+export function wholeBox(
+  file: RandomAccess,
+  name: string,
+  shape: readonly number[],
+  begin: number,
+  end: number,
+): SourceBox {
+  return {
+    offset: shape.map(() => 0),
+    size: shape,
+    byteLength: end - begin,
+    file: name,
+    byteOffset: begin,
+    read: (target, start) => file.read(target, begin + start),
+  };
+}

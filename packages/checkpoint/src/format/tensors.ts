@@ -1,0 +1,181 @@
+/** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
+import { OptError, type Tensor, tensorFromBytes } from "@opt/core";
+import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
+import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
+import { elementCount } from "./safetensors";
+import type { Role } from "./source";
+
+/** Elements row-major and little-endian: bytes, or a typed array whose elements are as wide as the dtype's. */
+export interface PlainTensor {
+  /** `f32` or `F32`: either way of writing it. */
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly data: ArrayBufferView;
+  readonly role?: Role;
+  /** The parameter whose state this is. */
+  readonly follows?: string;
+}
+
+/** Any number of boxes of a tensor, for slices that no mesh describes; `shape` is the whole tensor's. */
+export interface PartialTensor {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly boxes: readonly (Box & { readonly data: ArrayBufferView })[];
+  readonly role?: Role;
+  readonly follows?: string;
+}
+
+/** A Tensor with what its name does not tell. */
+export interface AnnotatedTensor {
+  readonly tensor: Tensor;
+  readonly role?: Role;
+  readonly follows?: string;
+}
+
+export type SavedTensor = Tensor | AnnotatedTensor | PlainTensor | PartialTensor;
+
+/** One tensor to be saved, whatever it was handed over as. */
+export interface LocalTensor {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  readonly role: Role;
+  readonly follows?: string;
+  /** Explicit boxes; without them the bytes are those of `shape`. */
+  readonly boxes?: readonly Box[];
+  /** The bytes, of explicit box number `box` or of all. Called once, at the moment of writing or of the snapshot. */
+  bytes(box: number): Uint8Array | Promise<Uint8Array>;
+}
+
+/** How optimizers name their state: `<state>.<parameter>`, `<parameter>.<state>` or `<parameter>/<state>`. */
+const STATE_NAMES = new Set(
+  (
+    "exp_avg exp_avg_sq max_exp_avg_sq master_param momentum_buffer mu_product step square_avg acc_delta grad_avg exp_inf prev sum " +
+    "moments moment1 moment2 vhat adam_m adam_v accum m v"
+  ).split(" "),
+);
+
+/** The tensor among `names` whose optimizer state a name says it is. */
+export function followedName(name: string, names: { has(name: string): boolean }): string | undefined {
+  for (let i = name.indexOf("."); i > 0; i = name.indexOf(".", i + 1)) {
+    const [head, tail] = [name.slice(0, i), name.slice(i + 1)];
+    if (STATE_NAMES.has(head.slice(head.lastIndexOf(".") + 1)) && names.has(tail)) return tail;
+  }
+  const end = Math.max(name.lastIndexOf("."), name.lastIndexOf("/"));
+  if (end > 0 && STATE_NAMES.has(name.slice(end + 1)) && names.has(name.slice(0, end))) return name.slice(0, end);
+  return undefined;
+}
+
+export function isTensor(value: unknown): value is Tensor {
+  // By shape, not by class: an ESM and a CommonJS copy of core may both be loaded.
+  return (
+    typeof value === "object" && value !== null && typeof (value as Tensor).bytes === "function" && "device" in value
+  );
+}
+
+function isAnnotated(value: unknown): value is AnnotatedTensor {
+  return typeof value === "object" && value !== null && "tensor" in value && isTensor(value.tensor);
+}
+
+/** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
+export function localTensors(
+  tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
+): LocalTensor[] {
+  const pairs = Symbol.iterator in tensors ? [...tensors] : Object.entries(tensors);
+  const names = new Map(pairs);
+  if (names.size < pairs.length)
+    throw new OptError("DUPLICATE", "saveCheckpoint", "a name occurs twice.", "Rename one.");
+  return pairs.map(([name, value]) => localTensor(name, value, names));
+}
+
+function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string, SavedTensor>): LocalTensor {
+  const where = `tensor ${JSON.stringify(name)}`;
+  const value = isAnnotated(saved) ? saved.tensor : saved;
+  if (name === "" || name === "__metadata__") {
+    throw new OptError("BAD_ARGUMENT", where, "a tensor needs a name of its own.", "Rename it.");
+  }
+  if (typeof value !== "object" || value === null || !("shape" in value) || !("dtype" in value)) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      where,
+      "must be a Tensor or { dtype, shape, data }.",
+      "Put other things into values.",
+    );
+  }
+  const dtype = storedDType(value.dtype, where);
+  if (
+    !Array.isArray(value.shape) ||
+    !value.shape.every((n) => Number.isSafeInteger(n) && n >= 0) ||
+    elementCount(value.shape) === undefined
+  ) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `shape must list whole numbers, got ${JSON.stringify(value.shape)}.`,
+      "Fix it.",
+    );
+  }
+  const shape = [...value.shape] as number[];
+  const given: { role?: Role; follows?: string } = isTensor(saved) ? {} : saved;
+  const follows = given.follows ?? followedName(name, names);
+  const role = given.role ?? (follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param");
+  const common = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
+  if (isTensor(value)) return { ...common, bytes: () => tensorBytes(value) };
+  if (!("boxes" in value)) {
+    const bytes = plainBytes(value.data, dtype, wholeOf(shape), where);
+    return { ...common, bytes: () => bytes };
+  }
+  for (const box of value.boxes) {
+    if (fits(box, shape)) continue;
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `box ${describeBox(box)} leaves the shape [${shape}].`,
+      "shape is the whole tensor's.",
+    );
+  }
+  const pieces = value.boxes.map((box) => plainBytes(box.data, dtype, box, where));
+  const boxes = value.boxes.map(({ offset, size }) => ({ offset: [...offset], size: [...size] }));
+  return { ...common, boxes, bytes: (box) => pieces[box]! };
+}
+
+/** The bytes of a Tensor, without waiting where its device can. */
+function tensorBytes(tensor: Tensor): Uint8Array | Promise<Uint8Array> {
+  try {
+    return tensor.bytesSync();
+  } catch (error) {
+    if (error instanceof Error && (error as { code?: unknown }).code === "NOT_SYNC") return tensor.bytes();
+    throw error;
+  }
+}
+
+function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: string): Uint8Array {
+  if (!ArrayBuffer.isView(data)) throw new OptError("BAD_ARGUMENT", where, "data must be a typed array.", "Or bytes.");
+  const width = "BYTES_PER_ELEMENT" in data ? (data.BYTES_PER_ELEMENT as number) : 1;
+  if (width !== 1 && width !== bytesPerElement(dtype)) {
+    throw new OptError(
+      "BAD_DTYPE",
+      where,
+      `${dtype} has ${bytesPerElement(dtype)} bytes, data's elements ${width}.`,
+      "Convert it.",
+    );
+  }
+  const wanted = elementsIn(box) * bytesPerElement(dtype);
+  if (data.byteLength !== wanted) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `${dtype} [${box.size}] takes ${wanted} bytes, got ${data.byteLength}.`,
+      "Fix the shape.",
+    );
+  }
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** A Tensor of loaded bytes. Throws UNSUPPORTED for what tensors cannot hold. */
+export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
+  const core = tensorDType(dtype);
+  if (core) return tensorFromBytes(bytes, [...shape], { dtype: core });
+  const advice = 'Ask for another with { dtype: "f32" }, or for plain data with { as: "plain" }.';
+  throw new OptError("UNSUPPORTED", `tensor ${JSON.stringify(name)}`, `tensors cannot hold ${dtype}.`, advice);
+}

@@ -1,0 +1,163 @@
+/** Views of a file that importers compose: a part, parts joined end to end, and bytes that must match their checksum. */
+import { crc32 } from "node:zlib";
+import { OptError } from "@opt/core";
+import type { RandomAccess } from "../../format/source";
+import type { FilePool } from "../../stores/file-pool";
+import { diskError, type OpenFile } from "../../stores/file-system";
+
+/** Bytes read at random positions, whoever closes them: a file, or a part of one. */
+export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "read"> {
+  /** Where the bytes begin in their file, if they lie there in one piece. */
+  readonly begin?: number;
+}
+
+/** A whole file. */
+export function wholeFile(file: RandomAccess): ByteSource {
+  return {
+    path: file.path,
+    byteLength: file.byteLength,
+    begin: 0,
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      await file.read(target, position);
+    },
+  };
+}
+
+/** Throws CORRUPT unless `[position, position + length)` lies inside of the source: before anything is allocated for it. */
+export function checkRange(source: ByteSource, position: number, length: number): void {
+  const end = position + length;
+  if (Number.isSafeInteger(position) && Number.isSafeInteger(end) && position >= 0 && length >= 0) {
+    if (end <= source.byteLength) return;
+  }
+  throw new OptError(
+    "CORRUPT",
+    source.path,
+    `bytes ${position} to ${end} are referred to, but there are ${source.byteLength}.`,
+    "The file is cut short or damaged: use an intact copy.",
+  );
+}
+
+/** A new array of `length` bytes from `position`. Throws CORRUPT outside of the source. */
+export async function readBytes(source: ByteSource, position: number, length: number): Promise<Uint8Array> {
+  checkRange(source, position, length);
+  const bytes = new Uint8Array(length);
+  await source.read(bytes, position);
+  return bytes;
+}
+
+/** A file of a folder, held open by the pool only as long as it is in use. Throws MISSING, IO. */
+export async function pooledFile(pool: FilePool, path: string): Promise<ByteSource> {
+  const use = async <T>(doing: string, body: (file: OpenFile) => Promise<T>): Promise<T> => {
+    try {
+      return await pool.use(path, body);
+    } catch (error) {
+      throw diskError(error, path, doing);
+    }
+  };
+  const byteLength = await use("opening", (file) => file.size());
+  const source: ByteSource = {
+    path,
+    byteLength,
+    begin: 0,
+    async read(target, position) {
+      checkRange(source, position, target.byteLength);
+      const count = await use("reading", (file) => file.read(target, position));
+      // The file was long enough when it was opened.
+      if (count < target.byteLength)
+        checkRange({ ...source, byteLength: position + count }, position, target.byteLength);
+    },
+  };
+  return source;
+}
+
+/** Bytes in memory behind the same interface. */
+export function memorySource(path: string, bytes: Uint8Array): ByteSource {
+  return {
+    path,
+    byteLength: bytes.byteLength,
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      target.set(bytes.subarray(position, position + target.byteLength));
+    },
+  };
+}
+
+/** The part `[begin, begin + byteLength)` of a source. Throws CORRUPT when it leaves the source. */
+export function partOf(source: ByteSource, begin: number, byteLength: number, path = source.path): ByteSource {
+  checkRange(source, begin, byteLength);
+  return {
+    path,
+    byteLength,
+    ...(source.begin === undefined ? {} : { begin: source.begin + begin }),
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      await source.read(target, begin + position);
+    },
+  };
+}
+
+/** Several sources read as one, end to end. */
+export function joined(path: string, parts: readonly ByteSource[]): ByteSource {
+  if (parts.length === 1) return parts[0]!;
+  return {
+    path,
+    byteLength: parts.reduce((sum, part) => sum + part.byteLength, 0),
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      const end = position + target.byteLength;
+      let start = 0;
+      for (const part of parts) {
+        const from = Math.max(position, start);
+        const to = Math.min(end, start + part.byteLength);
+        if (from < to) await part.read(target.subarray(from - position, to - position), from - start);
+        start += part.byteLength;
+      }
+    },
+  };
+}
+
+const CRC_PIECE = 1 << 20;
+
+/** CRC-32 of a range, read in pieces of 1 MiB. */
+export async function crcOf(source: ByteSource, begin: number, end: number): Promise<number> {
+  checkRange(source, begin, end - begin);
+  const piece = new Uint8Array(Math.min(CRC_PIECE, end - begin));
+  let crc = 0;
+  for (let position = begin; position < end; position += piece.byteLength) {
+    const target = piece.subarray(0, Math.min(piece.byteLength, end - position));
+    await source.read(target, position);
+    crc = crc32(target, crc);
+  }
+  return crc;
+}
+
+/** Throws CORRUPT unless the checksums are equal. */
+export function checkCrc(path: string, expected: number, actual: number): void {
+  if (actual === expected) return;
+  throw new OptError(
+    "CORRUPT",
+    path,
+    `the checksum must be ${expected.toString(16)}, got ${actual.toString(16)}.`,
+    "The bytes changed since they were written: use an intact copy.",
+  );
+}
+
+/** The same bytes, checked whole against their CRC-32 before the first of them is given out. */
+export function verified(source: ByteSource, expected: number): ByteSource {
+  let checked: Promise<void> | undefined;
+  return {
+    ...source,
+    async read(target, position) {
+      if (checked === undefined && position === 0 && target.byteLength === source.byteLength) {
+        await source.read(target, 0);
+        checkCrc(source.path, expected, crc32(target));
+        checked = Promise.resolve();
+        return;
+      }
+      checked ??= crcOf(source, 0, source.byteLength).then((actual) => checkCrc(source.path, expected, actual));
+      await checked;
+      await source.read(target, position);
+    },
+  };
+}

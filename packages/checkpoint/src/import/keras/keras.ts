@@ -1,0 +1,79 @@
+/** Keras 3: `.weights.h5`, and `.keras`, a zip of the model's config and that file. */
+import { basename } from "node:path";
+import { OptError } from "@opt/core";
+import type { StoredDType } from "../../format/dtype";
+import type { Importer, Json } from "../../format/source";
+import { FilePool } from "../../stores/file-pool";
+import { type ByteSource, pooledFile, readBytes } from "../bytes/byte-source";
+import { byName, wholeTensor } from "../bytes/foreign-tensor";
+import { parseJson } from "../bytes/json";
+import { openZip } from "../bytes/zip";
+import { type Hdf5Dataset, Hdf5File } from "./hdf5";
+
+const HDF5_SIGNATURE = "\x89HDF\r\n\x1a\n";
+const LARGEST_CONFIG = 64 * 1024 * 1024;
+
+export const kerasImporter: Importer = {
+  format: "Keras",
+  recognises: ({ kind, name, head }) => {
+    const text = new TextDecoder("latin1").decode(head);
+    return kind === "file" && (beginsHdf5(head) || (text.startsWith("PK") && name.endsWith(".keras")));
+  },
+  async open(path, fileSystem) {
+    const pool = new FilePool(fileSystem, "read");
+    let file: Hdf5File | undefined;
+    const close = async (): Promise<void> => {
+      await file?.close();
+      await pool.close();
+    };
+    try {
+      const source = await pooledFile(pool, path);
+      const { weights, values } = beginsHdf5(await readBytes(source, 0, Math.min(8, source.byteLength)))
+        ? { weights: source, values: {} }
+        : await openArchive(source);
+      file = await Hdf5File.open(weights);
+      const tensors = (await file.datasets()).map((dataset) =>
+        wholeTensor(
+          dataset.name,
+          { dtype: dtypeOf(dataset, path), shape: dataset.shape, bytes: dataset.bytes },
+          basename(path),
+        ),
+      );
+      return { format: this.format, path, tensors: byName(tensors, path), values, close };
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+};
+
+function beginsHdf5(head: Uint8Array): boolean {
+  return new TextDecoder("latin1").decode(head.subarray(0, 8)) === HDF5_SIGNATURE;
+}
+
+/** The weights of a `.keras` archive; its config and metadata become values. */
+async function openArchive(source: ByteSource): Promise<{ weights: ByteSource; values: Record<string, Json> }> {
+  const members = await openZip(source);
+  const weights = members.get("model.weights.h5");
+  if (weights === undefined) {
+    throw new OptError("MISSING", source.path, "the archive has no model.weights.h5.", "Save the model with Keras 3.");
+  }
+  const values: Record<string, Json> = {};
+  for (const name of ["config", "metadata"]) {
+    const member = members.get(`${name}.json`);
+    if (member === undefined || member.byteLength > LARGEST_CONFIG) continue;
+    values[name] = parseJson(await readBytes(member, 0, member.byteLength), member.path) as Json;
+  }
+  return { weights, values };
+}
+
+const FLOATS: Record<number, StoredDType> = { 2: "F16", 4: "F32", 8: "F64" };
+
+function dtypeOf({ name, kind, bytesPerElement }: Hdf5Dataset, path: string): StoredDType {
+  if (kind === "bool") return "BOOL";
+  const integer = `${kind === "int" ? "I" : "U"}${bytesPerElement * 8}` as StoredDType;
+  const dtype =
+    kind === "float" ? FLOATS[bytesPerElement] : [1, 2, 4, 8].includes(bytesPerElement) ? integer : undefined;
+  if (dtype !== undefined) return dtype;
+  throw new OptError("UNSUPPORTED", path, `${name} has numbers of ${bytesPerElement} bytes.`, "Convert it first.");
+}

@@ -1,0 +1,121 @@
+/** MindSpore `.ckpt` files: values one after another, each with its tag, dims, type and contents. */
+import { basename } from "node:path";
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { type Importer, type Json, openRandomAccess, type SourceTensor, type TensorSource } from "../../format/source";
+import { type ByteSource, joined, readBytes, wholeFile } from "../bytes/byte-source";
+import { byName, wholeTensor } from "../bytes/foreign-tensor";
+import { ENCRYPTED_MAGIC, MINDSPORE_DTYPES, MINDSPORE_TEXT } from "./format";
+import { checkMindsporeCrc, type MindsporeValue, readMindsporeValues } from "./values";
+
+const LONGEST_STRING = 1 << 20;
+
+export const mindsporeImporter: Importer = {
+  format: "MindSpore ckpt",
+  recognises: ({ kind, head, name }) =>
+    kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
+  async open(path, fileSystem): Promise<TensorSource> {
+    const file = await openRandomAccess(fileSystem, path);
+    try {
+      const { tensors, values } = await readMindspore(wholeFile(file), basename(path));
+      return { format: this.format, path, tensors: byName(tensors, path), values, close: () => file.close() };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  },
+};
+
+/** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */
+function beginsWithValue(head: Uint8Array): boolean {
+  if (head[0] !== 0x0a) return false;
+  let at = 1;
+  while (at < 10 && head[at]! >= 128) at++;
+  const length = head[at + 2];
+  if (head[at + 1] !== 0x0a || length === undefined || length === 0 || length >= 128) return false;
+  const tag = head.subarray(at + 3, at + 3 + length);
+  return tag.every((byte) => byte >= 0x20) && [undefined, 0x12].includes(head[at + 3 + length]);
+}
+
+function isEncrypted(head: Uint8Array): boolean {
+  return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
+}
+
+/** The tensors and texts of one file; its checksum, if it has one, is verified before the first tensor is read. */
+export async function readMindspore(
+  source: ByteSource,
+  file: string,
+): Promise<{ tensors: SourceTensor[]; values: Record<string, Json> }> {
+  const { values: stored, crc, end } = await readMindsporeValues(source);
+  let checked: Promise<void> | undefined;
+  const guarded = (bytes: ByteSource): ByteSource =>
+    crc === undefined
+      ? bytes
+      : {
+          ...bytes,
+          async read(target, position) {
+            checked ??= checkMindsporeCrc(source, crc, end);
+            await checked;
+            await bytes.read(target, position);
+          },
+        };
+  const tensors: SourceTensor[] = [];
+  const values: [string, Json][] = [];
+  for (const pieces of piecesOfOneTag(stored)) {
+    const { tag, dims, type } = pieces[0]!;
+    const bytes = guarded(
+      joined(
+        source.path,
+        pieces.map(({ content }) => content),
+      ),
+    );
+    if (type === MINDSPORE_TEXT) values.push([tag, await readString(bytes)]);
+    else {
+      const dtype = dtypeOf(type, tag, source.path);
+      tensors.push(wholeTensor(tag, { dtype, shape: shapeOf(dims, bytes.byteLength, dtype), bytes }, file));
+    }
+  }
+  return { tensors, values: Object.fromEntries(values) };
+}
+
+/** Groups consecutive values of one tag: a large tensor is stored in pieces, each with the whole tensor's dims. */
+function piecesOfOneTag(values: readonly MindsporeValue[]): MindsporeValue[][] {
+  const groups: MindsporeValue[][] = [];
+  for (const value of values) {
+    const last = groups.at(-1);
+    const first = last?.[0];
+    const continues = first?.tag === value.tag && first.type === value.type && `${first.dims}` === `${value.dims}`;
+    if (continues) last!.push(value);
+    else groups.push([value]);
+  }
+  return groups;
+}
+
+/** A scalar has no dims, or (before MindSpore 1.9) the single dim 0. */
+function shapeOf(dims: readonly number[], byteLength: number, dtype: StoredDType): readonly number[] {
+  return dims.length === 1 && dims[0] === 0 && byteLength === bytesPerElement(dtype) ? [] : dims;
+}
+
+function dtypeOf(type: string, tag: string, path: string): StoredDType {
+  if (Object.hasOwn(MINDSPORE_DTYPES, type)) return MINDSPORE_DTYPES[type]!;
+  throw new OptError(
+    "UNSUPPORTED",
+    path,
+    `${JSON.stringify(tag)} has the type ${JSON.stringify(type.slice(0, 50))}.`,
+    `Known: ${Object.keys(MINDSPORE_DTYPES).join(", ")}.`,
+  );
+}
+
+async function readString(bytes: ByteSource): Promise<string> {
+  if (bytes.byteLength > LONGEST_STRING || bytes.byteLength % 4 !== 0) {
+    throw new OptError("CORRUPT", bytes.path, `a text has ${bytes.byteLength} bytes.`, "Use an intact copy.");
+  }
+  const utf32 = new DataView((await readBytes(bytes, 0, bytes.byteLength)).buffer);
+  let text = "";
+  for (let at = 0; at < utf32.byteLength; at += 4) {
+    const code = utf32.getUint32(at, true);
+    if (code > 0x10ffff) throw new OptError("CORRUPT", bytes.path, "a text is no UTF-32.", "Use an intact copy.");
+    text += String.fromCodePoint(code);
+  }
+  return text;
+}

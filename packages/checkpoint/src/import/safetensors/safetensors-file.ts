@@ -1,0 +1,117 @@
+/** safetensors files, and Hugging Face sets of them with an index. */
+import { basename, dirname, join } from "node:path";
+import { OptError } from "@opt/core";
+import { readSafetensorsHeader, type SafetensorsEntry, type SafetensorsHeader } from "../../format/safetensors";
+import { type Importer, type Json, readWhole, type SourceTensor, type TensorSource } from "../../format/source";
+import { FilePool } from "../../stores/file-pool";
+import type { FileSystem } from "../../stores/file-system";
+import { type ByteSource, partOf, pooledFile } from "../bytes/byte-source";
+import { byName, wholeTensor } from "../bytes/foreign-tensor";
+import { parseJson } from "../bytes/json";
+import { insideOf } from "../bytes/safe-path";
+
+/** A single safetensors file. */
+export const safetensorsImporter: Importer = {
+  format: "safetensors",
+  recognises: ({ kind, head, name, byteLength }) =>
+    kind === "file" && (beginsWithHeader(head, byteLength) || name.endsWith(".safetensors")),
+  async open(path, fileSystem) {
+    return withPool(fileSystem, this.format, path, async (pool) => {
+      const { source, header } = await openSafetensors(pool, path);
+      const tensors = header.entries.map((entry) => wholeEntry(source, entry, basename(path)));
+      return { tensors, values: { ...header.metadata } };
+    });
+  },
+};
+
+const INDEX = ".safetensors.index.json";
+const LARGEST_INDEX = 64 * 1024 * 1024;
+
+/** A set that Hugging Face's libraries split by tensor: `model.safetensors.index.json` says which file holds which. */
+export const safetensorsIndexImporter: Importer = {
+  format: "sharded safetensors",
+  recognises: ({ kind, name, entries }) =>
+    kind === "file" ? name.endsWith(INDEX) : entries.some((entry) => entry.name.endsWith(INDEX)),
+  async open(path, fileSystem) {
+    const index = await indexPath(path, fileSystem);
+    return withPool(fileSystem, this.format, path, async (pool) => {
+      const { metadata, names } = parseIndex(await readWhole(fileSystem, index, LARGEST_INDEX), index);
+      const files = new Map<string, { source: ByteSource; entries: Map<string, SafetensorsEntry> }>();
+      const tensors: SourceTensor[] = [];
+      for (const [name, file] of names) {
+        let opened = files.get(file);
+        if (opened === undefined) {
+          const { source, header } = await openSafetensors(pool, insideOf(dirname(index), file, index));
+          opened = { source, entries: new Map(header.entries.map((entry) => [entry.name, entry])) };
+          files.set(file, opened);
+        }
+        const entry = opened.entries.get(name);
+        if (entry === undefined) {
+          throw new OptError("MISSING", index, `${file} does not hold ${JSON.stringify(name)}.`, "Copy the set again.");
+        }
+        tensors.push(wholeEntry(opened.source, entry, file));
+      }
+      return { tensors, values: metadata };
+    });
+  },
+};
+
+/** Opens a file and its header. Throws MISSING, IO, CORRUPT, UNSUPPORTED. */
+export async function openSafetensors(
+  pool: FilePool,
+  path: string,
+): Promise<{ source: ByteSource; header: SafetensorsHeader }> {
+  const source = await pooledFile(pool, path);
+  return { source, header: await readSafetensorsHeader({ ...source, close: async () => undefined }) };
+}
+
+/** Runs `read` with a pool that the source closes; the pool is closed at once when `read` throws. */
+export async function withPool(
+  fileSystem: FileSystem,
+  format: string,
+  path: string,
+  read: (pool: FilePool) => Promise<{ tensors: readonly SourceTensor[]; values: Record<string, Json> }>,
+): Promise<TensorSource> {
+  const pool = new FilePool(fileSystem, "read");
+  try {
+    const { tensors, values } = await read(pool);
+    return { format, path, tensors: byName(tensors, path), values, close: () => pool.close() };
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+}
+
+function wholeEntry(source: ByteSource, entry: SafetensorsEntry, file: string): SourceTensor {
+  const bytes = partOf(source, entry.begin, entry.end - entry.begin);
+  return wholeTensor(entry.name, { dtype: entry.dtype, shape: entry.shape, bytes }, file);
+}
+
+/** Eight bytes of header length that the file has room for, then the JSON's brace. */
+function beginsWithHeader(head: Uint8Array, byteLength: number): boolean {
+  if (head.length < 9 || head[8] !== 0x7b) return false;
+  const length = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
+  return length <= BigInt(byteLength - 8);
+}
+
+async function indexPath(path: string, fileSystem: FileSystem): Promise<string> {
+  if (path.endsWith(INDEX)) return path;
+  const found = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(INDEX));
+  const [index, ...others] = found;
+  if (index !== undefined && others.length === 0) return join(path, index);
+  throw new OptError(
+    "BAD_ARGUMENT",
+    path,
+    `one index must be there, got ${found.join(", ")}.`,
+    "Name the index itself.",
+  );
+}
+
+function parseIndex(bytes: Uint8Array, path: string): { metadata: Record<string, Json>; names: [string, string][] } {
+  const index = parseJson(bytes, path);
+  const names = Object.entries(index.weight_map ?? {});
+  if (names.length === 0 || names.some(([, file]) => typeof file !== "string")) {
+    throw new OptError("CORRUPT", path, "weight_map must map tensors to files.", "Copy the set again.");
+  }
+  return { metadata: { ...(index.metadata as Record<string, Json> | undefined) }, names: names as [string, string][] };
+}

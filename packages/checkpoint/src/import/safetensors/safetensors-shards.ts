@@ -1,0 +1,91 @@
+/** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
+import { join } from "node:path";
+import { OptError } from "@opt/core";
+import type { SafetensorsEntry } from "../../format/safetensors";
+import type { Importer, Json, SourceBox, SourceTensor } from "../../format/source";
+import { partOf } from "../bytes/byte-source";
+import { boxOf } from "../bytes/foreign-tensor";
+import { isObject, parseJson } from "../bytes/json";
+import { openSafetensors, withPool } from "./safetensors-file";
+
+const SHARDING = "DCP_SHARDING_INFO";
+
+export const safetensorsShardsImporter: Importer = {
+  format: "safetensors shards",
+  recognises: ({ entries }) => entries.some(({ name, kind }) => kind === "file" && name.endsWith(".safetensors")),
+  async open(path, fileSystem) {
+    return withPool(fileSystem, this.format, path, async (pool) => {
+      const parts = new Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>();
+      const values: Record<string, Json> = {};
+      const files = (await fileSystem.list(path))
+        .map(({ name }) => name)
+        .filter((name) => name.endsWith(".safetensors"));
+      refuseUncommitted(files, path);
+      for (const file of files.sort()) {
+        const { source, header } = await openSafetensors(pool, join(path, file));
+        const { [SHARDING]: sharding, ...metadata } = header.metadata;
+        Object.assign(values, metadata);
+        const offsets = readOffsets(sharding, join(path, file));
+        for (const entry of header.entries) {
+          const { name, dtype, shape } = entry;
+          const offset = offsets.get(name) ?? shape.map(() => 0);
+          const part = { dtype, shape, bytes: partOf(source, entry.begin, entry.end - entry.begin) };
+          addBox(parts, entry, boxOf(part, file, offset), join(path, file));
+        }
+      }
+      return { tensors: [...parts.values()], values };
+    });
+  },
+};
+
+/** Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows. */
+function refuseUncommitted(files: readonly string[], path: string): void {
+  if (!files.some((file) => /^rank-\d{5,}\.safetensors$/.test(file))) return;
+  throw new OptError(
+    "MISSING",
+    path,
+    "manifest.json is not there, so that this step was never saved whole.",
+    "Use another step, or open one of its files by itself.",
+  );
+}
+
+/** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */
+function addBox(
+  parts: Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>,
+  { name, dtype }: SafetensorsEntry,
+  box: SourceBox,
+  where: string,
+): void {
+  const reach = box.size.map((length, d) => box.offset[d]! + length);
+  const known = parts.get(name);
+  if (known === undefined) {
+    parts.set(name, { name, dtype, shape: reach, boxes: [box] });
+    return;
+  }
+  if (known.dtype !== dtype || known.shape.length !== reach.length) {
+    throw new OptError(
+      "BAD_STATE",
+      where,
+      `a part of ${JSON.stringify(name)} is ${dtype} [${box.size}], another is ${known.dtype} [${known.boxes[0]!.size}].`,
+      "The files are of different runs.",
+    );
+  }
+  // The same place twice is a replica.
+  if (known.boxes.some(({ offset, size }) => `${offset}` === `${box.offset}` && `${size}` === `${box.size}`)) return;
+  known.boxes.push(box);
+  for (const [d, end] of reach.entries()) known.shape[d] = Math.max(known.shape[d]!, end);
+}
+
+/** `{ name: { saved_offsets: [...] } }`; a file without it holds whole tensors. */
+function readOffsets(text: string | undefined, where: string): Map<string, number[]> {
+  const offsets = new Map<string, number[]>();
+  if (text === undefined) return offsets;
+  for (const [name, info] of Object.entries(parseJson(new TextEncoder().encode(text), where))) {
+    const saved = isObject(info) ? info.saved_offsets : undefined;
+    if (!Array.isArray(saved) || !saved.every((n): n is number => Number.isSafeInteger(n) && (n as number) >= 0)) {
+      throw new OptError("CORRUPT", where, `${SHARDING} of ${JSON.stringify(name)} is no list.`, "Use an intact copy.");
+    }
+    offsets.set(name, saved);
+  }
+  return offsets;
+}

@@ -1,0 +1,94 @@
+/** PyTorch DCP folders: every chunk in the `.distcp` files is a complete `torch.save` file and becomes a box. */
+import { join } from "node:path";
+import { OptError } from "@opt/core";
+import { bytesPerElement } from "../../format/dtype";
+import { elementCount } from "../../format/safetensors";
+import type { Importer, Json, SourceBox, SourceTensor } from "../../format/source";
+import { FilePool } from "../../stores/file-pool";
+import { partOf, pooledFile } from "../bytes/byte-source";
+import { byName, checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
+import { insideOf } from "../bytes/safe-path";
+import type { NamedTree } from "../python/values";
+import { type DcpChunk, type DcpLocation, type DcpTensor, readDcpMetadata } from "./dcp-metadata";
+import { readTorch } from "./torch-file";
+
+export const dcpImporter: Importer = {
+  format: "PyTorch DCP",
+  recognises: ({ entries }) => entries.some(({ name, kind }) => name === ".metadata" && kind === "file"),
+  async open(path, fileSystem) {
+    const files = new FilePool(fileSystem, "read");
+    const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<NamedTree<ForeignTensor>> => {
+      const source = await pooledFile(files, insideOf(path, file, path));
+      return readTorch(partOf(source, begin, byteLength));
+    };
+    try {
+      const metadata = await readDcpMetadata(await pooledFile(files, join(path, ".metadata")));
+      const tensors: SourceTensor[] = [];
+      const values: Record<string, Json> = {};
+      for (const [name, stored] of metadata.items) {
+        if (stored !== undefined) {
+          const boxes = stored.chunks.map((chunk) => {
+            const location = metadata.locate(name, chunk.offset);
+            insideOf(path, location.file, path);
+            return chunkBox(name, stored, chunk, String(location.file), () => readAt(location));
+          });
+          tensors.push({ name, dtype: stored.dtype, shape: stored.shape, boxes });
+          continue;
+        }
+        const location = metadata.locate(name);
+        const tree = await readAt(location);
+        const inner = (key: string): string => (key === "" ? name : `${name}.${key}`);
+        for (const [key, value] of Object.entries(tree.values)) values[inner(key)] = value;
+        for (const [key, tensor] of tree.tensors) tensors.push(wholeTensor(inner(key), tensor, String(location.file)));
+      }
+      return { format: this.format, path, tensors: byName(tensors, path), values, close: () => files.close() };
+    } catch (error) {
+      await files.close();
+      throw error;
+    }
+  },
+};
+
+/** A chunk's box; its file is looked into when the box is first read. */
+function chunkBox(
+  name: string,
+  { dtype, shape }: DcpTensor,
+  { offset, size }: DcpChunk,
+  file: string,
+  open: () => Promise<NamedTree<ForeignTensor>>,
+): SourceBox {
+  const inside = size.length === shape.length && offset.length === shape.length;
+  const count = elementCount(size);
+  if (!inside || count === undefined || size.some((length, d) => offset[d]! + length > shape[d]!)) {
+    throw new OptError(
+      "CORRUPT",
+      file,
+      `chunk [${size}] at [${offset}] of ${JSON.stringify(name)} leaves its tensor [${shape}].`,
+      "The metadata is damaged: use an intact copy.",
+    );
+  }
+  let chunk: Promise<ForeignTensor> | undefined;
+  const load = async (): Promise<ForeignTensor> => {
+    const [tensor, ...others] = (await open()).tensors.values();
+    if (tensor === undefined || others.length > 0 || tensor.dtype !== dtype || `${tensor.shape}` !== `${size}`) {
+      throw new OptError(
+        "CORRUPT",
+        file,
+        `the chunk of ${JSON.stringify(name)} must be ${dtype} [${size}], got ${tensor?.dtype} [${tensor?.shape}].`,
+        "The file and its metadata do not belong together.",
+      );
+    }
+    checkFilled(tensor, name);
+    return tensor;
+  };
+  return {
+    offset,
+    size,
+    byteLength: count * bytesPerElement(dtype),
+    file,
+    async read(target, start) {
+      chunk ??= load();
+      await (await chunk).bytes.read(target, start);
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** Tensors as PyTorch pickles them: a rebuild call on a storage, which lies outside of the pickle. */
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import type { ByteSource } from "../bytes/byte-source";
+import type { ForeignTensor } from "../bytes/foreign-tensor";
+import { stridedSource } from "../bytes/strided";
+import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
+import { PickleCall, PickleGlobal, type PickleLimits, PicklePersistent, PickleTuple } from "../python/pickle";
+import { PLAIN_GLOBALS } from "../python/values";
+
+const STORAGES: Record<string, StoredDType> = {
+  FloatStorage: "F32",
+  DoubleStorage: "F64",
+  HalfStorage: "F16",
+  BFloat16Storage: "BF16",
+  LongStorage: "I64",
+  IntStorage: "I32",
+  ShortStorage: "I16",
+  CharStorage: "I8",
+  ByteStorage: "U8",
+  BoolStorage: "BOOL",
+  ComplexFloatStorage: "C64",
+};
+
+const DTYPES: Record<string, StoredDType> = {
+  float32: "F32",
+  float64: "F64",
+  float16: "F16",
+  bfloat16: "BF16",
+  int64: "I64",
+  int32: "I32",
+  int16: "I16",
+  int8: "I8",
+  uint64: "U64",
+  uint32: "U32",
+  uint16: "U16",
+  uint8: "U8",
+  bool: "BOOL",
+  complex64: "C64",
+  float8_e4m3fn: "F8_E4M3",
+  float8_e5m2: "F8_E5M2",
+  float8_e4m3fnuz: "F8_E4M3FNUZ",
+  float8_e5m2fnuz: "F8_E5M2FNUZ",
+  float8_e8m0fnu: "F8_E8M0",
+};
+
+const REBUILD = "torch._utils._rebuild_";
+
+/** Everything that a state dict may name. Source: what torch 2.13 writes for tensors, parameters and plain values. */
+export const TORCH_PICKLE: PickleLimits = {
+  persistent: () => undefined,
+  globals: new Set([
+    ...PLAIN_GLOBALS,
+    ...NUMPY_GLOBALS,
+    ...Object.keys(STORAGES).map((name) => `torch.${name}`),
+    ...Object.keys(DTYPES).map((name) => `torch.${name}`),
+    "torch.storage.UntypedStorage",
+    "torch.Size",
+    "torch.device",
+    "torch.serialization._get_layout",
+    ...["tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state"].map((name) => `${REBUILD}${name}`),
+  ]),
+};
+
+/** What a persistent id names: element type (undefined for untyped), key and element count. */
+export interface StorageId {
+  readonly dtype: StoredDType | undefined;
+  readonly key: string;
+  readonly count: number;
+  /** A legacy file may hold a storage that is a part of another one: its first element there. */
+  readonly first: number;
+}
+
+export function torchDType(value: unknown): StoredDType | undefined {
+  if (!(value instanceof PickleGlobal) || !value.name.startsWith("torch.")) return undefined;
+  const name = value.name.slice("torch.".length);
+  return Object.hasOwn(DTYPES, name) ? DTYPES[name] : undefined;
+}
+
+/** Throws CORRUPT for a persistent id that names no storage. */
+export function storageId(value: unknown, path: string): StorageId {
+  const id = value instanceof PicklePersistent && value.id instanceof PickleTuple ? value.id.items : [];
+  const [kind, type, key, , count, view] = id;
+  const name = type instanceof PickleGlobal ? type.name.replace("torch.", "") : "";
+  const dtype = Object.hasOwn(STORAGES, name) ? STORAGES[name] : undefined;
+  if (kind !== "storage" || (typeof key !== "string" && typeof key !== "number") || !isCount(count)) {
+    throw corrupt(path, "a tensor's storage has no valid id");
+  }
+  if (dtype === undefined && name !== "storage.UntypedStorage") throw corrupt(path, "a storage has no element type");
+  const first = view instanceof PickleTuple ? view.items[1] : 0;
+  if (!isCount(first)) throw corrupt(path, "a storage's view has no valid offset");
+  return { dtype, key: String(key), count, first };
+}
+
+/** The tensor (or NumPy array) that an object describes, or undefined when it describes none. Throws CORRUPT, UNSUPPORTED. */
+export function torchTensor(
+  value: unknown,
+  pickle: ByteSource,
+  storage: (id: StorageId) => ByteSource,
+): ForeignTensor | undefined {
+  if (!(value instanceof PickleCall)) return undefined;
+  const array = numpyArray(value, pickle);
+  if (array !== undefined) return array;
+  if (!value.callable.startsWith(REBUILD)) return undefined;
+  const kind = value.callable.slice(REBUILD.length);
+  if (kind.startsWith("parameter")) {
+    const [data] = value.args;
+    // Parameters hold tensors only, so one step inwards is enough and nothing can nest without end.
+    if (!(data instanceof PickleCall) || !data.callable.startsWith(`${REBUILD}tensor`)) {
+      throw corrupt(pickle.path, "a parameter holds no tensor");
+    }
+    return torchTensor(data, pickle, storage);
+  }
+  const [persistent, offset, size, stride, , , type] = value.args;
+  const id = storageId(persistent, pickle.path);
+  const dtype = kind === "tensor_v3" ? torchDType(type) : id.dtype;
+  if (dtype === undefined) {
+    throw new OptError(
+      "UNSUPPORTED",
+      pickle.path,
+      "a tensor's element type is not known.",
+      "Convert it to a plain one.",
+    );
+  }
+  const shape = counts(size, pickle.path);
+  const strides = counts(stride, pickle.path);
+  if (!isCount(offset)) throw corrupt(pickle.path, "a tensor begins before its storage");
+  const view = { bytesPerElement: bytesPerElement(dtype), offset, shape, strides };
+  return { dtype, shape, bytes: stridedSource(storage(id), view) };
+}
+
+/** The numbers of a tuple or `torch.Size`. Throws CORRUPT unless all are counts. */
+export function counts(value: unknown, path: string): number[] {
+  const inner = value instanceof PickleCall && value.callable === "torch.Size" ? value.args[0] : value;
+  const items = inner instanceof PickleTuple ? inner.items : inner;
+  if (!Array.isArray(items) || !items.every(isCount)) throw corrupt(path, "a shape is no tuple of counts");
+  return items;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function corrupt(path: string, problem: string): OptError {
+  return new OptError("CORRUPT", path, `${problem}.`, "The file is damaged: use an intact copy.");
+}

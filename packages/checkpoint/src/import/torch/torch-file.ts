@@ -1,0 +1,144 @@
+/** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
+import { basename } from "node:path";
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { type Importer, openRandomAccess, type TensorSource } from "../../format/source";
+import { ByteCursor } from "../bytes/byte-cursor";
+import { type ByteSource, partOf, readBytes, wholeFile } from "../bytes/byte-source";
+import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
+import { openZip } from "../bytes/zip";
+import { type PicklePersistent, readPickle, readPickleOf } from "../python/pickle";
+import { type NamedTree, nameTree } from "../python/values";
+import { type StorageId, storageId, TORCH_PICKLE, torchTensor } from "./tensors";
+
+const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
+const LEGACY_PROTOCOL = 1001;
+const LONGEST_PICKLE = 1 << 30;
+
+/** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
+const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
+
+/** A PyTorch zip is told from other zips by its first member, `<root>/data.pkl`. */
+export function isTorchZip(head: Uint8Array): boolean {
+  const text = new TextDecoder("latin1").decode(head);
+  return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
+}
+
+export const torchFileImporter: Importer = {
+  format: "PyTorch",
+  recognises: ({ kind, head }) =>
+    kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
+  async open(path, fileSystem): Promise<TensorSource> {
+    const file = await openRandomAccess(fileSystem, path);
+    try {
+      const tree = await readTorch(wholeFile(file));
+      const name = basename(path);
+      const tensors = [...tree.tensors].map(([key, tensor]) => wholeTensor(key || "tensor", tensor, name));
+      return {
+        format: this.format,
+        path,
+        tensors: byName(tensors, path),
+        values: tree.values,
+        close: () => file.close(),
+      };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  },
+};
+
+/** The named tensors and values of what `torch.save` wrote, zip or legacy. Throws CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE. */
+export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
+  const head = await readBytes(source, 0, Math.min(4, source.byteLength));
+  const { root, pickle, storage } = head[0] === 0x50 ? await readTorchZip(source) : await readLegacy(source);
+  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage));
+}
+
+interface TorchPickle {
+  readonly root: unknown;
+  readonly pickle: ByteSource;
+  storage(id: StorageId): ByteSource;
+}
+
+async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
+  const members = await openZip(source);
+  const name = [...members.keys()].find((member) => /^[^/]+\/data\.pkl$/.test(member));
+  const pickle = name === undefined ? undefined : members.get(name);
+  if (name === undefined || pickle === undefined) throw corrupt(source.path, "the archive has no data.pkl");
+  const folder = name.slice(0, -"data.pkl".length);
+  const order = members.get(`${folder}byteorder`);
+  if (
+    order !== undefined &&
+    new TextDecoder().decode(await readBytes(order, 0, Math.min(16, order.byteLength))) !== "little"
+  ) {
+    throw bigEndian(source.path);
+  }
+  if (pickle.byteLength > LONGEST_PICKLE) throw corrupt(pickle.path, "the pickle is longer than 1 GiB");
+  return {
+    root: await readPickleOf(pickle, TORCH_PICKLE),
+    pickle,
+    storage(id) {
+      const member = members.get(`${folder}data/${id.key}`);
+      if (member === undefined) {
+        throw new OptError(
+          "MISSING",
+          source.path,
+          `storage ${id.key.slice(0, 50)} is not there.`,
+          "Use an intact copy.",
+        );
+      }
+      return storagePart(member, id, id.dtype ?? "U8");
+    },
+  };
+}
+
+async function readLegacy(source: ByteSource): Promise<TorchPickle> {
+  const cursor = new ByteCursor(source);
+  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_MAGIC)
+    throw corrupt(source.path, "the magic number is missing");
+  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_PROTOCOL)
+    throw corrupt(source.path, "the protocol is not 1001");
+  const system = await readPickle(cursor, TORCH_PICKLE);
+  if (system instanceof Map && system.get("little_endian") === false) throw bigEndian(source.path);
+  // The storages follow in the order of their keys: an element count each, whose width only the tensors' ids tell.
+  const types = new Map<string, StoredDType>();
+  const note = (persistent: PicklePersistent): void => {
+    const { key, dtype } = storageId(persistent, source.path);
+    types.set(key, dtype ?? "U8");
+  };
+  const root = await readPickle(cursor, { ...TORCH_PICKLE, persistent: note });
+  const keys = await readPickle(cursor, TORCH_PICKLE);
+  if (!Array.isArray(keys)) throw corrupt(source.path, "the list of storages is missing");
+  const storages = new Map<string, ByteSource>();
+  for (const key of keys.map(String)) {
+    const dtype = types.get(key);
+    if (dtype === undefined) throw corrupt(source.path, `storage ${key.slice(0, 50)} belongs to no tensor`);
+    await cursor.need(8);
+    const byteLength = cursor.length64() * bytesPerElement(dtype);
+    storages.set(key, partOf(source, cursor.position, byteLength));
+    cursor.skip(byteLength);
+  }
+  return {
+    root,
+    pickle: source,
+    storage(id) {
+      const stored = storages.get(id.key);
+      if (stored === undefined) throw corrupt(source.path, `storage ${id.key.slice(0, 50)} is not there`);
+      return storagePart(stored, id, id.dtype ?? "U8");
+    },
+  };
+}
+
+function storagePart(storage: ByteSource, id: StorageId, dtype: StoredDType): ByteSource {
+  const width = bytesPerElement(dtype);
+  return partOf(storage, id.first * width, id.count * width);
+}
+
+function corrupt(path: string, problem: string): OptError {
+  return new OptError("CORRUPT", path, `${problem}.`, "The file is damaged, or was not written by torch.save.");
+}
+
+function bigEndian(path: string): OptError {
+  return new OptError("UNSUPPORTED", path, "the bytes are in big-endian order.", "Save it on a little-endian machine.");
+}

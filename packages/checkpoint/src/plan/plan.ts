@@ -1,0 +1,80 @@
+/** The planner: from the boxes that files hold to the boxes that ranks want. Pure: it never sees a byte. */
+import { OptError } from "@opt/core";
+import { type Box, describeBox, elementsIn, elementsShared, fits, subtract } from "../layout/box";
+import { BoxIndex } from "./box-index";
+
+export interface PlannedTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+/** The boxes of one tensor, checked once (inside the shape, disjoint) and ready to be searched. */
+export class SourcePlan {
+  readonly #tensor: PlannedTensor;
+  readonly #boxes: readonly Box[];
+  readonly #index: BoxIndex;
+  readonly #isComplete: boolean;
+
+  /** Throws CORRUPT where a box leaves the tensor or two boxes overlap, naming the tensor and the boxes. */
+  constructor(tensor: PlannedTensor, boxes: readonly Box[]) {
+    this.#tensor = tensor;
+    this.#boxes = boxes;
+    for (const box of boxes) {
+      if (fits(box, tensor.shape)) continue;
+      throw new OptError(
+        "CORRUPT",
+        where(tensor),
+        `box ${describeBox(box)} leaves the tensor [${tensor.shape}].`,
+        REDO,
+      );
+    }
+    this.#index = new BoxIndex(boxes);
+    this.#refuseOverlaps();
+    this.#isComplete = this.#index.covers(tensor.shape);
+  }
+
+  #refuseOverlaps(): void {
+    const pair = this.#index.overlap();
+    if (!pair) return;
+    const [a, b] = pair.map((id) => describeBox(this.#boxes[id]!));
+    throw new OptError("CORRUPT", where(this.#tensor), `boxes must not overlap, got ${a} and ${b}.`, REDO);
+  }
+
+  /** The source boxes, ascending, that together fill `target`. Throws MISSING, listing the boxes that nothing holds. */
+  sourcesOf(target: Box): number[] {
+    const sources = this.#index.touching(target);
+    if (this.#isComplete && fits(target, this.#tensor.shape)) return sources;
+    let found = 0;
+    for (const source of sources) found += elementsShared(this.#boxes[source]!, target);
+    // The sources are disjoint, so counting proves that nothing is missing.
+    if (found !== elementsIn(target)) this.#refuseGap(target, sources);
+    return sources;
+  }
+
+  #refuseGap(target: Box, sources: readonly number[]): never {
+    const missing = subtract(
+      target,
+      sources.map((source) => this.#boxes[source]!),
+    );
+    const shown = missing.slice(0, 4).map(describeBox).join(", ");
+    const more = missing.length > 4 ? ` and ${missing.length - 4} more` : "";
+    throw new OptError(
+      "MISSING",
+      where(this.#tensor),
+      `${describeBox(target)} is wanted, nothing holds ${shown}${more}.`,
+      REDO,
+    );
+  }
+}
+
+const REDO = "The checkpoint is incomplete or damaged: restore its files, or use another step.";
+
+function where(tensor: PlannedTensor): string {
+  return `tensor ${JSON.stringify(tensor.name)}`;
+}
+
+/** Plans one tensor: for each target box the source boxes that fill it; what each gives is their intersection. */
+export function planTensor(tensor: PlannedTensor, sources: readonly Box[], targets: readonly Box[]): number[][] {
+  const plan = new SourcePlan(tensor, sources);
+  return targets.map((target) => plan.sourcesOf(target));
+}

@@ -1,0 +1,73 @@
+/** What a checkpoint holds, without reading a tensor. */
+
+import { bytesPerElement, type StoredDType } from "../format/dtype";
+import type { Json, Role, TensorSource } from "../format/source";
+import { listSteps } from "../format/steps";
+import { elementsIn, wholeOf } from "../layout/box";
+import type { Mesh } from "../layout/layout";
+import { nodeFileSystem } from "../stores/file-system";
+import type { NativeSource } from "./native";
+import { type OpenOptions, openSource } from "./open";
+
+export interface InspectedTensor {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  readonly bytes: number;
+  readonly role?: Role;
+  readonly follows?: string;
+  /** In how many pieces it is stored. */
+  readonly boxes: number;
+}
+
+export interface Inspection {
+  readonly format: string;
+  readonly path: string;
+  readonly step?: number;
+  /** All complete steps, where `path` is the folder of a run. */
+  readonly steps?: readonly number[];
+  readonly world?: number;
+  readonly mesh?: Mesh;
+  readonly files?: readonly { readonly name: string; readonly byteLength: number }[];
+  readonly tensors: readonly InspectedTensor[];
+  readonly values: { readonly [key: string]: Json };
+  readonly bytes: number;
+}
+
+/** Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
+export async function inspectCheckpoint(path: string, options: OpenOptions = {}): Promise<Inspection> {
+  const source = await openSource(path, options);
+  try {
+    const tensors = [...source.tensors.values()].map(({ name, dtype, shape, role, follows, boxes }) => ({
+      name,
+      dtype,
+      shape,
+      bytes: elementsIn(wholeOf(shape)) * bytesPerElement(dtype),
+      ...(role ? { role } : {}),
+      ...(follows === undefined ? {} : { follows }),
+      boxes: boxes.length,
+    }));
+    const { format, step, values } = source;
+    const common = { format, path: source.path, ...(step === undefined ? {} : { step }) };
+    const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+    const ours = isNative(source) ? await describeNative(source, path, options) : {};
+    return { ...common, ...ours, tensors, values, bytes };
+  } finally {
+    await source.close();
+  }
+}
+
+function isNative(source: TensorSource): source is NativeSource {
+  return "manifest" in source;
+}
+
+async function describeNative(
+  { manifest, path }: NativeSource,
+  asked: string,
+  { fileSystem = nodeFileSystem }: OpenOptions,
+) {
+  const files = manifest.files.map(({ name, byteLength }) => ({ name, byteLength }));
+  const isRun = !path.startsWith(asked) || path.length > asked.length;
+  const steps = isRun ? { steps: (await listSteps(fileSystem, asked)).map(({ step }) => step) } : {};
+  return { ...steps, world: manifest.world, mesh: manifest.mesh, files };
+}

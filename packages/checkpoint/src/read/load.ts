@@ -1,0 +1,222 @@
+/** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
+import { OptError, type Tensor } from "@opt/core";
+import { Verification } from "../format/checked";
+import { bytesPerElement, storedDType } from "../format/dtype";
+import type { Json, SourceTensor, TensorSource } from "../format/source";
+import { isTensor, type PlainTensor, toTensor } from "../format/tensors";
+import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
+import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
+import { allOf } from "../stores/lanes";
+import { type ProgressCallback, reporter } from "../stores/progress";
+import { Scratch } from "../stores/scratch";
+import { type OpenOptions, openSource } from "./open";
+import { TensorReader } from "./reader";
+import { type Selection, selectTensors } from "./select";
+
+/** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
+export type Slice = readonly (readonly [begin: number, end: number] | null)[];
+
+export interface LoadedPlainTensor extends PlainTensor {
+  readonly data: Uint8Array;
+  /** Where in the whole tensor the data lie, and the whole's shape. */
+  readonly offset: readonly number[];
+  readonly wholeShape: readonly number[];
+}
+
+export interface LoadOptions<As extends "tensor" | "plain" = "tensor"> extends Omit<Selection, "verify">, OpenOptions {
+  /** Tensors or plain tensors to fill; only their names are loaded, and shapes and dtypes must fit. */
+  readonly into?: Readonly<Record<string, Tensor | PlainTensor>>;
+  /** Parts of tensors, by name: only their bytes are read. */
+  readonly slices?: Readonly<Record<string, Slice>>;
+  /** What rank `rank` of this layout holds; without a layout, of `world` ranks that split the first dimension. */
+  readonly layout?: Layout;
+  readonly rank?: number;
+  readonly world?: number;
+  /** `plain`: { dtype, shape, data } with data as bytes, for dtypes that tensors cannot hold. */
+  readonly as?: As;
+  /**
+   * True (the default) verifies every stored box that is read whole. A box read in part cannot be verified, and its tensor is listed in
+   * `unverified`; "whole" reads such boxes whole to be sure.
+   */
+  readonly verify?: boolean | "whole";
+  readonly progress?: ProgressCallback;
+}
+
+export interface Loaded<T> {
+  readonly step: number | undefined;
+  readonly tensors: Record<string, T>;
+  readonly values: { readonly [key: string]: Json };
+  /** Tensors of which some part was read without a checksum. */
+  readonly unverified: readonly string[];
+  /** Bytes of tensors read from the disk. */
+  readonly bytesRead: number;
+}
+
+/** Files read at once. */
+const LANES = 4;
+const SCRATCH = 4 << 20;
+
+/**
+ * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
+ * Nothing is returned, and nothing in `into` changed, unless all of it is whole.
+ * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
+ *
+ * @example
+ * const { tensors, values, step } = await loadCheckpoint("runs/a");
+ */
+export async function loadCheckpoint(
+  path: string,
+  options: LoadOptions<"plain"> & { as: "plain" },
+): Promise<Loaded<LoadedPlainTensor>>;
+export async function loadCheckpoint(path: string, options?: LoadOptions): Promise<Loaded<Tensor>>;
+export async function loadCheckpoint(
+  path: string,
+  options: LoadOptions<"tensor" | "plain"> = {},
+): Promise<Loaded<Tensor | LoadedPlainTensor>> {
+  const source = await openSource(path, options);
+  try {
+    return await loadFrom(source, options);
+  } finally {
+    await source.close();
+  }
+}
+
+interface Wanted {
+  readonly tensor: SourceTensor;
+  readonly box: Box;
+}
+
+async function loadFrom(
+  source: TensorSource,
+  options: LoadOptions<"tensor" | "plain">,
+): Promise<Loaded<Tensor | LoadedPlainTensor>> {
+  const { into, slices = {}, verify = true } = options;
+  for (const name of Object.keys(slices)) {
+    if (!source.tensors.has(name))
+      throw new OptError("MISSING", source.path, `it holds no tensor ${JSON.stringify(name)}.`, "Check the slices.");
+  }
+  const verification = new Verification();
+  const names = options.names ?? (into && Object.keys(into));
+  const selection = { ...options, verify: verify !== false, ...(names ? { names } : {}) };
+  const selected = selectTensors(source, selection, verification);
+  const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
+  if (into) for (const one of wanted) checkInto(one, into);
+  else if (options.as !== "plain")
+    for (const { tensor } of wanted) toTensor(tensor.name, tensor.dtype, [0], new Uint8Array(0));
+  const total = wanted.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+  const report = reporter(options.progress, total);
+  const loaded = new Map<string, LoadedPlainTensor>();
+  const queue = [...wanted];
+  const lane = async () => {
+    const scratch = new Scratch(SCRATCH);
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const plain = await readBox(next, scratch, verify === "whole");
+      loaded.set(next.tensor.name, plain);
+      report(plain.data.length);
+    }
+  };
+  await allOf(Array.from({ length: LANES }, lane));
+  const tensors = Object.fromEntries(
+    wanted.map(({ tensor: { name } }) => [name, finish(name, loaded.get(name)!, options)]),
+  );
+  const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
+  return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };
+}
+
+function boxesWanted(tensor: SourceTensor, options: LoadOptions<"tensor" | "plain">): readonly Box[] {
+  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  const slice = options.slices?.[tensor.name];
+  if (slice) {
+    const { shape } = tensor;
+    const box = {
+      offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
+      size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
+    };
+    if (slice.length > shape.length || !fits(box, shape)) {
+      throw new OptError(
+        "BAD_SHAPE",
+        where,
+        `slice ${describeBox(box)} leaves the shape [${shape}].`,
+        "Use [begin, end) pairs inside it.",
+      );
+    }
+    return [box];
+  }
+  if (options.rank === undefined) {
+    if (!options.layout && options.world === undefined) return [wholeOf(tensor.shape)];
+    throw new OptError("BAD_ARGUMENT", "loadCheckpoint", "a layout or world needs a rank.", "Give rank.");
+  }
+  const layout = options.layout ?? defaultLayout(options.world ?? 1);
+  if (!(options.rank >= 0 && options.rank < ranksOf(layout))) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "loadCheckpoint",
+      `rank must be in [0, ${ranksOf(layout)}), got ${options.rank}.`,
+      "Give world.",
+    );
+  }
+  const boxes = boxesOfRank(layout, tensor, options.rank);
+  if (boxes.length > 1) {
+    throw new OptError(
+      "UNSUPPORTED",
+      where,
+      `rank ${options.rank} holds ${boxes.length} boxes of it.`,
+      "Load them by slices.",
+    );
+  }
+  return boxes;
+}
+
+function checkInto({ tensor, box }: Wanted, into: Readonly<Record<string, Tensor | PlainTensor>>): void {
+  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  const target = into[tensor.name];
+  if (!target) return;
+  if (target.shape.length !== box.size.length || target.shape.some((length, d) => length !== box.size[d])) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `the checkpoint gives [${box.size}], into has [${target.shape}].`,
+      "Use the right model.",
+    );
+  }
+  const dtype = storedDType(target.dtype, where);
+  if (dtype !== tensor.dtype) {
+    const advice = `Ask for the conversion: { dtype: "${target.dtype}" }.`;
+    throw new OptError("BAD_DTYPE", where, `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`, advice);
+  }
+  if (!isTensor(target) && target.data.byteLength !== elementsIn(box) * bytesPerElement(dtype)) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `data has ${target.data.byteLength} bytes for ${dtype} [${box.size}].`,
+      "Fix its length.",
+    );
+  }
+}
+
+async function readBox({ tensor, box }: Wanted, scratch: Scratch, whole: boolean): Promise<LoadedPlainTensor> {
+  const data = new Uint8Array(elementsIn(box) * bytesPerElement(tensor.dtype));
+  const reader = new TensorReader(tensor, scratch);
+  if (whole) await reader.verifyWhole(box);
+  await reader.read(box, data);
+  const { dtype, role, follows, shape: wholeShape } = tensor;
+  const roles = { ...(role ? { role } : {}), ...(follows === undefined ? {} : { follows }) };
+  return { dtype, shape: box.size, data, offset: box.offset, wholeShape, ...roles };
+}
+
+function finish(
+  name: string,
+  plain: LoadedPlainTensor,
+  { into, as }: LoadOptions<"tensor" | "plain">,
+): Tensor | LoadedPlainTensor {
+  const target = into?.[name];
+  if (target && isTensor(target)) {
+    target.set(toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data));
+    return target;
+  }
+  if (target) {
+    new Uint8Array(target.data.buffer, target.data.byteOffset, target.data.byteLength).set(plain.data);
+    return { ...plain, ...target, data: plain.data };
+  }
+  return as === "plain" ? plain : toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data);
+}

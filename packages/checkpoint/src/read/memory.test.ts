@@ -1,0 +1,15 @@
+import { describe, expect, it } from "vitest";
+import { scratchFolder } from "../testing/fixtures";
+import { measureMemory } from "../testing/measure-memory";
+
+const folder = scratchFolder();
+const MIB = 1 << 20;
+
+describe("merging 192 MiB from 8 ranks under 8 MiB of buffers", () => {
+  it("takes the buffers and little more, whatever the size of the checkpoint", async () => {
+    const { base, merged, resliced } = await measureMemory(folder.path, 192, 8 * MIB);
+    // What is beside the buffers is the garbage of small objects, which does not grow with the checkpoint.
+    expect((merged - base) / MIB).toBeLessThan(8 + 24);
+    expect((resliced - base) / MIB).toBeLessThan(8 + 24);
+  });
+});

@@ -1,0 +1,104 @@
+/** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
+import { basename, dirname, resolve } from "node:path";
+import { OptError } from "@opt/core";
+import { Verification } from "../format/checked";
+import { bytesPerElement } from "../format/dtype";
+import { ShardWriter } from "../format/shard";
+import type { SourceTensor, TensorSource } from "../format/source";
+import { elementsIn, wholeOf } from "../layout/box";
+import { newAttempt } from "../save/step-folder";
+import { fileOrder } from "../save/writers";
+import { FilePool } from "../stores/file-pool";
+import { diskError, nodeFileSystem } from "../stores/file-system";
+import { type ProgressCallback, reporter } from "../stores/progress";
+import { type OpenOptions, openSource } from "./open";
+import { type Selection, selectTensors } from "./select";
+import { streamTensors } from "./stream";
+
+export interface MergeOptions extends Selection, OpenOptions {
+  /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
+  readonly maxMemory?: number;
+  readonly progress?: ProgressCallback;
+}
+
+export interface MergeResult {
+  readonly path: string;
+  readonly tensors: number;
+  readonly byteLength: number;
+  /** Tensors that no checksum vouches for: the source has none. */
+  readonly unverified: readonly string[];
+}
+
+/** The name under which a merged file's metadata holds the step, the values and the tensors' roles. */
+export const METADATA_KEY = "opt-checkpoint";
+
+/**
+ * Writes all tensors of a checkpoint, of ours or of any known system, whole into one safetensors file; readers of `outFile` see the old
+ * one or the new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
+ */
+export async function mergeCheckpoint(path: string, outFile: string, options: MergeOptions = {}): Promise<MergeResult> {
+  const source = await openSource(path, options);
+  try {
+    return await mergeSource(source, outFile, options);
+  } finally {
+    await source.close();
+  }
+}
+
+export async function mergeSource(
+  source: TensorSource,
+  outFile: string,
+  options: MergeOptions = {},
+): Promise<MergeResult> {
+  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const verification = new Verification();
+  const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
+  pieces.sort(fileOrder);
+  const total = pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+  const target = resolve(outFile);
+  const temporary = `${basename(target)}.tmp-${newAttempt()}`;
+  const pool = new FilePool(fileSystem, "update");
+  const boxes = pieces.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
+  const store = { fileSystem, pool };
+  const metadata = metadataOf(
+    source,
+    pieces.map(({ tensor }) => tensor),
+  );
+  const writer = new ShardWriter(dirname(target), temporary, boxes, store, { metadata });
+  try {
+    await refuseFolder(fileSystem.kind(target), target);
+    await writer.create();
+    const targets = pieces.map(({ tensor, box }, i) => ({
+      tensor,
+      targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes) }],
+    }));
+    const progress = reporter(options.progress, total);
+    await streamTensors(targets, {
+      progress,
+      ...(options.maxMemory === undefined ? {} : { maxMemory: options.maxMemory }),
+    });
+    await writer.finish();
+    await pool.close();
+    await fileSystem.rename(`${dirname(target)}/${temporary}`, target);
+    await fileSystem.syncFolder(dirname(target));
+  } catch (error) {
+    await pool.close().catch(() => {}); // the first error is the one that tells
+    await fileSystem.remove(`${dirname(target)}/${temporary}`).catch(() => {});
+    throw diskError(error, target, "merging");
+  }
+  const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
+  return { path: target, tensors: pieces.length, byteLength: writer.byteLength, unverified };
+}
+
+async function refuseFolder(kind: Promise<string | undefined>, target: string): Promise<void> {
+  if ((await kind) === "folder")
+    throw new OptError("BAD_ARGUMENT", target, "the output must be a file, a folder is there.", "Rename.");
+}
+
+function metadataOf(source: TensorSource, tensors: readonly SourceTensor[]): Record<string, string> {
+  const described = tensors.filter(({ role }) => role !== undefined);
+  const roles = Object.fromEntries(
+    described.map(({ name, role, follows }) => [name, { role, ...(follows === undefined ? {} : { follows }) }]),
+  );
+  return { format: "pt", [METADATA_KEY]: JSON.stringify({ step: source.step, values: source.values, tensors: roles }) };
+}

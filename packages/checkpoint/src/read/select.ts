@@ -1,0 +1,42 @@
+/** Which tensors of a source are meant, and as which dtype. */
+import { OptError } from "@opt/core";
+import { checkedTensor, type Verification } from "../format/checked";
+import { storedDType } from "../format/dtype";
+import type { SourceTensor, TensorSource } from "../format/source";
+import { matchesPattern } from "../layout/layout";
+import { castTensor } from "./cast";
+
+export interface Selection {
+  /** Names, or patterns with `*`; all without it. */
+  readonly names?: readonly string[];
+  /** The dtype to convert to: one for all, or by name or pattern. Nothing is ever converted unasked. */
+  readonly dtype?: string | { readonly [pattern: string]: string };
+  /** Compare checksums while reading; on by default. */
+  readonly verify?: boolean;
+}
+
+/** The selected tensors, checked and converted as they are read. Throws MISSING for a name that matches nothing. */
+export function selectTensors(source: TensorSource, selection: Selection, verification: Verification): SourceTensor[] {
+  const { names, dtype, verify = true } = selection;
+  for (const pattern of names ?? []) {
+    if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
+    const have = [...source.tensors.keys()].slice(0, 8).join(", ");
+    throw new OptError(
+      "MISSING",
+      source.path,
+      `it holds no tensor ${JSON.stringify(pattern)}.`,
+      `It holds ${have || "none"}.`,
+    );
+  }
+  const meant = [...source.tensors.values()].filter(
+    ({ name }) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true,
+  );
+  return meant.map((tensor) => {
+    const checked = verify ? checkedTensor(tensor, verification) : tensor;
+    const wanted =
+      typeof dtype === "string"
+        ? dtype
+        : Object.entries(dtype ?? {}).find(([pattern]) => matchesPattern(pattern, tensor.name))?.[1];
+    return wanted === undefined ? checked : castTensor(checked, storedDType(wanted, "dtype"));
+  });
+}

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+
+const SRC = fileURLToPath(new URL(".", import.meta.url));
+
+/** Each room may look into those before it only. */
+const ROOMS = ["layout", "plan", "stores", "format", "save", "import", "read", "export", "command"];
+
+const files = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter(
+  (name) => name.endsWith(".ts") && !/\.(test|soak)\.ts$/.test(name) && !name.startsWith("testing"),
+);
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(SRC, file), "utf8");
+  const found = text.matchAll(/(?:from|import\()\s*"(\.[^"]*)"/g);
+  return [...found].map(([, path]) => `${relative(SRC, join(SRC, dirname(file), path!))}.ts`);
+}
+
+const roomOf = (file: string): number => ROOMS.indexOf(file.split(sep)[0]!);
+
+it("rooms are imported one way, types included", () => {
+  const inRooms = files.filter((file) => file.includes(sep));
+  expect(inRooms.filter((file) => roomOf(file) < 0)).toEqual([]);
+  const back = inRooms.flatMap((file) =>
+    importsOf(file).flatMap((other) => (roomOf(other) > roomOf(file) ? [`${file} imports ${other}`] : [])),
+  );
+  expect(back).toEqual([]);
+});
+
+it("no file imports itself through others", () => {
+  const open: string[] = [];
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string): void => {
+    if (done.has(file)) return;
+    if (open.includes(file)) {
+      circles.push([...open.slice(open.indexOf(file)), file].join(" -> "));
+      return;
+    }
+    open.push(file);
+    for (const other of importsOf(file)) visit(other);
+    open.pop();
+    done.add(file);
+  };
+  for (const file of files) visit(file);
+  expect(circles).toEqual([]);
+});

@@ -1,0 +1,103 @@
+/** Whatever dies at whatever moment: the latest step is whole, and older ones are as they were. */
+import { describe, expect, it } from "vitest";
+import { loadCheckpoint } from "../read/load";
+import { verifyCheckpoint } from "../read/verify";
+import { FaultyFileSystem } from "../testing/faulty-file-system";
+import { sampleTensors } from "../testing/fixtures";
+import { CRASHES, MemoryFileSystem } from "../testing/memory-file-system";
+import { type SaveOptions, saveCheckpoint } from "./save";
+
+const RUN = "/runs/a";
+
+async function diskWithSteps(...steps: number[]): Promise<MemoryFileSystem> {
+  const disk = new MemoryFileSystem();
+  await disk.makeFolder("/runs");
+  await disk.syncFolder("/");
+  for (const step of steps) await save(disk, step);
+  return disk;
+}
+
+function save(fileSystem: ConstructorParameters<typeof FaultyFileSystem>[0], step: number, options: SaveOptions = {}) {
+  return saveCheckpoint(
+    RUN,
+    { step, tensors: sampleTensors(step), values: { step } },
+    { world: 3, fileSystem, ...options },
+  );
+}
+
+/** The latest step of a disk, after proving that it is whole and holds what was saved as that step. */
+async function latestWholeStep(fileSystem: MemoryFileSystem): Promise<number> {
+  const { ok, problems } = await verifyCheckpoint(RUN, { fileSystem });
+  expect(ok, JSON.stringify(problems)).toBe(true);
+  const { step, tensors, values } = await loadCheckpoint(RUN, { fileSystem, as: "plain" });
+  expect(values).toEqual({ step });
+  for (const [name, { data }] of Object.entries(sampleTensors(step!))) expect(tensors[name]!.data).toEqual(data);
+  return step!;
+}
+
+async function callsOfOneSave(options: SaveOptions, ...steps: number[]): Promise<number> {
+  const counting = new FaultyFileSystem(await diskWithSteps(...steps));
+  await save(counting, 9, options);
+  return counting.calls;
+}
+
+describe.each<[string, SaveOptions, number[]]>([
+  ["a save", {}, [1, 2]],
+  ["a save that keeps two", { keep: 2 }, [1, 2, 3]],
+  ["a save over the same step", { overwrite: true }, [1, 9]],
+])("%s killed at every call to the disk", (_, options, before) => {
+  it("leaves a whole latest step on every kind of disk, and the next save works", async () => {
+    const calls = await callsOfOneSave(options, ...before);
+    expect(calls).toBeGreaterThan(25);
+    let survived = 0;
+    for (let at = 0; at < calls; at++) {
+      for (const written of [0, 0.5]) {
+        const disk = await diskWithSteps(...before);
+        const dying = new FaultyFileSystem(disk, { at, how: "dies", written });
+        const outcome = await save(dying, 9, options).then(
+          () => "saved",
+          () => "failed",
+        );
+        for (const crash of CRASHES) {
+          const after = disk.afterCrash(crash);
+          const latest = await latestWholeStep(after);
+          // What was reported as saved must be there after any crash; what was not, may or may not.
+          if (outcome === "saved") expect(latest).toBe(9);
+          else expect([9, before.at(-1)]).toContain(latest);
+          survived++;
+          if (written > 0) continue;
+          await save(after, 10, options);
+          expect(await latestWholeStep(after)).toBe(10);
+        }
+      }
+    }
+    expect(survived).toBe(calls * 2 * CRASHES.length);
+  });
+});
+
+describe("a disk that refuses one call", () => {
+  it.each([
+    ["ENOSPC", "IO", /space/],
+    ["EACCES", "IO", /permissions/],
+    ["EROFS", "IO", /read-only/],
+    ["ENOENT", "MISSING", /gone/],
+  ])("%s: a clear error, nothing left behind, older steps untouched", async (system, code, words) => {
+    const calls = await callsOfOneSave({}, 1);
+    for (let at = 0; at < calls; at++) {
+      const disk = await diskWithSteps(1);
+      const faulty = new FaultyFileSystem(disk, { at, how: "once", code: system });
+      const outcome = await save(faulty, 9).catch((error: unknown) => error);
+      if (outcome instanceof Error) {
+        expect(outcome).toMatchObject({ code, message: expect.stringMatching(words) });
+        expect(await latestWholeStep(disk)).toBeLessThanOrEqual(9);
+        await save(disk, 10);
+      } else {
+        // Only tidying up may fail without failing the save, and it says so.
+        expect(outcome).toMatchObject({ committed: true });
+        expect(await latestWholeStep(disk)).toBe(9);
+      }
+      await save(disk, 11);
+      expect(await latestWholeStep(disk)).toBe(11);
+    }
+  });
+});

@@ -1,0 +1,297 @@
+import { setImmediate } from "node:timers/promises";
+import { tensor } from "@opt/core";
+import { describe, expect, it } from "vitest";
+import type { Layout } from "../layout/layout";
+import { loadCheckpoint } from "../read/load";
+import { readManifest } from "../read/native";
+import { verifyCheckpoint } from "../read/verify";
+import type { FileSystem } from "../stores/file-system";
+import { FaultyFileSystem } from "../testing/faulty-file-system";
+import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { localCommunicators } from "./communicator";
+import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
+
+const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });
+const one = { step: 1, tensors: { w: f32([2], 1, 2) } };
+const rows: Layout = { mesh: { shape: [4], axes: ["model"] }, tensors: { w: ["model"], "*": "replicate" } };
+
+describe("saveCheckpoint", () => {
+  it("takes Tensors, plain objects and pairs", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const pairs = [
+      [
+        "a",
+        tensor([
+          [1, 2],
+          [3, 4],
+        ]),
+      ],
+      ["b", f32([1], 5)],
+    ] as const;
+    await saveCheckpoint("/r", { step: 0, tensors: pairs }, { fileSystem });
+    const { tensors } = await loadCheckpoint("/r", { fileSystem });
+    expect([...(await tensors.a!.data())]).toEqual([1, 2, 3, 4]);
+    expect(tensors.a!.shape).toEqual([2, 2]);
+    expect([...(await tensors.b!.data())]).toEqual([5]);
+  });
+
+  it.each<[string, Partial<CheckpointContents>, SaveOptions, string]>([
+    ["a step that is no number", { step: -1 }, {}, "BAD_ARGUMENT"],
+    ["a rank outside the world", {}, { rank: 2, world: 2 }, "BAD_ARGUMENT"],
+    ["a world that is not the mesh's", {}, { rank: 0, world: 3, layout: rows }, "BAD_ARGUMENT"],
+    ["keep: 0", {}, { keep: 0 }, "BAD_ARGUMENT"],
+    ["values that JSON would change", { values: { lr: Number.NaN } }, {}, "BAD_ARGUMENT"],
+    ["values that JSON would drop", { values: { state: new Map() } }, {}, "BAD_ARGUMENT"],
+    ["a tensor of an unknown dtype", { tensors: { w: { ...f32([1], 1), dtype: "f31" } } }, {}, "BAD_DTYPE"],
+    ["data of another width", { tensors: { w: { ...f32([1], 1), dtype: "f64" } } }, {}, "BAD_DTYPE"],
+    ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
+    ["a shape that is none", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
+    [
+      "a name twice",
+      {
+        tensors: [
+          ["w", f32([1], 1)],
+          ["w", f32([1], 2)],
+        ],
+      },
+      {},
+      "DUPLICATE",
+    ],
+    [
+      "a slice that the layout does not give",
+      { tensors: { v: f32([1], 1) } },
+      { rank: 0, world: 4, layout: { ...rows, tensors: { v: { split: ["model"], shape: [8] } } } },
+      "BAD_SHAPE",
+    ],
+  ])("refuses %s before it writes", async (_, contents, options, code) => {
+    const fileSystem = new MemoryFileSystem();
+    await expect(saveCheckpoint("/r", { ...one, ...contents }, { ...options, fileSystem })).rejects.toMatchObject({
+      code,
+    });
+    expect(await fileSystem.kind("/r/step-00000001")).toBeUndefined();
+  });
+
+  it("refuses a step that exists, and replaces it when asked", async () => {
+    const fileSystem = new MemoryFileSystem();
+    await saveCheckpoint("/r", one, { fileSystem });
+    await expect(saveCheckpoint("/r", one, { fileSystem })).rejects.toMatchObject({ code: "DUPLICATE" });
+    await saveCheckpoint("/r", { step: 1, tensors: { w: f32([1], 9) } }, { fileSystem, overwrite: true });
+    const { tensors } = await loadCheckpoint("/r", { fileSystem });
+    expect([...(await tensors.w!.data())]).toEqual([9]);
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
+  });
+
+  it("keeps the newest steps", async () => {
+    const fileSystem = new MemoryFileSystem();
+    for (const step of [1, 2, 3, 4]) await saveCheckpoint("/r", { ...one, step }, { fileSystem, keep: 2 });
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000003", "step-00000004"]);
+  });
+
+  it("reports progress and records SHA-256 when asked", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const seen: number[] = [];
+    const progress = ({ bytes, total }: { bytes: number; total: number }) => seen.push(bytes / total);
+    const { path } = await saveCheckpoint(
+      "/r",
+      { step: 1, tensors: sampleTensors(1) },
+      { fileSystem, progress, sha256: true },
+    );
+    expect(seen.at(-1)).toBe(1);
+    const { files } = await readManifest(fileSystem, path);
+    expect(files[0]!.sha256).toMatch(/^[0-9a-f]{64}$/);
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
+  });
+});
+
+describe("ranks", () => {
+  const slice = (rank: number) => ({ w: f32([2], 2 * rank, 2 * rank + 1), lr: f32([], 0.5) });
+  const whole = [0, 1, 2, 3, 4, 5, 6, 7];
+  const check = async (fileSystem: MemoryFileSystem) => {
+    const { tensors } = await loadCheckpoint("/r", { fileSystem });
+    expect([...(await tensors.w!.data())]).toEqual(whole);
+    const { tensors: stored } = await readManifest(fileSystem, "/r/step-00000001");
+    expect(stored.map(({ name, boxes }) => [name, boxes.length])).toEqual([
+      ["lr", 1],
+      ["w", 4],
+    ]);
+  };
+
+  it("that talk: each writes its file, what all hold is written once", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saves = localCommunicators(4).map((communicator) =>
+      saveCheckpoint(
+        "/r",
+        { step: 1, tensors: slice(communicator.rank) },
+        { communicator, layout: rows, checkReplicas: true, fileSystem },
+      ),
+    );
+    for (const result of await Promise.all(saves))
+      expect(result).toMatchObject({ committed: true, path: "/r/step-00000001" });
+    await check(fileSystem);
+  });
+
+  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])(
+    "that do not talk, one after the other as %j: the last commits",
+    async (order) => {
+      const fileSystem = new MemoryFileSystem();
+      const committed: boolean[] = [];
+      for (const rank of order) {
+        const options = { rank, world: 4, layout: rows, fileSystem };
+        committed.push((await saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, options)).committed);
+      }
+      expect(committed).toEqual([false, false, false, true]);
+      await check(fileSystem);
+    },
+  );
+
+  it("that do not talk, all at once: one of them commits", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saves = [0, 1, 2, 3].map((rank) =>
+      saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, { rank, world: 4, layout: rows, fileSystem }),
+    );
+    const results = await Promise.all(saves);
+    expect(results.filter(({ committed }) => committed)).toHaveLength(1);
+    await check(fileSystem);
+  });
+
+  it("that do not talk: one that looks up only after another has committed leaves the step alone", async () => {
+    const disk = new MemoryFileSystem();
+    const [slow, quick] = [new FaultyFileSystem(disk), new FaultyFileSystem(disk)];
+    const save = (rank: number, fileSystem: FileSystem) =>
+      saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, { rank, world: 4, layout: rows, fileSystem });
+    for (const rank of [0, 1]) await save(rank, disk);
+    const folder = `/r/${(await disk.list("/r"))[0]!.name}`;
+    const hasAll = async () => (await disk.list(folder)).filter(({ name }) => name.endsWith(".part.json")).length === 4;
+    // Both see every report; then the quick one takes the place, commits and lets go, and only then the slow one tries.
+    let seen = () => {};
+    const slowHasSeen = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    const [slowList, quickList, quickOpen] = [slow.list, quick.list, quick.open.bind(quick)];
+    quick.list = async (path) => {
+      while (path === folder && !(await hasAll())) await setImmediate();
+      return quickList(path);
+    };
+    quick.open = async (path, mode) => {
+      if (mode === "createNew") await slowHasSeen;
+      return quickOpen(path, mode);
+    };
+    const three = save(3, quick);
+    let looks = 0;
+    slow.list = async (path) => {
+      while (path === folder && looks === 0 && !(await hasAll())) await setImmediate();
+      const entries = await slowList(path);
+      if (path === folder && looks++ === 0) {
+        seen();
+        await three;
+      }
+      return entries;
+    };
+    expect(await save(2, slow)).toMatchObject({ committed: false });
+    expect(await three).toMatchObject({ committed: true });
+    expect((await disk.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
+    await check(disk);
+  });
+
+  it("of uneven slices that do not talk need the whole shape", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const uneven = [f32([2], 0, 1), f32([1], 2)];
+    const save = (rank: number, layout: Layout) =>
+      saveCheckpoint("/r", { step: 1, tensors: { w: uneven[rank]! } }, { rank, world: 2, layout, fileSystem });
+    const mesh = { shape: [2], axes: ["x"] };
+    const guess: Layout = { mesh, tensors: { "*": ["x"] } };
+    const outcomes = [];
+    for (const rank of [0, 1]) outcomes.push(await save(rank, guess).catch((error: unknown) => error));
+    expect(outcomes).toContainEqual(expect.objectContaining({ code: "BAD_SHAPE" }));
+    const told: Layout = { mesh, tensors: { "*": { split: ["x"], shape: [3] } } };
+    for (const rank of [0, 1]) await save(rank, told);
+    expect([...(await (await loadCheckpoint("/r", { fileSystem })).tensors.w!.data())]).toEqual([0, 1, 2]);
+  });
+
+  it("of which one fails: every rank learns it, and nothing is left", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const shapes = [f32([2], 0, 1), { ...f32([2], 2, 3), dtype: "i32" }];
+    const saves = localCommunicators(2).map((communicator) =>
+      saveCheckpoint("/r", { step: 1, tensors: { w: shapes[communicator.rank]! } }, { communicator, fileSystem }),
+    );
+    for (const outcome of await Promise.allSettled(saves)) {
+      expect(outcome).toMatchObject({
+        status: "rejected",
+        reason: { code: "BAD_DTYPE", message: expect.stringContaining('"w"') },
+      });
+    }
+    expect(await fileSystem.list("/r")).toEqual([]);
+  });
+
+  it("may have tensors that others have not, as pipeline stages do", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const layout: Layout = { mesh: { shape: [2], axes: ["stage"] }, tensors: { "*": "replicate" } };
+    const saves = localCommunicators(2).map((communicator) =>
+      saveCheckpoint(
+        "/r",
+        { step: 1, tensors: { [`stage${communicator.rank}`]: f32([1], communicator.rank), both: f32([1], 7) } },
+        { communicator, layout, fileSystem },
+      ),
+    );
+    await Promise.all(saves);
+    const { tensors } = await loadCheckpoint("/r", { fileSystem });
+    expect(Object.keys(tensors).sort()).toEqual(["both", "stage0", "stage1"]);
+  });
+
+  it("with whole tensors write only their slices of them", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saves = localCommunicators(4).map((communicator) =>
+      saveCheckpoint(
+        "/r",
+        { step: 1, tensors: { w: f32([8], ...whole), lr: f32([], 0.5) } },
+        { communicator, whole: true, fileSystem },
+      ),
+    );
+    await Promise.all(saves);
+    await check(fileSystem);
+  });
+});
+
+describe("an async save", () => {
+  const folder = scratchFolder();
+
+  it("writes what the tensors held when it was called", async () => {
+    const data = new Float32Array([1, 2, 3]);
+    const saving = saveCheckpoint(
+      folder.path,
+      { step: 1, tensors: { w: { dtype: "f32", shape: [3], data } } },
+      { async: true },
+    );
+    data.fill(9);
+    expect(await saving).toMatchObject({ committed: true });
+    const { tensors } = await loadCheckpoint(folder.path);
+    expect([...(await tensors.w!.data())]).toEqual([1, 2, 3]);
+  });
+
+  it("one at a time: the next waits, and both are whole", async () => {
+    const saves = [1, 2, 3].map((step) =>
+      saveCheckpoint(folder.path, { step, tensors: sampleTensors(step) }, { async: true, world: 2 }),
+    );
+    await Promise.all(saves);
+    for (const step of [1, 2, 3]) {
+      expect(await verifyCheckpoint(folder.path, { step })).toMatchObject({ ok: true });
+      const { tensors } = await loadCheckpoint(folder.path, { step, as: "plain" });
+      expect(tensors["fc.weight"]!.data).toEqual(sampleTensors(step)["fc.weight"]!.data);
+    }
+  });
+
+  it("that fails leaves the older step as it was", async () => {
+    await saveCheckpoint(folder.path, { step: 1, tensors: sampleTensors(1) });
+    const again = saveCheckpoint(folder.path, { step: 1, tensors: sampleTensors(2) }, { async: true });
+    await expect(again).rejects.toMatchObject({ code: "DUPLICATE" });
+    const big = { dtype: "u8", shape: [1 << 20], data: randomBytes(1 << 20, 3) };
+    const gone = saveCheckpoint(
+      `${folder.path}/step-00000001/manifest.json/no`,
+      { step: 2, tensors: { big } },
+      { async: true },
+    );
+    await expect(gone).rejects.toMatchObject({ code: "MISSING" });
+    expect(await verifyCheckpoint(folder.path)).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,42 @@
+/** Writing one rank's file from boxes in memory. */
+import { join } from "node:path";
+import { type FileRecord, type ShardBox, ShardWriter, type WrittenBox } from "../format/shard";
+import { FilePool } from "../stores/file-pool";
+import { diskError, type FileSystem } from "../stores/file-system";
+
+export interface ShardJob {
+  readonly folder: string;
+  readonly name: string;
+  readonly boxes: readonly ShardBox[];
+  readonly sha256: boolean;
+}
+
+export interface ShardResult {
+  readonly file: FileRecord;
+  readonly boxes: readonly WrittenBox[];
+}
+
+/** `bytes` gives a box's contents at the moment it is written. */
+export async function writeShard(
+  job: ShardJob,
+  bytes: (box: number) => Uint8Array | Promise<Uint8Array>,
+  fileSystem: FileSystem,
+  progress: (bytes: number) => void,
+): Promise<ShardResult> {
+  const pool = new FilePool(fileSystem, "update");
+  try {
+    const writer = new ShardWriter(job.folder, job.name, job.boxes, { fileSystem, pool });
+    await writer.create();
+    for (let box = 0; box < job.boxes.length; box++) {
+      const contents = await bytes(box);
+      await writer.write(box, contents);
+      progress(contents.byteLength);
+    }
+    const result = await writer.finish({ sha256: job.sha256 });
+    await pool.close();
+    return result;
+  } catch (error) {
+    await pool.close().catch(() => {}); // the first error is the one that tells
+    throw diskError(error, join(job.folder, job.name), "writing");
+  }
+}

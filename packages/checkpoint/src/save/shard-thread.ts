@@ -1,0 +1,82 @@
+/** Writing one rank's file on another thread, so that training goes on meanwhile. */
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { OptError } from "@opt/core";
+import { recordShard, shardHeader } from "../format/shard";
+import { diskError } from "../stores/file-system";
+import type { ShardJob, ShardResult } from "./shard-job";
+
+/** Plain Node and nothing to import: it runs the same from source, from a package and inside a bundle. */
+const THREAD = `
+const { parentPort, workerData } = require("node:worker_threads");
+const { closeSync, fsyncSync, openSync, writeSync } = require("node:fs");
+const { createHash } = require("node:crypto");
+const { crc32 } = require("node:zlib");
+const { path, header, contents, sha256, piece } = workerData;
+try {
+  const file = openSync(path, "w");
+  const hash = sha256 ? createHash("sha256") : undefined;
+  const checksums = [];
+  try {
+    for (const bytes of [header, ...contents]) {
+      let crc = 0;
+      for (let start = 0; start < bytes.length; ) {
+        const written = writeSync(file, bytes, start, Math.min(piece, bytes.length - start));
+        const part = bytes.subarray(start, start + written);
+        crc = crc32(part, crc);
+        hash?.update(part);
+        start += written;
+      }
+      checksums.push(crc);
+      parentPort.postMessage({ bytes: bytes.length });
+    }
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  parentPort.postMessage({ checksums: checksums.slice(1), sha256: hash?.digest("hex") });
+} catch (error) {
+  parentPort.postMessage({ failed: { message: error.message, code: error.code } });
+}`;
+
+const PIECE = 4 << 20;
+
+type Reply =
+  | { readonly bytes: number }
+  | { readonly checksums: readonly number[]; readonly sha256?: string }
+  | { readonly failed: { readonly message: string; readonly code?: string } };
+
+/** As `writeShard` on the machine's own disk. `contents` in shared memory are not copied. */
+export async function writeShardInThread(
+  job: ShardJob,
+  contents: readonly Uint8Array[],
+  progress: (bytes: number) => void,
+): Promise<ShardResult> {
+  const path = join(job.folder, job.name);
+  const { bytes: header, entries } = shardHeader(job.boxes);
+  const workerData = { path, header, contents, sha256: job.sha256, piece: PIECE };
+  const worker = new Worker(THREAD, { eval: true, workerData, execArgv: [] });
+  const { checksums, sha256 } = await new Promise<{ checksums: readonly number[]; sha256?: string }>(
+    (resolve, reject) => {
+      let headerSeen = false;
+      worker.on("message", (reply: Reply) => {
+        if ("checksums" in reply) resolve(reply);
+        else if ("failed" in reply) reject(diskError(Object.assign(new Error(), reply.failed), path, "writing"));
+        else if (headerSeen) progress(reply.bytes);
+        else headerSeen = true;
+      });
+      worker.on("error", reject);
+      worker.on("exit", (code) => {
+        reject(
+          new OptError(
+            "IO",
+            path,
+            `the writing thread ended with code ${code}.`,
+            "Older steps are untouched: save again.",
+          ),
+        );
+      });
+    },
+  );
+  return recordShard(job.name, header, entries, checksums, sha256);
+}
