@@ -1,5 +1,5 @@
 /** Making tensors. */
-import { registry } from "./backend/registry";
+
 import type { Device } from "./device";
 import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./dtype";
 import { OptError } from "./errors";
@@ -7,6 +7,7 @@ import { defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
 import { fill } from "./ops/map";
+import { registry } from "./registry";
 import { keep, tidy } from "./scope";
 import { checkShape, type Shape, showShape, sizeOf } from "./shape";
 import { Storage } from "./storage";

@@ -1,7 +1,9 @@
 /** An open device: a backend, its compiled kernels, and the count of what lives on it. */
-import type { Backend, Memory } from "./backend/backend";
+import type { Backend } from "./backend/backend";
+import type { Memory } from "./backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
-import type { ComputeDType } from "./dtype";
+import { DeviceMemory } from "./device-memory";
+import type { ComputeDType, TypedArray } from "./dtype";
 import { OptError } from "./errors";
 import { Recorder, Recording, type Renewal } from "./recording";
 import type { Program } from "./rule/program";
@@ -16,17 +18,14 @@ export class Device {
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
   private readonly maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
   private recorder: Recorder | undefined;
-  /** Memory that recordings use, by how many of them. */
-  private readonly pins = new Map<Memory, number>();
-  /** Pinned memory that its owners have freed. */
-  private readonly orphans = new Set<Memory>();
-  private liveBytes = 0;
+  private readonly pool: DeviceMemory;
   private liveTensors = 0;
 
   /** @internal Use `init`. */
   constructor(name: string, backend: Backend) {
     this.name = name;
     this.backend = backend;
+    this.pool = new DeviceMemory(backend);
   }
 
   /** Resolves when all work enqueued so far is done. */
@@ -36,7 +35,7 @@ export class Device {
 
   /** Live memory: bytes held by tensors, and how many tensors hold them. */
   memory(): { bytes: number; tensors: number } {
-    return { bytes: this.liveBytes, tensors: this.liveTensors };
+    return { bytes: this.pool.liveBytes, tensors: this.liveTensors };
   }
 
   /**
@@ -66,11 +65,11 @@ export class Device {
       result = tidy(body);
     } catch (error) {
       this.recorder = undefined;
-      for (const memory of recorder.freed) this.free(memory);
+      for (const memory of recorder.freed) this.pool.free(memory);
       throw error;
     }
     this.recorder = undefined;
-    return new Recording(this, recorder, result);
+    return new Recording(this.backend, this.pool, recorder, result);
   }
 
   /** @internal Runs what a recorded step does only the first time: making optimizer state. */
@@ -90,46 +89,19 @@ export class Device {
   }
 
   /** @internal */
-  pin(memory: Memory): void {
-    this.pins.set(memory, (this.pins.get(memory) ?? 0) + 1);
-  }
-
-  /** @internal */
-  unpin(memory: Memory): void {
-    const others = this.pins.get(memory)! - 1;
-    if (others > 0) this.pins.set(memory, others);
-    else {
-      this.pins.delete(memory);
-      if (this.orphans.delete(memory)) this.free(memory);
-    }
-  }
-
-  /** @internal */
   allocate(bytes: number): Memory {
-    const memory = this.backend.allocate(bytes);
-    this.liveBytes += memory.bytes;
-    return memory;
+    return this.pool.allocate(bytes);
   }
 
   /** @internal */
-  wrap(array: Parameters<NonNullable<Backend["wrap"]>>[0]): Memory | undefined {
-    const memory = this.backend.wrap?.(array);
-    if (memory !== undefined) this.liveBytes += memory.bytes;
-    return memory;
+  wrap(array: TypedArray): Memory | undefined {
+    return this.pool.wrap(array);
   }
 
-  /** @internal */
+  /** @internal Memory that is freed while a step is recorded stays until the recording has it. */
   free(memory: Memory): void {
-    if (this.recorder !== undefined) {
-      this.recorder.freed.push(memory);
-      return;
-    }
-    if (this.pins.has(memory)) {
-      this.orphans.add(memory);
-      return;
-    }
-    this.liveBytes -= memory.bytes;
-    this.backend.free(memory);
+    if (this.recorder === undefined) this.pool.free(memory);
+    else this.recorder.freed.push(memory);
   }
 
   /** @internal */

@@ -1,7 +1,6 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 export { enableGrad, noGrad } from "./autograd";
 export type { BackendRegistration } from "./backend/backend";
-export { type DeviceListing, init, listDevices, registerBackend } from "./backend/registry";
 export {
   type CreateOptions,
   full,
@@ -22,6 +21,7 @@ export * from "./functions";
 export { defaultGenerator, Generator, manualSeed } from "./generator";
 export type { NestedArray, TensorData } from "./literal";
 export {
+  applyRule,
   concat,
   conv2d,
   crossEntropyRows,
@@ -41,8 +41,8 @@ export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { checkOptions, type OptionKind } from "./options";
 export type { Recording } from "./recording";
+export { type DeviceListing, init, listDevices, registerBackend } from "./registry";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
-export { applyRule } from "./rule/on-tensors";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { keep, tidy } from "./scope";
 export type { Shape } from "./shape";

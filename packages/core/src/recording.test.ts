@@ -1,7 +1,7 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { registry } from "./backend/registry";
 import { type DType, Generator, parameter, randn, type Tensor } from "./index";
+import { registry } from "./registry";
 import { StepLR } from "./schedules";
 import { Momentum } from "./testing/momentum";
 

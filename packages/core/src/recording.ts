@@ -1,19 +1,14 @@
 /** A step recorded once and replayed: the launches without the tensors, tape and checks that led to them. */
-import type { Memory, Slice } from "./backend/backend";
+import type { Backend, RecordedLaunches } from "./backend/backend";
+import { type Memory, slicesOf } from "./backend/memory";
 import type { Launch } from "./backend/spec";
-import type { Device } from "./device";
+import type { DeviceMemory } from "./device-memory";
 import { OptError } from "./errors";
 
 /** The scalars of a rule launch in the next step, and what counts that step once all launches have theirs. */
 export interface Renewal {
   readonly scalars: readonly number[];
   commit(): void;
-}
-
-/** What a device makes of recorded launches: `scalars` replaces those of the launch at its index. */
-export interface RecordedLaunches {
-  replay(scalars: ReadonlyMap<number, readonly number[]>): void;
-  dispose(): void;
 }
 
 /** The launches of a body while it runs, and the memory that they use. */
@@ -38,15 +33,16 @@ export class Recording<Result> {
 
   /** @internal Use `device.record`. */
   constructor(
-    private readonly device: Device,
+    backend: Backend,
+    private readonly pool: DeviceMemory,
     private readonly recorder: Recorder,
     result: Result,
   ) {
     this.result = result;
     this.memories = new Set(recorder.launches.flatMap((launch) => [...slicesOf(launch)].map((slice) => slice.memory)));
-    this.own = device.backend.record?.(recorder.launches) ?? oneByOne(device, recorder.launches);
-    for (const memory of this.memories) device.pin(memory);
-    for (const memory of recorder.freed) device.free(memory); // the pinned ones stay until dispose
+    this.own = backend.record?.(recorder.launches) ?? oneByOne(backend, recorder.launches);
+    for (const memory of this.memories) pool.pin(memory);
+    for (const memory of recorder.freed) pool.free(memory); // the pinned ones stay until dispose
   }
 
   /**
@@ -69,7 +65,7 @@ export class Recording<Result> {
     if (this.disposed) return;
     this.disposed = true;
     this.own.dispose();
-    for (const memory of this.memories) this.device.unpin(memory);
+    for (const memory of this.memories) this.pool.unpin(memory);
   }
 
   [Symbol.dispose](): void {
@@ -78,7 +74,7 @@ export class Recording<Result> {
 }
 
 /** Replays on devices that have no better way. */
-function oneByOne({ backend }: Device, launches: readonly Launch[]): RecordedLaunches {
+function oneByOne(backend: Backend, launches: readonly Launch[]): RecordedLaunches {
   return {
     replay(scalars) {
       launches.forEach((launch, i) => {
@@ -88,17 +84,4 @@ function oneByOne({ backend }: Device, launches: readonly Launch[]): RecordedLau
     },
     dispose() {},
   };
-}
-
-/** All memory that a launch touches. */
-export function* slicesOf(value: unknown): Generator<Slice> {
-  if (typeof value !== "object" || value === null) return;
-  if ("memory" in value && "byteOffset" in value) yield value as Slice;
-  else if (Array.isArray(value)) for (const item of value) yield* slicesOf(item);
-  else if ("kind" in value)
-    for (const item of Object.values(value)) if (Array.isArray(item) || isSlice(item)) yield* slicesOf(item);
-}
-
-function isSlice(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "memory" in value;
 }

@@ -1,21 +1,29 @@
 /** tidy: memory that is returned at the end of a block instead of by the garbage collector. */
 import { OptError } from "./errors";
-import type { Tensor } from "./tensor";
+
+/** The mark by which tensors are known without importing their class. */
+export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
+
+/** What tidy gives back: tensors, of whichever copy of core. */
+export interface Scoped {
+  readonly [isTensor]: true;
+  dispose(): void;
+}
 
 interface Scope {
-  readonly made: Set<Tensor>;
+  readonly made: Set<Scoped>;
   readonly outer: Scope | null;
 }
 
 let current: Scope | null = null;
 
 /** @internal Puts a new tensor under the innermost tidy. */
-export function track(tensor: Tensor): void {
+export function track(tensor: Scoped): void {
   current?.made.add(tensor);
 }
 
 /** Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
-export function keep<T extends Tensor>(tensor: T): T {
+export function keep<T extends Scoped>(tensor: T): T {
   for (let scope = current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;
 }
@@ -30,7 +38,7 @@ export function keep<T extends Tensor>(tensor: T): T {
  */
 export function tidy<Result>(body: () => Result): Result {
   const outer = current;
-  const made = new Set<Tensor>();
+  const made = new Set<Scoped>();
   current = { made, outer };
   let result: Result;
   try {
@@ -58,13 +66,10 @@ export function tidy<Result>(body: () => Result): Result {
 }
 
 /** Calls `visit` for the tensors in a value: itself, or in arrays and plain objects. */
-function forEachTensor(value: unknown, visit: (tensor: Tensor) => void): void {
+function forEachTensor(value: unknown, visit: (tensor: Scoped) => void): void {
   if (typeof value !== "object" || value === null) return;
-  if (isTensor in value) visit(value as Tensor);
+  if (isTensor in value) visit(value as Scoped);
   else if (Array.isArray(value)) for (const item of value) forEachTensor(item, visit);
   else if (Object.getPrototypeOf(value) === Object.prototype)
     for (const item of Object.values(value)) forEachTensor(item, visit);
 }
-
-/** The mark by which tensors are known without importing their class. */
-export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");

@@ -1,5 +1,5 @@
 /** Device memory shared by tensors that view it, freed with the last of them. */
-import type { Memory } from "./backend/backend";
+import type { Memory } from "./backend/memory";
 import type { Device } from "./device";
 
 export class Storage {

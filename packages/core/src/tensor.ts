@@ -1,13 +1,13 @@
 /** Tensors: a dense row-major view of device memory, with a shape, a dtype and perhaps a gradient. */
 import { backward, type TapeNode } from "./autograd";
-import type { Slice } from "./backend/backend";
-import { registry } from "./backend/registry";
+import type { Slice } from "./backend/memory";
 import type { Device } from "./device";
 import { byteSize, type DType, isDType, isFloat, type TypedArray, viewElements } from "./dtype";
 import { internalError, OptError } from "./errors";
 import { widen } from "./half";
 import { flatten, type TensorData } from "./literal";
 import * as ops from "./ops";
+import { registry } from "./registry";
 import { type Op, type Operand, operate } from "./rule/expression";
 import { isTensor, keep, track } from "./scope";
 import { type Shape, sameShape, showShape, sizeOf } from "./shape";

@@ -1,18 +1,12 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
 import type { ComputeDType, TypedArray } from "../dtype";
-import type { RecordedLaunches } from "../recording";
+import type { Memory } from "./memory";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 
-/** Device memory, opaque to core. */
-export interface Memory {
-  readonly bytes: number;
-}
-
-/** `length` elements of a dtype that the kernel knows, from `byteOffset` (a multiple of the element size). */
-export interface Slice {
-  readonly memory: Memory;
-  readonly byteOffset: number;
-  readonly length: number;
+/** What a device makes of recorded launches: `scalars` replaces those of the launch at its index. */
+export interface RecordedLaunches {
+  replay(scalars: ReadonlyMap<number, readonly number[]>): void;
+  dispose(): void;
 }
 
 export interface Backend {

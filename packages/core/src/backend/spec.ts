@@ -2,7 +2,7 @@
 import type { ComputeDType, DType } from "../dtype";
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
-import type { Slice } from "./backend";
+import type { Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
 export interface Specs {

@@ -1,5 +1,6 @@
 /** The js device: plain JavaScript on any engine. It defines what the others must compute, and serves where they cannot open. */
-import type { Backend, Memory } from "../backend/backend";
+import type { Backend } from "../backend/backend";
+import type { Memory } from "../backend/memory";
 import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
 import { OptError } from "../errors";
 import { compileMap, compileRule, type MapFunction, type RuleFunction } from "./compile";

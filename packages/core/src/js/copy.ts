@@ -1,5 +1,5 @@
 /** Strided copy and cast. */
-import type { Slice } from "../backend/backend";
+import type { Slice } from "../backend/memory";
 import type { LaunchArguments } from "../backend/spec";
 import { byteSize, type DType } from "../dtype";
 import { fromStored, toStored } from "../half";

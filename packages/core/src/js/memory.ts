@@ -1,5 +1,5 @@
 /** Memory of the js device: an ArrayBuffer. */
-import type { Memory, Slice } from "../backend/backend";
+import type { Memory, Slice } from "../backend/memory";
 import { type DType, type TypedArray, viewElements } from "../dtype";
 
 export class JsMemory implements Memory {

@@ -5,7 +5,7 @@ import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
-import { checkDevice } from "./elementwise";
+import { checkDevice } from "./check-device";
 
 /**
  * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].

@@ -1,6 +1,5 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
 import { type Backward, record } from "../autograd";
-import type { Device } from "../device";
 import { type ComputeDType, computeDType, type DType, isFloat, promote } from "../dtype";
 import { OptError } from "../errors";
 import { Expression } from "../rule/expression";
@@ -8,6 +7,7 @@ import { type Program, trace } from "../rule/program";
 import { broadcastShapes, type Shape, sameShape } from "../shape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
+import { checkDevice } from "./check-device";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
 import { launchMap } from "./map";
 import { sumTo } from "./reduce";
@@ -65,21 +65,6 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
     return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
   }
   return run(name, pattern, tensors, scalars, compute);
-}
-
-export function checkDevice(where: string, tensors: readonly Tensor[]): Device {
-  const { device } = tensors[0]!;
-  for (const tensor of tensors) {
-    if (tensor.device !== device) {
-      throw new OptError(
-        "DEVICE_MISMATCH",
-        where,
-        `operands must be on one device, got ${device.name} and ${tensor.device.name}.`,
-        "Move one with to().",
-      );
-    }
-  }
-  return device;
 }
 
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {

@@ -4,7 +4,7 @@ import { computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
-import { checkDevice } from "./elementwise";
+import { checkDevice } from "./check-device";
 import { fill } from "./map";
 
 /** Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...]. An index out of range gives NaN. @throws OptError BAD_SHAPE, BAD_DTYPE */

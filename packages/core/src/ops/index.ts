@@ -1,11 +1,13 @@
+export { applyRule } from "./apply-rule";
 export { assign, cast, clone, move } from "./cast";
 export { crossEntropyRows } from "./cross-entropy";
 export { elementwise } from "./elementwise";
 export { gather } from "./gather";
+export { argmax, maxOver } from "./largest";
 export { layerNorm } from "./layer-norm";
 export { addInto, expand, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
-export { argmax, maxOver, mean, sum } from "./reduce";
+export { mean, sum } from "./reduce";
 export { concat, permute, reshape, slice, transpose } from "./shape";
 export { softmax } from "./softmax";
 export { conv2d, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";

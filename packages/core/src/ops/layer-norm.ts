@@ -5,7 +5,7 @@ import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
-import { checkDevice } from "./elementwise";
+import { checkDevice } from "./check-device";
 import { fill } from "./map";
 
 /**

@@ -6,7 +6,7 @@ import { tidy } from "../scope";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
-import { checkDevice } from "./elementwise";
+import { checkDevice } from "./check-device";
 import { expand } from "./map";
 import { sumTo } from "./reduce";
 

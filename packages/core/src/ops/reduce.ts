@@ -3,24 +3,22 @@ import { noGrad, record } from "../autograd";
 import type { Specs } from "../backend/spec";
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
-import { tidy } from "../scope";
-import { normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { normalizeAxis, type Shape, sameShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
-import { cast, computeIn } from "./cast";
-import { elementwise } from "./elementwise";
+import { computeIn } from "./cast";
 import { expand } from "./map";
 import { permute } from "./shape";
 
-type Axes = number | readonly number[] | undefined;
+export type Axes = number | readonly number[] | undefined;
 
 /** The shape with the axes reduced to 1, and without them. */
-interface Reduced {
+export interface Reduced {
   readonly axes: readonly number[];
   readonly kept: Shape;
   readonly dropped: Shape;
 }
 
-function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
+export function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
   const rank = x.shape.length;
   const given =
     axis === undefined
@@ -37,7 +35,7 @@ function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
 }
 
 /** Reduces axes that lie together in one launch; others are permuted to the end first. */
-function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: Reduced, shape: Shape): Tensor {
+export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: Reduced, shape: Shape): Tensor {
   const together = axes.every((axis, i) => i === 0 || axis === axes[i - 1]! + 1);
   if (!together) {
     const others = x.shape.map((_, i) => i).filter((i) => !axes.includes(i));
@@ -82,42 +80,6 @@ export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const { shape } = x;
   const count = sizeOf(reduced.axes.map((a) => shape[a]!));
   return record("mean", output, [x], [], (g) => [expand(g.reshape(reduced.kept), shape, 1 / count)]);
-}
-
-/** Largest value over axes; equal largest share the gradient. */
-export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
-  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxOver(wide!, axis, keepDim));
-  const reduced = reducedShape("max", x, axis);
-  checkNotEmpty("max", x, reduced);
-  const output = launchReduce("max", x, reduced, keepDim ? reduced.kept : reduced.dropped);
-  const { kept } = reduced;
-  return record("max", output, [x], [x, output], (g, [input, largest]) => {
-    const isBelow = elementwise("less", [input!, largest!.reshape(kept)]);
-    const isLargest = elementwise("select", [isBelow, 0, 1]).to(g.dtype);
-    return [isLargest.mul(g.reshape(kept).div(sum(isLargest, reduced.axes, true)))];
-  });
-}
-
-/** Index (i32) of the largest value along an axis, or in the flattened tensor. */
-export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
-  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
-  const reduced = reducedShape("argmax", x, axis);
-  checkNotEmpty("argmax", x, reduced);
-  return noGrad(() =>
-    tidy(() => launchReduce("argmax", cast(x, compute), reduced, keepDim ? reduced.kept : reduced.dropped)),
-  );
-}
-
-function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {
-  if (sizeOf(axes.map((axis) => x.shape[axis]!)) === 0) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `nothing has no largest element, got shape ${showShape(x.shape)}.`,
-      "Check for empty tensors first.",
-    );
-  }
 }
 
 /** The adjoint of broadcasting: sums a gradient down to the shape that was stretched. */

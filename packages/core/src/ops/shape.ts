@@ -4,7 +4,7 @@ import { byteSize, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
-import { checkDevice } from "./elementwise";
+import { checkDevice } from "./check-device";
 import { fill } from "./map";
 
 /** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */

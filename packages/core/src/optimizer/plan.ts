@@ -1,14 +1,15 @@
 /** Plans the launches of a step: one for all parameters that share device, dtype, counters and penalty. */
-import type { Slice } from "../backend/backend";
+import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device";
 import { OptError } from "../errors";
 import type { Renewal } from "../recording";
 import type { Rule } from "../rule/rule";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { completeState } from "./complete-state";
 import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
 import type { Slot } from "./slot";
-import { completeState, stateDType, stateKeys } from "./state";
+import { stateDType, stateKeys } from "./state";
 
 /** One launch to come. */
 export interface Update {

@@ -1,6 +1,6 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 import { noGrad } from "../autograd";
-import type { Slice } from "../backend/backend";
+import type { Slice } from "../backend/memory";
 import { OptError } from "../errors";
 import { cast } from "../ops";
 import { keep } from "../scope";

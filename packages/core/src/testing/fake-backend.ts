@@ -1,5 +1,6 @@
 /** Devices for tests: the js backend with its launches counted and its memory limited. */
-import type { Backend, Memory } from "../backend/backend";
+import type { Backend } from "../backend/backend";
+import type { Memory } from "../backend/memory";
 import type { Kind, Launch } from "../backend/spec";
 import { Device } from "../device";
 import { OptError } from "../errors";

@@ -1,11 +1,11 @@
 import { expectCode, gradCheck, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
+import { interpretRule } from "../rule/interpret";
+import { defineRule } from "../rule/rule";
+import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "../rule/symbols";
 import type { Tensor } from "../tensor";
-import { interpretRule } from "./interpret";
-import { applyRule } from "./on-tensors";
-import { defineRule } from "./rule";
-import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "./symbols";
+import { applyRule } from "./apply-rule";
 
 /** The shape of the adaptive methods, with every kind of op. */
 const adaptive = defineRule({

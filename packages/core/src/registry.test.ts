@@ -1,8 +1,8 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
-import { OptError } from "../errors";
-import { openJsBackend } from "../js/backend";
-import type { BackendRegistration } from "./backend";
+import type { BackendRegistration } from "./backend/backend";
+import { OptError } from "./errors";
+import { openJsBackend } from "./js/backend";
 import { Registry } from "./registry";
 
 interface Fake extends BackendRegistration {

@@ -1,14 +1,14 @@
 /** A rule evaluated on tensors: the differentiable optimizer step. */
 
-import { full } from "../create";
 import { computeDType } from "../dtype";
 import { OptError } from "../errors";
-import { elementwise } from "../ops";
+import type { Op } from "../rule/expression";
+import { evaluateOp } from "../rule/interpret";
+import type { Rule } from "../rule/rule";
 import { sameShape } from "../shape";
 import { Tensor } from "../tensor";
-import type { Op } from "./expression";
-import { evaluateOp } from "./interpret";
-import type { Rule } from "./rule";
+import { elementwise } from "./elementwise";
+import { fill } from "./map";
 
 /**
  * Computes a rule with tensor ops, so that gradients flow through the step (unrolled optimisation, learned learning rates).
@@ -58,7 +58,7 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   for (const { slot, node } of rule.program.outputs) {
     const value = values[node]!;
     const isWhole = value instanceof Tensor && sameShape(value.shape, shape);
-    result[rule.buffers[slot]!] = isWhole ? value : elementwise("mul", [full(shape, 1, { dtype, device }), value]);
+    result[rule.buffers[slot]!] = isWhole ? value : elementwise("mul", [fill(shape, 1, dtype, device), value]);
   }
   return result;
 }

@@ -1,8 +1,9 @@
 /** The registry through which devices meet core: importing a kernels package registers it, `init` opens it. */
-import { Device } from "../device";
-import { OptError } from "../errors";
-import { openJsBackend } from "../js/backend";
-import type { BackendRegistration } from "./backend";
+
+import type { BackendRegistration } from "./backend/backend";
+import { Device } from "./device";
+import { OptError } from "./errors";
+import { openJsBackend } from "./js/backend";
 
 export interface DeviceListing {
   readonly name: string;

@@ -1,0 +1,19 @@
+/** Operands of one launch live on one device. */
+import type { Device } from "../device";
+import { check } from "../errors";
+import type { Tensor } from "../tensor";
+
+/** The device of all tensors. @throws OptError DEVICE_MISMATCH */
+export function checkDevice(where: string, tensors: readonly Tensor[]): Device {
+  const { device } = tensors[0]!;
+  for (const tensor of tensors) {
+    check(
+      tensor.device === device,
+      "DEVICE_MISMATCH",
+      where,
+      () => `operands must be on one device, got ${device.name} and ${tensor.device.name}.`,
+      "Move one with to().",
+    );
+  }
+  return device;
+}
