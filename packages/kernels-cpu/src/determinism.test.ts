@@ -14,13 +14,13 @@ const sliceOf = (backend: Backend, array: Float32Array) => ({
   length: array.length,
 });
 
-function matmul(m: number, n: number, k: number, transposeA = false, transposeB = false): Run {
+function matmul(m: number, n: number, k: number, transposeA = false, transposeB = false, batch = 1): Run {
   return (backend, input) => {
-    const output = new Float32Array(m * n);
+    const output = new Float32Array(batch * m * n);
     const kernel = backend.kernel({ kind: "matmul", transposeA, transposeB, dtype: "f32" });
-    const a = sliceOf(backend, input.subarray(0, m * k));
-    const b = sliceOf(backend, input.subarray(0, k * n));
-    const sizes = { batch: 1, m, n, k, strideA: 0, strideB: 0 };
+    const a = sliceOf(backend, input.subarray(0, batch * m * k));
+    const b = sliceOf(backend, input.subarray(0, batch * k * n));
+    const sizes = { batch, m, n, k, strideA: m * k, strideB: k * n };
     backend.launch({ kind: "matmul", kernel, a, b, output: sliceOf(backend, output), ...sizes });
     return output;
   };
@@ -72,6 +72,10 @@ describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`
     ["matmul of 300 x 131 over 257, A transposed", matmul(300, 131, 257, true)],
     ["matmul of 131 x 300 over 257, B transposed", matmul(131, 300, 257, false, true)],
     ["matmul of 77 x 1000 over 257, both transposed", matmul(77, 1000, 257, true, true)],
+    ["a batch of 2 x 120 x 110 over 100", matmul(120, 110, 100, false, false, 2)],
+    ["a batch of 11 x 60 x 70 over 80", matmul(60, 70, 80, false, true, 11)],
+    ["a batch of 90 x 21 x 19 over 50, A transposed", matmul(21, 19, 50, true, false, 90)],
+    ["a batch of 9 x 1 x 300 over 130", matmul(1, 300, 130, false, false, 9)],
     ["the sum of a long axis", sum(1, 400_000, 1)],
     ["the sum of a first axis", sum(1, 4000, 100)],
     ["the sum of a middle axis", sum(4, 1000, 100)],

@@ -27,7 +27,7 @@ describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
   });
 
   it("do nothing between launches", async ({ signal }) => {
-    const share = Number(await output("idle-pool.ts", signal, { OPT_NUM_THREADS: "4" }));
+    const share = Number(await output("idle-pool.ts", signal, { OPT_NUM_THREADS: "4", FORCE_COLOR: "1" }));
     expect(share).toBeLessThan(0.05);
   });
 

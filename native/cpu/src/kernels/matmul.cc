@@ -1,12 +1,11 @@
 // Batched matrix products. Both sides are copied into panels that fit the caches; tiles of the product are added up in registers.
 // An element is added up in the same order whatever the blocks of rows and columns are, so results do not depend on the number of threads.
-#include <cstdlib>
-
 #include "kernels/command.h"
 #include "kernels/matmul-pack.h"
 #include "kernels/matmul-row.h"
 #include "kernels/matmul-tile.h"
 #include "kernels/parallel.h"
+#include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {
 namespace {
@@ -20,35 +19,7 @@ constexpr int64_t RIGHT_BYTES = 256 << 10, LEFT_BYTES = 2 << 20;
 // Parts a thread, so that the last ones even out.
 constexpr int64_t PARTS = 4;
 
-/** Packed panels. Kept from launch to launch, because fresh pages cost more than a small product. */
-class Workspace {
- public:
-  ~Workspace() { std::free(block_); }
-
-  /** Aligned to cache lines; null if there is no memory. */
-  char* reserve(int64_t bytes) {
-    if (bytes > bytes_) {
-      std::free(block_);
-      block_ = std::malloc(static_cast<size_t>(bytes + LINE));
-      bytes_ = block_ == nullptr ? 0 : bytes;
-    }
-    return block_ == nullptr ? nullptr : reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(block_) + LINE - 1) / LINE * LINE);
-  }
-
-  /** Gives back what is too much to keep. */
-  void trim() {
-    if (bytes_ <= KEPT) return;
-    std::free(block_);
-    block_ = nullptr;
-    bytes_ = 0;
-  }
-
- private:
-  static constexpr int64_t LINE = 64, KEPT = 16 << 20;
-  void* block_ = nullptr;
-  int64_t bytes_ = 0;
-};
-
+/** Packed panels. */
 thread_local Workspace workspace;
 
 struct Range {

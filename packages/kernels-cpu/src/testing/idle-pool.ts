@@ -10,4 +10,4 @@ for (let window = 0; window < 6; window++) {
   const { user, system } = process.cpuUsage(before);
   shares.push((user + system) / 150_000);
 }
-console.log(Math.min(...shares));
+console.log(String(Math.min(...shares))); // a number itself would be printed in colour where that is forced

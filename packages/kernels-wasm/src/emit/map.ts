@@ -57,12 +57,18 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
       if (countFunctions(program) === 0) contiguous(UNROLL);
       contiguous(1);
     });
-    const vectors = slots.map((slot) => f.local("v128", lanes.loadSplat(pointers[slot]!)));
-    f.while(i32.geU(remaining, lanes.count), () => {
-      for (const slot of slots) loadStrided(f, dtype, vectors[slot]!, pointers[slot]!, strides[slot]!);
-      const [result] = writer.element((slot) => vectors[slot]!);
-      f.do(v128.store(output, result!));
-      advance(lanes.count, (slot) => strides[slot]!);
+    // Behind a contiguous row memory may end: nothing is loaded before a vector is left.
+    f.if(i32.geU(remaining, lanes.count), () => {
+      const vectors = slots.map((slot) => f.local("v128", lanes.loadSplat(pointers[slot]!)));
+      f.doWhile(
+        () => {
+          for (const slot of slots) loadStrided(f, dtype, vectors[slot]!, pointers[slot]!, strides[slot]!);
+          const [result] = writer.element((slot) => vectors[slot]!);
+          f.do(v128.store(output, result!));
+          advance(lanes.count, (slot) => strides[slot]!);
+        },
+        i32.geU(remaining, lanes.count),
+      );
     });
     f.while(remaining, () => {
       const [result] = writer.element((slot) => lanes.loadOne(pointers[slot]!));

@@ -13,7 +13,7 @@ import {
 import { it } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 import { type SeededOptions, seededArray } from "../numbers/seeded";
-import { guardedLaunch, LAYOUTS, type Regions, type Results, type Slices } from "./guarded-launch";
+import { guardedLaunch, LAYOUTS, type Layout, type Regions, type Results, type Slices } from "./guarded-launch";
 
 export interface ContractTolerances {
   /** Optimizer rules, against the interpreter. */
@@ -45,8 +45,8 @@ export function defaultTolerances(dtype: ComputeDType, exact: boolean): Contract
   };
 }
 
-/** Sizes below, at and beyond vector widths and blocks: 1027 is four blocks of 256 and a tail of 3. */
-export const SIZES = [0, 1, 3, 5, 17, 1027] as const;
+/** Sizes below, at and beyond vector widths and blocks: 64 is whole in every width, 1027 is four blocks of 256 and a tail of 3. */
+export const SIZES = [0, 1, 3, 5, 17, 64, 1027] as const;
 
 /** More than 65,535, the limit of 16-bit counters and of one dimension of a GPU grid. */
 export const LARGE = 66_003;
@@ -61,6 +61,8 @@ export class ContractContext {
     /** Whether NaN, infinities, -0, subnormals and extreme magnitudes are part of the contract here. */
     readonly specials: boolean,
     readonly tolerances: ContractTolerances,
+    /** See `ContractRow`. */
+    private readonly edge: boolean,
   ) {}
 
   get backend(): Backend {
@@ -105,6 +107,12 @@ export class ContractContext {
     return kernel as Kernel<K>;
   }
 
+  private layouts(regions: Regions): readonly Layout[] {
+    const arrays = arraysOf(regions);
+    if (this.edge) return arrays.map((_, region) => region);
+    return arrays.reduce((sum, array) => sum + array.length, 0) > LARGE ? LAYOUTS.slice(0, 1) : LAYOUTS;
+  }
+
   /** Launches in every memory layout (large ones in one) and hands each result to `verify`. */
   async check<K extends Kind, R extends Regions>(
     spec: Spec<K>,
@@ -112,14 +120,13 @@ export class ContractContext {
     launch: (slices: Slices<R>) => LaunchArguments[K],
     verify: (results: Results<R>, label: string) => void,
   ): Promise<void> {
-    for (const layout of sizeOf(regions) > LARGE ? LAYOUTS.slice(0, 1) : LAYOUTS) {
+    for (const layout of this.layouts(regions)) {
       const results = await guardedLaunch(this.backend, this.kernel(spec), regions, layout, launch);
       verify(results, `memories ${layout}`);
     }
   }
 }
 
-/** Elements of all regions together. */
-function sizeOf({ input, update, output }: Regions): number {
-  return Object.values({ ...input, ...update, ...output }).reduce((sum, array) => sum + array.length, 0);
+function arraysOf({ input, update, output }: Regions): TypedArray[] {
+  return Object.values({ ...input, ...update, ...output });
 }

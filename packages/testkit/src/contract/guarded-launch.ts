@@ -20,8 +20,11 @@ export type Results<R extends Regions> = {
   readonly [Name in Names<R["update"]> | Names<R["output"]>]: TypedArray;
 };
 
-/** together: all in one memory, every slice at an odd element offset; apart: a memory each, from its first byte. */
-export type Layout = "together" | "apart";
+/**
+ * together: all in one memory, every slice at an odd element offset; apart: a memory each, from its first byte.
+ * A number: a memory each of exactly its bytes, that of the region with this number allocated first.
+ */
+export type Layout = "together" | "apart" | number;
 
 export const LAYOUTS: readonly Layout[] = ["together", "apart"];
 
@@ -52,11 +55,13 @@ export async function guardedLaunch<K extends Kind, R extends Regions>(
     if (regions.output?.[name] === undefined) images[memory]!.set(bytesOf(array), byteOffset);
   }
   const memories: Memory[] = [];
+  const first = typeof layout === "number" ? layout : 0;
   try {
-    for (const image of images) {
-      const memory = backend.allocate(image.length);
-      memories.push(memory);
-      backend.write(memory, 0, image);
+    for (let i = 0; i < images.length; i++) {
+      const at = (first + i) % images.length;
+      const memory = backend.allocate(images[at]!.length);
+      memories[at] = memory;
+      backend.write(memory, 0, images[at]!);
     }
     const slices = Object.fromEntries(
       places.map(({ name, array, memory, byteOffset }) => [
@@ -70,7 +75,7 @@ export async function guardedLaunch<K extends Kind, R extends Regions>(
     const written = places.filter(({ writable }) => writable);
     return Object.fromEntries(written.map((each) => [each.name, extract(each, after[each.memory]!)])) as Results<R>;
   } finally {
-    for (const memory of memories) backend.free(memory);
+    for (const memory of Object.values(memories)) backend.free(memory);
   }
 }
 
@@ -80,9 +85,9 @@ function place(regions: Regions, layout: Layout): { places: Place[]; sizes: numb
   let end = 0;
   const add = (group: Readonly<Record<string, TypedArray>> | undefined, writable: boolean) => {
     for (const [name, array] of Object.entries(group ?? {})) {
-      if (layout === "apart") {
+      if (layout !== "together") {
         places.push({ name, array, writable, memory: sizes.length, byteOffset: 0 });
-        sizes.push(array.byteLength + GUARD);
+        sizes.push(array.byteLength + (layout === "apart" ? GUARD : 0));
         continue;
       }
       const aligned = Math.ceil((end + GUARD) / GUARD) * GUARD;

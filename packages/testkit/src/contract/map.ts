@@ -71,6 +71,14 @@ const BROADCASTS: readonly Broadcast[] = [
     ],
   },
   {
+    name: "a column and a number, in whole vectors",
+    shape: [4, 64],
+    strides: [
+      [1, 0],
+      [0, 0],
+    ],
+  },
+  {
     name: "a middle axis",
     shape: [5, 7, 3],
     strides: [

@@ -4,7 +4,7 @@ import { matmul } from "../reference/matmul";
 import { type ContractContext, LARGE } from "./context";
 import "../numbers/matcher";
 
-/** batch, m, n, k */
+/** batch, m, n, k. Batches of more than a million multiplications are shared out by threads: by items or, where those are few, within each. */
 const SHAPES: readonly (readonly [number, number, number, number])[] = [
   [1, 1, 1, 1],
   [1, 3, 5, 17],
@@ -18,6 +18,10 @@ const SHAPES: readonly (readonly [number, number, number, number])[] = [
   [1, 1027, 1, 9],
   [1, 1, 1027, 9],
   [1, 1, 1, 1027],
+  [2, 90, 94, 98],
+  [7, 61, 67, 70],
+  [19, 33, 35, 130],
+  [37, 1, 260, 90],
   [LARGE, 1, 1, 2],
   [1, LARGE, 2, 3],
   [1, 2, LARGE, 3],

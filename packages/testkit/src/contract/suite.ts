@@ -25,13 +25,15 @@ export interface ContractRow {
   readonly rules?: readonly Rule[];
   /** What differs from `defaultTolerances`. */
   readonly tolerances?: Partial<ContractTolerances>;
+  /** The first memory that is allocated while none is held ends where readable memory does: each region is put there in turn. */
+  readonly edge?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
 
 /** Registers the tests of one row. */
 export function contractSuite(row: ContractRow): void {
-  const { name, skip, exact = true, rules = [] } = row;
+  const { name, skip, exact = true, rules = [], edge = false } = row;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
@@ -42,7 +44,7 @@ export function contractSuite(row: ContractRow): void {
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(dtype, rules, exact, tolerances);
+    const context = new ContractContext(dtype, rules, exact, tolerances, edge);
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());

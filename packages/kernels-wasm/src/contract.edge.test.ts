@@ -1,0 +1,42 @@
+/** The contract where memory ends: a byte read behind a slice is a trap here. */
+import { contractSuite } from "@opt/testkit";
+import { WasmBackend } from "./backend";
+import { Block, LinearMemory } from "./memory/linear";
+import { probeTarget } from "./target";
+
+const PAGES = 512;
+const END = PAGES * 65_536;
+
+/** Its last half holds the first block that is asked for while it is free, flush with the end. */
+class EdgeMemory extends LinearMemory {
+  armed = false;
+  private atEdge: Block | undefined;
+
+  constructor() {
+    super(false, PAGES);
+    const low = super.allocate(END / 2);
+    super.allocate(END / 2 - 65_536); // the first page is the threads'
+    super.free(low);
+    if (this.reserved !== END) throw new Error(`memory ends at ${this.reserved}, not at ${END}`);
+  }
+
+  override allocate(bytes: number): Block {
+    if (!this.armed || this.atEdge !== undefined) return super.allocate(bytes);
+    this.atEdge = new Block(END - bytes, bytes);
+    return this.atEdge;
+  }
+
+  override free(block: Block): void {
+    if (block === this.atEdge) this.atEdge = undefined;
+    else super.free(block);
+  }
+}
+
+async function open(): Promise<WasmBackend> {
+  const memory = new EdgeMemory();
+  const backend = new WasmBackend(memory, probeTarget(false), undefined);
+  memory.armed = true;
+  return backend;
+}
+
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true });
