@@ -1,5 +1,6 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
-import { OptError } from "./errors";
+import { check, OptError } from "./errors";
+import { show } from "./show";
 
 /**
  * Philox 4x32-10 (Salmon et al. 2011): four 32-bit words from a 128-bit counter and a 64-bit key.
@@ -138,6 +139,18 @@ function multiplyHigh(a: number, b: number): number {
   const middle = aHigh * bLow + ((aLow * bLow) >>> 16);
   const middle2 = aLow * bHigh + (middle % 65536);
   return (aHigh * bHigh + Math.floor(middle / 65536) + Math.floor(middle2 / 65536)) >>> 0;
+}
+
+/** @throws OptError BAD_ARGUMENT unless it is a Generator, of whichever copy of core */
+export function checkGenerator(where: string, generator: unknown): asserts generator is Generator {
+  const draws = typeof (generator as Generator | null | undefined)?.nextNormals === "function";
+  check(
+    draws,
+    "BAD_ARGUMENT",
+    where,
+    () => `generator must be a Generator, got ${show(generator)}.`,
+    "For example new Generator(42).",
+  );
 }
 
 /** The generator of calls that name none. */

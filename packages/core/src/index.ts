@@ -18,10 +18,11 @@ export type { Device } from "./device";
 export type { DType, TypedArray } from "./dtype";
 export { check, type ErrorCode, OptError } from "./errors";
 export * from "./functions";
-export { defaultGenerator, Generator, manualSeed } from "./generator";
+export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./generator";
 export type { NestedArray, TensorData } from "./literal";
 export {
   applyRule,
+  checkTensor,
   concat,
   conv2d,
   crossEntropyRows,
@@ -46,4 +47,5 @@ export { Expression, type Op, type Operand, type RuleOp } from "./rule/expressio
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { keep, tidy } from "./scope";
 export type { Shape } from "./shape";
+export { show } from "./show";
 export { Tensor } from "./tensor";

@@ -31,7 +31,7 @@ it.each([
   [0.5, "options must be an object, got 0.5."],
   [null, "options must be an object, got null."],
   [[1], "options must be an object, got [1]."],
-  [new Map(), "options must be an object, got Map."],
+  [new Map(), "options must be an object, got a Map."],
   [1n, "options must be an object, got 1n."],
 ])("refuses %s", (options, message) => expect(refusal(options)).toContain(message));
 

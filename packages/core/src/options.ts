@@ -1,5 +1,6 @@
 /** Options objects: what JavaScript lets through in silence (a misspelt name, a number in place of the object) is refused. */
 import { check } from "./errors";
+import { isPlainObject, show } from "./show";
 
 /** What the value of an option may be; `any` where whoever takes it checks. */
 export type OptionKind = "boolean" | "number" | "string" | "function" | "object" | "array" | "any";
@@ -18,15 +19,14 @@ export function checkOptions(
   kinds: Readonly<Record<string, OptionKind | readonly OptionKind[]>>,
 ): void {
   const names = Object.keys(kinds);
-  const isObject = kindOf(options) === "object" && !isInstance(options as object);
   check(
-    isObject,
+    isPlainObject(options),
     "BAD_ARGUMENT",
     where,
     () => `options must be an object, got ${show(options)}.`,
     names.length === 0 ? "It takes none." : `For example { ${names[0]}: ... }. Options: ${names.join(", ")}.`,
   );
-  for (const [name, value] of Object.entries(options as object)) {
+  for (const [name, value] of Object.entries(options)) {
     check(
       Object.hasOwn(kinds, name),
       "BAD_ARGUMENT",
@@ -62,20 +62,6 @@ function kindOf(value: unknown): OptionKind | undefined {
   return type === "boolean" || type === "number" || type === "string" || type === "function" || type === "object"
     ? type
     : undefined;
-}
-
-/** True for what is no plain object: a tensor, a Map, a typed array in the place of options. */
-function isInstance(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value);
-  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
-}
-
-function show(value: unknown): string {
-  if (typeof value === "object" && value !== null && !Array.isArray(value) && isInstance(value))
-    return value.constructor?.name ?? "an object";
-  if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "number") return String(value);
-  return JSON.stringify(value) ?? String(value);
 }
 
 /** Levenshtein's distance. */

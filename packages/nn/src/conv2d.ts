@@ -1,8 +1,9 @@
-import { conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
+import { checkOptions, conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
 import { checkExtents } from "./extent";
 import { uniform } from "./initializers";
-import { type LayerOptions, weightOf } from "./layer-options";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
+import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
 
 export interface Conv2dOptions extends LayerOptions, WindowOptions {
   readonly bias?: boolean;
@@ -24,16 +25,23 @@ export class Conv2d extends Module {
 
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: Conv2dOptions = {}) {
     super();
+    checkOptions("Conv2d", options, { bias: "boolean", ...WINDOW_OPTIONS, ...LAYER_OPTIONS });
     const { bias = true, stride = 1, padding = 0, dilation = 1, ...layer } = options;
-    const [height, width] = typeof kernelSize === "number" ? [kernelSize, kernelSize] : kernelSize;
+    const [height, width] = Array.isArray(kernelSize) ? kernelSize : [kernelSize, kernelSize];
     checkExtents("Conv2d", { inChannels, outChannels, "kernel height": height, "kernel width": width });
+    checkWindow("Conv2d", kernelSize, { stride, padding, dilation });
     const bound = 1 / Math.sqrt(inChannels * height * width);
-    this.weight = uniform(weightOf([outChannels, inChannels, height, width], layer), -bound, bound, layer);
-    this.bias = bias ? uniform(weightOf([outChannels], layer), -bound, bound, layer) : null;
+    this.weight = uniform(weightOf([outChannels, inChannels, height, width], layer), -bound, bound, drawnBy(layer));
+    this.bias = bias ? uniform(weightOf([outChannels], layer), -bound, bound, drawnBy(layer)) : null;
     this.window = { stride, padding, dilation };
   }
 
   forward(x: Tensor): Tensor {
     return conv2d(x, this.weight, this.bias, this.window);
+  }
+
+  override describe(): string {
+    const [out, input, height, width] = this.weight.shape;
+    return `${input}, ${out}, kernelSize=${height}x${width}${describeWindow(this.window)}, bias=${this.bias !== null}`;
   }
 }

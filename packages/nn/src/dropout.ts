@@ -1,30 +1,59 @@
-import { defaultGenerator, type Generator, less, OptError, rand, select, type Tensor } from "@opt/core";
+import {
+  check,
+  checkGenerator,
+  checkOptions,
+  checkTensor,
+  defaultGenerator,
+  full,
+  type Generator,
+  less,
+  rand,
+  select,
+  show,
+  type Tensor,
+  tidy,
+} from "@opt/core";
 import { Module } from "./module";
 
+export interface DropoutOptions {
+  /** By default the generator that `manualSeed` seeds. */
+  readonly generator?: Generator;
+}
+
 /**
- * In training, each element is 0 with probability p and otherwise x / (1 - p); else x itself (Srivastava et al. 2014).
+ * In training, each element is 0 with probability p and otherwise x / (1 - p); else a view of x (Srivastava et al. 2014).
  * The seeded generator gives the same mask on every device.
  *
  * @throws OptError BAD_ARGUMENT unless 0 <= p <= 1
  */
 export class Dropout extends Module {
+  readonly p: number;
   readonly #generator: Generator;
 
-  constructor(
-    readonly p = 0.5,
-    { generator = defaultGenerator }: { readonly generator?: Generator } = {},
-  ) {
+  constructor(p = 0.5, options: DropoutOptions = {}) {
     super();
-    if (!(p >= 0 && p <= 1))
-      throw new OptError("BAD_ARGUMENT", "Dropout", `p must be in [0, 1], got ${p}.`, "Use 0.1.");
+    checkOptions("Dropout", options, { generator: "object" });
+    const { generator = defaultGenerator } = options;
+    checkGenerator("Dropout", generator);
+    const isShare = typeof p === "number" && p >= 0 && p <= 1;
+    check(isShare, "BAD_ARGUMENT", "Dropout", () => `p must be in [0, 1], got ${show(p)}.`, "Use 0.1.");
+    this.p = p;
     this.#generator = generator;
   }
 
   forward(x: Tensor): Tensor {
-    if (!this.training || this.p === 0) return x;
+    checkTensor("Dropout", x);
+    if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
-    const draws = rand(x.shape, { device: x.device, generator: this.#generator });
-    const mask = select(less(draws, this.p), 0, 1 / (1 - this.p));
-    return x.mul(mask.to(x.dtype));
+    return tidy(() => {
+      const draws = rand(x.shape, { device: x.device, generator: this.#generator });
+      const scale = full([], 1 / (1 - this.p), { device: x.device });
+      const mask = select(less(draws, this.p), 0, scale);
+      return x.mul(mask.to(x.dtype));
+    });
+  }
+
+  override describe(): string {
+    return `p=${this.p}`;
   }
 }

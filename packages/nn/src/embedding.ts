@@ -1,14 +1,14 @@
-import { gather, type Tensor } from "@opt/core";
+import { checkOptions, checkTensor, gather, type Tensor } from "@opt/core";
 import { checkExtents } from "./extent";
 import { normal } from "./initializers";
-import { type LayerOptions, weightOf } from "./layer-options";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
 
 /**
- * Rows of a trained table: indices [...] of integers, weight [count, width], result [..., width]. An index out of range gives NaN.
- * The weight begins as N(0, 1), as PyTorch's.
+ * Rows of a trained table: indices [...] of integers, weight [count, width], result [..., width]. The weight begins as N(0, 1), as PyTorch's.
+ * An index out of range is refused where the device shares the host's memory, and gives NaN elsewhere.
  *
- * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_DTYPE unless the indices are integers
+ * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_DTYPE unless the indices are integers, BAD_ARGUMENT out of range
  * @example
  * const vectors = new Embedding(64, 32).forward(tensor([[3, 1, 4]], { dtype: "i32" })); // [1, 3, 32]
  */
@@ -17,11 +17,17 @@ export class Embedding extends Module {
 
   constructor(count: number, width: number, options: LayerOptions = {}) {
     super();
+    checkOptions("Embedding", options, LAYER_OPTIONS);
     checkExtents("Embedding", { count, width });
-    this.weight = normal(weightOf([count, width], options), 0, 1, options);
+    this.weight = normal(weightOf([count, width], options), 0, 1, drawnBy(options));
   }
 
   forward(indices: Tensor): Tensor {
+    checkTensor("Embedding", indices, "indices");
     return gather(this.weight, indices);
+  }
+
+  override describe(): string {
+    return this.weight.shape.join(", ");
   }
 }

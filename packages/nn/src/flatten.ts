@@ -1,9 +1,10 @@
-import type { Tensor } from "@opt/core";
+import { checkTensor, type Tensor } from "@opt/core";
 import { Module } from "./module";
 
 /** Every axis after the first as one: [batch, ...] to [batch, features], without a copy. */
 export class Flatten extends Module {
   forward(x: Tensor): Tensor {
+    checkTensor("Flatten", x);
     const [batch = 1, ...rest] = x.shape;
     return x.reshape([batch, rest.reduce((product, extent) => product * extent, 1)]);
   }

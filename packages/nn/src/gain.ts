@@ -1,10 +1,12 @@
 /** The factor by which weights make up for what a nonlinearity takes from the variance, with PyTorch's values. */
-import { OptError } from "@opt/core";
+import { check, OptError, show } from "@opt/core";
 
 export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu" | "selu";
 
 /** @throws OptError BAD_ARGUMENT for an unknown name */
 export function gainOf(nonlinearity: Nonlinearity, negativeSlope = 0.01): number {
+  const isSlope = typeof negativeSlope === "number";
+  check(isSlope, "BAD_ARGUMENT", "gainOf", () => `negativeSlope must be a number, got ${show(negativeSlope)}.`);
   switch (nonlinearity) {
     case "linear":
     case "sigmoid":
@@ -21,7 +23,7 @@ export function gainOf(nonlinearity: Nonlinearity, negativeSlope = 0.01): number
       throw new OptError(
         "BAD_ARGUMENT",
         "gainOf",
-        `the nonlinearity must be linear, sigmoid, tanh, relu, leakyRelu or selu, got ${nonlinearity}.`,
+        `the nonlinearity must be linear, sigmoid, tanh, relu, leakyRelu or selu, got ${show(nonlinearity)}.`,
         "Use relu for GELU.",
       );
   }

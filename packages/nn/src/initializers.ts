@@ -1,5 +1,14 @@
 /** Initialisers: they overwrite a tensor with numbers from a seeded generator and return it, as `torch.nn.init` does. */
-import { defaultGenerator, type Generator, OptError, type Tensor } from "@opt/core";
+import {
+  check,
+  checkGenerator,
+  checkOptions,
+  checkTensor,
+  defaultGenerator,
+  type Generator,
+  show,
+  type Tensor,
+} from "@opt/core";
 import { type Fan, fanOf } from "./fan";
 import { gainOf, type Nonlinearity } from "./gain";
 
@@ -20,11 +29,31 @@ export interface XavierOptions extends InitializerOptions {
   readonly gain?: number;
 }
 
+const GENERATOR = { generator: "object" } as const;
+
 function fillWith(target: Tensor, next: () => number): Tensor {
   const values = new Float64Array(target.size);
   for (let i = 0; i < values.length; i++) values[i] = next();
   target.set(values);
   return target;
+}
+
+/** Refuses what is no tensor, no number and no known option, before anything is drawn. */
+function checkArguments(
+  where: string,
+  target: Tensor,
+  numbers: Readonly<Record<string, number>>,
+  options: InitializerOptions,
+): Generator {
+  checkTensor(where, target, "target");
+  for (const [name, value] of Object.entries(numbers)) {
+    const isNumber = typeof value === "number" && !Number.isNaN(value);
+    check(isNumber, "BAD_ARGUMENT", where, () => `${name} must be a number, got ${show(value)}.`, "For example 0.");
+  }
+  checkOptions(where, options, GENERATOR);
+  const { generator = defaultGenerator } = options;
+  checkGenerator(where, generator);
+  return generator;
 }
 
 /** Standard normal numbers, one at a time, each pair that the generator makes used whole. */
@@ -42,8 +71,10 @@ function normals(generator: Generator): () => number {
   };
 }
 
-/** Every element = value. */
+/** Every element = value; NaN too. */
 export function constant(target: Tensor, value: number): Tensor {
+  checkTensor("constant", target, "target");
+  check(typeof value === "number", "BAD_ARGUMENT", "constant", () => `value must be a number, got ${show(value)}.`);
   return fillWith(target, () => value);
 }
 
@@ -56,31 +87,26 @@ export function ones(target: Tensor): Tensor {
 }
 
 /** U[low, high). @throws OptError BAD_ARGUMENT if low > high */
-export function uniform(
-  target: Tensor,
-  low = 0,
-  high = 1,
-  { generator = defaultGenerator }: InitializerOptions = {},
-): Tensor {
-  if (!(low <= high))
-    throw new OptError("BAD_ARGUMENT", "uniform", `low must be <= high, got ${low} and ${high}.`, "Swap them.");
+export function uniform(target: Tensor, low = 0, high = 1, options: InitializerOptions = {}): Tensor {
+  const generator = checkArguments("uniform", target, { low, high }, options);
+  check(low <= high, "BAD_ARGUMENT", "uniform", () => `low must be <= high, got ${low} and ${high}.`, "Swap them.");
   return fillWith(target, () => low + (high - low) * generator.nextFloat());
 }
 
 function checkDeviation(where: string, deviation: number): void {
-  if (!(deviation >= 0))
-    throw new OptError("BAD_ARGUMENT", where, `the standard deviation must be >= 0, got ${deviation}.`, "Use 0.02.");
+  check(
+    deviation >= 0,
+    "BAD_ARGUMENT",
+    where,
+    () => `the standard deviation must be >= 0, got ${deviation}.`,
+    "Use 0.02.",
+  );
 }
 
 /** N(mean, deviation^2). @throws OptError BAD_ARGUMENT if deviation < 0 */
-export function normal(
-  target: Tensor,
-  mean = 0,
-  deviation = 1,
-  { generator = defaultGenerator }: InitializerOptions = {},
-): Tensor {
+export function normal(target: Tensor, mean = 0, deviation = 1, options: InitializerOptions = {}): Tensor {
+  const next = normals(checkArguments("normal", target, { mean, deviation }, options));
   checkDeviation("normal", deviation);
-  const next = normals(generator);
   return fillWith(target, () => mean + deviation * next());
 }
 
@@ -91,19 +117,18 @@ export function truncatedNormal(
   deviation = 1,
   low = -2,
   high = 2,
-  { generator = defaultGenerator }: InitializerOptions = {},
+  options: InitializerOptions = {},
 ): Tensor {
+  const next = normals(checkArguments("truncatedNormal", target, { mean, deviation, low, high }, options));
   checkDeviation("truncatedNormal", deviation);
   // Further out than two deviations hardly a draw is kept.
-  if (!(low < high && low <= mean + 2 * deviation && high >= mean - 2 * deviation)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "truncatedNormal",
-      `[low, high] must come within two deviations of the mean ${mean}, got [${low}, ${high}].`,
-      "Widen it.",
-    );
-  }
-  const next = normals(generator);
+  check(
+    low < high && low <= mean + 2 * deviation && high >= mean - 2 * deviation,
+    "BAD_ARGUMENT",
+    "truncatedNormal",
+    () => `[low, high] must come within two deviations of the mean ${mean}, got [${low}, ${high}].`,
+    "Widen it.",
+  );
   return fillWith(target, () => {
     for (;;) {
       const value = mean + deviation * next();
@@ -112,37 +137,48 @@ export function truncatedNormal(
   });
 }
 
+const KAIMING = { ...GENERATOR, fan: "string", nonlinearity: "string", negativeSlope: "number" } as const;
+const XAVIER = { ...GENERATOR, gain: "number" } as const;
+
 /** U[-b, b], b = gain sqrt(3 / fan) (He et al. 2015). @throws OptError BAD_SHAPE below two axes */
 export function kaimingUniform(target: Tensor, options: KaimingOptions = {}): Tensor {
   const bound = Math.sqrt(3) * kaimingDeviation("kaimingUniform", target, options);
-  return uniform(target, -bound, bound, options);
+  return uniform(target, -bound, bound, { generator: options.generator });
 }
 
 /** N(0, gain^2 / fan) (He et al. 2015). @throws OptError BAD_SHAPE below two axes */
 export function kaimingNormal(target: Tensor, options: KaimingOptions = {}): Tensor {
-  return normal(target, 0, kaimingDeviation("kaimingNormal", target, options), options);
+  return normal(target, 0, kaimingDeviation("kaimingNormal", target, options), { generator: options.generator });
 }
 
-function kaimingDeviation(
-  where: string,
-  target: Tensor,
-  { fan = "in", nonlinearity = "relu", negativeSlope = 0 }: KaimingOptions,
-): number {
+function kaimingDeviation(where: string, target: Tensor, options: KaimingOptions): number {
+  checkTensor(where, target, "target");
+  checkOptions(where, options, KAIMING);
+  const { fan = "in", nonlinearity = "relu", negativeSlope = 0 } = options;
+  check(
+    fan === "in" || fan === "out",
+    "BAD_ARGUMENT",
+    where,
+    () => `fan must be "in" or "out", got ${show(fan)}.`,
+    'Use "in".',
+  );
   return gainOf(nonlinearity, negativeSlope) / Math.sqrt(fanOf(where, target.shape)[fan]);
 }
 
 /** U[-b, b], b = gain sqrt(6 / (fanIn + fanOut)) (Glorot & Bengio 2010). @throws OptError BAD_SHAPE below two axes */
 export function xavierUniform(target: Tensor, options: XavierOptions = {}): Tensor {
   const bound = Math.sqrt(3) * xavierDeviation("xavierUniform", target, options);
-  return uniform(target, -bound, bound, options);
+  return uniform(target, -bound, bound, { generator: options.generator });
 }
 
 /** N(0, 2 gain^2 / (fanIn + fanOut)) (Glorot & Bengio 2010). @throws OptError BAD_SHAPE below two axes */
 export function xavierNormal(target: Tensor, options: XavierOptions = {}): Tensor {
-  return normal(target, 0, xavierDeviation("xavierNormal", target, options), options);
+  return normal(target, 0, xavierDeviation("xavierNormal", target, options), { generator: options.generator });
 }
 
-function xavierDeviation(where: string, target: Tensor, { gain = 1 }: XavierOptions): number {
+function xavierDeviation(where: string, target: Tensor, options: XavierOptions): number {
+  checkTensor(where, target, "target");
+  checkOptions(where, options, XAVIER);
   const fan = fanOf(where, target.shape);
-  return gain * Math.sqrt(2 / (fan.in + fan.out));
+  return (options.gain ?? 1) * Math.sqrt(2 / (fan.in + fan.out));
 }

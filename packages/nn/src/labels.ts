@@ -1,5 +1,5 @@
 /** Class labels from wherever they come: arrays are checked on the host, tensors stay on their device. */
-import { type NestedArray, OptError, Tensor, tensor } from "@opt/core";
+import { check, checkTensor, type NestedArray, type Shape, show, type Tensor, tensor } from "@opt/core";
 
 export type Labels = Tensor | Int32Array | Uint8Array | NestedArray;
 
@@ -11,34 +11,40 @@ export interface Counted {
 }
 
 /**
- * Labels as i32 indices of the shape of the rows.
+ * Labels as indices of the shape of the rows.
  *
  * @throws OptError BAD_SHAPE for another count of labels; BAD_ARGUMENT for a label that is no class
  */
 export function labelIndices(where: string, labels: Labels, logits: Tensor, ignoreIndex: number): Counted {
-  if (labels instanceof Tensor) return { indices: labels, count: undefined };
+  const isArray = Array.isArray(labels) || (ArrayBuffer.isView(labels) && !(labels instanceof DataView));
+  if (!isArray) {
+    checkTensor(where, labels, "labels");
+    return { indices: labels, count: undefined };
+  }
   const classes = logits.shape.at(-1) ?? 0;
-  const nested: readonly unknown[] | Int32Array | Uint8Array = labels;
-  const values: ArrayLike<unknown> = Array.isArray(nested) ? nested.flat(Number.POSITIVE_INFINITY) : nested;
+  const values: ArrayLike<unknown> = Array.isArray(labels)
+    ? (labels as unknown[]).flat(Number.POSITIVE_INFINITY)
+    : (labels as Int32Array);
   let count = 0;
   for (let i = 0; i < values.length; i++) {
-    const label = values[i];
+    const label = values[i] as number;
     if (label === ignoreIndex) continue;
-    if (!Number.isInteger(label) || (label as number) < 0 || (label as number) >= classes) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `labels must be classes 0 to ${classes - 1} or ignoreIndex ${ignoreIndex}, got ${label} at ${i}.`,
-        "Check the labels and the width of the logits.",
-      );
-    }
+    check(
+      Number.isInteger(label) && label >= 0 && label < classes,
+      "BAD_ARGUMENT",
+      where,
+      () => `labels must be classes 0 to ${classes - 1} or ignoreIndex ${ignoreIndex}, got ${show(label)} at ${i}.`,
+      "Check the labels and the width of the logits.",
+    );
     count++;
   }
-  const indices = tensor(labels, { dtype: "i32", shape: logits.shape.slice(0, -1), device: logits.device });
-  return { indices, count };
+  const rows: Shape = logits.shape.slice(0, -1);
+  const isNested = Array.isArray(labels) && labels.some(Array.isArray);
+  const { device } = logits;
+  return { indices: tensor(labels, { dtype: "i32", device, ...(isNested ? {} : { shape: rows }) }), count };
 }
 
-/** Per row 0 where ignored, else 1, computed on the device. */
-export function countedRows(indices: Tensor, ignoreIndex: number, like: Tensor): Tensor {
-  return indices.to(like.dtype).sub(ignoreIndex).abs().minimum(1);
+/** Per row 0 where ignored, else 1, in a dtype that tells all classes apart. */
+export function countedRows(indices: Tensor, ignoreIndex: number, dtype: "f32" | "f64"): Tensor {
+  return indices.to(dtype).sub(ignoreIndex).abs().minimum(1);
 }

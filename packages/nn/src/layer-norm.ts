@@ -1,13 +1,15 @@
-import { layerNorm, OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, layerNorm, show, type Tensor } from "@opt/core";
 import { checkExtents } from "./extent";
 import { ones } from "./initializers";
-import { type LayerOptions, weightOf } from "./layer-options";
+import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
 
 export interface LayerNormOptions extends Omit<LayerOptions, "generator"> {
   readonly eps?: number;
   readonly bias?: boolean;
 }
+
+const { dtype, device } = LAYER_OPTIONS;
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias over the last axes, those of `shape` (Ba, Kiros & Hinton 2016).
@@ -20,17 +22,23 @@ export class LayerNorm extends Module {
   readonly bias: Tensor | null;
   readonly eps: number;
 
-  constructor(shape: number | readonly number[], { eps = 1e-5, bias = true, ...options }: LayerNormOptions = {}) {
+  constructor(shape: number | readonly number[], options: LayerNormOptions = {}) {
     super();
-    const extents = typeof shape === "number" ? [shape] : shape;
+    checkOptions("LayerNorm", options, { eps: "number", bias: "boolean", dtype, device });
+    const { eps = 1e-5, bias = true, ...layer } = options;
+    const extents: readonly number[] = Array.isArray(shape) ? shape : [shape as number];
     checkExtents("LayerNorm", Object.fromEntries(extents.map((extent, i) => [`extent ${i}`, extent])));
-    if (!(eps >= 0)) throw new OptError("BAD_ARGUMENT", "LayerNorm", `eps must be >= 0, got ${eps}.`, "Use 1e-5.");
-    this.weight = ones(weightOf(extents, options));
-    this.bias = bias ? weightOf(extents, options) : null;
+    check(eps >= 0, "BAD_ARGUMENT", "LayerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+    this.weight = ones(weightOf(extents, layer));
+    this.bias = bias ? weightOf(extents, layer) : null;
     this.eps = eps;
   }
 
   forward(x: Tensor): Tensor {
     return layerNorm(x, this.weight, this.bias, this.eps);
+  }
+
+  override describe(): string {
+    return `[${this.weight.shape.join(", ")}], eps=${this.eps}, bias=${this.bias !== null}`;
   }
 }

@@ -8,7 +8,15 @@ export interface LayerOptions {
   readonly generator?: Generator;
 }
 
+/** For `checkOptions`. */
+export const LAYER_OPTIONS = { dtype: "string", device: ["string", "object"], generator: "object" } as const;
+
 /** A new parameter of zeros, to be initialised. */
 export function weightOf(shape: Shape, { dtype, device }: LayerOptions): Tensor {
   return keep(zeros(shape, { dtype, device, requiresGrad: true }));
+}
+
+/** What initialisers take of a layer's options. */
+export function drawnBy({ generator }: LayerOptions): Pick<LayerOptions, "generator"> {
+  return { generator };
 }

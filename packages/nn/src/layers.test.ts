@@ -170,8 +170,15 @@ describe("layers refuse", () => {
     ["a norm over nothing", () => new LayerNorm([3, 0])],
     ["a negative eps", () => new LayerNorm(3, { eps: -1 })],
     ["a kernel without width", () => new Conv2d(1, 1, [2, 0])],
-    ["a stride of 0", () => new Conv2d(1, 1, 2, { stride: 0 }).forward(randn([1, 1, 4, 4]))],
-    ["a pool of 0", () => new MaxPool2d(0).forward(randn([1, 1, 4, 4]))],
+    ["a stride of 0", () => new Conv2d(1, 1, 2, { stride: 0 })],
+    ["a pool of 0", () => new MaxPool2d(0)],
+    ["a stride in the place of options", () => new MaxPool2d(3, 2 as never)],
+    ["a bias in the place of options", () => new Linear(2, 3, false as never)],
+    ["options that it does not know", () => new Conv2d(1, 1, 2, { groups: 2 } as never)],
+    ["what is no generator", () => new Linear(2, 2, { generator: {} as never })],
+    ["an array in the place of a tensor", () => new Linear(2, 2).forward([[1, 2]] as never)],
+    ["an array of indices", () => new Embedding(2, 2).forward([0] as never)],
+    ["a list of layers", () => new Sequential([new ReLU()] as never)],
   ];
   it.each(rows)("%s", (_, body) => expectCode("BAD_ARGUMENT", body));
 

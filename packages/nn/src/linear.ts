@@ -1,7 +1,7 @@
-import { OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
 import { checkExtents } from "./extent";
 import { uniform } from "./initializers";
-import { type LayerOptions, weightOf } from "./layer-options";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
 
 export interface LinearOptions extends LayerOptions {
@@ -20,28 +20,37 @@ export class Linear extends Module {
   readonly weight: Tensor;
   readonly bias: Tensor | null;
 
-  constructor(inFeatures: number, outFeatures: number, { bias = true, ...options }: LinearOptions = {}) {
+  constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
     super();
+    checkOptions("Linear", options, { bias: "boolean", ...LAYER_OPTIONS });
     checkExtents("Linear", { inFeatures, outFeatures });
+    const { bias = true, ...layer } = options;
     const bound = 1 / Math.sqrt(inFeatures);
-    this.weight = uniform(weightOf([outFeatures, inFeatures], options), -bound, bound, options);
-    this.bias = bias ? uniform(weightOf([outFeatures], options), -bound, bound, options) : null;
+    this.weight = uniform(weightOf([outFeatures, inFeatures], layer), -bound, bound, drawnBy(options));
+    this.bias = bias ? uniform(weightOf([outFeatures], layer), -bound, bound, drawnBy(options)) : null;
   }
 
   forward(x: Tensor): Tensor {
-    const features = this.weight.shape[1]!;
-    if (x.shape.at(-1) !== features) {
-      throw new OptError(
-        "BAD_SHAPE",
-        "Linear",
-        `the last axis of the input must be ${features}, got shape [${x.shape}].`,
-        "Reshape the input, or change inFeatures.",
-      );
-    }
-    // One matrix product over all leading axes: faster than a batch of small ones, and vectors need no special case.
-    const rows = x.reshape([x.size / features, features]);
-    const product = rows.matmul(this.weight, { transposeB: true });
-    const sum = this.bias === null ? product : product.add(this.bias);
-    return sum.reshape([...x.shape.slice(0, -1), this.weight.shape[0]!]);
+    checkTensor("Linear", x);
+    const [outFeatures, inFeatures] = this.weight.shape as [number, number];
+    check(
+      x.shape.at(-1) === inFeatures,
+      "BAD_SHAPE",
+      "Linear",
+      () => `the last axis of the input must be ${inFeatures}, got shape [${x.shape}].`,
+      "Reshape the input, or change inFeatures.",
+    );
+    return tidy(() => {
+      // One matrix product over all leading axes: faster than a batch of small ones, and vectors need no special case.
+      const rows = x.reshape([x.size / inFeatures, inFeatures]);
+      const product = rows.matmul(this.weight, { transposeB: true });
+      const sum = this.bias === null ? product : product.add(this.bias);
+      return sum.reshape([...x.shape.slice(0, -1), outFeatures]);
+    });
+  }
+
+  override describe(): string {
+    const [outFeatures, inFeatures] = this.weight.shape;
+    return `inFeatures=${inFeatures}, outFeatures=${outFeatures}, bias=${this.bias !== null}`;
   }
 }

@@ -64,10 +64,43 @@ describe("crossEntropy", () => {
       expect(await crossEntropy(zeros([2, 3]), given).item()).toBeNaN();
   });
 
+  it.each(["bf16", "f16"] as const)("tells every class apart for %s logits: 16-bit floats do not", async (dtype) => {
+    const logits = zeros([1, 300], { dtype });
+    const factors = tensor(Float32Array.from({ length: 300 }, (_, i) => (i === 257 ? 1 : 0)));
+    const loss = (label: number) =>
+      crossEntropy(logits, tensor([label], { dtype: "i32" }), { weight: factors, reduction: "sum", ignoreIndex: 256 });
+    expect(loss(257).dtype).toBe(dtype);
+    expect(await loss(257).item()).toBeCloseTo(Math.log(300), 1);
+    expect([await loss(258).item(), await loss(256).item()]).toEqual([0, 0]);
+  });
+
+  it("takes u8 labels, whose 255 is none", async () => {
+    const loss = crossEntropy(tensor(rows, f64), tensor(Uint8Array.of(2, 0, 255, 1)), { ignoreIndex: 255 });
+    expect(await loss.item()).toBeCloseTo(0.4569666969687023, 14);
+  });
+
+  it("leaves only the loss and the tape behind", () => {
+    const logits = tensor(rows, f64);
+    const { tensors } = logits.device.memory();
+    const loss = crossEntropy(logits, labels, { labelSmoothing: 0.1, weight });
+    expect(logits.device.memory().tensors).toBe(tensors + 1);
+    loss.dispose();
+  });
+
   const refusals: ["BAD_ARGUMENT" | "BAD_SHAPE" | "BAD_DTYPE", string, () => unknown][] = [
     ["BAD_ARGUMENT", "a label that is no class", () => crossEntropy(zeros([2, 3]), [0, 3])],
     ["BAD_ARGUMENT", "a negative label", () => crossEntropy(zeros([2, 3]), Int32Array.of(0, -1))],
     ["BAD_ARGUMENT", "half a label", () => crossEntropy(zeros([2, 3]), [0, 0.5])],
+    ["BAD_ARGUMENT", "big integers", () => crossEntropy(zeros([2, 3]), [0n, 1n] as never)],
+    ["BAD_ARGUMENT", "arrays of big integers", () => crossEntropy(zeros([2, 3]), BigInt64Array.of(0n, 1n) as never)],
+    ["BAD_ARGUMENT", "no labels", () => crossEntropy(zeros([2, 3]), undefined as never)],
+    [
+      "BAD_ARGUMENT",
+      "an option of PyTorch's",
+      () => crossEntropy(zeros([2, 3]), [0, 1], { label_smoothing: 0.1 } as never),
+    ],
+    ["BAD_ARGUMENT", "half an ignored label", () => crossEntropy(zeros([2, 3]), [0, 1], { ignoreIndex: 0.5 })],
+    ["BAD_SHAPE", "labels nested another way", () => crossEntropy(zeros([2, 2, 3]), [[0, 1, 1, 1]])],
     ["BAD_SHAPE", "another count of labels", () => crossEntropy(zeros([2, 3]), [0])],
     ["BAD_SHAPE", "one-hot rows", () => crossEntropy(zeros([2, 3]), zeros([2, 3], { dtype: "i32" }))],
     ["BAD_DTYPE", "labels that are floats", () => crossEntropy(zeros([2, 3]), zeros([2]))],

@@ -1,7 +1,8 @@
+import { inspect } from "node:util";
 import { Generator, parameter, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Dropout, Linear, Module, ReLU, Sequential } from "./index";
+import { Conv2d, Dropout, Embedding, LayerNorm, Linear, MaxPool2d, Module, ReLU, Sequential } from "./index";
 
 class Block extends Module {
   readonly fc = new Linear(2, 2, { bias: false });
@@ -52,6 +53,77 @@ describe("Module", () => {
   });
 });
 
+describe("Module finds children and tensors", () => {
+  class Holder extends Module {
+    constructor(readonly held: unknown) {
+      super();
+    }
+    forward(): void {}
+  }
+  const layer = () => new Linear(1, 1, { bias: false });
+
+  it.each<[string, () => unknown, string[]]>([
+    [
+      "in arrays of arrays",
+      () => [[layer()], [layer(), layer()]],
+      ["held.0.0.weight", "held.1.0.weight", "held.1.1.weight"],
+    ],
+    [
+      "in maps",
+      () =>
+        new Map<unknown, Module>([
+          ["a", layer()],
+          [7, layer()],
+        ]),
+      ["held.a.weight", "held.7.weight"],
+    ],
+    ["in sets", () => new Set([layer(), layer()]), ["held.0.weight", "held.1.weight"]],
+    ["in plain objects", () => ({ a: { b: layer() }, c: parameter(1) }), ["held.c", "held.a.b.weight"]],
+    ["in modules among them", () => [{ deep: new Holder(new Map([["x", layer()]])) }], ["held.0.deep.held.x.weight"]],
+  ])("%s", (_, held, expected) => {
+    const holder = new Holder(held());
+    expect(names(holder.namedParameters())).toEqual(expected);
+    expect(Object.keys(holder.stateDict())).toEqual(expected);
+    holder.eval();
+    for (const [, child] of holder.namedChildren()) expect(child.training).toBe(false);
+  });
+
+  it("again at every use: lists, not streams", () => {
+    const parameters = new Holder([layer()]).parameters();
+    expect([[...parameters].length, [...parameters].length]).toEqual([1, 1]);
+  });
+
+  it("and refuses circles and names that mean two tensors", () => {
+    const parent = new Holder([]);
+    Object.assign(parent, { held: new Holder(parent) });
+    const list: unknown[] = [];
+    list.push(list);
+    for (const body of [() => parent.parameters(), () => parent.eval(), () => new Holder(list).stateDict()])
+      expectCode("BAD_ARGUMENT", body);
+    expect(String(parent)).toBe("Holder(\n  (held): Holder(\n    (held): Holder(...)\n  )\n)");
+    expectCode("DUPLICATE", () => new Holder({ "a.b": parameter(1), a: { b: parameter(1) } }).parameters());
+  });
+});
+
+it("a model prints its layers", () => {
+  class Classifier extends Module {
+    readonly features = new Sequential(new Conv2d(1, 8, [3, 2], { stride: 2 }), new MaxPool2d(2), new Dropout(0.1));
+    readonly heads = { price: new Linear(8, 1), kind: new Embedding(4, 2) };
+    forward(): void {}
+  }
+  expect(inspect(new Classifier())).toBe(`Classifier(
+  (features): Sequential(
+    (0): Conv2d(1, 8, kernelSize=3x2, stride=2, bias=true)
+    (1): MaxPool2d(kernelSize=2)
+    (2): Dropout(p=0.1)
+  )
+  (heads.price): Linear(inFeatures=8, outFeatures=1, bias=true)
+  (heads.kind): Embedding(4, 2)
+)`);
+  expect(String(new LayerNorm([2, 3]))).toBe("LayerNorm([2, 3], eps=0.00001, bias=true)");
+  expect(`${new ReLU()}`).toBe("ReLU()");
+});
+
 describe("state", () => {
   const made = (seed: number) => new Linear(3, 2, { generator: new Generator(seed) });
 
@@ -80,12 +152,18 @@ describe("state", () => {
   });
 
   const weight = () => zeros([2, 3]);
+  const disposed = () => {
+    const tensor = weight();
+    tensor.dispose();
+    return tensor;
+  };
   const rows: [string, Record<string, Tensor>, RegExp][] = [
     ["a missing name", { weight: weight() }, /bias is missing/],
     ["an unexpected name", { weight: weight(), bias: zeros([2]), scale: zeros([2]) }, /scale is unexpected/],
     ["another shape", { weight: zeros([3, 2]), bias: zeros([2]) }, /weight has shape \[3,2\] instead of \[2,3\]/],
     ["another rank", { weight: weight(), bias: zeros([]) }, /bias has shape \[\] instead of \[2\]/],
     ["what is no tensor", { weight: weight(), bias: [0, 0] as unknown as Tensor }, /bias is not a tensor/],
+    ["what was disposed", { weight: disposed(), bias: zeros([2]) }, /weight was disposed/],
     ["several at once", { weight: zeros([1]), gain: zeros([1]) }, /weight .*; bias is missing; gain is unexpected/],
   ];
   it.each(rows)("refuses %s and changes nothing", async (_, state, words) => {
@@ -94,6 +172,18 @@ describe("state", () => {
     expectCode("BAD_STATE", () => layer.loadStateDict(state));
     expect(() => layer.loadStateDict(state)).toThrow(words);
     expect(await layer.weight.data()).toEqual(before);
+  });
+
+  it.each([[undefined], [null], ["state"], [new Map()], [5]])("refuses %s in the place of a state", (state) =>
+    expectCode("BAD_STATE", () => made(1).loadStateDict(state as never)),
+  );
+
+  it("leaves nothing behind", () => {
+    const layer = made(1);
+    const state = made(2).stateDict();
+    const before = layer.weight.device.memory();
+    layer.loadStateDict(state);
+    expect(layer.weight.device.memory()).toEqual(before);
   });
 
   it("may be partial when asked", async () => {

@@ -1,12 +1,16 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { OptError, Tensor } from "@opt/core";
+import { check, checkOptions, show, Tensor } from "@opt/core";
+import { members } from "./members";
+
+/** By which modules are known, of whichever copy of this package. */
+const mark: unique symbol = Symbol.for("@opt/nn.module");
 
 /** Values by dotted name: PyTorch's `state_dict`, for checkpoints of both worlds. */
 export type StateDict = Record<string, Tensor>;
 
 /**
- * The base of layers and models. A property that is a tensor is part of the state, a property that is a module or an array
- * of modules is a child: `blocks[0].fc.weight` has the name "blocks.0.fc.weight", as in PyTorch.
+ * The base of layers and models. A property that is a tensor is part of the state, a property that is a module is a child; so is
+ * what lies in arrays, maps, sets and plain objects, however deep: `blocks[0].fc.weight` has the name "blocks.0.fc.weight", as in PyTorch.
  * Tensors that require a gradient are parameters, the others buffers. What must stay out of the state goes into a #private field.
  *
  * @example
@@ -19,74 +23,107 @@ export type StateDict = Record<string, Tensor>;
  * }
  */
 export abstract class Module {
+  /** @internal */
+  get [mark](): true {
+    return true;
+  }
+
   /** Whether layers that behave differently in training (Dropout) do so. */
   training = true;
 
   abstract forward(...inputs: never[]): unknown;
 
   /** Child modules by name, in the order of the properties. */
-  *namedChildren(): Generator<[string, Module]> {
-    for (const [name, value] of members(this)) if (value instanceof Module) yield [name, value];
+  namedChildren(): Iterable<[string, Module]> {
+    return [...members(this.constructor.name, this)].filter((member): member is [string, Module] =>
+      isModule(member[1]),
+    );
   }
 
-  /** Every tensor under its dotted name, also a second time where it is shared. */
-  *namedTensors(prefix = ""): Generator<[string, Tensor]> {
-    for (const [name, value] of members(this)) if (value instanceof Tensor) yield [prefix + name, value];
-    for (const [name, child] of this.namedChildren()) yield* child.namedTensors(`${prefix}${name}.`);
+  /** Every tensor under its dotted name, also a second time where it is shared. @throws OptError DUPLICATE if two share a name */
+  namedTensors(): [string, Tensor][] {
+    const named = [...walk(this, "", [])];
+    const seen = new Set<string>();
+    for (const [name] of named) {
+      check(
+        !seen.has(name),
+        "DUPLICATE",
+        this.constructor.name,
+        () => `two tensors have the name ${name}.`,
+        "Use keys without dots.",
+      );
+      seen.add(name);
+    }
+    return named;
   }
 
   /** What optimizers train, by dotted name: each tensor that requires a gradient, once. */
-  *namedParameters(): Generator<[string, Tensor]> {
+  namedParameters(): [string, Tensor][] {
     const seen = new Set<Tensor>();
-    for (const [name, tensor] of this.namedTensors()) {
-      if (!tensor.requiresGrad || seen.has(tensor)) continue;
+    return this.namedTensors().filter(([, tensor]) => {
+      const isNew = tensor.requiresGrad && !seen.has(tensor);
       seen.add(tensor);
-      yield [name, tensor];
-    }
+      return isNew;
+    });
   }
 
-  *parameters(): Generator<Tensor> {
-    for (const [, tensor] of this.namedParameters()) yield tensor;
+  /** The parameters without their names. */
+  parameters(): Tensor[] {
+    return this.namedParameters().map(([, tensor]) => tensor);
   }
 
   /** Parameters and buffers by name. They are views of the module's memory, without a tape: training goes on changing them. */
   stateDict(): StateDict {
-    return Object.fromEntries([...this.namedTensors()].map(([name, tensor]) => [name, tensor.detach()]));
+    return Object.fromEntries(this.namedTensors().map(([name, tensor]) => [name, tensor.detach()]));
   }
 
   /**
    * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing.
    *
    * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks
-   * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ
+   * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ; NOT_SYNC from a device that answers only later
    */
-  loadStateDict(state: Readonly<StateDict>, { strict = true }: { strict?: boolean } = {}): void {
+  loadStateDict(state: Readonly<StateDict>, options: { readonly strict?: boolean } = {}): void {
+    const where = this.constructor.name;
+    checkOptions(where, options, { strict: "boolean" });
+    const { strict = true } = options;
+    const isState = typeof state === "object" && state !== null && !(state instanceof Map);
+    check(
+      isState,
+      "BAD_STATE",
+      where,
+      () => `the state must be tensors by name, got ${show(state)}.`,
+      "{ name: tensor }",
+    );
     const own = new Map(this.namedTensors());
-    const problems: string[] = [];
-    for (const [name, tensor] of own) {
-      const value = Object.hasOwn(state, name) ? state[name] : undefined;
-      if (value === undefined) {
-        if (strict) problems.push(`${name} is missing`);
-      } else if (!(value instanceof Tensor)) {
-        problems.push(`${name} is not a tensor`);
-      } else if (String(value.shape) !== String(tensor.shape) || value.shape.length !== tensor.shape.length) {
-        problems.push(`${name} has shape [${value.shape}] instead of [${tensor.shape}]`);
+    const problems = [...misfits(own, state, strict)];
+    check(
+      problems.length === 0,
+      "BAD_STATE",
+      where,
+      () => `the state must fit the module, got: ${problems.join("; ")}.`,
+      "Build the module with the sizes it was saved with, or pass { strict: false }.",
+    );
+    const loaded = [...own].filter(([name]) => Object.hasOwn(state, name));
+    const values: Tensor[] = [];
+    try {
+      // What can fail comes before the first change.
+      for (const [name, tensor] of loaded) {
+        const source = state[name]!.detach();
+        values.push(source);
+        values.push(source.to(tensor.device));
       }
+      for (const [i, [, tensor]] of loaded.entries()) tensor.set(values[2 * i + 1]!);
+    } finally {
+      for (const value of values) value.dispose();
     }
-    if (strict) for (const name of Object.keys(state)) if (!own.has(name)) problems.push(`${name} is unexpected`);
-    if (problems.length > 0) {
-      throw new OptError(
-        "BAD_STATE",
-        this.constructor.name,
-        `the state must fit the module, got: ${problems.join("; ")}.`,
-        "Build the module with the sizes it was saved with, or pass { strict: false }.",
-      );
-    }
-    for (const [name, tensor] of own) if (Object.hasOwn(state, name)) tensor.set(state[name]!);
   }
 
-  /** Sets training mode here and in all children. */
+  /** Sets training mode here and in all children. @throws OptError BAD_ARGUMENT */
   train(training = true): this {
+    const isBoolean = typeof training === "boolean";
+    check(isBoolean, "BAD_ARGUMENT", "train", () => `training must be true or false, got ${show(training)}.`);
+    checkTree(this, []);
     this.training = training;
     for (const [, child] of this.namedChildren()) child.train(training);
     return this;
@@ -96,12 +133,79 @@ export abstract class Module {
   eval(): this {
     return this.train(false);
   }
+
+  /** What `toString` writes between the brackets of a layer: its sizes and settings. */
+  describe(): string {
+    return "";
+  }
+
+  /** The layers, as PyTorch prints them. */
+  toString(): string {
+    return write(this, []);
+  }
+
+  /** For console.log in Node. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
 }
 
-/** Properties, with the items of arrays as "name.0", "name.1", ... */
-function* members(module: Module): Generator<[string, unknown]> {
-  for (const [name, value] of Object.entries(module)) {
-    if (Array.isArray(value)) for (const [i, item] of value.entries()) yield [`${name}.${i}`, item];
-    else yield [name, value];
+/** True for modules, of whichever copy of this package. */
+export function isModule(value: unknown): value is Module {
+  return typeof value === "object" && value !== null && mark in value;
+}
+
+/** The children, none of which is a holder. @throws OptError BAD_ARGUMENT */
+function children(module: Module, holders: readonly Module[]): [string, Module][] {
+  const found = [...module.namedChildren()];
+  for (const [name, child] of found) {
+    check(
+      child !== module && !holders.includes(child),
+      "BAD_ARGUMENT",
+      module.constructor.name,
+      () => `${name} must not be a module that holds this one.`,
+      "Keep a reference to it in a #private field.",
+    );
   }
+  return found;
+}
+
+function checkTree(module: Module, holders: readonly Module[]): void {
+  for (const [, child] of children(module, holders)) checkTree(child, [...holders, module]);
+}
+
+function write(module: Module, holders: readonly Module[]): string {
+  const { name } = module.constructor;
+  if (holders.includes(module)) return `${name}(...)`;
+  const own = module.describe();
+  const lines = [...module.namedChildren()].map(([key, child]) => `(${key}): ${write(child, [...holders, module])}`);
+  if (lines.length === 0) return `${name}(${own})`;
+  const text = [...(own === "" ? [] : [own]), ...lines].join("\n").replaceAll("\n", "\n  ");
+  return `${name}(\n  ${text}\n)`;
+}
+
+function* walk(module: Module, prefix: string, holders: readonly Module[]): Generator<[string, Tensor]> {
+  for (const [name, value] of members(module.constructor.name, module)) {
+    if (value instanceof Tensor) yield [prefix + name, value];
+  }
+  for (const [name, child] of children(module, holders)) {
+    yield* walk(child, `${prefix}${name}.`, [...holders, module]);
+  }
+}
+
+/** Why a state does not fit. */
+function* misfits(own: ReadonlyMap<string, Tensor>, state: Readonly<StateDict>, strict: boolean): Generator<string> {
+  for (const [name, tensor] of own) {
+    const value: unknown = Object.hasOwn(state, name) ? state[name] : undefined;
+    if (value === undefined) {
+      if (strict) yield `${name} is missing`;
+    } else if (!(value instanceof Tensor)) {
+      yield `${name} is not a tensor`;
+    } else if (value.isDisposed || tensor.isDisposed) {
+      yield `${name} was disposed`;
+    } else if (String(value.shape) !== String(tensor.shape) || value.shape.length !== tensor.shape.length) {
+      yield `${name} has shape [${value.shape}] instead of [${tensor.shape}]`;
+    }
+  }
+  if (strict) for (const name of Object.keys(state)) if (!own.has(name)) yield `${name} is unexpected`;
 }

@@ -1,5 +1,5 @@
-import { OptError, type Tensor } from "@opt/core";
-import { checkReduction, type Reduction } from "./reduction";
+import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
+import { checkReduction, type Reduction, reduce } from "./reduction";
 
 export interface MseLossOptions {
   readonly reduction?: Reduction;
@@ -13,18 +13,21 @@ export interface MseLossOptions {
  * const input = parameter([1, 2, 3]);
  * mseLoss(input, tensor([1, 2, 5])).backward(); // input.grad: [0, 0, -4/3]
  */
-export function mseLoss(input: Tensor, target: Tensor, { reduction = "mean" }: MseLossOptions = {}): Tensor {
+export function mseLoss(input: Tensor, target: Tensor, options: MseLossOptions = {}): Tensor {
+  checkOptions("mseLoss", options, { reduction: "string" });
+  const { reduction = "mean" } = options;
   checkReduction("mseLoss", reduction);
-  if (input.shape.length !== target.shape.length || input.shape.some((extent, i) => extent !== target.shape[i])) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "mseLoss",
-      `input and target must have the same shape, got [${input.shape}] and [${target.shape}].`,
-      "Reshape one of them.",
-    );
-  }
-  const difference = input.sub(target);
-  const squares = difference.mul(difference);
-  if (reduction === "none") return squares;
-  return reduction === "sum" ? squares.sum() : squares.mean();
+  checkTensor("mseLoss", input, "input");
+  checkTensor("mseLoss", target, "target");
+  check(
+    input.shape.length === target.shape.length && input.shape.every((extent, i) => extent === target.shape[i]),
+    "BAD_SHAPE",
+    "mseLoss",
+    () => `input and target must have the same shape, got [${input.shape}] and [${target.shape}].`,
+    "Reshape one of them.",
+  );
+  return tidy(() => {
+    const difference = input.sub(target);
+    return reduce(difference.mul(difference), reduction);
+  });
 }

@@ -1,5 +1,5 @@
-import type { Tensor } from "@opt/core";
-import { Module } from "./module";
+import { check, checkTensor, show, type Tensor } from "@opt/core";
+import { isModule, Module } from "./module";
 
 /** A module from one tensor to one tensor. */
 export type Layer = Module & { forward(x: Tensor): Tensor };
@@ -7,6 +7,7 @@ export type Layer = Module & { forward(x: Tensor): Tensor };
 /**
  * Layers one after the other, named by their position: "0.weight", "0.bias", "2.weight", ...
  *
+ * @throws OptError BAD_ARGUMENT for what is no module
  * @example
  * const model = new Sequential(new Linear(784, 256), new ReLU(), new Linear(256, 10));
  */
@@ -15,14 +16,26 @@ export class Sequential extends Module {
 
   constructor(...layers: Layer[]) {
     super();
+    for (const [i, layer] of layers.entries()) {
+      check(
+        isModule(layer),
+        "BAD_ARGUMENT",
+        "Sequential",
+        () => `layer ${i} must be a module, got ${show(layer)}.`,
+        "Pass layers one by one: new Sequential(a, b).",
+      );
+    }
     this.#layers = layers;
   }
 
-  override *namedChildren(): Generator<[string, Module]> {
-    for (const [i, layer] of this.#layers.entries()) yield [String(i), layer];
+  override namedChildren(): [string, Module][] {
+    return this.#layers.map((layer, i) => [String(i), layer]);
   }
 
   forward(x: Tensor): Tensor {
-    return this.#layers.reduce((input, layer) => layer.forward(input), x);
+    checkTensor("Sequential", x);
+    const [first, ...others] = this.#layers;
+    if (first === undefined) return x.reshape(x.shape);
+    return others.reduce((input, layer) => layer.forward(input), first.forward(x));
   }
 }

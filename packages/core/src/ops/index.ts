@@ -1,5 +1,6 @@
 export { applyRule } from "./apply-rule";
 export { assign, cast, clone, move } from "./cast";
+export { checkTensor } from "./check-tensor";
 export { crossEntropyRows } from "./cross-entropy";
 export { elementwise } from "./elementwise";
 export { gather } from "./gather";

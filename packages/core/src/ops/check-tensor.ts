@@ -1,0 +1,17 @@
+/** Operands are tensors: what else arrives from JavaScript is refused by name. */
+import { check } from "../errors";
+import { isTensor } from "../scope";
+import { show } from "../show";
+import type { Tensor } from "../tensor";
+
+/** @throws OptError BAD_ARGUMENT unless `value` is a tensor, of whichever copy of core */
+export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
+  const found = typeof value === "object" && value !== null && isTensor in value;
+  check(
+    found,
+    "BAD_ARGUMENT",
+    where,
+    () => `${name} must be a Tensor, got ${show(value)}.`,
+    "Make one with tensor(data).",
+  );
+}

@@ -1,0 +1,36 @@
+/** How windows slide over images: what convolutions and pools are told alike. */
+import { check, type Pair, show, type WindowOptions } from "@opt/core";
+
+/** For `checkOptions`. */
+export const WINDOW_OPTIONS = {
+  stride: ["number", "array"],
+  padding: ["number", "array"],
+  dilation: ["number", "array"],
+} as const;
+
+/** Refused where the layer is made, not at its first image. @throws OptError BAD_ARGUMENT */
+export function checkWindow(where: string, kernelSize: Pair, { stride, padding, dilation }: WindowOptions): void {
+  const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1 };
+  for (const [name, value] of Object.entries({ kernelSize, stride, padding, dilation })) {
+    if (value === undefined && name !== "kernelSize") continue;
+    const both: readonly unknown[] = Array.isArray(value) ? value : [value, value];
+    const from = least[name as keyof typeof least];
+    check(
+      both.length === 2 && both.every((n) => Number.isInteger(n) && (n as number) >= from),
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be an integer >= ${from} or a pair of them, got ${show(value)}.`,
+      "For example 2 or [2, 1].",
+    );
+  }
+}
+
+/** What differs from sliding step by step: ", stride=2x1, padding=1". */
+export function describeWindow(window: WindowOptions): string {
+  const plain: Readonly<Record<string, string>> = { stride: "1", padding: "0", dilation: "1" };
+  return Object.entries(window)
+    .map(([name, value]) => [name, [value].flat().join("x")] as const)
+    .filter(([name, value]) => value !== "" && value !== plain[name])
+    .map(([name, value]) => `, ${name}=${value}`)
+    .join("");
+}
