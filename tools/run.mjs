@@ -7,10 +7,13 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 
 const onWindows = process.platform === "win32";
 
-/** @param {Record<string, string>} own */
-function environment(own) {
+/** @param {Record<string, string>} own @param {boolean} quiet */
+function environment(own, quiet) {
   const path = [join(root, "node_modules", ".bin"), process.env.PATH].join(delimiter);
-  return { ...process.env, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...own };
+  const { FORCE_COLOR, ...inherited } = process.env;
+  // What is kept for the caller is read by programs, whatever the terminal wants.
+  const colour = quiet || FORCE_COLOR === undefined ? {} : { FORCE_COLOR };
+  return { ...inherited, ...colour, PATH: path, NX_DAEMON: "false", NX_TUI: "false", ...own };
 }
 
 /**
@@ -28,7 +31,7 @@ function environment(own) {
 export function run(command, args, { quiet = false, cwd = root, env = {} } = {}) {
   const result = spawnSync(command, args, {
     cwd,
-    env: environment(env),
+    env: environment(env, quiet),
     stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
     encoding: "utf8",
     maxBuffer: 1 << 28,
@@ -56,7 +59,7 @@ const running = new Set();
 export function start(command, args, { quiet = false, cwd = root, env = {}, minutes = 15 } = {}) {
   const child = spawn(command, args, {
     cwd,
-    env: environment(env),
+    env: environment(env, quiet),
     stdio: quiet ? ["ignore", "pipe", "pipe"] : ["ignore", "inherit", "inherit"],
     shell: onWindows,
     // A process group of its own, so that what it started can be ended with it.

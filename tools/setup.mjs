@@ -20,7 +20,19 @@ const systemTools = [
     neededFor: "WebGPU in Node",
     present: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/libvulkan.so.1`)),
   },
+  {
+    tool: "a Vulkan driver",
+    debian: "chromium",
+    neededFor: "WebGPU in Node, in software",
+    present: () => hasSoftwareVulkan(),
+  },
 ];
+
+/** Where packages/testkit/src/software-vulkan.ts looks, too. */
+function hasSoftwareVulkan() {
+  const folders = ["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome"];
+  return folders.some((folder) => existsSync(`${folder}/vk_swiftshader_icd.json`));
+}
 
 /** @param {string} program */
 function onPath(program) {
@@ -65,10 +77,17 @@ async function installNpmPackages() {
   }
 }
 
+const mayInstall = () => process.getuid?.() === 0 && onPath("apt-get");
+
+/** The tools that this machine lacks and set-up may not install. */
+export function excusedTools() {
+  return mayInstall() ? [] : systemTools.filter(({ present }) => !present()).map(({ tool }) => tool);
+}
+
 async function installSystemTools() {
   let missing = systemTools.filter(({ present }) => !present());
-  if (missing.length > 0 && process.getuid?.() === 0 && onPath("apt-get")) {
-    await installDebianPackages(missing.map(({ debian }) => debian));
+  if (missing.length > 0 && mayInstall()) {
+    await installDebianPackages([...new Set(missing.map(({ debian }) => debian))]);
     missing = missing.filter(({ present }) => !present());
   }
   for (const { tool, debian, neededFor } of missing) {

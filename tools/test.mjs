@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
+import { notRun } from "./must-run.mjs";
 import { build, pack } from "./packages.mjs";
 import { root, start } from "./run.mjs";
-import { install, nativeBuilds } from "./setup.mjs";
+import { excusedTools, install, nativeBuilds } from "./setup.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
@@ -66,12 +67,22 @@ async function runTests(label, node, filters = []) {
   const path = [dirname(node), join(root, "node_modules/.bin"), process.env.PATH].join(delimiter);
   const env = { OPT_TEST_SUMMARY: file, OPT_TARBALLS: tarballs, PATH: path };
   const { ok } = await start(node, [...vitest, ...filters], { env, minutes: 30 });
-  const summary = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
+  /** @type {import("./vitest.reporter.mjs").Summary} */
+  const summary = existsSync(file)
+    ? JSON.parse(readFileSync(file, "utf8"))
+    : { passed: 0, failed: 0, skipped: [], ran: {} };
   total.passed += summary.passed;
   // A run that ends badly without a failed test (a crash, no test found) is one failure.
   total.failed += ok ? summary.failed : Math.max(1, summary.failed);
   for (const name of summary.skipped) total.skipped.push(label + name);
   console.log(`${ok ? "pass" : "FAIL"}  ${label}tests ${secondsSince(begin)}`);
+  return summary.ran;
+}
+
+/** @param {Record<string, number>} ran */
+function checkMustRun(ran) {
+  const missing = notRun(ran, excusedTools());
+  if (missing.length > 0) throw new Error(missing.map((what) => `      did not run: ${what}`).join("\n"));
 }
 
 /** The program of another Node version, from the npm registry. @param {string} version */
@@ -101,7 +112,8 @@ try {
       ...packageChecks(tarballs),
     ]),
   ]);
-  await runTests("", process.execPath);
+  const ran = await runTests("", process.execPath);
+  await runCheck({ name: "what must run", check: () => checkMustRun(ran) });
   for (const { version, program } of await Promise.all(others)) {
     if (program) await runTests(`Node ${version}: `, program, engineSuites);
     else total.skipped.push(`suites on Node ${version} (npx cannot get node@${version})`);

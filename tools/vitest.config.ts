@@ -22,6 +22,7 @@ export default defineConfig({
   test: {
     include: ["packages/*/src/**/*.test.ts", "e2e/**/*.test.ts", "tools/**/*.test.ts"],
     exclude: ["**/node_modules/**", "**/dist/**"],
+    setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",
     // By itself vitest leaves one core free.
     maxWorkers: Math.min(availableParallelism(), 4),

@@ -1,5 +1,12 @@
 /** Leaves what `npm test` needs to know of a run in the file that OPT_TEST_SUMMARY names. */
 import { writeFileSync } from "node:fs";
+import { relative, sep } from "node:path";
+import { root } from "./run.mjs";
+
+/**
+ * `ran` has the number of tests that passed, by file.
+ * @typedef {{ passed: number, failed: number, skipped: string[], ran: Record<string, number> }} Summary
+ */
 
 export default class SummaryReporter {
   /**
@@ -7,8 +14,10 @@ export default class SummaryReporter {
    * @param {readonly unknown[]} unhandledErrors
    */
   onTestRunEnd(modules, unhandledErrors) {
-    const summary = { passed: 0, failed: unhandledErrors.length, skipped: /** @type {string[]} */ ([]) };
+    /** @type {Summary} */
+    const summary = { passed: 0, failed: unhandledErrors.length, skipped: [], ran: {} };
     for (const module of modules) {
+      const passedBefore = summary.passed;
       // A module or suite that breaks outside its tests is a failure of its own.
       summary.failed += module.errors().length;
       for (const suite of module.children.allSuites()) summary.failed += suite.errors().length;
@@ -18,6 +27,7 @@ export default class SummaryReporter {
         else if (result.state === "failed") summary.failed++;
         else summary.skipped.push(`${test.fullName}${reasonOf(test.fullName, result, module)}`);
       }
+      summary.ran[relative(root, module.moduleId).replaceAll(sep, "/")] = summary.passed - passedBefore;
     }
     if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(summary));
   }

@@ -1,5 +1,7 @@
+import { adamRules } from "@opt/adam-amsgrad/rules";
+import { nadamRules } from "@opt/nadam/rules";
 import { contractSuite } from "@opt/testkit";
 import { openWasmBackend } from "./backend";
 
-const dtypes = ["f32", "f64"] as const;
-contractSuite({ name: "wasm", dtypes, open: () => openWasmBackend({ threads: 2 }) });
+const rules = [...nadamRules, ...adamRules];
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open: () => openWasmBackend({ threads: 2 }), rules });

@@ -2,7 +2,7 @@
 import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
-export { type ContractRow, contractSuite, whyUnavailable } from "./contract/suite";
+export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
 export { expectCode } from "./expect-code";
 export {
   type GoldenReport,

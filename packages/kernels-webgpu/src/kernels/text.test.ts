@@ -1,6 +1,6 @@
 // What the device is given to compile: a reviewer sees every kernel that a change changes.
+import { adamRules } from "@opt/adam-amsgrad/rules";
 import type { Program } from "@opt/core/backend";
-import { optimizerRules } from "@opt/testkit/rules";
 import { describe, expect, it } from "vitest";
 import { renamed } from "../emit/names";
 import { type Shader, writeShader } from "../shader/shader";
@@ -28,7 +28,7 @@ const program: Program = {
   outputs: [{ slot: 0, node: 8 }],
 };
 
-const adamw = optimizerRules.find(({ name }) => name.toLowerCase().startsWith("adam"))!;
+const adamw = adamRules[0]!;
 const untransposed = { transposeA: false, transposeB: false };
 
 const SHADERS: readonly (readonly [string, Shader, readonly number[]])[] = [

@@ -1,0 +1,83 @@
+/** What a change affects: Nx's graph and inputs, asked about sample changes. Too little is a green that is none; too much costs time. */
+import { describe, expect, it } from "vitest";
+import { start } from "../run.mjs";
+
+const e2e = ["browser-mnist", "custom-optimizer", "docs", "goldens", "hybrid-parallel", "install", "mnist", "tiny-gpt"];
+const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
+const others = ["adam-amsgrad", "checkpoint", "core", "nadam", "nn", "testkit"];
+const everything = [...e2e, ...devices, ...others, "tools"];
+
+const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
+
+const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[] = [
+  ["packages/core/src/index.ts", everything],
+  ["packages/testkit/src/index.ts", everything],
+  ["packages/nadam/src/rule.ts", everythingBut("adam-amsgrad", "core", "nn", "testkit")],
+  ["packages/adam-amsgrad/src/rule.ts", everythingBut("nadam", "core", "nn", "testkit")],
+  [
+    "packages/nn/src/index.ts",
+    ["nn", "kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "tiny-gpt", "tools"],
+  ],
+  ["packages/checkpoint/src/index.ts", ["checkpoint", "docs", "hybrid-parallel", "install", "mnist", "tools"]],
+  [
+    "packages/kernels-wasm/src/index.ts",
+    ["kernels-wasm", ...e2e.filter((name) => name !== "hybrid-parallel"), "tools"],
+  ],
+  ["packages/kernels-webgpu/src/index.ts", ["kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "tools"]],
+  [
+    "native/cpu/src/pool.cc",
+    ["kernels-cpu", "custom-optimizer", "docs", "goldens", "install", "mnist", "tiny-gpt", "tools"],
+  ],
+  ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "docs", "install", "tools"]],
+  ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
+  ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
+  ["README.md", ["docs", "install"]],
+  ["tsconfig.base.json", everything],
+  ["package-lock.json", everything],
+  ["tools/vitest.config.ts", everything],
+  ["LICENSE", []],
+];
+
+async function affectedBy(file: string): Promise<string[]> {
+  const { ok, stdout, stderr } = await start("nx", ["show", "projects", "--affected", "--json", `--files=${file}`], {
+    quiet: true,
+  });
+  if (!ok) throw new Error(stderr);
+  return JSON.parse(stdout).map((name: string) => name.replace(/^@opt(-e2e)?\//, ""));
+}
+
+describe.concurrent("a change in", () => {
+  it.for(CHANGES)("%s", async ([file, affected], { expect }) => {
+    expect((await affectedBy(file)).sort()).toEqual([...affected].sort());
+  });
+});
+
+it("Nx's graph has no circle", async () => {
+  const { stdout } = await start("nx", ["graph", "--print"], { quiet: true });
+  const { dependencies } = JSON.parse(stdout).graph as { dependencies: Record<string, { target: string }[]> };
+  const onTheWay = new Set<string>();
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (name: string) => {
+    if (done.has(name)) return;
+    if (onTheWay.has(name)) circles.push([...onTheWay, name].join(" > "));
+    else {
+      onTheWay.add(name);
+      for (const { target } of dependencies[name] ?? []) visit(target);
+      onTheWay.delete(name);
+      done.add(name);
+    }
+  };
+  for (const name of Object.keys(dependencies)) visit(name);
+  expect(circles).toEqual([]);
+});
+
+it.each(["@opt/kernels-cpu", "@opt-e2e/goldens"])(
+  "a test of %s is cached with the native code that it ran",
+  async (name) => {
+    const { stdout } = await start("nx", ["run", `${name}:test`, "--graph=stdout"], { quiet: true });
+    const { tasks, taskPlans } = JSON.parse(stdout);
+    expect(tasks.dependencies[`${name}:test`]).toContain("@opt/kernels-cpu:native");
+    expect(taskPlans[`${name}:test`].join()).toContain("{workspaceRoot}/native/cpu/**/*");
+  },
+);
