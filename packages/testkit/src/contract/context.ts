@@ -45,8 +45,8 @@ export function defaultTolerances(dtype: ComputeDType, exact: boolean): Contract
   };
 }
 
-/** Sizes below, at and beyond vector widths and blocks: 64 is whole in every width, 1027 is four blocks of 256 and a tail of 3. */
-export const SIZES = [0, 1, 3, 5, 17, 64, 1027] as const;
+/** Sizes below, at and beyond vector widths and blocks: 1027 is four blocks of 256 and a tail of 3. */
+export const SIZES = [0, 1, 3, 5, 17, 1027] as const;
 
 /** More than 65,535, the limit of 16-bit counters and of one dimension of a GPU grid. */
 export const LARGE = 66_003;
