@@ -6,12 +6,15 @@ import { OptError } from "./errors";
 import { defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
-import { fill } from "./ops/map";
+import { fill, owned } from "./ops";
 import { registry } from "./registry";
 import { keep, tidy } from "./scope";
 import { checkShape, type Shape, showShape, sizeOf } from "./shape";
 import { Storage } from "./storage";
 import { Tensor } from "./tensor";
+import { installMethods } from "./tensor-methods";
+
+installMethods(); // here every tensor begins
 
 export interface CreateOptions {
   readonly dtype?: DType;
@@ -113,7 +116,7 @@ function parameterFrom(data: Tensor, { shape, dtype, device }: TensorOptions): T
   const source = data.detach();
   const moved = device === undefined ? source : source.to(deviceOf(device));
   const cast = dtype === undefined ? moved : moved.to(dtype);
-  return (shape === undefined ? cast : cast.reshape(shape)).ownCopy();
+  return owned(shape === undefined ? cast : cast.reshape(shape));
 }
 
 function inPlace(data: TensorData, { shape, dtype, device }: TensorOptions): Tensor | undefined {

@@ -1,5 +1,5 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
-export { enableGrad, noGrad } from "./autograd";
+
 export type { BackendRegistration } from "./backend/backend";
 export {
   type CreateOptions,
@@ -48,4 +48,5 @@ export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { keep, tidy } from "./scope";
 export type { Shape } from "./shape";
 export { show } from "./show";
+export { enableGrad, noGrad } from "./tape";
 export { Tensor } from "./tensor";

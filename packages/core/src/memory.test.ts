@@ -1,9 +1,9 @@
 // What is made is given back: live memory returns to its start.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { noGrad } from "./autograd";
 import { parameter, tensor } from "./create";
 import { keep, tidy } from "./scope";
+import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
 import { DIFFERENTIABLE_OPS, inputsOf } from "./testing/differentiable-ops";
 import { FakeDevice } from "./testing/fake-backend";

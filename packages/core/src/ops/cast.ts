@@ -1,9 +1,11 @@
 /** Copies: clones, casts between dtypes and moves between devices. */
-import { record } from "../autograd";
+
 import type { Device } from "../device";
 import { type DType, isFloat } from "../dtype";
 import { OptError } from "../errors";
+import { readBytesSync } from "../read";
 import { tidy } from "../scope";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 
 /** Copies elements in order, converting between dtypes. */
@@ -23,6 +25,11 @@ export function clone(x: Tensor): Tensor {
   const output = Tensor.empty(x.shape, x.dtype, x.device);
   copyInto(x, output);
   return record("clone", output, [x], [], (g) => [g]);
+}
+
+/** Memory that nobody else sees: x's own where that is so, else a copy. */
+export function owned(x: Tensor): Tensor {
+  return x.storage.isShared ? clone(x) : x.alias();
 }
 
 /** x in another dtype, or x itself; with `output`, into that tensor. */
@@ -58,13 +65,13 @@ export function move(x: Tensor, device: Device): Tensor {
   }
   const output = Tensor.empty(x.shape, x.dtype, device);
   const { memory, byteOffset } = output.memorySlice();
-  device.backend.write(memory, byteOffset, x.bytesSync());
+  device.backend.write(memory, byteOffset, readBytesSync(x));
   return output;
 }
 
 /** target = source, in place, converted and moved where they differ. Not recorded. */
 export function assign(target: Tensor, source: Tensor): void {
-  const values = source.detach();
+  const values = source.alias();
   const here = move(values, target.device);
   copyInto(here, target);
   here.dispose();

@@ -1,8 +1,9 @@
 /** Cross-entropy of rows of logits with class labels. */
-import { record } from "../autograd";
+
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";

@@ -1,10 +1,11 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
-import { type Backward, record } from "../autograd";
+
 import { type ComputeDType, computeDType, type DType, isFloat, promote } from "../dtype";
 import { OptError } from "../errors";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { broadcastShapes, type Shape, sameShape } from "../shape";
+import { type Backward, record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";

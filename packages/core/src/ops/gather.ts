@@ -1,7 +1,8 @@
 /** Rows of a table by index, and its gradient. */
-import { record } from "../autograd";
+
 import { computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";

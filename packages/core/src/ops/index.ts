@@ -1,5 +1,5 @@
 export { applyRule } from "./apply-rule";
-export { assign, cast, clone, move } from "./cast";
+export { cast, clone, move, owned } from "./cast";
 export { checkTensor } from "./check-tensor";
 export { crossEntropyRows } from "./cross-entropy";
 export { elementwise } from "./elementwise";
@@ -8,6 +8,7 @@ export { argmax, maxOver } from "./largest";
 export { layerNorm } from "./layer-norm";
 export { addInto, expand, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
+export { overwrite } from "./overwrite";
 export { mean, sum } from "./reduce";
 export { concat, permute, reshape, slice, transpose } from "./shape";
 export { softmax } from "./softmax";

@@ -1,13 +1,15 @@
 /** The largest value over axes, and where it stands. */
-import { noGrad, record } from "../autograd";
+
 import { computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { tidy } from "../scope";
 import { showShape, sizeOf } from "../shape";
+import { noGrad, record } from "../tape";
 import type { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
 import { elementwise } from "./elementwise";
 import { type Axes, launchReduce, type Reduced, reducedShape, sum } from "./reduce";
+import { reshape } from "./shape";
 
 /** Largest value over axes; equal largest share the gradient. */
 export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
@@ -18,9 +20,10 @@ export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const output = launchReduce("max", x, reduced, keepDim ? reduced.kept : reduced.dropped);
   const { kept } = reduced;
   return record("max", output, [x], [x, output], (g, [input, largest]) => {
-    const isBelow = elementwise("less", [input!, largest!.reshape(kept)]);
-    const isLargest = elementwise("select", [isBelow, 0, 1]).to(g.dtype);
-    return [isLargest.mul(g.reshape(kept).div(sum(isLargest, reduced.axes, true)))];
+    const isBelow = elementwise("less", [input!, reshape(largest!, kept)]);
+    const isLargest = cast(elementwise("select", [isBelow, 0, 1]), g.dtype);
+    const share = elementwise("div", [reshape(g, kept), sum(isLargest, reduced.axes, true)]);
+    return [elementwise("mul", [isLargest, share])];
   });
 }
 

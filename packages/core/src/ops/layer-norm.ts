@@ -1,8 +1,9 @@
 /** Layer normalisation over the last axes. */
-import { record } from "../autograd";
+
 import { type ComputeDType, computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
 import { sameShape, showShape } from "../shape";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";

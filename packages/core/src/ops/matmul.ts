@@ -1,14 +1,16 @@
 /** Matrix products. */
-import { record } from "../autograd";
+
 import { computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
 import { tidy } from "../scope";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { expand } from "./map";
 import { sumTo } from "./reduce";
+import { reshape } from "./shape";
 
 interface Transposes {
   readonly transposeA?: boolean;
@@ -32,11 +34,11 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   }
   if (a.shape.length === 1) {
     const row = transposeA ? [a.size, 1] : [1, a.size];
-    return tidy(() => squeeze(matmul(a.reshape(row), b, { transposeA, transposeB }), -2));
+    return tidy(() => squeeze(matmul(reshape(a, row), b, { transposeA, transposeB }), -2));
   }
   if (b.shape.length === 1) {
     const column = transposeB ? [1, b.size] : [b.size, 1];
-    return tidy(() => squeeze(matmul(a, b.reshape(column), { transposeA, transposeB }), -1));
+    return tidy(() => squeeze(matmul(a, reshape(b, column), { transposeA, transposeB }), -1));
   }
 
   const [m, k] = matrix(a.shape, transposeA);
@@ -54,7 +56,10 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   const batchB = b.shape.slice(0, -2);
   if (batchB.length === 0 && batchA.length > 0 && !transposeA) {
     // One matrix on the right: all rows of A in one product.
-    return tidy(() => matmul(a.reshape([sizeOf(batchA) * m, k]), b, { transposeB }).reshape([...batchA, m, n]));
+    return tidy(() => {
+      const rows = matmul(reshape(a, [sizeOf(batchA) * m, k]), b, { transposeB });
+      return reshape(rows, [...batchA, m, n]);
+    });
   }
   const batch = broadcastShapes("matmul", [batchA, batchB]);
   const count = sizeOf(batch);
@@ -99,7 +104,7 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
 }
 
 function squeeze(x: Tensor, axis: -1 | -2): Tensor {
-  return x.reshape(x.shape.toSpliced(axis, 1));
+  return reshape(x, x.shape.toSpliced(axis, 1));
 }
 
 function matrix(shape: Shape, transposed: boolean): [number, number] {

@@ -1,13 +1,14 @@
 /** Reductions over axes. */
-import { noGrad, record } from "../autograd";
+
 import type { Specs } from "../backend/spec";
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { normalizeAxis, type Shape, sameShape, sizeOf } from "../shape";
+import { noGrad, record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { expand } from "./map";
-import { permute } from "./shape";
+import { permute, reshape } from "./shape";
 
 export type Axes = number | readonly number[] | undefined;
 
@@ -67,7 +68,7 @@ export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const reduced = reducedShape("sum", x, axis);
   const output = launchReduce("sum", x, reduced, keepDim ? reduced.kept : reduced.dropped);
   const { shape } = x;
-  return record("sum", output, [x], [], (g) => [expand(g.reshape(reduced.kept), shape)]);
+  return record("sum", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape)]);
 }
 
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
@@ -79,7 +80,7 @@ export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const output = launchReduce("mean", x, reduced, keepDim ? reduced.kept : reduced.dropped);
   const { shape } = x;
   const count = sizeOf(reduced.axes.map((a) => shape[a]!));
-  return record("mean", output, [x], [], (g) => [expand(g.reshape(reduced.kept), shape, 1 / count)]);
+  return record("mean", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape, 1 / count)]);
 }
 
 /** The adjoint of broadcasting: sums a gradient down to the shape that was stretched. */
@@ -89,5 +90,5 @@ export function sumTo(g: Tensor, shape: Shape): Tensor {
   const axes = g.shape.flatMap((extent, axis) =>
     axis < missing || (shape[axis - missing] === 1 && extent !== 1) ? [axis] : [],
   );
-  return sum(g, axes, true).reshape(shape);
+  return reshape(sum(g, axes, true), shape);
 }

@@ -1,8 +1,9 @@
 /** Ops that move elements: reshape and leading slices are views, the others copy. */
-import { type Backward, record } from "../autograd";
+
 import { byteSize, isFloat } from "../dtype";
 import { OptError } from "../errors";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { type Backward, record } from "../tape";
 import { Tensor } from "../tensor";
 import { checkDevice } from "./check-device";
 import { fill } from "./map";

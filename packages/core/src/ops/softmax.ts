@@ -1,8 +1,9 @@
 /** softmax and log-softmax along an axis. */
-import { record } from "../autograd";
+
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
 import { tidy } from "../scope";
 import { normalizeAxis } from "../shape";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { transpose } from "./shape";

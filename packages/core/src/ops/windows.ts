@@ -1,13 +1,16 @@
 /** Convolution (unfold, then one matrix product) and max pooling over images [batch, channels, height, width]. */
-import { record } from "../autograd";
+
 import type { Window2d } from "../backend/spec";
 import { type ComputeDType, computeDType, promote } from "../dtype";
 import { OptError } from "../errors";
 import { tidy } from "../scope";
 import { showShape } from "../shape";
+import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
+import { elementwise } from "./elementwise";
 import { matmul } from "./matmul";
+import { reshape } from "./shape";
 
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [number, number];
@@ -112,9 +115,9 @@ export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, op
   const window = windowOf("conv2d", x, [kernelHeight, kernelWidth], options, 1);
   return tidy(() => {
     const columns = unfold(x, [kernelHeight, kernelWidth], options);
-    const product = matmul(weight.reshape([outChannels, channels * kernelHeight * kernelWidth]), columns);
-    const images = product.reshape([window.batch, outChannels, window.outHeight, window.outWidth]);
-    return bias === null ? images : images.add(bias.reshape([outChannels, 1, 1]));
+    const product = matmul(reshape(weight, [outChannels, channels * kernelHeight * kernelWidth]), columns);
+    const images = reshape(product, [window.batch, outChannels, window.outHeight, window.outWidth]);
+    return bias === null ? images : elementwise("add", [images, reshape(bias, [outChannels, 1, 1])]);
   });
 }
 

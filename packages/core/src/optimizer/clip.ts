@@ -1,5 +1,5 @@
 /** Gradient clipping: by value, by the norm of each tensor, by the norm of all together. */
-import { noGrad } from "../autograd";
+
 import { zeros } from "../create";
 import { computeDType } from "../dtype";
 import { OptError } from "../errors";
@@ -10,6 +10,7 @@ import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
 import { tidy } from "../scope";
+import { noGrad } from "../tape";
 import { Tensor } from "../tensor";
 
 export interface ClipNormOptions {

@@ -1,8 +1,9 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
-import { enableGrad, noGrad } from "../autograd";
+
 import { OptError } from "../errors";
 import { fillInPlace } from "../ops";
 import { tidy } from "../scope";
+import { enableGrad, noGrad } from "../tape";
 import type { Tensor } from "../tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";

@@ -1,10 +1,11 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
-import { noGrad } from "../autograd";
+
 import type { Slice } from "../backend/memory";
 import { OptError } from "../errors";
 import { cast } from "../ops";
 import { keep } from "../scope";
 import { sameShape, showShape } from "../shape";
+import { noGrad } from "../tape";
 import type { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
 import { MASTER, type ParameterState, stateDType } from "./state";

@@ -1,10 +1,10 @@
 /** Optimizer state as plain data: PyTorch's keys, parameters by name. */
 
-import { noGrad } from "../autograd";
 import { OptError } from "../errors";
 import { cast, clone, move } from "../ops";
 import { keep, tidy } from "../scope";
 import { sameShape, showShape } from "../shape";
+import { noGrad } from "../tape";
 import { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
 import type { Slot } from "./slot";

@@ -1,7 +1,7 @@
 import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { enableGrad, noGrad } from "./autograd";
 import { full, parameter, tensor, zeros } from "./create";
+import { enableGrad, noGrad } from "./tape";
 import type { Tensor } from "./tensor";
 import { FakeDevice } from "./testing/fake-backend";
 

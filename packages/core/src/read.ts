@@ -1,0 +1,43 @@
+/** Reading tensors back to the host. */
+import { byteSize, type TypedArray, viewElements } from "./dtype";
+import { check } from "./errors";
+import { widen } from "./half";
+import { showShape } from "./shape";
+import type { Tensor } from "./tensor";
+
+export async function readBytes(x: Tensor): Promise<Uint8Array> {
+  x.device.checkReadable();
+  const { memory, byteOffset } = x.memorySlice();
+  return x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype));
+}
+
+/** @throws OptError NOT_SYNC */
+export function readBytesSync(x: Tensor): Uint8Array {
+  const { device } = x;
+  device.checkReadable();
+  const { memory, byteOffset } = x.memorySlice();
+  const { backend } = device;
+  check(
+    backend.readSync !== undefined,
+    "NOT_SYNC",
+    "dataSync",
+    () => `${device.name} cannot be read without waiting.`,
+    "Use await data().",
+  );
+  return backend.readSync(memory, byteOffset, x.size * byteSize(x.dtype));
+}
+
+/** Stored bytes of a tensor as its elements. */
+export function decode({ size, dtype }: Tensor, bytes: Uint8Array): TypedArray {
+  return widen(viewElements(bytes.buffer, bytes.byteOffset, size, dtype), dtype);
+}
+
+export function checkSingle(where: string, x: Tensor): void {
+  check(
+    x.size === 1,
+    "BAD_SHAPE",
+    where,
+    () => `needs one element, got shape ${showShape(x.shape)}.`,
+    "Reduce it first, or use data().",
+  );
+}

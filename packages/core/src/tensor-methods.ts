@@ -1,0 +1,146 @@
+/** The methods of tensors: `x.add(y)` is `add(x, y)`. They are installed on the class, which knows none of them. */
+
+import { isDType } from "./dtype";
+import { backward } from "./engine";
+import type { Fluent } from "./fluent";
+import * as ops from "./ops";
+import { checkSingle, decode, readBytes, readBytesSync } from "./read";
+import { registry } from "./registry";
+import { operate } from "./rule/expression";
+import { Tensor } from "./tensor";
+
+const methods: Fluent<Tensor> & ThisType<Tensor> = {
+  async data() {
+    return decode(this, await readBytes(this));
+  },
+  dataSync() {
+    return decode(this, readBytesSync(this));
+  },
+  bytes() {
+    return readBytes(this);
+  },
+  bytesSync() {
+    return readBytesSync(this);
+  },
+  async item() {
+    checkSingle("item", this);
+    return (await this.data())[0]!;
+  },
+  [Symbol.toPrimitive](hint) {
+    if (hint === "string") return this.toString();
+    checkSingle("Number", this);
+    return this.dataSync()[0]!;
+  },
+
+  set(data) {
+    ops.overwrite(this, data);
+  },
+  backward(gradient) {
+    backward(this, gradient);
+  },
+  detach() {
+    return this.alias();
+  },
+  clone() {
+    return ops.clone(this);
+  },
+  to(target) {
+    this.checkAlive();
+    if (isDType(target)) return ops.cast(this, target);
+    return ops.move(this, typeof target === "string" ? registry.get(target) : target);
+  },
+
+  [operate](op, operands) {
+    return ops.elementwise(op, operands as readonly (Tensor | number)[]);
+  },
+  add(other) {
+    return ops.elementwise("add", [this, other]);
+  },
+  sub(other) {
+    return ops.elementwise("sub", [this, other]);
+  },
+  mul(other) {
+    return ops.elementwise("mul", [this, other]);
+  },
+  div(other) {
+    return ops.elementwise("div", [this, other]);
+  },
+  neg() {
+    return ops.elementwise("neg", [this]);
+  },
+  exp() {
+    return ops.elementwise("exp", [this]);
+  },
+  log() {
+    return ops.elementwise("log", [this]);
+  },
+  sqrt() {
+    return ops.elementwise("sqrt", [this]);
+  },
+  tanh() {
+    return ops.elementwise("tanh", [this]);
+  },
+  sigmoid() {
+    return ops.elementwise("sigmoid", [this]);
+  },
+  relu() {
+    return ops.elementwise("relu", [this]);
+  },
+  gelu() {
+    return ops.elementwise("gelu", [this]);
+  },
+  abs() {
+    return ops.elementwise("abs", [this]);
+  },
+  pow(exponent) {
+    return ops.elementwise("pow", [this, exponent]);
+  },
+  maximum(other) {
+    return ops.elementwise("maximum", [this, other]);
+  },
+  minimum(other) {
+    return ops.elementwise("minimum", [this, other]);
+  },
+
+  sum(axis, keepDim = false) {
+    return ops.sum(this, axis, keepDim);
+  },
+  mean(axis, keepDim = false) {
+    return ops.mean(this, axis, keepDim);
+  },
+  max(axis, keepDim = false) {
+    return ops.maxOver(this, axis, keepDim);
+  },
+  argmax(axis, keepDim = false) {
+    return ops.argmax(this, axis, keepDim);
+  },
+  matmul(other, options = {}) {
+    return ops.matmul(this, other, options);
+  },
+  reshape(shape) {
+    return ops.reshape(this, shape);
+  },
+  transpose(a = -2, b = -1) {
+    return ops.transpose(this, a, b);
+  },
+  permute(axes) {
+    return ops.permute(this, axes);
+  },
+  slice(start, end, axis = 0) {
+    return ops.slice(this, start, end, axis);
+  },
+  softmax(axis = -1) {
+    return ops.softmax(this, axis, false);
+  },
+  logSoftmax(axis = -1) {
+    return ops.softmax(this, axis, true);
+  },
+};
+
+/** Called by the module in which every tensor begins: a bare import of this one would be dropped by bundlers. */
+export function installMethods(): void {
+  for (const key of Reflect.ownKeys(methods)) {
+    const value = methods[key as keyof Fluent<Tensor>];
+    Object.defineProperty(Tensor.prototype, key, { value, writable: true, configurable: true });
+  }
+}
