@@ -7,6 +7,7 @@ import { defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
 import { fill, owned } from "./ops";
+import { once } from "./recorder";
 import { registry } from "./registry";
 import { keep, tidy } from "./scope";
 import { checkShape, type Shape, showShape, sizeOf } from "./shape";
@@ -47,15 +48,20 @@ function checkDType(where: string, dtype: DType | undefined): void {
   }
 }
 
-function upload(elements: TypedArray, shape: Shape, dtype: DType, device: Device): Tensor {
+/** @param again makes the elements of a replay, where the tensor is made in a recorded step */
+function upload(elements: TypedArray, shape: Shape, dtype: DType, device: Device, again?: () => TypedArray): Tensor {
   const result = Tensor.empty(shape, dtype, device);
-  const { memory, byteOffset } = result.memorySlice();
-  device.backend.write(memory, byteOffset, new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength));
+  device.write(result.memorySlice(), bytesOf(elements), again && (() => bytesOf(again())));
   return result;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function marked(result: Tensor, requiresGrad: boolean | undefined): Tensor {
   if (requiresGrad) result.requiresGrad = true;
+  result.isMadeByHand = true;
   return result;
 }
 
@@ -173,9 +179,12 @@ function random(
   checkDType(where, dtype);
   if (!isFloat(dtype))
     throw new OptError("BAD_DTYPE", where, `random numbers are floats, got ${dtype}.`, `Use dtype: "f32" and cast.`);
-  const values = new Float32Array(sizeOf(shape));
-  draw(values);
-  return marked(upload(narrow(values, dtype), [...shape], dtype, deviceOf(device)), requiresGrad);
+  const make = () => {
+    const values = new Float32Array(sizeOf(shape));
+    draw(values);
+    return narrow(values, dtype);
+  };
+  return marked(upload(once(make), [...shape], dtype, deviceOf(device), make), requiresGrad);
 }
 
 /** Uniform in [0, 1). The same numbers on every device and in every float dtype, rounded. */

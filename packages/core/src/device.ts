@@ -1,13 +1,15 @@
 /** An open device: a backend, its compiled kernels, and the count of what lives on it. */
 import type { Backend } from "./backend/backend";
-import type { Memory } from "./backend/memory";
+import type { Memory, Slice } from "./backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
 import { DeviceMemory } from "./device-memory";
 import type { ComputeDType, TypedArray } from "./dtype";
 import { OptError } from "./errors";
-import { Recorder, Recording, type Renewal } from "./recording";
+import { activeRecorder, Recorder, type Repeated } from "./recorder";
+import { Recording } from "./recording";
+import { checkRepeatable } from "./repeatable";
 import type { Program } from "./rule/program";
-import { tidy } from "./scope";
+import { collect, type Scoped } from "./scope";
 
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
@@ -17,7 +19,6 @@ export class Device {
   private readonly kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
   private readonly maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
-  private recorder: Recorder | undefined;
   private readonly pool: DeviceMemory;
   private liveTensors = 0;
 
@@ -39,10 +40,12 @@ export class Device {
   }
 
   /**
-   * Runs `body` once and records what it launches, to be replayed without JavaScript's share of the work.
-   * Control flow and data made from host values inside are those of this first run; reading results inside is refused.
+   * Runs `body` once and records what it launches, to be replayed without JavaScript's share of the work: replayed equals
+   * run again, bit for bit, or is refused. Control flow and numbers inside are those of this first run, and tensors are the same
+   * memory each time: what changes from step to step comes in by `set`, what is carried from one to the next is `set` inside.
    *
-   * @throws OptError UNSUPPORTED if `body` reads a tensor or records; BAD_ARGUMENT if it is asynchronous
+   * @throws OptError UNSUPPORTED for what a replay could not repeat: reading, data from the host (`tensor`, `set` with arrays),
+   * another device, a schedule's step, gradients that the next run would find changed; BAD_ARGUMENT if `body` is asynchronous
    * @example
    * const images = randn([5, 4]); // filled again with images.set(batch) before each replay
    * const step = images.device.record(() => {
@@ -57,51 +60,42 @@ export class Device {
    * step.dispose();
    */
   record<Result>(body: () => Result): Recording<Result> {
-    if (this.recorder !== undefined) throw notRecordable("must not record another");
-    const recorder = new Recorder();
-    this.recorder = recorder;
-    let result: Result;
+    const recorder = new Recorder(this);
+    let kept: readonly Scoped[] = [];
     try {
-      result = tidy(body);
+      const collected = recorder.run(() => collect("record", body));
+      kept = collected.kept;
+      recorder.finish();
+      return new Recording(this.backend, this.pool, recorder, collected.result, kept);
     } catch (error) {
-      this.recorder = undefined;
       for (const memory of recorder.freed) this.pool.free(memory);
+      for (const tensor of kept) tensor.dispose();
       throw error;
-    }
-    this.recorder = undefined;
-    return new Recording(this.backend, this.pool, recorder, result);
-  }
-
-  /** @internal Runs what a recorded step does only the first time: making optimizer state. */
-  once<Result>(body: () => Result): Result {
-    const { recorder } = this;
-    this.recorder = undefined;
-    try {
-      return body();
-    } finally {
-      this.recorder = recorder;
     }
   }
 
   /** @internal @throws OptError UNSUPPORTED while a step is being recorded */
   checkReadable(): void {
-    if (this.recorder !== undefined) throw notRecordable("must not read a tensor");
+    checkRepeatable("record", "reading a tensor");
   }
 
   /** @internal */
   allocate(bytes: number): Memory {
-    return this.pool.allocate(bytes);
+    const memory = this.pool.allocate(bytes);
+    activeRecorder()?.allocated(this, memory);
+    return memory;
   }
 
   /** @internal */
   wrap(array: TypedArray): Memory | undefined {
-    return this.pool.wrap(array);
+    const memory = this.pool.wrap(array);
+    if (memory !== undefined) activeRecorder()?.wrote(undefined);
+    return memory;
   }
 
   /** @internal Memory that is freed while a step is recorded stays until the recording has it. */
   free(memory: Memory): void {
-    if (this.recorder === undefined) this.pool.free(memory);
-    else this.recorder.freed.push(memory);
+    if (!activeRecorder()?.takes(this, memory)) this.pool.free(memory);
   }
 
   /** @internal */
@@ -133,13 +127,17 @@ export class Device {
     return kernel as unknown as Kernel<K>;
   }
 
-  /** @internal `renew` gives a rule launch its scalars when it is replayed. */
-  launch(launch: Launch, renew?: () => Renewal): void {
-    this.backend.launch(launch);
-    this.recorder?.add(launch, renew);
+  /** @internal Host data in. A recorded step takes only what it can make again: `again`. */
+  write({ memory, byteOffset }: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
+    activeRecorder()?.wrote(again && { memory, byteOffset, bytes: again });
+    this.backend.write(memory, byteOffset, bytes);
   }
-}
 
-function notRecordable(problem: string): OptError {
-  return new OptError("UNSUPPORTED", "record", `a recorded step ${problem}.`, "Do it before or after device.record.");
+  /** @internal `repeated` makes the launch of an optimizer's step that of the next one when it is replayed. */
+  launch(launch: Launch, repeated?: () => Repeated): void {
+    const recorder = activeRecorder();
+    recorder?.checkDevice(this);
+    this.backend.launch(launch);
+    recorder?.launched(launch, repeated?.());
+  }
 }

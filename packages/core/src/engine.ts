@@ -1,6 +1,7 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 import { check } from "./errors";
 import { addInto, elementwise, fill, owned } from "./ops";
+import { activeRecorder } from "./recorder";
 import { keep, tidy } from "./scope";
 import { sameShape, showShape } from "./shape";
 import { noGrad } from "./tape";
@@ -66,7 +67,10 @@ function checkBackward(root: Tensor, given: Tensor | undefined): void {
 
 function run(root: Node, seed: Tensor): void {
   const nodes = inReverse(root);
-  for (const node of nodes) node.checkNotFreed();
+  for (const node of nodes) {
+    node.checkNotFreed();
+    activeRecorder()?.checkTaped(node.order);
+  }
   const gradients = new Map<Node, Tensor>([[root, keep(seed.alias())]]);
   try {
     noGrad(() => {

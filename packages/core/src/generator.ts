@@ -1,5 +1,6 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
 import { check, OptError } from "./errors";
+import { checkRepeatable } from "./repeatable";
 import { show } from "./show";
 
 /**
@@ -22,6 +23,7 @@ export class Generator {
 
   /** Restarts the stream. @throws OptError BAD_ARGUMENT */
   manualSeed(seed: number): this {
+    checkRepeatable("Generator", "a new seed");
     this.key = keyOf(seed);
     this.counter = 0;
     this.used = 4;
@@ -30,6 +32,7 @@ export class Generator {
 
   /** 32 random bits. */
   nextUint32(): number {
+    checkRepeatable("Generator", "a number drawn by hand");
     if (this.used === 4) {
       philox(wordsOf(this.counter++), this.key, this.block);
       this.used = 0;

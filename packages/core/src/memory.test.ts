@@ -1,7 +1,8 @@
 // What is made is given back: live memory returns to its start.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { parameter, tensor } from "./create";
+import { parameter, tensor, zeros } from "./create";
+import { clipGradNorm } from "./optimizer/clip";
 import { keep, tidy } from "./scope";
 import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
@@ -132,6 +133,23 @@ function training() {
   return { device, forward, optimizer, params: [w1, b1, w2] };
 }
 
+it("a gradient that you made yourself, outside of tidy, stays yours", () => {
+  const device = new FakeDevice();
+  const w = parameter([1, 2], { device });
+  const gradient = tensor([3, 4], { device });
+  const optimizer = new Momentum([w], { lr: 0.1 });
+  for (let step = 0; step < 3; step++) {
+    w.grad = gradient;
+    expect(w.grad).toBe(gradient);
+    optimizer.step();
+    optimizer.zeroGrad();
+  }
+  expect(gradient.dataSync()).toEqual(new Float32Array([3, 4]));
+  w.grad = gradient;
+  w.grad = w.grad.mul(2);
+  expect(gradient.isDisposed).toBe(false);
+});
+
 describe("training loops return to the memory of their first step:", () => {
   it("10,000 steps", () => {
     const { device, forward, optimizer } = training();
@@ -193,6 +211,42 @@ describe("training loops return to the memory of their first step:", () => {
         tidy(() => forward().backward());
         optimizer.step();
         optimizer.loadStateDict(optimizer.stateDict());
+      },
+    ],
+    [
+      "gradients set to null by hand",
+      ({ forward, optimizer, params }) => {
+        tidy(() => forward().backward());
+        optimizer.step();
+        for (const param of params) param.grad = null;
+      },
+    ],
+    [
+      "gradients scaled by hand, outside of tidy",
+      ({ forward, optimizer, params }) => {
+        tidy(() => forward().backward());
+        for (const param of params) param.grad = param.grad!.mul(0.5);
+        optimizer.step();
+      },
+    ],
+    [
+      "gradients made by hand inside of tidy",
+      ({ optimizer, params, device }) => {
+        tidy(() => {
+          for (const { dtype, shape } of params) zeros(shape, { device, dtype });
+          for (const param of params) param.grad = zeros(param.shape, { device, dtype: param.dtype });
+        });
+        optimizer.step();
+      },
+    ],
+    [
+      "clipping inside of tidy",
+      ({ forward, optimizer, params }) => {
+        tidy(() => {
+          forward().backward();
+          clipGradNorm(params, 1);
+          optimizer.step();
+        });
       },
     ],
     [

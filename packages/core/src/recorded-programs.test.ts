@@ -281,7 +281,13 @@ describe("refused while it is recorded:", () => {
     "a loaded state": ["UNSUPPORTED", (p) => p.optimizer.loadStateDict(p.optimizer.stateDict())],
     "a new group": ["UNSUPPORTED", (p) => p.optimizer.addGroup({ params: [] })],
     "gradients left to the next iteration": ["UNSUPPORTED", (p) => p.loss().backward()],
-    "a backward of what was computed before": ["UNSUPPORTED", () => early!.backward()],
+    "a backward of what was computed before": [
+      "UNSUPPORTED",
+      (p) => {
+        early!.backward();
+        p.optimizer.zeroGrad();
+      },
+    ],
     "hooks that look at gradients": [
       "UNSUPPORTED",
       (p) => {
@@ -346,12 +352,12 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     const recording = p.device.record(() => train(p, p.loss));
     recording.replay();
     change(p);
-    const watched = () => [p.w.isDisposed ? null : [...p.w.dataSync()], p.optimizer.stateDict().state];
-    const before = JSON.stringify(watched());
+    const watched = () => ({ ...p.watched(), gradients: null });
+    const before = p.w.isDisposed ? null : watched();
     p.device.launches.length = 0;
     expectCode("BAD_STATE", () => recording.replay());
     expect(p.device.launches).toEqual([]);
-    expect(JSON.stringify(watched())).toBe(before);
+    expect(p.w.isDisposed ? null : watched()).toEqual(before);
     recording.dispose();
   });
 

@@ -3,73 +3,136 @@ import type { Backend, RecordedLaunches } from "./backend/backend";
 import { type Memory, slicesOf } from "./backend/memory";
 import type { Launch } from "./backend/spec";
 import type { DeviceMemory } from "./device-memory";
-import { OptError } from "./errors";
-
-/** The scalars of a rule launch in the next step, and what counts that step once all launches have theirs. */
-export interface Renewal {
-  readonly scalars: readonly number[];
-  commit(): void;
-}
-
-/** The launches of a body while it runs, and the memory that they use. */
-export class Recorder {
-  readonly launches: Launch[] = [];
-  readonly renewals = new Map<number, () => Renewal>();
-  /** Memory that was freed meanwhile: launches still use it. */
-  readonly freed: Memory[] = [];
-
-  add(launch: Launch, renew?: () => Renewal): void {
-    if (renew !== undefined) this.renewals.set(this.launches.length, renew);
-    this.launches.push(launch);
-  }
-}
+import { check } from "./errors";
+import { type Recorder, type Renewal, Segment } from "./recorder";
+import { checkRepeatable } from "./repeatable";
+import type { Scoped } from "./scope";
 
 export class Recording<Result> {
   /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
   readonly result: Result;
+  private readonly parts: readonly { run(): void; dispose(): void }[];
+  /** All memory that launches use. */
   private readonly memories: ReadonlySet<Memory>;
-  private readonly own: RecordedLaunches;
+  /** What was there before the body, and must be there still. */
+  private readonly needed: readonly Memory[];
   private disposed = false;
 
-  /** @internal Use `device.record`. */
+  /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
   constructor(
     backend: Backend,
     private readonly pool: DeviceMemory,
     private readonly recorder: Recorder,
     result: Result,
+    private readonly kept: readonly Scoped[],
   ) {
     this.result = result;
-    this.memories = new Set(recorder.launches.flatMap((launch) => [...slicesOf(launch)].map((slice) => slice.memory)));
-    this.own = backend.record?.(recorder.launches) ?? oneByOne(backend, recorder.launches);
+    const segments = recorder.parts.filter((part) => part instanceof Segment);
+    const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
+    const draws = segments.flatMap((segment) => segment.draws);
+    this.memories = new Set([...slices, ...draws].map(({ memory }) => memory));
+    const freed = new Set(recorder.freed);
+    this.needed = [...this.memories].filter((memory) => !recorder.made.has(memory) && !freed.has(memory));
+    const parts: { run(): void; dispose(): void }[] = [];
+    try {
+      for (const part of recorder.parts) {
+        if (!(part instanceof Segment)) parts.push({ run: part, dispose() {} });
+        else if (part.launches.length > 0 || part.draws.length > 0) parts.push(new RecordedSegment(backend, part));
+      }
+    } catch (error) {
+      for (const part of parts) part.dispose();
+      throw error;
+    }
+    this.parts = parts;
     for (const memory of this.memories) pool.pin(memory);
     for (const memory of recorder.freed) pool.free(memory); // the pinned ones stay until dispose
   }
 
   /**
-   * Does again what the body launched, on the same memory: put new data into the same tensors with `set` before.
-   * Optimizers inside count a step and use their groups' present options (a schedule goes on).
+   * Does again what the body did, on the same memory: put new data into the same tensors with `set` before.
+   * Optimizers inside count a step and use their groups' present options (a schedule goes on), their hooks run,
+   * and random numbers are drawn anew: bit for bit what running the body again would give.
    *
-   * @throws OptError DISPOSED after dispose; BAD_ARGUMENT or BAD_STATE if options were set that the recorded rule does not cover.
-   * Nothing has changed then.
+   * @throws OptError DISPOSED after dispose; UNSUPPORTED inside of another recording; BAD_STATE if what the step works on was
+   * replaced, disposed or set so that the body would now do something else: gradients, optimizer state, groups, options;
+   * BAD_ARGUMENT if options are out of range. Nothing has changed then.
    */
   replay(): void {
-    if (this.disposed)
-      throw new OptError("DISPOSED", "replay", "the recording was disposed.", "Record the step again.");
-    const renewed = [...this.recorder.renewals].map(([index, renew]) => ({ index, renewal: renew() }));
-    for (const { renewal } of renewed) renewal.commit();
-    this.own.replay(new Map(renewed.map(({ index, renewal }) => [index, renewal.scalars])));
+    check(!this.disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
+    checkRepeatable("replay", "a replay");
+    this.verify();
+    for (const part of this.parts) part.run();
   }
 
-  /** Gives the memory of the recorded launches back. */
+  /** @throws OptError BAD_STATE if the body would now do something else */
+  private verify(): void {
+    const { leaves, guards, parts } = this.recorder;
+    check(
+      !this.pool.isAnyFreed(this.needed),
+      "BAD_STATE",
+      "replay",
+      () => "a tensor that the recorded step works on was disposed.",
+      "Keep it, and record the step again.",
+    );
+    for (const [leaf, { grad, requiresGrad }] of leaves) {
+      check(
+        leaf.grad === grad && leaf.requiresGrad === requiresGrad,
+        "BAD_STATE",
+        "replay",
+        () =>
+          leaf.grad === grad
+            ? `requiresGrad of a parameter is ${leaf.requiresGrad}, and was ${requiresGrad}.`
+            : "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
+        leaf.grad === grad ? "Record the step again." : "Clear what was added, or record the step again.",
+      );
+    }
+    for (const guard of guards) guard();
+    for (const part of parts)
+      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();
+  }
+
+  /** Gives the memory of the recorded launches back, and the results that the body made. */
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    this.own.dispose();
+    for (const part of this.parts) part.dispose();
     for (const memory of this.memories) this.pool.unpin(memory);
+    for (const tensor of this.kept) tensor.dispose();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+}
+
+/** The launches between two hooks. */
+class RecordedSegment {
+  private readonly own: RecordedLaunches;
+
+  constructor(
+    private readonly backend: Backend,
+    private readonly segment: Segment,
+  ) {
+    this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
+  }
+
+  run(): void {
+    const { repeated, draws, written } = this.segment;
+    const renewals = new Map<number, Renewal>();
+    try {
+      for (const [index, step] of repeated) renewals.set(index, step.renew());
+      for (const draw of draws) this.backend.write(draw.memory, draw.byteOffset, draw.bytes());
+      this.own.replay(new Map([...renewals].map(([index, { scalars }]) => [index, scalars])));
+    } catch (error) {
+      for (const renewal of [...renewals.values()].reverse()) renewal.undo();
+      throw error;
+    }
+    for (const storage of written) storage.version++;
+    for (const renewal of renewals.values()) renewal.launched();
+  }
+
+  dispose(): void {
+    this.own.dispose();
   }
 }
 

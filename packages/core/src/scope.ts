@@ -1,5 +1,5 @@
 /** tidy: memory that is returned at the end of a block instead of by the garbage collector. */
-import { OptError } from "./errors";
+import { check } from "./errors";
 
 /** The mark by which tensors are known without importing their class. */
 export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
@@ -28,6 +28,12 @@ export function keep<T extends Scoped>(tensor: T): T {
   return tensor;
 }
 
+/** @internal True if a tidy that runs would free it. */
+export function isTidied(tensor: Scoped): boolean {
+  for (let scope = current; scope !== null; scope = scope.outer) if (scope.made.has(tensor)) return true;
+  return false;
+}
+
 /**
  * Runs `body` and frees every tensor made inside, except what `body` returns (a tensor, or arrays and plain objects of them),
  * parameters, gradients and optimizer state.
@@ -37,32 +43,34 @@ export function keep<T extends Scoped>(tensor: T): T {
  * const loss = tidy(() => { const loss = crossEntropy(model.forward(x), y); loss.backward(); return loss; });
  */
 export function tidy<Result>(body: () => Result): Result {
+  const { result, kept } = collect("tidy", body);
+  for (const tensor of kept) track(tensor);
+  return result;
+}
+
+/** @internal Frees what `body` made, but for what it returns: that is `kept`, under no tidy. */
+export function collect<Result>(where: string, body: () => Result): { result: Result; kept: Scoped[] } {
   const outer = current;
   const made = new Set<Scoped>();
   current = { made, outer };
-  let result: Result;
+  const kept: Scoped[] = [];
   try {
-    result = body();
-  } catch (error) {
+    const result = body();
+    check(
+      typeof (result as { then?: unknown } | null | undefined)?.then !== "function",
+      "BAD_ARGUMENT",
+      where,
+      () => "body must be synchronous, got a promise.",
+      `Await before or after ${where}.`,
+    );
+    forEachTensor(result, (tensor) => {
+      if (made.delete(tensor)) kept.push(tensor);
+    });
+    return { result, kept };
+  } finally {
     current = outer;
     for (const tensor of made) tensor.dispose();
-    throw error;
   }
-  current = outer;
-  if (result instanceof Promise) {
-    for (const tensor of made) tensor.dispose();
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "tidy",
-      "body must be synchronous, got a promise.",
-      "Await before or after tidy.",
-    );
-  }
-  forEachTensor(result, (tensor) => {
-    if (made.delete(tensor)) track(tensor);
-  });
-  for (const tensor of made) tensor.dispose();
-  return result;
 }
 
 /** Calls `visit` for the tensors in a value: itself, or in arrays and plain objects. */

@@ -1,8 +1,11 @@
 /** Device memory shared by tensors that view it, freed with the last of them. */
 import type { Memory } from "./backend/memory";
 import type { Device } from "./device";
+import { activeRecorder } from "./recorder";
 
 export class Storage {
+  /** Counts the overwrites, through whichever view, for whoever relies on the contents. */
+  version = 0;
   private owners = 1;
 
   constructor(
@@ -17,6 +20,11 @@ export class Storage {
   /** True if more than one tensor sees this memory. */
   get isShared(): boolean {
     return this.owners > 1;
+  }
+
+  overwritten(): void {
+    this.version++;
+    activeRecorder()?.overwrote(this);
   }
 
   retain(): this {

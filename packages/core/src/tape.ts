@@ -1,4 +1,5 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
+import { activeRecorder } from "./recorder";
 import { keep } from "./scope";
 import { type Backward as BackwardOf, TapeNode } from "./tape-node";
 import type { Tensor } from "./tensor";
@@ -41,6 +42,8 @@ export function record(
   if (!recording || !inputs.some((input) => input.requiresGrad)) return output;
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
   const held = saved.map((tensor) => keep(tensor.alias()));
-  output.attach(new TapeNode(name, edges, held, backward));
+  const node = new TapeNode(name, edges, held, backward);
+  output.attach(node);
+  activeRecorder()?.taped(node.order);
   return output;
 }

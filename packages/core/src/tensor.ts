@@ -4,7 +4,8 @@ import type { Device } from "./device";
 import { byteSize, type DType, isFloat } from "./dtype";
 import { check, internalError } from "./errors";
 import type { Fluent } from "./fluent";
-import { isTensor, keep, track } from "./scope";
+import { activeRecorder } from "./recorder";
+import { isTensor, isTidied, keep, track } from "./scope";
 import { type Shape, sameShape, showShape, sizeOf } from "./shape";
 import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
@@ -36,8 +37,8 @@ export class Tensor {
   /** For parameters: the name under which optimizers and checkpoints know it. */
   name: string | undefined;
   readonly [isTensor] = true;
-  /** @internal Counts the overwrites by `set`, for whoever keeps a copy in another dtype. */
-  version = 0;
+  /** @internal Made from the user's data, not by an op. */
+  isMadeByHand = false;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private disposed = false;
@@ -99,8 +100,12 @@ export class Tensor {
     this.leafRequiresGrad = value && this.holding.node === null;
   }
 
-  /** The accumulated gradient. May be assigned: same shape, dtype and device. */
+  /**
+   * The accumulated gradient. May be assigned: same shape, dtype and device. It is freed when it is cleared or replaced,
+   * but for one that you made yourself (with `tensor`, `zeros`, ...) outside of tidy: that is yours.
+   */
   get grad(): Tensor | null {
+    activeRecorder()?.touchGradient(this, this.gradient, false);
     return this.gradient;
   }
 
@@ -108,10 +113,12 @@ export class Tensor {
     if (value === this.gradient) return;
     if (value !== null) {
       this.checkGradient(value);
-      keep(value);
     }
+    const isOurs = value !== null && (isTidied(value) || !value.isMadeByHand);
+    this.clearGradient();
+    if (value !== null) keep(value);
     this.gradient = value;
-    this.gradientIsOurs = false;
+    this.gradientIsOurs = isOurs;
   }
 
   private checkGradient(value: Tensor): void {
@@ -147,14 +154,19 @@ export class Tensor {
     );
   }
 
-  /** @internal A gradient made by backward: freed when it is cleared. */
+  /** @internal A gradient made by backward. */
   receiveGradient(value: Tensor): void {
     this.gradient = keep(value);
     this.gradientIsOurs = true;
   }
 
-  /** @internal zeroGrad: a gradient made by backward is freed, one that was assigned is only let go. */
+  /** @internal Frees the gradient, or lets go of one that is the user's. */
   clearGradient(): void {
+    activeRecorder()?.touchGradient(this, this.gradient, true);
+    this.freeGradient();
+  }
+
+  private freeGradient(): void {
     if (this.gradientIsOurs) this.gradient?.dispose();
     this.gradient = null;
     this.gradientIsOurs = false;
@@ -199,7 +211,7 @@ export class Tensor {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    this.clearGradient();
+    this.freeGradient();
     keep(this);
     dropped.unregister(this.holding);
     giveBack(this.holding);

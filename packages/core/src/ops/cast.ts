@@ -64,8 +64,7 @@ export function move(x: Tensor, device: Device): Tensor {
     );
   }
   const output = Tensor.empty(x.shape, x.dtype, device);
-  const { memory, byteOffset } = output.memorySlice();
-  device.backend.write(memory, byteOffset, readBytesSync(x));
+  device.write(output.memorySlice(), readBytesSync(x));
   return output;
 }
 

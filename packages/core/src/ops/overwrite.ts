@@ -7,19 +7,19 @@ import { assign } from "./cast";
 
 /** Tensor.set. @throws OptError BAD_SHAPE if the count differs */
 export function overwrite(target: Tensor, data: TensorData | Tensor): void {
-  const { memory, byteOffset, length } = target.memorySlice();
+  const slice = target.memorySlice();
   if (data instanceof Tensor) {
     checkFits(target, data.shape);
     assign(target, data);
-    target.version++;
+    target.storage.overwritten();
     return;
   }
   const { elements, shape } = flatten("set", data, target.dtype);
   const isFlat = ArrayBuffer.isView(data) || typeof data === "number";
-  if (!isFlat || elements.length !== length) checkFits(target, shape);
-  target.version++;
+  if (!isFlat || elements.length !== slice.length) checkFits(target, shape);
+  target.storage.overwritten();
   const bytes = new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
-  target.device.backend.write(memory, byteOffset, bytes);
+  target.device.write(slice, bytes);
 }
 
 function checkFits(target: Tensor, shape: Shape): void {

@@ -1,6 +1,7 @@
 /** Gives parameters the state that they lack. */
 import { arena } from "../create";
 import type { Device } from "../device";
+import { once } from "../recorder";
 import { keep } from "../scope";
 import type { Counters } from "./algorithm";
 import type { Slot } from "./slot";
@@ -34,7 +35,7 @@ export function completeState(slots: readonly Slot[], keys: readonly string[], i
     }
   }
   const made = missing.map(({ device, dtype, wanted }) =>
-    device.once(() =>
+    once(() =>
       arena(
         wanted.map(({ slot }) => slot.param.shape),
         dtype,

@@ -1,7 +1,9 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
 
-import { OptError } from "../errors";
+import { check, OptError } from "../errors";
 import { fillInPlace } from "../ops";
+import { activeRecorder, hooks } from "../recorder";
+import { checkRepeatable } from "../repeatable";
 import { tidy } from "../scope";
 import { enableGrad, noGrad } from "../tape";
 import type { Tensor } from "../tensor";
@@ -58,6 +60,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Adds parameters with options of their own. @throws OptError as the constructor does; nothing is added then */
   addGroup({ params, ...overrides }: GroupInput<Options>): void {
     const { name: where } = this.algorithm;
+    checkRepeatable(where, "a new group");
     const options = this.complete(this.defaults, overrides as Partial<Options>);
     const known = new Set(this.groups.flatMap((group) => group.params));
     const knownNames = new Set(this.groups.flatMap((group) => group.names));
@@ -133,7 +136,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   step(): void;
   step<Loss>(closure: () => Loss): Loss;
   step<Loss>(closure?: () => Loss): Loss | undefined {
-    for (const hook of this.hooks.beforeStep) hook(this);
+    this.runHooks("beforeStep");
     const loss = closure === undefined ? undefined : enableGrad(closure);
     if (loss instanceof Promise) {
       throw new OptError(
@@ -144,8 +147,31 @@ export abstract class Optimizer<Options extends BaseOptions> {
       );
     }
     noGrad(() => tidy(() => this.update()));
-    for (const hook of this.hooks.afterStep) hook(this);
+    this.runHooks("afterStep");
     return loss;
+  }
+
+  private runHooks(event: HookName): void {
+    const all = this.hooks[event];
+    if (all.size > 0) {
+      hooks(() => {
+        for (const hook of all) hook(this);
+      });
+    }
+  }
+
+  /** What a recorded step relies on beside its launches. */
+  private guard(): () => void {
+    const shape = () => `${this.groups.length} ${this.hooks.beforeStep.size > 0} ${this.hooks.afterStep.size > 0}`;
+    const recorded = shape();
+    return () =>
+      check(
+        shape() === recorded,
+        "BAD_STATE",
+        this.algorithm.name,
+        () => "groups or hooks were added or removed since the step was recorded.",
+        "Record the step again.",
+      );
   }
 
   private update(): void {
@@ -153,10 +179,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, counters } = update;
-      device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.renew());
+      device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.repeated());
       for (const slot of slots) slot.stepped(counters);
     }
     this.plans = plans;
+    activeRecorder()?.guard(this.guard());
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
@@ -216,6 +243,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
    */
   loadStateDict(saved: OptimizerState): void {
     const { name: where, initialCounters } = this.algorithm;
+    checkRepeatable(where, "loading a state");
     const matched = matchNames(where, this.slots, saved);
     const options = this.groups.map((group, g) => this.loadedOptions(group, saved.groups[g]!, g));
     const plan = this.slots.flatMap((slots, g) => {

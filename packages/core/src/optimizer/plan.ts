@@ -2,14 +2,14 @@
 import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device";
-import { OptError } from "../errors";
-import type { Renewal } from "../recording";
+import { check } from "../errors";
+import type { Renewal, Repeated } from "../recorder";
 import type { Rule } from "../rule/rule";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { completeState } from "./complete-state";
 import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
 import type { Slot } from "./slot";
-import { stateDType, stateKeys } from "./state";
+import { type ParameterState, stateDType, stateKeys } from "./state";
 
 /** One launch to come. */
 export interface Update {
@@ -20,8 +20,8 @@ export interface Update {
   readonly slots: Slot[];
   /** The slots' counters after the launch. */
   readonly counters: Counters;
-  /** For a replay: the next step of the same slots by the same rule. @throws OptError BAD_STATE if options now ask for another rule */
-  renew(): Renewal;
+  /** For replays: the next steps of the same slots by the same rule. */
+  repeated(): Repeated;
 }
 
 /** What slots of one launch have in common. */
@@ -80,18 +80,8 @@ export function planUpdates<Options extends BaseOptions>(
         keys: stateKeys(plain),
         tensors: [],
         slots: [],
-        renew() {
-          algorithm.validate(options);
-          const penalty = regularizerOf(options, slot.name);
-          if (algorithm.rule(options) !== plain || !samePenalty(penalty, regularizer))
-            throw anotherRule(algorithm.name);
-          const next = algorithm.advance(this.slots[0]!.state!.counters, options);
-          return {
-            scalars: scalarsOf(algorithm, options, rule, next, regularizer),
-            commit: () => {
-              for (const { state } of this.slots) state!.counters = next;
-            },
-          };
+        repeated() {
+          return new RepeatedUpdate(algorithm, options, this as Bucket);
         },
       };
       buckets.push(bucket);
@@ -124,13 +114,67 @@ function nextStep<Options extends BaseOptions>(
   return { ...bucket, before: bucket.counters, counters, scalars };
 }
 
-function anotherRule(where: string): OptError {
-  return new OptError(
-    "BAD_STATE",
-    where,
-    "options were set that the recorded step does not cover.",
-    "Record the step again.",
-  );
+/** A launch in a recorded step, from one replay to the next. */
+class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
+  private readonly states: readonly (ParameterState | null)[];
+
+  constructor(
+    private readonly algorithm: Algorithm<Options>,
+    private readonly options: Options & GroupOptions,
+    private readonly bucket: Bucket,
+  ) {
+    this.states = bucket.slots.map((slot) => slot.state);
+  }
+
+  check(): void {
+    const { algorithm, options, bucket, states } = this;
+    const { slots, plain, regularizer } = bucket;
+    algorithm.validate(options);
+    const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
+    const isSameRule =
+      algorithm.rule(options) === plain &&
+      penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
+    check(
+      isSameRule,
+      "BAD_STATE",
+      algorithm.name,
+      () => "options were set that the recorded step does not cover.",
+      "Record the step again.",
+    );
+    const counters = slots[0]!.state?.counters;
+    slots.forEach((slot, i) => {
+      const { state } = slot;
+      check(
+        state !== null && state === states[i] && state.counters === counters,
+        "BAD_STATE",
+        algorithm.name,
+        () =>
+          `the state of ${slot.name} was ${state === states[i] ? "stepped apart from the others" : "loaded or freed"} since the step was recorded.`,
+        "Record the step again.",
+      );
+    });
+  }
+
+  renew(): Renewal {
+    this.check();
+    const { algorithm, options, bucket } = this;
+    const { slots, rule, regularizer } = bucket;
+    for (const slot of slots) slot.master();
+    const before = slots[0]!.state!.counters;
+    const next = algorithm.advance(before, options);
+    const count = (counters: Counters) => {
+      for (const slot of slots) slot.state!.counters = counters;
+    };
+    const scalars = scalarsOf(algorithm, options, rule, next, regularizer);
+    count(next);
+    return {
+      scalars,
+      undo: () => count(before),
+      launched() {
+        for (const slot of slots) slot.followed();
+      },
+    };
+  }
 }
 
 function scalarsOf<Options extends BaseOptions>(

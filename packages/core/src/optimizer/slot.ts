@@ -3,10 +3,11 @@
 import type { Slice } from "../backend/memory";
 import { OptError } from "../errors";
 import { cast } from "../ops";
+import { activeRecorder, once } from "../recorder";
 import { keep } from "../scope";
 import { sameShape, showShape } from "../shape";
 import { noGrad } from "../tape";
-import type { Tensor } from "../tensor";
+import { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
 import { MASTER, type ParameterState, stateDType } from "./state";
 
@@ -35,7 +36,7 @@ export class Slot {
   set state(state: ParameterState | null) {
     this.current = state;
     this.gatheredKeys = null;
-    this.masterVersion = this.param.version;
+    this.masterVersion = this.param.storage.version;
   }
 
   /** Frees the state. */
@@ -74,8 +75,13 @@ export class Slot {
   stepped(counters: Counters): void {
     this.current!.counters = counters;
     if (!this.is16Bit) return;
-    const master = this.master();
-    if (master !== null) cast(master, this.param.dtype, this.param);
+    cast(this.master()!, this.param.dtype, this.param);
+    this.followed();
+  }
+
+  /** The parameter is its master copy, rounded. */
+  followed(): void {
+    this.masterVersion = this.param.storage.version;
   }
 
   /** True if `gather` would return what it did last: the same gradient, and state that no one replaced. */
@@ -118,13 +124,17 @@ export class Slot {
     const { param } = this;
     if (!this.is16Bit) return null;
     const { tensors } = this.current!;
-    const known = tensors.get(MASTER);
-    if (known !== undefined && this.masterVersion === param.version) return known;
-    known?.dispose();
-    const master = keep(param.device.once(() => noGrad(() => cast(param, "f32"))));
-    tensors.set(MASTER, master);
-    this.masterVersion = param.version;
-    this.gatheredKeys = null;
+    let master = tensors.get(MASTER);
+    if (master === undefined) {
+      master = keep(once(() => Tensor.empty(param.shape, "f32", param.device)));
+      tensors.set(MASTER, master);
+      this.gatheredKeys = null;
+    } else if (this.masterVersion === param.storage.version) return master;
+    // Recorded only if the step itself overwrites the parameter: each replay must then follow it again.
+    const renew = () => noGrad(() => cast(param, "f32", master));
+    if (activeRecorder()?.overwrites(param.storage)) renew();
+    else once(renew);
+    this.followed();
     return master;
   }
 }

@@ -1,4 +1,5 @@
 import { OptError } from "../errors";
+import { checkRepeatable } from "../repeatable";
 import { refuse } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -54,6 +55,7 @@ export abstract class LRScheduler {
 
   /** Computes every group's lr and momentum for an epoch, then sets them. */
   protected moveTo(epoch: number, lrOf: (index: number) => number): void {
+    checkRepeatable(this.kind, "a schedule's step");
     const { groups } = this.optimizer;
     const lrs = groups.map((_, index) => lrOf(index));
     const { momentumAt } = this;
@@ -67,6 +69,7 @@ export abstract class LRScheduler {
 
   /** Notes that `epoch` is done, with the lr that the groups have now. */
   protected record(epoch: number): void {
+    checkRepeatable(this.kind, "a schedule's step");
     this.#lastEpoch = epoch;
     this.#lastLr = this.optimizer.groups.map((group) => group.lr);
   }

@@ -1,0 +1,20 @@
+/** Whether what runs now is being recorded. What a replay could not repeat asks here, and is refused. */
+import { check } from "./errors";
+
+let isRecorded = false;
+
+/** @internal The recorder says when. */
+export function setRecorded(value: boolean): void {
+  isRecorded = value;
+}
+
+/** @throws OptError UNSUPPORTED while a step is being recorded */
+export function checkRepeatable(where: string, what: string): void {
+  check(
+    !isRecorded,
+    "UNSUPPORTED",
+    where,
+    () => `a replay would not repeat ${what}, got it inside a recorded step.`,
+    "Do it before or after device.record.",
+  );
+}
