@@ -76,11 +76,11 @@ describe("set", () => {
         { dtype: "i32" },
       ),
     ]) {
-      const { version } = x;
+      const { version } = x.storage;
       x.set(zeros([2, 2]));
       x.set(data as number[][]);
       expect([...x.dataSync()]).toEqual([1, 2, 3, 4]);
-      expect(x.version).toBe(version + 2);
+      expect(x.storage.version).toBe(version + 2);
     }
     const scalar = zeros([]);
     scalar.set(5);
@@ -106,7 +106,7 @@ describe("set", () => {
     ]);
     expectCode(code, () => x.set(data as never));
     expect([...x.dataSync()]).toEqual([1, 2, 3, 4]);
-    expect(x.version).toBe(0);
+    expect(x.storage.version).toBe(0);
   });
 });
 
