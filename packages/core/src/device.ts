@@ -49,10 +49,10 @@ export class Device {
    * @example
    * const images = randn([5, 4]); // filled again with images.set(batch) before each replay
    * const step = images.device.record(() => {
+   *   optimizer.zeroGrad();
    *   const loss = crossEntropy(model.forward(images), y);
    *   loss.backward();
    *   optimizer.step();
-   *   optimizer.zeroGrad();
    *   return loss;
    * });
    * step.replay();

@@ -45,6 +45,7 @@ export class OptError extends Error {
  * Refuses what breaks a rule: throws an OptError unless `condition` holds. `problem` is only written then.
  *
  * @example
+ * const rate = 0.5;
  * check(rate >= 0, "BAD_ARGUMENT", "Dropout", () => `p must be >= 0, got ${rate}.`, "For example 0.5.");
  */
 export function check(

@@ -11,7 +11,7 @@ export type OptionKind = "boolean" | "number" | "string" | "function" | "object"
  * @param kinds every option there is, with what it may be
  * @throws OptError BAD_ARGUMENT naming the option, and the one that was meant where that can be told
  * @example
- * checkOptions("Linear", { bais: false }, { bias: "boolean" }); // [Linear] there is no option bais. Did you mean bias?
+ * checkOptions("Linear", { bias: false }, { bias: "boolean" }); // for { bais: false }: there is no option bais. Did you mean bias?
  */
 export function checkOptions(
   where: string,
