@@ -1,5 +1,5 @@
 /** What a user gets: the packed tarballs, in a folder that knows nothing of this workspace. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -33,6 +33,35 @@ it.each(publicPackages().map(({ name }) => name))("every entry of %s loads", (na
   expect(runInFolder(program)).toMatchObject({ ok: true, stdout: "", stderr: "" });
 });
 
+it.each(publicPackages().map(({ name }) => name))("every entry of %s can be required by CommonJS", (name) => {
+  const { exports } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"));
+  const program = Object.keys(exports).map((entry) => `require("${name}${entry.slice(1)}");`);
+  expect(runInFolder(program.join("\n"), "program.cjs")).toMatchObject({ ok: true, stdout: "", stderr: "" });
+});
+
+it.each(publicPackages().map(({ name }) => name))(
+  "%s has its licence, each source once, and stays in its folder",
+  (name) => {
+    const home = join(folder, "node_modules", name);
+    expect(readFileSync(join(home, "LICENSE"), "utf8")).toMatch(/Apache License/);
+    for (const file of readdirSync(home, { recursive: true, encoding: "utf8" })) {
+      const text = /\.(js|ts|map)$/.test(file) ? readFileSync(join(home, file), "utf8") : "";
+      if (file.endsWith(".map")) expect(JSON.parse(text).sourcesContent, file).toBeUndefined();
+      else expect(text, file).not.toMatch(/["'`]\.\.\/\.\.\/\.\.\//);
+      expect(file).not.toMatch(/\.test\.|\.soak\.|testing|__snapshots__/);
+    }
+  },
+);
+
+it("a file that needs an optional peer says what to install", () => {
+  writeFileSync(join(folder, "model.weights.h5"), "\x89HDF\r\n\x1a\n", "latin1");
+  const { ok, stderr } = runInFolder(
+    `import { openSource } from "@opt/checkpoint"; await openSource("model.weights.h5");`,
+  );
+  expect(ok).toBe(false);
+  expect(stderr).toMatch(/\[hdf5\] .*npm install h5wasm\.[\s\S]*code: 'UNSUPPORTED'/);
+});
+
 it("there is one copy of the core", () => {
   const { stdout } = run("npm", ["ls", "@opt/core", "--all", "--parseable", "--prefix", folder], {
     cwd: folder,
@@ -49,7 +78,7 @@ it("the README's example runs", () => {
   expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
 });
 
-function runInFolder(program: string) {
-  writeFileSync(join(folder, "program.js"), program);
-  return run(process.execPath, ["program.js"], { cwd: folder, quiet: true });
+function runInFolder(program: string, file = "program.js") {
+  writeFileSync(join(folder, file), program);
+  return run(process.execPath, [file], { cwd: folder, quiet: true });
 }

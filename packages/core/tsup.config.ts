@@ -6,5 +6,9 @@ export default defineConfig({
   target: "es2022",
   dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`
   sourcemap: true,
+  // The sources lie beside it in the package: maps name them and do not repeat them.
+  esbuildOptions: (options) => {
+    options.sourcesContent = false;
+  },
   clean: true,
 });

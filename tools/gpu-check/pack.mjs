@@ -60,8 +60,9 @@ export async function packGpuCheck(destination) {
   }
   copyModules([...PROGRAMS, ...outside], destination);
   cpSync(join(root, "native/cuda/npm"), join(destination, "native/cuda/npm"), { recursive: true });
+  symlinkSync("../../native/cuda/npm/linux-x64", join(destination, "node_modules/@opt/kernels-cuda-linux-x64"));
   mkdirSync(join(destination, "tools"));
-  for (const file of ["vitest.config.ts", "vitest.reporter.mjs"])
+  for (const file of ["vitest.config.ts", "vitest.setup.ts", "vitest.reporter.mjs", "run.mjs"])
     copyFileSync(join(root, "tools", file), join(destination, "tools", file));
   const own = dirname(fileURLToPath(import.meta.url));
   cpSync(own, join(destination, "tools/gpu-check"), { recursive: true });

@@ -1,8 +1,6 @@
 /** The native addon: where its binary and its kernels come from, and the libraries that it opens. */
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { OptError } from "@opt/core";
 import type { BlasTable } from "./blas";
 import type { CompilerTable } from "./compiler";
@@ -32,10 +30,8 @@ function unavailable(problem: string, advice: string, cause?: unknown): OptError
   return new OptError("DEVICE_UNAVAILABLE", "cuda", problem, advice, { cause });
 }
 
-/** The folder of the binaries: the platform's package, or in the workspace where the build puts it. */
+/** The folder of the binaries: that of the platform's package. */
 export function binaryFolder(platform = `${process.platform}-${process.arch}`): string {
-  const built = fileURLToPath(new URL(`../../../native/cuda/npm/${platform}`, import.meta.url));
-  if (existsSync(join(built, "opt_cuda.node"))) return built;
   const name = `@opt/kernels-cuda-${platform}`;
   try {
     return dirname(require.resolve(`${name}/package.json`));

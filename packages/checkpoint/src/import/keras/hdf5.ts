@@ -29,8 +29,12 @@ let opened = 0;
 /** What the library last said on its error output: it reports some failures in no other way. */
 let complaint = "";
 
+/** h5wasm is an optional peer: 4 MB that only readers of HDF5 need. */
 async function loadLibrary(): Promise<{ library: Library; files: Files }> {
-  const library = await import("h5wasm");
+  const library = await import("h5wasm").catch((cause) => {
+    const problem = "reading HDF5 needs the package h5wasm, which does not load.";
+    throw new OptError("UNSUPPORTED", "hdf5", problem, "Install it: npm install h5wasm.", { cause });
+  });
   const { FS: files } = (await library.ready) as unknown as { FS: Files };
   const decoder = new TextDecoder();
   const errors = files.getStream(2);

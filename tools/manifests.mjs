@@ -1,0 +1,62 @@
+/**
+ * What every published folder repeats: the repository of the workspace, its licence, and for a platform's binaries a README.
+ * `node tools/manifests.mjs` writes it, `npm test` checks it. The repository is named once, in the workspace's own package.json.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
+import { pathToFileURL } from "node:url";
+import { publicPackages } from "./packages.mjs";
+import { root } from "./run.mjs";
+
+/** The folders of the packages that hold one platform's binaries. */
+export function platformFolders() {
+  return ["cpu", "cuda"].flatMap((device) => {
+    const npm = join(root, "native", device, "npm");
+    return readdirSync(npm).map((platform) => join(npm, platform));
+  });
+}
+
+/** @param {string} path */
+const readText = (path) => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
+
+/** What a folder must hold. @param {string} folder @param {boolean} binaries @returns {[string, string][]} files and their texts */
+function expected(folder, binaries) {
+  const workspace = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { repository: _, ...manifest } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const { name, version, description, keywords, license, ...rest } = manifest;
+  const directory = relative(root, folder).replaceAll(sep, "/");
+  const repository = workspace.repository && { repository: { ...workspace.repository, directory } };
+  const ordered = { name, version, description, ...(keywords && { keywords }), license, ...repository, ...rest };
+  const [consumer = ""] = /@opt\/kernels-(cpu|cuda)/.exec(name) ?? [];
+  const readme = `# ${name}
+
+${description}. \`${consumer}\` asks for it, and npm installs it where it fits: there is nothing to import here.
+On platforms without such a package, the device \`wasm\` of \`@opt/kernels-wasm\` serves.
+`;
+  return [
+    [join(folder, "package.json"), `${JSON.stringify(ordered, null, 2)}\n`],
+    [join(folder, "LICENSE"), readFileSync(join(root, "LICENSE"), "utf8")],
+    ...(binaries ? /** @type {[string, string][]} */ ([[join(folder, "README.md"), readme]]) : []),
+  ];
+}
+
+function stale() {
+  const folders = [
+    ...publicPackages().map(({ folder }) => expected(folder, false)),
+    ...platformFolders().map((folder) => expected(folder, true)),
+  ];
+  return folders.flat().filter(([path, text]) => readText(path) !== text);
+}
+
+/** @throws naming the files that are not what they should be */
+export function checkManifests() {
+  const files = stale().map(([path]) => relative(root, path));
+  if (files.length > 0) throw new Error(`${files.join(", ")}: not as tools/manifests.mjs writes them. Run it.`);
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  for (const [path, text] of stale()) {
+    writeFileSync(path, text);
+    console.log(`manifests: wrote ${relative(root, path)}`);
+  }
+}
