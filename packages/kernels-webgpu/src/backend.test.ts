@@ -162,16 +162,105 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
 
   it("raises that memory ran out at the next await", async () => {
     const { device } = await open();
-    const full = new Proxy(device, {
+    const full = altered(device, { popErrorScope: async () => ({ message: "full" }) });
+    const backend = await openWebGpuBackend({ device: full });
+    backend.allocate(1000);
+    await expectCode("OUT_OF_MEMORY", () => backend.sync());
+  });
+
+  /** The device with some of its functions and properties replaced. */
+  function altered(device: GPUDevice, changes: Partial<Record<keyof GPUDevice, unknown>>): GPUDevice {
+    return new Proxy(device, {
       get(target, key) {
-        if (key === "popErrorScope") return async () => ({ message: "full" });
+        if (key in changes) return changes[key as keyof GPUDevice];
         const value = Reflect.get(target, key, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const backend = new (Object.getPrototypeOf(opened[0]!).constructor)(full) as WebGpuBackend;
-    backend.allocate(1000);
+  }
+
+  it("drops a heap that the device had no memory for, and goes on with smaller ones", async () => {
+    const { device } = await open();
+    const scopes: boolean[] = [];
+    const sizes: number[] = [];
+    const backend = await open({
+      firstHeap: 4096,
+      device: altered(device, {
+        pushErrorScope: () => scopes.push(false),
+        popErrorScope: async () => (scopes.pop() ? { message: "full" } : null),
+        createBuffer(descriptor: GPUBufferDescriptor) {
+          if (!descriptor.label?.startsWith("heap")) return device.createBuffer(descriptor);
+          const failed = descriptor.size > 5000;
+          if (failed) scopes[scopes.length - 1] = true;
+          sizes.push(failed ? -descriptor.size : descriptor.size);
+          return device.createBuffer({ ...descriptor, size: failed ? 4 : descriptor.size });
+        },
+      }),
+    });
+    const some = () =>
+      upload(
+        backend,
+        Float32Array.from({ length: 512 }, (_, i) => i),
+      );
+    const kept = [some(), some(), some(), some()];
+    await backend.sync();
+    const lost = [backend.allocate(2048), backend.allocate(2048)];
     await expectCode("OUT_OF_MEMORY", () => backend.sync());
+    for (let i = 0; i < 2; i++) kept.push(some());
+    for (const memory of lost) backend.free(memory);
+    await backend.sync();
+    for (const slice of kept) expect((await download(backend, slice))[511]).toBe(511);
+    expect(sizes).toEqual([4096, 4096, -8192, 4096]);
+  });
+
+  it("reads more than half of what one buffer may hold", async () => {
+    const { device } = await open();
+    const most = 1.5 * 2 ** 20;
+    const limits = new Proxy(device.limits, {
+      get: (target, key) => (key === "maxBufferSize" ? most : Reflect.get(target, key, target)),
+    });
+    const createBuffer = (descriptor: GPUBufferDescriptor) => {
+      expect(descriptor.size).toBeLessThanOrEqual(most);
+      return device.createBuffer(descriptor);
+    };
+    const backend = await open({ firstHeap: 4096, device: altered(device, { limits, createBuffer }) });
+    const array = seededArray("f32", 350_000, { seed: 1 });
+    expect(await download(backend, upload(backend, array))).toAgreeWith(array);
+  });
+
+  it("reads by pieces what is larger than a staging buffer, from any byte on", async () => {
+    const backend = await open();
+    const bytes = new Uint8Array(2 ** 27 + 13).map((_, i) => i % 251);
+    const memory = backend.allocate(bytes.length);
+    backend.write(memory, 0, bytes);
+    expect(Buffer.compare(await backend.read(memory, 3, bytes.length - 4), bytes.subarray(3, -1))).toBe(0);
+  });
+
+  it("comes round in more lists of tensors than it keeps tables", async () => {
+    const backend = await open();
+    const rule = defineRule({
+      name: "count",
+      buffers: ["x"],
+      scalars: ["by"],
+      update: ({ x }, { by }) => ({ x: fma(by, 1, x) }),
+    });
+    const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });
+    const lists = Array.from({ length: 13 }, (_, i) =>
+      Array.from({ length: 3 }, (_, t) => [upload(backend, new Float32Array(5 + t).fill(100 * i))]),
+    );
+    const used: number[] = [];
+    for (let round = 1; round <= 3; round++) {
+      // The order changes, so that some tables are found again and others are not.
+      for (const [i, tensors] of (round === 2 ? lists.toReversed() : lists).entries()) {
+        const list = round === 2 ? lists.length - 1 - i : i;
+        backend.launch({ kind: "rule", kernel, tensors, scalars: [list + 1] });
+      }
+      used.push(backend.counters.used);
+    }
+    for (const [i, tensors] of lists.entries()) {
+      for (const [slice] of tensors) expect(new Set(await download(backend, slice!))).toEqual(new Set([103 * i + 3]));
+    }
+    expect(used).toEqual([used[0], used[0], used[0]]);
   });
 
   it("says that the device is lost, and init opens another", async () => {

@@ -22,6 +22,8 @@ export interface BackendLimits {
   readonly binding?: number;
   /** For tests: as if the device had no subgroups. */
   readonly subgroups?: boolean;
+  /** For tests: as if one dimension of a grid could have no more workgroups than this. */
+  readonly grid?: number;
 }
 
 interface WebGpuKernel<K extends Kind = Kind> extends Kernel<K> {
@@ -50,6 +52,7 @@ export class WebGpuBackend implements Backend, Execution {
   readonly #tables: Tables;
   readonly #facts = new WeakMap<Shader, ShaderFacts>();
   readonly #bindings: number;
+  readonly #largestGrid: number;
   #scratch: Memory[] = [];
   #closed = false;
 
@@ -59,6 +62,7 @@ export class WebGpuBackend implements Backend, Execution {
     languageFeatures: ReadonlySet<string> = new Set(),
   ) {
     const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = device.limits;
+    this.#largestGrid = Math.min(limits.grid ?? LARGEST_GRID, device.limits.maxComputeWorkgroupsPerDimension);
     const binding = Math.min(limits.binding ?? maxStorageBufferBindingSize, maxStorageBufferBindingSize);
     const subgroups = device.features.has("subgroups") && languageFeatures.has("subgroup_id");
     this.target = { subgroups: subgroups && limits.subgroups !== false };
@@ -67,9 +71,9 @@ export class WebGpuBackend implements Backend, Execution {
     this.#faults = new Faults(device);
     this.#commands = new Commands(device, this.#faults);
     this.#pipelines = new Pipelines(device, this.#faults, this.#commands.ring);
-    this.#staging = new Staging(device);
+    this.#staging = new Staging(device, maxBufferSize);
     const heapLimits = { binding, buffer: maxBufferSize, firstHeap: limits.firstHeap ?? 32 * MEBIBYTE };
-    this.#heaps = new Heaps(heapLimits, (bytes, label) => this.#createBuffer(bytes, label));
+    this.#heaps = new Heaps(heapLimits, (bytes, label, failed) => this.#createBuffer(bytes, label, failed));
     this.#tables = new Tables(this);
     device.lost.then(({ message }) => {
       if (!this.#closed) this.#faults.lose(message);
@@ -100,16 +104,20 @@ export class WebGpuBackend implements Backend, Execution {
     buffer.destroy();
   }
 
-  #createBuffer(size: number, label: string): GPUBuffer {
+  #createBuffer(size: number, label: string, failed: () => void): GPUBuffer {
     const usage = 0x80 | 0x04 | 0x08; // STORAGE | COPY_SRC | COPY_DST
-    const toError = () =>
+    const toError = (message: string) =>
       new OptError(
         "OUT_OF_MEMORY",
         "webgpu",
-        `cannot allocate ${size} bytes.`,
-        "Free tensors with dispose() or tidy().",
+        `the device has no ${size} bytes (${message}); what was to lie there is lost.`,
+        "Free tensors with dispose() or tidy(); what is made next asks for less at a time.",
       );
-    return this.#faults.watch("out-of-memory", () => this.device.createBuffer({ label, size, usage }), toError);
+    const create = () => this.device.createBuffer({ label, size, usage });
+    return this.#faults.watch("out-of-memory", create, (message) => {
+      failed();
+      return toError(message);
+    });
   }
 
   write(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
@@ -151,25 +159,33 @@ export class WebGpuBackend implements Backend, Execution {
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
     this.#faults.checkAlive();
     const { heap, start } = memory as HeapMemory;
-    const from = Math.floor((start + byteOffset) / 4) * 4;
-    const to = Math.ceil((start + byteOffset + bytes) / 4) * 4;
+    const first = start + byteOffset;
+    const from = Math.floor(first / 4) * 4;
+    const to = Math.ceil((first + bytes) / 4) * 4;
     if (bytes === 0) {
       await this.sync();
       return new Uint8Array(0);
     }
-    const buffer = this.#staging.take(to - from);
-    this.#commands.copy(heap.buffer, from, buffer, 0, to - from);
+    const result = new Uint8Array(bytes);
+    const pieces = this.#staging.pieces(from, to).map(({ start, length }) => {
+      const buffer = this.#staging.take(length);
+      this.#commands.copy(heap.buffer, start, buffer, 0, length);
+      return { buffer, start, length };
+    });
     this.#commands.submit();
-    try {
-      await buffer.mapAsync(1, 0, to - from); // GPUMapMode.READ
-    } catch (cause) {
-      await this.#faults.raise();
-      throw new OptError("DEVICE_ERROR", "webgpu", `cannot read: ${cause}.`, "", { cause });
+    for (const { buffer, start, length } of pieces) {
+      try {
+        await buffer.mapAsync(1, 0, length); // GPUMapMode.READ
+      } catch (cause) {
+        await this.#faults.raise();
+        throw new OptError("DEVICE_ERROR", "webgpu", `cannot read: ${cause}.`, "", { cause });
+      }
+      const skip = start - first;
+      const whole = new Uint8Array(buffer.getMappedRange(0, length));
+      result.set(whole.subarray(Math.max(0, -skip), bytes - skip), Math.max(0, skip));
+      buffer.unmap();
+      this.#staging.give(buffer);
     }
-    const skip = start + byteOffset - from;
-    const result = new Uint8Array(buffer.getMappedRange(0, to - from)).slice(skip, skip + bytes);
-    buffer.unmap();
-    this.#staging.give(buffer);
     await this.#faults.raise();
     return result;
   }
@@ -207,7 +223,7 @@ export class WebGpuBackend implements Backend, Execution {
       else words[at++] = params[name]!;
     }
     const group = this.#pipelines.group(windows, facts.uniformBytes);
-    this.#commands.dispatch(shader.name, pipeline, group, offset, gridOf(groups));
+    this.#commands.dispatch(shader.name, pipeline, group, offset, gridOf(groups, this.#largestGrid));
   }
 
   starts(where: string, slices: readonly Slice[]): number[] {
@@ -258,10 +274,11 @@ export class WebGpuBackend implements Backend, Execution {
   }
 }
 
+/** maxComputeWorkgroupsPerDimension that every device has. */
 const LARGEST_GRID = 65_535;
 
-/** Workgroups in two dimensions, each within the limit that every device has. A few may be too many: shaders check. */
-function gridOf(groups: number): readonly [number, number] {
-  const rows = Math.ceil(groups / LARGEST_GRID);
+/** Workgroups in two dimensions, each within the limit. A few may be too many: shaders check. */
+function gridOf(groups: number, largest: number): readonly [number, number] {
+  const rows = Math.ceil(groups / largest);
   return [Math.ceil(groups / rows), rows];
 }

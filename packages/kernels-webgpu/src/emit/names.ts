@@ -1,26 +1,11 @@
-/** Names that WGSL keeps to itself, which rules and maps may use for buffers and scalars. */
+/** Names of rules and maps in WGSL, whose many reserved words and whose shaders' own names they must not meet. */
 import type { Program } from "@opt/core/backend";
 
-/** Keywords and reserved words of WGSL, and what our shaders declare. */
-const TAKEN = new Set(
-  (
-    "alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop override requires " +
-    "return struct switch true var while " +
-    "abstract active alignas alignof as asm asm_fragment async attribute auto await become cast catch class co_await co_return co_yield coherent " +
-    "column_major common compile compile_fragment concept const_cast consteval constexpr constinit crate debugger decltype delete demote " +
-    "demote_to_helper do dynamic_cast enum explicit export extends extern external fallthrough filter final finally friend from fxgroup get goto " +
-    "groupshared highp impl implements import inline instanceof interface layout lowp macro macro_rules match mediump meta mod module move mut " +
-    "mutable namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of operator package packoffset " +
-    "partition pass patch pixelfragment precise precision premerge priv protected pub public readonly ref regardless register reinterpret_cast " +
-    "require resource restrict self set shared sizeof smooth snorm static static_assert static_cast std subroutine super target template this " +
-    "thread_local throw trait try type typedef typeid typename typeof union unless unorm unsafe unsized use using varying virtual volatile wgsl " +
-    "where with writeonly yield handle ptr array atomic bool f16 f32 i32 u32 " +
-    "abs sqrt fma select exp log pow tanh bitcast min max params group lane table entry start end i out workgroup workgroups main"
-  ).split(" "),
-);
+/** No keyword, builtin or name of ours begins with it. */
+const PREFIX = "u_";
 
-/** The program with names that WGSL accepts: `target` becomes `targetValue`. */
+/** The program with names that WGSL accepts: `target` becomes `u_target`. */
 export function renamed(program: Program): Program {
-  const rename = (name: string) => (TAKEN.has(name) ? `${name}Value` : name);
+  const rename = (name: string) => PREFIX + name;
   return { ...program, buffers: program.buffers.map(rename), scalars: program.scalars.map(rename) };
 }

@@ -51,7 +51,7 @@ describe("WGSL", () => {
     }
   });
 
-  it("renames what WGSL keeps to itself", () => {
-    expect(renamed(program).buffers).toEqual(["a", "targetValue"]);
+  it("prefixes names, so that they meet none of its own", () => {
+    expect(renamed(program).buffers).toEqual(["u_a", "u_target"]);
   });
 });

@@ -4,7 +4,7 @@
  */
 import { OptError } from "@opt/core";
 import type { Memory, Slice } from "@opt/core/backend";
-import { Allocator, paddedSize } from "./allocator";
+import { ALIGNMENT, Allocator, paddedSize } from "./allocator";
 
 export interface HeapLimits {
   /** The largest range that one binding may show: `maxStorageBufferBindingSize`. */
@@ -20,6 +20,8 @@ export interface Heap {
   readonly buffer: GPUBuffer;
   readonly bytes: number;
   readonly allocator: Allocator | undefined;
+  /** The device had no memory for it: nothing more is put there, and it goes with the last that was. */
+  failed: boolean;
 }
 
 export interface HeapMemory extends Memory {
@@ -34,16 +36,19 @@ export function isOversized({ memory }: Slice): boolean {
 
 export class Heaps {
   readonly #heaps: Heap[] = [];
+  /** Half of what the device last had no memory for. */
+  #mostAtOnce = Number.POSITIVE_INFINITY;
   #nextId = 0;
 
   constructor(
     readonly limits: HeapLimits,
-    private readonly createBuffer: (bytes: number, label: string) => GPUBuffer,
+    private readonly createBuffer: (bytes: number, label: string, failed: () => void) => GPUBuffer,
   ) {}
 
   /** Bytes of all buffers, and of the tensors in them. */
   get bytes(): { reserved: number; used: number } {
-    const sum = (of: (heap: Heap) => number) => this.#heaps.reduce((total, heap) => total + of(heap), 0);
+    const whole = this.#heaps.filter(({ failed }) => !failed);
+    const sum = (of: (heap: Heap) => number) => whole.reduce((total, heap) => total + of(heap), 0);
     return { reserved: sum(({ bytes }) => bytes), used: sum(({ bytes, allocator }) => allocator?.used ?? bytes) };
   }
 
@@ -60,12 +65,12 @@ export class Heaps {
     }
     if (padded > this.limits.binding) return { bytes, heap: this.#grow(padded, true), start: 0 };
     for (const heap of this.#heaps) {
-      const start = heap.allocator?.allocate(padded);
+      const start = heap.failed ? undefined : heap.allocator?.allocate(padded);
       if (start !== undefined) return { bytes, heap, start };
     }
     const { firstHeap, binding, buffer } = this.limits;
     const wanted = Math.max(firstHeap, this.bytes.reserved);
-    const heap = this.#grow(Math.max(padded, Math.min(wanted, binding, buffer)), false);
+    const heap = this.#grow(Math.max(padded, Math.min(wanted, binding, buffer, this.#mostAtOnce)), false);
     return { bytes, heap, start: heap.allocator!.allocate(padded)! };
   }
 
@@ -73,7 +78,7 @@ export class Heaps {
   free({ bytes, heap, start }: HeapMemory): GPUBuffer | undefined {
     if (heap.allocator !== undefined) {
       heap.allocator.free(start, paddedSize(bytes));
-      return undefined;
+      if (!heap.failed || heap.allocator.used > 0) return undefined;
     }
     this.#heaps.splice(this.#heaps.indexOf(heap), 1);
     return heap.buffer;
@@ -86,8 +91,11 @@ export class Heaps {
 
   #grow(bytes: number, oversized: boolean): Heap {
     const id = this.#nextId++;
-    const buffer = this.createBuffer(bytes, `heap ${id}`);
-    const heap: Heap = { id, buffer, bytes, allocator: oversized ? undefined : new Allocator(bytes) };
+    const buffer = this.createBuffer(bytes, `heap ${id}`, () => {
+      heap.failed = true;
+      this.#mostAtOnce = Math.floor(bytes / 2 / ALIGNMENT) * ALIGNMENT;
+    });
+    const heap: Heap = { id, buffer, bytes, allocator: oversized ? undefined : new Allocator(bytes), failed: false };
     this.#heaps.push(heap);
     return heap;
   }

@@ -45,6 +45,18 @@ const choices = defineRule({
   }),
 });
 
+/** Called as generated text calls its own: buffers, counters, parameters and builtins of some device. */
+const namesakes = defineRule({
+  name: "namesakes",
+  buffers: ["heap0", "at0", "entry", "element"],
+  scalars: ["blocks", "nanBits", "lane", "given"],
+  update: ({ heap0, at0, entry, element }, { blocks, nanBits, lane, given }) => ({
+    heap0: fma(blocks, at0, mul(heap0, lane)),
+    at0: add(mul(entry, nanBits), element),
+    element: sub(heap0, mul(given, entry)),
+  }),
+});
+
 /** Lion, as a program that knows nothing of the kernels would add it (Chen et al. 2023): the sign by two selects. */
 const lion = defineRule({
   name: "lion",
@@ -93,4 +105,13 @@ const shared = defineRule({
   },
 });
 
-export const BUILTIN_RULES: readonly Rule[] = [arithmetic, roots, choices, lion, exchange, constants, shared];
+export const BUILTIN_RULES: readonly Rule[] = [
+  arithmetic,
+  roots,
+  choices,
+  lion,
+  exchange,
+  constants,
+  shared,
+  namesakes,
+];
