@@ -37,7 +37,6 @@ const lion: Algorithm<LionOptions> = {
   defaults: { lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0, maximize: false },
   fixed: { maximize: false },
   validate(options) {
-    checkNotNegative("Lion", "lr", options.lr);
     checkNotNegative("Lion", "weightDecay", options.weightDecay);
     checkBetas("Lion", options.betas);
   },

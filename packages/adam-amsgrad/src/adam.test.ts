@@ -113,3 +113,16 @@ describe("AMSGrad", () => {
     expect(end(true)).toBeLessThan(-0.8);
   });
 });
+
+it.each([
+  [-0.1303, 0.0446, -0.01027500256896019],
+  [3.4558, 33.0437, 17.385799407958984],
+])("beta1 = 0.5 interpolates from PyTorch's other end: %d, then %d", (one, two, expected) => {
+  const w = parameter([0]);
+  const optimizer = new AdamW([w], { betas: [0.5, 0.999] });
+  for (const gradient of [one, two]) {
+    w.grad = tensor([gradient]);
+    optimizer.step();
+  }
+  expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
+});

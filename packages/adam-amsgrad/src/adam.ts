@@ -34,10 +34,9 @@ function algorithm(name: string, defaults: Partial<AdamOptions>, fixed?: Partial
     },
     fixed,
     validate(options) {
-      for (const option of ["lr", "eps", "weightDecay"] as const) checkNotNegative(name, option, options[option]);
+      for (const option of ["eps", "weightDecay"] as const) checkNotNegative(name, option, options[option]);
       checkBetas(name, options.betas);
-      for (const option of ["amsgrad", "maximize", "decoupledWeightDecay"] as const)
-        checkBoolean(name, option, options[option]);
+      for (const option of ["amsgrad", "decoupledWeightDecay"] as const) checkBoolean(name, option, options[option]);
     },
     rule: ({ betas, weightDecay, decoupledWeightDecay, amsgrad, maximize }) =>
       adamRule({

@@ -61,6 +61,18 @@ describe("mu_product", () => {
     );
   });
 
+  it("that was loaded in float64 is float32 from the next step on", () => {
+    const [exact, rounded] = [train("f64"), train("f64")];
+    const { groups, state } = exact.optimizer.stateDict();
+    const load = ({ optimizer, step }: ReturnType<typeof train>, mu_product: number) => {
+      optimizer.loadStateDict({ groups, state: { "0": { ...state["0"]!, mu_product } } });
+      step();
+      return optimizer.stateDict().state["0"]!.mu_product;
+    };
+    const expected = load(rounded, Math.fround(0.1));
+    expect(load(exact, 0.1)).toBe(expected);
+  });
+
   it("is needed: a state without it, or with NaN, is another optimizer's", () => {
     for (const value of [undefined, Number.NaN, "1"]) {
       const { optimizer } = train("f32");
@@ -90,4 +102,47 @@ it("trains under a schedule, and a gradient's scale does not matter", () => {
   });
   expect(losses[0]).toBeLessThan(1e-3);
   expect(losses[1]).toAgreeWith(losses[0]!, { absolute: 0, relative: 1e-6 });
+});
+
+it.each([
+  [-0.1303, 0.0446, -0.01027500256896019],
+  [3.4558, 33.0437, 17.385799407958984],
+])("beta1 = 0.5 interpolates from PyTorch's other end: %d, then %d", (one, two, expected) => {
+  const w = parameter([0]);
+  const optimizer = new NAdam([w], { betas: [0.5, 0.999] });
+  for (const gradient of [one, two]) {
+    w.grad = tensor([gradient]);
+    optimizer.step();
+  }
+  expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
+});
+
+it("keeps betas and mu_products of its groups and saved states apart", () => {
+  const params = [parameter([1]), parameter([1])];
+  const betas: [number, number] = [0.9, 0.999];
+  const optimizer = new NAdam([{ params: params[0]! }, { params: params[1]!, betas: [0.8, 0.999] }], { betas });
+  const other = new NAdam([parameter([1])], { betas });
+  const lists = [betas, ...optimizer.groups.map((group) => group.betas), other.groups[0]!.betas];
+  const saved = optimizer.stateDict();
+  lists.push(...saved.groups.map((group) => group.betas as [number, number]));
+  optimizer.loadStateDict(saved);
+  lists.push(...optimizer.groups.map((group) => group.betas));
+  expect(new Set(lists).size).toBe(lists.length);
+});
+
+it("steps parameters apart whose counts are equal and whose mu_products are not", () => {
+  const params = [parameter([1]), parameter([1])];
+  const optimizer = new NAdam(params);
+  const step = () => {
+    for (const param of params) param.grad = tensor([1]);
+    optimizer.step();
+  };
+  step();
+  const { groups, state } = optimizer.stateDict();
+  optimizer.loadStateDict({ groups, state: { ...state, "1": { ...state["1"]!, mu_product: 0.25 } } });
+  step();
+  const [a, b] = params.map((param) => param.dataSync()[0]!);
+  expect(a).not.toBe(b);
+  const products = Object.values(optimizer.stateDict().state).map(({ mu_product }) => mu_product as number);
+  expect(products[1]! / products[0]!).toBeCloseTo(0.25 / (state["0"]!.mu_product as number), 6);
 });

@@ -31,10 +31,9 @@ const nadam: Algorithm<NAdamOptions> = {
     maximize: false,
   },
   validate(options) {
-    for (const name of ["lr", "eps", "weightDecay", "momentumDecay"] as const)
-      checkNotNegative("NAdam", name, options[name]);
+    for (const name of ["eps", "weightDecay", "momentumDecay"] as const) checkNotNegative("NAdam", name, options[name]);
     checkBetas("NAdam", options.betas);
-    for (const name of ["decoupledWeightDecay", "maximize"] as const) checkBoolean("NAdam", name, options[name]);
+    checkBoolean("NAdam", "decoupledWeightDecay", options.decoupledWeightDecay);
   },
   rule: ({ betas, weightDecay, decoupledWeightDecay, maximize }) =>
     nadamRule({

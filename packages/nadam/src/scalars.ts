@@ -7,10 +7,10 @@ function momentumAt(step: number, { betas, momentumDecay }: NAdamOptions): numbe
   return betas[0] * (1 - 0.5 * 0.96 ** (step * momentumDecay));
 }
 
-/** PyTorch keeps the product of the mu_t in float32. */
+/** PyTorch keeps the product of the mu_t in float32; one that was loaded becomes float32 here. */
 export function advanceNAdam({ step, mu_product }: Counters, options: NAdamOptions): Counters {
   const mu = momentumAt(step + 1, options);
-  return { step: step + 1, mu_product: Math.fround(mu_product! * Math.fround(mu)) };
+  return { step: step + 1, mu_product: Math.fround(Math.fround(mu_product!) * Math.fround(mu)) };
 }
 
 /** At step t: the steps along the gradient, -lr (1 - mu_t) / (1 - muProduct), and along the momentum, -lr mu_{t+1} / (1 - muProduct mu_{t+1}). */

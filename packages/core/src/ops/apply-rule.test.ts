@@ -1,6 +1,7 @@
 import { expectCode, gradCheck, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
+import type { DType } from "../dtype";
 import { interpretRule } from "../rule/interpret";
 import { defineRule } from "../rule/rule";
 import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "../rule/symbols";
@@ -69,6 +70,63 @@ describe("applyRule", () => {
     result.b!.sum().backward();
     expect(s.grad!.dataSync()[0]).toBe(12);
     expect(applyRule(rule, { a, b }, { s: 2 }).a!.shape).toEqual([2]);
+  });
+
+  it.each(["f32", "f64", "bf16"] as const)("chooses between whole numbers in the dtype of a launch, %s", (dtype) => {
+    const sign = defineRule({
+      name: "sign",
+      buffers: ["a"],
+      scalars: ["third"],
+      update: ({ a }, { third }) => ({ a: mul(select(less(a, 0), -1, 1), third) }),
+    });
+    const [a, arrays] = [tensor([-2, 5], { dtype }), [Float64Array.of(-2, 5)]];
+    const third = parameter(1 / 3, { dtype: dtype === "f64" ? "f64" : "f32" });
+    interpretRule(sign.program, dtype === "f64" ? "f64" : "f32", arrays, [1 / 3]);
+    for (const scalar of [1 / 3, third]) {
+      const result = applyRule(sign, { a }, { third: scalar }).a!;
+      expect(result.dtype).toBe(dtype);
+      expect(result.dataSync()).toAgreeWith(tensor(arrays[0]!, { dtype }).dataSync());
+    }
+    applyRule(sign, { a }, { third }).a!.sum().backward();
+    expect(Number(third.grad)).toBe(0);
+  });
+
+  it("computes 16-bit buffers in float32, rounded once, and float32 scalars of f64 buffers in float64", () => {
+    const thrice = defineRule({
+      name: "thrice",
+      buffers: ["a"],
+      scalars: ["s", "t"],
+      update: ({ a }, { s, t }) => ({ a: sub(add(a, mul(s, t)), a) }),
+    });
+    const run = (dtype: DType, s: number, t: number) => {
+      const scalars = { s: parameter([s]), t: parameter([[t]]) };
+      return [...applyRule(thrice, { a: tensor([1], { dtype }) }, scalars).a!.dataSync()];
+    };
+    expect(run("bf16", 2 ** -5, 2 ** -5)).toEqual([2 ** -10]); // 1 + 2^-10 is no bfloat16
+    expect(run("f64", 1 + 2 ** -20, 1 + 2 ** -20)).toEqual([1 + 2 ** -19 + 2 ** -40]); // nor is this square a float32
+  });
+
+  it("gives back tensors of its own, and frees what it made on the way", () => {
+    const swap = defineRule({
+      name: "swap",
+      buffers: ["a", "b"],
+      scalars: [],
+      update: ({ a, b }) => ({ a: b, b: mul(add(a, 1), 2) }),
+    });
+    const [a, b] = [tensor([1]), tensor([3])];
+    const before = a.device.memory().tensors;
+    const result = applyRule(swap, { a, b }, {});
+    expect(a.device.memory().tensors).toBe(before + 2);
+    result.a!.dispose();
+    expect([b.dataSync()[0], result.b!.dataSync()[0]]).toEqual([3, 4]);
+  });
+
+  it("refuses buffers of several shapes, and scalars of many elements", () => {
+    const [param, grad, square] = [tensor([1]), tensor([1]), tensor([1, 2])];
+    expectCode("BAD_SHAPE", () => applyRule(adaptive, { param, grad, square }, { beta: 0, negLr: 0 }));
+    expectCode("BAD_SHAPE", () => applyRule(adaptive, { param, grad, square: grad }, { beta: 0, negLr: square }));
+    expectCode("BAD_ARGUMENT", () => applyRule(adaptive, { param, grad, square: [1] as never }, { beta: 0, negLr: 0 }));
+    expectCode("BAD_ARGUMENT", () => applyRule(adaptive, { param, grad, square }, { beta: 0, negLr: "1" as never }));
   });
 
   it("refuses missing buffers and scalars", () => {

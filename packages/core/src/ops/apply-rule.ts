@@ -1,21 +1,25 @@
 /** A rule evaluated on tensors: the differentiable optimizer step. */
 
 import { computeDType } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import type { Op } from "../rule/expression";
 import { evaluateOp } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
-import { sameShape } from "../shape";
+import { tidy } from "../scope";
+import { sameShape, showShape } from "../shape";
 import { Tensor } from "../tensor";
+import { cast } from "./cast";
 import { elementwise } from "./elementwise";
 import { fill } from "./map";
+import { reshape } from "./shape";
 
 /**
  * Computes a rule with tensor ops, so that gradients flow through the step (unrolled optimisation, learned learning rates).
- * Nothing is updated in place: the new values are returned.
+ * Nothing is updated in place: the new values are returned. All is computed in the dtype of a launch: float32, or float64 where
+ * the first buffer is f64.
  *
  * @param scalars numbers, or tensors of one element to differentiate by
- * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing
+ * @throws OptError BAD_ARGUMENT if a buffer or scalar is missing, BAD_SHAPE if buffers differ in shape or a scalar has many elements
  * @example
  * const sgd = defineRule({
  *   name: "sgd", buffers: ["param", "grad"], scalars: ["negLr"],
@@ -30,41 +34,62 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   buffers: Record<Buffer, Tensor>,
   scalars: Record<Scalar, Tensor | number>,
 ): Partial<Record<Buffer, Tensor>> {
-  const given = rule.buffers.map((name) => wanted(rule, "buffer", name, buffers[name]));
-  const numbers = rule.scalars.map((name) => wanted(rule, "scalar", name, scalars[name]));
-  const { dtype, shape, device } = given[0]!;
-  const compute = computeDType(dtype);
-  const values: (Tensor | number)[] = [];
-  for (const { op, args, value } of rule.program.nodes) {
-    if (op === "buffer") values.push(given[value]!);
-    else if (op === "scalar") values.push(numbers[value]!);
-    else if (op === "constant") values.push(value);
-    else
-      values.push(
-        apply(
-          op,
-          args.map((arg) => values[arg]!),
-        ),
-      );
-  }
-  function apply(op: Op, operands: (Tensor | number)[]): Tensor | number {
-    if (operands.some((operand) => operand instanceof Tensor)) return elementwise(op, operands);
-    const [a, b, c] = operands.map((operand) =>
-      compute === "f32" ? Math.fround(operand as number) : (operand as number),
-    );
-    return evaluateOp(op, compute, a!, b, c);
-  }
-  const result: Partial<Record<Buffer, Tensor>> = {};
-  for (const { slot, node } of rule.program.outputs) {
-    const value = values[node]!;
-    const isWhole = value instanceof Tensor && sameShape(value.shape, shape);
-    result[rule.buffers[slot]!] = isWhole ? value : elementwise("mul", [fill(shape, 1, dtype, device), value]);
-  }
-  return result;
+  return tidy(() => {
+    const given = rule.buffers.map((name) => bufferOf(rule, name, buffers[name]));
+    const numbers = rule.scalars.map((name) => scalarOf(rule, name, scalars[name]));
+    const { dtype, shape, device } = given[0]!;
+    for (const [slot, buffer] of given.entries()) {
+      const problem = () =>
+        `${rule.buffers[slot]} must have shape ${showShape(shape)}, got ${showShape(buffer.shape)}.`;
+      check(sameShape(buffer.shape, shape), "BAD_SHAPE", rule.name, problem, "All buffers have one shape.");
+    }
+    const compute = computeDType(dtype);
+    const round = compute === "f32" ? Math.fround : (x: number) => x;
+    const inCompute = (value: Tensor | number) => (value instanceof Tensor ? cast(value, compute) : round(value));
+    const apply = (op: Op, operands: readonly (Tensor | number)[]): Tensor | number => {
+      const [a, b, c] = operands;
+      if (!operands.some((operand) => operand instanceof Tensor)) {
+        return evaluateOp(op, compute, a as number, b as number, c as number);
+      }
+      // Between two numbers, a condition would choose an integer.
+      if (op === "select" && typeof b === "number" && typeof c === "number") {
+        return elementwise(op, [a!, fill([], b, compute, device), c]);
+      }
+      return elementwise(op, operands);
+    };
+    const values: (Tensor | number)[] = [];
+    for (const { op, args, value } of rule.program.nodes) {
+      if (op === "buffer") values.push(inCompute(given[value]!));
+      else if (op === "scalar") values.push(inCompute(numbers[value]!));
+      else if (op === "constant") values.push(round(value));
+      else {
+        const operands = args.map((arg) => values[arg]!);
+        values.push(apply(op, operands));
+      }
+    }
+    const result: Partial<Record<Buffer, Tensor>> = {};
+    for (const { slot, node } of rule.program.outputs) {
+      const value = values[node]!;
+      const isOwn = value instanceof Tensor && sameShape(value.shape, shape) && !given.includes(value);
+      const whole = isOwn ? value : elementwise("mul", [fill(shape, 1, compute, device), value]);
+      result[rule.buffers[slot]!] = cast(whole, given[slot]!.dtype);
+    }
+    return result;
+  });
 }
 
-function wanted<Value>(rule: Rule, kind: "buffer" | "scalar", name: string, value: Value | undefined): Value {
-  if (value !== undefined) return value;
-  const all = kind === "buffer" ? rule.buffers : rule.scalars;
-  throw new OptError("BAD_ARGUMENT", rule.name, `needs the ${kind} ${name}, got none.`, `It takes ${all.join(", ")}.`);
+function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
+  const problem = () => `needs the buffer ${name} as a tensor, got ${typeof value}.`;
+  check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.buffers.join(", ")}.`);
+  return value;
+}
+
+/** A number, or a tensor without dimensions, which no result takes its shape from. */
+function scalarOf(rule: Rule, name: string, value: Tensor | number | undefined): Tensor | number {
+  if (typeof value === "number") return value;
+  const problem = () => `needs the scalar ${name} as a number or a tensor, got ${typeof value}.`;
+  check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.scalars.join(", ")}.`);
+  const many = () => `the scalar ${name} must have one element, got shape ${showShape(value.shape)}.`;
+  check(value.size === 1, "BAD_SHAPE", rule.name, many, "What differs between elements is a buffer.");
+  return value.shape.length === 0 ? value : reshape(value, []);
 }

@@ -28,7 +28,7 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly defaults: Options;
   /** Options that are part of what the algorithm is: they can be neither set otherwise nor loaded otherwise. */
   readonly fixed?: Partial<Options>;
-  /** @throws OptError BAD_ARGUMENT naming the option */
+  /** Checks the options of its own; core checks `lr` and `maximize`. @throws OptError BAD_ARGUMENT naming the option */
   validate(options: Options): void;
   /** The update. Its first buffers are `param` and `grad`; the others are state, zero at first, known in state dicts by their snake_case names. */
   rule(options: Options): Rule;

@@ -1,45 +1,57 @@
 /** Checks that the options of most optimizers share. */
-import { OptError } from "../errors";
+import { check } from "../errors";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import { checked } from "./regularizer";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {
-  if (typeof value !== "number" || !(value >= 0)) {
-    throw new OptError("BAD_ARGUMENT", where, `${name} must be a number >= 0, got ${show(value)}.`, "Check its sign.");
-  }
+  check(
+    typeof value === "number" && value >= 0,
+    "BAD_ARGUMENT",
+    where,
+    () => `${name} must be a number >= 0, got ${show(value)}.`,
+    "Check its sign.",
+  );
 }
 
 /** A pair of numbers in [0, 1). @throws OptError BAD_ARGUMENT */
 export function checkBetas(where: string, betas: unknown): void {
-  if (!Array.isArray(betas) || betas.length !== 2) {
-    throw new OptError(
+  const problem = () => `betas must be two numbers, got ${show(betas)}.`;
+  check(Array.isArray(betas) && betas.length === 2, "BAD_ARGUMENT", where, problem, "The default is [0.9, 0.999].");
+  betas.forEach((beta, i) => {
+    check(
+      typeof beta === "number" && beta >= 0 && beta < 1,
       "BAD_ARGUMENT",
       where,
-      `betas must be two numbers, got ${show(betas)}.`,
-      "The default is [0.9, 0.999].",
+      () => `betas[${i}] must be in [0, 1), got ${show(beta)}.`,
+      `Use the default ${[0.9, 0.999][i]} or a value below 1.`,
     );
-  }
-  betas.forEach((beta, i) => {
-    if (typeof beta !== "number" || !(beta >= 0 && beta < 1)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `betas[${i}] must be in [0, 1), got ${show(beta)}.`,
-        `Use the default ${[0.9, 0.999][i]} or a value below 1.`,
-      );
-    }
   });
 }
 
 /** @throws OptError BAD_ARGUMENT */
 export function checkBoolean(where: string, name: string, value: unknown): void {
-  if (typeof value !== "boolean") {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `${name} must be true or false, got ${show(value)}.`,
-      "Leave it out for the default.",
-    );
-  }
+  const problem = () => `${name} must be true or false, got ${show(value)}.`;
+  check(typeof value === "boolean", "BAD_ARGUMENT", where, problem, "Leave it out for the default.");
+}
+
+/**
+ * A group's options before they are used. lr may be below 0 here (schedules end there by rounding, and PyTorch steps by
+ * whatever they set); where a program gives it, `checkNotNegative` is asked besides.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function checkGroup<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  options: Options & GroupOptions,
+): void {
+  const { name: where } = algorithm;
+  const { lr, maximize, regularizer } = options;
+  const problem = () => `lr must be a number, got ${show(lr)}.`;
+  check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
+  checkBoolean(where, "maximize", maximize);
+  algorithm.validate(options);
+  if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }
 
 function show(value: unknown): string {

@@ -2,9 +2,10 @@
 
 import { zeros } from "../create";
 import { computeDType } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { cast, concat, elementwise } from "../ops";
 import { launchMap } from "../ops/map";
+import { checkOptions } from "../options";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
@@ -12,6 +13,7 @@ import { max, min, neg } from "../rule/symbols";
 import { tidy } from "../scope";
 import { noGrad } from "../tape";
 import { Tensor } from "../tensor";
+import { listOf } from "./parameters";
 
 export interface ClipNormOptions {
   /** The p of the norm: any number > 0, or Infinity for the largest magnitude. */
@@ -21,23 +23,20 @@ export interface ClipNormOptions {
 }
 
 function gradients(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
-  const list = params instanceof Tensor ? [params] : [...params];
+  const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
+  const problem = () => `params must be a tensor or a list of them, got ${typeof params}.`;
+  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass model.parameters().");
+  const list = params instanceof Tensor ? [params] : listOf(where, params);
   return list.flatMap((param) => {
-    if (!(param instanceof Tensor))
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `params must be tensors, got ${typeof param}.`,
-        "Pass model.parameters().",
-      );
+    const each = () => `params must be tensors, got ${typeof param}.`;
+    check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");
     return param.grad === null ? [] : [param.grad];
   });
 }
 
 function checkLimit(where: string, name: string, limit: number): void {
-  if (typeof limit !== "number" || !(limit >= 0)) {
-    throw new OptError("BAD_ARGUMENT", where, `${name} must be a number >= 0, got ${limit}.`, "For example 1.");
-  }
+  const problem = () => `${name} must be a number >= 0, got ${limit}.`;
+  check(typeof limit === "number" && limit >= 0, "BAD_ARGUMENT", where, problem, "For example 1.");
 }
 
 /** Sums of squares of all gradients of one device, one launch per dtype. */
@@ -105,18 +104,14 @@ function scaleInPlace(grad: Tensor, factor: Tensor): void {
 export function clipGradNorm(
   params: Iterable<Tensor> | Tensor,
   maxNorm: number,
-  { normType = 2, errorIfNonfinite = false }: ClipNormOptions = {},
+  options: ClipNormOptions = {},
 ): Tensor {
   const where = "clipGradNorm";
   checkLimit(where, "maxNorm", maxNorm);
-  if (typeof normType !== "number" || !(normType > 0)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `normType must be a number > 0 or Infinity, got ${normType}.`,
-      "The default is 2.",
-    );
-  }
+  checkOptions(where, options, { normType: "number", errorIfNonfinite: "boolean" });
+  const { normType = 2, errorIfNonfinite = false } = options;
+  const wrongNorm = () => `normType must be a number > 0 or Infinity, got ${normType}.`;
+  check(normType > 0, "BAD_ARGUMENT", where, wrongNorm, "The default is 2.");
   const grads = gradients(where, params);
   if (grads.length === 0) return zeros([]);
   checkOneDevice(where, grads);
@@ -124,14 +119,13 @@ export function clipGradNorm(
     tidy(() => {
       const each = norms(grads, normType);
       const total = each.size === 1 ? each.reshape([]) : norms([each], normType).reshape([]);
-      if (errorIfNonfinite && !Number.isFinite(Number(total))) {
-        throw new OptError(
-          "NOT_FINITE",
-          where,
-          `the norm of the gradients is ${Number(total)}.`,
-          "Look for overflow, or leave out errorIfNonfinite.",
-        );
-      }
+      check(
+        !errorIfNonfinite || Number.isFinite(Number(total)),
+        "NOT_FINITE",
+        where,
+        () => `the norm of the gradients is ${Number(total)}.`,
+        "Look for overflow, or leave out errorIfNonfinite.",
+      );
       const factor = elementwise("div", [maxNorm, total.add(1e-6)]).minimum(1);
       for (const grad of grads) scaleInPlace(grad, factor);
       return total;
@@ -203,14 +197,9 @@ export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: numb
 }
 
 function checkOneDevice(where: string, grads: readonly Tensor[]): void {
+  const { device } = grads[0]!;
   for (const grad of grads) {
-    if (grad.device !== grads[0]!.device) {
-      throw new OptError(
-        "DEVICE_MISMATCH",
-        where,
-        `gradients must be on one device, got ${grads[0]!.device.name} and ${grad.device.name}.`,
-        "Clip each device's parameters by themselves.",
-      );
-    }
+    const problem = () => `gradients must be on one device, got ${device.name} and ${grad.device.name}.`;
+    check(grad.device === device, "DEVICE_MISMATCH", where, problem, "Clip each device's parameters by themselves.");
   }
 }

@@ -2,15 +2,16 @@
 
 import { check, OptError } from "../errors";
 import { fillInPlace } from "../ops";
+import { checkOptions, didYouMean } from "../options";
 import { activeRecorder, hooks } from "../recorder";
 import { checkRepeatable } from "../repeatable";
 import { tidy } from "../scope";
 import { enableGrad, noGrad } from "../tape";
 import type { Tensor } from "../tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import { checkGroup, checkNotNegative } from "./check";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
-import { checked } from "./regularizer";
 import { Slot } from "./slot";
 import { stateKeys } from "./state";
 import {
@@ -58,72 +59,48 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** Adds parameters with options of their own. @throws OptError as the constructor does; nothing is added then */
-  addGroup({ params, ...overrides }: GroupInput<Options>): void {
+  addGroup(group: GroupInput<Options>): void {
     const { name: where } = this.algorithm;
     checkRepeatable(where, "a new group");
-    const options = this.complete(this.defaults, overrides as Partial<Options>);
+    const options = this.complete(this.defaults, group, ["params"]);
+    const { params } = group;
     const known = new Set(this.groups.flatMap((group) => group.params));
     const knownNames = new Set(this.groups.flatMap((group) => group.names));
     const parameters = toParameters(where, params);
     const names = parameters.map(({ name, tensor }, i) => {
       const unique = name ?? String(known.size);
-      if (known.has(tensor)) {
-        throw new OptError(
-          "DUPLICATE",
-          where,
-          `a parameter must occur once, got ${unique} (number ${i}) again.`,
-          "Tied weights are listed once.",
-        );
-      }
-      if (knownNames.has(unique)) {
-        throw new OptError(
-          "DUPLICATE",
-          where,
-          `parameter names must differ, got "${unique}" twice.`,
-          "Pass model.namedParameters().",
-        );
-      }
+      check(
+        !known.has(tensor),
+        "DUPLICATE",
+        where,
+        () => `a parameter must occur once, got ${unique} (number ${i}) again.`,
+        "Tied weights are listed once.",
+      );
+      const problem = () => `parameter names must differ, got "${unique}" twice.`;
+      check(!knownNames.has(unique), "DUPLICATE", where, problem, "Pass model.namedParameters().");
       known.add(tensor);
       knownNames.add(unique);
       return unique;
     });
-    const group = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
-    (this.groups as Group<Options>[]).push(group);
+    const made = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
+    (this.groups as Group<Options>[]).push(made);
     this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!)));
   }
 
   /** Defaults and overrides together, validated. */
-  private complete(defaults: Options, overrides: Partial<Options> & GroupOptions): Options {
+  private complete(defaults: Options, overrides: object, besides: readonly string[] = []): Options {
     const { name: where, fixed } = this.algorithm;
-    const known = Object.keys(this.algorithm.defaults);
-    const options = { ...defaults } as Record<string, unknown>;
-    for (const [key, value] of Object.entries(overrides)) {
-      if (!known.includes(key) && key !== "regularizer") {
-        throw new OptError(
-          "BAD_ARGUMENT",
-          where,
-          `there is no option ${key}.`,
-          `Options: ${[...known, "regularizer"].join(", ")}.`,
-        );
-      }
-      if (value !== undefined) options[key] = value;
+    const known = [...Object.keys(this.algorithm.defaults), "regularizer"];
+    checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
+    const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
+    const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
+    for (const [name, value] of Object.entries(fixed ?? {})) {
+      const problem = () => `${name} must be ${value}, got ${options[name as keyof Options]}.`;
+      check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
     }
-    for (const [key, value] of Object.entries(fixed ?? {})) {
-      if (options[key] !== value)
-        throw new OptError(
-          "BAD_ARGUMENT",
-          where,
-          `${key} is always ${value}, got ${options[key]}.`,
-          "Use the optimizer without it.",
-        );
-    }
-    this.validate(options as unknown as Options);
-    return ownArrays(options) as unknown as Options;
-  }
-
-  private validate(options: Options & GroupOptions): void {
-    this.algorithm.validate(options);
-    if (options.regularizer && typeof options.regularizer !== "function") checked(options.regularizer);
+    checkNotNegative(where, "lr", options.lr);
+    checkGroup(this.algorithm, options);
+    return options;
   }
 
   /**
@@ -136,16 +113,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   step(): void;
   step<Loss>(closure: () => Loss): Loss;
   step<Loss>(closure?: () => Loss): Loss | undefined {
+    const { name: where } = this.algorithm;
+    const problem = () => `step() takes nothing or a function, got ${typeof closure}.`;
+    const isFunction = closure === undefined || typeof closure === "function";
+    check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
     this.runHooks("beforeStep");
     const loss = closure === undefined ? undefined : enableGrad(closure);
-    if (loss instanceof Promise) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        this.algorithm.name,
-        "the closure must be synchronous, got a promise.",
-        "Await before step().",
-      );
-    }
+    const promised = () => "the closure must be synchronous, got a promise.";
+    check(!(loss instanceof Promise), "BAD_ARGUMENT", where, promised, "Await before step().");
     noGrad(() => tidy(() => this.update()));
     this.runHooks("afterStep");
     return loss;
@@ -175,7 +150,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   private update(): void {
-    for (const group of this.groups) this.validate(group);
+    for (const group of this.groups) checkGroup(this.algorithm, group);
     const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, counters } = update;
@@ -187,7 +162,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
-  zeroGrad({ setToNull = true }: { setToNull?: boolean } = {}): void {
+  zeroGrad(options: { setToNull?: boolean } = {}): void {
+    checkOptions("zeroGrad", options, { setToNull: "boolean" });
+    const { setToNull = true } = options;
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();
@@ -198,14 +175,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /** Calls `hook` before or after every step. Returns what removes it. */
   on(event: HookName, hook: Hook<Options>): () => void {
+    const { name: where } = this.algorithm;
+    const events = Object.keys(this.hooks);
+    const problem = () => `events are ${events.join(" and ")}, got ${event}.`;
+    check(events.includes(event), "BAD_ARGUMENT", where, problem, didYouMean(String(event), events));
+    check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
     const hooks = this.hooks[event];
-    if (hooks === undefined)
-      throw new OptError(
-        "BAD_ARGUMENT",
-        this.algorithm.name,
-        `events are beforeStep and afterStep, got ${event}.`,
-        "Use one of them.",
-      );
     hooks.add(hook);
     return () => {
       hooks.delete(hook);
@@ -222,14 +197,17 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.dispose();
   }
 
-  /** Options by group and state by parameter name, with PyTorch's keys. Tensors are the live ones. Only stepped parameters have state. */
+  /**
+   * Options by group and state by parameter name, with PyTorch's keys. Tensors are the live ones. Only stepped parameters have state.
+   * A penalty chosen by a function is the program's and not in it.
+   */
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
     for (const slot of this.slots.flat()) {
       if (slot.state !== null && slot.state.counters.step > 0) state[slot.name] = parameterStateDict(slot.state);
     }
-    const groups = this.groups.map(({ params: _, names, regularizer, ...options }) => {
-      const penalty = typeof regularizer === "object" && regularizer !== null ? { regularizer } : {};
+    const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
+      const penalty = typeof regularizer === "function" ? {} : { regularizer };
       return { ...ownArrays(options), ...penalty, params: [...names] };
     });
     return { groups, state };
@@ -237,7 +215,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /**
    * Takes over options and state: groups by position, parameters by name (by position where names are numbers).
-   * State is copied, and cast to its parameter's dtype and device; saved options replace the present ones.
+   * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch; so does
+   * the penalty, or that there was none. What the state does not name (another library's, a penalty by function) stays.
    *
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */
@@ -273,11 +252,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const known = Object.keys(defaults).map((key) => [key, saved[key] ?? group[key as keyof Options]]);
     const options = {
       ...Object.fromEntries(known),
-      regularizer: saved.regularizer ?? group.regularizer,
+      regularizer: saved.regularizer === undefined ? group.regularizer : saved.regularizer,
       ...fixed,
     } as Options & GroupOptions;
     try {
-      this.validate(options);
+      checkGroup(this.algorithm, options);
     } catch (cause) {
       const problem = cause instanceof Error ? cause.message : String(cause);
       throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });

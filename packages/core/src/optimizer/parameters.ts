@@ -1,7 +1,7 @@
 /** What optimizers are given to train: tensors, named tensors, or groups of either with options of their own. */
 
 import { isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { Tensor } from "../tensor";
 import type { BaseOptions, GroupOptions } from "./algorithm";
 
@@ -23,88 +23,81 @@ export function toGroups<Options extends BaseOptions>(
   where: string,
   input: OptimizerInput<Options>,
 ): GroupInput<Options>[] {
-  if (input instanceof Tensor || typeof input !== "object" || input === null || !(Symbol.iterator in input)) {
-    const got = input instanceof Tensor ? "one tensor" : typeof input;
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `params must be a list of tensors, named tensors or groups, got ${got}.`,
-      "Wrap it: [w].",
-    );
-  }
-  const items = [...input];
-  if (items.length === 0) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      "got an empty parameter list.",
-      "Pass model.parameters() of a model that has some.",
-    );
-  }
+  check(
+    typeof input === "object" && input !== null && !(input instanceof Tensor) && Symbol.iterator in input,
+    "BAD_ARGUMENT",
+    where,
+    () => `params must be a list of tensors, named tensors or groups, got ${show(input)}.`,
+    "Wrap it: [w].",
+  );
+  const items = listOf<Tensor | readonly [string, Tensor] | GroupInput<Options>>(where, input);
+  check(
+    items.length > 0,
+    "BAD_ARGUMENT",
+    where,
+    () => "got an empty parameter list.",
+    "Pass model.parameters() of a model that has some.",
+  );
   const isGroup = (item: unknown): item is GroupInput<Options> =>
     typeof item === "object" && item !== null && !(item instanceof Tensor) && !Array.isArray(item);
   if (items.every(isGroup)) return items;
-  if (items.some(isGroup)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      "params must be all groups or all tensors, got both.",
-      "Wrap the tensors: { params: [...] }.",
-    );
-  }
+  const problem = () => "params must be all groups or all tensors, got both.";
+  check(!items.some(isGroup), "BAD_ARGUMENT", where, problem, "Wrap the tensors: { params: [...] }.");
   return [{ params: items as Tensor[] } as unknown as GroupInput<Options>];
 }
 
 /** The parameters of a group. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function toParameters(where: string, params: Parameters | Tensor): NamedParameter[] {
-  if (
-    params === undefined ||
-    params === null ||
-    (!(params instanceof Tensor) && !(Symbol.iterator in Object(params)))
-  ) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `a group needs params, got ${String(params)}.`,
-      "Pass { params: [w], lr: 0.1 }.",
-    );
-  }
-  const items: unknown[] = params instanceof Tensor ? [params] : [...params];
+  const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
+  const problem = () => `a group needs params, got ${show(params)}.`;
+  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass { params: [w], lr: 0.1 }.");
+  const items = params instanceof Tensor ? [params] : listOf<unknown>(where, params);
   return items.map((item) => {
     const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
-    if (!(tensor instanceof Tensor) || (name !== null && typeof name !== "string")) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `a parameter must be a Tensor or [name, Tensor], got ${show(item)}.`,
-        "Make it with parameter(data).",
-      );
-    }
+    check(
+      tensor instanceof Tensor && (name === null || typeof name === "string"),
+      "BAD_ARGUMENT",
+      where,
+      () => `a parameter must be a Tensor or [name, Tensor], got ${show(item)}.`,
+      "Make it with parameter(data).",
+    );
     checkTrainable(where, name ?? String(tensor), tensor);
     return { name, tensor };
   });
 }
 
+/**
+ * What is listed. An iterator gives its items once: found empty, it has most likely been used before, and what it should
+ * have named would silently not be trained.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
+  const items = [...list];
+  check(
+    items.length > 0 || (list[Symbol.iterator]() as unknown) !== list,
+    "BAD_ARGUMENT",
+    where,
+    () => "params must hold parameters, got an iterator that is empty or used up.",
+    "An iterator can be used once: call model.parameters() again, or keep [...model.parameters()].",
+  );
+  return items;
+}
+
 function checkTrainable(where: string, name: string, tensor: Tensor): void {
   tensor.memorySlice(); // refuses disposed tensors
-  if (tensor.node !== null) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `only leaves can be optimized, got the result of a computation (${name}).`,
-      "Use detach(), or make it with parameter(data).",
-    );
-  }
-  if (!isFloat(tensor.dtype)) {
-    throw new OptError(
-      "BAD_DTYPE",
-      where,
-      `parameters must be floating-point, got ${tensor.dtype} (${name}).`,
-      `Use dtype: "f32".`,
-    );
-  }
+  check(
+    tensor.node === null,
+    "BAD_ARGUMENT",
+    where,
+    () => `only leaves can be optimized, got the result of a computation (${name}).`,
+    "Use detach(), or make it with parameter(data).",
+  );
+  const problem = () => `parameters must be floating-point, got ${tensor.dtype} (${name}).`;
+  check(isFloat(tensor.dtype), "BAD_DTYPE", where, problem, `Use dtype: "f32".`);
 }
 
 function show(item: unknown): string {
+  if (item instanceof Tensor) return "one tensor";
   return Array.isArray(item) ? `[${item.map((x) => typeof x).join(", ")}]` : item === null ? "null" : typeof item;
 }

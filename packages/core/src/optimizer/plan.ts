@@ -6,6 +6,7 @@ import { check } from "../errors";
 import type { Renewal, Repeated } from "../recorder";
 import type { Rule } from "../rule/rule";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
 import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
 import type { Slot } from "./slot";
@@ -129,7 +130,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   check(): void {
     const { algorithm, options, bucket, states } = this;
     const { slots, plain, regularizer } = bucket;
-    algorithm.validate(options);
+    checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
       algorithm.rule(options) === plain &&
@@ -187,7 +188,17 @@ function scalarsOf<Options extends BaseOptions>(
   const values: Record<string, number> = { ...algorithm.scalars(options, counters) };
   // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
   if (regularizer !== null) values[PENALTY] = options.maximize ? -regularizer.coefficient : regularizer.coefficient;
-  return rule.scalars.map((name) => values[name]!);
+  return rule.scalars.map((name) => {
+    const value = values[name];
+    check(
+      typeof value === "number",
+      "BAD_ARGUMENT",
+      algorithm.name,
+      () => `scalars() must give every scalar of rule ${rule.name} a number, got ${value} for ${name}.`,
+      "Name it there as the rule does.",
+    );
+    return value;
+  });
 }
 
 function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {

@@ -1,5 +1,5 @@
 /** L1 and L2 penalties: added to the gradient by rewriting the rule, so that the step stays one launch. */
-import { OptError } from "../errors";
+import { check } from "../errors";
 import type { Expression } from "../rule/expression";
 import { defineRule, type Rule } from "../rule/rule";
 import { add, fma, less, select, sub } from "../rule/symbols";
@@ -20,19 +20,14 @@ export function l2(coefficient: number): Regularizer {
 }
 
 export function checked(regularizer: Regularizer): Regularizer {
-  const { kind, coefficient } = regularizer;
-  if (
-    (kind !== "l1" && kind !== "l2") ||
-    typeof coefficient !== "number" ||
-    !(coefficient >= 0 && coefficient < Number.POSITIVE_INFINITY)
-  ) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "regularizer",
-      `must be l1 or l2 with a finite coefficient >= 0, got ${JSON.stringify(regularizer)}.`,
-      "Make it with l1(0.01) or l2(0.01).",
-    );
-  }
+  const { kind, coefficient } = Object(regularizer) as Partial<Regularizer>;
+  check(
+    (kind === "l1" || kind === "l2") && Number.isFinite(coefficient) && coefficient! >= 0,
+    "BAD_ARGUMENT",
+    "regularizer",
+    () => `must be l1 or l2 with a finite coefficient >= 0, or null, got ${JSON.stringify(regularizer)}.`,
+    "Make it with l1(0.01) or l2(0.01).",
+  );
   return regularizer;
 }
 
@@ -45,11 +40,12 @@ const PENALIZED = {
   l2: (grad: Expression, param: Expression, penalty: Expression) => fma(penalty, param, grad),
 };
 
-const cache = { l1: new Map<string, Rule>(), l2: new Map<string, Rule>() };
+/** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
+const penalizedRules = { l1: new WeakMap<Rule, Rule>(), l2: new WeakMap<Rule, Rule>() };
 
 /** The rule that first adds a penalty to the gradient. Penalties follow `maximize`: pass the coefficient negated. */
 export function regularized(rule: Rule, kind: Regularizer["kind"]): Rule {
-  const known = cache[kind].get(rule.hash);
+  const known = penalizedRules[kind].get(rule);
   if (known !== undefined) return known;
   const made = defineRule({
     name: `${rule.name}${kind === "l1" ? "L1" : "L2"}`,
@@ -60,6 +56,6 @@ export function regularized(rule: Rule, kind: Regularizer["kind"]): Rule {
       return rule.update({ ...buffers, grad }, scalars);
     },
   });
-  cache[kind].set(rule.hash, made);
+  penalizedRules[kind].set(rule, made);
   return made;
 }

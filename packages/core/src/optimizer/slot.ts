@@ -1,7 +1,7 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 
 import type { Slice } from "../backend/memory";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { cast } from "../ops";
 import { activeRecorder, once } from "../recorder";
 import { keep } from "../scope";
@@ -60,14 +60,13 @@ export class Slot {
     }
     param.checkAlive();
     grad.checkAlive();
-    if (grad !== this.gatheredGradient && !sameShape(grad.shape, param.shape)) {
-      throw new OptError(
-        "BAD_SHAPE",
-        where,
-        `the gradient of ${this.name} must have its shape ${showShape(param.shape)}, got ${showShape(grad.shape)}.`,
-        "Reshape it.",
-      );
-    }
+    check(
+      grad === this.gatheredGradient || sameShape(grad.shape, param.shape),
+      "BAD_SHAPE",
+      where,
+      () => `the gradient of ${this.name} must have its shape ${showShape(param.shape)}, got ${showShape(grad.shape)}.`,
+      "Reshape it.",
+    );
     return true;
   }
 

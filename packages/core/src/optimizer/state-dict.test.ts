@@ -78,8 +78,8 @@ it("a state dict has PyTorch's keys, options by group, and only stepped paramete
   run(1, 2);
   const { groups, state } = optimizer.stateDict();
   expect(groups).toEqual([
-    { lr: 0.1, momentum: 0.9, maximize: false, averaged: false, params: ["a", "b"] },
-    { lr: 0.03, momentum: 0.9, maximize: false, averaged: false, params: ["c"] },
+    { lr: 0.1, momentum: 0.9, maximize: false, averaged: false, regularizer: null, params: ["a", "b"] },
+    { lr: 0.03, momentum: 0.9, maximize: false, averaged: false, regularizer: null, params: ["c"] },
   ]);
   expect(Object.keys(state)).toEqual(["a", "b"]);
   expect(Object.keys(state.a!)).toEqual(["step", "velocity"]);
@@ -163,7 +163,7 @@ describe("a load is refused, and changes nothing, for", () => {
       "an option out of range",
       "BAD_STATE",
       change(({ groups }) => {
-        groups[1]!.lr = -1;
+        groups[1]!.momentum = -1;
       }),
     ],
     [

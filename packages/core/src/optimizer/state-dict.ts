@@ -1,6 +1,6 @@
 /** Optimizer state as plain data: PyTorch's keys, parameters by name. */
 
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { cast, clone, move } from "../ops";
 import { keep, tidy } from "../scope";
 import { sameShape, showShape } from "../shape";
@@ -24,55 +24,43 @@ export function parameterStateDict({ counters, tensors }: ParameterState): Param
   return { ...counters, ...Object.fromEntries(tensors) } as ParameterStateDict;
 }
 
+const SAME_GROUPS = "Build the optimizer with the same groups.";
+
 /** The saved name of every parameter: equal names, or by position where one side has only numbers for names. @throws OptError BAD_STATE */
 export function matchNames(
   where: string,
   groups: readonly (readonly Slot[])[],
   saved: OptimizerState,
 ): Map<Slot, string> {
-  if (
-    typeof saved !== "object" ||
-    saved === null ||
-    !Array.isArray(saved.groups) ||
-    typeof saved.state !== "object" ||
-    saved.state === null
-  ) {
-    throw new OptError("BAD_STATE", where, "state must be { groups, state }.", "Pass what stateDict() returned.");
-  }
-  if (saved.groups.length !== groups.length) {
-    throw new OptError(
-      "BAD_STATE",
-      where,
-      `the state must have ${groups.length} parameter groups, got ${saved.groups.length}.`,
-      "Build the optimizer with the same groups.",
-    );
-  }
+  const isObject = (value: unknown) => typeof value === "object" && value !== null;
+  check(
+    isObject(saved) && Array.isArray(saved.groups) && isObject(saved.state),
+    "BAD_STATE",
+    where,
+    () => "state must be { groups, state }.",
+    "Pass what stateDict() returned.",
+  );
+  const count = () => `the state must have ${groups.length} parameter groups, got ${saved.groups.length}.`;
+  check(saved.groups.length === groups.length, "BAD_STATE", where, count, SAME_GROUPS);
   const matched = new Map<Slot, string>();
   groups.forEach((slots, g) => {
     const names = slots.map(({ name }) => name);
     const theirs = saved.groups[g]?.params;
-    if (!Array.isArray(theirs) || theirs.length !== slots.length) {
-      const got = Array.isArray(theirs) ? `${theirs.length}` : "none";
-      throw new OptError(
-        "BAD_STATE",
-        where,
-        `group ${g} of the state must have ${slots.length} parameters, got ${got}.`,
-        "Build the optimizer with the same groups.",
-      );
-    }
+    const problem = () =>
+      `group ${g} of the state must have ${slots.length} parameters, got ${theirs?.length ?? "none"}.`;
+    check(Array.isArray(theirs) && theirs.length === slots.length, "BAD_STATE", where, problem, SAME_GROUPS);
     const savedNames = theirs.map(String);
     const areNumbers = (list: readonly string[]) => list.every((name) => /^\d+$/.test(name));
     const byPosition = areNumbers(savedNames) || areNumbers(names);
     const known = new Set(savedNames);
     const missing = byPosition ? [] : names.filter((name) => !known.has(name));
-    if (missing.length > 0) {
-      throw new OptError(
-        "BAD_STATE",
-        where,
-        `group ${g} of the state lacks the parameters ${missing.slice(0, 5).join(", ")}.`,
-        `It has ${savedNames.slice(0, 5).join(", ")}${savedNames.length > 5 ? ", ..." : ""}.`,
-      );
-    }
+    check(
+      missing.length === 0,
+      "BAD_STATE",
+      where,
+      () => `group ${g} of the state lacks the parameters ${missing.slice(0, 5).join(", ")}.`,
+      `It has ${savedNames.slice(0, 5).join(", ")}${savedNames.length > 5 ? ", ..." : ""}.`,
+    );
     slots.forEach((slot, i) => {
       matched.set(slot, byPosition ? savedNames[i]! : slot.name);
     });
@@ -89,50 +77,41 @@ export function checkParameterState(
   keys: readonly string[],
   initial: Counters,
 ): void {
-  const refuse = (problem: string, advice: string) => new OptError("BAD_STATE", where, `${name}: ${problem}`, advice);
-  if (typeof saved !== "object" || saved === null)
-    throw refuse(`must be an object, got ${String(saved)}.`, "The state is damaged.");
+  const entry = () => `${name}: must be an object, got ${String(saved)}.`;
+  check(typeof saved === "object" && saved !== null, "BAD_STATE", where, entry, "The state is damaged.");
   for (const key of Object.keys(initial)) {
     const value = saved[key];
-    if (
-      typeof value !== "number" ||
-      Number.isNaN(value) ||
-      (key === "step" && !(Number.isInteger(value) && value >= 0))
-    ) {
-      throw refuse(
-        `${key} must be a ${key === "step" ? "whole " : ""}number, got ${String(value)}.`,
-        "This state is of another optimizer or damaged.",
-      );
-    }
+    const fits = key === "step" ? Number.isInteger(value) && (value as number) >= 0 : Number.isFinite(value);
+    const problem = () =>
+      `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${String(value)}.`;
+    check(fits, "BAD_STATE", where, problem, "This state is of another optimizer or damaged.");
   }
   for (const key of [...keys, MASTER]) {
     const value = saved[key];
     if (value === undefined && key === MASTER) continue;
-    if (!(value instanceof Tensor))
-      throw refuse(
-        `needs the tensor ${key}, got ${typeof value}.`,
-        "This state is of another optimizer, or of other options (amsgrad).",
-      );
+    const missing = () => `${name}: needs the tensor ${key}, got ${typeof value}.`;
+    const advice = "This state is of another optimizer, or of other options (amsgrad).";
+    check(value instanceof Tensor, "BAD_STATE", where, missing, advice);
     value.checkAlive();
-    if (!sameShape(value.shape, param.shape)) {
-      throw refuse(
-        `${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`,
-        "The model has changed since it was saved.",
-      );
-    }
+    const problem = () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`;
+    check(
+      sameShape(value.shape, param.shape),
+      "BAD_STATE",
+      where,
+      problem,
+      "The model has changed since it was saved.",
+    );
   }
 }
 
-/** A private copy of saved state in the dtype and on the device of its parameter. Counters are kept as saved, mu_product in float32. */
+/** A private copy of saved state in the dtype and on the device of its parameter. Counters are kept as saved. */
 export function copyParameterState(
   param: Tensor,
   saved: ParameterStateDict,
   keys: readonly string[],
   initial: Counters,
 ): ParameterState {
-  const counters = Object.fromEntries(
-    Object.keys(initial).map((key) => [key, key === "step" ? saved.step : Math.fround(saved[key] as number)]),
-  ) as unknown as Counters;
+  const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
   const is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
   const copied = is16Bit && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
   const copyOf = (source: Tensor) =>

@@ -35,10 +35,7 @@ const rules = [false, true].map((maximize) =>
 const algorithm: Algorithm<MomentumOptions> = {
   name: "Momentum",
   defaults: { lr: 0.1, momentum: 0.9, maximize: false, averaged: false },
-  validate({ lr, momentum }) {
-    checkNotNegative("Momentum", "lr", lr);
-    checkNotNegative("Momentum", "momentum", momentum);
-  },
+  validate: ({ momentum }) => checkNotNegative("Momentum", "momentum", momentum),
   rule: ({ maximize, averaged }) => rules[Number(maximize)]![Number(averaged)]!,
   initialCounters: { step: 0 },
   advance: ({ step }) => ({ step: step + 1 }),

@@ -1,0 +1,251 @@
+// Which parameters a step moves, together with which others, and by which numbers.
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import { add, mul, neg } from "../functions";
+import { defineRule, type Rule } from "../rule/rule";
+import type { Tensor } from "../tensor";
+import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
+import type { Algorithm, BaseOptions, Counters } from "./algorithm";
+import { Optimizer } from "./optimizer";
+import { l1, l2 } from "./regularizer";
+
+const first = (params: readonly Tensor[]) => params.map((param) => param.dataSync()[0]);
+const ones = (params: readonly Tensor[]) => {
+  for (const param of params) param.grad = tensor([1], { dtype: param.dtype, device: param.device });
+};
+const f64 = (value: number) => parameter([value], { dtype: "f64" });
+
+/** Gradient descent by a rule of one's own, for tests of what rules and counters may be. */
+class Descent extends Optimizer<BaseOptions> {
+  static next: Partial<Algorithm<BaseOptions>> = {};
+  protected override define(): Algorithm<BaseOptions> {
+    return {
+      name: "Descent",
+      defaults: { lr: 1, maximize: false },
+      validate() {},
+      rule: () => descent("descent", "rate", 1),
+      initialCounters: { step: 0 },
+      advance: ({ step }) => ({ step: step + 1 }),
+      scalars: ({ lr }) => ({ rate: lr }),
+      ...Descent.next,
+    };
+  }
+}
+
+function descentBy(algorithm: Partial<Algorithm<BaseOptions>>, params: readonly Tensor[], options = {}): Descent {
+  Descent.next = algorithm;
+  return new Descent(params, options);
+}
+
+function descent(name: string, scalar: string, factor: number): Rule {
+  return defineRule({
+    name,
+    buffers: ["param", "grad"],
+    scalars: [scalar],
+    update: ({ param, grad }, scalars) => ({ param: add(param, mul(neg(scalars[scalar]!), mul(grad, factor))) }),
+  });
+}
+
+describe("a step moves", () => {
+  it("a parameter whose gradient arrives later, while the others stay in place", () => {
+    const params = [f64(0), f64(0)];
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+    ones([params[0]!]);
+    optimizer.step();
+    optimizer.step();
+    ones([params[1]!]);
+    optimizer.step();
+    optimizer.step();
+    expect(first(params)).toEqual([-4, -2]);
+    expect(optimizer.stateDict().state["1"]!.step).toBe(2);
+  });
+
+  it("no longer a parameter whose gradient is gone, while the others stay in place", () => {
+    const params = [f64(0), f64(0)];
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+    ones(params);
+    optimizer.step();
+    params[1]!.grad = null;
+    optimizer.step();
+    expect(first(params)).toEqual([-2, -1]);
+  });
+
+  it.each(["f32", "f64", "bf16", "f16"] as const)("by what is in a gradient of %s now, changed in place", (dtype) => {
+    const w = parameter([0], { dtype });
+    const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
+    ones([w]);
+    for (const gradient of [1, 2, 4]) {
+      w.grad!.set([gradient]);
+      optimizer.step();
+    }
+    expect(first([w])).toEqual([-7]);
+  });
+
+  it("by a gradient that replaced another, where nothing else has changed", () => {
+    const w = f64(0);
+    const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
+    for (const gradient of [1, 2, 4]) {
+      w.grad = tensor([gradient], { dtype: "f64" });
+      optimizer.step();
+    }
+    expect(first([w])).toEqual([-7]);
+  });
+
+  it("parameters of a group added later, from their own first step", () => {
+    const [a, b] = [f64(0), f64(0)];
+    const optimizer = new Momentum([a], { lr: 1 });
+    ones([a]);
+    optimizer.step();
+    optimizer.addGroup({ params: [b], lr: 2 });
+    ones([a, b]);
+    optimizer.step();
+    const alone = new Momentum([f64(0)], { lr: 2 });
+    ones(alone.groups[0]!.params);
+    alone.step();
+    expect(first([b])).toEqual(first(alone.groups[0]!.params));
+    expect(Object.values(optimizer.stateDict().state).map(({ step }) => step)).toEqual([2, 1]);
+  });
+
+  it("by options set since the last step, and by the rule that they ask for", () => {
+    const w = f64(0);
+    const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
+    ones([w]);
+    optimizer.step();
+    optimizer.groups[0]!.lr = 10;
+    optimizer.step();
+    optimizer.groups[0]!.maximize = true;
+    optimizer.step();
+    expect(first([w])).toEqual([-1]);
+  });
+
+  it("from fresh state after dispose", () => {
+    const [w, other] = [f64(0), f64(0)];
+    const [optimizer, fresh] = [new Momentum([w]), new Momentum([other])];
+    ones([w, other]);
+    optimizer.step();
+    optimizer.dispose();
+    expect(optimizer.stateDict().state).toEqual({});
+    w.set([0]);
+    for (const each of [optimizer, fresh]) each.step();
+    expect(first([w])).toEqual(first([other]));
+  });
+
+  it("uphill by a negative rate that a schedule set, as in PyTorch, but not by NaN", () => {
+    const w = f64(0);
+    const optimizer = new Momentum([w], { momentum: 0 });
+    ones([w]);
+    optimizer.groups[0]!.lr = -0.5;
+    optimizer.step();
+    expect(first([w])).toEqual([0.5]);
+    const restored = new Momentum([w]);
+    restored.loadStateDict(optimizer.stateDict());
+    expect(restored.groups[0]!.lr).toBe(-0.5);
+    for (const lr of [Number.NaN, "1", undefined]) {
+      optimizer.groups[0]!.lr = lr as number;
+      expectCode("BAD_ARGUMENT", () => optimizer.step());
+    }
+    optimizer.groups[0]!.lr = 1;
+    optimizer.groups[0]!.maximize = 1 as never;
+    expectCode("BAD_ARGUMENT", () => optimizer.step());
+    expect(first([w])).toEqual([0.5]);
+  });
+});
+
+describe("penalties", () => {
+  it("of one kind with other coefficients stay apart", () => {
+    const params = [1, 2, 3].map((_, i) => parameter([1], { dtype: "f64", name: `w${i}` }));
+    const coefficient = (name: string) => Number(name.slice(1)) / 4;
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0, regularizer: (name) => l2(coefficient(name)) });
+    for (const param of params) param.grad = tensor([0], { dtype: "f64" });
+    optimizer.step();
+    expect(first(params)).toEqual([1, 0.75, 0.5]);
+  });
+
+  it("set, changed and taken away between steps hold from the next one on", () => {
+    const w = f64(8);
+    const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
+    w.grad = tensor([0], { dtype: "f64" });
+    const values = [l2(0.5), l2(0.25), l1(0.25), l1(0.5), null, undefined].map((regularizer) => {
+      optimizer.groups[0]!.regularizer = regularizer;
+      optimizer.step();
+      return first([w])[0];
+    });
+    expect(values).toEqual([4, 3, 2.75, 2.25, 2.25, 2.25]);
+  });
+
+  it("fit rules that compute the same by other names of scalars", () => {
+    const params = ["rate", "speed"].map((scalar) => {
+      const rule = descent("same", scalar, 1);
+      const w = f64(1);
+      w.grad = tensor([0], { dtype: "f64" });
+      descentBy({ rule: () => rule, scalars: ({ lr }) => ({ [scalar]: lr }) }, [w], { regularizer: l2(0.25) }).step();
+      return w;
+    });
+    expect(first(params)).toEqual([0.75, 0.75]);
+  });
+});
+
+describe("rules", () => {
+  it("of one name are still two", () => {
+    const device = new FakeDevice();
+    const params = [1, 2].map((factor) => {
+      const rule = descent("same", "rate", factor);
+      const w = parameter([0], { device });
+      ones([w]);
+      descentBy({ rule: () => rule }, [w]).step();
+      return w;
+    });
+    expect(first(params)).toEqual([-1, -2]);
+  });
+
+  it("need all their scalars from the algorithm", () => {
+    const w = f64(0);
+    ones([w]);
+    expectCode("BAD_ARGUMENT", () => descentBy({ scalars: () => ({ lr: 1 }) }, [w]).step());
+    expect(first([w])).toEqual([0]);
+  });
+});
+
+describe("counters", () => {
+  /** Its second counter is the product of rates, in float64. */
+  const initialCounters = { step: 0, product: 1 };
+  const advance = ({ step, product }: Counters): Counters => ({ step: step + 1, product: product! * 0.1 });
+  const scalars = (_: BaseOptions, { product }: Counters) => ({ rate: product! });
+  const make = (params: readonly Tensor[]) => descentBy({ initialCounters, advance, scalars }, params);
+
+  it("are loaded as they were saved, to the last bit", () => {
+    const [straight, resumed] = [f64(0), f64(0)];
+    ones([straight, resumed]);
+    const [whole, saved, loaded] = [make([straight]), make([resumed]), make([resumed])];
+    for (const optimizer of [whole, whole, whole, saved]) optimizer.step();
+    loaded.loadStateDict(saved.stateDict());
+    for (let i = 0; i < 2; i++) loaded.step();
+    expect(first([resumed])).toEqual(first([straight]));
+  });
+
+  it("with one step count and other numbers stay apart after a load", () => {
+    const params = [f64(0), f64(0)];
+    const optimizer = make(params);
+    ones(params);
+    optimizer.step();
+    const { groups, state } = optimizer.stateDict();
+    optimizer.loadStateDict({ groups, state: { ...state, "1": { ...state["1"]!, product: 10 } } });
+    for (const param of params) param.set([0]);
+    optimizer.step();
+    expect(first(params)).toEqual([-0.1 * 0.1, -1]);
+  });
+
+  it("must be finite numbers to be loaded", () => {
+    const w = f64(0);
+    const optimizer = make([w]);
+    ones([w]);
+    optimizer.step();
+    for (const product of [Number.NaN, Number.POSITIVE_INFINITY, "1", undefined]) {
+      const { groups, state } = optimizer.stateDict();
+      const damaged = { groups, state: { "0": { ...state["0"]!, product: product as number } } };
+      expectCode("BAD_STATE", () => optimizer.loadStateDict(damaged));
+    }
+  });
+});
