@@ -13,6 +13,7 @@ import { root, run, start } from "./run.mjs";
 /** @type {Check[]} */
 export const sourceChecks = [
   { name: "format and lint", check: () => mustSucceed("biome", ["check", "--error-on-warnings"]) },
+  { name: "packages depend one way", check: checkDependencies },
   { name: "types", check: () => mustSucceed("tsc", ["-p", "tools/tsconfig.json"]) },
   { name: "manifests", check: checkManifests },
   { name: "changesets", check: checkChangesets },
@@ -43,6 +44,21 @@ export function packageChecks(tarballs) {
 async function mustSucceed(command, args) {
   const { ok, stdout, stderr } = await start(command, args, { quiet: true });
   if (!ok) throw new Error(stdout + stderr);
+}
+
+/** Biome sees circles of imports within a package; between packages they would be circles of dependencies. */
+function checkDependencies() {
+  const packages = new Map(publicPackages().map((each) => [each.name, each]));
+  /** @param {string[]} path */
+  const visit = (path) => {
+    const [first] = path;
+    const { dependencies, peerDependencies, optionalDependencies } = packages.get(path.at(-1) ?? "") ?? {};
+    for (const name of Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })) {
+      if (name === first) throw new Error(`the packages' dependencies make a circle: ${[...path, name].join(" -> ")}`);
+      if (packages.has(name) && !path.includes(name)) visit([...path, name]);
+    }
+  };
+  for (const name of packages.keys()) visit([name]);
 }
 
 /** Every package that differs from the main branch has a changeset, and all changesets make a release plan. */

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { root, start } from "./run.mjs";
 
 /**
- * @typedef {{ name: string, version: string, private?: boolean, folder: string }} Package
+ * @typedef {Record<string, string>} Versions
+ * @typedef {{ name: string, version: string, private?: boolean, folder: string,
+ *   dependencies?: Versions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {

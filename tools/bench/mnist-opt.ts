@@ -2,7 +2,13 @@
 import { init, type Tensor, tensor } from "@opt/core";
 import { digitNetwork, loadMnist, optimizers, PIXELS, readAll, trainingStep } from "@opt-e2e/mnist";
 import { type Contender, timed } from "./contender";
-import type { MnistWork } from "./mnist";
+
+export interface MnistWork {
+  readonly optimizer: "AdamW" | "NAdam";
+  readonly hidden: number;
+  readonly batch: number;
+  readonly lr: number;
+}
 
 /** Deterministic, in ±1 / sqrt(inputs), as a layer of so many inputs begins. */
 function firstWeights(shape: readonly number[], inputs: number): Tensor {

@@ -2,16 +2,9 @@
 import { HIDDEN, LEARNING_RATE, mnistFolder } from "@opt-e2e/mnist";
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
-import { optMnist } from "./mnist-opt";
+import { type MnistWork, optMnist } from "./mnist-opt";
 import { missingVariant, type TorchVariant } from "./torch";
 import { openTorch } from "./torch-process";
-
-export interface MnistWork {
-  readonly optimizer: "AdamW" | "NAdam";
-  readonly hidden: number;
-  readonly batch: number;
-  readonly lr: number;
-}
 
 const BATCH = 128;
 const STEPS_PER_EPOCH = Math.floor(60_000 / BATCH);

@@ -1,7 +1,8 @@
 import { parameter, type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Adam, type AdamOptions, AdamW } from "./adam";
+import { Adam, AdamW } from "./adam";
+import type { AdamOptions } from "./options";
 
 it.each<[string, object]>([
   ["lr below 0", { lr: -1 }],

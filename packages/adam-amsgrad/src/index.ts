@@ -1,1 +1,2 @@
-export { Adam, type AdamOptions, AdamW } from "./adam";
+export { Adam, AdamW } from "./adam";
+export type { AdamOptions } from "./options";

@@ -1,6 +1,6 @@
 /** Adam's per-step numbers, in float64, from the step number directly. */
 import type { Counters } from "@opt/core";
-import type { AdamOptions } from "./adam";
+import type { AdamOptions } from "./options";
 
 /** At step t: the step size -lr / (1 - beta1^t), and sqrt(1 - beta2^t), by which sqrt(v) is corrected. */
 export function adamScalars(options: AdamOptions, { step }: Counters): Record<string, number> {

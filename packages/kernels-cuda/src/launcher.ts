@@ -5,8 +5,7 @@ import type { Blas } from "./blas";
 import { type ChunkTable, ChunkTables } from "./chunk-table";
 import type { Gpu } from "./gpu";
 import type { Kernels } from "./kernels";
-import { Allocator } from "./memory";
-import type { GraphRecording } from "./recording";
+import { Allocator, type CudaMemory } from "./memory";
 import { Staging } from "./staging";
 
 /** THREADS of native/cuda/kernels/elements.cuh. */
@@ -18,12 +17,19 @@ export function rowThreads(length: number): number {
   return Math.min(Math.max(2 ** Math.ceil(Math.log2(Math.max(length, 1))), 32), THREADS);
 }
 
+/** The step that is being recorded: it keeps what its launches need for as long as it can be replayed. */
+export interface OpenRecording {
+  own(memory: CudaMemory): CudaMemory;
+  /** Where the scalars of the launch at hand lie. */
+  readonly scalarAddress: number;
+}
+
 export class Launcher {
   readonly allocator: Allocator;
   readonly staging: Staging;
   readonly tables: ChunkTables;
   readonly arguments: ArgumentWriter;
-  recording: GraphRecording | undefined;
+  recording: OpenRecording | undefined;
 
   constructor(
     readonly gpu: Gpu,

@@ -3,11 +3,11 @@
 import { OptError } from "@opt/core";
 import type { Launch, RecordedLaunches } from "@opt/core/backend";
 import { CAPTURE_RELAXED } from "./driver";
-import type { Launcher } from "./launcher";
+import type { Launcher, OpenRecording } from "./launcher";
 import { startLaunch } from "./launches";
 import type { CudaMemory } from "./memory";
 
-export class GraphRecording implements RecordedLaunches {
+export class GraphRecording implements RecordedLaunches, OpenRecording {
   /** The scalars of all rule launches, whose arguments in the graph are fixed: kernels read these from memory. */
   private readonly values: Float64Array<ArrayBuffer>;
   private readonly places = new Map<number, { start: number; count: number }>();

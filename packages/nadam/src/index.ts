@@ -1,1 +1,2 @@
-export { NAdam, type NAdamOptions } from "./nadam";
+export { NAdam } from "./nadam";
+export type { NAdamOptions } from "./options";

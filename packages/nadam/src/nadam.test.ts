@@ -2,7 +2,8 @@ import { parameter, type Tensor, tensor } from "@opt/core";
 import { StepLR } from "@opt/core/schedules";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { NAdam, type NAdamOptions } from "./nadam";
+import { NAdam } from "./nadam";
+import type { NAdamOptions } from "./options";
 
 it.each<[string, object]>([
   ["lr below 0", { lr: -1 }],

@@ -1,23 +1,7 @@
-import { type Algorithm, type BaseOptions, checkBetas, checkBoolean, checkNotNegative, Optimizer } from "@opt/core";
+import { type Algorithm, checkBetas, checkBoolean, checkNotNegative, Optimizer } from "@opt/core";
+import type { NAdamOptions } from "./options";
 import { nadamRule } from "./rule";
 import { advanceNAdam, nadamScalars } from "./scalars";
-
-export interface NAdamOptions extends BaseOptions {
-  /** Learning rate, >= 0. Default 2e-3. */
-  lr: number;
-  /** Decay rates of the running averages of the gradient and its square, in [0, 1). Default [0.9, 0.999]. */
-  betas: readonly [number, number];
-  /** Added to the denominator, >= 0. Default 1e-8. */
-  eps: number;
-  /** Weight decay, >= 0. Default 0. */
-  weightDecay: number;
-  /** psi in mu_t = beta1 (1 - 0.5 * 0.96^(t psi)), >= 0. Default 4e-3. */
-  momentumDecay: number;
-  /** Take the decay off the parameter (as AdamW does) instead of adding it to the gradient. Default false. */
-  decoupledWeightDecay: boolean;
-  /** Climb instead of descend. Default false. */
-  maximize: boolean;
-}
 
 const nadam: Algorithm<NAdamOptions> = {
   name: "NAdam",

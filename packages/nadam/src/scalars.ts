@@ -1,6 +1,6 @@
 /** NAdam's per-step numbers, in float64, from the step number directly. */
 import type { Counters } from "@opt/core";
-import type { NAdamOptions } from "./nadam";
+import type { NAdamOptions } from "./options";
 
 /** mu_t = beta1 (1 - 0.5 * 0.96^(t * momentumDecay)) (Dozat 2016, section 2). */
 function momentumAt(step: number, { betas, momentumDecay }: NAdamOptions): number {

@@ -4,16 +4,8 @@ import "./numbers/matcher";
 export type { ContractTolerances } from "./contract/context";
 export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
 export { expectCode } from "./expect-code";
-export {
-  type GoldenReport,
-  type OptimizerClass,
-  type OptimizerLike,
-  type OptimizerName,
-  type OptimizerOptions,
-  type Run,
-  runOptimizer,
-  runTorchCase,
-} from "./golden/run-optimizer";
+export type { OptimizerClass, OptimizerLike, OptimizerName, OptimizerOptions } from "./golden/optimizer";
+export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
 export { type NamedArray, readSafetensors } from "./golden/safetensors";
 export {
   float64Runs,

@@ -1,6 +1,6 @@
 /** Two groups, of which the second's parameter has a gradient only every other step. */
 import { type Device, parameter, tensor } from "@opt/core";
-import type { OptimizerClass, OptimizerName } from "./run-optimizer";
+import type { OptimizerClass, OptimizerName } from "./optimizer";
 import { optionsFrom, semanticsGolden } from "./semantics";
 
 type Step = readonly [a: readonly number[], b: readonly number[]];

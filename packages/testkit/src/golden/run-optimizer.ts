@@ -1,21 +1,8 @@
 /** Runs an optimizer through given gradients, by the public API alone. */
 import { type Device, type DType, parameter, type Tensor, tensor } from "@opt/core";
 import { compareNumbers } from "../numbers/compare";
+import type { OptimizerClass, OptimizerOptions } from "./optimizer";
 import type { EndState, TorchCase } from "./torch";
-
-export type OptimizerName = "NAdam" | "Adam" | "AdamW";
-export type OptimizerOptions = Readonly<Record<string, number | boolean | readonly number[]>>;
-
-/** What is needed of an optimizer. */
-export interface OptimizerLike {
-  step(): unknown;
-  stateDict(): { readonly state: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
-}
-
-export type OptimizerClass = new (
-  // biome-ignore lint/suspicious/noExplicitAny: every optimizer has its own options
-  ...args: [params: Iterable<any>, options?: any]
-) => OptimizerLike;
 
 export interface Run {
   readonly start: ArrayLike<number>;

@@ -1,6 +1,6 @@
 /** `semantics.json`: what Keras publishes, and runs of PyTorch in float64, Keras and optax. */
 import { readGoldenJson } from "./files";
-import type { OptimizerName, OptimizerOptions } from "./run-optimizer";
+import type { OptimizerName, OptimizerOptions } from "./optimizer";
 
 export interface SemanticsCase {
   readonly id: string;

@@ -2,8 +2,9 @@
 import type { Device } from "@opt/core";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Tolerance } from "../numbers/compare";
+import type { OptimizerClass, OptimizerName } from "./optimizer";
 import { runGroups } from "./run-groups";
-import { type OptimizerClass, type OptimizerName, runOptimizer, runTorchCase } from "./run-optimizer";
+import { runOptimizer, runTorchCase } from "./run-optimizer";
 import { float64Runs, optionsFrom, semanticsGoldens } from "./semantics";
 import { torchGoldens } from "./torch";
 import "../numbers/matcher";

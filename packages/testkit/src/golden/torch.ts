@@ -1,6 +1,6 @@
 /** `torch-f32.json`: optimizers in float32, 25 steps, by PyTorch 2.13 and by the exact recipe. */
 import { readGoldenJson } from "./files";
-import type { OptimizerName, OptimizerOptions } from "./run-optimizer";
+import type { OptimizerName, OptimizerOptions } from "./optimizer";
 
 /** The state of a run's end: `param` and the buffers under PyTorch's names as arrays, `mu_product` as a number. */
 export interface EndState {

@@ -1,0 +1,15 @@
+/** Optimizers as the goldens know them: by name, options and public API. */
+
+export type OptimizerName = "NAdam" | "Adam" | "AdamW";
+export type OptimizerOptions = Readonly<Record<string, number | boolean | readonly number[]>>;
+
+/** What is needed of an optimizer. */
+export interface OptimizerLike {
+  step(): unknown;
+  stateDict(): { readonly state: Readonly<Record<string, Readonly<Record<string, unknown>>>> };
+}
+
+export type OptimizerClass = new (
+  // biome-ignore lint/suspicious/noExplicitAny: every optimizer has its own options
+  ...args: [params: Iterable<any>, options?: any]
+) => OptimizerLike;
