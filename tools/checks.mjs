@@ -34,7 +34,11 @@ export function packageChecks(tarballs) {
       },
     ];
   });
-  return [...checks, { name: "bundle size", check: checkBundleSize }];
+  return [
+    ...checks,
+    { name: "bundle size", check: checkBundleSize },
+    { name: "tree shaking", check: checkTreeShaking },
+  ];
 }
 
 /**
@@ -89,14 +93,42 @@ async function checkBundleSize() {
   }
 }
 
+/** Words that only the optimizer loop, clipping and schedules write. */
+const dropped = ["addGroup", "initialCounters", "clamp", "clipGrad", "lastEpoch"];
+
+/** Who imports tensors alone gets their methods, and neither optimizers nor clipping nor schedules. */
+async function checkTreeShaking() {
+  const bundle = await bundled(
+    'import { tensor } from "@opt/core"; export default tensor([1, 2]).add(1).dataSync();',
+    [],
+  );
+  const { default: sum } = await import(`data:text/javascript;base64,${Buffer.from(bundle).toString("base64")}`);
+  if (String(sum) !== "2,3") throw new Error(`a bundle of tensors computes ${sum}: it lacks the methods.`);
+  const text = Buffer.from(bundle).toString();
+  const kept = dropped.filter((word) => text.includes(word));
+  if (kept.length > 0) throw new Error(`a bundle of tensors alone must not contain ${kept.join(", ")}.`);
+  console.log(`      tensors alone: ${gzipSync(bundle, { level: 9 }).length} bytes, minified and gzipped`);
+}
+
 /**
  * @param {string[]} names
  * @param {string[]} external what a browser is trusted never to import
  */
 async function checkBundle(names, external) {
+  const bundle = await bundled(names.map((name) => `export * from "${name}";`).join("\n"), external);
+  const bytes = gzipSync(bundle, { level: 9 }).length;
+  console.log(`      ${names.join(" + ")}: ${bytes} of ${bundleBudget} bytes, minified and gzipped`);
+  if (bytes > bundleBudget) throw new Error(`${bytes} bytes are over the budget of ${bundleBudget}.`);
+}
+
+/**
+ * @param {string} contents
+ * @param {string[]} external
+ */
+async function bundled(contents, external) {
   const { build } = await import("esbuild");
   const { outputFiles } = await build({
-    stdin: { contents: names.map((name) => `export * from "${name}";`).join("\n"), resolveDir: root },
+    stdin: { contents, resolveDir: root },
     bundle: true,
     minify: true,
     write: false,
@@ -106,7 +138,5 @@ async function checkBundle(names, external) {
     external,
     logLevel: "silent",
   });
-  const bytes = gzipSync(outputFiles[0]?.contents ?? "", { level: 9 }).length;
-  console.log(`      ${names.join(" + ")}: ${bytes} of ${bundleBudget} bytes, minified and gzipped`);
-  if (bytes > bundleBudget) throw new Error(`${bytes} bytes are over the budget of ${bundleBudget}.`);
+  return outputFiles[0]?.contents ?? new Uint8Array();
 }

@@ -17,29 +17,29 @@ const applied =
   <T extends Operand>(...operands: (T | number)[]): T =>
     applyOp<T>(op, operands);
 
-export const add: Binary = applied("add");
-export const sub: Binary = applied("sub");
-export const mul: Binary = applied("mul");
-export const div: Binary = applied("div");
-export const neg: Unary = applied("neg");
-export const abs: Unary = applied("abs");
-export const sqrt: Unary = applied("sqrt");
+export const add: Binary = /* @__PURE__ */ applied("add");
+export const sub: Binary = /* @__PURE__ */ applied("sub");
+export const mul: Binary = /* @__PURE__ */ applied("mul");
+export const div: Binary = /* @__PURE__ */ applied("div");
+export const neg: Unary = /* @__PURE__ */ applied("neg");
+export const abs: Unary = /* @__PURE__ */ applied("abs");
+export const sqrt: Unary = /* @__PURE__ */ applied("sqrt");
 /** a * b + c, rounded once. */
-export const fma: Ternary = applied("fma");
+export const fma: Ternary = /* @__PURE__ */ applied("fma");
 /** `b < a ? b : a`: only a NaN in a survives; `minimum` lets both through. */
-export const min: Binary = applied("min");
+export const min: Binary = /* @__PURE__ */ applied("min");
 /** The condition a < b. */
-export const less: Binary = applied("less");
+export const less: Binary = /* @__PURE__ */ applied("less");
 /** `condition ? a : b`. */
-export const select: Ternary = applied("select");
-export const exp: Unary = applied("exp");
-export const log: Unary = applied("log");
-export const tanh: Unary = applied("tanh");
+export const select: Ternary = /* @__PURE__ */ applied("select");
+export const exp: Unary = /* @__PURE__ */ applied("exp");
+export const log: Unary = /* @__PURE__ */ applied("log");
+export const tanh: Unary = /* @__PURE__ */ applied("tanh");
 /** The error function. */
-export const erf: Unary = applied("erf");
-export const sin: Unary = applied("sin");
-export const cos: Unary = applied("cos");
-export const pow: Binary = applied("pow");
+export const erf: Unary = /* @__PURE__ */ applied("erf");
+export const sin: Unary = /* @__PURE__ */ applied("sin");
+export const cos: Unary = /* @__PURE__ */ applied("cos");
+export const pow: Binary = /* @__PURE__ */ applied("pow");
 
 /** `a < b ? b : a`: only a NaN in a survives, so write `max(new, old)`; `maximum` lets both through. */
 export function max<T extends Operand>(a: T | number, b: T | number): T;

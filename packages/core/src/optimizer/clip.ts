@@ -72,7 +72,7 @@ function norms(grads: readonly Tensor[], p: number): Tensor {
   return concat(each.map((norm) => cast(norm, dtype)));
 }
 
-const SCALE = trace(
+const SCALE = /* @__PURE__ */ trace(
   ["a", "factor"],
   [],
   [{ slot: 0, expression: new Expression("mul", [new Expression("buffer", [], 0), new Expression("buffer", [], 1)]) }],
@@ -155,7 +155,7 @@ export function clipGradNormEach(params: Iterable<Tensor> | Tensor, maxNorm: num
   );
 }
 
-const CLAMP = defineRule({
+const CLAMP = /* @__PURE__ */ defineRule({
   name: "clamp",
   buffers: ["grad"],
   scalars: ["limit"],
