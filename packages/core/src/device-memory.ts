@@ -1,7 +1,13 @@
-/** The memory of one device: what lives, and what recordings still use after its owners have let it go. */
+/** The memory of one device: what lives, what recordings still use after its owners have let it go, and what runs out. */
+import { AllocationTrace } from "./allocation-trace";
 import type { Backend } from "./backend/backend";
 import type { Memory } from "./backend/memory";
 import type { TypedArray } from "./dtype";
+import { check, OptError } from "./errors";
+import { collectGarbage } from "./garbage";
+
+/** Growth that is worth a collection, which takes milliseconds. */
+const PRESSURE = 2 ** 28;
 
 export class DeviceMemory {
   private bytes = 0;
@@ -10,16 +16,74 @@ export class DeviceMemory {
   /** Pinned memory that its owners have freed. */
   private readonly orphans = new Set<Memory>();
 
-  constructor(private readonly backend: Backend) {}
+  /** The least that has lived since the last collection. */
+  private settled = 0;
+  private readonly trace = new AllocationTrace();
+  private opened: Backend | undefined;
+
+  constructor(
+    private readonly name: string,
+    backend: Backend,
+  ) {
+    this.opened = backend;
+  }
+
+  get isClosed(): boolean {
+    return this.opened === undefined;
+  }
+
+  /** @throws OptError DISPOSED once closed */
+  get backend(): Backend {
+    check(
+      this.opened,
+      "DISPOSED",
+      this.name,
+      () => "the device was closed, and its tensors with it.",
+      `await init("${this.name}") opens it anew.`,
+    );
+    return this.opened;
+  }
+
+  /** From now on memory is counted, but there is nobody to give it back to. */
+  close(): void {
+    this.opened = undefined;
+  }
 
   get liveBytes(): number {
     return this.bytes;
   }
 
-  allocate(bytes: number): Memory {
-    const memory = this.backend.allocate(bytes);
+  /** @throws OptError OUT_OF_MEMORY with the count of tensors that live, and where the largest was made if that is traced */
+  allocate(bytes: number, tensors: number): Memory {
+    const { backend } = this;
+    if (!backend.isCollected && this.bytes - this.settled > Math.max(PRESSURE, this.settled)) this.collect();
+    let memory: Memory;
+    try {
+      memory = backend.allocate(bytes);
+    } catch (error) {
+      throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.exhausted(error as OptError, tensors) : error;
+    }
     this.bytes += memory.bytes;
+    this.trace.made(memory);
     return memory;
+  }
+
+  /** Dropped tensors come back when the program next gives way: until then all counts as alive. */
+  private collect(): void {
+    collectGarbage();
+    this.settled = this.bytes;
+  }
+
+  private exhausted(error: OptError, tensors: number): OptError {
+    this.collect();
+    const largest = this.trace.largest();
+    const by =
+      largest === undefined
+        ? "traceAllocations() before would say who made the largest."
+        : `The largest, of ${largest.bytes} bytes, was made\n${largest.stack}`;
+    const held = `${tensors} tensors live on ${this.name}, ${this.bytes} bytes; what was dropped comes back at the next await.`;
+    const words = error.message.slice(error.message.indexOf("]") + 2);
+    return new OptError("OUT_OF_MEMORY", error.where, words, `${held} ${by}`, { cause: error });
   }
 
   /** Memory over the caller's own array, where the device can work in it. */
@@ -36,7 +100,9 @@ export class DeviceMemory {
       return;
     }
     this.bytes -= memory.bytes;
-    this.backend.free(memory);
+    this.settled = Math.min(this.settled, this.bytes);
+    this.trace.freed(memory);
+    this.opened?.free(memory);
   }
 
   /** True if the owners of one of these, which a recording uses, have freed it. */

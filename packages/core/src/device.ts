@@ -14,24 +14,50 @@ import { collect, type Scoped } from "./scope";
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
   readonly name: string;
-  /** @internal */
-  readonly backend: Backend;
   private readonly kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
-  private readonly maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
+  private maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
   private readonly pool: DeviceMemory;
   private liveTensors = 0;
 
-  /** @internal Use `init`. */
-  constructor(name: string, backend: Backend) {
+  /** @internal Use `init`. `forget`: the registry's part of closing; without it the device stays open for good. */
+  constructor(
+    name: string,
+    backend: Backend,
+    private readonly forget?: () => void,
+  ) {
     this.name = name;
-    this.backend = backend;
-    this.pool = new DeviceMemory(backend);
+    this.pool = new DeviceMemory(name, backend);
+  }
+
+  /** @internal @throws OptError DISPOSED once closed */
+  get backend(): Backend {
+    return this.pool.backend;
   }
 
   /** Resolves when all work enqueued so far is done. */
   sync(): Promise<void> {
     return this.backend.sync();
+  }
+
+  /**
+   * Waits for the work enqueued so far, then gives back all memory and threads of the device; the next `init` opens it anew.
+   * What is done with its tensors and recordings afterwards throws DISPOSED, but for `dispose`. `js` always stays open.
+   *
+   * @example
+   * const device = await init("js");
+   * await device.close();
+   */
+  async close(): Promise<void> {
+    if (this.pool.isClosed || this.forget === undefined) return;
+    this.forget();
+    const { backend } = this;
+    await backend.sync().catch(() => {}); // a lost device cannot finish its work
+    if (this.pool.isClosed) return; // by another call meanwhile
+    this.kernels.clear();
+    this.maps = { f32: new WeakMap(), f64: new WeakMap() };
+    this.pool.close();
+    backend.close();
   }
 
   /** Live memory: bytes held by tensors, and how many tensors hold them. */
@@ -81,7 +107,7 @@ export class Device {
 
   /** @internal */
   allocate(bytes: number): Memory {
-    const memory = this.pool.allocate(bytes);
+    const memory = this.pool.allocate(bytes, this.liveTensors);
     activeRecorder()?.allocated(this, memory);
     return memory;
   }

@@ -1,5 +1,6 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
+export { traceAllocations } from "./allocation-trace";
 export type { BackendRegistration } from "./backend/backend";
 export {
   type CreateOptions,

@@ -68,6 +68,13 @@ export class Recording<Result> {
   private verify(): void {
     const { leaves, guards, parts } = this.recorder;
     check(
+      !this.pool.isClosed,
+      "DISPOSED",
+      "replay",
+      () => "the device of the recorded step was closed.",
+      "Record the step again on another.",
+    );
+    check(
       !this.pool.isAnyFreed(this.needed),
       "BAD_STATE",
       "replay",
@@ -95,7 +102,7 @@ export class Recording<Result> {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    for (const part of this.parts) part.dispose();
+    if (!this.pool.isClosed) for (const part of this.parts) part.dispose();
     for (const memory of this.memories) this.pool.unpin(memory);
     for (const tensor of this.kept) tensor.dispose();
   }

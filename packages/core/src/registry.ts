@@ -2,8 +2,9 @@
 
 import type { BackendRegistration } from "./backend/backend";
 import { Device } from "./device";
-import { OptError } from "./errors";
+import { check, type ErrorCode, OptError } from "./errors";
 import { openJsBackend } from "./js/backend";
+import { show } from "./show";
 
 export interface DeviceListing {
   readonly name: string;
@@ -62,27 +63,15 @@ export class Registry {
 
   /** An open device by its name. @throws OptError UNKNOWN_DEVICE if it is not open */
   get(name: string): Device {
-    const device = this.opened.get(name);
-    if (device === undefined) {
-      const names = [...this.opened.keys()].join(", ");
-      throw new OptError(
-        "UNKNOWN_DEVICE",
-        "device",
-        `the device must be open (${names}), got "${name}".`,
-        `Call await init("${name}") first.`,
-      );
-    }
+    const device = this.opened.get(this.parse("device", name).name);
+    check(
+      device,
+      "UNKNOWN_DEVICE",
+      "device",
+      () => `the device must be open (${[...this.opened.keys()].join(", ")}), got "${name}".`,
+      `Call await init("${name}") first.`,
+    );
     return device;
-  }
-
-  /** Closes a device, so that the next `init` opens a new one. Its tensors must not be used again. */
-  async close(name: string): Promise<void> {
-    const device = this.opened.get(name);
-    if (device === undefined || device === this.js) return;
-    this.opened.delete(name);
-    if (this.current === device) this.current = this.js;
-    await device.sync().catch(() => {}); // a lost device cannot finish its work
-    device.backend.close();
   }
 
   private byRank(): BackendRegistration[] {
@@ -91,20 +80,25 @@ export class Registry {
 
   private async openBest(): Promise<Device> {
     for (const { name } of this.byRank()) {
+      const wasOpen = this.opened.has(name);
       try {
-        return await this.openNamed(name);
+        const device = await this.openNamed(name);
+        if (!device.backend.software) return device;
+        if (!wasOpen) await device.close();
       } catch (error) {
-        if (!(error instanceof OptError)) throw error; // a device that is merely absent says so with an OptError
+        // By its code, for it may be another copy's OptError.
+        if (!ABSENT.has((error as { code?: string }).code ?? "")) throw error;
       }
     }
     return this.js;
   }
 
-  private async openNamed(name: string): Promise<Device> {
+  private async openNamed(given: string): Promise<Device> {
+    const { name, registration, index } = this.parse("init", given);
     if (this.opened.get(name)?.backend.lost) this.opened.delete(name);
     const known = this.opened.get(name) ?? this.opening.get(name);
     if (known !== undefined) return known;
-    const opening = this.load(name);
+    const opening = this.load(name, registration, index);
     this.opening.set(name, opening);
     try {
       const device = await opening;
@@ -115,21 +109,49 @@ export class Registry {
     }
   }
 
-  private async load(name: string): Promise<Device> {
-    const [base, suffix] = name.split(":");
-    const registration = this.registrations.get(base!);
-    if (registration === undefined || (suffix !== undefined && !/^\d+$/.test(suffix))) {
-      const names = this.byRank().map((known) => known.name);
-      throw new OptError(
-        "UNKNOWN_DEVICE",
-        "init",
-        `the device must be one of ${names.join(", ")}, got "${name}".`,
-        `Import its package first, for example import "@opt/kernels-${base}".`,
-      );
-    }
-    return new Device(name, await registration.load(Number(suffix ?? 0)));
+  private async load(name: string, registration: BackendRegistration, index: number): Promise<Device> {
+    const device = new Device(name, await registration.load(index), () => {
+      if (this.opened.get(name) === device) this.opened.delete(name);
+      if (this.current === device) this.current = this.js;
+    });
+    return device;
+  }
+
+  /** A device has one name: "cuda:0" is "cuda". @throws OptError BAD_ARGUMENT, UNKNOWN_DEVICE */
+  private parse(where: string, given: string): { name: string; registration: BackendRegistration; index: number } {
+    check(typeof given === "string", "BAD_ARGUMENT", where, () => `a device is named by a string, got ${show(given)}.`);
+    const [, base, digits = "0"] = /^([^:]*)(?::(\d+))?$/.exec(given) ?? [];
+    const registration = this.registrations.get(base ?? "");
+    const names = () =>
+      this.byRank()
+        .map((known) => known.name)
+        .join(", ");
+    check(
+      registration,
+      "UNKNOWN_DEVICE",
+      where,
+      () => `the device must be one of ${names()}, got "${given}".`,
+      `Import its package first, for example import "@opt/kernels-${given.split(":")[0]}".`,
+    );
+    const index = Number(digits);
+    check(
+      index === 0 || registration.several,
+      "UNKNOWN_DEVICE",
+      where,
+      () => `there is one device "${base}", got "${given}".`,
+      `Call it "${base}".`,
+    );
+    return { name: index === 0 ? registration.name : `${base}:${index}`, registration, index };
   }
 }
+
+/** What `init()` without a name passes over: the device is not here, or it has no room or strength left. */
+const ABSENT: ReadonlySet<string> = new Set<ErrorCode>([
+  "DEVICE_UNAVAILABLE",
+  "DEVICE_ERROR",
+  "DEVICE_LOST",
+  "OUT_OF_MEMORY",
+]);
 
 /** One registry per process or page, shared by every copy of core that is loaded. */
 const shared = globalThis as { [key: symbol]: Registry | undefined };
@@ -143,9 +165,11 @@ export function registerBackend(registration: BackendRegistration): void {
 }
 
 /**
- * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens (js always does).
+ * Opens a device and makes it the default. Without a name: the highest-ranked registered one that opens (js always does);
+ * a GPU that software only imitates is passed over, and opens by its name. `await device.close()` gives it back.
  *
- * @throws OptError UNKNOWN_DEVICE if no imported package registered the name; DEVICE_UNAVAILABLE if it does not open here.
+ * @throws OptError UNKNOWN_DEVICE if no imported package registered the name, or has no device of that number;
+ * DEVICE_UNAVAILABLE if it does not open here.
  * @example
  * import "@opt/kernels-wasm";
  * const device = await init(); // "wasm"
@@ -154,7 +178,7 @@ export function init(name?: string): Promise<Device> {
   return registry.init(name);
 }
 
-/** Every registered device, best first, and whether it opens here. Never throws because hardware is absent. */
+/** Every registered device, best first, and whether it opens here. Never throws: what does not open is listed with the reason. */
 export function listDevices(): Promise<DeviceListing[]> {
   return registry.list();
 }

@@ -20,6 +20,7 @@ class CpuBackend implements Backend {
   readonly name = "cpu";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
+  readonly isCollected = true;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;
   private readonly ruleNumbers: ReadonlyMap<string, number>;

@@ -4,4 +4,4 @@ import { type CudaBackend, openCudaBackend } from "./backend";
 
 export { type CudaBackend, openCudaBackend };
 
-registerBackend({ name: "cuda", rank: 40, load: async (index) => openCudaBackend(index) });
+registerBackend({ name: "cuda", rank: 40, several: true, load: async (index) => openCudaBackend(index) });

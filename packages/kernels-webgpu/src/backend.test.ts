@@ -54,6 +54,22 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     expect([...(await download(backend, slice))]).toEqual([1, 2, 3]);
   });
 
+  it("says that software imitates the GPU, which init() then passes over", async ({ skip }) => {
+    const { device, software } = await open();
+    if (device.adapterInfo.architecture !== "swiftshader") skip("known of SwiftShader");
+    expect([software, (await init()).name]).toEqual([true, "js"]);
+    const named = (adapterInfo: Partial<GPUAdapterInfo>) => altered(device, { adapterInfo, destroy() {} });
+    const kinds = [
+      { vendor: "mesa", description: "llvmpipe (LLVM 15.0.6, 256 bits)" },
+      { vendor: "microsoft", description: "Microsoft Basic Render Driver" },
+      { isFallbackAdapter: true },
+      { vendor: "nvidia", architecture: "hopper" },
+      { vendor: "amd", description: "Radeon RX 9070 (warped)" },
+    ];
+    const found = await Promise.all(kinds.map(async (info) => (await open({ device: named(info) })).software));
+    expect(found).toEqual([true, true, true, false, false]);
+  });
+
   it("refuses float64", async () => {
     const backend = await open();
     await expectCode("UNSUPPORTED", () => backend.kernel({ kind: "copy", from: "f64", to: "f32" }));

@@ -42,6 +42,7 @@ export class WebGpuBackend implements Backend, Execution {
   readonly name = "webgpu";
   readonly dtypes = ["f32"] as const;
   readonly exact = false;
+  readonly software: boolean;
   readonly target: Target;
   readonly largestBinding: number;
   readonly #faults: Faults;
@@ -68,6 +69,7 @@ export class WebGpuBackend implements Backend, Execution {
     this.target = { subgroups: subgroups && limits.subgroups !== false };
     this.largestBinding = binding;
     this.#bindings = maxStorageBuffersPerShaderStage;
+    this.software = isSoftware(device.adapterInfo);
     this.#faults = new Faults(device);
     this.#commands = new Commands(device, this.#faults);
     this.#pipelines = new Pipelines(device, this.#faults, this.#commands.ring);
@@ -272,6 +274,16 @@ export class WebGpuBackend implements Backend, Execution {
     this.#commands.ring.destroy();
     this.device.destroy();
   }
+}
+
+/** Adapters that are known to compute on the host's processor: SwiftShader, Mesa's, Microsoft's. */
+const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i;
+
+/** Browsers that hide the adapter's name still say that it is a fallback. */
+function isSoftware(info: GPUAdapterInfo | undefined): boolean {
+  if (info === undefined) return false;
+  const { vendor, architecture, device, description } = info;
+  return info.isFallbackAdapter === true || SOFTWARE.test([vendor, architecture, device, description].join(" "));
 }
 
 /** maxComputeWorkgroupsPerDimension that every device has. */

@@ -15,6 +15,10 @@ export interface Backend {
   readonly dtypes: readonly ComputeDType[];
   /** Rules give the interpreter's bits. */
   readonly exact: boolean;
+  /** Software imitates a GPU: slower than the host's own devices. `init` takes it by name alone. */
+  readonly software?: boolean;
+  /** Memory is JavaScript's own: the garbage collector sees how much there is. */
+  readonly isCollected?: boolean;
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
   readonly lost?: boolean;
 
@@ -49,6 +53,8 @@ export interface BackendRegistration {
   readonly name: string;
   /** `init()` without a name tries the highest first. js 0, wasm 10, cpu 20, webgpu 30, cuda 40. */
   readonly rank: number;
+  /** There may be several, told apart by a number: "cuda:1". */
+  readonly several?: boolean;
   /**
    * Opens the device; `index` is the number after the colon ("cuda:1").
    * @throws OptError DEVICE_UNAVAILABLE saying what is missing and what serves instead.

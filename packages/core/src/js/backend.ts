@@ -67,6 +67,7 @@ class JsBackend implements Backend {
   readonly name = "js";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
+  readonly isCollected = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
   private readonly freed = new Map<number, Memory[]>();
