@@ -38,6 +38,27 @@ describe("a generator", () => {
     expect(new Set(streams).size).toBe(4);
   });
 
+  // What a seed gives is a promise: experiments are repeated by it, with later versions and on other machines.
+  it.each([
+    [0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8 f8e4cca4 5cb200db"],
+    [1, "e3e80670 e50a0ebc 95f222c0 b615aa27 ac08141b dfc5ccbe"],
+    [42, "9ceaf053 77f5493b 12bf50ad 5742b3d7 fcdb2127 53ba6cfd"],
+    [2 ** 32, "fdde3e0b fa7e58b6 3380ec46 d8d55c4f ccf3076a 6306f434"],
+    [2 ** 53 - 1, "52a9a061 90bc1c93 d3ed3372 a73237a9 35edca06 57360202"],
+  ])("gives the seed %d its words for good", (seed, expected) => {
+    const generator = new Generator(seed);
+    const words = Array.from({ length: 6 }, () => generator.nextUint32().toString(16).padStart(8, "0"));
+    expect(words.join(" ")).toBe(expected);
+  });
+
+  it("makes numbers and orders of the words for good", () => {
+    const generator = new Generator(42);
+    expect(generator.nextFloat()).toBe(0x9ceaf0 / 2 ** 24);
+    const [one, two] = generator.nextNormals();
+    expect([one, two]).toAgreeWith([1.0075188562471753, 0.49933501165491884], { absolute: 0, relative: 1e-15 });
+    expect([...generator.permutation(8)]).toEqual([0, 3, 4, 5, 7, 1, 6, 2]);
+  });
+
   it.each([0, 1, 2, 3, 4, 5, 11])("continues from its state after %d words", (drawn) => {
     const generator = new Generator(5);
     for (let i = 0; i < drawn; i++) generator.nextUint32();

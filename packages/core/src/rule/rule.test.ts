@@ -47,6 +47,17 @@ describe("the content hash", () => {
     ["a constant", { update: ({ param }) => ({ param: mul(param, 2) }) }],
   ])("knows %s", (_, changes) => expect(hashOf(changes)).not.toBe(hashOf({})));
 
+  it("knows which of the same nodes are an op's operands, and which is written where", () => {
+    const hashes = [
+      ...["param", "grad"].map((last) =>
+        hashOf({ update: (b) => ({ param: sub(sub(b.param, b.grad), b[last as "grad"]) }) }),
+      ),
+      hashOf({ update: ({ param, grad }) => ({ param: sub(param, grad), grad: mul(param, grad) }) }),
+      hashOf({ update: ({ param, grad }) => ({ param: mul(param, grad), grad: sub(param, grad) }) }),
+    ];
+    expect(new Set(hashes).size).toBe(hashes.length);
+  });
+
   it("tells constants apart by value and sign of zero", () => {
     const hashes = [0, -0, 1, 1 + 2 ** -52, Number.NaN, Number.POSITIVE_INFINITY].map((constant) =>
       hashOf({ update: ({ param }) => ({ param: add(param, constant) }) }),

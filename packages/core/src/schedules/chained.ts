@@ -1,3 +1,4 @@
+import { givenOptions } from "./check";
 import { requireParts } from "./parts";
 import { PlannedLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
@@ -15,7 +16,8 @@ import { LRScheduler } from "./scheduler";
  */
 export class ChainedScheduler extends LRScheduler {
   constructor(schedulers: readonly LRScheduler[], options: { optimizer?: ScheduledOptimizer } = {}) {
-    const optimizer = options.optimizer ?? (schedulers?.[0]?.optimizer as ScheduledOptimizer);
+    const given = givenOptions("ChainedScheduler", options, ["optimizer"]);
+    const { optimizer = schedulers?.[0]?.optimizer as ScheduledOptimizer } = given;
     requireParts("ChainedScheduler", schedulers, optimizer);
     super("ChainedScheduler", optimizer, [...schedulers]);
   }

@@ -24,7 +24,7 @@ export class ConstantLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: ConstantLROptions = {}) {
     super("ConstantLR", optimizer);
-    const { factor = 1 / 3, totalIters = 5 } = givenOptions("ConstantLR", options);
+    const { factor = 1 / 3, totalIters = 5 } = givenOptions("ConstantLR", options, ["factor", "totalIters"]);
     this.#factor = finiteNumber("ConstantLR", "factor", factor, 0, 1);
     this.#totalIters = wholeNumber("ConstantLR", "totalIters", totalIters, 1);
     this.begin();

@@ -27,7 +27,11 @@ export class CosineAnnealingWarmRestarts extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: CosineAnnealingWarmRestartsOptions) {
     super("CosineAnnealingWarmRestarts", optimizer);
-    const { t0, tMult = 1, etaMin = 0 } = givenOptions("CosineAnnealingWarmRestarts", options);
+    const {
+      t0,
+      tMult = 1,
+      etaMin = 0,
+    } = givenOptions("CosineAnnealingWarmRestarts", options, ["t0", "tMult", "etaMin"]);
     this.#t0 = wholeNumber("CosineAnnealingWarmRestarts", "t0", t0, 1);
     this.#tMult = wholeNumber("CosineAnnealingWarmRestarts", "tMult", tMult, 1);
     this.#etaMin = finiteNumber("CosineAnnealingWarmRestarts", "etaMin", etaMin);

@@ -24,7 +24,7 @@ export class CosineAnnealingLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: CosineAnnealingLROptions) {
     super("CosineAnnealingLR", optimizer);
-    const { tMax, etaMin = 0 } = givenOptions("CosineAnnealingLR", options);
+    const { tMax, etaMin = 0 } = givenOptions("CosineAnnealingLR", options, ["tMax", "etaMin"]);
     this.#tMax = wholeNumber("CosineAnnealingLR", "tMax", tMax, 1);
     this.#etaMin = finiteNumber("CosineAnnealingLR", "etaMin", etaMin);
     this.begin();

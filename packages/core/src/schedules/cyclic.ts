@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, refuse } from "./check";
+import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, trueOrFalse } from "./check";
 import { momentumValue, requireMomentum } from "./momentum";
 import { ClosedFormLR } from "./planned";
 import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -26,6 +26,20 @@ export interface CyclicLROptions {
   maxMomentum?: PerGroup;
 }
 
+const NAMES = [
+  "baseLr",
+  "maxLr",
+  "stepSizeUp",
+  "stepSizeDown",
+  "mode",
+  "gamma",
+  "scaleFn",
+  "scaleMode",
+  "cycleMomentum",
+  "baseMomentum",
+  "maxMomentum",
+] as const;
+
 /**
  * Moves the lr up and down between two bounds.
  *
@@ -44,7 +58,7 @@ export class CyclicLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: CyclicLROptions) {
     super("CyclicLR", optimizer);
-    const { baseLr, maxLr, stepSizeUp = 2000, stepSizeDown = stepSizeUp } = givenOptions("CyclicLR", options);
+    const { baseLr, maxLr, stepSizeUp = 2000, stepSizeDown = stepSizeUp } = givenOptions("CyclicLR", options, NAMES);
     const finite = (name: string, value: number) => finiteNumber("CyclicLR", name, value);
     const baseLrs = perGroup<number>("CyclicLR", "baseLr", baseLr, optimizer, finite);
     this.#maxLrs = perGroup<number>("CyclicLR", "maxLr", maxLr, optimizer, finite);
@@ -76,7 +90,7 @@ export class CyclicLR extends ClosedFormLR {
   }
 
   #startMomentum({ cycleMomentum = true, baseMomentum = 0.8, maxMomentum = 0.9 }: CyclicLROptions): void {
-    if (!cycleMomentum) return;
+    if (!trueOrFalse("CyclicLR", "cycleMomentum", cycleMomentum)) return;
     requireMomentum("CyclicLR", this.optimizer);
     const check = momentumValue("CyclicLR");
     const lows = perGroup<number>("CyclicLR", "baseMomentum", baseMomentum, this.optimizer, check);
@@ -94,8 +108,7 @@ function scaleOf(options: CyclicLROptions): (cycle: number, epoch: number) => nu
   oneOf("CyclicLR", "scaleMode", scaleMode, ["cycle", "iterations"]);
   finiteNumber("CyclicLR", "gamma", gamma, 0);
   if (scaleFn !== undefined) {
-    if (typeof scaleFn !== "function")
-      throw refuse("CyclicLR", "scaleFn", "a function", scaleFn, "Pass one, or a mode.");
+    checkValue(typeof scaleFn === "function", "CyclicLR", "scaleFn", "a function", scaleFn, "Pass one, or a mode.");
     return (cycle, epoch) => scaleFn(scaleMode === "cycle" ? cycle : epoch);
   }
   if (mode === "triangular2") return (cycle) => 1 / 2 ** (cycle - 1);

@@ -21,7 +21,8 @@ export class ExponentialLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: ExponentialLROptions) {
     super("ExponentialLR", optimizer);
-    this.#gamma = finiteNumber("ExponentialLR", "gamma", givenOptions("ExponentialLR", options).gamma, 0);
+    const { gamma } = givenOptions("ExponentialLR", options, ["gamma"]);
+    this.#gamma = finiteNumber("ExponentialLR", "gamma", gamma, 0);
     this.begin();
   }
 

@@ -21,7 +21,8 @@ export class InverseTimeLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: InverseTimeLROptions) {
     super("InverseTimeLR", optimizer);
-    this.#gamma = finiteNumber("InverseTimeLR", "gamma", givenOptions("InverseTimeLR", options).gamma, 0);
+    const { gamma } = givenOptions("InverseTimeLR", options, ["gamma"]);
+    this.#gamma = finiteNumber("InverseTimeLR", "gamma", gamma, 0);
     this.begin();
   }
 

@@ -1,4 +1,4 @@
-import { givenOptions, perGroup, refuse } from "./check";
+import { checkValue, givenOptions, perGroup } from "./check";
 import { ClosedFormLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
@@ -12,9 +12,11 @@ export interface LambdaLROptions {
 
 /** The function of each group. */
 export function lambdasOf(where: string, optimizer: ScheduledOptimizer, options: LambdaLROptions): LRLambda[] {
-  return perGroup<LRLambda>(where, "lrLambda", givenOptions(where, options).lrLambda, optimizer, (name, one) => {
-    if (typeof one === "function") return one;
-    throw refuse(where, name, "a function of the epoch", one, "Pass for example (epoch) => 0.95 ** epoch.");
+  const { lrLambda } = givenOptions(where, options, ["lrLambda"]);
+  return perGroup<LRLambda>(where, "lrLambda", lrLambda, optimizer, (name, one) => {
+    const advice = "Pass for example (epoch) => 0.95 ** epoch.";
+    checkValue(typeof one === "function", where, name, "a function of the epoch", one, advice);
+    return one;
   });
 }
 

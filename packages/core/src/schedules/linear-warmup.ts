@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, perGroup, refuse, wholeNumber } from "./check";
+import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./check";
 import { requirePart } from "./parts";
 import { PlannedLR } from "./planned";
 import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -36,28 +36,24 @@ export class LinearWarmupLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: LinearWarmupLROptions) {
     const where = "LinearWarmupLR";
-    const { warmupSteps, startLr = 0, endLr, after } = givenOptions(where, options);
+    const {
+      warmupSteps,
+      startLr = 0,
+      endLr,
+      after,
+    } = givenOptions(where, options, ["warmupSteps", "startLr", "endLr", "after"]);
     super(where, optimizer, after === undefined ? [] : [after]);
     this.#warmupSteps = wholeNumber(where, "warmupSteps", warmupSteps, 1);
     const finite = (name: string, value: number) => finiteNumber(where, name, value);
     this.#startLrs = perGroup<number>(where, "startLr", startLr, optimizer, finite);
     this.#endLrs = perGroup<number>(where, "endLr", endLr ?? this.baseLrs, optimizer, finite);
     const falling = this.#endLrs.findIndex((end, index) => !(end > (this.#startLrs[index] as number)));
-    if (falling >= 0) {
-      const rule = `above startLr = ${this.#startLrs[falling]}`;
-      throw refuse(where, "endLr", rule, this.#endLrs[falling], "A warm-up rises.");
-    }
+    const rule = `above startLr = ${this.#startLrs[falling]}`;
+    checkValue(falling < 0, where, "endLr", rule, this.#endLrs[falling], "A warm-up rises.");
     if (after !== undefined) {
       requirePart(where, "after", after, optimizer);
-      if (!(after instanceof PlannedLR)) {
-        throw refuse(
-          where,
-          "after",
-          "a simple schedule",
-          "a composite",
-          "Pass one schedule; a SequentialLR joins several.",
-        );
-      }
+      const advice = "Pass one schedule; a SequentialLR joins several.";
+      checkValue(after instanceof PlannedLR, where, "after", "a simple schedule", "a composite", advice);
       after.rewind();
       for (const group of optimizer.groups) group.lr = initialLr(group);
     }

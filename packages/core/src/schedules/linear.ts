@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, isFiniteNumber, refuse, wholeNumber } from "./check";
+import { checkValue, finiteNumber, givenOptions, isFiniteNumber, wholeNumber } from "./check";
 import { PlannedLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
@@ -26,16 +26,11 @@ export class LinearLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: LinearLROptions = {}) {
     super("LinearLR", optimizer);
-    const { startFactor = 1 / 3, endFactor = 1, totalIters = 5 } = givenOptions("LinearLR", options);
-    if (!(isFiniteNumber(startFactor) && startFactor > 0 && startFactor <= 1)) {
-      throw refuse(
-        "LinearLR",
-        "startFactor",
-        "above 0 and at most 1",
-        startFactor,
-        "Start from a small factor, not 0.",
-      );
-    }
+    const names = ["startFactor", "endFactor", "totalIters"] as const;
+    const { startFactor = 1 / 3, endFactor = 1, totalIters = 5 } = givenOptions("LinearLR", options, names);
+    const fits = isFiniteNumber(startFactor) && startFactor > 0 && startFactor <= 1;
+    const advice = "Start from a small factor, not 0.";
+    checkValue(fits, "LinearLR", "startFactor", "above 0 and at most 1", startFactor, advice);
     this.#startFactor = startFactor;
     this.#rise = finiteNumber("LinearLR", "endFactor", endFactor, 0, 1) - startFactor;
     this.#totalIters = wholeNumber("LinearLR", "totalIters", totalIters, 1);

@@ -1,5 +1,5 @@
 // OneCycleLR and CyclicLR move momentum against the lr: beta1 where the optimizer has betas, else its momentum.
-import { isFiniteNumber, refuse } from "./check";
+import { checkValue, isFiniteNumber } from "./check";
 import type { ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
 
 export function momentumOf(group: ScheduledGroup): number | undefined {
@@ -13,15 +13,16 @@ export function setMomentum(group: ScheduledGroup, value: number): void {
 
 /** Refuses to cycle the momentum of an optimizer that has none. */
 export function requireMomentum(where: string, optimizer: ScheduledOptimizer): void {
-  if (optimizer.groups.every((group) => momentumOf(group) !== undefined)) return;
+  const all = optimizer.groups.every((group) => momentumOf(group) !== undefined);
   const rule = "false for an optimizer without betas or momentum";
-  throw refuse(where, "cycleMomentum", rule, true, "Pass cycleMomentum: false.");
+  checkValue(all, where, "cycleMomentum", rule, true, "Pass cycleMomentum: false.");
 }
 
 /** A check for a momentum or beta1, in [0, 1). */
 export function momentumValue(where: string): (name: string, value: number) => number {
   return (name, value) => {
-    if (isFiniteNumber(value) && value >= 0 && value < 1) return value;
-    throw refuse(where, name, "at least 0 and below 1", value, "Stay below 1, for example 0.95.");
+    const fits = isFiniteNumber(value) && value >= 0 && value < 1;
+    checkValue(fits, where, name, "at least 0 and below 1", value, "Stay below 1, for example 0.95.");
+    return value;
   };
 }

@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, refuse, wholeNumber } from "./check";
+import { checkValue, finiteNumber, givenOptions, wholeNumber } from "./check";
 import { PlannedLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
@@ -24,10 +24,9 @@ export class MultiStepLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: MultiStepLROptions) {
     super("MultiStepLR", optimizer);
-    const { milestones, gamma = 0.1 } = givenOptions("MultiStepLR", options);
-    if (typeof milestones?.[Symbol.iterator] !== "function" || typeof milestones === "string") {
-      throw refuse("MultiStepLR", "milestones", "a list of epochs", milestones, "Pass for example [30, 80].");
-    }
+    const { milestones, gamma = 0.1 } = givenOptions("MultiStepLR", options, ["milestones", "gamma"]);
+    const isList = typeof milestones?.[Symbol.iterator] === "function" && typeof milestones !== "string";
+    checkValue(isList, "MultiStepLR", "milestones", "a list of epochs", milestones, "Pass for example [30, 80].");
     for (const milestone of milestones) {
       const epoch = wholeNumber("MultiStepLR", "every milestone", milestone, 0);
       this.#counts.set(epoch, (this.#counts.get(epoch) ?? 0) + 1);

@@ -21,7 +21,8 @@ export class NaturalExpLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: NaturalExpLROptions) {
     super("NaturalExpLR", optimizer);
-    this.#gamma = finiteNumber("NaturalExpLR", "gamma", givenOptions("NaturalExpLR", options).gamma, 0);
+    const { gamma } = givenOptions("NaturalExpLR", options, ["gamma"]);
+    this.#gamma = finiteNumber("NaturalExpLR", "gamma", gamma, 0);
     this.begin();
   }
 

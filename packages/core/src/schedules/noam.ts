@@ -25,7 +25,7 @@ export class NoamLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: NoamLROptions) {
     super("NoamLR", optimizer);
-    const { dModel, warmupSteps } = givenOptions("NoamLR", options);
+    const { dModel, warmupSteps } = givenOptions("NoamLR", options, ["dModel", "warmupSteps"]);
     this.#dModel = positiveNumber("NoamLR", "dModel", dModel);
     this.#warmupSteps = positiveNumber("NoamLR", "warmupSteps", warmupSteps);
     this.begin();

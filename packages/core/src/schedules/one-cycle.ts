@@ -1,5 +1,14 @@
-import { OptError } from "../errors";
-import { finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, refuse, wholeNumber } from "./check";
+import { check } from "../errors";
+import {
+  checkValue,
+  finiteNumber,
+  givenOptions,
+  oneOf,
+  perGroup,
+  positiveNumber,
+  trueOrFalse,
+  wholeNumber,
+} from "./check";
 import { momentumValue, requireMomentum } from "./momentum";
 import { ClosedFormLR } from "./planned";
 import { noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -27,6 +36,21 @@ export interface OneCycleLROptions {
   /** Back to the first lr as fast as it rose, then down to the last. */
   threePhase?: boolean;
 }
+
+const NAMES = [
+  "maxLr",
+  "totalSteps",
+  "epochs",
+  "stepsPerEpoch",
+  "pctStart",
+  "annealStrategy",
+  "cycleMomentum",
+  "baseMomentum",
+  "maxMomentum",
+  "divFactor",
+  "finalDivFactor",
+  "threePhase",
+] as const;
 
 /** A stretch of the cycle that ends at a step (which may be a fraction); levels: 0 first, 1 highest, 2 last. */
 interface Phase {
@@ -56,11 +80,16 @@ export class OneCycleLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: OneCycleLROptions) {
     super("OneCycleLR", optimizer);
-    const { maxLr, pctStart = 0.3, annealStrategy = "cos", threePhase = false } = givenOptions("OneCycleLR", options);
+    const {
+      maxLr,
+      pctStart = 0.3,
+      annealStrategy = "cos",
+      threePhase = false,
+    } = givenOptions("OneCycleLR", options, NAMES);
     const { divFactor = 25, finalDivFactor = 1e4 } = options;
     this.#totalSteps = totalStepsOf(options);
     const rise = finiteNumber("OneCycleLR", "pctStart", pctStart, 0, 1) * this.#totalSteps;
-    this.#phases = phasesOf(rise, this.#totalSteps, threePhase);
+    this.#phases = phasesOf(rise, this.#totalSteps, trueOrFalse("OneCycleLR", "threePhase", threePhase));
     this.#cosine = oneOf("OneCycleLR", "annealStrategy", annealStrategy, ["cos", "linear"]) === "cos";
     const div = positiveNumber("OneCycleLR", "divFactor", divFactor);
     const finalDiv = positiveNumber("OneCycleLR", "finalDivFactor", finalDivFactor);
@@ -80,10 +109,9 @@ export class OneCycleLR extends ClosedFormLR {
   }
 
   #levelAt(epoch: number, levels: readonly [number, number, number]): number {
-    if (epoch > this.#totalSteps) {
-      const problem = `steps must be at most totalSteps = ${this.#totalSteps}, got step ${epoch}.`;
-      throw new OptError("BAD_STATE", "OneCycleLR", problem, "Make the schedule with more steps, or stop stepping it.");
-    }
+    const problem = () => `steps must be at most totalSteps = ${this.#totalSteps}, got step ${epoch}.`;
+    const advice = "Make the schedule with more steps, or stop stepping it.";
+    check(epoch <= this.#totalSteps, "BAD_STATE", "OneCycleLR", problem, advice);
     const last = this.#phases.length - 1;
     const at = this.#phases.findIndex(({ end }, phase) => epoch <= end || phase === last);
     const { end, from, to } = this.#phases[at] as Phase;
@@ -94,7 +122,7 @@ export class OneCycleLR extends ClosedFormLR {
   }
 
   #startMomentum({ cycleMomentum = true, baseMomentum = 0.85, maxMomentum = 0.95 }: OneCycleLROptions): void {
-    if (!cycleMomentum) return;
+    if (!trueOrFalse("OneCycleLR", "cycleMomentum", cycleMomentum)) return;
     requireMomentum("OneCycleLR", this.optimizer);
     const check = momentumValue("OneCycleLR");
     const lows = perGroup<number>("OneCycleLR", "baseMomentum", baseMomentum, this.optimizer, check);
@@ -108,11 +136,10 @@ export class OneCycleLR extends ClosedFormLR {
 
 function totalStepsOf({ totalSteps, epochs, stepsPerEpoch }: OneCycleLROptions): number {
   if (totalSteps !== undefined) return wholeNumber("OneCycleLR", "totalSteps", totalSteps, 1);
-  if (epochs !== undefined && stepsPerEpoch !== undefined) {
-    const perEpoch = wholeNumber("OneCycleLR", "stepsPerEpoch", stepsPerEpoch, 1);
-    return wholeNumber("OneCycleLR", "epochs", epochs, 1) * perEpoch;
-  }
-  throw refuse("OneCycleLR", "totalSteps", "given", totalSteps, "Or give both epochs and stepsPerEpoch.");
+  const isGiven = epochs !== undefined && stepsPerEpoch !== undefined;
+  checkValue(isGiven, "OneCycleLR", "totalSteps", "given", totalSteps, "Or give both epochs and stepsPerEpoch.");
+  const perEpoch = wholeNumber("OneCycleLR", "stepsPerEpoch", stepsPerEpoch, 1);
+  return wholeNumber("OneCycleLR", "epochs", epochs, 1) * perEpoch;
 }
 
 function phasesOf(rise: number, totalSteps: number, threePhase: boolean): Phase[] {

@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, increasing, refuse } from "./check";
+import { checkValue, finiteNumber, givenOptions, increasing } from "./check";
 import { ClosedFormLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
@@ -25,12 +25,11 @@ export class PiecewiseLR extends ClosedFormLR {
 
   constructor(optimizer: ScheduledOptimizer, options: PiecewiseLROptions) {
     super("PiecewiseLR", optimizer);
-    const { boundaries, values } = givenOptions("PiecewiseLR", options);
+    const { boundaries, values } = givenOptions("PiecewiseLR", options, ["boundaries", "values"]);
     this.#boundaries = increasing("PiecewiseLR", "boundaries", boundaries);
-    if (!Array.isArray(values) || values.length !== boundaries.length + 1) {
-      const rule = `a list of ${boundaries.length + 1} learning rates, one more than boundaries`;
-      throw refuse("PiecewiseLR", "values", rule, values, "Give one for each interval.");
-    }
+    const rule = `a list of ${boundaries.length + 1} learning rates, one more than boundaries`;
+    const fits = Array.isArray(values) && values.length === boundaries.length + 1;
+    checkValue(fits, "PiecewiseLR", "values", rule, values, "Give one for each interval.");
     this.#values = values.map((value, index) => finiteNumber("PiecewiseLR", `values[${index}]`, value));
     this.begin();
   }

@@ -1,4 +1,4 @@
-import { finiteNumber, givenOptions, positiveNumber, wholeNumber } from "./check";
+import { finiteNumber, givenOptions, positiveNumber, trueOrFalse, wholeNumber } from "./check";
 import { PlannedLR } from "./planned";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
@@ -31,11 +31,12 @@ export class PolynomialLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: PolynomialLROptions = {}) {
     super("PolynomialLR", optimizer);
-    const { totalIters = 5, power = 1, endLr = 0, cycle = false } = givenOptions("PolynomialLR", options);
+    const names = ["totalIters", "power", "endLr", "cycle"] as const;
+    const { totalIters = 5, power = 1, endLr = 0, cycle = false } = givenOptions("PolynomialLR", options, names);
     this.#totalIters = wholeNumber("PolynomialLR", "totalIters", totalIters, 1);
     this.#power = positiveNumber("PolynomialLR", "power", power);
     this.#endLr = finiteNumber("PolynomialLR", "endLr", endLr);
-    this.#cycle = cycle;
+    this.#cycle = trueOrFalse("PolynomialLR", "cycle", cycle);
     this.begin();
   }
 

@@ -1,7 +1,16 @@
-import { finiteNumber, givenOptions, isFiniteNumber, oneOf, perGroup, refuse, wholeNumber } from "./check";
+import {
+  checkValue,
+  finiteNumber,
+  givenOptions,
+  isFiniteNumber,
+  oneOf,
+  perGroup,
+  trueOrFalse,
+  wholeNumber,
+} from "./check";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 import { LRScheduler } from "./scheduler";
-import { badState, type SchedulerState, savedInteger } from "./state";
+import { checkState, type SchedulerState, savedInteger } from "./state";
 
 export interface ReduceLROnPlateauOptions {
   /** Whether a lower or a higher metric is better. */
@@ -21,6 +30,18 @@ export interface ReduceLROnPlateauOptions {
   /** During cooldown a better metric does not become the best either, as in PaddlePaddle. */
   ignoreMetricsInCooldown?: boolean;
 }
+
+const NAMES = [
+  "mode",
+  "factor",
+  "patience",
+  "threshold",
+  "thresholdMode",
+  "cooldown",
+  "minLr",
+  "eps",
+  "ignoreMetricsInCooldown",
+] as const;
 
 /**
  * Lowers the lr when a metric has stopped improving. Call `step(metric)` after each validation.
@@ -51,11 +72,10 @@ export class ReduceLROnPlateau extends LRScheduler {
       threshold = 1e-4,
       thresholdMode = "rel",
       cooldown = 0,
-    } = givenOptions(where, options);
+    } = givenOptions(where, options, NAMES);
     const { minLr = 0, eps = 1e-8, ignoreMetricsInCooldown = false } = options;
-    if (!(isFiniteNumber(factor) && factor >= 0 && factor < 1)) {
-      throw refuse(where, "factor", "at least 0 and below 1", factor, "Use for example 0.1.");
-    }
+    const fits = isFiniteNumber(factor) && factor >= 0 && factor < 1;
+    checkValue(fits, where, "factor", "at least 0 and below 1", factor, "Use for example 0.1.");
     this.#options = {
       mode: oneOf(where, "mode", mode, ["min", "max"]),
       factor,
@@ -65,15 +85,14 @@ export class ReduceLROnPlateau extends LRScheduler {
       cooldown: wholeNumber(where, "cooldown", cooldown, 0),
       minLr,
       eps: finiteNumber(where, "eps", eps, 0),
-      ignoreMetricsInCooldown,
+      ignoreMetricsInCooldown: trueOrFalse(where, "ignoreMetricsInCooldown", ignoreMetricsInCooldown),
     };
     this.#minLrs = perGroup<number>(where, "minLr", minLr, optimizer, (name, one) => finiteNumber(where, name, one, 0));
   }
 
   override step(metric?: number): void {
-    if (typeof metric !== "number") {
-      throw refuse(this.kind, "metric", "a number", metric, "Call step(metric), for example with the validation loss.");
-    }
+    const advice = "Call step(metric), for example with the validation loss.";
+    checkValue(typeof metric === "number", this.kind, "metric", "a number", metric, advice);
     const { patience, cooldown, ignoreMetricsInCooldown } = this.#options;
     const coolingDown = this.#cooldownLeft > 0;
     const better = !(coolingDown && ignoreMetricsInCooldown) && this.#isBetter(metric);
@@ -114,9 +133,8 @@ export class ReduceLROnPlateau extends LRScheduler {
     const load = super.prepareLoad(state);
     const saved = state as SchedulerState;
     const best = saved.best;
-    if (best !== null && typeof best !== "number") {
-      throw badState(this.kind, `best must be a number or null, got ${String(best)}.`);
-    }
+    const problem = () => `best must be a number or null, got ${String(best)}.`;
+    checkState(best === null || typeof best === "number", this.kind, problem);
     const badEpochs = savedInteger(this.kind, saved, "badEpochs", 0);
     const cooldownLeft = savedInteger(this.kind, saved, "cooldownLeft", 0);
     return () => {

@@ -1,9 +1,9 @@
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { checkRepeatable } from "../repeatable";
-import { refuse } from "./check";
+import { checkValue } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
-import { badState, type SchedulerState, savedInteger, savedNumbers, stateOf } from "./state";
+import { checkState, type SchedulerState, savedInteger, savedNumbers, stateOf } from "./state";
 
 /**
  * A learning-rate schedule: call `step()` once after each epoch (or each batch), after the optimizer's own step.
@@ -25,9 +25,9 @@ export abstract class LRScheduler {
 
   constructor(kind: string, optimizer: ScheduledOptimizer, parts: readonly LRScheduler[] = []) {
     const groups = optimizer?.groups;
-    if (!Array.isArray(groups) || !groups.every((group) => typeof group?.lr === "number")) {
-      throw refuse(kind, "optimizer", "an object with groups that have an lr", optimizer, "Pass the optimizer first.");
-    }
+    const fits = Array.isArray(groups) && groups.every((group) => typeof group?.lr === "number");
+    const rule = "an object with groups that have an lr";
+    checkValue(fits, kind, "optimizer", rule, optimizer, "Pass the optimizer first.");
     this.kind = kind;
     this.optimizer = optimizer;
     this.parts = parts;
@@ -76,9 +76,9 @@ export abstract class LRScheduler {
 
   /** Entry `index` of a list that was made with one entry for each group. Throws BAD_STATE for a group added later. */
   protected forGroup<Value>(list: readonly Value[], index: number, what: string): Value {
-    if (index < list.length) return list[index] as Value;
-    const problem = `${what} must be known for every group, got none for group ${index}, which was added later.`;
-    throw new OptError("BAD_STATE", this.kind, problem, "Add every group first, then make the schedule.");
+    const problem = () => `${what} must be known for every group, got none for group ${index}, which was added later.`;
+    check(index < list.length, "BAD_STATE", this.kind, problem, "Add every group first, then make the schedule.");
+    return list[index] as Value;
   }
 
   /** Progress as plain JSON. Options and functions are not in it: give them to the constructor again. */
@@ -123,11 +123,10 @@ export abstract class LRScheduler {
 
   private prepareParts(states: unknown): (() => void)[] {
     if (this.parts.length === 0) return [];
-    if (Array.isArray(states) && states.length === this.parts.length) {
-      return this.parts.map((part, index) => part.prepareLoad(states[index]));
-    }
-    const got = Array.isArray(states) ? `${states.length}` : "none";
-    throw badState(this.kind, `state must hold ${this.parts.length} schedulers, got ${got}.`);
+    const got = Array.isArray(states) ? states.length : "none";
+    const problem = () => `state must hold ${this.parts.length} schedulers, got ${got}.`;
+    checkState(Array.isArray(states) && states.length === this.parts.length, this.kind, problem);
+    return this.parts.map((part, index) => part.prepareLoad(states[index]));
   }
 
   /** Returns what puts this schedule and its groups back as they are now. @internal */

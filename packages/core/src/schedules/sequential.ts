@@ -1,5 +1,5 @@
 import { ChainedScheduler } from "./chained";
-import { givenOptions, increasing, refuse } from "./check";
+import { checkValue, givenOptions, increasing } from "./check";
 import { requireParts } from "./parts";
 import { PlannedLR } from "./planned";
 import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -27,15 +27,15 @@ export class SequentialLR extends LRScheduler {
   readonly #milestones: readonly number[];
 
   constructor(optimizer: ScheduledOptimizer, options: SequentialLROptions) {
-    const { schedulers, milestones } = givenOptions("SequentialLR", options);
+    const { schedulers, milestones } = givenOptions("SequentialLR", options, ["schedulers", "milestones"]);
     requireParts("SequentialLR", schedulers, optimizer);
     schedulers.forEach(requireRestartable);
     super("SequentialLR", optimizer, [...schedulers]);
     this.#milestones = increasing("SequentialLR", "milestones", milestones);
-    if (milestones.length !== schedulers.length - 1) {
-      const rule = `a list of ${schedulers.length - 1}, one less than schedulers`;
-      throw refuse("SequentialLR", "milestones", rule, milestones, "Name the epoch at which each next one begins.");
-    }
+    const fits = milestones.length === schedulers.length - 1;
+    const rule = `a list of ${schedulers.length - 1}, one less than schedulers`;
+    const advice = "Name the epoch at which each next one begins.";
+    checkValue(fits, "SequentialLR", "milestones", rule, milestones, advice);
     for (const group of optimizer.groups) group.lr = initialLr(group);
     for (const part of this.parts) part.rewind();
     (this.parts[this.#activeAt(0)] as PlannedLR | ChainedScheduler).begin();
@@ -57,8 +57,8 @@ export class SequentialLR extends LRScheduler {
 }
 
 function requireRestartable(part: LRScheduler, index: number): void {
-  if (part instanceof PlannedLR || (index === 0 && part instanceof ChainedScheduler && part.canBegin)) return;
+  const fits = part instanceof PlannedLR || (index === 0 && part instanceof ChainedScheduler && part.canBegin);
   const rule = index === 0 ? "a simple or chained schedule" : "a simple schedule";
   const advice = "Put a ChainedScheduler first; list the schedules of a SequentialLR here themselves.";
-  throw refuse("SequentialLR", `schedulers[${index}]`, rule, `a ${part.constructor.name}`, advice);
+  checkValue(fits, "SequentialLR", `schedulers[${index}]`, rule, `a ${part.constructor.name}`, advice);
 }

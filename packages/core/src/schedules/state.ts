@@ -1,5 +1,5 @@
 // The saved form of a schedule and its checks. Options are not in it: they are the program's, progress is the state's.
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { isFiniteNumber, shown } from "./check";
 
 /** Plain JSON: what a schedule needs to go on where it stopped. */
@@ -18,23 +18,25 @@ export interface SchedulerState {
   [key: string]: unknown;
 }
 
-export function badState(where: string, problem: string): OptError {
-  return new OptError("BAD_STATE", where, problem, "Load the stateDict() of a schedule made the same way.");
+/** Refuses a state that does not fit. */
+export function checkState(fits: unknown, where: string, problem: () => string): asserts fits {
+  check(fits, "BAD_STATE", where, problem, "Load the stateDict() of a schedule made the same way.");
 }
 
 /** The state as an object written by a schedule of this kind. */
 export function stateOf(kind: string, state: unknown): Record<string, unknown> {
-  if (typeof state !== "object" || state === null)
-    throw badState(kind, `state must be an object, got ${shown(state)}.`);
+  const isObject = typeof state === "object" && state !== null;
+  checkState(isObject, kind, () => `state must be an object, got ${shown(state)}.`);
   const record = state as Record<string, unknown>;
-  if (record.kind !== kind) throw badState(kind, `state must be of a ${kind}, got kind ${shown(record.kind)}.`);
+  checkState(record.kind === kind, kind, () => `state must be of a ${kind}, got kind ${shown(record.kind)}.`);
   return record;
 }
 
 export function savedInteger(kind: string, state: Record<string, unknown>, key: string, min: number): number {
   const value = state[key];
-  if (Number.isSafeInteger(value) && (value as number) >= min) return value as number;
-  throw badState(kind, `${key} must be a whole number of at least ${min}, got ${shown(value)}.`);
+  const fits = Number.isSafeInteger(value) && (value as number) >= min;
+  checkState(fits, kind, () => `${key} must be a whole number of at least ${min}, got ${shown(value)}.`);
+  return value as number;
 }
 
 /** A list of finite numbers, of `min` to `max` entries. */
@@ -46,9 +48,10 @@ export function savedNumbers(
   min = max,
 ): number[] {
   const value = state[key];
-  if (!Array.isArray(value) || !value.every(isFiniteNumber)) {
-    throw badState(kind, `${key} must be a list of finite numbers, got ${shown(value)}.`);
-  }
-  if (value.length >= min && value.length <= max) return [...value];
-  throw badState(kind, `${key} must have one entry for each of the optimizer's ${max} groups, got ${value.length}.`);
+  const isList = Array.isArray(value) && value.every(isFiniteNumber);
+  checkState(isList, kind, () => `${key} must be a list of finite numbers, got ${shown(value)}.`);
+  const numbers = value as number[];
+  const problem = () => `${key} must have one entry for each of the optimizer's ${max} groups, got ${numbers.length}.`;
+  checkState(numbers.length >= min && numbers.length <= max, kind, problem);
+  return [...numbers];
 }

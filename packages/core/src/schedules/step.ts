@@ -24,7 +24,7 @@ export class StepLR extends PlannedLR {
 
   constructor(optimizer: ScheduledOptimizer, options: StepLROptions) {
     super("StepLR", optimizer);
-    const { stepSize, gamma = 0.1 } = givenOptions("StepLR", options);
+    const { stepSize, gamma = 0.1 } = givenOptions("StepLR", options, ["stepSize", "gamma"]);
     this.#stepSize = wholeNumber("StepLR", "stepSize", stepSize, 1);
     this.#gamma = finiteNumber("StepLR", "gamma", gamma, 0);
     this.begin();

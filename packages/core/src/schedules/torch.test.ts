@@ -66,9 +66,10 @@ function torchTraces(runs: Run[]): Trace[] {
 function make(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
   const made = parts.map((part) => make(optimizer, part));
   if (name === "ChainedScheduler") return new schedules.ChainedScheduler(made);
-  const all: Record<string, unknown> = made.length > 0 ? { ...options, schedulers: made } : { ...options };
-  if ("rate" in options) {
-    const rate = options.rate as number;
+  const { rate: given, ...others } = options;
+  const all: Record<string, unknown> = made.length > 0 ? { ...others, schedulers: made } : others;
+  if (given !== undefined) {
+    const rate = given as number;
     all.lrLambda = (e: number) => (name === "LambdaLR" ? 1 / (1 + rate * e) : 1 - rate / (e + 2));
   }
   const Schedule = classes.get(name) as new (optimizer: ScheduledOptimizer, options: unknown) => LRScheduler;
