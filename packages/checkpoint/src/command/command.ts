@@ -145,19 +145,41 @@ function build(output: Output, exit: (code: number) => void): Command {
     );
 
   add(
-    "convert <path>",
+    "convert <paths...>",
     "Write a checkpoint of any known format in another, optimizer state under the names it has there.",
-    ["convert optimizer.pt --to checkpoint --out runs/b", "convert runs/a --to ckpt --out model.ckpt --map names.json"],
+    [
+      "convert optimizer.pt model.pt --to checkpoint --out runs/b",
+      "convert runs/a --to dcp --out dcp --exclude 'ema.*' --rename 'encoder.*=*'",
+      "convert runs/a --to ckpt --out model.ckpt --map names.json",
+    ],
   )
-    .requiredOption("--to <format>", "safetensors, ckpt (MindSpore) or checkpoint")
+    .requiredOption("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint")
     .requiredOption("--out <path>", "the file or folder to write")
     .option("--map <file>", 'JSON of names: { "theirs": "ours" }')
-    .action(async (path: string, options: { json?: boolean; to: string; out: string; map?: string }) => {
-      const map = options.map === undefined ? undefined : ((await readJson(options.map)) as Record<string, string>);
+    .option(
+      "--parameter-order <order>",
+      '"model": each group of the optimizer lists its parameters in the model\'s order',
+    )
+    .option("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair)
+    .option("--names <patterns...>", "only these tensors; * stands for anything")
+    .option("--exclude <patterns...>", "leave these tensors out")
+    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
+    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
+    .option("--max-memory <size>", SIZE_HELP, parseSize)
+    .option("--crc", "end MindSpore files with a checksum")
+    .option("--overwrite", "replace the folder or step if it exists")
+    .action(async (paths: string[], options: ConvertFlags) => {
+      const { to, out, json, map: file, parameterOrder, rename: pairs, exclude, crc, overwrite } = options;
+      const map = file === undefined ? undefined : ((await readJson(file)) as Record<string, string>);
+      const rename = pairs === undefined ? undefined : Object.fromEntries(pairs);
       const result = await withBar(output, (progress) =>
-        convertCheckpoint(path, options.out, { to: options.to as ConvertTarget, ...given({ map, progress }) }),
+        convertCheckpoint(paths, out, {
+          to: to as ConvertTarget,
+          ...selectionOf(options),
+          ...given({ map, parameterOrder, rename, exclude, crc, overwrite, progress }),
+        }),
       );
-      print(options.json, result, () => `${options.out}: written as ${options.to}`);
+      print(json, result, () => `${out}: written as ${to}`);
     });
   return program;
 }
@@ -168,6 +190,17 @@ interface MergeFlags {
   readonly maxMemory?: number;
   readonly names?: string[];
   readonly dtype?: string;
+}
+
+interface ConvertFlags extends MergeFlags {
+  readonly to: string;
+  readonly out: string;
+  readonly map?: string;
+  readonly parameterOrder?: "model";
+  readonly rename?: [string, string][];
+  readonly exclude?: string[];
+  readonly crc?: boolean;
+  readonly overwrite?: boolean;
 }
 
 /** The members that are there: options left out and options of undefined are the same to a person. */
@@ -192,6 +225,12 @@ function parseTolerance(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && value >= 0) return value;
   throw new InvalidArgumentError("must be a number of at least 0.");
+}
+
+function parsePair(text: string, before: [string, string][] = []): [string, string][] {
+  const at = text.indexOf("=");
+  if (at > 0) return [...before, [text.slice(0, at), text.slice(at + 1)]];
+  throw new InvalidArgumentError("must be a pattern and a name, such as 'encoder.*=*'.");
 }
 
 function parseSize(text: string): number {

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { openSource } from "../read/open";
 import { expectCode } from "../testing/expect-code";
 import { scratchFolder } from "../testing/fixtures";
-import { floats, mindsporeFile, torchTensorCall, torchZip } from "../testing/made-files";
+import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../testing/made-files";
+import { pickleOf } from "../testing/pickles";
 import { readFloats } from "../testing/read-tensor";
 import { type ConvertTarget, convertCheckpoint } from "./convert";
 
@@ -54,5 +55,49 @@ describe("convertCheckpoint", () => {
     const out = join(scratch.path, "out");
     await expectCode("BAD_ARGUMENT", convertCheckpoint(torchRun(), out, { to: "onnx" as ConvertTarget }));
     await expectCode("MISSING", convertCheckpoint(torchRun(), out, { to: "checkpoint", map: { nothing: "x" } }));
+  });
+
+  it("leaves out and renames what is asked for: states, groups and PyTorch's nesting follow", async () => {
+    const [ours, back] = [join(scratch.path, "ours"), join(scratch.path, "back.pt")];
+    const rename = { "fc.*": "head.*" };
+    await convertCheckpoint(torchRun(), ours, { to: "checkpoint", rename, exclude: ["optimizer.state.0.exp_avg_sq"] });
+    const source = await openSource(ours);
+    expect([...source.tensors.keys()]).toEqual(["head.bias", "head.bias.exp_avg", "head.bias.step"]);
+    expect(source.tensors.get("head.bias.exp_avg")).toMatchObject({ follows: "head.bias" });
+    expect(source.values.optimizer).toMatchObject({ groups: [{ params: ["head.bias"], lr: 0.1 }] });
+    await source.close();
+    await convertCheckpoint(ours, back, { to: "pt" });
+    const file = await openSource(back);
+    expect([...file.tensors.keys()].sort()).toEqual(["model.head.bias", "optimizer.state.0.exp_avg"]);
+    await file.close();
+  });
+
+  it.each([
+    ["MISSING", { exclude: ["nothing.*"] }],
+    ["MISSING", { rename: { "nothing.*": "x" } }],
+    ["DUPLICATE", { rename: { "*.exp_avg*": "x" } }],
+    ["BAD_ARGUMENT", { parameterOrder: "any" as "model" }],
+  ] as const)("refuses (%s) %j", async (code, options) => {
+    await expectCode(code, convertCheckpoint(torchRun(), join(scratch.path, "x"), { to: "safetensors", ...options }));
+  });
+
+  it("takes a model and its optimizer from two files, and refuses none", async () => {
+    const [model, optimizer, out] = ["m.pdparams", "o.pdopt", "out"].map((name) => join(scratch.path, name));
+    const table = { "fc.w": "linear_0.w_0", "fc.b": "linear_0.b_0" };
+    const state = {
+      "linear_0.w_0_moment1_0": numpyCall([2], floats(3, 4)),
+      "linear_0.b_0_moment2_max_0": numpyCall([2], floats(5, 6)),
+    };
+    const params = { "fc.w": numpyCall([2], floats(1, 2)), "fc.b": numpyCall([2], floats(1, 2)) };
+    writeFileSync(model!, pickleOf({ ...params, "StructuredToParameterName@@": table }));
+    writeFileSync(optimizer!, pickleOf(state));
+    await convertCheckpoint([model!, optimizer!], out!, { to: "checkpoint" });
+    const source = await openSource(out!);
+    expect(await readFloats(source, "fc.w.exp_avg")).toEqual([3, 4]);
+    expect(await readFloats(source, "fc.b.max_exp_avg_sq")).toEqual([5, 6]);
+    await source.close();
+    writeFileSync(model!, pickleOf(params));
+    await expectCode("BAD_STATE", convertCheckpoint([model!, optimizer!], out!, { to: "checkpoint", overwrite: true }));
+    await expectCode("BAD_ARGUMENT", convertCheckpoint([], out!, { to: "checkpoint" }));
   });
 });

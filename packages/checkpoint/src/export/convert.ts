@@ -1,28 +1,41 @@
-/** Converting: a checkpoint of any known system into ours, a safetensors file or a MindSpore `.ckpt`, under the names it has there. */
-import { OptError } from "@opt/core";
+/** Converting: a checkpoint of any known system into another's form, under the names it has there. */
+import { check, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { elementCount } from "../format/safetensors";
 import type { TensorSource } from "../format/source";
 import { underOurNames } from "../import/names/names";
+import { type Rename, renamePatterns, withoutTensors } from "../import/names/rename";
+import type { Naming } from "../import/names/renaming";
 import { mergeSource } from "../read/merge";
 import { type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
 import { type Selection, selectTensors } from "../read/select";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { writeMindspore } from "./mindspore";
+import { writeMindspore } from "./mindspore/file";
+import { writeDcp } from "./torch/dcp";
+import { writeTorch } from "./torch/file";
 
-const TARGETS = ["safetensors", "ckpt", "checkpoint"] as const;
+const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
 
-/** `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours, for one rank. */
+/**
+ * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours, for one rank; `pt`: a file for
+ * `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
+ */
 export type ConvertTarget = (typeof TARGETS)[number];
 
-export interface ConvertOptions extends Selection, OpenOptions {
+export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly to: ConvertTarget;
-  /** New names: each key is a tensor's name, or its beginning up to a dot or slash. It goes before what the format itself tells. */
-  readonly map?: Readonly<Record<string, string>>;
+  /** Names, or patterns with `*`, of what is left out: as the source calls it, or as it is called here. */
+  readonly exclude?: readonly string[];
+  /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
+  readonly rename?: Rename;
+  /** Replace what is there: a folder, or a step of a run. Files are always replaced. */
+  readonly overwrite?: boolean;
   /** Most bytes of buffers, 64 MiB without it. */
   readonly maxMemory?: number;
+  /** End MindSpore files with a checksum. */
+  readonly crc?: boolean;
   readonly progress?: ProgressCallback;
 }
 
@@ -37,37 +50,70 @@ export interface ConvertResult {
 }
 
 /**
- * Writes the checkpoint at `path` to `destination`, parameters under their names, optimizer state as `<parameter>.<state>`, so that a
- * run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
+ * Writes the checkpoint at `path` (or the files that make one together: a model and its optimizer) to `destination`, parameters under their
+ * names, optimizer state as `<parameter>.<state>`, so that a run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED,
+ * BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
  */
 export async function convertCheckpoint(
-  path: string,
+  path: string | readonly string[],
   destination: string,
   options: ConvertOptions,
 ): Promise<ConvertResult> {
-  const { to, map } = options;
-  if (!TARGETS.includes(to)) {
-    throw new OptError("BAD_ARGUMENT", "convertCheckpoint", `to must be one of ${TARGETS.join(", ")}, got ${to}.`, "");
-  }
-  const source = await openSource(path, options);
+  const { to, exclude = [], rename = {} } = options;
+  check(
+    TARGETS.includes(to),
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `to must be one of ${TARGETS.join(", ")}, got ${to}.`,
+  );
+  check(
+    options.parameterOrder === undefined || options.parameterOrder === "model",
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `parameterOrder must be "model", got ${JSON.stringify(options.parameterOrder)}.`,
+    "Leave it out where the order is not the model's.",
+  );
+  const sources: TensorSource[] = [];
   try {
-    const named = await underOurNames(source, map);
-    const unverified = await write(named, destination, options);
-    return { path: destination, from: source.format, to, tensors: named.tensors.size, unverified };
+    for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
+    const unused = new Set(exclude);
+    const kept = sources.map((source) => withoutTensors(source, exclude, unused));
+    const named = withoutTensors(await underOurNames(kept, options), exclude, unused);
+    const [wrong] = unused;
+    check(
+      wrong === undefined,
+      "MISSING",
+      named.path,
+      () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
+    );
+    const result = renamePatterns(named, rename);
+    const { tensors, unverified } = await write(result, destination, options);
+    return { path: destination, from: named.format, to, tensors, unverified };
   } finally {
-    await source.close();
+    for (const source of sources) await source.close();
   }
 }
 
-async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<readonly string[]> {
-  if (options.to === "safetensors") return (await mergeSource(source, destination, options)).unverified;
-  if (options.to === "checkpoint")
-    return (await reshardSource(source, destination, { ...options, ranks: 1 })).unverified;
+interface Written {
+  readonly tensors: number;
+  readonly unverified: readonly string[];
+}
+
+async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<Written> {
+  if (options.to === "safetensors") return mergeSource(source, destination, options);
+  if (options.to === "checkpoint") {
+    const { unverified } = await reshardSource(source, destination, { ...options, ranks: 1 });
+    return { tensors: source.tensors.size, unverified };
+  }
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification);
   const total = tensors.reduce((sum, { shape, dtype }) => sum + elementCount(shape)! * bytesPerElement(dtype), 0);
   const selected = { ...source, tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])) };
-  const progress = reporter(options.progress, total);
-  await writeMindspore(selected, destination, { ...options, progress });
-  return options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
+  const settings = { ...options, progress: reporter(options.progress, total) };
+  if (options.to === "pt") await writeTorch(selected, destination, settings);
+  else if (options.to === "dcp") await writeDcp(selected, destination, settings);
+  else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);
+  else throw new OptError("INTERNAL", "convertCheckpoint", `no writer for ${options.to}.`);
+  const unverified = options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
+  return { tensors: tensors.length, unverified };
 }

@@ -42,6 +42,10 @@ export interface TensorSource {
   readonly tensors: ReadonlyMap<string, SourceTensor>;
   /** Everything that is no tensor. */
   readonly values: { readonly [key: string]: Json };
+  /** Tensors that are there but of no element type that we know: why, by name. */
+  readonly unreadable?: ReadonlyMap<string, string>;
+  /** How the format nests names, where writing it again needs more than the names. */
+  readonly structure?: Json;
   close(): Promise<void>;
 }
 

@@ -1,9 +1,11 @@
 /** Keras 3 numbers its optimizer's variables: the model's config tells the order of layers, and shapes prove it. */
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { isObject } from "../bytes/json";
-import type { Renaming } from "./renaming";
+import type { NamingContext, Renaming, Unproven } from "./renaming";
 
 const OPTIMIZER = "optimizer/vars/";
+/** Number 0 counts the steps, 1 is the learning rate; scalars after them (Nadam's product) belong to no parameter. */
+const COUNTERS = [`${OPTIMIZER}0`, `${OPTIMIZER}1`];
 
 /** The states of each optimizer, in the order in which they follow each other for one parameter. */
 const STATES: Record<string, string[]> = {
@@ -13,20 +15,19 @@ const STATES: Record<string, string[]> = {
   SGD: ["momentum_buffer"],
 };
 
-export function kerasNames(source: TensorSource): Renaming {
+export function kerasNames({ source }: NamingContext): Renaming {
   const names = new Map<string, string>();
-  const config = isObject(source.values.config) ? source.values.config : {};
-  const variables = trainableVariables(config, source);
-  const optimizer = optimizerName(config);
-  const states = optimizer === undefined || !Object.hasOwn(STATES, optimizer) ? undefined : STATES[optimizer];
-  if (variables === undefined || states === undefined) return { names, counter: `${OPTIMIZER}0` };
+  const stored = [...source.tensors.values()]
+    .filter(({ name, shape }) => shape.length > 0 && !COUNTERS.includes(name) && /^optimizer(_weights)?\//.test(name))
+    .sort((a, b) => numberOf(a) - numberOf(b));
+  const proven = { names, counter: `${OPTIMIZER}0` };
+  const variables = trainableVariables(source);
+  const states = statesOf(source);
+  const unproven = stored.map(
+    ({ name, shape }): Unproven => ({ key: name, meaning: `<parameter of [${shape.join(", ")}]>.<state>` }),
+  );
+  if (variables === undefined || states === undefined) return { ...proven, unproven };
 
-  // Number 0 counts the steps, 1 is the learning rate; scalars after them (Nadam's product) belong to no parameter.
-  const stored: SourceTensor[] = [];
-  for (let i = 2; source.tensors.has(`${OPTIMIZER}${i}`); i++) {
-    const tensor = source.tensors.get(`${OPTIMIZER}${i}`)!;
-    if (tensor.shape.length > 0) stored.push(tensor);
-  }
   const assigned = stored
     .slice(0, variables.length * states.length)
     .map((tensor, i): [SourceTensor, SourceTensor, string] => {
@@ -37,11 +38,22 @@ export function kerasNames(source: TensorSource): Renaming {
   const maxima = stored.slice(assigned.length);
   const whole = assigned.length === variables.length * states.length && [0, variables.length].includes(maxima.length);
   if (!fits || !whole || !maxima.every((tensor, i) => `${tensor.shape}` === `${variables[i]!.shape}`)) {
-    return { names, counter: `${OPTIMIZER}0` };
+    return { ...proven, unproven };
   }
   for (const [tensor, variable, state] of assigned) names.set(tensor.name, `${variable.name}.${state}`);
   for (const [i, tensor] of maxima.entries()) names.set(tensor.name, `${variables[i]!.name}.max_exp_avg_sq`);
-  return { names, counter: `${OPTIMIZER}0` };
+  return proven;
+}
+
+function numberOf({ name }: SourceTensor): number {
+  return Number(name.slice(OPTIMIZER.length)) || 0;
+}
+
+/** The states that the optimizer keeps for each parameter, in order; undefined where the config does not name one that is known. */
+function statesOf({ values }: TensorSource): string[] | undefined {
+  const config = isObject(values.config) ? values.config : {};
+  const name = optimizerName(config);
+  return name === undefined || !Object.hasOwn(STATES, name) ? undefined : STATES[name];
 }
 
 function optimizerName(config: { [key: string]: Json }): string | undefined {
@@ -51,7 +63,8 @@ function optimizerName(config: { [key: string]: Json }): string | undefined {
 }
 
 /** The trainable variables in the order of the model's layers; undefined where a layer is missing from the file. */
-function trainableVariables(config: { [key: string]: Json }, source: TensorSource): SourceTensor[] | undefined {
+function trainableVariables(source: TensorSource): SourceTensor[] | undefined {
+  const config = isObject(source.values.config) ? source.values.config : {};
   const model = isObject(config.config) ? config.config : {};
   if (!Array.isArray(model.layers)) return undefined;
   const counts = new Map<string, number>();

@@ -1,15 +1,16 @@
 /** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
-import { OptError } from "@opt/core";
-import type { SourceTensor, TensorSource } from "../../format/source";
+import { check, OptError } from "@opt/core";
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { followedName } from "../../format/tensors";
 import { memorySource, readBytes } from "../bytes/byte-source";
-import { wholeTensor } from "../bytes/foreign-tensor";
+import { byName, wholeTensor } from "../bytes/foreign-tensor";
+import { type PythonTree, renameTensors } from "../python/tree";
 import { kerasNames } from "./keras-names";
-import type { Renaming } from "./renaming";
+import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
 import { prefixedNames, suffixedNames } from "./state-words";
 import { torchNames } from "./torch-names";
 
-const RULES: Record<string, (source: TensorSource) => Renaming> = {
+const RULES: Record<string, (context: NamingContext) => Renaming> = {
   PyTorch: torchNames,
   "PyTorch DCP": torchNames,
   "MindSpore ckpt": prefixedNames,
@@ -19,52 +20,119 @@ const RULES: Record<string, (source: TensorSource) => Renaming> = {
   Paddle: suffixedNames,
 };
 
+/** So many lines of a map are shown; who needs more sees how they go on. */
+const SHOWN = 12;
+
 /**
- * The same checkpoint under our names. `map` comes first: each key is a name, or its beginning up to a dot or slash, and is replaced
- * by its value; what it does not name goes by the format's own rules. Throws DUPLICATE where two names fall together,
- * MISSING for a key that names nothing.
+ * The same checkpoint under our names; several files (a model and its optimizer) become one. `map` comes first; what it does not name goes
+ * by the formats' own rules. Names are proven, never guessed: throws BAD_STATE, and says what a map has to name, where optimizer state
+ * cannot be told; DUPLICATE where two names fall together; MISSING for a key that names nothing.
  */
 export async function underOurNames(
-  source: TensorSource,
-  map: Readonly<Record<string, string>> = {},
+  sources: TensorSource | readonly TensorSource[],
+  naming: Naming = {},
 ): Promise<TensorSource> {
-  const mapped = mapNames(source, map);
-  const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
-  const renaming = rule(source);
+  const files = [sources].flat() as readonly TensorSource[];
+  const whole = joinSources(files);
+  const mapped = mapNames(whole, naming.map ?? {});
+  const context = { ...naming, tensors: whole.tensors };
+  const renamings = files.map((source) => {
+    const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
+    return rule({ ...context, source, beside: files.filter((other) => other !== source) });
+  });
+  refuseUnproven(renamings, mapped, whole);
+  const found = new Map(renamings.flatMap(({ names }) => [...names]));
+  const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
   const renamed = new Map<string, SourceTensor>();
-  for (const tensor of source.tensors.values()) {
-    const name = mapped.get(tensor.name) ?? renaming.names.get(tensor.name) ?? tensor.name;
+  for (const tensor of whole.tensors.values()) {
+    const name = nameOf(tensor.name);
     if (renamed.has(name)) {
-      throw new OptError(
-        "DUPLICATE",
-        source.path,
-        `two tensors would be called ${JSON.stringify(name)}.`,
-        "Use --map.",
-      );
+      throw new OptError("DUPLICATE", whole.path, `two tensors would be called ${JSON.stringify(name)}.`, "Use --map.");
     }
     renamed.set(name, { ...tensor, name });
   }
   for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, renamed));
-  for (const step of await stepsOf(source, renaming, renamed)) renamed.set(step.name, step);
-  return { ...source, tensors: renamed, close: () => source.close() };
+  for (const renaming of renamings) {
+    for (const step of await stepsOf(whole, renaming, renamed)) renamed.set(step.name, step);
+  }
+  const { structure, unreadable, ...rest } = whole;
+  const values = { ...whole.values };
+  for (const [i, { values: own }] of renamings.entries()) {
+    if (own === undefined) continue;
+    for (const name of Object.keys(files[i]!.values)) delete values[name];
+    Object.assign(values, own);
+  }
+  const tree = renameTensors((structure ?? null) as PythonTree, nameOf);
+  if (structure !== undefined) values[STRUCTURE_KEY] = tree as Json;
+  const unread = new Map([...(unreadable ?? [])].map(([name, reason]) => [nameOf(name), reason]));
+  return { ...rest, tensors: renamed, values, unreadable: unread };
+}
+
+/** Files that belong together as one source; how each nests its names is lost where there are several. */
+function joinSources(files: readonly TensorSource[]): TensorSource {
+  const [first, ...others] = files;
+  if (first === undefined) throw new OptError("BAD_ARGUMENT", "convert", "a path is needed, got none.", "Name a file.");
+  if (others.length === 0) return first;
+  const path = files.map((file) => file.path).join(" + ");
+  const step = files.find((file) => file.step !== undefined)?.step;
+  return {
+    format: [...new Set(files.map(({ format }) => format))].join(" + "),
+    path,
+    ...(step === undefined ? {} : { step }),
+    tensors: byName(
+      files.flatMap(({ tensors }) => [...tensors.values()]),
+      path,
+    ),
+    values: Object.assign({}, ...files.map(({ values }) => values)),
+    unreadable: new Map(files.flatMap(({ unreadable }) => [...(unreadable ?? [])])),
+    async close() {
+      for (const file of files) await file.close();
+    },
+  };
+}
+
+function refuseUnproven(
+  renamings: readonly Renaming[],
+  mapped: ReadonlyMap<string, string>,
+  { tensors, path }: TensorSource,
+): void {
+  const left = [...tensors.keys()].filter((name) => !mapped.has(name));
+  const unproven = renamings
+    .flatMap((renaming) => renaming.unproven ?? [])
+    .filter(({ key }) => left.some((name) => isUnder(name, key)));
+  const shown = unproven
+    .slice(0, SHOWN)
+    .map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
+  const more = unproven.length > SHOWN ? `, and ${unproven.length - SHOWN} more` : "";
+  check(
+    unproven.length === 0,
+    "BAD_STATE",
+    path,
+    () => `nothing proves whose optimizer state this is: { ${shown.join(", ")}${more} }.`,
+    "Give their names as a map of this form (--map), or the model's file beside it; where every group of a PyTorch optimizer lists its parameters in the model's order, say so (parameterOrder: \"model\", --parameter-order model); or leave it out (--exclude).",
+  );
+}
+
+/** Whether a key is the name, or its beginning up to a dot or slash. */
+function isUnder(name: string, key: string): boolean {
+  return name.startsWith(key) && (name.length === key.length || /[./]/.test(name[key.length]!));
 }
 
 function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): Map<string, string> {
   const names = new Map<string, string>();
+  // The longest key that fits comes last, and wins.
   for (const [from, to] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
-    const before = names.size;
-    for (const name of source.tensors.keys()) {
+    const meant = [...source.tensors.keys()].filter((name) => isUnder(name, from));
+    check(
+      meant.length > 0,
+      "MISSING",
+      source.path,
+      () => `the map names ${JSON.stringify(from)}.`,
+      `There are ${[...source.tensors.keys()].slice(0, 3).join(", ")} and so on.`,
+    );
+    for (const name of meant) {
       const rest = name.slice(from.length);
-      if (name.startsWith(from) && (rest === "" || /^[./]/.test(rest))) names.set(name, to + rest);
-    }
-    if (names.size === before && !source.tensors.has(from)) {
-      const known = [...source.tensors.keys()].slice(0, 3).join(", ");
-      throw new OptError(
-        "MISSING",
-        source.path,
-        `the map names ${JSON.stringify(from)}.`,
-        `There are ${known} and so on.`,
-      );
+      names.set(name, to === "" ? rest.slice(1) : to + rest);
     }
   }
   return names;

@@ -1,4 +1,34 @@
 /** What the rules of one system say about the names in a checkpoint. */
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
+
+/** Under this key the values keep how PyTorch nested its names, so that it is written again as it was. */
+export const STRUCTURE_KEY = "torch";
+
+/** What the user says about names. */
+export interface Naming {
+  /** New names: each key is a tensor's name, or its beginning up to a dot or slash. It goes before what the format itself tells. */
+  readonly map?: Readonly<Record<string, string>>;
+  /**
+   * "model": each group of the optimizer lists its parameters in the model's order, as `model.parameters()` does. Files do not say so,
+   * and parameters of equal shape cannot be told apart without it.
+   */
+  readonly parameterOrder?: "model";
+}
+
+/** What a rule sees: the file whose names it gives, and the tensors and files that were opened together with it. */
+export interface NamingContext extends Naming {
+  readonly source: TensorSource;
+  readonly tensors: ReadonlyMap<string, SourceTensor>;
+  readonly beside: readonly TensorSource[];
+}
+
+/** A state whose parameter nothing proves. */
+export interface Unproven {
+  /** Its name, or what the names of its tensors begin with: the key to use in a map. */
+  readonly key: string;
+  /** What is known of the name to write there, for people. */
+  readonly meaning: string;
+}
 
 /** What a format's rules find out. */
 export interface Renaming {
@@ -7,4 +37,7 @@ export interface Renaming {
   readonly counter?: string;
   /** Steps by parameter, where they are plain values. */
   readonly steps?: ReadonlyMap<string, number>;
+  readonly unproven?: readonly Unproven[];
+  /** The values in place of the source's own. */
+  readonly values?: { readonly [key: string]: Json };
 }

@@ -1,105 +1,244 @@
-/** PyTorch numbers the parameters of an optimizer: their names come from `param_names`, or from the model in the same file. */
+/**
+ * PyTorch numbers the parameters of an optimizer in the order of its groups. A number's name is proven by `param_names`, by the map, by
+ * a model beside it in which only one parameter has its shape, or (where the user vouches for it) by the model's order.
+ */
+import { OptError } from "@opt/core";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import type { Renaming } from "./renaming";
+import { dictOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
+import type { NamingContext, Renaming, Unproven } from "./renaming";
+import { keyOf, survey, type TorchOptimizer } from "./torch-optimizers";
 
-const STATE = /^(.*?)state\.(\d+)\.([^.]+)$/;
 const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
 
-export function torchNames(source: TensorSource): Renaming {
+/** States that have the shape of their parameter. */
+const SHAPED =
+  "exp_avg exp_avg_sq max_exp_avg_sq momentum_buffer square_avg acc_delta grad_avg sum exp_inf prev master_param".split(
+    " ",
+  );
+
+/** What models are called beside their optimizer; other dicts of the same parameters (averages, copies) are not the model. */
+const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "network", "module"];
+
+/** A dict of tensors, or a file of tensors only, that may be the optimizer's model. */
+interface Model {
+  readonly prefix: string;
+  /** By the parameter's name inside of the model. */
+  readonly parameters: ReadonlyMap<string, SourceTensor>;
+  readonly buffers: readonly string[];
+  /** Whether the file keeps the model's order: safetensors files sort. */
+  readonly ordered: boolean;
+}
+
+interface Resolved {
+  readonly optimizer: TorchOptimizer;
+  /** By key: the parameter's name inside of the model. */
+  readonly names: ReadonlyMap<string, string>;
+  readonly model: Model | undefined;
+  readonly unproven: readonly Unproven[];
+}
+
+export function torchNames(context: NamingContext): Renaming {
+  const { source } = context;
+  const { optimizers, models: dicts } = survey(source.structure as PythonTree);
+  const own = dicts.map(([prefix, tree]) => modelOf(prefix, tree, source));
+  const models = [...own, ...context.beside.flatMap(modelsIn)].filter(({ parameters }) => parameters.size > 0);
+  const resolved = optimizers
+    .filter((optimizer) => entriesOf(optimizer, source).length > 0)
+    .map((optimizer) => resolve(optimizer, models, context));
+
+  const chosen = new Set(resolved.flatMap(({ model }) => (model === undefined ? [] : [model])));
+  // One model's names begin after the word under which it was saved; of several (a GAN) that word tells them apart.
+  const bare = chosen.size === 1;
   const names = new Map<string, string>();
-  const prefixes = new Set<string>();
-  for (const name of source.tensors.keys()) {
-    const prefix = STATE.exec(name)?.[1];
-    if (prefix !== undefined) prefixes.add(prefix);
+  for (const { prefix, parameters, buffers } of bare ? chosen : []) {
+    for (const name of [...parameters.keys(), ...buffers]) names.set(prefix + name, name);
   }
   const steps = new Map<string, number>();
-  for (const prefix of prefixes) nameStates(source, prefix, names, steps);
-  return { names, steps };
+  const values = new Map(Object.entries(source.values));
+  for (const { optimizer, names: local, model } of resolved) {
+    const fullName = (key: string): string | undefined => {
+      const name = local.get(key);
+      return name === undefined || bare ? name : `${model?.prefix ?? ""}${name}`;
+    };
+    for (const [key, states] of optimizer.state) nameStates(fullName(key), states, names, steps);
+    for (const name of values.keys()) {
+      const rest = name.startsWith(optimizer.prefix) ? name.slice(optimizer.prefix.length) : "";
+      if (/^(state|param_groups)\./.test(rest)) values.delete(name);
+    }
+    const word = resolved.length === 1 ? "optimizer" : optimizer.prefix.slice(0, -1);
+    values.set(word, { groups: groupsOf(optimizer, fullName), counters: {} });
+  }
+  return { names, steps, values: Object.fromEntries(values), unproven: resolved.flatMap(({ unproven }) => unproven) };
 }
 
 function nameStates(
-  source: TensorSource,
-  prefix: string,
+  parameter: string | undefined,
+  states: ReadonlyMap<string, PythonTree>,
   names: Map<string, string>,
   steps: Map<string, number>,
 ): void {
-  const order = numbersInOrder(source.values, prefix);
-  const written = writtenNames(source.values, prefix);
-  const model = written === undefined ? modelInOrder(source, prefix, order) : undefined;
-  if (written === undefined && model === undefined) return;
-  const parameterOf = (number: string): string | undefined =>
-    written?.get(number) ?? model?.parameters[order.indexOf(number)];
-  for (const name of source.tensors.keys()) {
-    const [, found, number, state] = STATE.exec(name) ?? [];
-    const parameter = found === prefix ? parameterOf(number!) : undefined;
-    if (parameter !== undefined) names.set(name, `${parameter}.${state}`);
+  if (parameter === undefined) return;
+  for (const [state, value] of states) {
+    const tensor = tensorOf(value);
+    if (tensor !== undefined) names.set(tensor, `${parameter}.${state}`);
+    // Before PyTorch 1.12 steps were plain numbers.
+    const plain = plainOf(value);
+    if (state === "step" && typeof plain === "number") steps.set(parameter, plain);
   }
-  // Before PyTorch 1.12 steps were plain numbers.
-  for (const number of order) {
-    const parameter = parameterOf(number);
-    const step = source.values[`${prefix}state.${number}.step`];
-    if (parameter !== undefined && typeof step === "number") steps.set(parameter, step);
-  }
-  // The model was saved beside its optimizer, under a word of its own: the parameters' names begin after it.
-  for (const name of model?.inside ?? []) names.set(name, name.slice(model!.word.length));
 }
 
-/** The parameters' numbers in the order of all groups. */
-function numbersInOrder(values: TensorSource["values"], prefix: string): string[] {
-  return listed(values, prefix, "params").map(([, number]) => String(number));
+/** The options of each group as ours are called (`weightDecay`), so that a run goes on with them. */
+function groupsOf(optimizer: TorchOptimizer, nameOf: (key: string) => string | undefined): Json {
+  return optimizer.groups.map(({ options, params }) => ({
+    params: params.map((key) => nameOf(key) ?? key),
+    ...Object.fromEntries(
+      [...options].flatMap(([name, value]): [string, Json][] => {
+        const plain = plainOf(value);
+        return plain === undefined || plain === null ? [] : [[ourOption(name), plain]];
+      }),
+    ),
+  }));
 }
 
-/** Number to name, where the optimizer was made with named parameters (PyTorch 2.6 on). */
-function writtenNames(values: TensorSource["values"], prefix: string): Map<string, string> | undefined {
-  const places = new Map(listed(values, prefix, "param_names"));
-  if (places.size === 0) return undefined;
-  return new Map(
-    listed(values, prefix, "params").flatMap(([place, number]) => {
-      const name = places.get(place);
-      return typeof name === "string" ? [[String(number), name]] : [];
-    }),
+/** `weight_decay` is called `weightDecay` here. */
+export function ourOption(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Keys of parameters that have tensors in the source. */
+function entriesOf({ groups, state }: TorchOptimizer, { tensors }: TensorSource): string[] {
+  const keys = new Set([...groups.flatMap(({ params }) => params), ...state.keys()]);
+  return [...keys].filter((key) =>
+    [...(state.get(key)?.values() ?? [])].some((value) => tensors.has(tensorOf(value) ?? "")),
   );
 }
 
-/** `param_groups.<group>.<list>.<i>` as pairs of `<group>.<i>` and the value, in order. */
-function listed(values: TensorSource["values"], prefix: string, list: string): [string, Json][] {
-  const found: [string, Json][] = [];
-  for (let group = 0; ; group++) {
-    const start = `${prefix}param_groups.${group}.`;
-    let i = 0;
-    for (; Object.hasOwn(values, `${start}${list}.${i}`); i++) {
-      found.push([`${group}.${i}`, values[`${start}${list}.${i}`]!]);
-    }
-    if (i === 0 && !Object.keys(values).some((key) => key.startsWith(start))) return found;
+function modelsIn(source: TensorSource): Model[] {
+  if (source.structure !== undefined) {
+    return survey(source.structure as PythonTree).models.map(([prefix, tree]) => modelOf(prefix, tree, source));
   }
+  return [
+    splitBuffers(
+      "",
+      [...source.tensors].map(([name, tensor]) => [name, tensor]),
+      false,
+    ),
+  ];
 }
 
-/**
- * The model of the same file whose parameters, in order, fit the optimizer's: as many, and of the shapes of their states. More or
- * fewer is no proof, so that nothing is guessed.
- */
-function modelInOrder(
-  source: TensorSource,
-  prefix: string,
-  order: readonly string[],
-): { word: string; inside: string[]; parameters: string[] } | undefined {
-  const others = [...source.tensors.values()].filter(({ name }) => !STATE.test(name));
-  const words = new Set(others.map(({ name }) => name.slice(0, name.indexOf(".") + 1)));
-  const fitting = [...words, ""].flatMap((word) => {
-    const inside = others.filter(({ name }) => name.startsWith(word));
-    const parameters = inside.filter(({ name }) => !BUFFERS.test(name));
-    const fits =
-      parameters.length === order.length && order.every((number, i) => suits(source, prefix, number, parameters[i]!));
-    const named = (tensor: SourceTensor): string => tensor.name.slice(word.length);
-    return fits ? [{ word, inside: inside.map(({ name }) => name), parameters: parameters.map(named) }] : [];
+function modelOf(prefix: string, tree: PythonTree, source: TensorSource): Model {
+  const held = (dictOf(tree) ?? []).flatMap(([key, value]): [string, SourceTensor][] => {
+    const tensor = source.tensors.get(tensorOf(value) ?? "");
+    return tensor === undefined ? [] : [[keyOf(key), tensor]];
   });
-  return fitting.length > 0 && order.length > 0 ? fitting[0] : undefined;
+  // DCP keeps the order of ranks, not of the model.
+  return splitBuffers(prefix, held, source.format === "PyTorch");
 }
 
-function suits(source: TensorSource, prefix: string, number: string, parameter: SourceTensor): boolean {
-  for (const state of ["exp_avg", "exp_avg_sq", "momentum_buffer"]) {
-    const tensor = source.tensors.get(`${prefix}state.${number}.${state}`);
-    if (tensor !== undefined && `${tensor.shape}` !== `${parameter.shape}`) return false;
+function splitBuffers(prefix: string, held: readonly [string, SourceTensor][], ordered: boolean): Model {
+  const parameters = new Map(held.filter(([name]) => !BUFFERS.test(name)));
+  const buffers = held.map(([name]) => name).filter((name) => BUFFERS.test(name));
+  return { prefix, parameters, buffers, ordered };
+}
+
+function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): Resolved {
+  const entries = entriesOf(optimizer, context.source);
+  const given = new Map<string, string>();
+  for (const { params, names } of optimizer.groups) {
+    params.forEach((key, i) => {
+      const written = optimizer.form === "numbered" ? names?.[i] : key;
+      const name = context.map?.[`${optimizer.prefix}state.${key}`] ?? written;
+      if (name !== undefined) given.set(key, name);
+    });
   }
-  return true;
+  const open = entries.filter((key) => !given.has(key));
+  if (open.length === 0) {
+    const needed = entries.map((key) => given.get(key)!);
+    const holding = models.filter(({ parameters }) => needed.every((name) => parameters.has(name)));
+    return { optimizer, names: given, model: onlyModel(holding, context.source), unproven: [] };
+  }
+  const shapes = new Map(open.map((key) => [key, shapeOf(optimizer, key, context.source)]));
+  const attempts = models.flatMap((model) => {
+    const names = matchShapes(optimizer, shapes, model, given, context.parameterOrder === "model");
+    return names === undefined ? [] : [{ model, names }];
+  });
+  const complete = attempts.filter(({ names }) => open.every((key) => names.has(key)));
+  const [first] = complete;
+  if (first !== undefined) {
+    const answers = new Set(complete.map(({ names }) => JSON.stringify(open.map((key) => names.get(key)))));
+    const model =
+      answers.size === 1
+        ? onlyModel(
+            complete.map((one) => one.model),
+            context.source,
+          )
+        : undefined;
+    if (model !== undefined) return { optimizer, names: new Map([...given, ...first.names]), model, unproven: [] };
+  }
+  const taken = new Set(given.values());
+  const unproven = open.map((key) => {
+    const shape = shapes.get(key);
+    const fits = ([name, tensor]: [string, SourceTensor]): boolean =>
+      !taken.has(name) && (shape === undefined || `${tensor.shape}` === `${shape}`);
+    const candidates = new Set(
+      attempts.flatMap(({ model }) => [...model.parameters].filter(fits).map(([name]) => name)),
+    );
+    const some = [...candidates].slice(0, 3).join(" | ");
+    const what = shape === undefined ? "a parameter" : `a parameter of [${shape.join(", ")}]`;
+    return {
+      key: `${optimizer.prefix}state.${key}`,
+      meaning: some === "" ? what : candidates.size > 3 ? `${some} | ...` : some,
+    };
+  });
+  return { optimizer, names: given, model: undefined, unproven };
+}
+
+/** The one model, or the one with a model's name; undefined for none. Throws BAD_STATE where several are equally likely. */
+function onlyModel(models: readonly Model[], source: TensorSource): Model | undefined {
+  if (models.length <= 1) return models[0];
+  const named = models.filter(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
+  if (named.length === 1) return named[0];
+  const [a, b] = models.map(({ prefix }) => JSON.stringify(prefix));
+  throw new OptError(
+    "BAD_STATE",
+    source.path,
+    `the optimizer's parameters stand under ${a} and under ${b}.`,
+    "Leave one out with exclude.",
+  );
+}
+
+/** Names by key for the shapes that leave no doubt; undefined where the model does not have these shapes at all. */
+function matchShapes(
+  { groups }: TorchOptimizer,
+  shapes: ReadonlyMap<string, readonly number[] | undefined>,
+  model: Model,
+  given: ReadonlyMap<string, string>,
+  inOrder: boolean,
+): Map<string, string> | undefined {
+  const taken = new Set(given.values());
+  const parameters = [...model.parameters].filter(([name]) => !taken.has(name));
+  const classes = new Map<string, string[]>();
+  for (const [key, shape] of shapes) {
+    if (shape === undefined) continue;
+    classes.set(`${shape}`, [...(classes.get(`${shape}`) ?? []), key]);
+  }
+  const names = new Map<string, string>();
+  for (const [shape, keys] of classes) {
+    const fitting = parameters.filter(([, tensor]) => `${tensor.shape}` === shape);
+    if (fitting.length < keys.length) return undefined;
+    const ofOneGroup = groups.some(({ params }) => keys.every((key) => params.includes(key)));
+    const told = fitting.length === 1 || (inOrder && model.ordered && ofOneGroup);
+    if (!told || fitting.length !== keys.length) continue;
+    for (const [i, key] of keys.entries()) names.set(key, fitting[i]![0]);
+  }
+  return names;
+}
+
+function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSource): readonly number[] | undefined {
+  const states = optimizer.state.get(key);
+  for (const state of SHAPED) {
+    const tensor = tensors.get(tensorOf(states?.get(state)) ?? "");
+    if (tensor !== undefined) return tensor.shape;
+  }
+  return undefined;
 }

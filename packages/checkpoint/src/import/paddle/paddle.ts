@@ -4,13 +4,13 @@ import { OptError } from "@opt/core";
 import { type Importer, type Json, openRandomAccess, type TensorSource } from "../../format/source";
 import { joined, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
+import { PADDLE_NAMES } from "../names/state-words";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
 import { readPickleOf } from "../python/pickle";
 import { childrenOf, nameTree, PLAIN_GLOBALS } from "../python/values";
 import { counts } from "../torch/tensors";
 
 const PARTS = "UnpackBigParamInfor@@";
-const NAMES = "StructuredToParameterName@@";
 const GLOBALS = { globals: new Set([...PLAIN_GLOBALS, ...NUMPY_GLOBALS]) };
 
 export const paddleImporter: Importer = {
@@ -25,13 +25,21 @@ export const paddleImporter: Importer = {
       const parts = root.get(PARTS);
       root.delete(PARTS);
       // Names in these two tables may hold dots and must not be taken apart.
-      const structured = root.get(NAMES);
-      root.delete(NAMES);
+      const structured = root.get(PADDLE_NAMES);
+      root.delete(PADDLE_NAMES);
       const tree = await nameTree(root, source, (value) => numpyArray(value, source));
       joinParts(tree.tensors, parts, path);
       const tensors = [...tree.tensors].map(([name, tensor]) => wholeTensor(name, tensor, basename(path)));
-      const values = structured instanceof Map ? { ...tree.values, [NAMES]: plainNames(structured) } : tree.values;
-      return { format: this.format, path, tensors: byName(tensors, path), values, close: () => file.close() };
+      const values =
+        structured instanceof Map ? { ...tree.values, [PADDLE_NAMES]: plainNames(structured) } : tree.values;
+      return {
+        format: this.format,
+        path,
+        tensors: byName(tensors, path),
+        values,
+        unreadable: tree.unreadable,
+        close: () => file.close(),
+      };
     } catch (error) {
       await file.close();
       throw error;

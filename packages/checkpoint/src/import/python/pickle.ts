@@ -35,6 +35,11 @@ export class PickleSet {
   readonly items: unknown[] = [];
 }
 
+/** A float that JavaScript would take for an integer: `1.0` is no `1` in Python, and is written back as it was. */
+export class PickleFloat {
+  constructor(readonly value: number) {}
+}
+
 /** A long string or bytes object that stays in the source until it is asked for. */
 export class PickleRange {
   constructor(
@@ -137,7 +142,7 @@ class PickleMachine {
       case 0x4d: // BININT2
         return this.#push(cursor.uint16());
       case 0x47: // BINFLOAT
-        return this.#push(cursor.float64BigEndian());
+        return this.#push(float(cursor.float64BigEndian()));
       case 0x8a: // LONG1
         return this.#long(cursor.uint8());
       case 0x8b: // LONG4
@@ -146,7 +151,7 @@ class PickleMachine {
       case 0x4c: // LONG
         return this.#line().then((line) => this.#push(this.#decimal(line)));
       case 0x46: // FLOAT
-        return this.#line().then((line) => this.#push(Number(line)));
+        return this.#line().then((line) => this.#push(float(Number(line))));
       case 0x8c: // SHORT_BINUNICODE
         return this.#string(cursor.uint8());
       case 0x58: // BINUNICODE
@@ -388,6 +393,10 @@ class PickleMachine {
     if (!/^-?\d+L?$/.test(line)) throw this.#cursor.corrupt("an integer has no digits");
     return narrow(BigInt(line.replace("L", "")));
   }
+}
+
+function float(value: number): number | PickleFloat {
+  return Number.isInteger(value) ? new PickleFloat(value) : value;
 }
 
 function narrow(value: bigint): number | bigint {

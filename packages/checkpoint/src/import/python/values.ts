@@ -3,7 +3,8 @@ import { OptError } from "@opt/core";
 import type { Json } from "../../format/source";
 import { type ByteSource, readBytes } from "../bytes/byte-source";
 import { numpyScalar } from "./numpy-array";
-import { PickleCall, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle";
+import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle";
+import { leafOf, type PythonTree } from "./tree";
 
 /** Globals of Python's own plain types, as Python 2 and 3 spell them. */
 export const PLAIN_GLOBALS = [
@@ -23,6 +24,9 @@ const LONGEST_VALUE = 16 * 1024 * 1024;
 export interface NamedTree<T> {
   readonly tensors: Map<string, T>;
   readonly values: Record<string, Json>;
+  /** Why a tensor cannot be read, by name: an element type or a storage that we have no form for. */
+  readonly unreadable: Map<string, string>;
+  readonly tree: PythonTree;
 }
 
 /**
@@ -36,25 +40,42 @@ export async function nameTree<T>(
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
+  const unreadable = new Map<string, string>();
   let budget = source.byteLength + 1000;
-  const visit = async (value: unknown, name: string, depth: number): Promise<void> => {
-    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw endless(source.path);
-    const children = childrenOf(value);
-    if (children !== undefined) {
-      for (const [key, child] of children) {
-        await visit(child, name === "" ? keyText(key, source.path) : `${name}.${keyText(key, source.path)}`, depth + 1);
-      }
-      return;
-    }
-    if (tensors.has(name) || values.has(name)) {
+  const readLeaf = async (value: unknown, name: string): Promise<PythonTree> => {
+    if (tensors.has(name) || values.has(name) || unreadable.has(name)) {
       throw new OptError("DUPLICATE", source.path, `two entries are called ${JSON.stringify(name)}.`, "Rename one.");
     }
-    const tensor = tensorOf(value);
-    if (tensor !== undefined) tensors.set(name, tensor);
-    else values.set(name, await plainValue(value, source));
+    try {
+      const tensor = tensorOf(value);
+      if (tensor !== undefined) {
+        tensors.set(name, tensor);
+        return { tensor: name };
+      }
+    } catch (error) {
+      if (!(error instanceof OptError && error.code === "UNSUPPORTED")) throw error;
+      unreadable.set(name, error.message);
+      return { tensor: name };
+    }
+    const plain = await plainValue(value, source);
+    values.set(name, plain);
+    return leafOf(value, plain);
   };
-  await visit(root, "", 0);
-  return { tensors, values: Object.fromEntries(values) };
+  const visit = async (value: unknown, name: string, depth: number): Promise<PythonTree> => {
+    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw endless(source.path);
+    const children = childrenOf(value);
+    if (children === undefined) return readLeaf(value, name);
+    const members: [PythonTree, PythonTree][] = [];
+    for (const [key, child] of children) {
+      const text = keyText(key, source.path);
+      members.push([leafOf(key, text), await visit(child, name === "" ? text : `${name}.${text}`, depth + 1)]);
+    }
+    if (Array.isArray(value)) return { list: members.map(([, member]) => member) };
+    if (value instanceof PickleTuple) return { tuple: members.map(([, member]) => member) };
+    return value instanceof PickleCall ? { dict: members, ordered: true } : { dict: members };
+  };
+  const tree = await visit(root, "", 0);
+  return { tensors, values: Object.fromEntries(values), unreadable, tree };
 }
 
 /** What a container holds, by key; undefined for anything else. */
@@ -84,6 +105,7 @@ function endless(path: string): OptError {
 function keyText(key: unknown, path: string): string {
   if (typeof key === "string") return key;
   if (typeof key === "number" || typeof key === "bigint" || typeof key === "boolean") return String(key);
+  if (key instanceof PickleFloat) return python(key, 0);
   if (key instanceof PickleTuple) return python(key, 0);
   throw new OptError("UNSUPPORTED", path, "a dict has a key that is no name or number.", "Save names as keys.");
 }
@@ -91,6 +113,7 @@ function keyText(key: unknown, path: string): string {
 /** A value that is no tensor, as JSON; what JSON has no form for is written as Python prints it. */
 async function plainValue(value: unknown, source: ByteSource): Promise<Json> {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (value instanceof PickleFloat) return value.value;
   if (typeof value === "number") return Number.isFinite(value) ? value : python(value, 0);
   if (typeof value === "bigint") return value.toString();
   if (value instanceof PickleRange) return readText(value, source);
@@ -119,6 +142,7 @@ function python(value: unknown, depth: number): string {
   if (typeof value === "number" && !Number.isFinite(value)) {
     return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
   }
+  if (value instanceof PickleFloat) return value.value.toFixed(1);
   if (typeof value === "string") return `'${value.replace(/[\\']/g, "\\$&")}'`;
   if (Array.isArray(value)) return `[${list(value)}]`;
   if (value instanceof PickleTuple)
@@ -139,7 +163,7 @@ function pythonCall({ callable, args, items }: PickleCall, depth: number): strin
       return held.length === 0 ? "set()" : `{${held.map(text).join(", ")}}`;
     }
     case "complex":
-      return `(${text(first)}${Number(second) < 0 ? "" : "+"}${text(second)}j)`;
+      return `(${numberOf(first)}${numberOf(second) < 0 ? "" : "+"}${numberOf(second)}j)`;
     case "Size":
       return `torch.Size(${text(first instanceof PickleTuple ? first.items : first)})`;
     case "device":
@@ -147,4 +171,8 @@ function pythonCall({ callable, args, items }: PickleCall, depth: number): strin
     default:
       return `${callable}(${args.map(text).join(", ")})`;
   }
+}
+
+function numberOf(value: unknown): number {
+  return value instanceof PickleFloat ? value.value : Number(value);
 }

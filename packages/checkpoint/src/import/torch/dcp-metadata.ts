@@ -28,13 +28,17 @@ const LIMITS: PickleLimits = {
   ]),
 };
 
+/** Nested dicts deeper than this are no state dict: their items keep their flat names. */
+const DEEPEST = 100;
+
 export interface DcpChunk {
   readonly offset: readonly number[];
   readonly size: readonly number[];
 }
 
 export interface DcpTensor {
-  readonly dtype: StoredDType;
+  /** Undefined for an element type that is not known here. */
+  readonly dtype: StoredDType | undefined;
   readonly shape: readonly number[];
   readonly chunks: readonly DcpChunk[];
 }
@@ -49,6 +53,8 @@ export interface DcpLocation {
 export interface DcpMetadata {
   /** Tensors, and the names of plain objects with undefined. */
   readonly items: ReadonlyMap<string, DcpTensor | undefined>;
+  /** Where an item stood before the nested dicts and lists were flattened: keys and indices from the outside in. */
+  readonly paths: ReadonlyMap<string, readonly (string | number)[]>;
   /** Throws MISSING where nothing is stored for this chunk. */
   locate(name: string, offset?: readonly number[]): DcpLocation;
 }
@@ -74,6 +80,7 @@ export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> 
   }
   return {
     items,
+    paths: readPaths(root.get("planner_data")),
     locate(name, offset) {
       const location = locations.get(keyOf(name, offset));
       if (location !== undefined) return location;
@@ -88,6 +95,17 @@ export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> 
   };
 }
 
+function readPaths(planner: unknown): Map<string, readonly (string | number)[]> {
+  const paths = new Map<string, readonly (string | number)[]>();
+  if (!(planner instanceof Map)) return paths;
+  for (const [name, path] of planner) {
+    const keys = itemsOf(path);
+    const plain = keys.every((key): key is string | number => typeof key === "string" || typeof key === "number");
+    if (typeof name === "string" && plain && keys.length > 0 && keys.length <= DEEPEST) paths.set(name, keys);
+  }
+  return paths;
+}
+
 function readTensor(value: unknown, where: string): DcpTensor {
   const stored = fields(value, "TensorStorageMetadata", where);
   const shape = counts(stored.get("size"), where);
@@ -96,8 +114,6 @@ function readTensor(value: unknown, where: string): DcpTensor {
   // The properties pickle as a tuple whose first item is the element type; as a dict before torch 2.1.
   const type = state instanceof Map ? state.get("dtype") : itemsOf(state)[0];
   const dtype = torchDType(type);
-  if (dtype === undefined)
-    throw new OptError("UNSUPPORTED", where, "a tensor has no known dtype.", "Convert it first.");
   const chunks = itemsOf(stored.get("chunks")).map((chunk) => {
     const part = fields(chunk, "ChunkStorageMetadata", where);
     return { offset: counts(part.get("offsets"), where), size: counts(part.get("sizes"), where) };

@@ -8,9 +8,11 @@ import { FilePool } from "../../stores/file-pool";
 import { partOf, pooledFile } from "../bytes/byte-source";
 import { byName, checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { insideOf } from "../bytes/safe-path";
+import { type PythonTree, renameTensors } from "../python/tree";
 import type { NamedTree } from "../python/values";
-import { type DcpChunk, type DcpLocation, type DcpTensor, readDcpMetadata } from "./dcp-metadata";
-import { readTorch } from "./torch-file";
+import { type DcpChunk, type DcpLocation, readDcpMetadata } from "./dcp-metadata";
+import { nestedTree } from "./nested";
+import { readTorch, stepOf } from "./torch-file";
 
 export const dcpImporter: Importer = {
   format: "PyTorch DCP",
@@ -25,14 +27,22 @@ export const dcpImporter: Importer = {
       const metadata = await readDcpMetadata(await pooledFile(files, join(path, ".metadata")));
       const tensors: SourceTensor[] = [];
       const values: Record<string, Json> = {};
+      const unreadable = new Map<string, string>();
+      const leaves = new Map<string, PythonTree>();
       for (const [name, stored] of metadata.items) {
-        if (stored !== undefined) {
+        leaves.set(name, { tensor: name });
+        if (stored?.dtype !== undefined) {
+          const { dtype, shape } = stored;
           const boxes = stored.chunks.map((chunk) => {
             const location = metadata.locate(name, chunk.offset);
             insideOf(path, location.file, path);
-            return chunkBox(name, stored, chunk, String(location.file), () => readAt(location));
+            return chunkBox(name, { dtype, shape }, chunk, String(location.file), () => readAt(location));
           });
-          tensors.push({ name, dtype: stored.dtype, shape: stored.shape, boxes });
+          tensors.push({ name, dtype, shape, boxes });
+          continue;
+        }
+        if (stored !== undefined) {
+          unreadable.set(name, "its element type is not known here");
           continue;
         }
         const location = metadata.locate(name);
@@ -40,8 +50,13 @@ export const dcpImporter: Importer = {
         const inner = (key: string): string => (key === "" ? name : `${name}.${key}`);
         for (const [key, value] of Object.entries(tree.values)) values[inner(key)] = value;
         for (const [key, tensor] of tree.tensors) tensors.push(wholeTensor(inner(key), tensor, String(location.file)));
+        for (const [key, reason] of tree.unreadable) unreadable.set(inner(key), reason);
+        leaves.set(name, renameTensors(tree.tree, inner)!);
       }
-      return { format: this.format, path, tensors: byName(tensors, path), values, close: () => files.close() };
+      const structure = nestedTree(leaves, metadata.paths) as Json;
+      const found = byName(tensors, path);
+      const close = (): Promise<void> => files.close();
+      return { format: this.format, path, ...stepOf(values), tensors: found, values, unreadable, structure, close };
     } catch (error) {
       await files.close();
       throw error;
@@ -52,7 +67,7 @@ export const dcpImporter: Importer = {
 /** A chunk's box; its file is looked into when the box is first read. */
 function chunkBox(
   name: string,
-  { dtype, shape }: DcpTensor,
+  { dtype, shape }: Pick<SourceTensor, "dtype" | "shape">,
   { offset, size }: DcpChunk,
   file: string,
   open: () => Promise<NamedTree<ForeignTensor>>,

@@ -1,8 +1,7 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
-import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { type Importer, openRandomAccess, type TensorSource } from "../../format/source";
+import { type Importer, type Json, openRandomAccess, type TensorSource } from "../../format/source";
 import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, partOf, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
@@ -38,7 +37,10 @@ export const torchFileImporter: Importer = {
         format: this.format,
         path,
         tensors: byName(tensors, path),
+        ...stepOf(tree.values),
         values: tree.values,
+        unreadable: tree.unreadable,
+        structure: tree.tree as Json,
         close: () => file.close(),
       };
     } catch (error) {
@@ -47,6 +49,12 @@ export const torchFileImporter: Importer = {
     }
   },
 };
+
+/** The step that a training loop kept: `global_step` (Lightning, Transformers) or `step`. */
+export function stepOf(values: { readonly [key: string]: Json }): { step?: number } {
+  const step = [values.global_step, values.step].find((value) => Number.isSafeInteger(value) && (value as number) >= 0);
+  return step === undefined ? {} : { step: step as number };
+}
 
 /** The named tensors and values of what `torch.save` wrote, zip or legacy. Throws CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE. */
 export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
@@ -88,7 +96,7 @@ async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
           "Use an intact copy.",
         );
       }
-      return storagePart(member, id, id.dtype ?? "U8");
+      return storagePart(member, id);
     },
   };
 }
@@ -102,20 +110,20 @@ async function readLegacy(source: ByteSource): Promise<TorchPickle> {
   const system = await readPickle(cursor, TORCH_PICKLE);
   if (system instanceof Map && system.get("little_endian") === false) throw bigEndian(source.path);
   // The storages follow in the order of their keys: an element count each, whose width only the tensors' ids tell.
-  const types = new Map<string, StoredDType>();
+  const widths = new Map<string, number>();
   const note = (persistent: PicklePersistent): void => {
-    const { key, dtype } = storageId(persistent, source.path);
-    types.set(key, dtype ?? "U8");
+    const { key, width } = storageId(persistent, source.path);
+    widths.set(key, width);
   };
   const root = await readPickle(cursor, { ...TORCH_PICKLE, persistent: note });
   const keys = await readPickle(cursor, TORCH_PICKLE);
   if (!Array.isArray(keys)) throw corrupt(source.path, "the list of storages is missing");
   const storages = new Map<string, ByteSource>();
   for (const key of keys.map(String)) {
-    const dtype = types.get(key);
-    if (dtype === undefined) throw corrupt(source.path, `storage ${key.slice(0, 50)} belongs to no tensor`);
+    const width = widths.get(key);
+    if (width === undefined) throw corrupt(source.path, `storage ${key.slice(0, 50)} belongs to no tensor`);
     await cursor.need(8);
-    const byteLength = cursor.length64() * bytesPerElement(dtype);
+    const byteLength = cursor.length64() * width;
     storages.set(key, partOf(source, cursor.position, byteLength));
     cursor.skip(byteLength);
   }
@@ -125,14 +133,13 @@ async function readLegacy(source: ByteSource): Promise<TorchPickle> {
     storage(id) {
       const stored = storages.get(id.key);
       if (stored === undefined) throw corrupt(source.path, `storage ${id.key.slice(0, 50)} is not there`);
-      return storagePart(stored, id, id.dtype ?? "U8");
+      return storagePart(stored, id);
     },
   };
 }
 
-function storagePart(storage: ByteSource, id: StorageId, dtype: StoredDType): ByteSource {
-  const width = bytesPerElement(dtype);
-  return partOf(storage, id.first * width, id.count * width);
+function storagePart(storage: ByteSource, { width, first, count }: StorageId): ByteSource {
+  return partOf(storage, first * width, count * width);
 }
 
 function corrupt(path: string, problem: string): OptError {

@@ -2,12 +2,13 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openForeign } from "../import/importers";
-import { underOurNames } from "../import/names/names";
-import { localCommunicators, mergeCheckpoint, saveCheckpoint } from "../index";
-import { nodeFileSystem } from "../stores/file-system";
-import { scratchFolder } from "../testing/fixtures";
-import { readFloats } from "../testing/read-tensor";
+import { openForeign } from "../../import/importers";
+import { underOurNames } from "../../import/names/names";
+import { localCommunicators, mergeCheckpoint, saveCheckpoint } from "../../index";
+import { nodeFileSystem } from "../../stores/file-system";
+import { expectCode } from "../../testing/expect-code";
+import { scratchFolder } from "../../testing/fixtures";
+import { readFloats } from "../../testing/read-tensor";
 
 // A Python that has torch 2.13 and safetensors.
 const python = process.env.OPT_TORCH_PYTHON;
@@ -82,7 +83,9 @@ names = [name for name, _ in model.named_parameters()]
 state = optimizer.state_dict()["state"]
 print(json.dumps({f"{name}.{key}": value.flatten().tolist() for i, name in enumerate(names) for key, value in state[i].items()}))
 `) as Record<string, number[]>;
-      const source = await underOurNames(await openForeign(join(scratch.path, "run.pt"), nodeFileSystem));
+      const run = await openForeign(join(scratch.path, "run.pt"), nodeFileSystem);
+      await expectCode("BAD_STATE", underOurNames(run));
+      const source = await underOurNames(run, { parameterOrder: "model" });
       expect(Object.keys(expected)).toHaveLength(6 * 4);
       for (const [name, values] of Object.entries(expected)) {
         expect([name, await readFloats(source, name)]).toEqual([name, values]);

@@ -3,15 +3,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { openForeign } from "../import/importers";
-import { underOurNames } from "../import/names/names";
-import { nodeFileSystem } from "../stores/file-system";
-import { expectCode } from "../testing/expect-code";
-import { scratchFolder } from "../testing/fixtures";
-import { sourceOf } from "../testing/source-of";
-import { writeMindspore } from "./mindspore";
+import { openForeign } from "../../import/importers";
+import { underOurNames } from "../../import/names/names";
+import { nodeFileSystem } from "../../stores/file-system";
+import { expectCode } from "../../testing/expect-code";
+import { scratchFolder } from "../../testing/fixtures";
+import { sourceOf } from "../../testing/source-of";
+import { writeMindspore } from "./file";
 
-const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples/mindspore");
+const SAMPLES = join(fileURLToPath(new URL("../../../../../..", import.meta.url)), "shared/samples/mindspore");
 const REAL = [
   "mindpet_checkpoint_base-1_3.ckpt",
   "ythlml_checkpoint_lenet-1_1875.ckpt",

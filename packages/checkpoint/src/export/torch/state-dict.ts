@@ -1,0 +1,301 @@
+/**
+ * A checkpoint as the nested object that PyTorch users expect: `{ model, optimizer }` for what was made here, and for what came from PyTorch
+ * its own nesting, with the states, options and values as they are now.
+ */
+
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { memorySource, readBytes } from "../../import/bytes/byte-source";
+import { wholeTensor } from "../../import/bytes/foreign-tensor";
+import { isObject } from "../../import/bytes/json";
+import { STRUCTURE_KEY } from "../../import/names/renaming";
+import { ourOption } from "../../import/names/torch-names";
+import {
+  keyOf,
+  type OptimizerForm,
+  optimizerOf,
+  survey,
+  type TorchOptimizer,
+} from "../../import/names/torch-optimizers";
+import { dictOf, itemsOf, type PythonTree, plainOf, tensorOf, treeFrom } from "../../import/python/tree";
+
+export interface TorchObject {
+  readonly tree: PythonTree;
+  /** Every tensor that the tree names. */
+  readonly tensors: ReadonlyMap<string, SourceTensor>;
+}
+
+/** As `optimizerContents` keeps it among the values. */
+interface SavedOptimizer {
+  readonly groups: readonly ({ readonly params: readonly string[] } & { readonly [option: string]: Json })[];
+  readonly counters: { readonly [param: string]: { readonly [name: string]: number } };
+}
+
+/** What torch 2.13's optimizers keep in every group besides what ours have: a distributed load asks for each of them. */
+const TORCH_OPTIONS: [string, PythonTree][] = [
+  ["amsgrad", false],
+  ["maximize", false],
+  ["foreach", null],
+  ["capturable", false],
+  ["differentiable", false],
+  ["fused", null],
+  ["decoupled_weight_decay", false],
+];
+
+/** `numbered` for files that `optimizer.load_state_dict` takes, `named` for what `set_state_dict` takes. */
+export async function torchObject(source: TensorSource, form: "numbered" | "named"): Promise<TorchObject> {
+  const { [STRUCTURE_KEY]: stored, ...values } = source.values;
+  const structure = stored === undefined ? undefined : treeFrom(stored);
+  const context = new Context(source, values, form);
+  const tree = structure === undefined ? context.canonical() : await context.restructured(structure);
+  return { tree, tensors: context.tensors };
+}
+
+class Context {
+  readonly tensors: Map<string, SourceTensor>;
+  readonly #source: TensorSource;
+  readonly #form: "numbered" | "named";
+  readonly #optimizers: ReadonlyMap<string, SavedOptimizer>;
+  readonly #values: ReadonlyMap<string, Json>;
+  /** By parameter: its states' tensors by their name. */
+  readonly #states = new Map<string, Map<string, string>>();
+
+  constructor(source: TensorSource, values: { readonly [key: string]: Json }, form: "numbered" | "named") {
+    this.#source = source;
+    this.#form = form;
+    this.tensors = new Map(source.tensors);
+    for (const { name, follows } of source.tensors.values()) {
+      if (follows !== undefined) this.#statesOf(follows).set(stateName(name, follows), name);
+    }
+    const optimizers = Object.entries(values).filter((entry): entry is [string, Json & SavedOptimizer] =>
+      isSavedOptimizer(entry[1]),
+    );
+    this.#optimizers = new Map(optimizers);
+    this.#values = new Map(Object.entries(values).filter(([key]) => !this.#optimizers.has(key)));
+    for (const { counters } of this.#optimizers.values()) this.#addCounters(counters);
+  }
+
+  /** `{ model, optimizer, ... }`, or the parameters alone where there is nothing else. */
+  canonical(): PythonTree {
+    const parameters = [...this.#source.tensors.values()].filter(({ follows }) => follows === undefined);
+    const model: PythonTree = { dict: parameters.map(({ name }) => [name, { tensor: name }]) };
+    const optimizers = [...this.#optimizers];
+    if (optimizers.length === 0 && this.#states.size > 0) {
+      optimizers.push(["optimizer", { groups: [{ params: [...this.#states.keys()] }], counters: {} }]);
+    }
+    const { step } = this.#source;
+    const plain = [...this.#values].map(([key, value]): [PythonTree, PythonTree] => [key, treeOf(value)]);
+    if (step !== undefined && !this.#values.has("step")) plain.push(["step", step]);
+    if (optimizers.length === 0 && plain.length === 0 && this.#form === "numbered") return model;
+    const word = (key: string): string => (key === "optimizer" && this.#form === "named" ? "optim" : key);
+    const built = optimizers.map(([key, saved]): [PythonTree, PythonTree] => [
+      word(key),
+      this.#optimizer(saved, this.#form, undefined, new Map()),
+    ]);
+    return { dict: [["model", model], ...built, ...plain] };
+  }
+
+  /** The nesting that the file had, with what the checkpoint holds now. */
+  async restructured(structure: PythonTree): Promise<PythonTree> {
+    const found = survey(structure).optimizers.length;
+    const used = new Set<string>();
+    const left = new Map(this.#values);
+    const visit = async (tree: PythonTree, prefix: string): Promise<PythonTree | undefined> => {
+      const base = optimizerOf(tree, prefix);
+      if (base !== undefined) {
+        const key = found === 1 ? "optimizer" : prefix.slice(0, -1);
+        const saved = this.#optimizers.get(key);
+        return saved === undefined ? undefined : this.#restoredOptimizer(saved, base);
+      }
+      const tensor = tensorOf(tree);
+      if (tensor !== undefined) {
+        used.add(tensor);
+        return this.tensors.has(tensor) ? tree : undefined;
+      }
+      const members = dictOf(tree);
+      const items = members ?? itemsOf(tree)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
+      if (items === undefined) {
+        const name = prefix.slice(0, -1);
+        const [now, plain] = [left.get(name), plainOf(tree)];
+        left.delete(name);
+        // Sets, dtypes and the like are texts among the values: they stay what they are.
+        return now === undefined || plain === undefined || same(now, plain) ? tree : treeOf(now);
+      }
+      const inner: [PythonTree, PythonTree][] = [];
+      for (const [key, value] of items) {
+        const kept = await visit(value, `${prefix}${keyOf(key)}.`);
+        if (kept !== undefined) inner.push([key, kept]);
+      }
+      if (members !== undefined) return { ...(tree as { dict: [PythonTree, PythonTree][] }), dict: inner };
+      const list = inner.map(([, value]) => value);
+      return typeof tree === "object" && tree !== null && "tuple" in tree ? { tuple: list } : { list };
+    };
+    const tree = (await visit(structure, "")) ?? { dict: [] };
+    const added = [...this.#source.tensors.values()].filter(
+      ({ name, follows }) => follows === undefined && !used.has(name),
+    );
+    const members = dictOf(tree);
+    if (members === undefined) return tree;
+    for (const { name } of added) members.push([name, { tensor: name }]);
+    for (const [key, value] of left) members.push([key, treeOf(value)]);
+    return tree;
+  }
+
+  /** The optimizer under the names that its file had, where its groups are still the same. */
+  async #restoredOptimizer(saved: SavedOptimizer, base: TorchOptimizer): Promise<PythonTree> {
+    const fits =
+      saved.groups.length === base.groups.length &&
+      saved.groups.every(({ params }, g) => params.length === base.groups[g]!.params.length);
+    const form = base.form === "numbered" ? this.#form : base.form;
+    if (!fits) return this.#optimizer(saved, form, undefined, new Map());
+    // Steps that were plain numbers stay plain numbers.
+    const plain = new Map<string, PythonTree>();
+    for (const [g, { params }] of saved.groups.entries()) {
+      for (const [i, param] of params.entries()) {
+        for (const [name, value] of base.state.get(base.groups[g]!.params[i]!) ?? []) {
+          if (tensorOf(value) !== undefined) continue;
+          const tensor = this.tensors.get(this.#states.get(param)?.get(name) ?? "");
+          const now = tensor === undefined ? undefined : await scalarOf(tensor);
+          plain.set(
+            `${param}.${name}`,
+            now === undefined ? value : Number.isInteger(plainOf(value)) ? now : treeOf(now, true),
+          );
+        }
+      }
+    }
+    return this.#optimizer(saved, form, base, plain);
+  }
+
+  #optimizer(
+    saved: SavedOptimizer,
+    form: OptimizerForm,
+    base: TorchOptimizer | undefined,
+    plain: ReadonlyMap<string, PythonTree>,
+  ): PythonTree {
+    let count = 0;
+    const state: [string | number, [string, PythonTree][], string][] = [];
+    const groups: { options: [PythonTree, PythonTree][]; keys: (string | number)[]; params: readonly string[] }[] = [];
+    for (const [g, { params, ...options }] of saved.groups.entries()) {
+      const from = base?.groups[g];
+      const keys = params.map((param, i): string | number => {
+        const before = from?.params[i];
+        const number = count++;
+        const key = form === "numbered" ? (before === undefined ? number : Number(before)) : param;
+        const held = this.#states.get(param) ?? new Map<string, string>();
+        const states = new Map<string, PythonTree>();
+        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...held.keys()]) {
+          const tensor = held.get(name);
+          const value = plain.get(`${param}.${name}`) ?? (tensor === undefined ? undefined : { tensor });
+          if (value !== undefined) states.set(name, value);
+        }
+        if (states.size > 0) state.push([key, [...states], param]);
+        return key;
+      });
+      const written = optionsOf(options, from?.options);
+      const names = from === undefined ? params : from.names && params;
+      if (form === "numbered" && names !== undefined) written.unshift(["param_names", { list: [...names] }]);
+      groups.push({ options: written, keys, params });
+    }
+    if (form === "flat") {
+      const members = state.flatMap(([key, states]) =>
+        states.map(([name, value]): [PythonTree, PythonTree] => [`state.${key}.${name}`, value]),
+      );
+      for (const { options, params } of groups) {
+        for (const param of params) {
+          for (const [name, value] of options) members.push([`param_groups.${param}.${plainOf(name)}`, value]);
+        }
+      }
+      return { dict: members };
+    }
+    return {
+      dict: [
+        ["state", { dict: state.map(([key, states]) => [key, { dict: states }]) }],
+        [
+          "param_groups",
+          { list: groups.map(({ options, keys }) => ({ dict: [...options, ["params", { list: keys }]] })) },
+        ],
+      ],
+    };
+  }
+
+  #statesOf(param: string): Map<string, string> {
+    const known = this.#states.get(param) ?? new Map<string, string>();
+    this.#states.set(param, known);
+    return known;
+  }
+
+  /** Counters that we keep as numbers are tensors of one float32 in PyTorch. */
+  #addCounters(counters: SavedOptimizer["counters"]): void {
+    for (const [param, numbers] of Object.entries(counters)) {
+      for (const [name, value] of Object.entries(numbers)) {
+        const states = this.#statesOf(param);
+        if (states.has(name)) continue;
+        const tensor = `${param}.${name}`;
+        const bytes = memorySource(this.#source.path, new Uint8Array(Float32Array.of(value).buffer));
+        this.tensors.set(tensor, wholeTensor(tensor, { dtype: "F32", shape: [], bytes }, this.#source.path));
+        states.set(name, tensor);
+      }
+    }
+  }
+}
+
+/** A group's options under torch's names: as the file had them where they are the same, as ours where they changed. */
+function optionsOf(
+  ours: { readonly [option: string]: Json },
+  theirs: ReadonlyMap<string, PythonTree> | undefined,
+): [PythonTree, PythonTree][] {
+  const options = new Map<string, PythonTree>();
+  for (const [name, value] of theirs ?? []) {
+    const now = ours[ourOption(name)];
+    options.set(name, now === undefined || same(now, plainOf(value)) ? value : optionTree(now));
+  }
+  for (const [name, value] of Object.entries(ours)) {
+    const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (!options.has(theirName)) options.set(theirName, optionTree(value));
+  }
+  if (theirs === undefined) {
+    for (const [name, value] of TORCH_OPTIONS) if (!options.has(name)) options.set(name, value);
+  }
+  return [...options];
+}
+
+/** Options are floats, and pairs of them tuples. */
+function optionTree(value: Json): PythonTree {
+  return Array.isArray(value) ? { tuple: value.map((item) => treeOf(item, true)) } : treeOf(value, true);
+}
+
+/** Plain JSON as Python has it; `floats`: integers are meant as floats. */
+function treeOf(value: Json, floats = false): PythonTree {
+  if (typeof value === "number") {
+    return !Number.isInteger(value) || (Number.isSafeInteger(value) && !floats) ? value : { float: String(value) };
+  }
+  if (Array.isArray(value)) return { list: value.map((item) => treeOf(item, floats)) };
+  if (typeof value !== "object" || value === null) return value;
+  return { dict: Object.entries(value).map(([key, item]) => [key, treeOf(item, floats)]) };
+}
+
+function same(a: Json | undefined, b: Json | undefined): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** `fc.weight.exp_avg` and `moments.fc.weight` alike. */
+function stateName(name: string, follows: string): string {
+  if (name.startsWith(follows)) return name.slice(follows.length + 1);
+  return name.endsWith(follows) ? name.slice(0, -follows.length - 1) : name;
+}
+
+function isSavedOptimizer(value: Json): boolean {
+  if (!isObject(value) || !Array.isArray(value.groups) || !isObject(value.counters as Json)) return false;
+  return value.groups.every((group) => isObject(group) && Array.isArray(group.params));
+}
+
+/** The number that a tensor of one element holds, or undefined for any other tensor. */
+async function scalarOf({ dtype, shape, boxes }: SourceTensor): Promise<number | undefined> {
+  const [box] = boxes;
+  if (box === undefined || shape.some((length) => length !== 1)) return undefined;
+  const bytes = { path: box.file, byteLength: box.byteLength, read: box.read.bind(box) };
+  const view = new DataView((await readBytes(bytes, 0, box.byteLength)).buffer);
+  if (dtype === "F32") return view.getFloat32(0, true);
+  if (dtype === "F64") return view.getFloat64(0, true);
+  if (dtype === "I64") return Number(view.getBigInt64(0, true));
+  return dtype === "I32" ? view.getInt32(0, true) : undefined;
+}

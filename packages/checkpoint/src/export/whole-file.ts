@@ -1,0 +1,81 @@
+/** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
+import { dirname } from "node:path";
+import { OptError } from "@opt/core";
+import { newAttempt } from "../save/step-folder";
+import { diskError, type FileSystem, nodeFileSystem, type OpenFile } from "../stores/file-system";
+import type { ExportOptions } from "./options";
+
+/** Writes one file by `body`, which tells its length. Throws IO, and what `body` throws: then there is no new file. */
+export async function writeWhole(
+  path: string,
+  options: ExportOptions,
+  body: (file: OpenFile) => Promise<number>,
+): Promise<{ byteLength: number }> {
+  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const temporary = `${path}.tmp-${newAttempt()}`;
+  try {
+    if ((await fileSystem.kind(path)) === "folder") {
+      throw new OptError("BAD_ARGUMENT", path, "the output must be a file, a folder is there.", "Rename.");
+    }
+    const byteLength = await writeFile(fileSystem, temporary, body);
+    await fileSystem.rename(temporary, path);
+    await fileSystem.syncFolder(dirname(path));
+    return { byteLength };
+  } catch (error) {
+    await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
+    throw diskError(error, path, "writing");
+  }
+}
+
+/** One file, synced. */
+export async function writeFile(
+  fileSystem: FileSystem,
+  path: string,
+  body: (file: OpenFile) => Promise<number>,
+): Promise<number> {
+  const file = await fileSystem.open(path, "createNew");
+  try {
+    const byteLength = await body(file);
+    await file.sync();
+    return byteLength;
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Writes a folder by `body`, which gets the path to write under. Throws BAD_ARGUMENT where something is there that may not be
+ * replaced, IO, and what `body` throws: then what was there before is there still.
+ */
+export async function writeFolder(
+  path: string,
+  options: ExportOptions & { readonly overwrite?: boolean },
+  body: (folder: string, fileSystem: FileSystem) => Promise<void>,
+): Promise<void> {
+  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const attempt = newAttempt();
+  const temporary = `${path}.tmp-${attempt}`;
+  try {
+    const kind = await fileSystem.kind(path);
+    const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(path)).length > 0);
+    if (taken && options.overwrite !== true) {
+      throw new OptError(
+        "BAD_ARGUMENT",
+        path,
+        "something is there already.",
+        "Ask to overwrite it, or write elsewhere.",
+      );
+    }
+    await fileSystem.makeFolder(temporary);
+    await body(temporary, fileSystem);
+    await fileSystem.syncFolder(temporary);
+    const old = `${path}.old-${attempt}`;
+    if (kind !== undefined) await fileSystem.rename(path, old);
+    await fileSystem.rename(temporary, path);
+    await fileSystem.syncFolder(dirname(path));
+    if (kind !== undefined) await fileSystem.remove(old);
+  } catch (error) {
+    await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
+    throw diskError(error, path, "writing");
+  }
+}

@@ -1,0 +1,89 @@
+/** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
+import { check } from "@opt/core";
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { matchesPattern } from "../../layout/layout";
+import { isObject } from "../bytes/json";
+import { renameTensors, treeFrom } from "../python/tree";
+import { STRUCTURE_KEY } from "./renaming";
+
+/** New names by pattern; a `*` in the new name stands for what the pattern's first `*` matched. */
+export type Rename = { readonly [pattern: string]: string };
+
+/** The same checkpoint under new names. Throws MISSING for a pattern that matches nothing, DUPLICATE where two names fall together. */
+export function renamePatterns(source: TensorSource, rename: Rename): TensorSource {
+  const patterns = Object.entries(rename);
+  if (patterns.length === 0) return source;
+  const used = new Set<string>();
+  const own = (name: string): string | undefined => {
+    for (const [pattern, replacement] of patterns) {
+      if (!matchesPattern(pattern, name)) continue;
+      used.add(pattern);
+      const star = pattern.indexOf("*");
+      const matched = star < 0 ? "" : name.slice(star, name.length - (pattern.length - star - 1));
+      return replacement.replace("*", () => matched);
+    }
+    return undefined;
+  };
+  const follow = ({ name, follows }: SourceTensor): string => {
+    const parameter = follows === undefined ? undefined : own(follows);
+    if (parameter !== undefined && name.startsWith(`${follows}.`)) return parameter + name.slice(follows!.length);
+    return own(name) ?? name;
+  };
+  const names = new Map([...source.tensors.values()].map((tensor) => [tensor.name, follow(tensor)]));
+  const nameOf = (name: string): string => names.get(name) ?? own(name) ?? name;
+  const tensors = new Map<string, SourceTensor>();
+  for (const tensor of source.tensors.values()) {
+    const name = nameOf(tensor.name);
+    check(
+      !tensors.has(name),
+      "DUPLICATE",
+      source.path,
+      () => `two tensors would be called ${JSON.stringify(name)}.`,
+      "Change rename.",
+    );
+    const follows = tensor.follows === undefined ? {} : { follows: nameOf(tensor.follows) };
+    tensors.set(name, { ...tensor, name, ...follows });
+  }
+  const idle = patterns.find(([pattern]) => !used.has(pattern));
+  check(
+    idle === undefined,
+    "MISSING",
+    source.path,
+    () => `it holds no tensor ${JSON.stringify(idle![0])} to rename.`,
+    "Check the pattern.",
+  );
+  const values = Object.entries(source.values).map(([key, value]): [string, Json] => [
+    key,
+    renamedValue(key, value, nameOf),
+  ]);
+  return { ...source, tensors, values: Object.fromEntries(values) };
+}
+
+function renamedValue(key: string, value: Json, nameOf: (name: string) => string): Json {
+  if (key === STRUCTURE_KEY) {
+    const tree = treeFrom(value);
+    return tree === undefined ? value : (renameTensors(tree, nameOf) as Json);
+  }
+  if (!isObject(value) || !Array.isArray(value.groups)) return value;
+  const groups = value.groups.map((group) =>
+    isObject(group) && Array.isArray(group.params)
+      ? { ...group, params: group.params.map((param) => nameOf(String(param))) }
+      : group,
+  );
+  const counters = isObject(value.counters as Json) ? (value.counters as { [key: string]: Json }) : {};
+  const renamed = Object.entries(counters).map(([param, counts]): [string, Json] => [nameOf(param), counts]);
+  return { ...value, groups, counters: Object.fromEntries(renamed) };
+}
+
+/** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */
+export function withoutTensors(source: TensorSource, patterns: readonly string[], unused: Set<string>): TensorSource {
+  if (patterns.length === 0) return source;
+  const keep = (name: string): boolean => {
+    const meant = patterns.filter((pattern) => matchesPattern(pattern, name));
+    for (const pattern of meant) unused.delete(pattern);
+    return meant.length === 0;
+  };
+  const tensors = new Map([...source.tensors].filter(([name]) => keep(name)));
+  const unreadable = new Map([...(source.unreadable ?? [])].filter(([name]) => keep(name)));
+  return { ...source, tensors, unreadable };
+}

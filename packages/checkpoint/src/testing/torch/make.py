@@ -1,0 +1,52 @@
+"""Makes the files of this folder with torch 2.13: python make.py (nested/ and flat/: python fsdp2.py save 2 .)"""
+import json
+import os
+
+import torch
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+
+
+def trained(groups, **options):
+    optimizer = torch.optim.AdamW(groups, **options)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(5, 2)).square().sum().backward()
+        optimizer.step()
+    return optimizer
+
+
+def tensors(optimizer, names):
+    state = optimizer.state_dict()["state"]
+    return {f"{name}.{key}": value.flatten().tolist() for i, name in enumerate(names) for key, value in state[i].items()}
+
+
+names = [name for name, _ in model.named_parameters()]
+expected = {}
+by_name = trained(list(model.named_parameters()), lr=0.5, amsgrad=True)
+torch.save({"state_dict": model.state_dict(), "optimizer_states": [by_name.state_dict()], "global_step": 2}, "lightning.pt")
+expected["lightning.pt"] = tensors(by_name, names)
+
+parameters = dict(model.named_parameters())
+order = ["2.weight", "0.weight", "2.bias", "1.bias", "1.weight", "0.bias"]
+swapped = trained([{"params": [parameters[n] for n in order[:2]]}, {"params": [parameters[n] for n in order[2:]], "weight_decay": 0.0}], lr=1.0)
+torch.save({"model": model.state_dict(), "optimizer": swapped.state_dict(), "epoch": 3}, "swapped.pt")
+expected["swapped.pt"] = tensors(swapped, order)
+
+odd = {
+    "sparse": torch.eye(3).to_sparse(),
+    "complex128": torch.ones(2, dtype=torch.complex128),
+    "float4": torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+    "quantized": torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
+    "counter": torch.tensor(7),
+    "w": torch.arange(3.0),
+}
+torch.save(odd, "unreadable.pt")
+torch.save({k: v for k, v in odd.items() if k != "float4"}, "unreadable_legacy.pt", _use_new_zipfile_serialization=False)
+values = {"floats": [1.0, -0.0, 2.5, float("inf")], "ints": (1, 2**70), "set": {1, 2}, "none": None, "empty": {}, "bytes": b"\x00\xff"}
+torch.save({**values, "size": torch.Size([1, 2]), "dtype": torch.float16, "complex": 1 + 2j, "device": torch.device("cpu")}, "values.pt")
+
+with open("expected.json", "w") as file:
+    json.dump(expected, file)
