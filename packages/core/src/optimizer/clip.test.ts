@@ -92,7 +92,69 @@ describe("clipGradNorm", () => {
   });
 });
 
+describe("gradients of several dtypes and sizes", () => {
+  /** f32 [3], an empty one, and f64 [4]. */
+  const mixed = () => {
+    const list = [parameter([0]), parameter(new Float32Array(0)), parameter([0], { dtype: "f64" })];
+    list[0]!.grad = tensor([3]);
+    list[1]!.grad = tensor(new Float32Array(0));
+    list[2]!.grad = tensor([4], { dtype: "f64" });
+    return list;
+  };
+
+  it.each([
+    [2, 5],
+    [1, 7],
+    [Number.POSITIVE_INFINITY, 4],
+    [3, 91 ** (1 / 3)],
+  ])("have one %d-norm, in the widest of them", (normType, norm) => {
+    const list = mixed();
+    const total = clipGradNorm(list, norm / 2, { normType });
+    expect([total.dtype, total.shape]).toEqual(["f64", []]);
+    expect(Number(total)).toBeCloseTo(norm, 6);
+    expect(gradients(list)[0]).toBeCloseTo(1.5, 5);
+    expect(gradients(list)[1]).toBeCloseTo(2, 5);
+    expect(list.map(({ grad }) => grad!.dtype)).toEqual(["f32", "f32", "f64"]);
+  });
+
+  it("are clipped each by itself, or by value", () => {
+    const [each, byValue] = [mixed(), mixed()];
+    clipGradNormEach(each, 3.5);
+    clipGradValue(byValue, 3.5);
+    expect([gradients(each), gradients(byValue)]).toEqual([
+      [3, 3.5],
+      [3, 3.5],
+    ]);
+  });
+
+  it("may be empty, or one", () => {
+    const empty = parameter(new Float32Array(0));
+    empty.grad = tensor(new Float32Array(0));
+    for (const normType of [1, 2, Number.POSITIVE_INFINITY]) {
+      expect(Number(clipGradNorm([empty], 1, { normType }))).toBe(0);
+      const one = parameter([0]);
+      one.grad = tensor([-8]);
+      const total = clipGradNorm([one], 2, { normType });
+      expect([total.shape, Number(total)]).toEqual([[], 8]);
+      expect(gradients([one])[0]).toBeCloseTo(-2, 5);
+    }
+  });
+});
+
 describe("clipGradNormEach", () => {
+  it("leaves gradients at or below the limit alone, zeros too, and asks nothing of the device for no limit", () => {
+    const list = params("f32", [[3, 4], [0, 0], [5]]);
+    clipGradNormEach(list, 5);
+    expect(gradients(list)).toEqual([3, 4, 0, 0, 5]);
+    const device = new FakeDevice();
+    const far = parameter([1], { device });
+    far.grad = tensor([1], { device });
+    device.launches.length = 0;
+    clipGradNormEach([far], Number.POSITIVE_INFINITY);
+    expect(device.launches).toEqual([]);
+    clipGradNormEach([parameter([1])], 1);
+  });
+
   it("clips each gradient by itself", () => {
     const list = params();
     clipGradNormEach(list, 5.5);
@@ -109,6 +171,16 @@ describe("clipGradValue", () => {
     const list = params(dtype, [[3, -4, 0.5, Number.NaN, -0], [[Number.NEGATIVE_INFINITY]]]);
     clipGradValue(list, 1);
     expect(gradients(list)).toEqual([1, -1, 0.5, Number.NaN, -0, -1]);
+  });
+
+  it("clamps on several devices, one launch each", () => {
+    const devices = [new FakeDevice({ name: "one" }), new FakeDevice({ name: "two" })];
+    const list = [0, 1, 0, 1].map((at) => parameter([1], { device: devices[at]! }));
+    for (const param of list) param.grad = tensor([5], { device: param.device });
+    for (const device of devices) device.launches.length = 0;
+    clipGradValue(list, 2);
+    expect(list.map(({ grad }) => Number(grad))).toEqual([2, 2, 2, 2]);
+    expect(devices.map(({ launches }) => launches)).toEqual([["rule"], ["rule"]]);
   });
 
   it("is one launch", () => {

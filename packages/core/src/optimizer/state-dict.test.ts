@@ -6,6 +6,7 @@ import type { ErrorCode } from "../errors";
 import { Tensor } from "../tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
+import type { GroupOptions } from "./algorithm";
 import { l1, l2 } from "./regularizer";
 import type { OptimizerState } from "./state-dict";
 
@@ -101,6 +102,36 @@ it("saved options replace the present ones, also penalties", () => {
   const [saved, loaded] = [make(7, l2(0.25)), make(1)];
   loaded.loadStateDict(JSON.parse(JSON.stringify(saved.stateDict())));
   expect([loaded.groups[0]!.lr, loaded.groups[0]!.regularizer]).toEqual([7, l2(0.25)]);
+});
+
+describe("a penalty", () => {
+  const byName = () => l1(0.5);
+  const make = (regularizer?: GroupOptions["regularizer"]) => new Momentum([parameter([1])], { regularizer });
+  it.each<[string, GroupOptions["regularizer"], GroupOptions["regularizer"], GroupOptions["regularizer"]]>([
+    ["is taken away by a state that had none", undefined, l2(0.25), null],
+    ["is taken away by a state that had null", null, l2(0.25), null],
+    ["comes with a state", l1(0.5), undefined, l1(0.5)],
+    ["by function is the program's: it is not saved", byName, l2(0.25), l2(0.25)],
+    ["by function gives way to a saved one", l1(0.5), byName, l1(0.5)],
+  ])("%s", (_, saved, present, expected) => {
+    const loaded = make(present);
+    loaded.loadStateDict(JSON.parse(JSON.stringify(make(saved).stateDict())));
+    expect(loaded.groups[0]!.regularizer).toEqual(expected);
+  });
+
+  it("stays where the state comes from a library that names none", () => {
+    const loaded = make(l2(0.25));
+    const { groups, state } = make(l1(0.5)).stateDict();
+    const { regularizer: _, ...others } = groups[0]!;
+    loaded.loadStateDict({ groups: [others], state });
+    expect(loaded.groups[0]!.regularizer).toEqual(l2(0.25));
+  });
+
+  it("that is none is no state's", () => {
+    const { groups, state } = make().stateDict();
+    for (const regularizer of [false, 0.01, { kind: "l3", coefficient: 1 }])
+      expectCode("BAD_STATE", () => make().loadStateDict({ groups: [{ ...groups[0]!, regularizer }], state }));
+  });
 });
 
 it.each<[DType, DType]>([

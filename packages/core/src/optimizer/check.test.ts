@@ -1,0 +1,64 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import type { OptError } from "../errors";
+import { checkBetas, checkBoolean, checkNotNegative } from "./check";
+import { l1, l2 } from "./regularizer";
+
+const accepts = (body: () => unknown) => expect(body).not.toThrow();
+
+describe("checkNotNegative", () => {
+  it.each([0, -0, 1e-300, 1, Number.POSITIVE_INFINITY])("takes %d", (value) =>
+    accepts(() => checkNotNegative("Test", "x", value)),
+  );
+  it.each([-1e-300, Number.NaN, Number.NEGATIVE_INFINITY, "1", null, undefined, [1], true])("refuses %j", (value) =>
+    expectCode("BAD_ARGUMENT", () => checkNotNegative("Test", "x", value)),
+  );
+});
+
+describe("checkBetas", () => {
+  it.each([[[0, 0]], [[0.9, 0.999]], [[1 - 2 ** -53, 0]]])("takes %j", (betas) =>
+    accepts(() => checkBetas("Test", betas)),
+  );
+  it.each([
+    [[1, 0]],
+    [[0, 1]],
+    [[-0.1, 0]],
+    [[0, -1e-300]],
+    [[0.9]],
+    [[0.9, 0.9, 0.9]],
+    [["0.9", 0]],
+    [[0, null]],
+    [[Number.NaN, 0]],
+    [0.9],
+    ["ab"],
+    [null],
+    [undefined],
+    [{ length: 2 }],
+  ])("refuses %j", (betas) => expectCode("BAD_ARGUMENT", () => checkBetas("Test", betas)));
+});
+
+describe("checkBoolean", () => {
+  it.each([true, false])("takes %j", (value) => accepts(() => checkBoolean("Test", "x", value)));
+  it.each([0, 1, "true", null, undefined])("refuses %j", (value) =>
+    expectCode("BAD_ARGUMENT", () => checkBoolean("Test", "x", value)),
+  );
+});
+
+describe("l1 and l2", () => {
+  it("take a coefficient from 0 on", () => {
+    expect([l1(0), l2(0.5)]).toEqual([
+      { kind: "l1", coefficient: 0 },
+      { kind: "l2", coefficient: 0.5 },
+    ]);
+  });
+});
+
+it("a refusal names who refuses, the option, and the value", () => {
+  try {
+    checkNotNegative("Adam", "eps", Number.NaN);
+  } catch (error) {
+    expect((error as OptError).where).toBe("Adam");
+    expect((error as OptError).message).toMatch(/^\[Adam\] eps must .* got NaN\./);
+  }
+  expect.assertions(2);
+});
