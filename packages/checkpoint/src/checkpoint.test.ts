@@ -31,7 +31,7 @@ describe("four ranks of [2, 8]", () => {
         { communicator },
       ),
     );
-    for (const { committed } of await Promise.all(saves)) expect(committed).toBe(true);
+    await Promise.all(saves);
   });
 
   it("load whole", async () => {

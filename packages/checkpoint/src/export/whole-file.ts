@@ -1,7 +1,8 @@
 /** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
 import { dirname } from "node:path";
 import { OptError } from "@opt/core";
-import { newAttempt } from "../save/step-folder";
+import { endAttempt, newAttempt } from "../save/owner";
+import { replaceFile } from "../save/replace-file";
 import { diskError, type FileSystem, nodeFileSystem, type OpenFile } from "../stores/file-system";
 import type { ExportOptions } from "./options";
 
@@ -12,19 +13,9 @@ export async function writeWhole(
   body: (file: OpenFile) => Promise<number>,
 ): Promise<{ byteLength: number }> {
   const fileSystem = options.fileSystem ?? nodeFileSystem;
-  const temporary = `${path}.tmp-${newAttempt()}`;
-  try {
-    if ((await fileSystem.kind(path)) === "folder") {
-      throw new OptError("BAD_ARGUMENT", path, "the output must be a file, a folder is there.", "Rename.");
-    }
-    const byteLength = await writeFile(fileSystem, temporary, body);
-    await fileSystem.rename(temporary, path);
-    await fileSystem.syncFolder(dirname(path));
-    return { byteLength };
-  } catch (error) {
-    await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
-    throw diskError(error, path, "writing");
-  }
+  return replaceFile(fileSystem, path, "writing", async (temporary) => ({
+    byteLength: await writeFile(fileSystem, temporary, body),
+  }));
 }
 
 /** One file, synced. */
@@ -77,5 +68,7 @@ export async function writeFolder(
   } catch (error) {
     await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
     throw diskError(error, path, "writing");
+  } finally {
+    endAttempt(attempt);
   }
 }

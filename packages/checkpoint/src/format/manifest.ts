@@ -28,6 +28,8 @@ export interface ManifestTensor {
 
 export interface Manifest {
   readonly step: number;
+  /** The name of the attempt that wrote it, which no other attempt has; absent in steps of before there were names. */
+  readonly attempt?: string;
   readonly world: number;
   readonly mesh: Mesh;
   readonly files: readonly FileRecord[];
@@ -42,13 +44,14 @@ const TAIL_LENGTH = ',\n"crc32":"00000000"}\n'.length;
 
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
-  const { step, world, mesh, files, tensors, values } = manifest;
+  const { step, attempt, world, mesh, files, tensors, values } = manifest;
   const lines = (list: readonly unknown[]) =>
     list.length === 0 ? "[]" : `[\n${list.map((item) => JSON.stringify(item)).join(",\n")}\n]`;
   const members = [
     `{"format":${JSON.stringify(FORMAT_NAME)}`,
     `"version":${FORMAT_VERSION}`,
     `"step":${step}`,
+    ...(attempt === undefined ? [] : [`"attempt":${JSON.stringify(attempt)}`]),
     `"world":${world}`,
     `"mesh":${JSON.stringify(mesh)}`,
     `"files":${lines(files.map((file) => ({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32) })))}`,
@@ -101,8 +104,9 @@ class ManifestChecker {
   }
 
   check(raw: Record<string, unknown>): Manifest {
-    const { step, world, mesh, files, tensors, values } = raw;
+    const { step, attempt, world, mesh, files, tensors, values } = raw;
     if (!isCount(step)) this.#fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
+    if (attempt !== undefined && typeof attempt !== "string") this.#fail("attempt must be a name.");
     if (!isCount(world) || world < 1) this.#fail(`world must be positive, got ${JSON.stringify(world)}.`);
     if (!isObject(mesh) || !isCounts(mesh.shape) || !Array.isArray(mesh.axes))
       this.#fail("mesh must have a shape and axes.");
@@ -115,6 +119,7 @@ class ManifestChecker {
       this.#fail("a tensor occurs twice.");
     return {
       step: step as number,
+      ...(attempt === undefined ? {} : { attempt: attempt as string }),
       world: world as number,
       mesh: mesh as unknown as Mesh,
       files: checkedFiles,

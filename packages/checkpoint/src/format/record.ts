@@ -29,7 +29,7 @@ export interface RankRecord {
 /** Throws BAD_SHAPE, BAD_DTYPE, BAD_STATE or MISSING, naming the tensor, where the ranks' reports do not fit together. */
 export function assembleManifest(
   records: readonly RankRecord[],
-  whole: { step: number; mesh: Mesh; values: { readonly [key: string]: Json } },
+  whole: { step: number; attempt: string; mesh: Mesh; values: { readonly [key: string]: Json } },
   options: { checkReplicas: boolean },
 ): Manifest {
   const files: FileRecord[] = [];

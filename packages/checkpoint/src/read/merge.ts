@@ -1,15 +1,14 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
 import { basename, dirname, resolve } from "node:path";
-import { OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { ShardWriter } from "../format/shard";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { elementsIn, wholeOf } from "../layout/box";
-import { newAttempt } from "../save/step-folder";
+import { replaceFile } from "../save/replace-file";
 import { fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
-import { diskError, nodeFileSystem } from "../stores/file-system";
+import { nodeFileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { type OpenOptions, openSource } from "./open";
 import { type Selection, selectTensors } from "./select";
@@ -55,44 +54,35 @@ export async function mergeSource(
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);
   const total = pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
-  const target = resolve(outFile);
-  const temporary = `${basename(target)}.tmp-${newAttempt()}`;
-  const pool = new FilePool(fileSystem, "update");
   const boxes = pieces.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-  const store = { fileSystem, pool };
   const metadata = metadataOf(
     source,
     pieces.map(({ tensor }) => tensor),
   );
-  const writer = new ShardWriter(dirname(target), temporary, boxes, store, { metadata });
-  try {
-    await refuseFolder(fileSystem.kind(target), target);
-    await writer.create();
-    const targets = pieces.map(({ tensor, box }, i) => ({
-      tensor,
-      targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes) }],
-    }));
-    const progress = reporter(options.progress, total);
-    await streamTensors(targets, {
-      progress,
-      ...(options.maxMemory === undefined ? {} : { maxMemory: options.maxMemory }),
-    });
-    await writer.finish();
-    await pool.close();
-    await fileSystem.rename(`${dirname(target)}/${temporary}`, target);
-    await fileSystem.syncFolder(dirname(target));
-  } catch (error) {
-    await pool.close().catch(() => {}); // the first error is the one that tells
-    await fileSystem.remove(`${dirname(target)}/${temporary}`).catch(() => {});
-    throw diskError(error, target, "merging");
-  }
+  const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
+    const pool = new FilePool(fileSystem, "update");
+    try {
+      const store = { fileSystem, pool };
+      const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
+      await writer.create();
+      const targets = pieces.map(({ tensor, box }, i) => ({
+        tensor,
+        targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes) }],
+      }));
+      await streamTensors(targets, {
+        progress: reporter(options.progress, total),
+        ...(options.maxMemory === undefined ? {} : { maxMemory: options.maxMemory }),
+      });
+      await writer.finish();
+      await pool.close();
+      return writer.byteLength;
+    } catch (error) {
+      await pool.close().catch(() => {}); // the first error is the one that tells
+      throw error;
+    }
+  });
   const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
-  return { path: target, tensors: pieces.length, byteLength: writer.byteLength, unverified };
-}
-
-async function refuseFolder(kind: Promise<string | undefined>, target: string): Promise<void> {
-  if ((await kind) === "folder")
-    throw new OptError("BAD_ARGUMENT", target, "the output must be a file, a folder is there.", "Rename.");
+  return { path: resolve(outFile), tensors: pieces.length, byteLength, unverified };
 }
 
 function metadataOf(source: TensorSource, tensors: readonly SourceTensor[]): Record<string, string> {

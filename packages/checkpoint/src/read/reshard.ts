@@ -6,7 +6,8 @@ import { ShardWriter, shardName } from "../format/shard";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { newAttempt, StepFolder } from "../save/step-folder";
+import { newAttempt } from "../save/owner";
+import { StepFolder } from "../save/step-folder";
 import { type Assignment, assignWriters, fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem, nodeFileSystem } from "../stores/file-system";
@@ -76,7 +77,7 @@ export async function reshardSource(
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
     const records = await writeFiles(folder.path, tensors, byRank, fileSystem, options);
-    const whole = { step, mesh: layout.mesh, values: source.values };
+    const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
     await folder.commit(assembleManifest(records, whole, { checkReplicas: false }), { overwrite });
   } catch (error) {
     await folder.abandon();

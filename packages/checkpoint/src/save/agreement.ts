@@ -1,4 +1,5 @@
-/** What ranks that can talk agree on before they write: the shape of every whole tensor, and who has which. */
+/** What ranks agree on before they write: that they save the same, the shape of every whole tensor, and who has which. */
+import { check } from "@opt/core";
 import type { StoredDType } from "../format/dtype";
 import type { LocalTensor } from "../format/tensors";
 import { type Layout, wholeShape } from "../layout/layout";
@@ -28,8 +29,28 @@ export function describeTensor({ name, dtype, shape, follows, boxes }: LocalTens
   return { name, dtype, shape, ...(follows === undefined ? {} : { follows }), explicit: boxes !== undefined };
 }
 
-/** `described` holds every rank's tensors. Throws BAD_SHAPE, naming the tensor, where slices do not fit each other. */
-export function agreeOnShapes(
+/** What each rank says at first. */
+export interface Hello {
+  /** Must be every rank's. */
+  readonly terms: string;
+  readonly tensors: readonly TensorDescription[];
+}
+
+/** `hellos` in rank order. Throws BAD_ARGUMENT where terms differ, BAD_SHAPE, naming the tensor, where slices do not fit each other. */
+export function agree(layout: Layout, hellos: readonly Hello[], whole: boolean): AgreedTensors {
+  const { terms } = hellos[0]!;
+  hellos.forEach((hello, rank) => {
+    const problem = () => `all ranks must say the same, but rank 0 says ${terms}; rank ${rank} says ${hello.terms}.`;
+    check(hello.terms === terms, "BAD_ARGUMENT", "saveCheckpoint", problem, "Start all ranks alike.");
+  });
+  return agreeOnShapes(
+    layout,
+    hellos.map(({ tensors }) => tensors),
+    whole,
+  );
+}
+
+function agreeOnShapes(
   layout: Layout,
   described: readonly (readonly TensorDescription[])[],
   whole: boolean,

@@ -1,9 +1,15 @@
 import { describe, it } from "vitest";
 import { scratchFolder } from "../testing/fixtures";
-import { killLoop } from "../testing/kill-loop";
+import { killOneProcess, killRanks } from "../testing/kill-loop";
 
 const folder = scratchFolder();
 
-describe("200 kills at random moments of saves", () => {
-  it("leave a latest step that loads whole and verifies", () => killLoop(folder.path, 200));
+describe("300 kills at random moments leave a newest step that is whole and of one life", () => {
+  it.each(["sync", "async", "overwrite"] as const)("75 of one process, %s", async (mode) => {
+    console.log(mode, await killOneProcess(folder.path, 75, mode));
+  });
+
+  it("75 of three processes under one name through every restart", async () => {
+    console.log("ranks", await killRanks(folder.path, 75));
+  });
 });

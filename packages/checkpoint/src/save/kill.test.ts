@@ -1,9 +1,15 @@
 import { describe, it } from "vitest";
 import { scratchFolder } from "../testing/fixtures";
-import { killLoop } from "../testing/kill-loop";
+import { killOneProcess, killRanks } from "../testing/kill-loop";
 
 const folder = scratchFolder();
 
-describe("40 kills at random moments of saves", () => {
-  it("leave a latest step that loads whole and verifies", () => killLoop(folder.path, 40));
+describe("kills at random moments leave a newest step that is whole and of one life", () => {
+  it.each(["sync", "async", "overwrite"] as const)("of one process, %s", async (mode) => {
+    await killOneProcess(folder.path, 12, mode);
+  });
+
+  it("of three processes under one name through every restart", async () => {
+    await killRanks(folder.path, 10);
+  });
 });

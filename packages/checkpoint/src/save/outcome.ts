@@ -11,9 +11,13 @@ export async function outcomeOf<T>(body: () => Promise<T>): Promise<Outcome<T>> 
   try {
     return { value: await body() };
   } catch (error) {
-    const { code, where } = error instanceof OptError ? error : { code: "INTERNAL" as const, where: "saveCheckpoint" };
-    return { failed: { code, where, message: error instanceof Error ? error.message : String(error) } };
+    return failureOf(error);
   }
+}
+
+export function failureOf(error: unknown): Failure {
+  const { code, where } = error instanceof OptError ? error : { code: "INTERNAL" as const, where: "saveCheckpoint" };
+  return { failed: { code, where, message: error instanceof Error ? error.message : String(error) } };
 }
 
 /** The value, or the same error thrown here. */

@@ -2,21 +2,17 @@
  * The life of a step's folder: written under a temporary name, made durable, renamed, and only then may older ones go.
  * Whatever dies on the way leaves the older steps as they were and a folder that the next save sweeps away.
  */
-import { randomBytes } from "node:crypto";
-import { hostname } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { OptError } from "@opt/core";
-import { encodeManifest, MANIFEST_FILE, type Manifest } from "../format/manifest";
+import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
+import { readWhole } from "../format/source";
 import { listSteps, stepName } from "../format/steps";
-import { diskError, type FileSystem } from "../stores/file-system";
+import { diskError, type FileSystem, isMissing } from "../stores/file-system";
+import { leftoversOf } from "./leftovers";
+import { type Attempt, endAttempt } from "./owner";
 
-/** A folder of an unknown owner is stale when nothing in it has changed for this long. */
-const STALE_AFTER = 3_600_000;
-
-/** One attempt at a save: who makes it can be told from its name. */
-export function newAttempt(): string {
-  return `${hostname().replace(/[^A-Za-z0-9-]/g, "-")}.${process.pid}.${randomBytes(6).toString("hex")}`;
-}
+/** How often two saves may set aside each other's step before one gives up. */
+const TRIES = 20;
 
 export interface CommitOptions {
   readonly overwrite: boolean;
@@ -27,22 +23,14 @@ export interface CommitOptions {
 export class StepFolder {
   /** Where the files of the step are written. */
   readonly path: string;
+  readonly attempt: Attempt;
   readonly #final: string;
-  readonly #attempt: string;
   readonly #fileSystem: FileSystem;
 
-  private constructor(fileSystem: FileSystem, folder: string, step: number, attempt: string) {
-    if (!/^[A-Za-z0-9._-]+$/.test(attempt)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        "saveCheckpoint",
-        `attempt must be letters, digits, . _ or -, got ${attempt}.`,
-        "Rename.",
-      );
-    }
+  private constructor(fileSystem: FileSystem, folder: string, step: number, attempt: Attempt) {
     this.#fileSystem = fileSystem;
     this.#final = join(folder, stepName(step));
-    this.#attempt = attempt;
+    this.attempt = attempt;
     this.path = `${this.#final}.tmp-${attempt}`;
   }
 
@@ -75,8 +63,18 @@ export class StepFolder {
     return this.#final;
   }
 
+  /** Whether the step exists, and is of this attempt. */
+  async isCommitted(): Promise<boolean> {
+    const path = join(this.#final, MANIFEST_FILE);
+    return parseManifest(await readWhole(this.#fileSystem, path, MAX_MANIFEST_BYTES), path).attempt === this.attempt;
+  }
+
+  async #exists(): Promise<boolean> {
+    return (await this.#fileSystem.kind(join(this.#final, MANIFEST_FILE))) !== undefined;
+  }
+
   async #refuseExisting(): Promise<void> {
-    if ((await this.#fileSystem.kind(join(this.#final, MANIFEST_FILE))) === undefined) return;
+    if (!(await this.#exists())) return;
     throw new OptError(
       "DUPLICATE",
       this.#final,
@@ -97,19 +95,33 @@ export class StepFolder {
         await file.close();
       }
       await fs.syncFolder(this.path);
-      if (!options.overwrite) await this.#refuseExisting();
-      // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
-      if ((await fs.kind(this.#final)) !== undefined)
-        await fs.rename(this.#final, `${this.#final}.old-${this.#attempt}`);
-      await fs.rename(this.path, this.#final);
+      await this.#takePlace(options.overwrite);
       await fs.syncFolder(dirname(this.#final));
     });
+    endAttempt(this.attempt);
     return this.#tidy(options);
+  }
+
+  /** Gives the folder the step's name. Whoever else wants it at the same moment finds a whole step there, or gets it after us. */
+  async #takePlace(overwrite: boolean): Promise<void> {
+    const fs = this.#fileSystem;
+    for (let tries = 0; ; tries++) {
+      if (!overwrite) await this.#refuseExisting();
+      // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
+      if ((await fs.kind(this.#final)) !== undefined)
+        await fs.rename(this.#final, `${this.#final}.old-${this.attempt}.${tries}`).catch(unlessMissing);
+      try {
+        return await fs.rename(this.path, this.#final);
+      } catch (error) {
+        if (tries >= TRIES || (await fs.kind(this.path)) === undefined || !(await this.#exists())) throw error;
+      }
+    }
   }
 
   /** Removes what this attempt has written so far. */
   async abandon(): Promise<void> {
     await this.#fileSystem.remove(this.path).catch(() => {}); // the next save sweeps it
+    endAttempt(this.attempt);
   }
 
   async #tidy({ keep }: CommitOptions): Promise<string[]> {
@@ -125,7 +137,7 @@ export class StepFolder {
         for (const { path } of older.slice(0, Math.max(0, older.length + 1 - keep))) {
           await attempt(path, async () => {
             // Renamed first: half a step must never look like one.
-            const doomed = `${path}.tmp-${this.#attempt}`;
+            const doomed = `${path}.tmp-${this.attempt}`;
             await fs.rename(path, doomed);
             await fs.remove(doomed);
           });
@@ -138,10 +150,8 @@ export class StepFolder {
 
   /** Removes what dead saves have left. */
   async #sweep(): Promise<void> {
-    const folder = dirname(this.#final);
-    for (const { name } of await this.#fileSystem.list(folder)) {
-      const path = join(folder, name);
-      if (path !== this.path && (await isStale(this.#fileSystem, path))) await this.#fileSystem.remove(path);
+    for (const { path, owner } of await leftoversOf(this.#fileSystem, dirname(this.#final))) {
+      if (path !== this.path && owner === "dead") await this.#fileSystem.remove(path);
     }
   }
 
@@ -154,26 +164,7 @@ export class StepFolder {
   }
 }
 
-async function isStale(fileSystem: FileSystem, path: string): Promise<boolean> {
-  const match = /^(step-\d+)\.(tmp|old)-(.+)$/.exec(basename(path));
-  if (!match) return false;
-  const [, step, kind, attempt] = match;
-  if (kind === "old") return (await fileSystem.kind(join(dirname(path), step!, MANIFEST_FILE))) === "file";
-  const owner = /^(.+)\.(\d+)\.[0-9a-f]+(-.*)?$/.exec(attempt!);
-  const changed = await fileSystem.modified(path);
-  if (owner && owner[1] === hostname().replace(/[^A-Za-z0-9-]/g, "-")) {
-    const pid = Number(owner[2]);
-    // A process id of before this process's start is an earlier process's, even where it is our own number.
-    return pid === process.pid ? changed < Date.now() - process.uptime() * 1000 : !isAlive(pid);
-  }
-  return changed < Date.now() - STALE_AFTER;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
+/** Another save has been quicker. */
+function unlessMissing(error: unknown): void {
+  if (!isMissing(error)) throw error;
 }

@@ -1,6 +1,6 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
 import * as fs from "node:fs/promises";
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 
 export interface OpenFile {
   /** Fills `target` from `position`; returns the bytes read, fewer only at the end of the file. */
@@ -103,6 +103,19 @@ export const nodeFileSystem: FileSystem = {
     }
   },
 };
+
+/** Throws BAD_ARGUMENT for what cannot be a path. */
+export function checkedPath(where: string, path: unknown): string {
+  const isPath = typeof path === "string" && path !== "";
+  check(
+    isPath,
+    "BAD_ARGUMENT",
+    where,
+    () => `a path must be a string, got ${path instanceof URL ? `the URL ${path}` : String(path)}.`,
+    path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.",
+  );
+  return path as string;
+}
 
 function systemCode(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;

@@ -1,10 +1,15 @@
-/** A program that saves step after step until it is killed: `endless-saves <folder> <first step>`. */
+/** A program that saves step after step, or one step again and again, until it is killed: `endless-saves <folder> <life> <mode>`. */
+import { listSteps } from "../format/steps";
 import { saveCheckpoint } from "../save/save";
-import { randomBytes } from "./random";
+import { nodeFileSystem } from "../stores/file-system";
 
-const [, , folder, first] = process.argv;
-for (let step = Number(first); ; step++) {
-  const w = { dtype: "U8", shape: [1 << 18], data: randomBytes(1 << 18, step) };
-  if (step === Number(first)) process.stdout.write("saving\n");
-  await saveCheckpoint(folder!, { step, tensors: { w } }, { world: 4, keep: 2 });
+const [, , folder, life, mode] = process.argv;
+const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
+process.stdout.write("saving\n");
+for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
+  const data = new Float64Array(1 << 15).fill(Number(life));
+  const contents = { tensors: { w: { dtype: "F64", shape: [1 << 15], data } }, values: { life: Number(life) } };
+  const options = { world: 4, keep: 1, async: mode === "async" };
+  if (mode !== "overwrite") await saveCheckpoint(folder!, { step, ...contents }, options);
+  else await saveCheckpoint(folder!, { step: 1, ...contents }, { ...options, overwrite: true });
 }

@@ -8,12 +8,12 @@ import { loadCheckpoint } from "../read/load";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
 import { nodeFileSystem } from "../stores/file-system";
-import { random, randomBytes } from "./random";
+import { random } from "./random";
 
-async function bundledProgram(): Promise<string> {
-  // Bundled once, so that a process is ready in a few milliseconds and most of its life is spent saving.
+/** Bundled once, so that a process is ready in a few milliseconds and most of its life is spent saving. */
+async function bundled(name: string): Promise<string> {
   const built = await build({
-    entryPoints: [new URL("./endless-saves.ts", import.meta.url).pathname],
+    entryPoints: [new URL(name, import.meta.url).pathname],
     bundle: true,
     platform: "node",
     format: "esm",
@@ -24,48 +24,84 @@ async function bundledProgram(): Promise<string> {
   return built.outputFiles[0]!.text;
 }
 
-/** A process that saves steps `from`, `from + 1`, ... without end, and says when it has begun. */
-async function startSaving(code: string, run: string, from: number): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ["--input-type=module", "-", run, String(from)], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+/** A process that runs the program, and says when it has begun. */
+async function start(code: string, args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: ["pipe", "pipe", "inherit"] });
   child.stdin!.end(code);
   await new Promise((resolve) => child.stdout!.once("data", resolve));
   return child;
 }
 
-/** Kills a saving process `kills` times: each time the latest step must load whole and verify, and never be an older one. */
-export async function killLoop(folder: string, kills: number): Promise<void> {
-  const code = await bundledProgram();
-  const run = join(folder, "run");
+async function kill(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await gone;
+}
+
+export interface Killed {
+  readonly kills: number;
+  /** Kills that left something unfinished: only those prove anything. */
+  readonly unfinished: number;
+  readonly latest: number;
+}
+
+/**
+ * Kills saving processes again and again, all of them at once, and starts them anew under the same names: each time the newest step must
+ * verify, load whole, be of one life, and never be an older one than before.
+ */
+async function killLoop(
+  run: string,
+  kills: number,
+  begin: (life: number) => Promise<readonly ChildProcess[]>,
+): Promise<Killed> {
   const next = random(7);
-  await saveCheckpoint(run, {
-    step: 0,
-    tensors: { w: { dtype: "U8", shape: [1 << 18], data: randomBytes(1 << 18, 0) } },
-  });
-  let latest = 0;
+  let latest = -1;
   let unfinished = 0;
-  for (let kill = 0; kill < kills; kill++) {
-    const child = await startSaving(code, run, latest + 1);
-    await new Promise((resolve) => setTimeout(resolve, (next() % 6000) / 100));
-    const gone = new Promise((resolve) => child.once("exit", resolve));
-    child.kill("SIGKILL");
-    await gone;
-    const steps = await listSteps(nodeFileSystem, run);
-    expect(steps.at(-1)!.step).toBeGreaterThanOrEqual(latest);
-    latest = steps.at(-1)!.step;
-    expect(await verifyCheckpoint(run)).toMatchObject({ ok: true });
-    const { tensors, step } = await loadCheckpoint(run, { as: "plain" });
-    expect(step).toBe(latest);
-    expect(Buffer.compare(tensors.w!.data, randomBytes(1 << 18, latest))).toBe(0);
-    const names = (await nodeFileSystem.list(run)).map(({ name }) => name);
-    if (names.some((name) => name.includes(".tmp-"))) unfinished++;
+  for (let life = 1; life <= kills; life++) {
+    const children = await begin(life);
+    await new Promise((resolve) => setTimeout(resolve, next() % 400));
+    await Promise.all(children.map(kill));
+    const names = (await nodeFileSystem.list(run).catch(() => [])).map(({ name }) => name);
+    if (names.some((name) => /\.(tmp|old)-/.test(name))) unfinished++;
+    const newest = (await listSteps(nodeFileSystem, run).catch(() => [])).at(-1)?.step ?? -1;
+    expect(newest).toBeGreaterThanOrEqual(latest);
+    latest = newest;
+    if (latest >= 0) await expectWhole(run);
   }
-  // Kills that hit nothing would prove nothing.
-  expect(unfinished).toBeGreaterThan(kills / 10);
+  expect(unfinished).toBeGreaterThan(kills / 20);
   expect(latest).toBeGreaterThan(0);
   // The next save that ends sweeps whatever the killed ones have left.
-  await saveCheckpoint(run, { step: latest + 1, tensors: { w: { dtype: "U8", shape: [1], data: randomBytes(1, 0) } } });
+  await saveCheckpoint(run, { step: latest + 1, tensors: { w: { dtype: "U8", shape: [1], data: new Uint8Array(1) } } });
   const left = (await nodeFileSystem.list(run)).map(({ name }) => name).filter((name) => !/^step-\d+$/.test(name));
   expect(left).toEqual([]);
+  return { kills, unfinished, latest };
+}
+
+/** The newest step verifies, and every element of it says the life that its values say. */
+async function expectWhole(run: string): Promise<void> {
+  expect(await verifyCheckpoint(run)).toMatchObject({ ok: true });
+  const { tensors, values } = await loadCheckpoint(run, { as: "plain" });
+  const { buffer, byteOffset, byteLength } = tensors.w!.data;
+  const lives = new Set(new Float64Array(buffer as ArrayBuffer, byteOffset, byteLength / 8));
+  expect([...lives]).toEqual([Number(values.life)]);
+}
+
+/** One process that saves as `mode` says. */
+export async function killOneProcess(
+  folder: string,
+  kills: number,
+  mode: "sync" | "async" | "overwrite",
+): Promise<Killed> {
+  const code = await bundled("./endless-saves.ts");
+  const run = join(folder, mode);
+  return killLoop(run, kills, async (life) => [await start(code, [run, String(life), mode])]);
+}
+
+/** Three processes that meet under one name. */
+export async function killRanks(folder: string, kills: number): Promise<Killed> {
+  const code = await bundled("./endless-ranks.ts");
+  const run = join(folder, "ranks");
+  return killLoop(run, kills, (life) =>
+    Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)]))),
+  );
 }

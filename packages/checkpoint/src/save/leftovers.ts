@@ -1,0 +1,103 @@
+/** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
+import { basename, dirname, join } from "node:path";
+import { MANIFEST_FILE } from "../format/manifest";
+import { diskError, type FileSystem, isMissing } from "../stores/file-system";
+import { lifeOf } from "./owner";
+
+/** `dead`: safe to remove; `alive`: a save in progress; `unknown`: of a process that cannot be seen from here, and changed lately. */
+export interface Leftover {
+  readonly path: string;
+  readonly owner: "dead" | "alive" | "unknown";
+}
+
+/** What nobody can be asked about is taken for dead when it has not changed for this long. */
+const DEAD_AFTER = 3_600_000;
+
+/** The file in which a rank that waits for others says who it is, in the folder of their messages. */
+export const MEMBER = /^rank-\d+\.here$/;
+
+/** The file that tells ranks that share no communicator which attempt is theirs: its first word. */
+export const POINTER = /\.life-\d+$/;
+
+/** The folder in which the ranks of an attempt leave each other messages. */
+export function messagesOf(attemptPath: string): string {
+  return `${attemptPath}.ranks`;
+}
+
+/** Everything with a suffix in a run's folder. Throws MISSING, IO. */
+export async function leftoversOf(fileSystem: FileSystem, folder: string): Promise<Leftover[]> {
+  const found: Leftover[] = [];
+  try {
+    for (const { name } of await fileSystem.list(folder)) {
+      const leftover = await look(fileSystem, join(folder, name)).catch(ifGone);
+      if (leftover) found.push(leftover);
+    }
+  } catch (error) {
+    throw diskError(error, folder, "listing");
+  }
+  return found;
+}
+
+/** What is gone by the time it is looked at is no leftover: several saves may be sweeping. */
+function ifGone(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
+}
+
+async function look(fileSystem: FileSystem, path: string): Promise<Leftover | undefined> {
+  const [, step, kind, attempt] = /^(step-\d+)\.(tmp|old)-(.+)$/.exec(basename(path)) ?? [];
+  if (kind === undefined) return undefined;
+  if (kind === "old") {
+    // Until the new step has its name, the one that was set aside is the step.
+    const isReplaced = (await fileSystem.kind(join(dirname(path), step!, MANIFEST_FILE))) === "file";
+    return isReplaced ? { path, owner: "dead" } : undefined;
+  }
+  return { path, owner: await ownerOf(fileSystem, path, attempt!) };
+}
+
+async function ownerOf(fileSystem: FileSystem, path: string, suffix: string): Promise<Leftover["owner"]> {
+  const attempt = POINTER.test(suffix)
+    ? await readText(fileSystem, path).then((text) => /^\S*/.exec(text)![0])
+    : suffix.replace(/\.ranks$/, "");
+  const messages = messagesOf(path.slice(0, path.length - suffix.length) + attempt);
+  const names: string[] = await fileSystem.list(messages).then(
+    (entries) => entries.map(({ name }) => name),
+    () => [],
+  );
+  const members = names.filter((name) => MEMBER.test(name));
+  // Who began an attempt may be gone while other ranks of it go on.
+  const present = members.filter((name) => !names.includes(name.replace(/here$/, "left")));
+  const lives = await Promise.all(
+    present.map(async (name) => lifeOf(await readText(fileSystem, join(messages, name)))),
+  );
+  if (members.length === 0) lives.push(lifeOf(attempt));
+  if (lives.includes("alive")) return "alive";
+  if (!lives.includes("unknown")) return "dead";
+  return (await lastChange(fileSystem, path)) < Date.now() - DEAD_AFTER ? "dead" : "unknown";
+}
+
+/** A long write changes its file, not the folder that it is in. */
+async function lastChange(fileSystem: FileSystem, path: string): Promise<number> {
+  let last = await fileSystem.modified(path);
+  if ((await fileSystem.kind(path)) !== "folder") return last;
+  for (const { name } of await fileSystem.list(path)) {
+    last = Math.max(last, await fileSystem.modified(join(path, name)).catch(() => 0));
+  }
+  return last;
+}
+
+/** A small file as text; empty where there is none. */
+export async function readText(fileSystem: FileSystem, path: string): Promise<string> {
+  try {
+    const file = await fileSystem.open(path, "read");
+    try {
+      const bytes = new Uint8Array(await file.size());
+      const count = await file.read(bytes, 0);
+      return new TextDecoder().decode(bytes.subarray(0, count));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isMissing(error)) return "";
+    throw error;
+  }
+}

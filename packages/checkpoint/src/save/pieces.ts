@@ -1,0 +1,115 @@
+/** Who writes what: the boxes that this process answers for, and their bytes at the moment they are wanted. */
+import { OptError } from "@opt/core";
+import { bytesPerElement } from "../format/dtype";
+import type { LocalTensor } from "../format/tensors";
+import { type Box, elementsIn, sameBox, wholeOf } from "../layout/box";
+import { boxesOfRank, type Layout } from "../layout/layout";
+import { copyRegion, runsOf } from "../plan/runs";
+import type { Scratch } from "../stores/scratch";
+import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
+
+/** A box that this process writes, or only holds. */
+export interface Piece {
+  readonly tensor: LocalTensor;
+  readonly box: Box;
+  /** Valid until `scratch` is used again; without one, for good. */
+  readonly bytes: (scratch?: Scratch) => Uint8Array | Promise<Uint8Array>;
+}
+
+export class Holdings {
+  readonly tensors: readonly LocalTensor[];
+  readonly #byName: ReadonlyMap<string, LocalTensor>;
+  readonly #layout: Layout;
+  /** Undefined where this process is every rank. */
+  readonly #rank: number | undefined;
+  /** Whether tensors are whole here, and not the rank's slices. */
+  readonly #whole: boolean;
+  #snapshot: ReadonlyMap<string, readonly Uint8Array[]> | undefined;
+
+  constructor(tensors: readonly LocalTensor[], layout: Layout, rank: number | undefined, whole: boolean) {
+    this.tensors = tensors;
+    this.#byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+    this.#layout = layout;
+    this.#rank = rank;
+    this.#whole = whole || rank === undefined;
+  }
+
+  /** Starts reading every tensor at once, before the caller can change any; what follows uses the copies. */
+  async snapshot(): Promise<void> {
+    const copies = this.tensors.map(async (tensor): Promise<[string, Uint8Array[]]> => {
+      const count = tensor.boxes?.length ?? 1;
+      const reading = Array.from({ length: count }, (_, box) => tensor.bytes(box));
+      const copied = reading.map((bytes) => (bytes instanceof Promise ? bytes.then(sharedCopy) : sharedCopy(bytes)));
+      return [tensor.name, await Promise.all(copied)];
+    });
+    this.#snapshot = new Map(await Promise.all(copies));
+  }
+
+  get isCopied(): boolean {
+    return this.#snapshot !== undefined;
+  }
+
+  /** Who writes which box of these tensors; explicit boxes are written by whoever has them. */
+  assign(tensors: readonly ShardableTensor[]): Assignment[] {
+    const explicit = new Map(this.tensors.flatMap(({ name, boxes }) => (boxes ? [[name, boxes]] : [])));
+    const laidOut = assignWriters(
+      this.#layout,
+      tensors.filter(({ name }) => !explicit.has(name)),
+    );
+    const self = this.#rank ?? 0;
+    for (const tensor of tensors) {
+      for (const box of explicit.get(tensor.name) ?? []) {
+        if (elementsIn(box) > 0) laidOut.push({ tensor, box, writer: self, ranks: [self] });
+      }
+    }
+    return laidOut;
+  }
+
+  /** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */
+  checkSlice(tensor: ShardableTensor, rank: number): void {
+    const { boxes, shape: local } = this.#byName.get(tensor.name)!;
+    if (boxes || this.#whole) return;
+    const [box, ...more] = boxesOfRank(this.#layout, tensor, rank);
+    const fitsBox = box && more.length === 0 && box.size.every((length, d) => length === local[d]);
+    if (fitsBox || (!box && local.includes(0))) return;
+    const wanted = box && more.length === 0 ? `[${box.size}]` : `${more.length + (box ? 1 : 0)} boxes`;
+    const problem = `rank ${rank} must hold ${wanted} of [${tensor.shape}], got [${local}].`;
+    throw new OptError("BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, "Fix the slice or the layout.");
+  }
+
+  /** A tensor as this process knows it, with the shape of the whole. */
+  described({ name, shape }: ShardableTensor): LocalTensor {
+    return { ...this.#byName.get(name)!, shape };
+  }
+
+  piece({ tensor: whole, box }: Assignment): Piece {
+    const { name, shape } = whole;
+    const tensor = this.described(whole);
+    const index = tensor.boxes?.findIndex((one) => sameBox(one, box)) ?? 0;
+    const all = () => this.#snapshot?.get(name)?.[index] ?? tensor.bytes(index);
+    if (tensor.boxes || !this.#whole || sameBox(box, wholeOf(shape))) return { tensor, box, bytes: all };
+    const width = bytesPerElement(tensor.dtype);
+    return { tensor, box, bytes: async (scratch) => cutOut(await all(), wholeOf(shape), box, width, scratch) };
+  }
+}
+
+export function bytesOf(pieces: readonly { tensor: { dtype: LocalTensor["dtype"] }; box: Box }[]): number {
+  return pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+}
+
+/** In memory that the writing thread sees too. */
+function sharedCopy(bytes: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+/** A box out of a larger one, copied only where it does not lie there in one piece. */
+function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number, scratch?: Scratch): Uint8Array {
+  const length = elementsIn(box) * elementBytes;
+  const first = runsOf(whole, box, box, elementBytes).next().value;
+  if (first?.length === length) return bytes.subarray(first.from, first.from + length);
+  const cut = scratch?.take(length) ?? new Uint8Array(length);
+  copyRegion(whole, bytes, box, cut, box, elementBytes);
+  return cut;
+}

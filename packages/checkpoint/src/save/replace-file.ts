@@ -1,0 +1,40 @@
+/** One file written whole or not at all: readers of its name see the old one or the new one. */
+import { basename, dirname, join, resolve } from "node:path";
+import { check } from "@opt/core";
+import { diskError, type FileSystem } from "../stores/file-system";
+import { endAttempt, lifeOf, newAttempt } from "./owner";
+
+/** `write` makes the file under the name it is given, synced; then it takes the place of `path`. `doing` is for messages. */
+export async function replaceFile<T>(
+  fileSystem: FileSystem,
+  path: string,
+  doing: string,
+  write: (temporary: string) => Promise<T>,
+): Promise<T> {
+  const target = resolve(path);
+  const attempt = newAttempt();
+  const temporary = `${target}.tmp-${attempt}`;
+  try {
+    const isFolder = (await fileSystem.kind(target)) === "folder";
+    check(!isFolder, "BAD_ARGUMENT", target, () => "the output must be a file, a folder is there.", "Rename it.");
+    await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this file
+    const result = await write(temporary);
+    await fileSystem.rename(temporary, target);
+    await fileSystem.syncFolder(dirname(target));
+    return result;
+  } catch (error) {
+    await fileSystem.remove(temporary).catch(() => {}); // the first error is the one that tells
+    throw diskError(error, target, doing);
+  } finally {
+    endAttempt(attempt);
+  }
+}
+
+/** Removes what writers of the same file that died have left. */
+async function sweep(fileSystem: FileSystem, target: string): Promise<void> {
+  const prefix = `${basename(target)}.tmp-`;
+  for (const { name } of await fileSystem.list(dirname(target))) {
+    if (!name.startsWith(prefix) || lifeOf(name.slice(prefix.length)) !== "dead") continue;
+    await fileSystem.remove(join(dirname(target), name));
+  }
+}

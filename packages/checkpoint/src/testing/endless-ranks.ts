@@ -1,0 +1,19 @@
+/** One rank that saves step after step until it is killed, under a name that never changes: `endless-ranks <folder> <rank> <life>`. */
+
+import { listSteps } from "../format/steps";
+import { saveCheckpoint } from "../save/save";
+import { nodeFileSystem } from "../stores/file-system";
+
+const [, , folder, rank, life] = process.argv;
+export const WORLD = 3;
+const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
+process.stdout.write("saving\n");
+for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
+  const data = new Float64Array(1 << 14).fill(Number(life));
+  const options = { rank: Number(rank), world: WORLD, attempt: "job", keep: 1, async: step % 2 === 0 };
+  await saveCheckpoint(
+    folder!,
+    { step, tensors: { w: { dtype: "F64", shape: [1 << 14], data } }, values: { life } },
+    options,
+  );
+}
