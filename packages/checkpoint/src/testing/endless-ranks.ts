@@ -7,8 +7,8 @@ import { nodeFileSystem } from "../stores/file-system";
 const [, , folder, rank, life] = process.argv;
 export const WORLD = 3;
 const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
-process.stdout.write("saving\n");
 for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
+  process.stdout.write("saving\n");
   const data = new Float64Array(1 << 14).fill(Number(life));
   const options = { rank: Number(rank), world: WORLD, attempt: "job", keep: 1, async: step % 2 === 0 };
   await saveCheckpoint(

@@ -5,8 +5,8 @@ import { nodeFileSystem } from "../stores/file-system";
 
 const [, , folder, life, mode] = process.argv;
 const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
-process.stdout.write("saving\n");
 for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
+  process.stdout.write("saving\n");
   const data = new Float64Array(1 << 15).fill(Number(life));
   const contents = { tensors: { w: { dtype: "F64", shape: [1 << 15], data } }, values: { life: Number(life) } };
   const options = { world: 4, keep: 1, async: mode === "async" };

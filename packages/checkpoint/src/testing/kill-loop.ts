@@ -24,11 +24,16 @@ async function bundled(name: string): Promise<string> {
   return built.outputFiles[0]!.text;
 }
 
-/** A process that runs the program, and says when it has begun. */
-async function start(code: string, args: readonly string[]): Promise<ChildProcess> {
+/** A process that runs the program, once it has begun save number `saves`. */
+async function start(code: string, args: readonly string[], saves: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: ["pipe", "pipe", "inherit"] });
   child.stdin!.end(code);
-  await new Promise((resolve) => child.stdout!.once("data", resolve));
+  let begun = 0;
+  for await (const text of child.stdout!.iterator({ destroyOnReturn: false })) {
+    begun += String(text).split("saving").length - 1;
+    if (begun >= saves) break;
+  }
+  child.stdout!.resume();
   return child;
 }
 
@@ -52,13 +57,13 @@ export interface Killed {
 async function killLoop(
   run: string,
   kills: number,
-  begin: (life: number) => Promise<readonly ChildProcess[]>,
+  begin: (life: number, saves: number) => Promise<readonly ChildProcess[]>,
 ): Promise<Killed> {
   const next = random(7);
   let latest = -1;
   let unfinished = 0;
   for (let life = 1; life <= kills; life++) {
-    const children = await begin(life);
+    const children = await begin(life, 1 + (next() % 2));
     await new Promise((resolve) => setTimeout(resolve, next() % 400));
     await Promise.all(children.map(kill));
     const names = (await nodeFileSystem.list(run).catch(() => [])).map(({ name }) => name);
@@ -94,14 +99,14 @@ export async function killOneProcess(
 ): Promise<Killed> {
   const code = await bundled("./endless-saves.ts");
   const run = join(folder, mode);
-  return killLoop(run, kills, async (life) => [await start(code, [run, String(life), mode])]);
+  return killLoop(run, kills, async (life, saves) => [await start(code, [run, String(life), mode], saves)]);
 }
 
 /** Three processes that meet under one name. */
 export async function killRanks(folder: string, kills: number): Promise<Killed> {
   const code = await bundled("./endless-ranks.ts");
   const run = join(folder, "ranks");
-  return killLoop(run, kills, (life) =>
-    Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)]))),
+  return killLoop(run, kills, (life, saves) =>
+    Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves))),
   );
 }
