@@ -66,10 +66,10 @@ async function ownerOf(fileSystem: FileSystem, path: string, suffix: string): Pr
   const members = names.filter((name) => MEMBER.test(name));
   // Who began an attempt may be gone while other ranks of it go on.
   const present = members.filter((name) => !names.includes(name.replace(/here$/, "left")));
-  const lives = await Promise.all(
-    present.map(async (name) => lifeOf(await readText(fileSystem, join(messages, name)))),
-  );
-  if (members.length === 0) lives.push(lifeOf(attempt));
+  const said = await Promise.all(present.map((name) => readText(fileSystem, join(messages, name))));
+  const lives = said.filter((text) => text !== "").map(lifeOf);
+  // A rank may have died before it said who it is.
+  if (members.length === 0 || lives.length < said.length) lives.push(lifeOf(attempt));
   if (lives.includes("alive")) return "alive";
   if (!lives.includes("unknown")) return "dead";
   return (await lastChange(fileSystem, path)) < Date.now() - DEAD_AFTER ? "dead" : "unknown";

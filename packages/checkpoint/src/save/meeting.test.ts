@@ -81,6 +81,14 @@ describe("one name in every life of a run", () => {
     expect(await names(disk)).toEqual(["step-00000001"]);
   });
 
+  it("a rank that died before it could say who it is keeps nothing alive", async () => {
+    const attempt = deadAttempt();
+    const disk = await diskAfterDeath([0], attempt);
+    await write(disk, `/r/step-00000001.tmp-${attempt}.ranks/rank-00001.here`, "");
+    await Promise.all([0, 1, 2].map((rank) => save(disk, rank, rank)));
+    expect(await names(disk)).toEqual(["step-00000001"]);
+  });
+
   it("an earlier life of another size is over too", async () => {
     const disk = await diskAfterDeath([0, 1], deadAttempt(), 8);
     await Promise.all([0, 1, 2].map((rank) => save(disk, rank, rank)));
