@@ -3,11 +3,12 @@ import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, registerBackend } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { contractSuite, goldenSuite } from "@opt/testkit";
+import { executablePath, launchBrowser } from "@opt/testkit/browser";
 import type { Browser } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll } from "vitest";
-import { executablePath, launchBrowser, serve } from "./browser";
 import { RemoteBackend } from "./remote-backend";
+import { serve } from "./server";
 
 let server: ViteDevServer | undefined;
 let browser: Browser | undefined;

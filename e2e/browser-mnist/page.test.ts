@@ -2,10 +2,11 @@
 import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { accessibilityOf, executablePath, launchBrowser } from "@opt/testkit/browser";
 import type { Browser, Page } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { executablePath, launchBrowser, serve } from "./browser";
+import { serve } from "./server";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 const screenshots = fileURLToPath(new URL("../../runs/browser-mnist/", import.meta.url));
@@ -44,6 +45,14 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
       timeout: 100_000,
     });
   const says = (page: Page, words: string) => page.getByText(words).waitFor({ timeout: 60_000 });
+
+  it.each(["light", "dark"] as const)("is accessible, %s", async (colorScheme) => {
+    const page = await open();
+    await page.emulateMedia({ colorScheme });
+    const { score, violations } = await accessibilityOf(page);
+    expect(violations).toEqual([]);
+    expect(score).toBeGreaterThanOrEqual(95);
+  });
 
   it("trains on WebGPU, saves and loads", async () => {
     const page = await open();

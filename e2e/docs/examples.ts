@@ -1,4 +1,4 @@
-/** Finds the examples of the documentation: js and ts blocks of READMEs, and @example parts of doc comments. */
+/** Finds the examples of the documentation: js and ts blocks of READMEs and pages, and @example parts of doc comments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +11,11 @@ export interface Example {
 }
 
 export function findExamples(): Example[] {
-  const readmes = ["README.md", ...files("", "README.md")].flatMap(blocksOfMarkdown);
+  const pages = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" }).filter((file) =>
+    file.endsWith(".md"),
+  );
+  const texts = ["README.md", ...files("", "README.md"), ...pages.sort().map((page) => `docs/${page}`)];
+  const readmes = texts.flatMap(blocksOfMarkdown);
   const sources = files("src/", ".ts").filter((file) => !/\.(test|soak)\.ts$/.test(file));
   return [...readmes, ...sources.flatMap(examplesOfSource)];
 }

@@ -106,11 +106,16 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient; the others are left alone and do not count the step.
    *
-   * @param closure recomputes the loss and its gradients first; its result is returned
    * @throws OptError BAD_ARGUMENT if a group's options were set out of range; BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH, DISPOSED for
    * gradients that do not fit; OUT_OF_MEMORY. Nothing has changed then.
    */
   step(): void;
+  /**
+   * The same after `closure`, which recomputes the loss and its gradients.
+   *
+   * @returns what `closure` returns
+   * @throws OptError BAD_ARGUMENT if it is asynchronous; and as `step()` does
+   */
   step<Loss>(closure: () => Loss): Loss;
   step<Loss>(closure?: () => Loss): Loss | undefined {
     const { name: where } = this.algorithm;

@@ -1,0 +1,14 @@
+/** A server of the pages, for the tests. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createServer, type ViteDevServer } from "vite";
+
+/** A server of this folder's pages, on a port and with a cache of its own: several test files run at once. */
+export async function serve(): Promise<ViteDevServer> {
+  const configFile = fileURLToPath(new URL("vite.config.ts", import.meta.url));
+  const cacheDir = mkdtempSync(join(tmpdir(), "opt-vite-"));
+  const server = await createServer({ configFile, cacheDir, logLevel: "error", server: { port: 0 } });
+  return server.listen();
+}
