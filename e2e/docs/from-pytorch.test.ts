@@ -11,7 +11,7 @@ const python = process.env.OPT_TORCH_PYTHON;
 const MINUTE = 60_000;
 
 it("a run of PyTorch goes on here with its numbers, and back", ({ skip }) => {
-  if (!python) skip("OPT_TORCH_PYTHON names no python with torch");
+  if (!python) return skip("OPT_TORCH_PYTHON names no python with torch");
   const folder = mkdtempSync(join(tmpdir(), "opt-from-pytorch-"));
   const files = Object.fromEntries(
     [...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm)].map(([, name, text]) => [name, text]),
