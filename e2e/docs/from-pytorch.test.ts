@@ -13,14 +13,12 @@ const MINUTE = 60_000;
 it("a run of PyTorch goes on here with its numbers, and back", ({ skip }) => {
   if (!python) return skip("OPT_TORCH_PYTHON names no python with torch");
   const folder = mkdtempSync(join(tmpdir(), "opt-from-pytorch-"));
-  const files = Object.fromEntries(
-    [...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm)].map(([, name, text]) => [name, text]),
-  );
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name!), text!);
+  const files = new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm)].map(([, name, text]) => [name!, text!]));
+  for (const [name, text] of files) writeFileSync(join(folder, name), text);
   // The packages lie beside this file, not beside the example.
   const here = fileURLToPath(new URL("./build/go-on.mjs", import.meta.url));
   mkdirSync(dirname(here), { recursive: true });
-  writeFileSync(here, files["go-on.mjs"]!);
+  writeFileSync(here, files.get("go-on.mjs")!);
   const run = (program: string, args: string[]) =>
     execFileSync(program, args, { cwd: folder, encoding: "utf8", timeout: 4 * MINUTE }).trim();
   const tsx = fileURLToPath(import.meta.resolve("tsx"));
