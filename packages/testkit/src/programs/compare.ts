@@ -1,0 +1,88 @@
+/** When two observations agree. */
+import type { DType } from "@opt/core";
+import { compareNumbers } from "../numbers/compare";
+import { isFloat } from "./numbers";
+import type { Observation, Seen } from "./observe";
+
+/** The first name whose bits differ, described; null if there is none. */
+export function bitDifference(
+  actual: Observation,
+  expected: Observation,
+  isCompared: (name: string) => boolean = () => true,
+): string | null {
+  return firstDifference(actual, expected, (name, a, b) => {
+    if (!isCompared(name)) return null;
+    if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
+    const { agrees, message } = compareNumbers(a.data, b.data, "bits");
+    return agrees ? null : message;
+  });
+}
+
+/** How far numbers of each dtype are apart at least. */
+const EPSILON: Record<DType, number> = {
+  f64: 2 ** -52,
+  f32: 2 ** -23,
+  f16: 2 ** -10,
+  bf16: 2 ** -7,
+  i32: 0,
+  u8: 0,
+  bool: 0,
+};
+
+/** Rounding errors that a program may collect, in units of its coarsest dtype at the size of the numbers. */
+const UNITS = 64;
+
+/** What rounding may do to a program: how far runs of its own dtypes are from the reference, and its coarsest dtype. */
+export interface Spread {
+  readonly runs: readonly Observation[];
+  readonly epsilon: number;
+  /** Times the largest distance. */
+  readonly factor: number;
+}
+
+export function coarsest(dtypes: Iterable<DType>): number {
+  return Math.max(...[...dtypes].map((dtype) => EPSILON[dtype]));
+}
+
+/** The first name whose numbers are further from the reference than rounding explains. */
+export function distance(
+  actual: Observation,
+  reference: Observation,
+  { runs, epsilon, factor }: Spread,
+): string | null {
+  return firstDifference(actual, reference, (name, a, b) => {
+    if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
+    if (!isFloat(a.dtype)) return compareNumbers(a.data, b.data, "bits").agrees ? null : `other ${a.dtype}`;
+    const others = runs.map((run) => run.get(name)).filter((seen) => seen !== undefined && typeof seen !== "string");
+    let scale = 0;
+    let spread = 0;
+    for (let i = 0; i < b.data.length; i++) {
+      const x = b.data[i]!;
+      if (!Number.isFinite(x)) continue;
+      scale = Math.max(scale, Math.abs(x));
+      for (const { data } of others) if (Number.isFinite(data[i])) spread = Math.max(spread, Math.abs(data[i]! - x));
+    }
+    const tolerance = factor * spread + UNITS * epsilon * scale + epsilon * epsilon;
+    for (let i = 0; i < b.data.length; i++) {
+      const [x, y] = [a.data[i]!, b.data[i]!];
+      if (others.some(({ data }) => !Number.isFinite(data[i])) || !Number.isFinite(y)) continue;
+      if (!(Math.abs(x - y) <= tolerance)) return `[${i}] is ${x}, must be ${y} within ${tolerance}`;
+    }
+    return null;
+  });
+}
+
+function firstDifference(
+  actual: Observation,
+  expected: Observation,
+  differs: (name: string, a: Seen, b: Seen) => string | null,
+): string | null {
+  for (const name of new Set([...expected.keys(), ...actual.keys()])) {
+    const [a, b] = [actual.get(name), expected.get(name)];
+    if (name.endsWith(".master_param") && (a === undefined || b === undefined)) continue; // f64 needs none
+    if (a === undefined || b === undefined) return `${name} is ${a === undefined ? "missing" : "there"}`;
+    const difference = differs(name, a, b);
+    if (difference !== null) return `${name}: ${difference}`;
+  }
+  return null;
+}

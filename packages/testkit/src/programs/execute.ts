@@ -1,0 +1,179 @@
+/** What each statement of a program does. */
+import {
+  clipGradNorm,
+  clipGradNormEach,
+  clipGradValue,
+  keep as keepTensor,
+  noGrad,
+  type Tensor,
+  tensor,
+  tidy,
+} from "@opt/core";
+import { OPS } from "./ops";
+import type { Statement } from "./program";
+import type { World } from "./world";
+
+type Of<Kind extends Statement["do"]> = Extract<Statement, { do: Kind }>;
+
+/** Thrown by the runner itself where a result is not what it must be. */
+export class WrongResult extends Error {
+  constructor(
+    readonly what: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export function execute(world: World, statement: Statement): void {
+  world.at = describe(statement);
+  (EXECUTE[statement.do] as (world: World, statement: Statement) => void)(world, statement);
+}
+
+function describe(statement: Statement): string {
+  return statement.do === "op" ? `${statement.id} = ${statement.op}` : statement.do;
+}
+
+const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) => void } = {
+  op(world, { id, op, of, options = {} }) {
+    const kind = OPS[op]!;
+    const given = of.map((operand) => (typeof operand === "number" ? operand : world.value(operand)));
+    const apart = world.mode.apart && !kind.view;
+    const operands = given.map((operand) =>
+      apart && typeof operand !== "number" ? world.made(operand.clone()) : operand,
+    );
+    const own = op === "to" ? { dtype: world.dtype(options.dtype as never) } : options;
+    const result = kind.run(operands, own);
+    if (!given.includes(result)) world.made(result);
+    const expected = kind.spec(
+      operands.filter((operand) => typeof operand !== "number"),
+      own,
+      operands.filter((operand) => typeof operand === "number"),
+    );
+    if (String(result.shape) !== String(expected.shape) || result.dtype !== expected.dtype) {
+      throw new WrongResult(
+        "gives another shape or dtype",
+        `${id} = ${op} must be ${expected.dtype} [${expected.shape}], got ${result.dtype} [${result.shape}]`,
+      );
+    }
+    world.values.set(id, result);
+  },
+  constant(world, { id, shape, dtype, fill }) {
+    const spec = { shape, dtype: world.dtype(dtype), device: world.mode.device };
+    world.values.set(id, world.made(tensor(world.numbers(fill, spec), spec)));
+  },
+  set(world, { to, from }) {
+    const target = world.value(to);
+    if (typeof from === "string") target.set(world.value(from));
+    else {
+      const source = tensor(world.numbers(from, target), {
+        shape: target.shape,
+        dtype: target.dtype,
+        device: target.device,
+      });
+      target.set(source);
+      source.dispose();
+    }
+  },
+  tidy(world, { body, returns }) {
+    const outer = new Set(world.values.keys());
+    const kept = new Set<Tensor>();
+    const inner: Tensor[] = [];
+    const returned = world.inTidy(() =>
+      tidy(() => {
+        for (const one of body) {
+          execute(world, one);
+          if (one.do === "keep") kept.add(world.value(one.of));
+          if (one.do === "op" || one.do === "constant") inner.push(world.value(one.id));
+        }
+        return returns.map((id) => world.value(id));
+      }),
+    );
+    for (const result of returned) world.made(result);
+    for (const one of inner) {
+      if (returned.includes(one) !== one.isDisposed || kept.has(one) || isOuter(world, outer, one)) continue;
+      throw new WrongResult(
+        "frees wrongly",
+        `tidy ${one.isDisposed ? "freed what it returned" : "left what was made inside"}`,
+      );
+    }
+    for (const id of [...world.values.keys()])
+      if (!outer.has(id) && world.value(id).isDisposed) world.values.delete(id);
+  },
+  noGrad(world, { body }) {
+    noGrad(() => {
+      for (const one of body) execute(world, one);
+    });
+  },
+  keep(world, { of }) {
+    world.own(keepTensor(world.value(of)));
+  },
+  dispose(world, { of }) {
+    world.value(of).dispose();
+  },
+  backward(world, { of, gradient }) {
+    const root = world.value(of);
+    if (gradient === null) return root.backward();
+    const { shape, dtype, device } = root;
+    const seed = tensor(world.numbers(gradient, root), { shape, dtype, device });
+    try {
+      root.backward(seed);
+    } finally {
+      seed.dispose();
+    }
+  },
+  gradient(world, { of, value }) {
+    const leaf = world.value(of);
+    if (value === null) leaf.grad = null;
+    else if (typeof value === "string") leaf.grad = world.value(value);
+    else if (typeof value === "number") {
+      const { grad } = leaf;
+      if (grad !== null) leaf.grad = world.own(noGrad(() => grad.mul(value)));
+    } else {
+      const { shape, dtype, device } = leaf;
+      leaf.grad = world.own(keepTensor(tensor(world.numbers(value, leaf), { shape, dtype, device })));
+    }
+  },
+  clip(world, { how, params, limit, normType = 2 }) {
+    const list = params.map((id) => world.value(id));
+    if (how === "norm") world.made(clipGradNorm(list, limit, { normType }));
+    else if (how === "each") clipGradNormEach(list, limit);
+    else clipGradValue(list, limit);
+  },
+  step(world, { optimizer }) {
+    world.trainer(optimizer).optimizer.step();
+  },
+  schedule(world, { optimizer }) {
+    world.trainer(optimizer).schedule?.step();
+  },
+  zeroGrad(world, { optimizer, setToNull }) {
+    world.trainer(optimizer).optimizer.zeroGrad({ setToNull });
+  },
+  save(world, { optimizer }) {
+    const { groups, state } = world.trainer(optimizer).optimizer.stateDict();
+    const copied = Object.entries(state).map(([name, entry]) => [
+      name,
+      Object.fromEntries(
+        Object.entries(entry).map(([key, part]) => [
+          key,
+          typeof part === "number" ? part : world.own(keepTensor(part.clone())),
+        ]),
+      ),
+    ]);
+    world.saved.set(optimizer, { groups, state: Object.fromEntries(copied) });
+  },
+  load(world, { optimizer }) {
+    const state = world.saved.get(optimizer);
+    if (state !== undefined) world.trainer(optimizer).optimizer.loadStateDict(state);
+  },
+  reset(world, { optimizer }) {
+    world.trainer(optimizer).optimizer.dispose();
+  },
+  option(world, { optimizer, group, name, value }) {
+    (world.trainer(optimizer).optimizer.groups[group] as Record<string, unknown>)[name] = value;
+  },
+};
+
+function isOuter(world: World, outer: ReadonlySet<string>, one: Tensor): boolean {
+  return [...outer].some((id) => world.values.get(id) === one);
+}

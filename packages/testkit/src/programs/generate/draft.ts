@@ -1,0 +1,145 @@
+/** A program while it is being drafted: the values that statements can use, and what is known of them. */
+import type { DType, ErrorCode } from "@opt/core";
+import type { Random } from "../../numbers/random";
+import { isFloat, sizeOf } from "../numbers";
+import { OPS } from "../ops";
+import type { Fill, Id, Leaf, Options, Shape, Spec, Statement } from "../program";
+
+export interface Value extends Spec {
+  readonly id: Id;
+  /** About the largest magnitude, and a number that no element is below. */
+  readonly bound: number;
+  readonly low: number;
+  readonly requiresGrad: boolean;
+  /** The same in every dtype and on every device: its order and its integers may decide something. */
+  readonly certain: boolean;
+  /** Whose memory it may share. */
+  readonly root: Id;
+}
+
+export const NO_LIMIT = Number.NEGATIVE_INFINITY;
+
+export class Draft {
+  readonly leaves: Leaf[] = [];
+  readonly mayRefuse = new Set<ErrorCode>();
+  recordable = true;
+  /** What the next statement can see. */
+  values: Value[] = [];
+  /** Memory that a tape may have saved. */
+  readonly taped = new Set<Id>();
+  /** Where statements go. */
+  statements: Statement[] = [];
+  recording = true;
+  private count = 0;
+
+  constructor(
+    readonly random: Random,
+    /** Float dtypes of the program, the first the most frequent. */
+    readonly dtypes: readonly DType[],
+    /** Leaves are broadcast, cut and turned versions of this. */
+    readonly shape: Shape,
+  ) {}
+
+  chance(probability: number): boolean {
+    return this.random.uniform() < probability;
+  }
+
+  fill(kind?: Fill["kind"]): Fill {
+    const { random } = this;
+    return { kind: kind ?? random.pick(["grid", "grid", "small", "ties"]), seed: random.below(1 << 20) };
+  }
+
+  newId(prefix: string): Id {
+    return `${prefix}${this.count++}`;
+  }
+
+  leaf(kind: Leaf["kind"], shape: Shape, dtype: DType, fill = this.fill()): Value {
+    const id = this.newId(kind === "parameter" ? "w" : kind === "marked" ? "m" : "x");
+    this.leaves.push({ id, kind, shape, dtype, fill });
+    const value: Value = {
+      id,
+      shape,
+      dtype,
+      bound: fill.kind === "whole" ? (fill.below ?? 6) : 4,
+      low: fill.kind === "whole" ? 0 : -4,
+      requiresGrad: kind !== "data",
+      certain: kind === "data",
+      root: id,
+    };
+    this.values.push(value);
+    return value;
+  }
+
+  /** A float dtype of the program. */
+  floatDType(): DType {
+    return this.chance(0.6) ? this.dtypes[0]! : this.random.pick(this.dtypes);
+  }
+
+  /** A value of a shape: one that is there, or a new leaf. */
+  ofShape(shape: Shape): Value {
+    const known = this.values.filter((value) => String(value.shape) === String(shape) && isFloat(value.dtype));
+    if (known.length > 0 && this.chance(0.7)) return this.random.pick(known);
+    return this.leaf(this.chance(0.5) ? "parameter" : "data", shape, this.floatDType());
+  }
+
+  /** Writes `id = op(of, options)` down. */
+  op(op: string, of: readonly (Value | number)[], facts: Partial<Value>, options?: Options): Value {
+    const kind = OPS[op]!;
+    const tensors = of.filter((operand) => typeof operand !== "number");
+    const numbers = of.filter((operand) => typeof operand === "number");
+    const spec = kind.spec(tensors, options ?? {}, numbers);
+    const id = this.newId("t");
+    const requiresGrad =
+      this.recording &&
+      isFloat(spec.dtype) &&
+      op !== "detach" &&
+      op !== "less" &&
+      op !== "argmax" &&
+      tensors.some((tensor) => tensor.requiresGrad);
+    const value: Value = {
+      id,
+      shape: spec.shape,
+      dtype: spec.dtype,
+      bound: Math.max(...tensors.map((tensor) => tensor.bound)),
+      low: NO_LIMIT,
+      certain: false,
+      root: kind.view ? tensors[0]!.root : id,
+      ...facts,
+      requiresGrad,
+    };
+    if (requiresGrad) for (const { root } of [...tensors, value]) this.taped.add(root);
+    this.statements.push({
+      do: "op",
+      id,
+      op,
+      of: of.map((operand) => (typeof operand === "number" ? operand : operand.id)),
+      ...(options && { options }),
+    });
+    this.values.push(value);
+    return value;
+  }
+
+  /** Statements written by `body`, apart from the others. */
+  inner(body: () => void): Statement[] {
+    const outer = this.statements;
+    this.statements = [];
+    try {
+      body();
+      return this.statements;
+    } finally {
+      this.statements = outer;
+    }
+  }
+
+  forget(isForgotten: (value: Value) => boolean): void {
+    this.values = this.values.filter((value) => !isForgotten(value));
+  }
+
+  floats(): Value[] {
+    return this.values.filter(({ dtype }) => isFloat(dtype));
+  }
+
+  isEmpty({ shape }: Spec): boolean {
+    return sizeOf(shape) === 0;
+  }
+}

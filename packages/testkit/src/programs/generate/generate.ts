@@ -1,0 +1,145 @@
+/** A program from a seed. */
+import type { DType } from "@opt/core";
+import { Random } from "../../numbers/random";
+import type { Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
+import { Draft } from "./draft";
+import { stretchable } from "./forward";
+import { trainingBody } from "./training";
+
+const DTYPES: readonly (readonly DType[])[] = [
+  ["f32"],
+  ["f32"],
+  ["f32"],
+  ["f64"],
+  ["f32", "f64"],
+  ["bf16", "f32"],
+  ["f16", "f32"],
+  ["f32", "bf16", "f16", "f64"],
+];
+
+export function generate(seed: number): Program {
+  const random = new Random(seed);
+  const draft = new Draft(random, random.pick(DTYPES), baseShape(random));
+  const parameters = Array.from({ length: 1 + random.below(4) }, () =>
+    draft.leaf("parameter", leafShape(draft), draft.floatDType()),
+  );
+  for (let i = 0; i <= random.below(3); i++) draft.leaf("data", leafShape(draft), draft.floatDType());
+  const optimizers = optimizersOf(
+    draft,
+    parameters.map(({ id }) => id),
+  );
+  const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, optimizers));
+  trainOthers(draft, optimizers);
+  const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
+    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers));
+    return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };
+  });
+  const order = random.pick<Program["resume"]["order"]>([
+    ["model", "optimizer", "schedule"],
+    ["model", "schedule", "optimizer"],
+  ]);
+  return {
+    seed,
+    leaves: draft.leaves,
+    optimizers,
+    prelude: [],
+    bodies,
+    rounds,
+    resume: { round: 1 + random.below(rounds.length - 1), order },
+    mayRefuse: [...draft.mayRefuse],
+    recordable: draft.recordable,
+  };
+}
+
+function baseShape(random: Random): Shape {
+  const rank = random.pick([1, 2, 2, 2, 3, 3, 4]);
+  const extents = rank === 4 ? [1, 2, 3, 4] : [1, 2, 3, 4, 5, 7, 8, 17];
+  return Array.from({ length: rank }, () => (random.uniform() < 0.01 ? 0 : random.pick(extents)));
+}
+
+function leafShape(draft: Draft): Shape {
+  return draft.chance(0.5) ? draft.shape : stretchable(draft, draft.shape);
+}
+
+function optimizersOf(draft: Draft, params: readonly Id[]): OptimizerUse[] {
+  const { random } = draft;
+  const cut = params.length > 1 && draft.chance(0.25) ? 1 + random.below(params.length - 1) : params.length;
+  return [params.slice(0, cut), params.slice(cut)]
+    .filter((list) => list.length > 0)
+    .map((list, i) => {
+      const kind = random.pick(["Adam", "AdamW", "NAdam"]);
+      const at = list.length > 1 && draft.chance(0.4) ? 1 : list.length;
+      const groups = [list.slice(0, at), list.slice(at)]
+        .filter((part) => part.length > 0)
+        .map((part, g) => ({ params: part, options: g > 0 ? optionsOf(draft, kind, 0.3) : {} }));
+      return { id: `o${i}`, kind, options: optionsOf(draft, kind, 0.4), groups, schedule: scheduleOf(draft) };
+    });
+}
+
+/** Parameters that came up while the bodies were drafted join the last optimizer. */
+function trainOthers({ leaves }: Draft, optimizers: OptimizerUse[]): void {
+  const trained = optimizers.flatMap(({ groups }) => groups.flatMap(({ params }) => params));
+  const others = leaves.filter(({ id, kind }) => kind === "parameter" && !trained.includes(id)).map(({ id }) => id);
+  const last = optimizers.pop()!;
+  const [first, ...groups] = last.groups;
+  optimizers.push({ ...last, groups: [{ ...first!, params: [...first!.params, ...others] }, ...groups] });
+}
+
+function optionsOf(draft: Draft, kind: string, often: number): Options {
+  const { random } = draft;
+  const all: Record<string, unknown> = {
+    lr: random.pick([1e-3, 0.01, 0.1]),
+    betas: random.pick([
+      [0.9, 0.999],
+      [0.5, 0.9],
+      [0, 0.99],
+    ]),
+    eps: random.pick([1e-8, 1e-3]),
+    weightDecay: random.pick([0, 0.1]),
+    maximize: draft.chance(0.5),
+    ...(kind === "NAdam" && { momentumDecay: random.pick([4e-3, 0]) }),
+    ...(kind !== "NAdam" && { amsgrad: draft.chance(0.5) }),
+    ...(kind !== "AdamW" && { decoupledWeightDecay: draft.chance(0.5) }),
+    regularizer: random.pick([
+      { kind: "l1", coefficient: 0.01 },
+      { kind: "l2", coefficient: 0.05 },
+    ]),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([key]) => draft.chance(key === "lr" ? 0.8 : often / 2)));
+}
+
+function scheduleOf(draft: Draft): OptimizerUse["schedule"] {
+  if (draft.chance(0.6)) return null;
+  return draft.random.pick([
+    { kind: "StepLR", options: { stepSize: 2, gamma: 0.5 } },
+    { kind: "ExponentialLR", options: { gamma: 0.9 } },
+    { kind: "CosineAnnealingLR", options: { tMax: 4 } },
+    { kind: "LinearLR", options: { totalIters: 3 } },
+    { kind: "OneCycleLR", options: { maxLr: 0.1, totalSteps: 20 } },
+  ]);
+}
+
+/** What training scripts do between steps. */
+function between(draft: Draft, optimizers: readonly OptimizerUse[]): void {
+  const { random } = draft;
+  const say = (statement: Statement) => draft.statements.push(statement);
+  for (const leaf of draft.leaves) {
+    if (leaf.kind === "data" && draft.chance(0.5))
+      say({ do: "set", to: leaf.id, from: { ...leaf.fill, seed: random.below(1 << 20) } });
+    if (leaf.kind === "parameter" && draft.chance(0.03)) {
+      say({ do: "set", to: leaf.id, from: draft.fill("grid") });
+      if (leaf.dtype === "bf16" || leaf.dtype === "f16") draft.recordable = false;
+    }
+  }
+  for (const { id, schedule, groups } of optimizers) {
+    if (schedule !== null && draft.chance(0.8)) say({ do: "schedule", optimizer: id });
+    if (draft.chance(0.1))
+      say({
+        do: "option",
+        optimizer: id,
+        group: random.below(groups.length),
+        name: "lr",
+        value: random.pick([0.05, 0.002]),
+      });
+  }
+}

@@ -1,0 +1,124 @@
+/** Training steps: losses and their gradients, and what is done with them. */
+import { isFloat, sizeOf } from "../numbers";
+import type { Body, Id, OptimizerUse, Statement } from "../program";
+import type { Draft, Value } from "./draft";
+import { grow, tamed } from "./forward";
+
+/** A body: forward and backward, then clipping, steps and cleared gradients. */
+export function trainingBody(draft: Draft, optimizers: readonly OptimizerUse[]): Body {
+  const outside = draft.values;
+  const results: Id[] = [];
+  const statements = draft.inner(() => {
+    draft.values = [...outside];
+    if (draft.chance(0.2)) copyInPlace(draft);
+    const losses = draft.chance(0.2) ? 2 : 1;
+    for (let i = 0; i < losses; i++) {
+      if (draft.chance(0.3)) inTidy(draft, () => lossAndGradients(draft, optimizers), results);
+      else {
+        const loss = lossAndGradients(draft, optimizers);
+        if (loss !== null && draft.chance(0.7)) results.push(loss.id);
+      }
+    }
+    draft.forget(({ id }) => !draft.leaves.some((leaf) => leaf.id === id));
+    draft.taped.clear();
+    const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
+    const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+    if (draft.chance(0.25)) clip(draft, params);
+
+    for (const { id } of order) draft.statements.push({ do: "step", optimizer: id });
+    for (const { id } of order) draft.statements.push({ do: "zeroGrad", optimizer: id, setToNull: draft.chance(0.75) });
+    if (draft.chance(0.1)) copyInPlace(draft);
+  });
+  draft.values = outside.concat(draft.values.filter(({ id }) => draft.leaves.some((leaf) => leaf.id === id)));
+  draft.values = [...new Map(draft.values.map((value) => [value.id, value])).values()];
+  return { statements, results };
+}
+
+function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Value | null {
+  const { random } = draft;
+  const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+  const chosen = random.pick(params);
+  const start = draft.values.find(({ id }) => id === chosen)!;
+  let last = start;
+  const steps = 2 + random.below(9);
+  for (let i = 0; i < steps; i++) {
+    if (draft.chance(0.05)) last = inNoGrad(draft) ?? last;
+    const grown = grow(draft);
+    if (grown?.requiresGrad) last = grown;
+    if (draft.chance(0.04)) disposeOne(draft);
+  }
+  if (!draft.values.includes(last) || !last.requiresGrad)
+    last = draft.op("mul", [start, start], { bound: start.bound ** 2 });
+  const end = tamed(draft, last);
+  if (draft.chance(0.15) && sizeOf(end.shape) > 0) {
+    draft.statements.push({ do: "backward", of: end.id, gradient: draft.fill("small") });
+    forgetTape(draft);
+    return null;
+  }
+  const loss = draft.op(draft.chance(0.5) ? "mean" : "sum", [end], {});
+  draft.statements.push({ do: "backward", of: loss.id, gradient: null });
+  forgetTape(draft);
+  return loss;
+}
+
+/** What has been differentiated is not used again. */
+function forgetTape(draft: Draft): void {
+  draft.forget(({ id, requiresGrad }) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id));
+}
+
+function inTidy(draft: Draft, body: () => Value | null, results: Id[]): void {
+  const outside = [...draft.values];
+  let result: Value | null = null;
+  const inner = draft.inner(() => {
+    result = body();
+  });
+  const returned = result as Value | null;
+  const made = draft.values.filter((value) => draft.leaves.some((leaf) => leaf.id === value.id));
+  draft.values = [...new Set([...outside.filter((value) => draft.values.includes(value)), ...made])];
+  draft.statements.push({ do: "tidy", body: inner, returns: returned === null ? [] : [returned.id] });
+  if (returned !== null) results.push(returned.id);
+}
+
+function inNoGrad(draft: Draft): Value | null {
+  let made: Value | null = null;
+  const inner = draft.inner(() => {
+    draft.recording = false;
+    made = grow(draft);
+    draft.recording = true;
+  });
+  if (inner.length > 0) draft.statements.push({ do: "noGrad", body: inner });
+  return made;
+}
+
+function disposeOne(draft: Draft): void {
+  const mine = draft.values.filter(({ id }) => id.startsWith("t"));
+  if (mine.length === 0) return;
+  const one = draft.random.pick(mine);
+  draft.statements.push({ do: "dispose", of: one.id });
+  draft.forget(({ id }) => id === one.id);
+}
+
+function clip(draft: Draft, params: readonly Id[]): void {
+  const how = draft.random.pick(["norm", "each", "value"] as const);
+  const limit = draft.random.pick([0.1, 0.5, 1]);
+  const normType = draft.random.pick([2, 2, 1, 3]);
+  draft.statements.push({ do: "clip", how, params, limit, ...(how === "norm" && { normType }) });
+}
+
+/** Data overwritten by other data, outside of any tape. */
+function copyInPlace(draft: Draft): void {
+  const data = draft.values.filter(
+    ({ root, requiresGrad, dtype }) => !requiresGrad && isFloat(dtype) && !draft.taped.has(root),
+  );
+  if (data.length === 0) return;
+  const target = draft.random.pick(data);
+  const sources = draft.values.filter(
+    ({ shape, dtype, root }) => String(shape) === String(target.shape) && isFloat(dtype) && root !== target.root,
+  );
+  if (sources.length === 0) return;
+  draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id } satisfies Statement);
+  // Its numbers are those of a parameter now, perhaps: nothing may be decided by them any more.
+  draft.values = draft.values.map((value) =>
+    value.root === target.root ? { ...value, certain: false, low: Number.NEGATIVE_INFINITY } : value,
+  );
+}

@@ -1,0 +1,138 @@
+/** What must hold of every program, on every device. */
+import type { Device, DType } from "@opt/core";
+import { bitDifference, coarsest, distance } from "./compare";
+import { isFloat } from "./numbers";
+import type { Observation } from "./observe";
+import type { Program } from "./program";
+import { Promised } from "./promised";
+import { type Outcome, run } from "./run";
+import type { Mode, OptimizerClasses } from "./world";
+
+export interface Court {
+  /** The first is the judge of the others: js. */
+  readonly devices: readonly Device[];
+  readonly optimizers: OptimizerClasses;
+}
+
+export interface Failure {
+  /** What did not hold: the same words for the same kind of failure. */
+  readonly rule: string;
+  readonly detail: string;
+}
+
+export interface Verdict {
+  readonly failure: Failure | null;
+  /** The code with which every device refused the program. */
+  readonly refused: string | null;
+  readonly replayed: boolean;
+}
+
+const inF64 = (dtype: DType): DType => (isFloat(dtype) ? "f64" : dtype);
+const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
+
+/** Perturbed runs that say what rounding does to a program, made only where a device differs. */
+const JITTERS = [1, 2, 3, 4, 5, 6];
+
+/** Runs a program in every mode on every device. */
+export async function judge(program: Program, { devices, optimizers }: Court): Promise<Verdict> {
+  let replayed = false;
+  const fail = (rule: string, detail: string, outcome?: Outcome): Verdict => ({
+    failure: { rule, detail: outcome?.refused ? `${detail} (${outcome.refused.message})` : detail },
+    refused: null,
+    replayed,
+  });
+  const [js] = devices as [Device];
+  const play = (mode: Omit<Mode, "optimizers">) => run(program, { ...mode, optimizers });
+
+  const reference = await play({ device: js, dtype: inF64, apart: true });
+  if (reference.broken) return fail(`js f64, operands apart ${reference.broken.what}`, reference.broken.detail);
+  const inDoubles = await play({ device: js, dtype: inF64 });
+  if (inDoubles.broken) return fail(`js f64 ${inDoubles.broken.what}`, inDoubles.broken.detail);
+  const shared = { runs: [], epsilon: 1e-13, factor: 0 };
+  const apart = roundsDiffer(inDoubles, reference, (a, b) => distance(a, b, shared));
+  if (apart !== null) return fail("js f64 = js f64 with operands apart", apart);
+
+  let judged: Outcome | undefined;
+  for (const [i, device] of devices.entries()) {
+    const { name } = device;
+    const dtype = device.backend.dtypes.includes("f64") ? undefined : inF32;
+    const on = { device, ...(dtype && { dtype }) };
+    const eager = await play(on);
+    if (eager.broken) return fail(`${name} ${eager.broken.what}`, eager.broken.detail);
+    judged ??= eager;
+    const { refused } = eager;
+    if (refused !== null && !program.mayRefuse.includes(refused.code)) {
+      return fail(`${name} refuses: ${refused.code}`, `at ${refused.at}`, eager);
+    }
+    if (refused?.code !== judged.refused?.code || refused?.at !== judged.refused?.at) {
+      return fail(`${name} refuses as js does`, `${show(eager)}, js ${show(judged)}`, refused ? eager : judged);
+    }
+    if (refused?.code !== inDoubles.refused?.code) {
+      return fail("f64 refuses as f32 does", `${show(eager)}, f64 ${show(inDoubles)}`, refused ? eager : inDoubles);
+    }
+    const epsilon = coarsest(program.leaves.map((leaf) => (isFloat(leaf.dtype) ? leaf.dtype : "f32")).concat("f32"));
+    const runs = [judged];
+    const far = () =>
+      roundsDiffer(eager, reference, (a, b, round) =>
+        distance(a, b, { runs: runs.flatMap(({ rounds }) => rounds[round] ?? []), epsilon, factor: 16 }),
+      );
+    let tooFar = far();
+    for (const jitter of JITTERS) {
+      if (tooFar === null) break;
+      runs.push(await play({ ...on, device: js, jitter }));
+      tooFar = far();
+    }
+    if (tooFar !== null) return fail(`${name} = js f64`, tooFar);
+    if (i > 0 && device.backend.exact) {
+      const promised = new Promised(program);
+      const differs = roundsDiffer(eager, judged, (a, b, round) => {
+        if (round < program.rounds.length) promised.round(round);
+        return eager.refused ? null : bitDifference(a, b, (observed) => promised.isExact(observed));
+      });
+      if (differs !== null) return fail(`${name} = js, bit for bit`, differs);
+    }
+
+    const recorded = await play({ ...on, recorded: true });
+    if (recorded.broken) return fail(`${name} recorded ${recorded.broken.what}`, recorded.broken.detail);
+    if (recorded.refused === null) {
+      replayed = true;
+      if (refused !== null) return fail(`${name} recorded refuses as eager does`, show(eager), eager);
+      const differs = roundsDiffer(recorded, eager, (a, b) => bitDifference(a, b));
+      if (differs !== null) return fail(`${name} recorded = eager`, differs);
+    } else if (refused === null && program.recordable) {
+      return fail(`${name} records: ${recorded.refused.code}`, `at ${recorded.refused.at}`, recorded);
+    }
+
+    const resumed = await play({ ...on, resumed: true, recorded: program.seed % 2 === 1 && recorded.refused === null });
+    if (resumed.broken) return fail(`${name} resumed ${resumed.broken.what}`, resumed.broken.detail);
+    if (resumed.refused?.code !== refused?.code) {
+      return fail(
+        `${name} resumes`,
+        `${show(resumed)}, uninterrupted ${show(eager)}`,
+        resumed.refused ? resumed : eager,
+      );
+    }
+    const differs = refused ? null : roundsDiffer(resumed, eager, (a, b) => bitDifference(a, b));
+    if (differs !== null) return fail(`${name} resumed = uninterrupted`, differs);
+  }
+  return { failure: null, refused: judged?.refused?.code ?? null, replayed };
+}
+
+/** Compares round by round, as far as both went. */
+function roundsDiffer(
+  actual: Outcome,
+  expected: Outcome,
+  differs: (a: Observation, b: Observation, round: number) => string | null,
+): string | null {
+  const isWhole = actual.refused === null && expected.refused === null;
+  const count = Math.min(actual.rounds.length, expected.rounds.length) - (isWhole ? 0 : 1);
+  for (let round = 0; round < count; round++) {
+    const difference = differs(actual.rounds[round]!, expected.rounds[round]!, round);
+    if (difference !== null) return `after round ${round}, ${difference}`;
+  }
+  return null;
+}
+
+function show({ refused }: Outcome): string {
+  return refused === null ? "goes through" : `${refused.code} at ${refused.at}`;
+}

@@ -1,0 +1,101 @@
+/** A program as the TypeScript that a user would have written. */
+import type { Fill, Program, Statement } from "./program";
+
+export function listing(program: Program): string {
+  const { leaves, optimizers, prelude, bodies, rounds, resume } = program;
+  const lines: string[] = [];
+  for (const { id, kind, shape, dtype, fill } of leaves) {
+    const make = kind === "parameter" ? "parameter" : "tensor";
+    const more = kind === "marked" ? ", requiresGrad: true" : kind === "parameter" ? `, name: "${id}"` : "";
+    lines.push(`const ${id} = ${make}(${numbers(fill)}, { shape: [${shape}], dtype: "${dtype}"${more} });`);
+  }
+  for (const { id, kind, options, groups, schedule } of optimizers) {
+    const own = groups.map(({ params, options }) => `{ params: [${params.join(", ")}]${inside(options)} }`);
+    lines.push(`const ${id} = new ${kind}([${own.join(", ")}], ${JSON.stringify(options)});`);
+    if (schedule) lines.push(`const ${id}Schedule = new ${schedule.kind}(${id}, ${JSON.stringify(schedule.options)});`);
+  }
+  lines.push(...prelude.flatMap(show));
+  bodies.forEach(({ statements, results }, i) => {
+    lines.push(
+      `const body${i} = () => {`,
+      ...indent(statements.flatMap(show)),
+      `  return [${results.join(", ")}];`,
+      "};",
+    );
+  });
+  rounds.forEach(({ before, body, eager }, i) => {
+    if (i === resume.round)
+      lines.push(`// resumed runs are saved and built anew here; loaded: ${resume.order.join(", ")}`);
+    lines.push(...before.flatMap(show), `run(body${body}); // ${eager ? "never" : "or"} recorded`);
+  });
+  return lines.join("\n");
+}
+
+const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
+
+const numbers = ({ kind, seed, below }: Fill) => `${kind}(${seed}${below === undefined ? "" : `, ${below}`})`;
+
+const inside = (options: object) => (Object.keys(options).length === 0 ? "" : `, ...${JSON.stringify(options)}`);
+
+const METHODS = /^(erf|sin|cos|fma|less|select|gather|layerNorm|conv2d)$/;
+
+function show(statement: Statement): string[] {
+  switch (statement.do) {
+    case "op": {
+      const { id, op, of, options } = statement;
+      const given = options ? [JSON.stringify(options)] : [];
+      if (op === "concat") return [`const ${id} = concat([${of.join(", ")}], ${options?.axis});`];
+      if (op === "crossEntropy") return [`const ${id} = crossEntropyRows(${of.join(", ")});`];
+      if (METHODS.test(op) || typeof of[0] === "number")
+        return [`const ${id} = ${op}(${[...of, ...given].join(", ")});`];
+      return [`const ${id} = ${of[0]}.${op}(${[...of.slice(1), ...given].join(", ")});`];
+    }
+    case "constant":
+      return [
+        `const ${statement.id} = tensor(${numbers(statement.fill)}, { shape: [${statement.shape}], dtype: "${statement.dtype}" });`,
+      ];
+    case "set":
+      return [`${statement.to}.set(${typeof statement.from === "string" ? statement.from : numbers(statement.from)});`];
+    case "tidy":
+      return [
+        `const [${statement.returns.join(", ")}] = tidy(() => {`,
+        ...indent(statement.body.flatMap(show)),
+        `  return [${statement.returns.join(", ")}];`,
+        "});",
+      ];
+    case "noGrad":
+      return ["noGrad(() => {", ...indent(statement.body.flatMap(show)), "});"];
+    case "keep":
+      return [`keep(${statement.of});`];
+    case "dispose":
+      return [`${statement.of}.dispose();`];
+    case "backward":
+      return [`${statement.of}.backward(${statement.gradient === null ? "" : numbers(statement.gradient)});`];
+    case "gradient": {
+      const { of, value } = statement;
+      if (typeof value === "number") return [`if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value});`];
+      return [`${of}.grad = ${value === null || typeof value === "string" ? value : numbers(value)};`];
+    }
+    case "clip": {
+      const { how, params, limit, normType } = statement;
+      const name = { norm: "clipGradNorm", each: "clipGradNormEach", value: "clipGradValue" }[how];
+      return [`${name}([${params.join(", ")}], ${limit}${normType ? `, { normType: ${normType} }` : ""});`];
+    }
+    case "step":
+      return [`${statement.optimizer}.step();`];
+    case "schedule":
+      return [`${statement.optimizer}Schedule.step();`];
+    case "save":
+      return [`const ${statement.optimizer}State = copied(${statement.optimizer}.stateDict());`];
+    case "load":
+      return [`${statement.optimizer}.loadStateDict(${statement.optimizer}State);`];
+    case "reset":
+      return [`${statement.optimizer}.dispose();`];
+    case "zeroGrad":
+      return [`${statement.optimizer}.zeroGrad({ setToNull: ${statement.setToNull} });`];
+    case "option":
+      return [
+        `${statement.optimizer}.groups[${statement.group}].${statement.name} = ${JSON.stringify(statement.value)};`,
+      ];
+  }
+}

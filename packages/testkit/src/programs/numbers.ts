@@ -1,0 +1,23 @@
+/** The numbers of a fill: the same on every device and, rounded, in every dtype. */
+import type { DType } from "@opt/core";
+import { Random } from "../numbers/random";
+import type { Fill, Shape } from "./program";
+
+export const sizeOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1);
+
+/** Multiples of 1/16 below 4 in magnitude: six bits, which even bf16 holds. */
+const GRID = 16;
+
+export function numbersOf(fill: Fill, shape: Shape): Float64Array {
+  const random = new Random(fill.seed);
+  const draw = {
+    grid: () => (random.below(8 * GRID - 1) - (4 * GRID - 1)) / GRID,
+    small: () => (random.below(4 * GRID - 1) - (2 * GRID - 1)) / (4 * GRID),
+    ties: () => (random.below(5) - 2) / 2,
+    whole: () => random.below(fill.below ?? 6),
+  }[fill.kind];
+  return Float64Array.from({ length: sizeOf(shape) }, draw);
+}
+
+export const isFloat = (dtype: DType): boolean =>
+  dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";

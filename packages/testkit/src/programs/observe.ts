@@ -1,0 +1,36 @@
+/** What can be seen of a running program between its rounds. */
+import type { DType, Tensor } from "@opt/core";
+import type { Id } from "./program";
+import type { World } from "./world";
+
+/** Numbers of a tensor, or a plain fact. */
+export type Seen = { readonly dtype: DType; readonly data: ArrayLike<number> } | string;
+
+/** By name: "w0", "w0.grad", "o0.w0.exp_avg", "result t7". */
+export type Observation = ReadonlyMap<string, Seen>;
+
+export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): Promise<Observation> {
+  const seen = new Map<string, Seen>();
+  const look = async (name: string, value: Tensor) => {
+    seen.set(name, value.isDisposed ? "disposed" : { dtype: value.dtype, data: await value.data() });
+  };
+  for (const [id, value] of results) await look(`result ${id}`, value);
+  for (const [id, value] of world.values) {
+    if (results.has(id) || value.isDisposed) continue;
+    await look(id, value);
+    if (value.grad !== null) await look(`${id}.grad`, value.grad);
+  }
+  for (const [id, { optimizer }] of world.trainers) {
+    const { groups, state } = optimizer.stateDict();
+    seen.set(`${id} options`, JSON.stringify(groups));
+    for (const [name, entry] of Object.entries(state)) {
+      for (const [key, part] of Object.entries(entry)) {
+        const of = `${id}.${name}.${key}`;
+        if (key === "step") seen.set(of, String(part));
+        else if (typeof part === "number") seen.set(of, { dtype: "f32", data: [part] });
+        else await look(of, part as Tensor);
+      }
+    }
+  }
+  return seen;
+}

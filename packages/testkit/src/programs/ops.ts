@@ -1,0 +1,259 @@
+/** Every op that programs use: how it is called, the shape and dtype that PyTorch would give, and whether its bits are promised. */
+
+import {
+  add,
+  concat,
+  conv2d,
+  cos,
+  crossEntropyRows,
+  type DType,
+  div,
+  erf,
+  fma,
+  gather,
+  layerNorm,
+  less,
+  maximum,
+  minimum,
+  mul,
+  pow,
+  select,
+  sin,
+  sub,
+  type Tensor,
+} from "@opt/core";
+import { isFloat } from "./numbers";
+import type { Options, Shape, Spec } from "./program";
+
+type Operand = Tensor | number;
+
+export interface OpKind {
+  run(operands: readonly Operand[], options: Options): Tensor;
+  /** From the specs of the tensor operands. */
+  spec(tensors: readonly Spec[], options: Options, numbers: readonly number[]): Spec;
+  /** The same bits on every exact device, backward too (but for the sums that undo broadcasting). */
+  readonly exact?: true;
+  /** The result may be the operand's memory. */
+  readonly view?: true;
+}
+
+const ORDER: readonly DType[] = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"];
+
+export function promote(a: DType, b: DType): DType {
+  if ((a === "f16" && b === "bf16") || (a === "bf16" && b === "f16")) return "f32";
+  return ORDER.indexOf(a) >= ORDER.indexOf(b) ? a : b;
+}
+
+/** The shape of several together; null where they do not fit. */
+export function broadcast(shapes: readonly Shape[]): Shape | null {
+  const rank = Math.max(...shapes.map((shape) => shape.length));
+  const result: number[] = [];
+  for (let axis = -rank; axis < 0; axis++) {
+    const stretched = new Set(shapes.map((shape) => shape.at(axis) ?? 1).filter((extent) => extent !== 1));
+    if (stretched.size > 1) return null;
+    result.push(stretched.values().next().value ?? 1);
+  }
+  return result;
+}
+
+const floatOf = (dtype: DType): DType => (isFloat(dtype) ? dtype : "f32");
+
+function together(tensors: readonly Spec[], numbers: readonly number[], result?: "float" | "bool"): Spec {
+  const shape = broadcast(tensors.map((tensor) => tensor.shape)) ?? [];
+  if (result === "bool") return { shape, dtype: "bool" };
+  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
+  if (isFloat(dtype)) return { shape, dtype };
+  if (result === "float" || !numbers.every(Number.isInteger)) return { shape, dtype: "f32" };
+  return { shape, dtype: dtype === "bool" ? "i32" : dtype };
+}
+
+const unary = (name: "neg" | "abs" | "relu" | "sqrt" | "exp" | "log" | "tanh" | "sigmoid" | "gelu"): OpKind => ({
+  run: ([x]) => (x as Tensor)[name](),
+  spec: (tensors) => together(tensors, [], ["neg", "abs", "relu"].includes(name) ? undefined : "float"),
+});
+const exactly = (kind: OpKind): OpKind => ({ ...kind, exact: true });
+
+const called = (op: (x: Tensor) => Tensor): OpKind => ({
+  run: ([x]) => op(x as Tensor),
+  spec: (tensors) => together(tensors, [], "float"),
+});
+
+const FUNCTIONS: Record<string, (a: Tensor | number, b: Tensor) => Tensor> = {
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  maximum,
+  minimum,
+};
+const binary = (name: "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minimum", result?: "float"): OpKind => ({
+  run: ([a, b]) => (typeof a === "number" ? FUNCTIONS[name]!(a, b as Tensor) : (a as Tensor)[name](b!)),
+  spec: (tensors, _, numbers) => together(tensors, numbers, result),
+});
+
+const axesOf = (shape: Shape, { axis }: Options): readonly number[] =>
+  (axis === undefined ? shape.map((_, i) => i) : ([axis].flat() as number[])).map((a) =>
+    a < 0 ? a + shape.length : a,
+  );
+
+function reduced(shape: Shape, options: Options): Shape {
+  const axes = axesOf(shape, options);
+  return options.keepDim
+    ? shape.map((extent, i) => (axes.includes(i) ? 1 : extent))
+    : shape.filter((_, i) => !axes.includes(i));
+}
+
+const reduction = (name: "sum" | "mean" | "max"): OpKind => ({
+  run: ([x], { axis, keepDim }) => (x as Tensor)[name](axis as number | undefined, keepDim as boolean | undefined),
+  spec: ([x], options) => ({
+    shape: reduced(x!.shape, options),
+    dtype:
+      name === "max" ? x!.dtype : name === "mean" ? floatOf(x!.dtype) : isFloat(x!.dtype) ? x!.dtype : ("i32" as DType),
+  }),
+});
+
+const rows = (name: "softmax" | "logSoftmax"): OpKind => ({
+  run: ([x], { axis }) => (x as Tensor)[name](axis as number),
+  spec: ([x]) => ({ shape: x!.shape, dtype: floatOf(x!.dtype) }),
+});
+
+/** Extents of the rows and columns of a matrix operand, as the product reads it. */
+const matrix = (shape: Shape, transposed: unknown): [number, number] =>
+  transposed ? [shape.at(-1)!, shape.at(-2)!] : [shape.at(-2)!, shape.at(-1)!];
+
+const bound = (at: number, extent: number) => Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
+
+export const OPS: Readonly<Record<string, OpKind>> = {
+  neg: exactly(unary("neg")),
+  abs: exactly(unary("abs")),
+  relu: exactly(unary("relu")),
+  sqrt: exactly(unary("sqrt")),
+  exp: unary("exp"),
+  log: unary("log"),
+  tanh: unary("tanh"),
+  sigmoid: unary("sigmoid"),
+  gelu: unary("gelu"),
+  erf: called(erf),
+  sin: called(sin),
+  cos: called(cos),
+  add: exactly(binary("add")),
+  sub: exactly(binary("sub")),
+  mul: exactly(binary("mul")),
+  div: exactly(binary("div", "float")),
+  pow: binary("pow"),
+  maximum: exactly(binary("maximum")),
+  minimum: exactly(binary("minimum")),
+  fma: {
+    run: ([a, b, c]) => fma(a as Tensor, b as Tensor, c as Tensor),
+    spec: (tensors, _, numbers) => together(tensors, numbers),
+    exact: true,
+  },
+  less: {
+    run: ([a, b]) => less(a as Tensor, b as Tensor),
+    spec: (tensors, _, numbers) => together(tensors, numbers, "bool"),
+    exact: true,
+  },
+  select: {
+    run: ([condition, a, b]) => select(condition as Tensor, a as Tensor, b as Tensor),
+    spec: (tensors, _, numbers) => ({
+      shape: together(tensors, []).shape,
+      dtype: together(tensors.slice(1), numbers).dtype,
+    }),
+    exact: true,
+  },
+  sum: reduction("sum"),
+  mean: reduction("mean"),
+  max: exactly(reduction("max")),
+  argmax: {
+    run: ([x], { axis, keepDim }) => (x as Tensor).argmax(axis as number | undefined, keepDim as boolean | undefined),
+    spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: "i32" }),
+    exact: true,
+  },
+  softmax: rows("softmax"),
+  logSoftmax: rows("logSoftmax"),
+  layerNorm: {
+    run: ([x, weight, bias]) => layerNorm(x as Tensor, weight as Tensor, (bias as Tensor | undefined) ?? null),
+    spec: (tensors) => ({ shape: tensors[0]!.shape, dtype: tensors.map(({ dtype }) => dtype).reduce(promote) }),
+  },
+  matmul: {
+    run: ([a, b], { transposeA, transposeB }) =>
+      (a as Tensor).matmul(b as Tensor, { transposeA: !!transposeA, transposeB: !!transposeB }),
+    spec: ([a, b], { transposeA, transposeB }) => {
+      const [m] = matrix(a!.shape, transposeA);
+      const [, n] = matrix(b!.shape, transposeB);
+      const leading = broadcast([a!.shape.slice(0, -2), b!.shape.slice(0, -2)]) ?? [];
+      return { shape: [...leading, m, n], dtype: promote(a!.dtype, b!.dtype) };
+    },
+  },
+  gather: {
+    run: ([table, indices]) => gather(table as Tensor, indices as Tensor),
+    spec: ([table, indices]) => ({ shape: [...indices!.shape, ...table!.shape.slice(1)], dtype: table!.dtype }),
+    exact: true,
+  },
+  crossEntropy: {
+    run: ([logits, labels]) => crossEntropyRows(logits as Tensor, labels as Tensor),
+    spec: ([logits]) => ({ shape: logits!.shape.slice(0, -1), dtype: logits!.dtype }),
+  },
+  conv2d: {
+    run: ([x, weight], options) => conv2d(x as Tensor, weight as Tensor, null, options),
+    spec: ([x, weight], { stride = 1, padding = 0 }) => {
+      const extent = (i: number) =>
+        Math.floor((x!.shape[i]! + 2 * (padding as number) - weight!.shape[i]!) / (stride as number)) + 1;
+      return {
+        shape: [x!.shape[0]!, weight!.shape[0]!, extent(2), extent(3)],
+        dtype: promote(x!.dtype, weight!.dtype),
+      };
+    },
+  },
+  concat: {
+    run: (tensors, { axis }) => concat(tensors as Tensor[], axis as number),
+    spec: (tensors, { axis }) => ({
+      shape: tensors[0]!.shape.map((extent, i) =>
+        i === axis ? tensors.reduce((total, { shape }) => total + shape[i]!, 0) : extent,
+      ),
+      dtype: tensors[0]!.dtype,
+    }),
+    exact: true,
+  },
+  reshape: {
+    run: ([x], { shape }) => (x as Tensor).reshape(shape as Shape),
+    spec: ([x], { shape }) => ({ shape: shape as Shape, dtype: x!.dtype }),
+    exact: true,
+    view: true,
+  },
+  slice: {
+    run: ([x], { start, end, axis }) => (x as Tensor).slice(start as number, end as number, axis as number),
+    spec: ([x], { start, end, axis }) => ({
+      shape: x!.shape.map((extent, i) =>
+        i === axis ? Math.max(bound(end as number, extent) - bound(start as number, extent), 0) : extent,
+      ),
+      dtype: x!.dtype,
+    }),
+    exact: true,
+    view: true,
+  },
+  permute: {
+    run: ([x], { axes }) => (x as Tensor).permute(axes as number[]),
+    spec: ([x], { axes }) => ({ shape: (axes as number[]).map((axis) => x!.shape[axis]!), dtype: x!.dtype }),
+    exact: true,
+    view: true,
+  },
+  transpose: {
+    run: ([x]) => (x as Tensor).transpose(),
+    spec: ([x]) => ({
+      shape: [...x!.shape.slice(0, -2), x!.shape.at(-1)!, x!.shape.at(-2)!],
+      dtype: x!.dtype,
+    }),
+    exact: true,
+    view: true,
+  },
+  detach: { run: ([x]) => (x as Tensor).detach(), spec: ([x]) => x!, exact: true, view: true },
+  clone: { run: ([x]) => (x as Tensor).clone(), spec: ([x]) => x!, exact: true },
+  to: {
+    run: ([x], { dtype }) => (x as Tensor).to(dtype as DType),
+    spec: ([x], { dtype }) => ({ shape: x!.shape, dtype: dtype as DType }),
+    exact: true,
+    view: true,
+  },
+};

@@ -1,0 +1,132 @@
+/** A program as plain data: what a user's training script does, so that it can be run on any device, in any mode, shrunk and printed. */
+import type { DType, ErrorCode } from "@opt/core";
+
+export type Id = string;
+export type Shape = readonly number[];
+
+/** Shape and element type: all that an op's result is known by before it runs. */
+export interface Spec {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+/** Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1. */
+export interface Fill {
+  readonly kind: "grid" | "ties" | "whole" | "small";
+  readonly seed: number;
+  readonly below?: number;
+}
+
+/** A tensor that is there before anything else: what is trained, other leaves with gradients, data. */
+export interface Leaf extends Spec {
+  readonly id: Id;
+  readonly kind: "parameter" | "marked" | "data";
+  readonly fill: Fill;
+}
+
+export type Options = Readonly<Record<string, unknown>>;
+
+export interface OptimizerUse {
+  readonly id: Id;
+  /** Its class, in the table that the runner is given. */
+  readonly kind: string;
+  readonly options: Options;
+  readonly groups: readonly { readonly params: readonly Id[]; readonly options: Options }[];
+  readonly schedule: { readonly kind: string; readonly options: Options } | null;
+}
+
+export type Statement =
+  /** id = op(of, options) */
+  | {
+      readonly do: "op";
+      readonly id: Id;
+      readonly op: string;
+      readonly of: readonly (Id | number)[];
+      readonly options?: Options;
+    }
+  | { readonly do: "constant"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly fill: Fill }
+  /** Overwrites in place. */
+  | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
+  | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
+  | { readonly do: "noGrad"; readonly body: readonly Statement[] }
+  | { readonly do: "keep" | "dispose"; readonly of: Id }
+  | { readonly do: "backward"; readonly of: Id; readonly gradient: Fill | null }
+  /** Assigns a gradient by hand: nothing, numbers, a tensor's, or the present one times a number. */
+  | { readonly do: "gradient"; readonly of: Id; readonly value: null | Fill | Id | number }
+  | {
+      readonly do: "clip";
+      readonly how: "norm" | "each" | "value";
+      readonly params: readonly Id[];
+      readonly limit: number;
+      readonly normType?: number;
+    }
+  | { readonly do: "step" | "schedule" | "save" | "load" | "reset"; readonly optimizer: Id }
+  | { readonly do: "zeroGrad"; readonly optimizer: Id; readonly setToNull: boolean }
+  | {
+      readonly do: "option";
+      readonly optimizer: Id;
+      readonly group: number;
+      readonly name: string;
+      readonly value: unknown;
+    };
+
+/** One training step: run as it stands, or recorded at its first round and replayed in the others. */
+export interface Body {
+  readonly statements: readonly Statement[];
+  /** Values of it that are returned. */
+  readonly results: readonly Id[];
+}
+
+export interface Round {
+  /** What is done outside of the body, before it. */
+  readonly before: readonly Statement[];
+  readonly body: number;
+  /** Run as it stands even where the body is recorded. */
+  readonly eager?: boolean;
+}
+
+export interface Program {
+  readonly seed: number;
+  readonly leaves: readonly Leaf[];
+  readonly optimizers: readonly OptimizerUse[];
+  /** Done once, outside of every round. */
+  readonly prelude: readonly Statement[];
+  readonly bodies: readonly Body[];
+  readonly rounds: readonly Round[];
+  /** In resumed runs: everything is saved and built anew before this round, in this order. */
+  readonly resume: { readonly round: number; readonly order: readonly ("model" | "optimizer" | "schedule")[] };
+  /** Refusals that are right, if every device refuses alike. */
+  readonly mayRefuse: readonly ErrorCode[];
+  /** True if every body can be recorded, and every round that follows can replay it. */
+  readonly recordable: boolean;
+}
+
+/** The statements directly inside a statement. */
+export function innerOf(statement: Statement): readonly Statement[] {
+  return statement.do === "tidy" || statement.do === "noGrad" ? statement.body : [];
+}
+
+/** The value that a statement makes. */
+export function madeBy(statement: Statement): Id | undefined {
+  return statement.do === "op" || statement.do === "constant" ? statement.id : undefined;
+}
+
+/** The values that a statement reads, changes or names, without those inside it. */
+export function usedBy(statement: Statement): readonly Id[] {
+  switch (statement.do) {
+    case "op":
+      return statement.of.filter((operand) => typeof operand === "string");
+    case "set":
+      return typeof statement.from === "string" ? [statement.to, statement.from] : [statement.to];
+    case "keep":
+    case "dispose":
+    case "backward":
+      return [statement.of];
+    case "gradient":
+      return typeof statement.value === "string" ? [statement.of, statement.value] : [statement.of];
+    case "clip":
+      return statement.params;
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,139 @@
+/** Which numbers of a program have promised bits: those that no reduction, product or transcendental function has touched. */
+import { broadcast, OPS } from "./ops";
+import type { Id, Program, Spec, Statement } from "./program";
+
+interface Known extends Spec {
+  /** The memory that it may share. */
+  readonly root: Id;
+  /** Nothing on the way from the leaves is inexact, forward or backward. */
+  readonly exactTape: boolean;
+  readonly leaves: readonly Id[];
+}
+
+/** Follows a program statement by statement, and says after each round which names are exact. */
+export class Promised {
+  private readonly known = new Map<Id, Known>();
+  /** Roots of memory, "leaf.grad" and "optimizer.leaf" whose bits depend on the device. */
+  private readonly inexact = new Set<string>();
+  private recording = true;
+
+  constructor(private readonly program: Program) {
+    for (const { id, shape, dtype, kind } of program.leaves) {
+      this.known.set(id, { shape, dtype, root: id, exactTape: true, leaves: kind === "data" ? [] : [id] });
+    }
+    this.follow(program.prelude);
+  }
+
+  /** The next round is done. */
+  round(index: number): void {
+    const { before, body } = this.program.rounds[index]!;
+    this.follow(before);
+    this.follow(this.program.bodies[body]!.statements);
+  }
+
+  /** True if a name of an observation has the same bits on every exact device. */
+  isExact(name: string): boolean {
+    const [first, second, third] = name.split(".");
+    if (name.startsWith("result ")) return this.isExactValue(name.slice(7));
+    if (second === "grad") return !this.inexact.has(name);
+    if (third !== undefined) return !this.inexact.has(`${first}.${second}`);
+    return name.includes(" ") || this.isExactValue(first!);
+  }
+
+  private isExactValue(id: Id): boolean {
+    const known = this.known.get(id);
+    return known === undefined || !this.inexact.has(known.root);
+  }
+
+  private mark(name: string, exact: boolean): void {
+    if (exact) this.inexact.delete(name);
+    else this.inexact.add(name);
+  }
+
+  private follow(statements: readonly Statement[]): void {
+    for (const statement of statements) this.one(statement);
+  }
+
+  private one(statement: Statement): void {
+    switch (statement.do) {
+      case "op":
+        this.op(statement);
+        return;
+      case "constant":
+        this.known.set(statement.id, { ...statement, root: statement.id, exactTape: true, leaves: [] });
+        this.mark(statement.id, true);
+        return;
+      case "set":
+        if (typeof statement.from === "string" && !this.isExactValue(statement.from)) {
+          this.mark(this.known.get(statement.to)!.root, false);
+        } // a view that is overwritten leaves the rest of its memory as it was
+        return;
+      case "tidy":
+        this.follow(statement.body);
+        return;
+      case "noGrad": {
+        this.recording = false;
+        this.follow(statement.body);
+        this.recording = true;
+        return;
+      }
+      case "backward": {
+        const { leaves, exactTape } = this.known.get(statement.of)!;
+        for (const leaf of leaves) if (!exactTape) this.mark(`${leaf}.grad`, false);
+        return;
+      }
+      case "gradient":
+        if (typeof statement.value === "number") return;
+        this.mark(`${statement.of}.grad`, typeof statement.value !== "string" || this.isExactValue(statement.value));
+        return;
+      case "clip":
+        if (statement.how !== "value") for (const id of statement.params) this.mark(`${id}.grad`, false);
+        return;
+      case "step":
+        for (const { id, params } of this.trained(statement.optimizer)) {
+          for (const param of params) {
+            const names = [this.known.get(param)!.root, `${param}.grad`, `${id}.${param}`];
+            const exact = names.every((name) => !this.inexact.has(name));
+            this.mark(names[0]!, exact);
+            this.mark(names[2]!, exact);
+          }
+        }
+        return;
+      case "zeroGrad":
+        for (const { params } of this.trained(statement.optimizer)) {
+          for (const param of params) this.mark(`${param}.grad`, true);
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  private trained(id: Id): { id: Id; params: readonly Id[] }[] {
+    const { groups } = this.program.optimizers.find((optimizer) => optimizer.id === id)!;
+    return groups.map(({ params }) => ({ id, params }));
+  }
+
+  private op({ id, op, of, options = {} }: Extract<Statement, { do: "op" }>): void {
+    const kind = OPS[op]!;
+    const operands = of.filter((operand) => typeof operand === "string").map((operand) => this.known.get(operand)!);
+    const numbers = of.filter((operand) => typeof operand === "number");
+    const spec = kind.spec(operands, options, numbers);
+    const isExact = kind.exact === true && operands.every(({ root }) => !this.inexact.has(root));
+    const isStretched =
+      operands.length > 1 &&
+      op !== "gather" &&
+      op !== "concat" &&
+      broadcast(operands.map(({ shape }) => shape)) !== null
+        ? operands.some(({ shape }) => String(shape) !== String(spec.shape))
+        : false;
+    const hasTape = this.recording && op !== "detach";
+    this.known.set(id, {
+      ...spec,
+      root: kind.view ? operands[0]!.root : id,
+      exactTape: kind.exact === true && !isStretched && isExact && operands.every((operand) => operand.exactTape),
+      leaves: hasTape ? [...new Set(operands.flatMap(({ leaves }) => leaves))] : [],
+    });
+    if (!kind.view) this.mark(id, isExact);
+  }
+}

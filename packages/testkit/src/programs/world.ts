@@ -1,0 +1,234 @@
+/** What a running program has made: its tensors, optimizers and schedules on one device. */
+import {
+  type Device,
+  type DType,
+  type Optimizer,
+  type OptimizerState,
+  parameter,
+  type Tensor,
+  tensor,
+  tensorFromBytes,
+} from "@opt/core";
+import * as schedules from "@opt/core/schedules";
+import { execute, WrongResult } from "./execute";
+import { isFloat, numbersOf } from "./numbers";
+import type { Fill, Id, Program, Spec } from "./program";
+
+// biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
+export type AnyOptimizer = Optimizer<any>;
+// biome-ignore lint/suspicious/noExplicitAny: options come from the program
+export type OptimizerClasses = Readonly<Record<string, new (params: any, options?: any) => AnyOptimizer>>;
+
+export interface Mode {
+  readonly device: Device;
+  readonly optimizers: OptimizerClasses;
+  /** The dtype that stands for a float one: a device that lacks it, or the reference that has more digits. */
+  readonly dtype?: (dtype: DType) => DType;
+  /** Every op works on copies of its operands: nothing that is overwritten later can reach it. */
+  readonly apart?: boolean;
+  readonly recorded?: boolean;
+  readonly resumed?: boolean;
+  /** Moves every number of the leaves by some units in the last place, to learn how far that goes. */
+  readonly jitter?: number;
+}
+
+interface Schedule {
+  step(): void;
+  stateDict(): unknown;
+  loadStateDict(state: unknown): void;
+}
+
+export interface Trainer {
+  readonly optimizer: AnyOptimizer;
+  readonly schedule: Schedule | null;
+}
+
+export class World {
+  readonly values = new Map<Id, Tensor>();
+  readonly trainers = new Map<Id, Trainer>();
+  /** State dicts that `save` made. */
+  readonly saved = new Map<Id, OptimizerState>();
+  /** Where a refusal came from. */
+  at = "leaves";
+  private readonly owned: Tensor[] = [];
+  private readonly ofRound: Tensor[] = [];
+  private depth = 0;
+
+  constructor(
+    readonly program: Program,
+    readonly mode: Mode,
+  ) {}
+
+  /** Leaves, optimizers and the prelude. */
+  open(): void {
+    const { leaves, optimizers, prelude } = this.program;
+    for (const leaf of leaves) {
+      const data = this.numbers(leaf.fill, leaf, leaf.kind === "data" ? 0 : 1);
+      const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device: this.mode.device };
+      const made =
+        leaf.kind === "parameter"
+          ? parameter(data, { ...options, name: leaf.id })
+          : tensor(data, { ...options, requiresGrad: leaf.kind === "marked" });
+      this.values.set(leaf.id, this.own(made));
+    }
+    this.at = "optimizers";
+    for (const { id, kind, options, groups, schedule } of optimizers) {
+      const own = groups.map((group) => ({ ...group.options, params: group.params.map((name) => this.value(name)) }));
+      const optimizer = new this.mode.optimizers[kind]!(own, options);
+      this.trainers.set(id, {
+        optimizer,
+        schedule: schedule && makeSchedule(schedule.kind, optimizer, schedule.options),
+      });
+    }
+    this.at = "prelude";
+    for (const statement of prelude) execute(this, statement);
+    this.owned.push(...this.ofRound.splice(0));
+  }
+
+  dtype(dtype: DType): DType {
+    return isFloat(dtype) ? (this.mode.dtype?.(dtype) ?? dtype) : dtype;
+  }
+
+  numbers(fill: Fill, { shape, dtype }: Spec, jittered = 0): Float64Array {
+    const numbers = numbersOf(fill, shape);
+    const { jitter } = this.mode;
+    if (jitter === undefined || jittered === 0 || !isFloat(dtype)) return numbers;
+    return numbers.map((x, i) => x * (1 + (((i * 7 + jitter * 13) % 5) - 2) * 2 ** -23));
+  }
+
+  value(id: Id): Tensor {
+    const value = this.values.get(id);
+    if (value === undefined) throw new WrongResult("is no program", `there is no ${id}`);
+    return value;
+  }
+
+  trainer(id: Id): Trainer {
+    return this.trainers.get(id)!;
+  }
+
+  /** Takes over a tensor that no tidy frees: until the program ends. */
+  own(made: Tensor): Tensor {
+    this.owned.push(made);
+    return made;
+  }
+
+  /** Takes over what a statement made, until the round ends, unless a tidy does. */
+  made(result: Tensor): Tensor {
+    if (this.depth === 0) this.ofRound.push(result);
+    return result;
+  }
+
+  /** Runs a body whose results a tidy takes care of. */
+  inTidy<Result>(body: () => Result): Result {
+    this.depth++;
+    try {
+      return body();
+    } finally {
+      this.depth--;
+    }
+  }
+
+  endRound(): void {
+    const gone = new Set(this.ofRound.splice(0));
+    for (const one of gone) one.dispose();
+    for (const [id, value] of this.values) if (gone.has(value)) this.values.delete(id);
+  }
+
+  close(): void {
+    for (const one of [...this.ofRound, ...this.owned].splice(0)) one.dispose();
+    for (const { optimizer } of this.trainers.values()) optimizer.dispose();
+  }
+
+  /** This world through bytes and JSON, and built again from them. */
+  async reopened(): Promise<World> {
+    const values = await Promise.all([...this.values].map(async ([id, value]) => [id, await packed(value)] as const));
+    const gradients = await Promise.all(
+      this.program.leaves.map(async ({ id }) => {
+        const { grad } = this.value(id);
+        return [id, grad && (await packed(grad))] as const;
+      }),
+    );
+    const trainers = await Promise.all(
+      [...this.trainers].map(async ([id, { optimizer, schedule }]) => {
+        const { groups, state } = optimizer.stateDict();
+        const entries = Object.entries(state).map(async ([name, entry]) => {
+          const parts = Object.entries(entry).map(async ([key, part]) =>
+            typeof part === "number" ? ([key, part] as const) : ([key, await packed(part as Tensor)] as const),
+          );
+          return [name, Object.fromEntries(await Promise.all(parts))] as const;
+        });
+        const states = Object.fromEntries(await Promise.all(entries));
+        return [id, { groups, states, schedule: schedule?.stateDict() }] as const;
+      }),
+    );
+    const file = JSON.parse(JSON.stringify({ values, gradients, trainers })) as Saved;
+    this.close();
+    const next = new World(this.program, this.mode);
+    next.open();
+    next.load(file);
+    return next;
+  }
+
+  private load({ values, gradients, trainers }: Saved): void {
+    const load = {
+      model: () => {
+        for (const [id, file] of values) {
+          const source = this.unpacked(file);
+          this.value(id).set(source);
+          source.dispose();
+        }
+      },
+      optimizer: () => {
+        for (const [id, { groups, states }] of trainers) {
+          const state = Object.fromEntries(
+            Object.entries(states).map(([name, entry]) => [
+              name,
+              Object.fromEntries(
+                Object.entries(entry).map(([key, part]) => [
+                  key,
+                  typeof part === "number" ? part : this.unpacked(part),
+                ]),
+              ),
+            ]),
+          ) as OptimizerState["state"];
+          this.trainer(id).optimizer.loadStateDict({ groups, state });
+          for (const part of Object.values(state).flatMap(Object.values)) if (typeof part !== "number") part.dispose();
+        }
+      },
+      schedule: () => {
+        for (const [id, { schedule }] of trainers) this.trainer(id).schedule?.loadStateDict(schedule);
+      },
+    };
+    for (const part of this.program.resume.order) {
+      this.at = `loading the ${part}`;
+      load[part]();
+    }
+    for (const [id, file] of gradients) if (file !== null) this.value(id).grad = this.own(this.unpacked(file));
+  }
+
+  private unpacked({ bytes, shape, dtype }: Packed): Tensor {
+    return tensorFromBytes(new Uint8Array(Buffer.from(bytes, "base64")), shape, { dtype, device: this.mode.device });
+  }
+}
+
+interface Packed extends Spec {
+  readonly bytes: string;
+}
+
+interface Saved {
+  readonly values: [Id, Packed][];
+  readonly gradients: [Id, Packed | null][];
+  readonly trainers: [
+    Id,
+    { groups: OptimizerState["groups"]; states: Record<string, Record<string, Packed | number>>; schedule: unknown },
+  ][];
+}
+
+async function packed(value: Tensor): Promise<Packed> {
+  return { bytes: Buffer.from(await value.bytes()).toString("base64"), shape: value.shape, dtype: value.dtype };
+}
+
+function makeSchedule(kind: string, optimizer: AnyOptimizer, options: object): Schedule {
+  const classes = schedules as unknown as Record<string, new (optimizer: AnyOptimizer, options: object) => Schedule>;
+  return new classes[kind]!(optimizer, options);
+}
