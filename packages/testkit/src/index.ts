@@ -33,4 +33,8 @@ export {
 } from "./numbers/seeded";
 export { SPECIALS } from "./numbers/specials";
 export { hexadecimal, ulpDistance } from "./numbers/ulp";
+export { campaign, newReport, ProgramFailure, type Report, tryProgram } from "./programs/campaign";
+export { generate } from "./programs/generate/generate";
+export type { Court } from "./programs/judge";
+export type { Program } from "./programs/program";
 export { useSoftwareVulkan } from "./software-vulkan";

@@ -13,6 +13,8 @@ export interface Report {
   replayed: number;
 }
 
+export const newReport = (): Report => ({ programs: 0, refused: {}, replayed: 0 });
+
 /** A program that did not do what it must, as small as it could be made. */
 export class ProgramFailure extends Error {
   override readonly name = "ProgramFailure";
@@ -55,7 +57,7 @@ export async function campaign(
   court: Court,
   { first = 1, isOver }: { first?: number; isOver: (programs: number) => boolean },
 ): Promise<Report> {
-  const report: Report = { programs: 0, refused: {}, replayed: 0 };
+  const report = newReport();
   for (let seed = first; !isOver(report.programs); seed++) await tryProgram(generate(seed), court, report);
   return report;
 }

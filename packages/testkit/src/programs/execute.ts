@@ -11,19 +11,9 @@ import {
 } from "@opt/core";
 import { OPS } from "./ops";
 import type { Statement } from "./program";
-import type { World } from "./world";
+import { type World, WrongResult } from "./world";
 
 type Of<Kind extends Statement["do"]> = Extract<Statement, { do: Kind }>;
-
-/** Thrown by the runner itself where a result is not what it must be. */
-export class WrongResult extends Error {
-  constructor(
-    readonly what: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
 
 export function execute(world: World, statement: Statement): void {
   world.at = describe(statement);
@@ -112,15 +102,8 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     world.value(of).dispose();
   },
   backward(world, { of, gradient }) {
-    const root = world.value(of);
-    if (gradient === null) return root.backward();
-    const { shape, dtype, device } = root;
-    const seed = tensor(world.numbers(gradient, root), { shape, dtype, device });
-    try {
-      root.backward(seed);
-    } finally {
-      seed.dispose();
-    }
+    if (gradient === null) world.value(of).backward();
+    else world.value(of).backward(world.value(gradient));
   },
   gradient(world, { of, value }) {
     const leaf = world.value(of);
@@ -160,10 +143,10 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
         ]),
       ),
     ]);
-    world.saved.set(optimizer, { groups, state: Object.fromEntries(copied) });
+    world.checkpoints.set(optimizer, { groups, state: Object.fromEntries(copied) });
   },
   load(world, { optimizer }) {
-    const state = world.saved.get(optimizer);
+    const state = world.checkpoints.get(optimizer);
     if (state !== undefined) world.trainer(optimizer).optimizer.loadStateDict(state);
   },
   reset(world, { optimizer }) {

@@ -70,7 +70,7 @@ function show(statement: Statement): string[] {
     case "dispose":
       return [`${statement.of}.dispose();`];
     case "backward":
-      return [`${statement.of}.backward(${statement.gradient === null ? "" : numbers(statement.gradient)});`];
+      return [`${statement.of}.backward(${statement.gradient ?? ""});`];
     case "gradient": {
       const { of, value } = statement;
       if (typeof value === "number") return [`if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value});`];

@@ -50,7 +50,7 @@ export type Statement =
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
   | { readonly do: "noGrad"; readonly body: readonly Statement[] }
   | { readonly do: "keep" | "dispose"; readonly of: Id }
-  | { readonly do: "backward"; readonly of: Id; readonly gradient: Fill | null }
+  | { readonly do: "backward"; readonly of: Id; readonly gradient: Id | null }
   /** Assigns a gradient by hand: nothing, numbers, a tensor's, or the present one times a number. */
   | { readonly do: "gradient"; readonly of: Id; readonly value: null | Fill | Id | number }
   | {
@@ -120,8 +120,9 @@ export function usedBy(statement: Statement): readonly Id[] {
       return typeof statement.from === "string" ? [statement.to, statement.from] : [statement.to];
     case "keep":
     case "dispose":
-    case "backward":
       return [statement.of];
+    case "backward":
+      return statement.gradient === null ? [statement.of] : [statement.of, statement.gradient];
     case "gradient":
       return typeof statement.value === "string" ? [statement.of, statement.value] : [statement.of];
     case "clip":

@@ -1,9 +1,9 @@
 /** Runs a program on a device: as it stands, recorded and replayed, or saved and built anew on the way. */
 import { type ErrorCode, OptError, type Recording, type Tensor, tidy } from "@opt/core";
-import { execute, WrongResult } from "./execute";
+import { execute } from "./execute";
 import { type Observation, observe } from "./observe";
 import type { Id, Program, Round } from "./program";
-import { type Mode, World } from "./world";
+import { type Mode, World, WrongResult } from "./world";
 
 export interface Refusal {
   readonly code: ErrorCode;
@@ -26,9 +26,9 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   let broken: Outcome["broken"] = null;
   let run = new Run(new World(program, mode));
   try {
-    run.world.open();
+    run.open();
     for (const [i, round] of program.rounds.entries()) {
-      if (mode.resumed && i === program.resume.round) run = new Run(await run.reopened());
+      if (mode.resumed && i === program.resume.round) run = await run.reopened();
       rounds.push(await run.round(round));
     }
   } catch (error) {
@@ -59,6 +59,12 @@ class Run {
   private readonly recordings = new Map<number, Recording<Results>>();
 
   constructor(readonly world: World) {}
+
+  open(): void {
+    this.world.open();
+    for (const statement of this.world.program.prelude) execute(this.world, statement);
+    this.world.endPrelude();
+  }
 
   async round({ before, body, eager }: Round): Promise<Observation> {
     const { world } = this;
@@ -96,9 +102,16 @@ class Run {
     }
   }
 
-  async reopened(): Promise<World> {
+  /** The same program from bytes and JSON. */
+  async reopened(): Promise<Run> {
+    const { program, mode } = this.world;
     this.closeRecordings();
-    return this.world.reopened();
+    const saved = await this.world.saved();
+    this.world.close();
+    const next = new Run(new World(program, mode));
+    next.open();
+    next.world.load(saved);
+    return next;
   }
 
   close(): void {

@@ -150,7 +150,7 @@ function renamed(program: Program, from: Id, to: Id): Program {
       case "gradient":
         return { ...statement, of: other(statement.of), value: other(statement.value) };
       case "backward":
-        return { ...statement, of: other(statement.of) };
+        return { ...statement, of: other(statement.of), gradient: other(statement.gradient) };
       case "tidy":
         return {
           ...statement,

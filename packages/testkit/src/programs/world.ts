@@ -10,7 +10,6 @@ import {
   tensorFromBytes,
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
-import { execute, WrongResult } from "./execute";
 import { isFloat, numbersOf } from "./numbers";
 import type { Fill, Id, Program, Spec } from "./program";
 
@@ -32,6 +31,16 @@ export interface Mode {
   readonly jitter?: number;
 }
 
+/** Thrown by the runner itself where a result is not what it must be. */
+export class WrongResult extends Error {
+  constructor(
+    readonly what: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
 interface Schedule {
   step(): void;
   stateDict(): unknown;
@@ -47,7 +56,7 @@ export class World {
   readonly values = new Map<Id, Tensor>();
   readonly trainers = new Map<Id, Trainer>();
   /** State dicts that `save` made. */
-  readonly saved = new Map<Id, OptimizerState>();
+  readonly checkpoints = new Map<Id, OptimizerState>();
   /** Where a refusal came from. */
   at = "leaves";
   private readonly owned: Tensor[] = [];
@@ -59,9 +68,9 @@ export class World {
     readonly mode: Mode,
   ) {}
 
-  /** Leaves, optimizers and the prelude. */
+  /** Makes the leaves and the optimizers. */
   open(): void {
-    const { leaves, optimizers, prelude } = this.program;
+    const { leaves, optimizers } = this.program;
     for (const leaf of leaves) {
       const data = this.numbers(leaf.fill, leaf, leaf.kind === "data" ? 0 : 1);
       const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device: this.mode.device };
@@ -80,9 +89,6 @@ export class World {
         schedule: schedule && makeSchedule(schedule.kind, optimizer, schedule.options),
       });
     }
-    this.at = "prelude";
-    for (const statement of prelude) execute(this, statement);
-    this.owned.push(...this.ofRound.splice(0));
   }
 
   dtype(dtype: DType): DType {
@@ -128,6 +134,11 @@ export class World {
     }
   }
 
+  /** What has been made stays until the program ends. */
+  endPrelude(): void {
+    this.owned.push(...this.ofRound.splice(0));
+  }
+
   endRound(): void {
     const gone = new Set(this.ofRound.splice(0));
     for (const one of gone) one.dispose();
@@ -139,8 +150,8 @@ export class World {
     for (const { optimizer } of this.trainers.values()) optimizer.dispose();
   }
 
-  /** This world through bytes and JSON, and built again from them. */
-  async reopened(): Promise<World> {
+  /** All of it as JSON. */
+  async saved(): Promise<Saved> {
     const values = await Promise.all([...this.values].map(async ([id, value]) => [id, await packed(value)] as const));
     const gradients = await Promise.all(
       this.program.leaves.map(async ({ id }) => {
@@ -161,15 +172,11 @@ export class World {
         return [id, { groups, states, schedule: schedule?.stateDict() }] as const;
       }),
     );
-    const file = JSON.parse(JSON.stringify({ values, gradients, trainers })) as Saved;
-    this.close();
-    const next = new World(this.program, this.mode);
-    next.open();
-    next.load(file);
-    return next;
+    return JSON.parse(JSON.stringify({ values, gradients, trainers }));
   }
 
-  private load({ values, gradients, trainers }: Saved): void {
+  /** Goes on from what another world saved. */
+  load({ values, gradients, trainers }: Saved): void {
     const load = {
       model: () => {
         for (const [id, file] of values) {
@@ -215,7 +222,7 @@ interface Packed extends Spec {
   readonly bytes: string;
 }
 
-interface Saved {
+export interface Saved {
   readonly values: [Id, Packed][];
   readonly gradients: [Id, Packed | null][];
   readonly trainers: [

@@ -1,6 +1,6 @@
 /** Random op graphs over the values of a draft, kept within the numbers that every dtype holds. */
 import type { DType } from "@opt/core";
-import { sizeOf } from "../numbers";
+import { isFloat, sizeOf } from "../numbers";
 import { broadcast } from "../ops";
 import type { Shape } from "../program";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
@@ -80,7 +80,7 @@ const UNARY: readonly Growth[] = [
     draft.op("pow", [positive(draft, x), draft.random.pick([2, 0.5, -1, 1.5])], { bound: x.bound ** 2 + 4 }),
   (draft, x) => {
     const dtype = draft.random.pick<DType>(["f32", "f64", "bf16", "f16"]);
-    return dtype === x.dtype ? null : draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype });
+    return isFloat(x.dtype) ? null : draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype });
   },
   (draft, x) => (x.certain ? draft.op("clone", [x], { certain: true }) : draft.op("clone", [x], {})),
 ];

@@ -24,12 +24,13 @@ export function generate(seed: number): Program {
     draft.leaf("parameter", leafShape(draft), draft.floatDType()),
   );
   for (let i = 0; i <= random.below(3); i++) draft.leaf("data", leafShape(draft), draft.floatDType());
+  if (draft.chance(0.2)) draft.leaf("marked", leafShape(draft), draft.floatDType());
   const optimizers = optimizersOf(
     draft,
     parameters.map(({ id }) => id),
   );
   const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, optimizers));
-  trainOthers(draft, optimizers);
+  if (draft.chance(0.7)) trainOthers(draft, optimizers);
   const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
     const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers));
     return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };

@@ -24,14 +24,27 @@ export function trainingBody(draft: Draft, optimizers: readonly OptimizerUse[]):
     const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
     const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
     if (draft.chance(0.25)) clip(draft, params);
-
+    if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
     for (const { id } of order) draft.statements.push({ do: "step", optimizer: id });
-    for (const { id } of order) draft.statements.push({ do: "zeroGrad", optimizer: id, setToNull: draft.chance(0.75) });
+    for (const { id } of order) clear(draft, id);
+    for (const { id, kind } of draft.leaves) {
+      if (kind === "data" || params.includes(id)) continue;
+      if (draft.chance(0.8)) draft.statements.push({ do: "gradient", of: id, value: null });
+      else draft.recordable = false;
+    }
     if (draft.chance(0.1)) copyInPlace(draft);
   });
   draft.values = outside.concat(draft.values.filter(({ id }) => draft.leaves.some((leaf) => leaf.id === id)));
   draft.values = [...new Map(draft.values.map((value) => [value.id, value])).values()];
   return { statements, results };
+}
+
+/** Gradients that a body leaves cannot be met by its replay, unless they were there before. */
+function clear(draft: Draft, optimizer: Id): void {
+  const setToNull = draft.chance(0.8);
+  const isCleared = draft.chance(0.9);
+  if (isCleared) draft.statements.push({ do: "zeroGrad", optimizer, setToNull });
+  if (!isCleared || !setToNull) draft.recordable = false;
 }
 
 function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Value | null {
@@ -51,7 +64,8 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
     last = draft.op("mul", [start, start], { bound: start.bound ** 2 });
   const end = tamed(draft, last);
   if (draft.chance(0.15) && sizeOf(end.shape) > 0) {
-    draft.statements.push({ do: "backward", of: end.id, gradient: draft.fill("small") });
+    const gradient = draft.leaf("data", end.shape, end.dtype, draft.fill("small"));
+    draft.statements.push({ do: "backward", of: end.id, gradient: gradient.id });
     forgetTape(draft);
     return null;
   }

@@ -1,0 +1,21 @@
+/** Where programs are tried: every device that opens here, js first. */
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import "@opt/kernels-webgpu";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { type Device, init } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { type Court, useSoftwareVulkan } from "@opt/testkit";
+
+useSoftwareVulkan();
+
+/** The devices by name, or why one does not open. */
+export async function court(...names: string[]): Promise<Court | string> {
+  const devices: Device[] = [];
+  try {
+    for (const name of names) devices.push(await init(name));
+  } catch (error) {
+    return String((error as Error).message);
+  }
+  return { devices, optimizers: { Adam, AdamW, NAdam } };
+}
