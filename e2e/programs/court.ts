@@ -9,6 +9,12 @@ import { type Court, useSoftwareVulkan } from "@opt/testkit";
 
 useSoftwareVulkan();
 
+// Random options reach rules that no package has compiled ahead, which the devices say once for each.
+process.removeAllListeners("warning");
+process.on("warning", (warning) => {
+  if (!("code" in warning) || warning.code !== "OPT_RULE_NOT_BUILT") console.warn(warning);
+});
+
 /** The devices by name, or why one does not open. */
 export async function court(...names: string[]): Promise<Court | string> {
   const devices: Device[] = [];

@@ -29,6 +29,13 @@ const gradients = (list: readonly Tensor[]) => list.flatMap(({ grad }) => (grad 
 const flat = GRADIENTS.flat(2) as number[];
 
 describe("clipGradNorm", () => {
+  it("without gradients is 0, on the device of the parameters", () => {
+    const device = new FakeDevice();
+    const norm = clipGradNorm([parameter([1], { device })], 1);
+    expect([norm.device, norm.dataSync()[0]]).toEqual([device, 0]);
+    expect(clipGradNorm([], 1).dataSync()[0]).toBe(0);
+  });
+
   // PyTorch 2.13, torch.nn.utils.clip_grad_norm_(params, 2.0, norm_type).
   it.each([
     [1, 18.75, 0.31999996304512024],

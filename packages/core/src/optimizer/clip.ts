@@ -22,16 +22,20 @@ export interface ClipNormOptions {
   readonly errorIfNonfinite?: boolean;
 }
 
-function gradients(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
+function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
   const problem = () => `params must be a tensor or a list of them, got ${typeof params}.`;
   check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass model.parameters().");
   const list = params instanceof Tensor ? [params] : listOf(where, params);
-  return list.flatMap((param) => {
+  for (const param of list) {
     const each = () => `params must be tensors, got ${typeof param}.`;
     check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");
-    return param.grad === null ? [] : [param.grad];
-  });
+  }
+  return list;
+}
+
+function gradientsOf(params: readonly Tensor[]): Tensor[] {
+  return params.flatMap(({ grad }) => (grad === null ? [] : [grad]));
 }
 
 function checkLimit(where: string, name: string, limit: number): void {
@@ -112,8 +116,9 @@ export function clipGradNorm(
   const { normType = 2, errorIfNonfinite = false } = options;
   const wrongNorm = () => `normType must be a number > 0 or Infinity, got ${normType}.`;
   check(normType > 0, "BAD_ARGUMENT", where, wrongNorm, "The default is 2.");
-  const grads = gradients(where, params);
-  if (grads.length === 0) return zeros([]);
+  const list = listed(where, params);
+  const grads = gradientsOf(list);
+  if (grads.length === 0) return zeros([], list.length > 0 ? { device: list[0]!.device } : {});
   checkOneDevice(where, grads);
   return noGrad(() =>
     tidy(() => {
@@ -142,7 +147,7 @@ export function clipGradNorm(
 export function clipGradNormEach(params: Iterable<Tensor> | Tensor, maxNorm: number): void {
   const where = "clipGradNormEach";
   checkLimit(where, "maxNorm", maxNorm);
-  const grads = gradients(where, params);
+  const grads = gradientsOf(listed(where, params));
   if (grads.length === 0 || maxNorm === Number.POSITIVE_INFINITY) return;
   checkOneDevice(where, grads);
   noGrad(() =>
@@ -170,7 +175,7 @@ const CLAMP = /* @__PURE__ */ defineRule({
  */
 export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: number): void {
   checkLimit("clipGradValue", "clipValue", clipValue);
-  const grads = gradients("clipGradValue", params);
+  const grads = gradientsOf(listed("clipGradValue", params));
   noGrad(() =>
     tidy(() => {
       for (const device of new Set(grads.map((grad) => grad.device))) {

@@ -103,6 +103,7 @@ export async function judge(program: Program, { devices, optimizers }: Court): P
       return fail(`${name} records: ${recorded.refused.code}`, `at ${recorded.refused.at}`, recorded);
     }
 
+    if (i !== program.seed % devices.length) continue; // saving and loading is core's, not the device's: one of them will do
     const resumed = await play({ ...on, resumed: true, recorded: program.seed % 2 === 1 && recorded.refused === null });
     if (resumed.broken) return fail(`${name} resumed ${resumed.broken.what}`, resumed.broken.detail);
     if (resumed.refused?.code !== refused?.code) {

@@ -48,7 +48,8 @@ export function generate(seed: number): Program {
     rounds,
     resume: { round: 1 + random.below(rounds.length - 1), order },
     mayRefuse: [...draft.mayRefuse],
-    recordable: draft.recordable,
+    // Two bodies may step other parameters, which then no longer step together as they were recorded.
+    recordable: draft.recordable && bodies.length === 1,
   };
 }
 

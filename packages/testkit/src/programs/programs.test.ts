@@ -1,0 +1,120 @@
+// The machinery of random programs: it can fail, and shows the smallest program when it does.
+import { init } from "@opt/core";
+import { describe, expect, it } from "vitest";
+import { generate } from "./generate/generate";
+import { judge } from "./judge";
+import { listing } from "./listing";
+import { innerOf, type Program, type Statement } from "./program";
+import { smallest } from "./shrink";
+
+const device = await init("js");
+
+const all = (statements: readonly Statement[]): Statement[] =>
+  statements.flatMap((statement) => [statement, ...all(innerOf(statement))]);
+const statementsOf = ({ prelude, bodies, rounds }: Program) =>
+  all([...prelude, ...bodies.flatMap(({ statements }) => statements), ...rounds.flatMap(({ before }) => before)]);
+
+describe("programs", () => {
+  it("are the same for the same seed, and plain data", () => {
+    for (const seed of [1, 2, 3]) expect(JSON.parse(JSON.stringify(generate(seed)))).toEqual(generate(seed));
+    expect(generate(1)).not.toEqual({ ...generate(2), seed: 1 });
+  });
+
+  it("have every kind of statement and every dtype among 300", () => {
+    const programs = Array.from({ length: 300 }, (_, seed) => generate(seed));
+    const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
+    expect([...kinds].sort()).toEqual([
+      "backward",
+      "clip",
+      "dispose",
+      "gradient",
+      "noGrad",
+      "op",
+      "option",
+      "schedule",
+      "set",
+      "step",
+      "tidy",
+      "zeroGrad",
+    ]);
+    const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
+    expect([...dtypes].sort()).toEqual(["bf16", "bool", "f16", "f32", "f64", "i32", "u8"]);
+  });
+
+  it("are shown as TypeScript", () => {
+    expect(listing(SMALL)).toBe(`const w = parameter(grid(1), { shape: [2], dtype: "f32", name: "w" });
+const body0 = () => {
+  const a = w.mul(w);
+  const b = a.exp();
+  const loss = a.sum();
+  loss.backward();
+  return [loss];
+};
+run(body0); // or recorded
+// resumed runs are saved and built anew here; loaded: model
+run(body0); // or recorded`);
+  });
+});
+
+const SMALL: Program = {
+  seed: 0,
+  leaves: [{ id: "w", kind: "parameter", shape: [2], dtype: "f32", fill: { kind: "grid", seed: 1 } }],
+  optimizers: [],
+  prelude: [],
+  bodies: [
+    {
+      statements: [
+        { do: "op", id: "a", op: "mul", of: ["w", "w"] },
+        { do: "op", id: "b", op: "exp", of: ["a"] },
+        { do: "op", id: "loss", op: "sum", of: ["a"] },
+        { do: "backward", of: "loss", gradient: null },
+      ],
+      results: ["loss"],
+    },
+  ],
+  rounds: [
+    { before: [], body: 0 },
+    { before: [], body: 0 },
+  ],
+  resume: { round: 1, order: ["model"] },
+  mayRefuse: [],
+  recordable: false,
+};
+
+describe("the judge", () => {
+  const optimizers = {};
+
+  it("lets a right program pass", async () => {
+    expect((await judge(SMALL, { devices: [device], optimizers })).failure).toBeNull();
+  });
+
+  it("does not take a refusal that nothing explains", async () => {
+    const use: Program = {
+      ...SMALL,
+      bodies: [
+        {
+          statements: [
+            { do: "dispose", of: "w" },
+            { do: "op", id: "a", op: "exp", of: ["w"] },
+          ],
+          results: [],
+        },
+      ],
+    };
+    expect((await judge(use, { devices: [device], optimizers })).failure?.rule).toBe("js refuses: DISPOSED");
+    const expected = { ...use, mayRefuse: ["DISPOSED"] as const };
+    expect(await judge(expected, { devices: [device], optimizers })).toMatchObject({
+      failure: null,
+      refused: "DISPOSED",
+    });
+  });
+
+  it("finds the smallest program that fails", async () => {
+    const hasNeg = (one: Program) =>
+      statementsOf(one).some((statement) => statement.do === "op" && statement.op === "neg");
+    const seed = Array.from({ length: 50 }, (_, i) => i).find((i) => hasNeg(generate(i)))!;
+    const least = await smallest(generate(seed), async (smaller) => hasNeg(smaller));
+    expect(statementsOf(least)).toHaveLength(1);
+    expect(least.leaves).toHaveLength(1);
+  });
+});
