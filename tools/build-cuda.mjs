@@ -96,6 +96,8 @@ export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "ke
 async function buildKernels(generated) {
   const version = run("nvcc", ["--version"], { quiet: true });
   if (!version.ok) return { skipped: "nvcc missing", dropped: [] };
+  const [, cuda] = /release (\d+\.\d+)/.exec(version.stdout) ?? [];
+  writeFileSync(join(kernels, "toolkit.json"), `${JSON.stringify({ cuda: Number(cuda) })}\n`);
   const { options: code, dropped } = codeOptions(process.env.OPT_CUDA_ARCHS === "all");
   for (const file of [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")]) {
     const target = join(kernels, basename(file).replace(/\.cu$/, ".fatbin"));

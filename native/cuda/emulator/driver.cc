@@ -1,5 +1,6 @@
 // A driver library without a GPU: it runs our kernels on the CPU, so that tests cover the addon, the host code and the kernels together.
 // Streams are lazy: nothing runs before somebody waits, so that reading too early or reusing a buffer too soon shows.
+// With OPT_EMULATED_EAGER every second stream that is made runs at once: what should have waited for a lazy one shows.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -24,13 +26,19 @@ using Work = std::function<void()>;
 
 struct Stream {
   std::list<Work> queue;
+  bool eager = false;
   /** Of a stream that is being recorded. */
   std::vector<Work>* capture = nullptr;
 };
 
-struct Event {
+/** What is waited for: the event as it was recorded last, whatever it is recorded for afterwards. */
+struct Mark {
   Stream* stream = nullptr;
-  bool passed = true;
+  std::shared_ptr<bool> passed = std::make_shared<bool>(true);
+};
+
+struct Event {
+  Mark mark;
 };
 
 std::recursive_mutex mutex;
@@ -56,6 +64,14 @@ void drain(Stream& stream) {
   }
 }
 
+void reach(const Mark& mark) {
+  while (!*mark.passed && !mark.stream->queue.empty()) {
+    Work work = std::move(mark.stream->queue.front());
+    mark.stream->queue.pop_front();
+    work();
+  }
+}
+
 void drainAll() {
   for (Stream* stream : streams) drain(*stream);
 }
@@ -64,6 +80,7 @@ int enqueue(void* handle, Work work) {
   auto* stream = static_cast<Stream*>(handle);
   if (stream->capture != nullptr) stream->capture->push_back(std::move(work));
   else stream->queue.push_back(std::move(work));
+  if (stream->eager) drain(*stream);
   return SUCCESS;
 }
 
@@ -83,7 +100,6 @@ EXPORT cuDriverGetVersion(int* version) { return *version = 13000, SUCCESS; }
 EXPORT cuDeviceGetCount(int* count) { return *count = 2, SUCCESS; }
 EXPORT cuDeviceGet(int* device, int ordinal) { return *device = ordinal, SUCCESS; }
 EXPORT cuDeviceGetName(char* name, int length, int) { return std::snprintf(name, static_cast<size_t>(length), "emulated GPU"), SUCCESS; }
-EXPORT cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = capacity(), SUCCESS; }
 EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
   return SUCCESS;
@@ -100,7 +116,9 @@ EXPORT cuGetErrorString(int, const char** text) { return *text = "as the emulate
 
 EXPORT cuStreamCreate(void** stream, unsigned) {
   const Lock lock(mutex);
+  static unsigned made = 0;
   streams.push_back(new Stream);
+  streams.back()->eager = made++ % 2 == 1 && std::getenv("OPT_EMULATED_EAGER") != nullptr;
   return *stream = streams.back(), SUCCESS;
 }
 EXPORT cuStreamSynchronize(void* stream) {
@@ -125,27 +143,28 @@ EXPORT cuEventDestroy_v2(void* event) {
 }
 EXPORT cuEventRecord(void* handle, void* stream) {
   const Lock lock(mutex);
-  auto* event = static_cast<Event*>(handle);
-  event->stream = static_cast<Stream*>(stream);
-  if (event->stream->capture != nullptr) return UNSUPPORTED_IN_CAPTURE;
-  event->passed = false;
-  return enqueue(stream, [event] { event->passed = true; });
+  if (static_cast<Stream*>(stream)->capture != nullptr) return UNSUPPORTED_IN_CAPTURE;
+  const Mark mark{static_cast<Stream*>(stream), std::make_shared<bool>(false)};
+  static_cast<Event*>(handle)->mark = mark;
+  return enqueue(stream, [mark] { *mark.passed = true; });
+}
+EXPORT cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  const Lock lock(mutex);
+  if (static_cast<Stream*>(stream)->capture != nullptr) return UNSUPPORTED_IN_CAPTURE;
+  return enqueue(stream, [mark = static_cast<Event*>(event)->mark] { reach(mark); });
+}
+EXPORT cuLaunchHostFunc(void* stream, void (*body)(void*), void* data) {
+  const Lock lock(mutex);
+  return enqueue(stream, [=] { body(data); });
 }
 EXPORT cuEventQuery(void* event) {
   const Lock lock(mutex);
-  return static_cast<Event*>(event)->passed ? SUCCESS : NOT_READY;
+  return *static_cast<Event*>(event)->mark.passed ? SUCCESS : NOT_READY;
 }
 EXPORT cuEventSynchronize(void* handle) {
   const Lock lock(mutex);
-  auto* event = static_cast<Event*>(handle);
-  while (!event->passed && !event->stream->queue.empty()) {
-    Work work = std::move(event->stream->queue.front());
-    event->stream->queue.pop_front();
-    work();
-  }
-  return SUCCESS;
+  return reach(static_cast<Event*>(handle)->mark), SUCCESS;
 }
-EXPORT cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, SUCCESS; }
 
 EXPORT cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   const Lock lock(mutex);

@@ -67,6 +67,47 @@ Napi::Value bindLaunch(const Napi::CallbackInfo& info) {
   return Napi::Value(info.Env(), value);
 }
 
+/** A copy on the host, carried out by the driver when its stream comes to it. */
+struct HostCopy {
+  void* target;
+  const void* source;
+  size_t bytes;
+};
+
+void carryOut(void* data) {
+  const auto* copy = static_cast<HostCopy*>(data);
+  std::memcpy(copy->target, copy->source, copy->bytes);
+  delete copy;
+}
+
+/** copyInOrder(stream, target, source): all bytes of the view `target` from an address on, in the stream's order. */
+napi_value copyInOrder(napi_env env, napi_callback_info info) {
+  using LaunchHostFunction = int (*)(void*, void (*)(void*), void*);
+  napi_value values[3], result;
+  size_t count = 3, bytes = 0;
+  void *function = nullptr, *target = nullptr;
+  napi_get_cb_info(env, info, &count, values, nullptr, &function);
+  Argument<void*> stream, source;
+  if (count != 3 || !stream.read(env, values[0]) || !source.read(env, values[2]) ||
+      napi_get_typedarray_info(env, values[1], nullptr, &bytes, &target, nullptr, nullptr) != napi_ok) {
+    napi_throw_type_error(env, nullptr, "opt_cuda: copyInOrder takes a stream, bytes and an address");
+    return nullptr;
+  }
+  auto* copy = new HostCopy{target, source.value, bytes};
+  const int status = reinterpret_cast<LaunchHostFunction>(function)(stream.value, carryOut, copy);
+  if (status != 0) delete copy;
+  napi_create_int32(env, status, &result);
+  return result;
+}
+
+Napi::Value bindCopyInOrder(const Napi::CallbackInfo& info) {
+  void* function = dlsym(addressOf(info[0]), "cuLaunchHostFunc");
+  if (function == nullptr) return info.Env().Undefined();
+  napi_value value;
+  napi_create_function(info.Env(), "copyInOrder", NAPI_AUTO_LENGTH, copyInOrder, function, &value);
+  return Napi::Value(info.Env(), value);
+}
+
 /** Waits for an event on a thread of libuv's, so that the event loop goes on. */
 class EventWaiter : public Napi::AsyncWorker {
  public:
@@ -119,6 +160,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("open", Napi::Function::New(env, open));
   exports.Set("errorText", Napi::Function::New(env, errorText));
   exports.Set("bindLaunch", Napi::Function::New(env, bindLaunch));
+  exports.Set("bindCopyInOrder", Napi::Function::New(env, bindCopyInOrder));
   exports.Set("waitForEvent", Napi::Function::New(env, waitForEvent));
   exports.Set("store", Napi::Function::New(env, store));
   exports.Set("load", Napi::Function::New(env, load));

@@ -1,10 +1,11 @@
 /** The native addon: where its binary and its kernels come from, and the libraries that it opens. */
+import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { OptError } from "@opt/core";
 import type { BlasTable } from "./blas";
 import type { CompilerTable } from "./compiler";
-import type { Driver } from "./driver";
+import { DRIVER_FUNCTIONS, type Driver } from "./driver";
 
 /** A library's functions by name, or the system's words on why it does not open. */
 type Opened<Table> = (Table & { readonly library: number }) | string;
@@ -16,6 +17,7 @@ export interface Addon {
   open(kind: "compiler", path: string): Opened<CompilerTable>;
   errorText(library: number, status: number): string;
   bindLaunch(library: number): Driver["launch"] | undefined;
+  bindCopyInOrder(library: number): Driver["copyInOrder"] | undefined;
   waitForEvent(library: number, context: number, event: number): Promise<number>;
   store(address: number, bytes: Uint8Array): void;
   load(bytes: Uint8Array, address: number): void;
@@ -63,29 +65,44 @@ export function openDriver(addon: Addon, path = process.env.OPT_CUDA_DRIVER || "
   const driver: Partial<Driver> = {
     ...table,
     launch: addon.bindLaunch(library) as Driver["launch"],
+    copyInOrder: addon.bindCopyInOrder(library) as Driver["copyInOrder"],
     errorText: (status) => addon.errorText(library, status),
     waitForEvent: (context, event) => addon.waitForEvent(library, context, event),
     store: addon.store,
     load: addon.load,
   };
-  const missing = NEEDED.filter((name) => driver[name] === undefined);
+  const missing = DRIVER_FUNCTIONS.filter((name) => driver[name] === undefined);
   if (missing.length === 0) return driver as Driver;
   throw unavailable(`the NVIDIA driver is too old: it has no ${missing.join(", ")}.`, `Update it. ${SERVES}`);
 }
 
-const NEEDED: readonly (keyof Driver)[] = [
-  ...(["launch", "cuInit", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain", "cuModuleLoadData"] as const),
-  ...(["cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] as const),
-];
-
-/** Opens the first of a library's usual names and places; `OPT_CUDA_LIBRARIES` names folders to look in first, separated by colons. */
-export function openFirst<Table>(open: (path: string) => Opened<Table>, name: string): Table | undefined {
-  const first = process.env.OPT_CUDA_LIBRARIES?.split(":") ?? [];
+/**
+ * Opens the first of a library's usual names and places that has all that is needed of it; `OPT_CUDA_LIBRARIES` names folders to look in
+ * first, separated by colons.
+ */
+export function openFirst<Table>(
+  open: (path: string) => Opened<Table>,
+  name: string,
+  needed: readonly (keyof Table)[],
+): Table | undefined {
+  const first = process.env.OPT_CUDA_LIBRARIES?.split(":").filter((folder) => folder !== "") ?? [];
   const versions = ["", ".13", ".12"].map((version) => `${name}.so${version}`);
-  const folders = [...first.map((folder) => `${folder}/`), "", "/usr/local/cuda/lib64/"];
-  for (const path of folders.flatMap((place) => versions.map((file) => place + file))) {
-    const table = open(path);
-    if (typeof table !== "string") return table;
+  for (const folder of [...first, "", "/usr/local/cuda/lib64"]) {
+    for (const file of versions) {
+      if (folder !== "") for (const own of partsOf(folder, name)) open(own);
+      const table = open(join(folder, file));
+      if (typeof table !== "string" && needed.every((each) => table[each] !== undefined)) return table;
+    }
   }
   return undefined;
+}
+
+/** Libraries that a library looks for by name alone: loaded from its own folder, they are found. */
+function partsOf(folder: string, name: string): string[] {
+  try {
+    const files = readdirSync(folder).filter((file) => file.startsWith(`${name}-builtins.so.`));
+    return files.map((file) => join(folder, file));
+  } catch {
+    return [];
+  }
 }

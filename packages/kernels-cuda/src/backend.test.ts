@@ -1,7 +1,11 @@
 /** Host code on a fake table of driver functions: errors, memory, order of calls. */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Slice } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { BLAS_FUNCTIONS, type BlasTable } from "./blas";
 import { fakeDriver, openFake } from "./testing/fake-driver";
 import { everyOp } from "./testing/rules";
 
@@ -14,6 +18,13 @@ function ruleLaunch(backend: ReturnType<typeof openFake>, length = 1000) {
   const slices = everyOp.buffers.map((): Slice => ({ memory: backend.allocate(length * 4), byteOffset: 0, length }));
   const launch = { kind: "rule", kernel, tensors: [slices], scalars: [0.1, 2] } as const;
   return { slices, start: () => backend.launch(launch) };
+}
+
+function matmulLaunch(backend: ReturnType<typeof openFake>) {
+  const kernel = backend.kernel({ kind: "matmul", transposeA: false, transposeB: false, dtype: "f32" });
+  const slice = (): Slice => ({ memory: backend.allocate(36), byteOffset: 0, length: 9 });
+  const sizes = { batch: 1, m: 3, n: 3, k: 3, strideA: 9, strideB: 9 };
+  return { kind: "matmul", kernel, a: slice(), b: slice(), output: slice(), ...sizes } as const;
 }
 
 it.each([
@@ -74,6 +85,173 @@ it("stops for good after an error that the context does not survive, with the fi
   expect(start).toThrow(/the GPU stopped working when work on the GPU failed \(CUDA_ERROR_700\)/);
   expectCode("DEVICE_LOST", () => backend.allocate(4));
   backend.close();
+});
+
+/** A folder of kernels as a build with this CUDA leaves it. */
+function builtBy(cuda: number): string {
+  const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
+  writeFileSync(join(folder, "rules.fatbin"), "");
+  writeFileSync(join(folder, "toolkit.json"), JSON.stringify({ cuda }));
+  return folder;
+}
+
+it("needs a driver for the CUDA that built the kernels, or a newer one", () => {
+  const driver = fakeDriver();
+  driver.version = 12080;
+  const kernels = builtBy(13.1);
+  expectCode("DEVICE_UNAVAILABLE", () => openFake(driver, 0, { kernels }));
+  expect(() => openFake(driver, 0, { kernels })).toThrow(
+    /built by CUDA 13\.1, and the driver serves CUDA 12\.8\. Update the driver to one for CUDA 13\.0 or newer\. .*"cpu" and "wasm"/,
+  );
+  openFake(driver, 0, { kernels: builtBy(12.8) }).close();
+  driver.version = 13000;
+  openFake(driver, 0, { kernels }).close();
+});
+
+it("says at once that the driver does not take the kernels, and lets go of the GPU", () => {
+  const driver = fakeDriver();
+  driver.failures.set("cuModuleLoadData", 209);
+  expectCode("DEVICE_UNAVAILABLE", () => openFake(driver));
+  expect(() => openFake(driver)).toThrow(/loading the kernels rules failed: CUDA_ERROR_209/);
+  expect(count(driver.calls, "cuDevicePrimaryCtxRelease_v2")).toBe(2);
+});
+
+it("closes and lets go of recordings in its own context, whichever is current", () => {
+  const driver = fakeDriver({ gpus: 2 });
+  const [first, second] = [openFake(driver, 0), openFake(driver, 1)];
+  const kernel = first.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+  const slice = (): Slice => ({ memory: first.allocate(4000), byteOffset: 0, length: 1000 });
+  const launch = { kind: "rule", kernel, tensors: [everyOp.buffers.map(slice)], scalars: [0.1, 2] } as const;
+  first.write(slice().memory, 0, new Uint8Array(4000));
+  const recording = first.record([launch]);
+  for (const body of [() => recording.dispose(), () => first.close(), () => second.close()]) {
+    const other = body.toString().includes("second") ? 1000 : 1001;
+    driver.cuCtxSetCurrent(other);
+    const before = driver.calls.length;
+    body();
+    const calls = driver.calls.map((name, i) => ({ name, context: driver.contexts[i] })).slice(before);
+    expect(calls.filter(({ name, context }) => context === other && name !== "cuCtxSetCurrent")).toEqual([]);
+    expect(calls.length).toBeGreaterThan(1);
+  }
+});
+
+it("leaves a lost GPU alone when it closes", async () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  const { start, slices } = ruleLaunch(backend);
+  start();
+  for (const { memory } of slices) backend.free(memory);
+  const recording = backend.record([]);
+  driver.failures.set("waitForEvent", ILLEGAL_ADDRESS);
+  await expectCode("DEVICE_LOST", () => backend.sync());
+  for (const name of ["cuMemFree_v2", "cuMemFreeHost", "cuCtxSetCurrent"]) driver.failures.set(name, ILLEGAL_ADDRESS);
+  recording.dispose();
+  backend.close();
+});
+
+it("has a table of its own for another dtype, and for other lengths at the same addresses", () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  const memories = [1, 2].map(() => everyOp.buffers.map(() => backend.allocate(8000)));
+  const launch = (dtype: "f32" | "f64", ...lengths: number[]) => {
+    const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype });
+    const tensors = lengths.map((length, t) => memories[t]!.map((memory) => ({ memory, byteOffset: 0, length })));
+    const before = count(driver.calls, "cuMemcpyHtoDAsync_v2");
+    backend.launch({ kind: "rule", kernel, tensors, scalars: [0.1, 2] });
+    return count(driver.calls, "cuMemcpyHtoDAsync_v2") - before;
+  };
+  expect([launch("f32", 1000, 1000), launch("f64", 1000, 1000), launch("f32", 1000, 900), launch("f32", 900)]).toEqual([
+    1, 1, 1, 1,
+  ]);
+  expect([launch("f64", 1000, 1000), launch("f32", 1000, 900), launch("f32", 900)]).toEqual([0, 0, 0]);
+});
+
+it("holds nothing of a recording that failed", () => {
+  const driver = fakeDriver();
+  const backend = openFake(driver);
+  const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
+  const slices = everyOp.buffers.map((): Slice => ({ memory: backend.allocate(400), byteOffset: 0, length: 100 }));
+  const launch = { kind: "rule", kernel, tensors: [slices], scalars: [0.1, 2] } as const;
+  const failing = [
+    ["launch", INVALID_VALUE],
+    ["cuStreamBeginCapture_v2", INVALID_VALUE],
+    ["cuStreamEndCapture", INVALID_VALUE],
+    ["cuGraphInstantiateWithFlags", INVALID_VALUE],
+  ] as const;
+  backend.record([launch, launch]).dispose();
+  const { device } = backend.reserved();
+  for (const [name, status] of failing) {
+    for (let i = 0; i < 20; i++) {
+      driver.failures.set(name, status);
+      expectCode("DEVICE_ERROR", () => backend.record([launch, launch]));
+      driver.failures.clear();
+    }
+    backend.launch(launch); // not into the recording
+  }
+  expect(backend.reserved().device).toBeLessThanOrEqual(device + 1024);
+  const made = count(driver.calls, "cuStreamEndCapture") - 20; // those that failed made none
+  expect(count(driver.calls, "cuGraphDestroy")).toBe(made);
+});
+
+it("does not wait for the GPU with a small write because large ones have taken the room", () => {
+  const driver = fakeDriver();
+  driver.gpuIsBusy = true;
+  const backend = openFake(driver);
+  const memory = backend.allocate(2 ** 25);
+  backend.write(memory, 0, new Uint8Array(8));
+  for (let write = 0; write < 8; write++) backend.write(memory, 0, new Uint8Array(2 ** 25));
+  const before = count(driver.calls, "cuEventSynchronize");
+  for (let write = 0; write < 100; write++) backend.write(memory, 0, new Uint8Array(8));
+  expect(count(driver.calls, "cuEventSynchronize")).toBe(before);
+});
+
+it("reads gigabytes through a few blocks of pinned memory", async () => {
+  const driver = fakeDriver({ bytes: 2 ** 35 });
+  const backend = openFake(driver);
+  const memory = backend.allocate(2 ** 31);
+  const bytes = await backend.read(memory, 0, 2 ** 31);
+  expect([bytes.length, backend.reserved().host]).toEqual([2 ** 31, 2 ** 27]);
+  expect(count(driver.calls, "copyInOrder")).toBe(64);
+});
+
+it.each([
+  ["is not there", undefined],
+  ["does not start", { cublasCreate_v2: () => 1 }],
+  ["cannot be set up", { cublasSetStream_v2: () => 7 }],
+  ["fails in a product", { cublasSgemmStridedBatched: () => 13 }],
+])("multiplies with kernels of its own where cuBLAS %s", (_, failing) => {
+  const driver = fakeDriver();
+  let asked = 0;
+  const works = Object.fromEntries(BLAS_FUNCTIONS.map((name) => [name, () => 0])) as unknown as BlasTable;
+  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const backend = openFake(driver, 0, {
+    findBlas: () => {
+      asked++;
+      return failing && { ...works, ...failing };
+    },
+  });
+  const multiply = matmulLaunch(backend);
+  expect(asked).toBe(0); // lazily
+  for (let i = 0; i < 3; i++) backend.launch(multiply);
+  expect([asked, count(driver.calls, "launch"), warn.mock.calls.length]).toEqual([1, 3, failing ? 1 : 0]);
+  backend.close();
+  warn.mockRestore();
+});
+
+it("opens cuBLAS before a step with products is recorded, and not for another", () => {
+  const driver = fakeDriver();
+  const order: string[] = [];
+  const noting = (name: string) => () => {
+    order.push(`${name} after ${driver.calls.at(-1)}`);
+    return 0;
+  };
+  const works = Object.fromEntries(BLAS_FUNCTIONS.map((name) => [name, noting(name)])) as unknown as BlasTable;
+  const backend = openFake(driver, 0, { findBlas: () => works });
+  backend.record([]).dispose();
+  expect(order).toEqual([]);
+  backend.record([matmulLaunch(backend)]).dispose();
+  const captured = order.filter((line) => line.endsWith("cuStreamBeginCapture_v2"));
+  expect(captured).toEqual(["cublasSgemmStridedBatched after cuStreamBeginCapture_v2"]);
 });
 
 it("writes a table once for launches on the same memory, and again when memory changes", () => {

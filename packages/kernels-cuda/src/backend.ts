@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Backend, Kernel, Kind, Launch, Memory, RecordedLaunches, Spec } from "@opt/core/backend";
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
-import { Blas } from "./blas";
-import { type Compiler, nvrtc } from "./compiler";
+import { BLAS_FUNCTIONS, Blas, type BlasTable } from "./blas";
+import { COMPILER_FUNCTIONS, type Compiler, nvrtc } from "./compiler";
 import type { Driver } from "./driver";
 import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
@@ -18,7 +18,8 @@ export interface CudaParts {
   /** Folder of the fatbins. */
   readonly kernels: string;
   readonly findCompiler?: () => Compiler | undefined;
-  readonly makeBlas?: (gpu: Gpu) => Blas | undefined;
+  /** Without it matrix products are kernels of ours. */
+  readonly findBlas?: () => BlasTable | undefined;
 }
 
 export class CudaBackend implements Backend {
@@ -31,9 +32,20 @@ export class CudaBackend implements Backend {
   /** Waits come one after the other, so that they take one thread of the event loop's pool and no more. */
   private waiting: Promise<unknown> = Promise.resolve();
 
-  constructor(index: number, { driver, kernels, findCompiler = () => undefined, makeBlas }: CudaParts) {
+  constructor(index: number, { driver, kernels, findCompiler = () => undefined, findBlas }: CudaParts) {
     this.gpu = new Gpu(driver, index);
-    this.on = new Launcher(this.gpu, new Kernels(this.gpu, kernels, findCompiler), makeBlas?.(this.gpu));
+    const blas = findBlas && new Blas(findBlas, this.gpu);
+    this.on = new Launcher(this.gpu, this.openKernels(kernels, findCompiler), blas);
+  }
+
+  /** @throws OptError DEVICE_UNAVAILABLE; then nothing is held */
+  private openKernels(folder: string, findCompiler: () => Compiler | undefined): Kernels {
+    try {
+      return new Kernels(this.gpu, folder, findCompiler);
+    } catch (error) {
+      this.gpu.close();
+      throw error;
+    }
   }
 
   get lost(): boolean {
@@ -132,13 +144,12 @@ export function openCudaBackend(index = 0): CudaBackend {
     driver: openDriver(addon),
     kernels: join(folder, "kernels"),
     findCompiler: () => {
-      const table = openFirst((path) => addon.open("compiler", path), "libnvrtc");
+      const table = openFirst((path) => addon.open("compiler", path), "libnvrtc", COMPILER_FUNCTIONS);
       return table && nvrtc(table, addon.textAddress);
     },
-    makeBlas: (gpu) => {
-      const table =
-        process.env.OPT_CUDA_BLAS === "0" ? undefined : openFirst((path) => addon.open("blas", path), "libcublas");
-      return table && new Blas(table, gpu);
-    },
+    findBlas: () =>
+      process.env.OPT_CUDA_BLAS === "0"
+        ? undefined
+        : openFirst((path) => addon.open("blas", path), "libcublas", BLAS_FUNCTIONS),
   });
 }

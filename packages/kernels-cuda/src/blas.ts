@@ -1,5 +1,4 @@
-/** Matrix products through cuBLAS, in full float32: no TF32. */
-import { OptError } from "@opt/core";
+/** Matrix products through cuBLAS, in full float32: no TF32. Whatever it fails at, kernels of ours do. */
 import type { ComputeDType } from "@opt/core/backend";
 import type { Out } from "./driver";
 import type { Gpu } from "./gpu";
@@ -35,6 +34,11 @@ export interface BlasTable {
   cublasDgemmStridedBatched: Gemm;
 }
 
+export const BLAS_FUNCTIONS = [
+  ...(["cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2", "cublasSetMathMode"] as const),
+  ...(["cublasSgemmStridedBatched", "cublasDgemmStridedBatched"] as const),
+] satisfies readonly (keyof BlasTable)[];
+
 /** CUBLAS_DEFAULT_MATH: rounds no input. */
 const DEFAULT_MATH = 0;
 const LARGEST_INT = 2 ** 31 - 1;
@@ -55,52 +59,62 @@ export interface Product {
 }
 
 export class Blas {
-  private readonly handle: number;
+  private table: BlasTable | undefined;
+  private handle = 0;
+  private isOpened = false;
   private readonly one = { f32: Float32Array.of(1), f64: Float64Array.of(1) };
   private readonly zero = { f32: Float32Array.of(0), f64: Float64Array.of(0) };
 
+  /** `find` is asked at the first product. */
   constructor(
-    private readonly table: BlasTable,
-    gpu: Gpu,
-  ) {
+    private readonly find: () => BlasTable | undefined,
+    private readonly gpu: Gpu,
+  ) {}
+
+  /** Opens it unless that was tried before: not while a step is being recorded, for it allocates. */
+  prepare(): void {
+    if (this.isOpened) return;
+    this.isOpened = true;
+    const table = this.find();
+    if (table === undefined) return;
+    this.gpu.use();
     const out = new BigUint64Array(1);
-    gpu.use();
-    this.check(table.cublasCreate_v2(out));
+    if (!this.succeeds(table.cublasCreate_v2(out), "does not start")) return;
     this.handle = Number(out[0]);
-    this.check(table.cublasSetStream_v2(this.handle, gpu.stream));
-    this.check(table.cublasSetMathMode(this.handle, DEFAULT_MATH));
+    this.table = table;
+    const { gpu, handle } = this;
+    const status = table.cublasSetStream_v2(handle, gpu.stream) || table.cublasSetMathMode(handle, DEFAULT_MATH);
+    if (!this.succeeds(status, "cannot be set up")) this.close();
   }
 
-  /** cuBLAS counts in 32 bits. */
-  static takes({ batch, m, n, k }: Product): boolean {
-    return k > 0 && Math.max(batch, m, n, k) <= LARGEST_INT;
-  }
-
-  /** Column-major, C row-major is its transpose: C' = op(B)' op(A)'. */
-  multiply(product: Product): void {
+  /** Column-major, C row-major is its transpose: C' = op(B)' op(A)'. False if it was not done. */
+  multiply(product: Product): boolean {
+    this.prepare();
     const { transposeA, transposeB, dtype, a, b, output, batch, m, n, k, strideA, strideB } = product;
+    // cuBLAS counts in 32 bits.
+    if (this.table === undefined || k === 0 || Math.max(batch, m, n, k) > LARGEST_INT) return false;
     const gemm = dtype === "f32" ? this.table.cublasSgemmStridedBatched : this.table.cublasDgemmStridedBatched;
     const [leadingB, leadingA] = [transposeB ? k : n, transposeA ? m : k];
     const [one, zero] = [this.one[dtype], this.zero[dtype]];
-    this.check(
-      gemm(
-        ...([this.handle, Number(transposeB), Number(transposeA), n, m, k] as const),
-        ...([one, b, leadingB, strideB, a, leadingA, strideA, zero, output, n, m * n, batch] as const),
-      ),
+    const status = gemm(
+      ...([this.handle, Number(transposeB), Number(transposeA), n, m, k] as const),
+      ...([one, b, leadingB, strideB, a, leadingA, strideA, zero, output, n, m * n, batch] as const),
     );
+    if (this.succeeds(status, "failed in a product")) return true;
+    this.close();
+    return false;
   }
 
   close(): void {
-    this.table.cublasDestroy_v2(this.handle);
+    this.table?.cublasDestroy_v2(this.handle);
+    this.table = undefined;
   }
 
-  private check(status: number): void {
-    if (status === 0) return;
-    throw new OptError(
-      "DEVICE_ERROR",
-      "cuda matmul",
-      `cuBLAS ended with status ${status}.`,
-      "Unset OPT_CUDA_LIBRARIES to go without it.",
-    );
+  private succeeds(status: number, what: string): boolean {
+    if (status === 0) return true;
+    process.emitWarning(`cuBLAS ${what} (status ${status}): kernels of ours multiply matrices on ${this.gpu.where}.`, {
+      code: "OPT_CUDA_BLAS",
+    });
+    return false;
   }
 }

@@ -1,6 +1,7 @@
 /** NVRTC, NVIDIA's compiler as a library: for rules and maps that no build knew. */
 import { OptError } from "@opt/core";
 import type { Out } from "./driver";
+import { bug } from "./gpu";
 
 /** Functions of libnvrtc. */
 export interface CompilerTable {
@@ -13,8 +14,16 @@ export interface CompilerTable {
   nvrtcDestroyProgram(program: Out): number;
 }
 
+export const COMPILER_FUNCTIONS = [
+  ...(["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLogSize", "nvrtcGetProgramLog"] as const),
+  ...(["nvrtcGetCUBINSize", "nvrtcGetCUBIN", "nvrtcDestroyProgram"] as const),
+] satisfies readonly (keyof CompilerTable)[];
+
+/** NVRTC_ERROR_COMPILATION: the text is at fault. Anything else is the library's affair: a GPU it does not know, builtins it does not find. */
+const COMPILATION = 6;
+
 export interface Compiler {
-  /** Machine code for a GPU of this architecture. @throws OptError INTERNAL with the compiler's words */
+  /** Machine code for a GPU of this architecture. @throws OptError UNSUPPORTED, INTERNAL; each with the compiler's words */
   compile(source: string, architecture: number): Uint8Array;
 }
 
@@ -42,10 +51,14 @@ export function nvrtc(table: CompilerTable, textAddress: (text: string) => numbe
       const handle = Number(program[0]);
       if (status === 0) status = table.nvrtcCompileProgram(handle, flags.length, flags);
       if (status !== 0) {
-        const log = bytes((out) => table.nvrtcGetProgramLogSize(handle, out));
-        table.nvrtcGetProgramLog(handle, log);
-        const problem = `NVRTC ended with status ${status}: ${Buffer.from(log).toString().trim()}`;
-        throw new OptError("INTERNAL", "cuda", problem, "Please report this: it is a bug in Opt.");
+        const log = handle === 0 ? new Uint8Array(0) : bytes((out) => table.nvrtcGetProgramLogSize(handle, out));
+        if (log.length > 0) table.nvrtcGetProgramLog(handle, log);
+        if (handle !== 0) table.nvrtcDestroyProgram(program);
+        const words = Buffer.from(log).toString().replaceAll("\0", "").trim();
+        const problem = `NVRTC ended with status ${status} for sm_${architecture}${words === "" ? "." : `: ${words}`}`;
+        if (status === COMPILATION) throw bug(problem);
+        const advice = "Another version of libnvrtc may know it (OPT_CUDA_LIBRARIES names its folder).";
+        throw new OptError("UNSUPPORTED", "cuda", problem, advice);
       }
       const image = bytes((out) => table.nvrtcGetCUBINSize(handle, out));
       table.nvrtcGetCUBIN(handle, image);

@@ -11,19 +11,18 @@ export interface Driver {
   cuDeviceGet(device: Out, ordinal: number): number;
   cuDeviceGetName(name: Out, length: number, device: number): number;
   cuDeviceGetAttribute(value: Out, attribute: number, device: number): number;
-  cuDeviceTotalMem_v2(bytes: Out, device: number): number;
   cuDevicePrimaryCtxRetain(context: Out, device: number): number;
   cuDevicePrimaryCtxRelease_v2(device: number): number;
   cuCtxSetCurrent(context: number): number;
   cuStreamCreate(stream: Out, flags: number): number;
   cuStreamDestroy_v2(stream: number): number;
   cuStreamSynchronize(stream: number): number;
+  cuStreamWaitEvent(stream: number, event: number, flags: number): number;
   cuEventCreate(event: Out, flags: number): number;
   cuEventDestroy_v2(event: number): number;
   cuEventRecord(event: number, stream: number): number;
   cuEventQuery(event: number): number;
   cuEventSynchronize(event: number): number;
-  cuEventElapsedTime(milliseconds: Out, start: number, end: number): number;
   cuMemAlloc_v2(address: Out, bytes: number): number;
   cuMemFree_v2(address: number): number;
   cuMemGetInfo_v2(free: Out, total: Out): number;
@@ -48,10 +47,25 @@ export interface Driver {
   errorText(status: number): string;
   /** cuEventSynchronize on another thread. */
   waitForEvent(context: number, event: number): Promise<number>;
+  /** memcpy on the host in a stream's order (cuLaunchHostFunc). The caller keeps `target` alive until that has happened. */
+  copyInOrder(stream: number, target: Uint8Array, source: number): number;
   /** Host memory that is not JavaScript's. */
   store(address: number, bytes: Uint8Array): void;
   load(bytes: Uint8Array, address: number): void;
 }
+
+/** What a driver must have. */
+export const DRIVER_FUNCTIONS = [
+  ...(["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName"] as const),
+  ...(["cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent"] as const),
+  ...(["cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamWaitEvent"] as const),
+  ...(["cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventQuery", "cuEventSynchronize"] as const),
+  ...(["cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemAllocHost_v2", "cuMemFreeHost"] as const),
+  ...(["cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2"] as const),
+  ...(["cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction"] as const),
+  ...(["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"] as const),
+  ...(["cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "launch", "copyInOrder"] as const),
+] satisfies readonly (keyof Driver)[];
 
 /** CUresult. */
 export const STATUS = {

@@ -1,6 +1,6 @@
 /** One GPU: its context, its stream, and what becomes of the driver's errors. */
 import { OptError } from "@opt/core";
-import { ATTRIBUTE, type Driver, isSticky, type Out, STATUS, STREAM_NON_BLOCKING } from "./driver";
+import { ATTRIBUTE, type Driver, EVENT_UNTIMED, isSticky, type Out, STATUS, STREAM_NON_BLOCKING } from "./driver";
 
 /** What only a bug of ours can cause: caught here, because a GPU would answer with another's memory. */
 export function bug(problem: string): OptError {
@@ -17,6 +17,9 @@ export class Gpu {
   readonly stream: number;
   /** For what must reach the GPU while `stream` is being recorded. */
   readonly transferStream: number;
+  /** The newest CUDA that the driver serves: 13000 for 13.0. */
+  readonly driverVersion: number;
+  private readonly orderEvent: number;
   private lost: string | undefined;
   private readonly out = new BigUint64Array(1);
   private readonly device: number;
@@ -29,6 +32,7 @@ export class Gpu {
     const started = driver.cuInit(0);
     if (started !== STATUS.success)
       throw this.unavailable(`the NVIDIA driver does not start: ${driver.errorText(started)}.`);
+    this.driverVersion = this.get((out) => driver.cuDriverGetVersion(out), "asking for the driver's version");
     const count = this.get((out) => driver.cuDeviceGetCount(out), "counting GPUs");
     if (index >= count) {
       throw this.unavailable(
@@ -47,6 +51,13 @@ export class Gpu {
     this.check(driver.cuCtxSetCurrent(this.context), "opening the GPU");
     this.stream = this.get((out) => driver.cuStreamCreate(out, STREAM_NON_BLOCKING), "making a stream");
     this.transferStream = this.get((out) => driver.cuStreamCreate(out, STREAM_NON_BLOCKING), "making a stream");
+    this.orderEvent = this.get((out) => driver.cuEventCreate(out, EVENT_UNTIMED), "making an event");
+  }
+
+  /** What is enqueued on `later` from now on runs after what is on `earlier` already. Nobody waits. */
+  order(earlier: number, later: number): void {
+    this.check(this.driver.cuEventRecord(this.orderEvent, earlier), "ordering streams");
+    this.check(this.driver.cuStreamWaitEvent(later, this.orderEvent, 0), "ordering streams");
   }
 
   /** Before anything is asked of the GPU: other code may have made another context current. @throws OptError DEVICE_LOST */
@@ -83,6 +94,7 @@ export class Gpu {
   close(): void {
     // A lost context answers no call; the driver frees all of it with its last user.
     this.driver.cuCtxSetCurrent(this.context);
+    this.driver.cuEventDestroy_v2(this.orderEvent);
     this.driver.cuStreamDestroy_v2(this.stream);
     this.driver.cuStreamDestroy_v2(this.transferStream);
     this.driver.cuDevicePrimaryCtxRelease_v2(this.device);
@@ -102,7 +114,8 @@ export class Gpu {
     return new OptError("DEVICE_LOST", this.where, `the GPU stopped working when ${this.lost}.`, advice);
   }
 
-  private unavailable(problem: string): OptError {
-    return new OptError("DEVICE_UNAVAILABLE", this.where, problem, 'The devices "cpu" and "wasm" serve without it.');
+  unavailable(problem: string, advice = ""): OptError {
+    const serves = 'The devices "cpu" and "wasm" serve without it.';
+    return new OptError("DEVICE_UNAVAILABLE", this.where, problem, advice === "" ? serves : `${advice} ${serves}`);
   }
 }

@@ -13,16 +13,38 @@ export class Kernels {
   private readonly entries = new Map<string, number>();
   private compiler: Compiler | undefined;
 
-  /** `findCompiler` is asked when a kernel needs it. @throws OptError DEVICE_UNAVAILABLE if the build made no kernels */
+  /**
+   * Loads the rules at once, so that a driver which cannot says so now. `findCompiler` is asked when a kernel needs it.
+   *
+   * @throws OptError DEVICE_UNAVAILABLE if the build made no kernels, or the driver is too old for them
+   */
   constructor(
     private readonly gpu: Gpu,
     private readonly folder: string,
     private readonly findCompiler: () => Compiler | undefined,
   ) {
-    if (existsSync(join(folder, "rules.fatbin"))) return;
-    const advice =
-      'Build them where nvcc is (node tools/build-cuda.mjs). The devices "cpu" and "wasm" serve without it.';
-    throw new OptError("DEVICE_UNAVAILABLE", gpu.where, `no kernels were built into ${folder}.`, advice);
+    if (!existsSync(join(folder, "rules.fatbin"))) {
+      throw gpu.unavailable(
+        `no kernels were built into ${folder}.`,
+        "Build them where nvcc is (node tools/build-cuda.mjs).",
+      );
+    }
+    const { cuda } = readToolkit(folder);
+    const needed = Math.floor(cuda) * 1000;
+    const built = `the kernels were built by CUDA ${cuda}`;
+    const serves = `the driver serves CUDA ${Math.floor(gpu.driverVersion / 1000)}.${(gpu.driverVersion % 1000) / 10}`;
+    if (gpu.driverVersion < needed) {
+      throw gpu.unavailable(
+        `${built}, and ${serves}.`,
+        `Update the driver to one for CUDA ${needed / 1000}.0 or newer.`,
+      );
+    }
+    try {
+      this.built("rules");
+    } catch (error) {
+      if ((error as OptError).code !== "DEVICE_ERROR") throw error;
+      throw gpu.unavailable(`${built}, and ${serves}: ${(error as OptError).message}`);
+    }
   }
 
   /** A kernel of a file of native/cuda/kernels. */
@@ -97,6 +119,12 @@ export class Kernels {
   private unsupported(problem: string, advice: string): OptError {
     return new OptError("UNSUPPORTED", this.gpu.where, problem, advice);
   }
+}
+
+/** What made the kernels: it says which drivers take them, those of its major version or newer. */
+function readToolkit(folder: string): { cuda: number } {
+  const file = join(folder, "toolkit.json");
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { cuda: 0 };
 }
 
 /** What it computes, as core hashes it. */

@@ -76,7 +76,10 @@ export class Launcher {
     return table;
   }
 
+  /** Gives back what can be: a lost context frees all of it by itself. */
   close(): void {
+    if (this.gpu.isLost) return;
+    this.gpu.use();
     this.tables.clear();
     this.staging.clear();
     this.allocator.clear();

@@ -9,7 +9,7 @@ import {
   type Window2d,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
-import { Blas, type Product } from "./blas";
+import type { Product } from "./blas";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { isDense, reach, shorten, sizeOf } from "./strides";
@@ -114,7 +114,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       b: sliceAddress(on.allocator, b, dtype, (batch - 1) * strideB + k * n),
       output: sliceAddress(on.allocator, output, dtype, batch * m * n),
     };
-    if (on.blas !== undefined && Blas.takes(product)) return on.blas.multiply(product);
+    if (on.blas?.multiply(product)) return;
     on.arguments.begin().integers([product.a, product.b, product.output, batch, m, n, k, strideA, strideB]);
     const tiles = batch * Math.ceil(m / 64) * Math.ceil(n / 64);
     const form = `${transposeA ? "T" : "N"}${transposeB ? "T" : "N"}`;

@@ -65,19 +65,47 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (this.executable !== 0) this.on.gpu.driver.cuGraphExecDestroy(this.executable);
+    const { gpu } = this.on;
+    if (this.executable !== 0 && !gpu.isLost) {
+      gpu.use();
+      gpu.driver.cuGraphExecDestroy(this.executable);
+    }
     this.giveBack();
     for (const memory of this.owned) memory.owner.free(memory);
   }
 
   private capture(launches: readonly Launch[], area: number): void {
+    const { gpu } = this.on;
+    gpu.use();
+    if (launches.some(({ kind }) => kind === "matmul")) this.on.blas?.prepare();
+    // Blocks of its tables may still be read by launches that are under way, and by replays of what was disposed.
+    gpu.order(gpu.stream, gpu.transferStream);
+    const graph = this.captureGraph(launches, area);
+    try {
+      this.executable = gpu.get(
+        (out) => gpu.driver.cuGraphInstantiateWithFlags(out, graph, 0),
+        "building the recorded step",
+      );
+    } finally {
+      gpu.driver.cuGraphDestroy(graph);
+    }
+  }
+
+  private captureGraph(launches: readonly Launch[], area: number): number {
     const { on } = this;
     const { gpu } = on;
-    gpu.use();
     gpu.check(gpu.driver.cuStreamBeginCapture_v2(gpu.stream, CAPTURE_RELAXED), "recording a step");
     on.recording = this;
     on.allocator.hold();
-    let graph = 0;
+    const ended = () => {
+      on.recording = undefined;
+      this.giveBack = on.allocator.release();
+      const graph = new BigUint64Array(1);
+      const status = gpu.driver.cuStreamEndCapture(gpu.stream, graph);
+      // What comes next, replays and others' use of given-back blocks, comes after the tables.
+      gpu.order(gpu.transferStream, gpu.stream);
+      return { graph: Number(graph[0]), status };
+    };
     try {
       launches.forEach((launch, index) => {
         const place = this.places.get(index);
@@ -87,19 +115,13 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
         }
         startLaunch(on, launch);
       });
-    } finally {
-      on.recording = undefined;
-      this.giveBack = on.allocator.release();
-      graph = gpu.get((out) => gpu.driver.cuStreamEndCapture(gpu.stream, out), "recording a step");
+    } catch (error) {
+      const { graph } = ended();
+      if (graph !== 0) gpu.driver.cuGraphDestroy(graph);
+      throw error;
     }
-    try {
-      this.executable = gpu.get(
-        (out) => gpu.driver.cuGraphInstantiateWithFlags(out, graph, 0),
-        "building the recorded step",
-      );
-      gpu.check(gpu.driver.cuStreamSynchronize(gpu.transferStream), "recording a step");
-    } finally {
-      gpu.driver.cuGraphDestroy(graph);
-    }
+    const { graph, status } = ended();
+    gpu.check(status, "recording a step");
+    return graph;
   }
 }

@@ -4,8 +4,11 @@ import type { Gpu } from "./gpu";
 
 const SMALLEST = 2 ** 12;
 const LARGEST = 2 ** 25;
-/** Kept for later; what a large read takes beyond is given back after it. */
+/** Blocks that a large read goes through in turn: while one arrives, those before are copied out. */
+const BLOCKS_OF_READ = 4;
+/** Kept for later; what many reads at once take beyond is given back after them. */
 const MAX_KEPT_BYTES = 2 ** 28;
+const SMALL = 2 ** 20;
 
 interface Block {
   readonly address: number;
@@ -52,34 +55,59 @@ export class Staging {
     }
   }
 
-  /** Enqueues copies out. */
+  /** Enqueues copies out. Later work on the stream may change the memory. */
   download(address: number, bytes: number, stream: number): Download {
+    return bytes > LARGEST ? this.pipeline(address, bytes, stream) : this.single(address, bytes, stream);
+  }
+
+  private single(address: number, bytes: number, stream: number): Download {
     const { driver } = this.gpu;
-    const blocks: Block[] = [];
-    for (let start = 0; start === 0 || start < bytes; start += LARGEST) {
-      const length = Math.min(LARGEST, bytes - start);
-      const block = this.acquire(length);
-      blocks.push(block);
-      if (length > 0) {
-        this.gpu.check(
-          driver.cuMemcpyDtoHAsync_v2(block.address, address + start, length, stream),
-          "reading from the GPU",
-        );
-      }
+    const block = this.acquire(bytes);
+    if (bytes > 0) {
+      this.gpu.check(driver.cuMemcpyDtoHAsync_v2(block.address, address, bytes, stream), "reading from the GPU");
     }
-    const { event } = blocks.at(-1)!;
-    this.gpu.check(driver.cuEventRecord(event, stream), "reading from the GPU");
+    this.gpu.check(driver.cuEventRecord(block.event, stream), "reading from the GPU");
+    return {
+      event: block.event,
+      abandon: () => this.giveBack(block),
+      finish: () => {
+        const result = new Uint8Array(bytes);
+        driver.load(result, block.address);
+        this.giveBack(block);
+        return result;
+      },
+    };
+  }
+
+  /** Each block arrives on `stream` and is copied out on the transfer stream, before it is filled again. */
+  private pipeline(address: number, bytes: number, stream: number): Download {
+    const { driver, transferStream } = this.gpu;
+    const result = new Uint8Array(bytes);
+    const blocks = Array.from({ length: Math.min(BLOCKS_OF_READ, Math.ceil(bytes / LARGEST)) }, () =>
+      this.acquire(LARGEST),
+    );
+    let last = blocks[0]!;
+    for (let start = 0; start < bytes; start += LARGEST) {
+      const piece = start / LARGEST;
+      const length = Math.min(LARGEST, bytes - start);
+      last = blocks[piece % blocks.length]!;
+      const statuses = [
+        () => (piece < blocks.length ? STATUS.success : driver.cuStreamWaitEvent(stream, last.event, 0)),
+        () => driver.cuMemcpyDtoHAsync_v2(last.address, address + start, length, stream),
+        () => driver.cuEventRecord(last.event, stream),
+        () => driver.cuStreamWaitEvent(transferStream, last.event, 0),
+        () => driver.copyInOrder(transferStream, result.subarray(start, start + length), last.address),
+        () => driver.cuEventRecord(last.event, transferStream),
+      ];
+      for (const status of statuses) this.gpu.check(status(), "reading from the GPU");
+    }
     const abandon = () => {
       for (const block of blocks.splice(0)) this.giveBack(block);
     };
     return {
-      event,
+      event: last.event,
       abandon,
       finish: () => {
-        const result = new Uint8Array(bytes);
-        blocks.forEach((block, i) => {
-          driver.load(result.subarray(i * LARGEST, (i + 1) * LARGEST), block.address);
-        });
         abandon();
         return result;
       },
@@ -102,7 +130,9 @@ export class Staging {
     this.collect();
     const block = this.idle.get(size)?.pop();
     if (block !== undefined) return block;
-    if (this.reserved + size > MAX_KEPT_BYTES && this.waitForOne(size)) return this.idle.get(size)!.pop()!;
+    // Small ones do not wait because large ones have taken the room.
+    const most = size < SMALL ? 2 * MAX_KEPT_BYTES : MAX_KEPT_BYTES;
+    if (this.reserved + size > most && this.waitForOne(size)) return this.idle.get(size)!.pop()!;
     const { driver } = this.gpu;
     const address = this.gpu.get(
       (out) => driver.cuMemAllocHost_v2(out, size),

@@ -33,11 +33,13 @@ function hostCompiler(): Compiler {
   };
 }
 
-/** @throws OptError DEVICE_UNAVAILABLE where the emulator was not built */
-export function openEmulated(index = 0, { compiler = true } = {}): CudaBackend {
+/** `eager`: transfers run at once, however late launches do. @throws OptError DEVICE_UNAVAILABLE where the emulator was not built */
+export function openEmulated(index = 0, { compiler = true, eager = false } = {}): CudaBackend {
   if (!existsSync(library)) {
     throw new OptError("DEVICE_UNAVAILABLE", "cuda", "the emulator was not built.", "Run node tools/build-cuda.mjs.");
   }
+  if (eager) process.env.OPT_EMULATED_EAGER = "1";
+  else delete process.env.OPT_EMULATED_EAGER;
   return new CudaBackend(index, {
     driver: openDriver(loadAddon(binaryFolder()), library),
     kernels: dirname(library),

@@ -2,7 +2,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CudaBackend } from "../backend";
+import { CudaBackend, type CudaParts } from "../backend";
 import { ATTRIBUTE, type Driver, type Out, STATUS } from "../driver";
 
 export interface FakeDriver extends Driver {
@@ -13,11 +13,17 @@ export interface FakeDriver extends Driver {
   freeBytes: number;
   /** What cuEventQuery finds. */
   gpuIsBusy: boolean;
+  /** What the driver serves: 13000 for CUDA 13.0. */
+  version: number;
+  /** The context in which each call was made. */
+  readonly contexts: number[];
 }
 
 export function fakeDriver({ gpus = 1, bytes = 2 ** 30 } = {}): FakeDriver {
   const calls: string[] = [];
+  const contexts: number[] = [];
   const failures = new Map<string, number>();
+  let context = 0;
   const blocks = new Map<number, number>();
   let next = 4096;
   const give = (out: Out, value: number) => {
@@ -29,6 +35,12 @@ export function fakeDriver({ gpus = 1, bytes = 2 ** 30 } = {}): FakeDriver {
     return give(out, next);
   };
   const own: Partial<FakeDriver> = {
+    cuDriverGetVersion: (out) => give(out, own.version!),
+    cuDevicePrimaryCtxRetain: (out, device) => give(out, 1000 + device),
+    cuCtxSetCurrent: (next) => {
+      context = next;
+      return STATUS.success;
+    },
     cuDeviceGetCount: (out) => give(out, gpus),
     cuDeviceGet: (out, ordinal) => give(out, ordinal),
     cuDeviceGetName: (name) => {
@@ -54,10 +66,9 @@ export function fakeDriver({ gpus = 1, bytes = 2 ** 30 } = {}): FakeDriver {
     cuModuleGetFunction: (out, _module, name) => (name.includes("unbuilt") ? STATUS.notFound : handle(out)),
     errorText: (status) => `CUDA_ERROR_${status}`,
     waitForEvent: async () => failures.get("waitForEvent") ?? STATUS.success,
-    ...{ calls, failures, freeBytes: bytes, gpuIsBusy: false },
+    ...{ calls, contexts, failures, freeBytes: bytes, gpuIsBusy: false, version: 13000 },
   };
-  for (const name of ["cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuEventCreate", "cuMemAllocHost_v2"] as const)
-    own[name] = handle;
+  for (const name of ["cuStreamCreate", "cuEventCreate", "cuMemAllocHost_v2"] as const) own[name] = handle;
   own.cuModuleLoadData = own.cuGraphInstantiateWithFlags = handle;
   own.cuStreamEndCapture = (_stream, graph) => handle(graph);
   return new Proxy(own as FakeDriver, {
@@ -66,6 +77,7 @@ export function fakeDriver({ gpus = 1, bytes = 2 ** 30 } = {}): FakeDriver {
       if (value !== undefined && typeof value !== "function") return value;
       return (...args: unknown[]) => {
         calls.push(name);
+        contexts.push(context);
         const failure = failures.get(name);
         if (failure !== undefined && name !== "waitForEvent") return failure;
         return value === undefined ? STATUS.success : (value as (...all: unknown[]) => unknown)(...args);
@@ -75,8 +87,8 @@ export function fakeDriver({ gpus = 1, bytes = 2 ** 30 } = {}): FakeDriver {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
-for (const file of ["rules", "copy", "reduce"]) writeFileSync(join(folder, `${file}.fatbin`), "");
+for (const file of ["rules", "copy", "reduce", "matmul"]) writeFileSync(join(folder, `${file}.fatbin`), "");
 
-export function openFake(driver: Driver, index = 0): CudaBackend {
-  return new CudaBackend(index, { driver, kernels: folder });
+export function openFake(driver: Driver, index = 0, parts: Partial<CudaParts> = {}): CudaBackend {
+  return new CudaBackend(index, { driver, kernels: folder, ...parts });
 }
