@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import { root, run, start } from "./run.mjs";
 
 const source = join(root, "native/cuda");
+/** Kernels are built for these, too: see tools/release/rules.ts. */
+const releasedRules = join(root, "native/rules/released.json");
 const build = join(source, "build");
 const destination = join(source, "npm/linux-x64");
 const kernels = join(destination, "kernels");
@@ -51,7 +53,7 @@ function headersOf(file) {
 export function generateKernels() {
   const folder = join(build, "generated");
   const generator = join(root, "packages/kernels-cuda/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, folder], { quiet: true });
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, folder, releasedRules], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-cuda] the rule kernels cannot be written: ${wrote.stderr}`);
   return folder;
 }

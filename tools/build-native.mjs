@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import { root, run } from "./run.mjs";
 
 const source = join(root, "native/cpu");
+/** Kernels are built for these, too: see tools/release/rules.ts. */
+const releasedRules = join(root, "native/rules/released.json");
 
 /** The name of this platform in package names: linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64. */
 export function platformName() {
@@ -58,7 +60,7 @@ export function buildNative(variant = "release") {
   const build = join(source, "build", variant);
   const generated = join(source, "build", "generated");
   const generator = join(root, "packages/kernels-cpu/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated], { quiet: true });
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, releasedRules], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-native] the rule kernels cannot be written: ${wrote.stderr}`);
 
   const folder = variant === "release" ? join(source, "npm", platformName()) : build;

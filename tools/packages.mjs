@@ -6,7 +6,7 @@ import { root, start } from "./run.mjs";
 /**
  * @typedef {Record<string, string>} Versions
  * @typedef {{ name: string, version: string, private?: boolean, folder: string,
- *   dependencies?: Versions, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
+ *   dependencies?: Versions, exports?: Record<string, unknown>, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {

@@ -65,10 +65,10 @@ function stalePackages() {
   });
 }
 
-// Not `npm ci`: it refuses a lock file made where the registry lacks the binaries of other platforms.
+// Not `npm ci`: it begins with an empty node_modules, also where one package is missing.
 const npmInstall = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
-async function installNpmPackages() {
+export async function installNpmPackages() {
   const stale = stalePackages();
   if (stale.length === 0) return;
   console.log(`set-up: installing ${stale.length} npm packages`);

@@ -1,4 +1,7 @@
-/** `npm test`: sets up, runs every check and test, and closes with `N passed, N failed, N skipped`. */
+/**
+ * `npm test`: sets up, runs every check and test, and closes with `N passed, N failed, N skipped`.
+ * `npm run check` (--quick): what of it needs nothing but npm and takes a minute or two.
+ */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -7,7 +10,7 @@ import { packageChecks, sourceChecks } from "./checks.mjs";
 import { notRun } from "./must-run.mjs";
 import { build, pack } from "./packages.mjs";
 import { root, start } from "./run.mjs";
-import { excusedTools, install, nativeBuilds } from "./setup.mjs";
+import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
 
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
@@ -16,7 +19,16 @@ const engineSuites = [
   ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
 ];
 
-const { values } = parseArgs({ options: { "also-node": { type: "string", multiple: true, default: [] } } });
+/** The tests of --quick: no device but js, no build, no browser. */
+const quickSuites = [
+  ...["core", "nn", "nadam", "adam-amsgrad", "testkit"].map((name) => `packages/${name}/`),
+  "tools/release/",
+  "tools/graph/declared",
+];
+
+const { values } = parseArgs({
+  options: { "also-node": { type: "string", multiple: true, default: [] }, quick: { type: "boolean", default: false } },
+});
 const total = { passed: 0, failed: 0, skipped: /** @type {string[]} */ ([]) };
 const scratch = makeScratch();
 const tarballs = join(scratch, "tarballs");
@@ -96,7 +108,7 @@ async function otherNode(version) {
   return found.stdout.startsWith(`v${version}`) ? program : undefined;
 }
 
-try {
+async function runEverything() {
   const others = values["also-node"].map(async (version) => ({ version, program: await otherNode(version) }));
   await install();
   // Not before: apt-get works as a user who must not look into it.
@@ -118,6 +130,16 @@ try {
     if (program) await runTests(`Node ${version}: `, program, engineSuites);
     else total.skipped.push(`suites on Node ${version} (npx cannot get node@${version})`);
   }
+}
+
+async function runQuickly() {
+  await installNpmPackages();
+  await runChecks(sourceChecks);
+  await runTests("", process.execPath, quickSuites);
+}
+
+try {
+  await (values.quick ? runQuickly() : runEverything());
 } catch (error) {
   total.failed++;
   console.log(`FAIL  ${error instanceof Error ? error.message : error}`);

@@ -29,6 +29,10 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     ["kernels-cpu", "custom-optimizer", "docs", "goldens", "install", "mnist", "tiny-gpt", "tools"],
   ],
   ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "docs", "install", "tools"]],
+  [
+    "native/rules/released.json",
+    ["kernels-cpu", "kernels-cuda", "custom-optimizer", "docs", "goldens", "install", "mnist", "tiny-gpt", "tools"],
+  ],
   ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
   ["README.md", ["docs", "install"]],

@@ -87,7 +87,7 @@ function zip64Extra({ size, offset }: Written): Uint8Array {
 function centralHeader(entry: Written): Uint8Array {
   const { name, size, offset, crc } = entry;
   const extra = zip64Extra(entry);
-  const stored = size > LARGEST ? LARGEST : size;
+  const stored = Math.min(size, LARGEST);
   return join([
     record([0x02014b50, 4], [VERSION, 2], [VERSION, 2], [FLAGS, 2], [0, 2], [0, 4], [crc, 4], [stored, 4], [stored, 4]),
     record([name.length, 2], [extra.length, 2], [0, 2], [0, 2], [0, 2], [0, 4], [Math.min(offset, LARGEST), 4]),

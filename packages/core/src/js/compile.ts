@@ -6,7 +6,7 @@ import type { ComputeDType, TypedArray } from "../dtype";
 import { writeMapLoop, writeRuleLoop } from "../emit/javascript";
 import { erf } from "../rule/erf";
 import { fma32, fma64 } from "../rule/fma";
-import { evaluateOp, interpret } from "../rule/interpret";
+import { evaluateOp, interpret, maximum, minimum } from "../rule/interpret";
 import type { Program } from "../rule/program";
 
 /** Names that generated text may use. */
@@ -23,8 +23,8 @@ const LIBRARY = {
   fma32,
   fma64,
   pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
-  max: (a: number, b: number) => (a < b ? b : a),
-  min: (a: number, b: number) => (b < a ? b : a),
+  max: maximum,
+  min: minimum,
 };
 
 function compile(parameters: readonly string[], body: string): ((...args: unknown[]) => void) | undefined {

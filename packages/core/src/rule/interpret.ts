@@ -10,6 +10,18 @@ import type { Program } from "./program";
 /** Conditions are 1 and 0. */
 type Evaluate = (a: number, b: number, c: number) => number;
 
+/** `a < b ? b : a`: other than Math.max for NaN and -0. */
+export function maximum(a: number, b: number): number {
+  if (a < b) return b;
+  return a;
+}
+
+/** `b < a ? b : a`. */
+export function minimum(a: number, b: number): number {
+  if (b < a) return b;
+  return a;
+}
+
 /** In float64. float32 results are these rounded once, which is exact IEEE float32 arithmetic for every rule op but fma. */
 const OPS: Readonly<Record<Op, Evaluate>> = {
   add: (a, b) => a + b,
@@ -20,8 +32,8 @@ const OPS: Readonly<Record<Op, Evaluate>> = {
   abs: (a) => Math.abs(a),
   sqrt: (a) => Math.sqrt(a),
   fma: fma64,
-  max: (a, b) => (a < b ? b : a),
-  min: (a, b) => (b < a ? b : a),
+  max: maximum,
+  min: minimum,
   less: (a, b) => (a < b ? 1 : 0),
   select: (condition, a, b) => (condition !== 0 ? a : b),
   exp: (a) => Math.exp(a),

@@ -1,13 +1,17 @@
-/** Writes the rule kernels: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the rule kernels: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { builtRules } from "./rules";
+import { builtRules, releasedRules } from "./rules";
 import { writeRules } from "./write-rules";
 
-const folder = process.argv[2];
+const [folder, released] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
-const { functions, hashes } = writeRules(builtRules);
+const rules = [
+  ...builtRules,
+  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8")))),
+];
+const { functions, hashes } = writeRules(rules);
 for (const [name, text] of [
   ["rules.inc", functions],
   ["rule-hashes.inc", hashes],

@@ -6,3 +6,8 @@ import { everyOp } from "../testing/rules";
 
 /** A new optimizer adds its list here. */
 export const builtRules: readonly Rule[] = [...adamRules, ...nadamRules, everyOp];
+
+/** The rules that algorithms of earlier releases bring, by package and series: kernels are kept for them. */
+export function releasedRules(record: Record<string, Record<string, Rule[]>>): Rule[] {
+  return Object.values(record).flatMap((series) => Object.values(series).flat());
+}

@@ -1,15 +1,19 @@
-/** Writes the kernels of rules and maps: `tsx main.ts <folder>`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules and maps: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtMaps, writeMaps } from "./maps";
-import { builtRules } from "./rules";
+import { builtRules, releasedRules } from "./rules";
 import { writeRules } from "./write-kernels";
 
-const folder = process.argv[2];
+const [folder, released] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
+const rules = [
+  ...builtRules,
+  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8")))),
+];
 for (const [name, text] of [
-  ["rules.cu", writeRules(builtRules)],
+  ["rules.cu", writeRules(rules)],
   ["maps.cu", writeMaps(builtMaps)],
 ] as const) {
   const path = join(folder, name);

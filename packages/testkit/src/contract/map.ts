@@ -156,7 +156,7 @@ export function mapContract(context: ContractContext): void {
     const inputs = program.buffers.map((_, slot) => context.seeded(length, seed + slot, { specials, nonNegative }));
     const [a = [], b = [], c = []] = inputs;
     const expected = Float64Array.from({ length }, (_, i) => {
-      if (op === "less" || op === "select") return a[i]! < b[i]! ? a[i]! : b[i]!;
+      if (op === "less" || op === "select") return evaluateOp("less", dtype, a[i]!, b[i]) ? a[i]! : b[i]!;
       return evaluateOp(op, transcendental ? "f64" : dtype, a[i]!, b[i], c[i]);
     });
     const names = program.buffers;

@@ -1,0 +1,34 @@
+/** The lock file serves every contributor: each workspace, each platform's binaries, and no registry's address. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { root } from "../run.mjs";
+
+interface Locked {
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly optionalDependencies?: Record<string, string>;
+}
+
+const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+  packages: Record<string, Locked>;
+};
+
+it("has every workspace", () => {
+  const workspaces = ["packages", "e2e"].flatMap((room) =>
+    readdirSync(join(root, room)).map((name) => `${room}/${name}`),
+  );
+  expect(workspaces.filter((path) => packages[path] === undefined)).toEqual([]);
+});
+
+it("has the binaries of every platform, so that npm ci works on each", () => {
+  const present = new Set(Object.keys(packages).map((path) => path.split("node_modules/").at(-1)));
+  const lacking = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).flatMap((name) => (present.has(name) ? [] : `${path}: ${name}`)),
+  );
+  expect(lacking).toEqual([]);
+});
+
+it("names no registry", () => {
+  expect(Object.values(packages).filter(({ resolved, link }) => resolved !== undefined && !link)).toEqual([]);
+});

@@ -1,0 +1,166 @@
+/**
+ * The packages that hold one platform's binaries (native/<device>/npm/<platform>). They are no workspaces, because npm refuses
+ * workspaces made for other platforms. They get a new version only when what their binaries are made of has changed.
+ *
+ * `sync` gives them the version of the package that needs them, `needed` says whether they must be built before a release, `place` takes
+ * the binaries of a workflow, `publish` publishes what npm lacks. A platform that could not be built keeps its last binary if that still fits, else it is left out.
+ */
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root, run } from "../run.mjs";
+import { pendingChangesets } from "./changesets.mjs";
+import { compare, parse } from "./semver.mjs";
+
+/** `door`: the sources that decide how JavaScript speaks to the binary. */
+export const devices = [
+  { name: "cpu", binaries: ["opt_cpu.node"], door: ["src/addon.cc", "src/opcode.h", "src/kernels/command.h"] },
+  {
+    name: "cuda",
+    binaries: ["opt_cuda.node", "kernels/rules.fatbin"],
+    door: ["src/addon.cc", "src/call.h", "src/tables.h"],
+  },
+].map((device) => {
+  const source = join(root, "native", device.name);
+  const folders = readdirSync(join(source, "npm")).map((platform) => join(source, "npm", platform));
+  return { ...device, source, folders, consumer: join(root, `packages/kernels-${device.name}/package.json`) };
+});
+
+/** @typedef {typeof devices[number]} Device */
+
+const read = (/** @type {string} */ path) => JSON.parse(readFileSync(path, "utf8"));
+const write = (/** @type {string} */ path, /** @type {object} */ json) =>
+  writeFileSync(path, `${JSON.stringify(json, null, 2)}\n`);
+
+/** @param {string} base @param {readonly string[]} files */
+function hashOf(base, files) {
+  const hash = createHash("sha256");
+  for (const file of [...files].sort()) hash.update(relative(base, file)).update(readFileSync(file));
+  return hash.digest("hex").slice(0, 16);
+}
+
+/** The files under a folder. @param {string} folder @returns {string[]} */
+function filesUnder(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesUnder(path) : [path];
+  });
+}
+
+/** What a device's binaries are made of, and what JavaScript must know to speak to them. @param {Device} device */
+function fingerprints({ name, source, door }) {
+  const generated = mkdtempSync(join(tmpdir(), "opt-generated-"));
+  try {
+    const generator = join(root, `packages/kernels-${name}/src/generate/main.ts`);
+    const released = join(root, "native/rules/released.json");
+    const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, released], { quiet: true });
+    if (!wrote.ok) throw new Error(`[platforms] the kernels of ${name} cannot be written: ${wrote.stderr}`);
+    const sources = ["src", "kernels"].flatMap((folder) => filesUnder(join(source, folder)));
+    const inputs =
+      hashOf(source, [...sources, join(source, "CMakeLists.txt")]) + hashOf(generated, filesUnder(generated));
+    return {
+      inputs,
+      door: hashOf(
+        source,
+        door.map((file) => join(source, file)),
+      ),
+    };
+  } finally {
+    rmSync(generated, { recursive: true, force: true });
+  }
+}
+
+export function sync() {
+  for (const device of devices) {
+    const manifest = read(device.consumer);
+    const now = fingerprints(device);
+    for (const folder of device.folders) {
+      const path = join(folder, "package.json");
+      const platform = read(path);
+      if (platform.opt?.inputs !== now.inputs) {
+        if (platform.opt && platform.version === manifest.version)
+          throw new Error(`[sync] native/${device.name} has changed: ${manifest.name} needs a changeset.`);
+        platform.version = manifest.version;
+        write(path, { ...platform, opt: now });
+      }
+      manifest.optionalDependencies[platform.name] = platform.version;
+    }
+    write(device.consumer, manifest);
+  }
+}
+
+/** @param {string} name @param {string} field */
+function onRegistry(name, field) {
+  const { ok, stdout } = run("npm", ["view", name, field, "--json"], { quiet: true });
+  return ok && stdout.trim() !== "" ? JSON.parse(stdout) : undefined;
+}
+
+/** @param {string} name @param {string} version */
+const isPublished = (name, version) => onRegistry(`${name}@${version}`, "version") === version;
+
+/** The newest binary on npm that this JavaScript can speak to. @param {string} name @param {string} door */
+function lastThatFits(name, door) {
+  const versions = /** @type {string[]} */ ([onRegistry(name, "versions") ?? []].flat());
+  return versions
+    .sort((a, b) => compare(parse(b), parse(a)))
+    .find((version) => onRegistry(`${name}@${version}`, "opt.door") === door);
+}
+
+export function publish() {
+  for (const { folders, binaries, consumer } of devices) {
+    for (const folder of folders) {
+      const { name, version, opt } = read(join(folder, "package.json"));
+      if (isPublished(name, version)) continue;
+      if (binaries.every((file) => existsSync(join(folder, file)))) {
+        if (!run("npm", ["publish", "--access", "public"], { cwd: folder }).ok)
+          throw new Error(`[publish] ${name} failed.`);
+        continue;
+      }
+      const manifest = read(consumer);
+      const previous = lastThatFits(name, opt.door);
+      if (previous === undefined) delete manifest.optionalDependencies[name];
+      else manifest.optionalDependencies[name] = previous;
+      write(consumer, manifest);
+      console.log(`publish: ${name}@${version} was not built; ${previous ? `${previous} serves on` : "left out"}`);
+    }
+  }
+}
+
+/** For a workflow: whether changesets wait to be versioned; if not, whether binaries of these versions are still to be built. */
+export function needed() {
+  const waiting = pendingChangesets().length > 0;
+  const manifests = devices.flatMap(({ folders }) => folders.map((folder) => read(join(folder, "package.json"))));
+  const native = !waiting && manifests.some(({ name, version }) => !isPublished(name, version));
+  console.log(`waiting=${waiting}\nnative=${native}`);
+}
+
+/** Puts a workflow's artifacts where the packages have them. @param {string} artifacts a folder with one for each artifact */
+export function place(artifacts) {
+  for (const { name, folders } of devices) {
+    for (const folder of folders) {
+      const parts =
+        name === "cpu"
+          ? [[`cpu-${basename(folder)}`, "."]]
+          : [
+              ["cuda-addon", "."],
+              ["cuda-kernels", "kernels"],
+            ];
+      for (const [artifact = "", within = ""] of parts) {
+        const source = join(artifacts, artifact);
+        if (existsSync(source)) cpSync(source, join(folder, within), { recursive: true });
+        else console.log(`place: there is no ${artifact}`);
+      }
+    }
+  }
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const commands = { sync, needed, publish, place: () => place(process.argv[3] ?? "") };
+  const command = commands[/** @type {keyof typeof commands} */ (process.argv[2] ?? "")];
+  if (command === undefined)
+    throw new Error("Say what to do: platforms.mjs sync | needed | place <artifacts> | publish.");
+  command();
+}

@@ -1,0 +1,119 @@
+/**
+ * `npm run rehearse`: a whole release, twice, on a registry of this machine and in a copy of the workspace. The first one publishes what is
+ * here; then one algorithm changes, and only that one may get a new version. Nothing outside of a temporary folder is written.
+ */
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build, publicPackages } from "../packages.mjs";
+import { root, run, start } from "../run.mjs";
+import { managerNames, tryPackages } from "./consumers.mjs";
+import { commit, copyWorkspace, remove } from "./copy.mjs";
+import { startRegistry } from "./registry.mjs";
+
+const ALGORITHM = "packages/nadam";
+const scratch = mkdtempSync(join(tmpdir(), "opt-rehearse-"));
+const workspace = join(scratch, "workspace");
+const userConfig = join(scratch, "npmrc");
+const begin = performance.now();
+
+/** @template T @param {string} what @param {() => T | Promise<T>} act */
+async function step(what, act) {
+  const from = performance.now();
+  const result = await act();
+  console.log(`rehearse: ${what} (${((performance.now() - from) / 1000).toFixed(1)} s)`);
+  return result;
+}
+
+/** npm's settings of this machine, and the registry of this rehearsal: they hold in every folder. @param {string} npmrc */
+function writeUserConfig(npmrc) {
+  const own = run("npm", ["config", "get", "userconfig"], { quiet: true }).stdout.trim();
+  writeFileSync(userConfig, `${existsSync(own) ? readFileSync(own, "utf8") : ""}\n${npmrc}`);
+}
+
+/** @param {string} script */
+async function inWorkspace(script) {
+  const env = {
+    PATH: `${join(workspace, "node_modules/.bin")}:${process.env.PATH}`,
+    NX_CACHE_DIRECTORY: join(root, ".nx/cache"),
+    npm_config_userconfig: userConfig,
+  };
+  const { ok, stdout, stderr } = await start("npm", ["run", script], { quiet: true, cwd: workspace, env });
+  if (!ok) throw new Error(`[rehearse] npm run ${script} failed:\n${stdout}${stderr}`);
+}
+
+/** The versions of all published packages in the copy. @returns {Record<string, string>} */
+function versions() {
+  const folders = publicPackages().map(({ folder }) => folder.slice(root.length));
+  const manifests = folders.map((folder) => JSON.parse(readFileSync(join(workspace, folder, "package.json"), "utf8")));
+  return Object.fromEntries(manifests.map(({ name, version }) => [name, version]));
+}
+
+/** @param {string} name @param {string} npmrc @returns {Promise<string[]>} */
+async function publishedVersions(name, npmrc) {
+  const registry = /registry=(.*)/.exec(npmrc)?.[1] ?? "";
+  const response = await fetch(`${registry}${name.replace("/", "%2f")}`);
+  return Object.keys(/** @type {{ versions: object }} */ (await response.json()).versions);
+}
+
+/** @param {boolean} condition @param {string} problem */
+function must(condition, problem) {
+  if (!condition) throw new Error(`[rehearse] ${problem}`);
+}
+
+/** @type {{ stop(): void } | undefined} */
+let registry;
+try {
+  const [{ npmrc, stop }] = await step("registry started, packages built", () =>
+    Promise.all([startRegistry(join(scratch, "registry")), build()]),
+  );
+  registry = { stop };
+  await step("workspace copied", () => copyWorkspace(workspace));
+  writeUserConfig(npmrc);
+
+  const before = versions();
+  await step("npm run version", () => inWorkspace("version"));
+  const first = versions();
+  for (const [name, version] of Object.entries(before)) {
+    if (version === "0.0.0")
+      must(first[name] === "0.1.0", `the first version of ${name} is ${first[name]}, not 0.1.0.`);
+  }
+  commit(workspace, "first release");
+  await step("npm run release", () => inWorkspace("release"));
+  const all = Object.keys(first);
+  for (const manager of managerNames) {
+    await step(`${manager} installs, the example runs as ESM and CommonJS`, () =>
+      tryPackages(manager, join(scratch, manager), npmrc, all),
+    );
+  }
+
+  const source = join(workspace, ALGORITHM, "src/index.ts");
+  writeFileSync(source, `${readFileSync(source, "utf8")}export const rehearsed = true;\n`);
+  const { name } = JSON.parse(readFileSync(join(workspace, ALGORITHM, "package.json"), "utf8"));
+  writeFileSync(join(workspace, ".changeset/rehearsal.md"), `---\n"${name}": patch\n---\n\nA change.\n`);
+  commit(workspace, "a change");
+  await step("npm run version, after a change in one algorithm", () => inWorkspace("version"));
+  const second = versions();
+  const bumped = all.filter((each) => first[each] !== second[each]);
+  must(bumped.join() === name, `${name} has changed, and ${bumped.join(", ") || "nothing"} got a new version.`);
+  commit(workspace, "second release");
+  await step("npm run release", () => inWorkspace("release"));
+  for (const each of all) {
+    const expected = [...new Set([first[each], second[each]])].join();
+    must(
+      (await publishedVersions(each, npmrc)).join() === expected,
+      `the registry does not have ${expected} of ${each}.`,
+    );
+  }
+  await step("npm installs the new algorithm beside what was there", () =>
+    tryPackages("npm", join(scratch, "npm"), npmrc, [`${name}@${second[name]}`]),
+  );
+  console.log(`rehearse: ${all.length} packages at ${first["@opt/core"]}; then only ${name} at ${second[name]}`);
+  console.log(`rehearse: passed in ${Math.round((performance.now() - begin) / 1000)} s`);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+} finally {
+  registry?.stop();
+  remove(scratch);
+}
