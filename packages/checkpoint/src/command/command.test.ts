@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
 import { saveCheckpoint } from "../save/save";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
+import { floats, mindsporeFile } from "../testing/made-files";
 import { runCommand } from "./command";
 import { formatBytes, parseBytes, table } from "./output";
 
@@ -94,7 +95,38 @@ describe("opt-checkpoint", () => {
     expect(tensors["fc.weight"]!.data).toEqual(sampleTensors(1)["fc.weight"]!.data);
   });
 
+  it("convert takes names, renames, ranks and a share of them, and says where a step is not", async () => {
+    const to = (format: string, name: string, ...flags: string[]) =>
+      run("convert", at("run"), "--to", format, "--out", at(name), ...flags);
+    expect(await to("pt", "a.pt", "--exclude", "mask", "--rename", "fc.*=head.*", "--dtype", "f64")).toMatchObject({
+      code: 0,
+      error: "",
+    });
+    const { out } = await run("inspect", at("a.pt"));
+    expect(out).toMatch(/model\.head\.weight +F64/);
+    expect(out).not.toContain("mask");
+    expect((await to("ckpt", "ranks", "--ranks", "2", "--job", "2/2", "--names", "fc.weight", "--crc")).code).toBe(0);
+    expect(readdirSync(at("ranks"))).toEqual(["rank_1"]);
+    expect((await to("safetensors", "b", "--step", "5")).code).toBe(1);
+    expect((await to("dcp", "run")).code).toBe(2);
+  });
+
+  it("merge takes a source layout for ranks without a strategy", async () => {
+    for (const rank of [0, 1]) {
+      mkdirSync(at(`ms/rank_${rank}`), { recursive: true });
+      writeFileSync(at(`ms/rank_${rank}/a-1_2.ckpt`), mindsporeFile([["w", [1], "Float32", floats(rank)]]));
+    }
+    writeFileSync(at("layout.json"), JSON.stringify({ mesh: { shape: [2], axes: ["x"] }, tensors: { w: ["x"] } }));
+    const merged = await run("merge", at("ms"), "--out", at("w.safetensors"), "--source-layout", at("layout.json"));
+    expect(merged).toMatchObject({ code: 0, error: "" });
+    const { tensors } = await loadCheckpoint(at("w.safetensors"));
+    expect([...tensors.w!.dataSync()]).toEqual([0, 1]);
+  });
+
   it.each<[string, string[]]>([
+    ["a job that is none", ["convert", "x", "--to", "ckpt", "--out", "y", "--job", "half"]],
+    ["a rename without a name", ["convert", "x", "--to", "ckpt", "--out", "y", "--rename", "fc"]],
+    ["an unknown format", ["convert", "x", "--to", "onnx", "--out", "y"]],
     ["no command", []],
     ["an unknown command", ["melt"]],
     ["an unknown option", ["inspect", "x", "--loud"]],

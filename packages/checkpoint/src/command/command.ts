@@ -13,6 +13,8 @@ import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
 
 const SIZE_HELP = "most memory for buffers, e.g. 64MiB";
 
+const SOURCE_LAYOUT_HELP = "JSON as for --layout: how the ranks that wrote MindSpore files held them";
+
 /** Runs the command line given without the program's own name, and returns the exit code. */
 export async function runCommand(args: readonly string[], output: Output): Promise<number> {
   let code = 0;
@@ -82,9 +84,11 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--max-memory <size>", SIZE_HELP, parseSize)
     .option("--names <patterns...>", "only these tensors; * stands for anything")
     .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
+    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
     .action(async (path: string, options: MergeFlags & { out: string }) => {
+      const sourceLayout = await layoutIn(options.sourceLayout);
       const result = await withBar(output, (progress) =>
-        mergeCheckpoint(path, options.out, { ...selectionOf(options), ...given({ progress }) }),
+        mergeCheckpoint(path, options.out, { ...selectionOf(options), ...given({ sourceLayout, progress }) }),
       );
       print(options.json, result, () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}`);
     });
@@ -100,6 +104,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--max-memory <size>", SIZE_HELP, parseSize)
     .option("--names <patterns...>", "only these tensors; * stands for anything")
     .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
+    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
     .option("--overwrite", "replace the step if it exists")
     .action(
       async (
@@ -115,11 +120,12 @@ function build(output: Output, exit: (code: number) => void): Command {
             "For example --ranks 2.",
           );
         }
-        const layout = options.layout === undefined ? undefined : ((await readJson(options.layout)) as Layout);
+        const layout = await layoutIn(options.layout);
+        const sourceLayout = await layoutIn(options.sourceLayout);
         const result = await withBar(output, (progress) =>
           reshardCheckpoint(path, options.out, {
             ...selectionOf(options),
-            ...given({ ranks, layout, overwrite, progress }),
+            ...given({ ranks, layout, sourceLayout, overwrite, progress }),
           }),
         );
         print(options.json, result, () => `${result.path}: ${result.ranks} ranks`);
@@ -150,7 +156,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     [
       "convert optimizer.pt model.pt --to checkpoint --out runs/b",
       "convert runs/a --to dcp --out dcp --exclude 'ema.*' --rename 'encoder.*=*'",
-      "convert runs/a --to ckpt --out model.ckpt --map names.json",
+      "convert runs/a --to ckpt --out ranks --ranks 8 --job 1/4",
     ],
   )
     .requiredOption("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint")
@@ -166,17 +172,25 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
     .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
     .option("--max-memory <size>", SIZE_HELP, parseSize)
+    .option("--ranks <n>", "number of ranks to cut a checkpoint or MindSpore's files for", parseCount)
+    .option("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }")
+    .option("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob)
+    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
+    .option("--max-tensors <n>", "more tensors than this are refused", parseCount)
     .option("--crc", "end MindSpore files with a checksum")
     .option("--overwrite", "replace the folder or step if it exists")
     .action(async (paths: string[], options: ConvertFlags) => {
-      const { to, out, json, map: file, parameterOrder, rename: pairs, exclude, crc, overwrite } = options;
+      const { to, out, json, map: file, rename: pairs, layout: cut, sourceLayout: held, ...plain } = options;
+      const { parameterOrder, exclude, crc, overwrite, ranks, job, maxTensors } = plain;
       const map = file === undefined ? undefined : ((await readJson(file)) as Record<string, string>);
       const rename = pairs === undefined ? undefined : Object.fromEntries(pairs);
+      const [layout, sourceLayout] = [await layoutIn(cut), await layoutIn(held)];
       const result = await withBar(output, (progress) =>
         convertCheckpoint(paths, out, {
           to: to as ConvertTarget,
           ...selectionOf(options),
           ...given({ map, parameterOrder, rename, exclude, crc, overwrite, progress }),
+          ...given({ ranks, layout, job, sourceLayout, maxTensors }),
         }),
       );
       print(json, result, () => `${out}: written as ${to}`);
@@ -190,6 +204,7 @@ interface MergeFlags {
   readonly maxMemory?: number;
   readonly names?: string[];
   readonly dtype?: string;
+  readonly sourceLayout?: string;
 }
 
 interface ConvertFlags extends MergeFlags {
@@ -199,6 +214,10 @@ interface ConvertFlags extends MergeFlags {
   readonly parameterOrder?: "model";
   readonly rename?: [string, string][];
   readonly exclude?: string[];
+  readonly ranks?: number;
+  readonly layout?: string;
+  readonly job?: [number, number];
+  readonly maxTensors?: number;
   readonly crc?: boolean;
   readonly overwrite?: boolean;
 }
@@ -227,6 +246,12 @@ function parseTolerance(text: string): number {
   throw new InvalidArgumentError("must be a number of at least 0.");
 }
 
+function parseJob(text: string): [number, number] {
+  const [, i, n] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? [];
+  if (n !== undefined) return [Number(i), Number(n)];
+  throw new InvalidArgumentError("must be part/parts, such as 1/4.");
+}
+
 function parsePair(text: string, before: [string, string][] = []): [string, string][] {
   const at = text.indexOf("=");
   if (at > 0) return [...before, [text.slice(0, at), text.slice(at + 1)]];
@@ -237,6 +262,10 @@ function parseSize(text: string): number {
   const bytes = parseBytes(text);
   if (bytes !== undefined) return bytes;
   throw new InvalidArgumentError("must be a size such as 64MiB.");
+}
+
+async function layoutIn(file: string | undefined): Promise<Layout | undefined> {
+  return file === undefined ? undefined : ((await readJson(file)) as Layout);
 }
 
 async function readJson(file: string): Promise<unknown> {
@@ -253,7 +282,8 @@ async function readJson(file: string): Promise<unknown> {
   }
 }
 
-function showInspection({ format, path, step, steps, world, mesh, files, tensors, values, bytes }: Inspection): string {
+function showInspection(inspection: Inspection): string {
+  const { format, path, step, steps, world, mesh, files, tensors, values, unreadable = {}, bytes } = inspection;
   const facts: [string, string][] = [
     ["format", format],
     ["path", path],
@@ -273,7 +303,8 @@ function showInspection({ format, path, step, steps, world, mesh, files, tensors
   const body =
     rows.length === 0 ? "" : `\n\n${table(["tensor", "dtype", "shape", "size", "boxes", "role"], rows, [3, 4])}`;
   const plain = Object.entries(values).map(([name, value]) => `${name} = ${abridged(JSON.stringify(value))}`);
-  return `${head}${body}${plain.length === 0 ? "" : `\n\nvalues\n  ${plain.join("\n  ")}`}`;
+  const unread = Object.entries(unreadable).map(([name, reason]) => `\n\n${name} cannot be read: ${reason}`);
+  return `${head}${body}${unread.join("")}${plain.length === 0 ? "" : `\n\nvalues\n  ${plain.join("\n  ")}`}`;
 }
 
 function abridged(text: string): string {

@@ -7,20 +7,21 @@ import type { TensorSource } from "../format/source";
 import { underOurNames } from "../import/names/names";
 import { type Rename, renamePatterns, withoutTensors } from "../import/names/rename";
 import type { Naming } from "../import/names/renaming";
+import type { Layout } from "../layout/layout";
 import { mergeSource } from "../read/merge";
 import { type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
 import { type Selection, selectTensors } from "../read/select";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { writeMindspore } from "./mindspore/file";
+import { writeMindsporeRanks } from "./mindspore/ranks";
 import { writeDcp } from "./torch/dcp";
 import { writeTorch } from "./torch/file";
 
 const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
 
 /**
- * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours, for one rank; `pt`: a file for
- * `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
+ * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
  */
 export type ConvertTarget = (typeof TARGETS)[number];
 
@@ -36,6 +37,12 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly maxMemory?: number;
   /** End MindSpore files with a checksum. */
   readonly crc?: boolean;
+  /** For how many ranks: of a checkpoint of ours, 1 without it; of `ckpt`, a folder of their files and the strategy. */
+  readonly ranks?: number;
+  /** How they are cut. */
+  readonly layout?: Layout;
+  /** For `ckpt` with ranks: part `i` of `n` of the work, counted from 1, so that several processes share it. */
+  readonly job?: readonly [i: number, n: number];
   readonly progress?: ProgressCallback;
 }
 
@@ -73,6 +80,14 @@ export async function convertCheckpoint(
     () => `parameterOrder must be "model", got ${JSON.stringify(options.parameterOrder)}.`,
     "Leave it out where the order is not the model's.",
   );
+  const cut = options.ranks !== undefined || options.layout !== undefined;
+  check(
+    (options.job === undefined || (to === "ckpt" && cut)) && (!cut || to === "ckpt" || to === "checkpoint"),
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
+    "Leave them out.",
+  );
   const sources: TensorSource[] = [];
   try {
     for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
@@ -102,7 +117,8 @@ interface Written {
 async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<Written> {
   if (options.to === "safetensors") return mergeSource(source, destination, options);
   if (options.to === "checkpoint") {
-    const { unverified } = await reshardSource(source, destination, { ...options, ranks: 1 });
+    const cut = options.layout === undefined ? { ranks: options.ranks ?? 1 } : {};
+    const { unverified } = await reshardSource(source, destination, { ...options, ...cut });
     return { tensors: source.tensors.size, unverified };
   }
   const verification = new Verification();
@@ -112,7 +128,9 @@ async function write(source: TensorSource, destination: string, options: Convert
   const settings = { ...options, progress: reporter(options.progress, total) };
   if (options.to === "pt") await writeTorch(selected, destination, settings);
   else if (options.to === "dcp") await writeDcp(selected, destination, settings);
-  else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);
+  else if (options.ranks !== undefined || options.layout !== undefined) {
+    await writeMindsporeRanks(selected, destination, settings);
+  } else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);
   else throw new OptError("INTERNAL", "convertCheckpoint", `no writer for ${options.to}.`);
   const unverified = options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
   return { tensors: tensors.length, unverified };

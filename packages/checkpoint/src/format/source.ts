@@ -3,6 +3,7 @@
  * Merging, re-slicing, comparing and converting work on this alone; an importer is a function from a path to a TensorSource.
  */
 import { OptError } from "@opt/core";
+import type { Layout } from "../layout/layout";
 import { diskError, type FileSystem, type FolderEntry } from "../stores/file-system";
 import type { StoredDType } from "./dtype";
 
@@ -63,10 +64,27 @@ export interface Candidate {
   readonly entries: readonly FolderEntry[];
 }
 
+/** What only the user can tell about a checkpoint of another system. */
+export interface ImportOptions {
+  /** How the ranks that wrote it held each tensor, where no file of theirs says so. */
+  readonly sourceLayout?: Layout;
+  /** Which of several steps. */
+  readonly step?: number;
+  /** More tensors than this are refused: hostile files name millions. Default 100,000 and one for each KiB of the file. */
+  readonly maxTensors?: number;
+  /** Packed data (HDF5) may unpack to so many bytes. Default 64 MiB and 64 times the file. */
+  readonly maxUnpacked?: number;
+}
+
+/** The number of tensors that a file of so many bytes may name. */
+export function mostTensors(byteLength: number, { maxTensors }: ImportOptions): number {
+  return maxTensors ?? 100_000 + Math.floor(byteLength / 1024);
+}
+
 export interface Importer {
   readonly format: string;
   recognises(candidate: Candidate): boolean;
-  open(path: string, fileSystem: FileSystem): Promise<TensorSource>;
+  open(path: string, fileSystem: FileSystem, options?: ImportOptions): Promise<TensorSource>;
 }
 
 /** A file read at random positions. */

@@ -353,7 +353,6 @@ describe("refusals", () => {
     ["a tensor larger than its storage", "CORRUPT", { "a.pt": keyed([3]) }, "a.pt"],
     ["a DCP folder without its chunks", "MISSING", { ".metadata": made.dcpFolder()[".metadata"]! }, ""],
     ["an encrypted MindSpore file", "UNSUPPORTED", { "a.ckpt": encrypted }, "a.ckpt"],
-    ["MindSpore's Int4", "UNSUPPORTED", { "a.ckpt": made.mindsporeFile([["w", [2], "Int4", floats(1)]]) }, "a.ckpt"],
     [
       "two tensors of one name",
       "DUPLICATE",

@@ -1,7 +1,13 @@
 /** The formats of other systems: each looks at what stands at a path and says whether it is its own. */
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
-import { type Candidate, type Importer, openRandomAccess, type TensorSource } from "../format/source";
+import {
+  type Candidate,
+  type Importer,
+  type ImportOptions,
+  openRandomAccess,
+  type TensorSource,
+} from "../format/source";
 import { diskError, type FileSystem } from "../stores/file-system";
 import { kerasImporter } from "./keras/keras";
 import { mindsporeImporter } from "./mindspore/mindspore";
@@ -62,11 +68,15 @@ export async function detect(path: string, fileSystem: FileSystem): Promise<Impo
 }
 
 /** Opens a checkpoint of any foreign format. Throws UNSUPPORTED when none is recognised, and what its importer throws. */
-export async function openForeign(path: string, fileSystem: FileSystem): Promise<TensorSource> {
+export async function openForeign(
+  path: string,
+  fileSystem: FileSystem,
+  options: ImportOptions = {},
+): Promise<TensorSource> {
   const importer = await detect(path, fileSystem);
   if (importer === undefined) {
     const known = importers.map(({ format }) => format).join(", ");
     throw new OptError("UNSUPPORTED", path, "no known checkpoint format is recognised.", `Known: ${known}.`);
   }
-  return importer.open(path, fileSystem);
+  return importer.open(path, fileSystem, options);
 }

@@ -31,6 +31,8 @@ export interface Inspection {
   readonly files?: readonly { readonly name: string; readonly byteLength: number }[];
   readonly tensors: readonly InspectedTensor[];
   readonly values: { readonly [key: string]: Json };
+  /** Why a tensor that is there cannot be read, by name. */
+  readonly unreadable?: { readonly [name: string]: string };
   readonly bytes: number;
 }
 
@@ -50,8 +52,9 @@ export async function inspectCheckpoint(path: string, options: OpenOptions = {})
     const { format, step, values } = source;
     const common = { format, path: source.path, ...(step === undefined ? {} : { step }) };
     const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+    const unreadable = source.unreadable?.size ? { unreadable: Object.fromEntries(source.unreadable) } : {};
     const ours = isNative(source) ? await describeNative(source, path, options) : {};
-    return { ...common, ...ours, tensors, values, bytes };
+    return { ...common, ...ours, tensors, values, ...unreadable, bytes };
   } finally {
     await source.close();
   }

@@ -1,5 +1,5 @@
 /** Which tensors of a source are meant, and as which dtype. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { checkedTensor, type Verification } from "../format/checked";
 import { storedDType } from "../format/dtype";
 import type { SourceTensor, TensorSource } from "../format/source";
@@ -18,6 +18,7 @@ export interface Selection {
 /** The selected tensors, checked and converted as they are read. Throws MISSING for a name that matches nothing. */
 export function selectTensors(source: TensorSource, selection: Selection, verification: Verification): SourceTensor[] {
   const { names, dtype, verify = true } = selection;
+  refuseUnreadable(source, names);
   for (const pattern of names ?? []) {
     if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
     const have = [...source.tensors.keys()].slice(0, 8).join(", ");
@@ -39,4 +40,19 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
         : Object.entries(dtype ?? {}).find(([pattern]) => matchesPattern(pattern, tensor.name))?.[1];
     return wanted === undefined ? checked : castTensor(checked, storedDType(wanted, "dtype"));
   });
+}
+
+/** Tensors that nobody asked for may be of any element type; one that is asked for must be readable. */
+function refuseUnreadable({ path, unreadable = new Map() }: TensorSource, names: readonly string[] | undefined): void {
+  const asked = [...unreadable].filter(([name]) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true);
+  check(
+    asked.length === 0,
+    "UNSUPPORTED",
+    path,
+    () => {
+      const more = asked.length > 1 ? `, and ${asked.length - 1} more cannot be read either` : "";
+      return `${JSON.stringify(asked[0]![0])} cannot be read: ${asked[0]![1]}${more}.`;
+    },
+    "Ask for the others by names, or leave these out (exclude).",
+  );
 }

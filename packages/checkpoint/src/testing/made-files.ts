@@ -2,7 +2,7 @@
 
 import { crc32 } from "../format/crc32";
 import { encodeSafetensorsHeader } from "../format/safetensors";
-import { lengthHead, varint } from "../import/mindspore/protobuf";
+import { mindsporeStrategy } from "../import/mindspore/strategy";
 import { mindsporeCrcTrailer, mindsporeValueHead } from "../import/mindspore/values";
 import { Call, Name, Persistent, pickleOf, Tuple } from "./pickles";
 import { zipOf } from "./zips";
@@ -130,19 +130,10 @@ export interface MadeLayout {
 }
 
 export function strategyFile(layouts: Readonly<Record<string, MadeLayout>>): Uint8Array {
-  const message = (number: number, bytes: readonly number[]): number[] => [
-    ...lengthHead(number, bytes.length),
-    ...bytes,
-  ];
-  // Minus one in two's complement is ten bytes.
-  const signed = (n: number): number[] => (n < 0 ? [...Array.from({ length: 9 }, () => 255), 1] : varint(n));
-  const dims = (list: readonly number[]): number[] => list.flatMap((dim) => [0x08, ...signed(dim)]);
-  const items = Object.entries(layouts).flatMap(([name, { devices, map, shardStep = 0, shardSize = 0 }]) => {
-    const numbers = [0x28, 0, 0x30, ...varint(shardStep), 0x38, ...varint(shardSize)];
-    const layout = [...message(1, dims(devices)), ...message(2, dims(map)), 0x1a, 0, 0x22, 0, ...numbers];
-    return message(3, [...message(1, [...Buffer.from(name)]), ...message(2, layout)]);
+  const filled = Object.entries(layouts).map(([name, { devices, map, shardStep = 0, shardSize = 0 }]) => {
+    return [name, { deviceMatrix: devices, tensorMap: map, shardStep, shardSize }] as const;
   });
-  return Uint8Array.from([0x08, 1, ...items]);
+  return mindsporeStrategy(new Map(filled));
 }
 
 export function safetensorsFile(

@@ -3,7 +3,7 @@ import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
 import { elementCount } from "../../format/safetensors";
 import type { SourceTensor, TensorSource } from "../../format/source";
-import { LARGEST_PIECE, mindsporeType } from "../../import/mindspore/format";
+import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "../../import/mindspore/format";
 import { mindsporeCrcTrailer, mindsporeValueHead } from "../../import/mindspore/values";
 import { mindsporeName } from "../../import/names/state-words";
 import { wholeOf } from "../../layout/box";
@@ -34,6 +34,7 @@ export async function writeMindspore(
     const writer = new SequenceWriter(file);
     const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
     for (const tensor of tensors) writer.announce(...mindsporeParts(tensor, tensor.shape, options.largestPiece));
+    writer.announce(...mindsporeTexts(source));
     await streamTensors(
       tensors.map((tensor) => ({ tensor, targets: [{ box: wholeOf(tensor.shape), write }] })),
       options,
@@ -56,6 +57,19 @@ export function mindsporeParts(tensor: SourceTensor, shape: readonly number[], l
   return Array.from({ length: pieces }, (_, piece) => {
     const content = (Math.floor(count / pieces) + (piece < count % pieces ? 1 : 0)) * width;
     return known(mindsporeValueHead(name, dims, mindsporeTypeOf(tensor), content), content);
+  });
+}
+
+/** Texts under their own names; what MindSpore has no form for in one text of ours. */
+export function mindsporeTexts({ values, step }: TensorSource): Part[] {
+  const texts = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  const others = Object.entries(values).filter(([, value]) => typeof value !== "string");
+  if (others.length > 0) texts.push([METADATA_TAG, JSON.stringify({ step, values: Object.fromEntries(others) })]);
+  return texts.map(([tag, text]) => {
+    const characters = Uint32Array.from(text, (character) => character.codePointAt(0)!);
+    const content = new Uint8Array(characters.buffer);
+    const head = mindsporeValueHead(tag, [characters.length], MINDSPORE_TEXT, content.length);
+    return known(Uint8Array.from([...head, ...content]));
   });
 }
 

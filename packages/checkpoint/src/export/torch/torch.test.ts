@@ -1,17 +1,16 @@
-import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openForeign } from "../../import/importers";
 import { underOurNames } from "../../import/names/names";
-import { localCommunicators, mergeCheckpoint, saveCheckpoint } from "../../index";
+import { localCommunicators, mergeCheckpoint, optimizerContents, reshardCheckpoint, saveCheckpoint } from "../../index";
 import { nodeFileSystem } from "../../stores/file-system";
+import { adamState } from "../../testing/adam-state";
 import { expectCode } from "../../testing/expect-code";
 import { scratchFolder } from "../../testing/fixtures";
 import { readFloats } from "../../testing/read-tensor";
-
-// A Python that has torch 2.13 and safetensors.
-const python = process.env.OPT_TORCH_PYTHON;
+import { python, runPython, torchFile, withTorch } from "../../testing/torch-files";
+import { convertCheckpoint } from "../convert";
 
 const scratch = scratchFolder();
 
@@ -19,7 +18,7 @@ const scratch = scratchFolder();
 function inPython(script: string): unknown {
   const file = join(scratch.path, "script.py");
   writeFileSync(file, script);
-  return JSON.parse(execFileSync(python!, ["-W", "ignore", file], { cwd: scratch.path, encoding: "utf8" }));
+  return JSON.parse(runPython(file, scratch.path));
 }
 
 const weight = Float32Array.from({ length: 70 }, (_, i) => i / 3);
@@ -37,25 +36,30 @@ async function saveFourRanks(): Promise<void> {
   );
 }
 
-describe.skipIf(python === undefined)(
-  `with PyTorch${python === undefined ? " (OPT_TORCH_PYTHON is not set)" : ""}`,
-  () => {
-    it("our shards load through HuggingFaceStorageReader, unchanged", async () => {
-      await saveFourRanks();
-      const loaded = inPython(`
+/** Two tests need the safetensors package beside torch. */
+const safetensors =
+  python !== undefined &&
+  runPython("from importlib.util import find_spec; print(find_spec('safetensors'))", ".").trim() !== "None";
+const withSafetensors = it.skipIf(!safetensors);
+const noted = safetensors ? "" : " (that Python has no safetensors)";
+
+describe.skipIf(python === undefined)(withTorch, () => {
+  withSafetensors(`our shards load through HuggingFaceStorageReader, unchanged${noted}`, async () => {
+    await saveFourRanks();
+    const loaded = inPython(`
 import json, torch
 import torch.distributed.checkpoint as dcp
 state = {"fc.weight": torch.zeros(10, 7), "fc.weight.exp_avg": torch.zeros(10, 7), "lr": torch.zeros(())}
 dcp.load(state, storage_reader=dcp.HuggingFaceStorageReader("run/step-00000001"), no_dist=True)
 print(json.dumps({name: value.flatten().tolist() for name, value in state.items()}))
 `);
-      expect(loaded).toEqual({ "fc.weight": [...weight], "fc.weight.exp_avg": [...weight], lr: [0.5] });
-    });
+    expect(loaded).toEqual({ "fc.weight": [...weight], "fc.weight.exp_avg": [...weight], lr: [0.5] });
+  });
 
-    it("its consolidation merges our shards to what we merge", async () => {
-      await saveFourRanks();
-      await mergeCheckpoint(join(scratch.path, "run"), join(scratch.path, "ours.safetensors"));
-      const same = inPython(`
+  withSafetensors(`its consolidation merges our shards to what we merge${noted}`, async () => {
+    await saveFourRanks();
+    await mergeCheckpoint(join(scratch.path, "run"), join(scratch.path, "ours.safetensors"));
+    const same = inPython(`
 import json, os, torch
 from safetensors.torch import load_file
 from torch.distributed.checkpoint._consolidate_hf_safetensors import consolidate_safetensors_files
@@ -67,46 +71,132 @@ ours = load_file("ours.safetensors")
 equal = [name for name in sorted(theirs) if theirs[name].dim() > 0 and torch.equal(ours[name], theirs[name])]
 print(json.dumps([sorted(ours), equal, ours["lr"].item()]))
 `);
-      expect(same).toEqual([["fc.weight", "fc.weight.exp_avg", "lr"], ["fc.weight", "fc.weight.exp_avg"], 0.5]);
-    });
+    expect(same).toEqual([["fc.weight", "fc.weight.exp_avg", "lr"], ["fc.weight", "fc.weight.exp_avg"], 0.5]);
+  });
 
-    it("a trained AdamW run goes over with its state under our names", async () => {
-      const expected = inPython(`
+  it("a trained AdamW run goes over with its state under our names", async () => {
+    const expected = inPython(`
 import json, torch
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
 optimizer = torch.optim.AdamW(model.parameters(), amsgrad=True)
 for _ in range(3):
-    model(torch.randn(5, 3)).square().sum().backward()
-    optimizer.step()
+  model(torch.randn(5, 3)).square().sum().backward()
+  optimizer.step()
 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "run.pt")
 names = [name for name, _ in model.named_parameters()]
 state = optimizer.state_dict()["state"]
 print(json.dumps({f"{name}.{key}": value.flatten().tolist() for i, name in enumerate(names) for key, value in state[i].items()}))
 `) as Record<string, number[]>;
-      const run = await openForeign(join(scratch.path, "run.pt"), nodeFileSystem);
-      await expectCode("BAD_STATE", underOurNames(run));
-      const source = await underOurNames(run, { parameterOrder: "model" });
-      expect(Object.keys(expected)).toHaveLength(6 * 4);
-      for (const [name, values] of Object.entries(expected)) {
-        expect([name, await readFloats(source, name)]).toEqual([name, values]);
-        expect(source.tensors.get(name)).toMatchObject({ role: "state" });
-      }
-      await source.close();
-    });
+    const run = await openForeign(join(scratch.path, "run.pt"), nodeFileSystem);
+    await expectCode("BAD_STATE", underOurNames(run));
+    const source = await underOurNames(run, { parameterOrder: "model" });
+    expect(Object.keys(expected)).toHaveLength(6 * 4);
+    for (const [name, values] of Object.entries(expected)) {
+      expect([name, await readFloats(source, name)]).toEqual([name, values]);
+      expect(source.tensors.get(name)).toMatchObject({ role: "state" });
+    }
+    await source.close();
+  });
 
-    it("a DCP folder that it saves reads to the same numbers", async () => {
-      const expected = inPython(`
+  it("a DCP folder that it saves reads to the same numbers", async () => {
+    const expected = inPython(`
 import json, torch
 import torch.distributed.checkpoint as dcp
 state = {"model": {"w": torch.randn(4, 3), "b": torch.arange(3, dtype=torch.float32)}, "epoch": 7, "betas": (0.5, 0.25)}
 dcp.save(state, checkpoint_id="dcp", no_dist=True)
 print(json.dumps({"w": state["model"]["w"].flatten().tolist()}))
 `) as { w: number[] };
-      const source = await openForeign(join(scratch.path, "dcp"), nodeFileSystem);
-      expect(await readFloats(source, "model.w")).toEqual(expected.w);
-      expect(await readFloats(source, "model.b")).toEqual([0, 1, 2]);
-      expect(source.values).toEqual({ epoch: 7, "betas.0": 0.5, "betas.1": 0.25 });
-      await source.close();
-    });
-  },
-);
+    const source = await openForeign(join(scratch.path, "dcp"), nodeFileSystem);
+    expect(await readFloats(source, "model.w")).toEqual(expected.w);
+    expect(await readFloats(source, "model.b")).toEqual([0, 1, 2]);
+    expect(source.values).toEqual({ epoch: 7, "betas.0": 0.5, "betas.1": 0.25 });
+    await source.close();
+  });
+
+  it("a .pt goes to a checkpoint of ours, over three ranks, and back: torch.load gives the same objects", async () => {
+    inPython(`
+import collections, torch
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 4))
+optimizer = torch.optim.AdamW(list(model.named_parameters()), lr=1.0, amsgrad=True)
+for _ in range(3):
+    model(torch.randn(5, 3)).square().sum().backward()
+    optimizer.step()
+odd = {"empty": {}, "list": [1, 2.0, (3,)], "set": {1, 2}, "none": None, "bytes": b"xy", "inf": float("inf"), "od": collections.OrderedDict(a=1)}
+types = {name: torch.arange(3).to(getattr(torch, name)) for name in "bfloat16 float16 float64 float8_e4m3fn float8_e5m2 uint16 uint32 uint64 int8 bool complex64".split()}
+torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, **odd, "types": types}, "a.pt")
+print("null")
+`);
+    await convertCheckpoint(join(scratch.path, "a.pt"), join(scratch.path, "one"), { to: "checkpoint" });
+    await reshardCheckpoint(join(scratch.path, "one"), join(scratch.path, "three"), { ranks: 3 });
+    await convertCheckpoint(join(scratch.path, "three"), join(scratch.path, "b.pt"), { to: "pt" });
+    const count = inPython(`
+import torch
+def count(a, b):
+    assert type(a) is type(b), (a, b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        assert bytes(a.contiguous().untyped_storage()) == bytes(b.contiguous().untyped_storage())
+        return 1
+    if isinstance(a, dict):
+        assert list(a) == list(b), (list(a), list(b))
+        return sum(count(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        return sum(map(count, a, b))
+    assert a == b
+    return 0
+print(count(torch.load("a.pt"), torch.load("b.pt", weights_only=True)))
+`);
+    expect(count).toBe(9 + 6 * 4 + 11);
+  });
+
+  it("what an optimizer here trained, torch's optimizer takes, and goes on with", async () => {
+    const { tensors, values } = optimizerContents(adamState());
+    const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
+    await saveCheckpoint(join(scratch.path, "run"), { step: 5, tensors: { w, ...tensors }, values });
+    await convertCheckpoint(join(scratch.path, "run"), join(scratch.path, "run.pt"), { to: "pt" });
+    await convertCheckpoint(join(scratch.path, "run"), join(scratch.path, "dcp"), { to: "dcp" });
+    const [loaded, distributed] = inPython(`
+import json, torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(2))
+def after(load):
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=9.0)
+    load(model, optimizer)
+    model.w.grad = torch.ones(2)
+    optimizer.step()
+    state = optimizer.state_dict()["state"][0]
+    return [model.w.tolist(), {k: v.tolist() for k, v in state.items()}, optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["weight_decay"]]
+def load_file(model, optimizer):
+    saved = torch.load("run.pt", weights_only=True)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+def load_dcp(model, optimizer):
+    m, o = get_state_dict(model, optimizer)
+    state = {"model": m, "optim": o}
+    dcp.load(state, checkpoint_id="dcp", no_dist=True)
+    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+print(json.dumps([after(load_file), after(load_dcp)]))
+`) as unknown[][];
+    expect(loaded![1]).toMatchObject({ step: 8, exp_avg: [expect.closeTo(2.8), expect.closeTo(3.7)] });
+    expect(loaded!.slice(2)).toEqual([0.5, 0.25]);
+    expect(distributed).toEqual(loaded);
+  });
+
+  it("an FSDP2 run of four processes: DCP, here, three ranks, DCP; resumed, it computes the same bits", async () => {
+    const script = torchFile("fsdp2.py");
+    runPython(script, scratch.path, "save", "4", ".");
+    for (const form of ["nested", "flat"]) {
+      const [ours, three, back] = ["ours", "three", "back"].map((name) => join(scratch.path, `${form}-${name}`));
+      await convertCheckpoint(join(scratch.path, form), ours!, { to: "checkpoint" });
+      await reshardCheckpoint(ours!, three!, { ranks: 3 });
+      await convertCheckpoint(three!, back!, { to: "dcp" });
+      expect(runPython(script, scratch.path, "compare", "4", form, form, `${form}-back`)).toContain("equal");
+    }
+  });
+});

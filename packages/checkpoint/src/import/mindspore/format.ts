@@ -28,6 +28,9 @@ export function mindsporeType(dtype: StoredDType): string | undefined {
 /** Text is UTF-32, little-endian. */
 export const MINDSPORE_TEXT = "str";
 
+/** The text in which our own files keep the step and the values that MindSpore has no form for, as JSON. */
+export const METADATA_TAG = "opt-checkpoint";
+
 /** The last 17 bytes of a file with a checksum: these, then ten big-endian bytes of CRC-32. */
 export const CRC_MARK = "crc_num";
 export const CRC_TRAILER = CRC_MARK.length + 10;

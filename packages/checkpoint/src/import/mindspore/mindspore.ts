@@ -2,23 +2,35 @@
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { type Importer, type Json, openRandomAccess, type SourceTensor, type TensorSource } from "../../format/source";
+import {
+  type Importer,
+  type ImportOptions,
+  type Json,
+  openRandomAccess,
+  type SourceTensor,
+  type TensorSource,
+} from "../../format/source";
 import { type ByteSource, joined, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
-import { ENCRYPTED_MAGIC, MINDSPORE_DTYPES, MINDSPORE_TEXT } from "./format";
+import { isObject, parseJson } from "../bytes/json";
+import { ENCRYPTED_MAGIC, METADATA_TAG, MINDSPORE_DTYPES, MINDSPORE_TEXT } from "./format";
 import { checkMindsporeCrc, type MindsporeValue, readMindsporeValues } from "./values";
 
-const LONGEST_STRING = 1 << 20;
+const LONGEST_STRING = 1 << 24;
 
 export const mindsporeImporter: Importer = {
   format: "MindSpore ckpt",
   recognises: ({ kind, head, name }) =>
     kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
-  async open(path, fileSystem): Promise<TensorSource> {
+  async open(path, fileSystem, options): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {
-      const { tensors, values } = await readMindspore(wholeFile(file), basename(path));
-      return { format: this.format, path, tensors: byName(tensors, path), values, close: () => file.close() };
+      const name = basename(path);
+      const { tensors, values, unreadable, step } = await readMindspore(wholeFile(file), name, options);
+      const named = step ?? stepOfName(name);
+      const known = named === undefined ? {} : { step: named };
+      const close = (): Promise<void> => file.close();
+      return { format: this.format, path, ...known, tensors: byName(tensors, path), values, unreadable, close };
     } catch (error) {
       await file.close();
       throw error;
@@ -41,12 +53,28 @@ function isEncrypted(head: Uint8Array): boolean {
   return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
 }
 
+/** `<prefix>-<epoch>_<step>.ckpt`, as ModelCheckpoint names its files. */
+function stepOfName(name: string): number | undefined {
+  const step = /-\d+_(\d{1,15})\.ckpt$/.exec(name)?.[1];
+  return step === undefined ? undefined : Number(step);
+}
+
+export interface MindsporeContents {
+  readonly tensors: readonly SourceTensor[];
+  readonly values: Record<string, Json>;
+  /** Why a parameter cannot be read, by name. */
+  readonly unreadable: ReadonlyMap<string, string>;
+  /** Where we wrote the file: the step that it is of. */
+  readonly step?: number;
+}
+
 /** The tensors and texts of one file; its checksum, if it has one, is verified before the first tensor is read. */
 export async function readMindspore(
   source: ByteSource,
   file: string,
-): Promise<{ tensors: SourceTensor[]; values: Record<string, Json> }> {
-  const { values: stored, crc, end } = await readMindsporeValues(source);
+  options: ImportOptions = {},
+): Promise<MindsporeContents> {
+  const { values: stored, crc, end } = await readMindsporeValues(source, options);
   let checked: Promise<void> | undefined;
   const guarded = (bytes: ByteSource): ByteSource =>
     crc === undefined
@@ -60,7 +88,8 @@ export async function readMindspore(
           },
         };
   const tensors: SourceTensor[] = [];
-  const values: [string, Json][] = [];
+  const values: [string, string][] = [];
+  const unreadable = new Map<string, string>();
   for (const pieces of piecesOfOneTag(stored)) {
     const { tag, dims, type } = pieces[0]!;
     const bytes = guarded(
@@ -70,12 +99,16 @@ export async function readMindspore(
       ),
     );
     if (type === MINDSPORE_TEXT) values.push([tag, await readString(bytes)]);
-    else {
-      const dtype = dtypeOf(type, tag, source.path);
+    else if (Object.hasOwn(MINDSPORE_DTYPES, type)) {
+      const dtype = MINDSPORE_DTYPES[type]!;
       tensors.push(wholeTensor(tag, { dtype, shape: shapeOf(dims, bytes.byteLength, dtype), bytes }, file));
-    }
+    } else unreadable.set(tag, `it has the type ${JSON.stringify(type.slice(0, 50))}`);
   }
-  return { tensors, values: Object.fromEntries(values) };
+  const { [METADATA_TAG]: ours, ...texts } = Object.fromEntries(values);
+  const kept = ours === undefined ? {} : parseJson(new TextEncoder().encode(ours), source.path);
+  const plain = isObject(kept.values as Json) ? (kept.values as Record<string, Json>) : {};
+  const step = Number.isSafeInteger(kept.step) ? { step: kept.step as number } : {};
+  return { tensors, values: { ...texts, ...plain }, unreadable, ...step };
 }
 
 /** Groups consecutive values of one tag: a large tensor is stored in pieces, each with the whole tensor's dims. */
@@ -96,26 +129,16 @@ function shapeOf(dims: readonly number[], byteLength: number, dtype: StoredDType
   return dims.length === 1 && dims[0] === 0 && byteLength === bytesPerElement(dtype) ? [] : dims;
 }
 
-function dtypeOf(type: string, tag: string, path: string): StoredDType {
-  if (Object.hasOwn(MINDSPORE_DTYPES, type)) return MINDSPORE_DTYPES[type]!;
-  throw new OptError(
-    "UNSUPPORTED",
-    path,
-    `${JSON.stringify(tag)} has the type ${JSON.stringify(type.slice(0, 50))}.`,
-    `Known: ${Object.keys(MINDSPORE_DTYPES).join(", ")}.`,
-  );
-}
-
 async function readString(bytes: ByteSource): Promise<string> {
   if (bytes.byteLength > LONGEST_STRING || bytes.byteLength % 4 !== 0) {
     throw new OptError("CORRUPT", bytes.path, `a text has ${bytes.byteLength} bytes.`, "Use an intact copy.");
   }
   const utf32 = new DataView((await readBytes(bytes, 0, bytes.byteLength)).buffer);
-  let text = "";
+  const characters: string[] = [];
   for (let at = 0; at < utf32.byteLength; at += 4) {
     const code = utf32.getUint32(at, true);
     if (code > 0x10ffff) throw new OptError("CORRUPT", bytes.path, "a text is no UTF-32.", "Use an intact copy.");
-    text += String.fromCodePoint(code);
+    characters.push(String.fromCodePoint(code));
   }
-  return text;
+  return characters.join("");
 }

@@ -2,7 +2,7 @@
 import { OptError } from "@opt/core";
 import { ByteCursor } from "../bytes/byte-cursor";
 import type { ByteSource } from "../bytes/byte-source";
-import { eachField, readText, readVarint } from "./protobuf";
+import { eachField, lengthHead, readText, readVarint, varint } from "./protobuf";
 
 /** `ParallelLayouts`: the device mesh, and which of its axes splits which dimension. */
 export interface MindsporeLayout {
@@ -101,4 +101,22 @@ export function mindsporePart(
     parts[0]! *= shardSize;
   }
   return { parts, index };
+}
+
+/** The bytes of a strategy file with these layouts, by MindSpore's names. */
+export function mindsporeStrategy(layouts: ReadonlyMap<string, MindsporeLayout>): Uint8Array {
+  const message = (number: number, bytes: readonly number[]): number[] => [
+    ...lengthHead(number, bytes.length),
+    ...bytes,
+  ];
+  // Minus one in two's complement is ten bytes.
+  const signed = (n: number): number[] => (n < 0 ? [...new Array<number>(9).fill(255), 1] : varint(n));
+  const dims = (list: readonly number[]): number[] => list.flatMap((dim) => [0x08, ...signed(dim)]);
+  const pieces: number[][] = [[0x08, 1]];
+  for (const [name, { deviceMatrix, tensorMap, shardStep, shardSize }] of layouts) {
+    const numbers = [0x28, 0, 0x30, ...varint(shardStep), 0x38, ...varint(shardSize)];
+    const layout = [...message(1, dims(deviceMatrix)), ...message(2, dims(tensorMap)), 0x1a, 0, 0x22, 0, ...numbers];
+    pieces.push(message(3, [...message(1, [...new TextEncoder().encode(name)]), ...message(2, layout)]));
+  }
+  return Uint8Array.from(pieces.flat());
 }

@@ -1,5 +1,6 @@
 /** The values of a MindSpore `.ckpt`, read one after another with their contents left where they lie; and their bytes again. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
+import { type ImportOptions, mostTensors } from "../../format/source";
 import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, checkCrc, crcOf, partOf, readBytes } from "../bytes/byte-source";
 import { CRC_MARK, CRC_TRAILER, ENCRYPTED_MAGIC } from "./format";
@@ -20,14 +21,24 @@ const MOST_DIMENSIONS = 64;
 /** All values of a file, in order, and its checksum's end if it has one. Throws CORRUPT, UNSUPPORTED, REFUSED. */
 export async function readMindsporeValues(
   source: ByteSource,
+  options: ImportOptions = {},
 ): Promise<{ values: MindsporeValue[]; crc: number | undefined; end: number }> {
   await refuseEncrypted(source);
   const crc = await storedCrc(source);
   const end = crc === undefined ? source.byteLength : source.byteLength - CRC_TRAILER;
   const cursor = new ByteCursor(source);
   const values: MindsporeValue[] = [];
+  const most = mostTensors(source.byteLength, options);
   await eachField(cursor, end, async (field) => {
-    if (field.number === 1 && field.kind === "bytes") values.push(await readValue(cursor, field.end));
+    if (field.number !== 1 || field.kind !== "bytes") return;
+    check(
+      values.length < most,
+      "REFUSED",
+      source.path,
+      () => `the file names more than ${most} parameters.`,
+      "If you trust it, raise maxTensors (--max-tensors).",
+    );
+    values.push(await readValue(cursor, field.end));
   });
   if (values.length === 0 && source.byteLength > 0) {
     throw new OptError(

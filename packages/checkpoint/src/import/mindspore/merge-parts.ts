@@ -1,0 +1,171 @@
+/** The parts that MindSpore's ranks hold of a tensor, as one tensor: by a layout where there is one, as replicas that must be equal where not. */
+import { check, OptError } from "@opt/core";
+import type { SourceBox, SourceTensor } from "../../format/source";
+import { boxesOfRank, type Layout, matchesPattern, ranksOf, wholeShape } from "../../layout/layout";
+import { type MindsporeLayout, mindsporePart } from "./strategy";
+
+/** What one rank's file holds under a name. */
+export interface HeldPart {
+  readonly rank: number;
+  readonly tensor: SourceTensor;
+}
+
+export interface MergeContext {
+  readonly path: string;
+  readonly ranks: number;
+  readonly strategy: ReadonlyMap<string, MindsporeLayout>;
+  readonly sourceLayout?: Layout;
+  /** Every name that some rank holds. */
+  readonly names: { has(name: string): boolean };
+}
+
+/** A part and where in the whole it begins. */
+interface Placed extends HeldPart {
+  readonly offset: readonly number[];
+}
+
+/** Throws BAD_STATE where parts do not fit each other, MISSING where ranks are; a read throws BAD_STATE where replicas differ. */
+export function mergeParts(name: string, held: readonly HeldPart[], context: MergeContext): SourceTensor {
+  const { dtype } = held[0]!.tensor;
+  const follows = parameterOf(name, context);
+  const given = context.sourceLayout === undefined ? undefined : matching(context.sourceLayout, name, follows);
+  const layout = context.strategy.get(name) ?? (follows === undefined ? undefined : context.strategy.get(follows));
+  const { shape, placed } =
+    given !== undefined
+      ? byLayout(name, follows, held, given, context)
+      : layout !== undefined
+        ? byStrategy(name, held, layout, context)
+        : {
+            shape: held[0]!.tensor.shape,
+            placed: held.map((part) => ({ ...part, offset: part.tensor.shape.map(() => 0) })),
+          };
+  const first = held[0]!;
+  const named = given !== undefined || layout !== undefined;
+  const odd = held.find(({ tensor }) => tensor.dtype !== dtype || !(named || `${tensor.shape}` === `${shape}`));
+  check(
+    odd === undefined,
+    "BAD_STATE",
+    context.path,
+    () =>
+      `rank ${odd!.rank} holds ${name} as ${odd!.tensor.dtype} [${odd!.tensor.shape}], rank ${first.rank} as ${dtype} [${first.tensor.shape}].`,
+    "The files are of different runs, or this tensor needs a source layout (--source-layout).",
+  );
+  const places = new Map<string, Placed[]>();
+  for (const part of placed) {
+    const key = part.offset.join(",");
+    places.set(key, [...(places.get(key) ?? []), part]);
+  }
+  return {
+    name,
+    dtype,
+    shape,
+    boxes: [...places.values()].map((replicas) => replicated(name, replicas, context.path)),
+  };
+}
+
+/** A state follows its parameter where nothing names it itself: `moments.fc.weight` is split as `fc.weight` is. */
+function parameterOf(name: string, { names }: MergeContext): string | undefined {
+  const rest = name.slice(name.indexOf(".") + 1);
+  return rest !== name && names.has(rest) ? rest : undefined;
+}
+
+function matching(layout: Layout, name: string, follows: string | undefined): Layout | undefined {
+  const meant = Object.keys(layout.tensors).some(
+    (pattern) => matchesPattern(pattern, name) || (follows !== undefined && matchesPattern(pattern, follows)),
+  );
+  return meant ? layout : undefined;
+}
+
+function byLayout(
+  name: string,
+  follows: string | undefined,
+  held: readonly HeldPart[],
+  layout: Layout,
+  { ranks, path }: MergeContext,
+): { shape: readonly number[]; placed: Placed[] } {
+  check(
+    ranksOf(layout) === ranks,
+    "BAD_ARGUMENT",
+    "sourceLayout",
+    () => `its mesh has ${ranksOf(layout)} ranks, ${path} has ${ranks}.`,
+    "Describe the run that wrote the files.",
+  );
+  const parts = new Map(held.map(({ rank, tensor }) => [rank, tensor.shape]));
+  const rank = held[0]!.tensor.shape.length;
+  const one = { name, ...(follows === undefined ? {} : { follows }) };
+  const shape = wholeShape(layout, { ...one, rank }, (r) => parts.get(r));
+  const placed = held.map((part): Placed => {
+    const [box, ...more] = boxesOfRank(layout, { ...one, shape }, part.rank);
+    check(
+      box !== undefined && more.length === 0 && `${box.size}` === `${part.tensor.shape}`,
+      "BAD_SHAPE",
+      `tensor ${JSON.stringify(name)}`,
+      () => `rank ${part.rank} holds [${part.tensor.shape}], the source layout says [${box?.size}].`,
+      'Check the layout; uneven parts need { split, sizes } or another rule ("ceil").',
+    );
+    return { ...part, offset: box.offset };
+  });
+  return { shape, placed };
+}
+
+/** A stage of a pipeline has the devices of its layout: the run's ranks are cut into stages of so many. */
+function byStrategy(
+  name: string,
+  held: readonly HeldPart[],
+  layout: MindsporeLayout,
+  { ranks, path }: MergeContext,
+): { shape: readonly number[]; placed: Placed[] } {
+  const devices = layout.deviceMatrix.reduce((product, size) => product * size, 1);
+  check(
+    ranks % devices === 0,
+    "MISSING",
+    path,
+    () => `${JSON.stringify(name)} was split over ${devices} devices, got the files of ${ranks} ranks.`,
+    "Bring the folders of all ranks together.",
+  );
+  const [first] = held;
+  const local = first!.tensor.shape;
+  const whole = mindsporePart(layout, first!.rank % devices, local.length).parts.map((parts, d) => parts * local[d]!);
+  const placed = held.map((part): Placed => {
+    const { shape } = part.tensor;
+    const { parts, index } = mindsporePart(layout, part.rank % devices, shape.length);
+    if (`${shape.map((length, d) => length * parts[d]!)}` !== `${whole}`) {
+      throw new OptError(
+        "BAD_STATE",
+        path,
+        `rank ${part.rank} holds a part [${shape}] of ${name}, rank ${first!.rank} one of [${local}].`,
+        "The files are of different runs, or the strategy is another run's.",
+      );
+    }
+    return { ...part, offset: shape.map((length, d) => length * index[d]!) };
+  });
+  return { shape: whole, placed };
+}
+
+/** The first rank's box, which is compared with every other rank's as it is read: 64 KiB of each at a time. */
+function replicated(name: string, [first, ...others]: readonly Placed[], path: string): SourceBox {
+  const box = { ...first!.tensor.boxes[0]!, offset: first!.offset };
+  if (others.length === 0) return box;
+  const piece = new Uint8Array(64 * 1024);
+  return {
+    ...box,
+    async read(target, start) {
+      await box.read(target, start);
+      for (const { rank, tensor } of others) {
+        for (let done = 0; done < target.length; done += piece.length) {
+          const mine = target.subarray(done, done + piece.length);
+          const theirs = piece.subarray(0, mine.length);
+          await tensor.boxes[0]!.read(theirs, start + done);
+          check(
+            Buffer.compare(mine, theirs) === 0,
+            "BAD_STATE",
+            path,
+            () =>
+              `ranks ${first!.rank} and ${rank} hold ${JSON.stringify(name)} with different bytes, and nothing says that it is split between them.`,
+            "Give a source layout (--source-layout) that says how it is split.",
+          );
+        }
+      }
+    },
+  };
+}

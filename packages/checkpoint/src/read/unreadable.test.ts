@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { convertCheckpoint } from "../export/convert";
+import { expectCode } from "../testing/expect-code";
+import { scratchFolder } from "../testing/fixtures";
+import { torchFile } from "../testing/torch-files";
+import { inspectCheckpoint } from "./inspect";
+import { loadCheckpoint } from "./load";
+import { mergeCheckpoint } from "./merge";
+
+const scratch = scratchFolder();
+const UNREADABLE = ["complex128", "quantized", "sparse"];
+
+describe.each([
+  ["unreadable.pt", [...UNREADABLE, "float4"].sort()],
+  ["unreadable_legacy.pt", UNREADABLE],
+])("tensors of element types that are not known (%s)", (name, unreadable) => {
+  const path = torchFile(name);
+
+  it("are listed with the reason, and leave the others readable", async () => {
+    const inspection = await inspectCheckpoint(path);
+    expect(Object.keys(inspection.unreadable!).sort()).toEqual(unreadable);
+    const { tensors } = await loadCheckpoint(path, { names: ["w"] });
+    expect([...tensors.w!.dataSync()]).toEqual([0, 1, 2]);
+    const plain = await loadCheckpoint(path, { names: ["w", "counter"], as: "plain" });
+    expect(plain.tensors.counter).toMatchObject({ dtype: "I64", shape: [] });
+  });
+
+  it("are refused when they are asked for: by name, by pattern, or with everything", async () => {
+    expect(await expectCode("UNSUPPORTED", loadCheckpoint(path, { names: ["sparse"] }))).toContain('"sparse"');
+    await expectCode("UNSUPPORTED", loadCheckpoint(path, { names: ["*"] }));
+    await expectCode("UNSUPPORTED", mergeCheckpoint(path, join(scratch.path, "all.safetensors")));
+    const exclude = unreadable.map((one) => (one === "sparse" ? "spar*" : one));
+    const { tensors } = await convertCheckpoint(path, join(scratch.path, "rest.pt"), { to: "pt", exclude });
+    expect(tensors).toBe(2);
+  });
+});
