@@ -133,6 +133,18 @@ function training() {
   return { device, forward, optimizer, params: [w1, b1, w2] };
 }
 
+it("a norm outside of tidy lives until the next one of the same parameters, or as long as it is kept", () => {
+  const { forward, params, optimizer } = training();
+  const norms = [0, 1, 2].map((step) => {
+    optimizer.zeroGrad();
+    tidy(() => forward().backward());
+    const norm = clipGradNorm(params, 1);
+    expect(clipGradNorm(params.slice(1), 1).isDisposed).toBe(false); // other parameters, another norm
+    return step === 0 ? keep(norm) : norm;
+  });
+  expect(norms.map((norm) => norm.isDisposed)).toEqual([false, true, false]);
+});
+
 it("a gradient that you made yourself, outside of tidy, stays yours", () => {
   const device = new FakeDevice();
   const w = parameter([1, 2], { device });
@@ -247,6 +259,14 @@ describe("training loops return to the memory of their first step:", () => {
           clipGradNorm(params, 1);
           optimizer.step();
         });
+      },
+    ],
+    [
+      "clipping outside of tidy",
+      ({ forward, optimizer, params }) => {
+        tidy(() => forward().backward());
+        expect(clipGradNorm(params, 1).dataSync()).toHaveLength(1);
+        optimizer.step();
       },
     ],
     [

@@ -7,6 +7,8 @@ export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
 /** What tidy gives back: tensors, of whichever copy of core. */
 export interface Scoped {
   readonly [isTensor]: true;
+  /** Made to be replaced by the next of its kind, see `replacing`. */
+  isReplaceable?: boolean;
   dispose(): void;
 }
 
@@ -24,8 +26,21 @@ export function track(tensor: Scoped): void {
 
 /** Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
 export function keep<T extends Scoped>(tensor: T): T {
+  tensor.isReplaceable = false;
   for (let scope = current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;
+}
+
+const latest = new WeakMap<object, Scoped>();
+
+/** @internal Where no tidy would free it, `result` lives until the next one for the same `owner`, unless it is kept. */
+export function replacing<T extends Scoped>(owner: object, result: T): T {
+  if (isTidied(result)) return result;
+  const last = latest.get(owner);
+  if (last?.isReplaceable) last.dispose();
+  latest.set(owner, result);
+  result.isReplaceable = true;
+  return result;
 }
 
 /** @internal True if a tidy that runs would free it. */

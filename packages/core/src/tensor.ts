@@ -37,6 +37,8 @@ export class Tensor {
   /** For parameters: the name under which optimizers and checkpoints know it. */
   name: string | undefined;
   readonly [isTensor] = true;
+  /** @internal See `replacing` in scope.ts. */
+  isReplaceable = false;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
   private readonly holding: Holding;

@@ -10,7 +10,7 @@ import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
-import { tidy } from "../scope";
+import { replacing, tidy } from "../scope";
 import { noGrad } from "../tape";
 import { Tensor } from "../tensor";
 import { listOf } from "./parameters";
@@ -99,7 +99,8 @@ function scaleInPlace(grad: Tensor, factor: Tensor): void {
  * Scales all gradients in place so that their norm together is at most `maxNorm`: g *= min(1, maxNorm / (norm + 1e-6)).
  * Source: torch.nn.utils.clip_grad_norm_.
  *
- * @returns the total norm before clipping, a tensor of one element on the gradients' device (0 if there are none)
+ * @returns the total norm before clipping, a tensor of one element on the gradients' device (0 if there are none).
+ * Outside of tidy it is freed by the next call for the same parameters: read it before, or `keep` it.
  * @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH; NOT_FINITE if `errorIfNonfinite` and the norm is NaN or infinite (nothing is scaled)
  * @example
  * loss.backward();
@@ -120,7 +121,7 @@ export function clipGradNorm(
   const grads = gradientsOf(list);
   if (grads.length === 0) return zeros([], list.length > 0 ? { device: list[0]!.device } : {});
   checkOneDevice(where, grads);
-  return noGrad(() =>
+  const norm = noGrad(() =>
     tidy(() => {
       const each = norms(grads, normType);
       const total = each.size === 1 ? each.reshape([]) : norms([each], normType).reshape([]);
@@ -136,6 +137,7 @@ export function clipGradNorm(
       return total;
     }),
   );
+  return replacing(list[0]!, norm);
 }
 
 /**
