@@ -2,7 +2,7 @@
 const areas = ["optimizer", "rule", "schedules"];
 
 /** Where the words of a refusal begin among the arguments of what makes it: tests go by its code, words may change. */
-const WORDS = { OptError: 1, check: 2, checkOptions: 0, internalError: 0, refuse: 0, badState: 0 };
+const WORDS = { OptError: 1, check: 2, checkOptions: 0, internalError: 0, checkValue: 1, checkState: 1 };
 
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {

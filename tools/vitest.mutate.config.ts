@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { mergeConfig } from "vitest/config";
 import base from "./vitest.config";
 
-// Tests for `npm run mutate`: a bug should be noticed by the tests beside it, so those are all that runs. They run in a copy
-// of the workspace, where the links of node_modules still lead to the original: packages of ours are found by their folder.
+// Tests for `npm run mutate`: a bug in core should be noticed by the tests of core's programs and those beside it. They run in
+// a copy of the workspace, where the links of node_modules still lead to the original: our packages are found by their folder.
 const root = new URL("..", import.meta.url).pathname;
 
 function sourceOf(id: string): string {
@@ -20,8 +20,8 @@ const mutate = mergeConfig(base, {
     { name: "own-packages", enforce: "pre", resolveId: (id: string) => (id.startsWith("@opt/") ? sourceOf(id) : null) },
   ],
   // One registry of modules for all files of a run: a third of the time.
-  test: { isolate: false, testTimeout: 30_000, exclude: ["**/torch.test.ts"] },
+  test: { isolate: false, testTimeout: 30_000, exclude: ["**/{torch,finalization,half}.test.ts"] },
 });
-mutate.test.include = ["packages/core/src/{optimizer,rule,schedules}/*.test.ts"];
+mutate.test.include = ["packages/core/src/*.test.ts", "packages/core/src/{emit,optimizer,rule,schedules}/*.test.ts"];
 
 export default mutate;

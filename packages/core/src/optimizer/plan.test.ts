@@ -1,6 +1,6 @@
 // Which parameters a step moves, together with which others, and by which numbers.
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { parameter, tensor } from "../create";
 import { add, mul, neg } from "../functions";
 import { defineRule, type Rule } from "../rule/rule";
@@ -150,6 +150,54 @@ describe("a step moves", () => {
     optimizer.groups[0]!.maximize = 1 as never;
     expectCode("BAD_ARGUMENT", () => optimizer.step());
     expect(first([w])).toEqual([0.5]);
+  });
+});
+
+describe("one launch", () => {
+  /** The lists of tensors of the rule launches of each step. */
+  function lists(device: FakeDevice, optimizer: Momentum, steps: number) {
+    const launch = vi.spyOn(device.backend, "launch");
+    return Array.from({ length: steps }, () => {
+      launch.mockClear();
+      optimizer.step();
+      return launch.mock.calls.flatMap(([call]) => (call.kind === "rule" ? [call.tensors] : []));
+    });
+  }
+
+  it("is for parameters of one device and one dtype", () => {
+    const devices = [new FakeDevice(), new FakeDevice()];
+    const dtypes = ["f32", "f64", "bf16"] as const;
+    const params = devices.flatMap((device) => dtypes.map((dtype) => parameter([0], { device, dtype })));
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+    ones(params);
+    for (let i = 0; i < 2; i++) optimizer.step();
+    expect(first(params)).toEqual([-2, -2, -2, -2, -2, -2]);
+    for (const { launches } of devices) expect(launches.filter((kind) => kind === "rule").length).toBe(4);
+  });
+
+  // Devices keep what they made of a list of tensors as long as they meet the same list.
+  it("has the same list of tensors as long as nothing moves", () => {
+    const device = new FakeDevice();
+    const params = [1, 2].map((value) => parameter([value], { device }));
+    const optimizer = new Momentum(params, { regularizer: l2(0.5) });
+    ones(params);
+    const [a, b, c] = lists(device, optimizer, 3);
+    expect([a!.length, b![0] === a![0], c![0] === a![0]]).toEqual([1, true, true]);
+    ones([params[1]!]);
+    const [d, e] = lists(device, optimizer, 2);
+    expect([d![0] === a![0], d![0]![0] === a![0]![0], d![0]![1] === a![0]![1], e![0] === d![0]]).toEqual([
+      ...[false, true, false],
+      true,
+    ]);
+  });
+
+  it("has another list where a penalty by function has to be asked again", () => {
+    const device = new FakeDevice();
+    const w = parameter([1], { device });
+    const optimizer = new Momentum([w], { regularizer: () => null });
+    ones([w]);
+    const [a, b] = lists(device, optimizer, 2);
+    expect(b![0]).not.toBe(a![0]);
   });
 });
 

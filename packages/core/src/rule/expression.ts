@@ -1,5 +1,5 @@
 /** Expressions: what a rule or a map computes for one element. */
-import { OptError } from "../errors";
+import { check } from "../errors";
 
 /** The ops of rules: the same bits on every exact device. */
 export const RULE_OPS = [
@@ -74,31 +74,24 @@ export class Expression implements Operand {
   [operate](op: Op, operands: readonly (Operand | number)[]): Expression {
     const args = operands.map((operand) => (typeof operand === "number" ? Expression.constant(operand) : operand));
     args.forEach((arg, i) => {
-      if (!(arg instanceof Expression)) throw badOperand(op, i, arg);
+      checkOperand(arg instanceof Expression, op, i, arg);
       const wantsCondition = op === "select" && i === 0;
-      if (arg.isCondition !== wantsCondition) {
-        const kinds = wantsCondition ? "a condition made by less()" : "a number";
-        const got = arg.isCondition ? "a condition" : "a number";
-        throw new OptError(
-          "BAD_ARGUMENT",
-          op,
-          `operand ${i} must be ${kinds}, got ${got}.`,
-          "Use select(less(a, b), x, y).",
-        );
-      }
+      check(
+        (arg as Expression).isCondition === wantsCondition,
+        "BAD_ARGUMENT",
+        op,
+        () => `operand ${i} must be ${wantsCondition ? "a condition, got a number" : "a number, got a condition"}.`,
+        "Use select(less(a, b), x, y).",
+      );
     });
     return new Expression(op, args as Expression[]);
   }
 }
 
-function badOperand(op: Op, position: number, operand: unknown): OptError {
+function checkOperand(fits: boolean, op: Op, position: number, operand: unknown): void {
+  const problem = () => `operand ${position} must be an expression or a number, got ${String(operand)}.`;
   const advice = "Check the names of buffers and scalars, and do not mix tensors with symbols.";
-  return new OptError(
-    "BAD_ARGUMENT",
-    op,
-    `operand ${position} must be an expression or a number, got ${String(operand)}.`,
-    advice,
-  );
+  check(fits, "BAD_ARGUMENT", op, problem, advice);
 }
 
 function isOperand(value: unknown): value is Operand {
@@ -110,7 +103,7 @@ export function applyOp<T extends Operand>(op: Op, operands: readonly (T | numbe
   let leader: Operand | undefined;
   operands.forEach((operand, i) => {
     if (isOperand(operand)) leader ??= operand;
-    else if (typeof operand !== "number") throw badOperand(op, i, operand);
+    else checkOperand(typeof operand === "number", op, i, operand);
   });
   return (leader ?? Expression.constant(0))[operate](op, operands) as T;
 }

@@ -1,7 +1,7 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "../errors";
-import { type Expression, RULE_OPS, type RuleOp } from "./expression";
+import { type Expression, operate, RULE_OPS, type RuleOp } from "./expression";
 import { defineRule, type RuleDefinition } from "./rule";
 import { abs, add, div, exp, fma, less, max, min, mul, neg, select, sqrt, sub } from "./symbols";
 
@@ -111,6 +111,7 @@ describe("tracing", () => {
 
 describe("defineRule refuses", () => {
   const p = { param: 0 } as never;
+  const foreign = { [operate]: () => foreign } as never;
   it.each<[string, Partial<Record<keyof Definition, unknown>>, ErrorCode]>([
     ["no buffers", { buffers: [] }, "BAD_ARGUMENT"],
     ["one name twice", { buffers: ["param", "param"] }, "DUPLICATE"],
@@ -137,6 +138,14 @@ describe("defineRule refuses", () => {
       { update: (b: Record<string, Expression>) => ({ param: exp(b.param!) }) },
       "BAD_ARGUMENT",
     ],
+    ["writing in no object", { update: () => undefined }, "BAD_ARGUMENT"],
+    [
+      "a tensor among symbols",
+      { update: (b: Record<string, Expression>) => ({ param: add(b.param!, foreign) }) },
+      "BAD_ARGUMENT",
+    ],
+    ["null", { update: (b: Record<string, Expression>) => ({ param: add(null as never, b.param!) }) }, "BAD_ARGUMENT"],
+    ["text", { update: (b: Record<string, Expression>) => ({ param: add(b.param!, "1" as never) }) }, "BAD_ARGUMENT"],
     [
       "a symbol that is not there",
       { update: (b: Record<string, Expression>) => ({ param: add(b.param!, b.momentum!) }) },

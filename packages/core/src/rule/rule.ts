@@ -1,5 +1,5 @@
 /** Rules: an optimizer's update of one element, written once and compiled by every device. */
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { Expression, RULE_OPS } from "./expression";
 import { hashProgram, type Program, trace } from "./program";
 
@@ -54,36 +54,28 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   const { name, buffers, scalars, update } = definition;
   const where = `rule ${name}`;
   checkNames(where, [...buffers, ...scalars]);
-  if (buffers.length === 0)
-    throw new OptError("BAD_ARGUMENT", where, "a rule needs a buffer, got none.", "Name one in `buffers`.");
+  const noBuffer = () => "a rule needs a buffer, got none.";
+  check(buffers.length > 0, "BAD_ARGUMENT", where, noBuffer, "Name one in `buffers`.");
   const symbols = (kind: "buffer" | "scalar", names: readonly string[]) =>
     Object.fromEntries(names.map((symbol, slot) => [symbol, new Expression(kind, [], slot)]));
   const updated = update(
     symbols("buffer", buffers) as Record<Buffer, Expression>,
     symbols("scalar", scalars) as Record<Scalar, Expression>,
   );
+  const isObject = typeof updated === "object" && updated !== null;
+  const nothing = () => `update must return the new values by buffer, got ${String(updated)}.`;
+  check(isObject, "BAD_ARGUMENT", where, nothing, "Return { param: ... }.");
   const writes = Object.keys(updated) as Buffer[];
   for (const write of writes) {
-    if (!buffers.includes(write)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `update may only write declared buffers, got ${write}.`,
-        `Declared: ${buffers.join(", ")}.`,
-      );
-    }
+    const undeclared = () => `update may only write declared buffers, got ${write}.`;
+    check(buffers.includes(write), "BAD_ARGUMENT", where, undeclared, `Declared: ${buffers.join(", ")}.`);
     const value = updated[write];
-    if (!(value instanceof Expression) || value.isCondition) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `the new ${write} must be a number expression, got ${String(value)}.`,
-        "Build it with add, mul, ...",
-      );
-    }
+    const isNumber = value instanceof Expression && !value.isCondition;
+    const problem = () => `the new ${write} must be a number expression, got ${String(value)}.`;
+    check(isNumber, "BAD_ARGUMENT", where, problem, "Build it with add, mul, ...");
   }
-  if (writes.length === 0)
-    throw new OptError("BAD_ARGUMENT", where, "update must write a buffer, got none.", "Return { param: ... }.");
+  const none = () => "update must write a buffer, got none.";
+  check(writes.length > 0, "BAD_ARGUMENT", where, none, "Return { param: ... }.");
   writes.sort((a, b) => buffers.indexOf(a) - buffers.indexOf(b));
   const program = trace(
     buffers,
@@ -91,14 +83,9 @@ export function defineRule<const Buffer extends string, const Scalar extends str
     writes.map((write) => ({ slot: buffers.indexOf(write), expression: updated[write] as Expression })),
   );
   for (const { op } of program.nodes) {
-    if (op !== "buffer" && op !== "scalar" && op !== "constant" && !(RULE_OPS as readonly string[]).includes(op)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `rules are exact on every device, got the op ${op}.`,
-        `Use only ${RULE_OPS.join(", ")}.`,
-      );
-    }
+    const isExact = ["buffer", "scalar", "constant", ...RULE_OPS].includes(op);
+    const problem = () => `rules are exact on every device, got the op ${op}.`;
+    check(isExact, "BAD_ARGUMENT", where, problem, `Use only ${RULE_OPS.join(", ")}.`);
   }
   return { name, buffers, scalars, update, program, hash: hashProgram(program), writes };
 }
@@ -107,16 +94,10 @@ function checkNames(where: string, names: readonly string[]): void {
   const reserved = new Set(RESERVED.split(" "));
   const seen = new Set<string>();
   for (const name of names) {
-    if (!/^[a-z][A-Za-z0-9]*$/.test(name) || reserved.has(name) || GENERATED.test(name)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `names must be camelCase identifiers, no keywords and no names of generated text (t0, paramNew), got "${name}".`,
-        "Rename it.",
-      );
-    }
-    if (seen.has(name))
-      throw new OptError("DUPLICATE", where, `names must differ, got "${name}" twice.`, "Rename one.");
+    const rule = "camelCase identifiers, no keywords and no names of generated text (t0, paramNew)";
+    const fits = /^[a-z][A-Za-z0-9]*$/.test(name) && !reserved.has(name) && !GENERATED.test(name);
+    check(fits, "BAD_ARGUMENT", where, () => `names must be ${rule}, got "${name}".`, "Rename it.");
+    check(!seen.has(name), "DUPLICATE", where, () => `names must differ, got "${name}" twice.`, "Rename one.");
     seen.add(name);
   }
 }
