@@ -331,5 +331,8 @@ describe("16-bit parameters", () => {
     w.set(data as number[]);
     optimizer.step();
     expect(values(w)).toEqual([1.5]);
+    optimizer.groups[0]!.lr = 2 ** -12;
+    for (let step = 0; step < 32; step++) optimizer.step();
+    expect(values(w)).toEqual([1.5 - 2 ** -7]);
   });
 });

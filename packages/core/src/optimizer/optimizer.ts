@@ -106,8 +106,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient; the others are left alone and do not count the step.
    *
-   * @throws OptError BAD_ARGUMENT if a group's options were set out of range; BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH, DISPOSED for
-   * gradients that do not fit; OUT_OF_MEMORY. Nothing has changed then.
+   * @throws OptError BAD_ARGUMENT if a group's options were set out of range; DISPOSED for gradients that were freed; OUT_OF_MEMORY.
+   * Nothing has changed then.
    */
   step(): void;
   /**

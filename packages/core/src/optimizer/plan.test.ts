@@ -93,6 +93,19 @@ describe("a step moves", () => {
     expect(first([w])).toEqual([-7]);
   });
 
+  it("nothing once a gradient was freed in place, and not a parameter that was", () => {
+    const params = [f64(0), f64(0)];
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+    ones(params);
+    optimizer.step();
+    params[1]!.grad!.dispose();
+    expectCode("DISPOSED", () => optimizer.step());
+    expect([first([params[0]!]), optimizer.stateDict().state["0"]!.step]).toEqual([[-1], 1]);
+    params[1]!.dispose();
+    optimizer.step();
+    expect(first([params[0]!])).toEqual([-2]);
+  });
+
   it("parameters of a group added later, from their own first step", () => {
     const [a, b] = [f64(0), f64(0)];
     const optimizer = new Momentum([a], { lr: 1 });

@@ -37,7 +37,7 @@ interface Bucket extends Update {
 
 /**
  * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
- * Throws DISPOSED or BAD_SHAPE for gradients that do not fit.
+ * Throws DISPOSED for parameters and gradients that were freed.
  * `previous` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
  */
 export function planUpdates<Options extends BaseOptions>(
@@ -49,7 +49,7 @@ export function planUpdates<Options extends BaseOptions>(
   const plain = algorithm.rule(options);
   const last = previous as readonly Bucket[];
   if (hasNotMoved(last, plain, options, all.length)) return last.map((bucket) => nextStep(algorithm, options, bucket));
-  const slots = all.filter((slot) => slot.hasGradient(algorithm.name));
+  const slots = all.filter((slot) => slot.hasGradient());
   completeState(slots, stateKeys(plain), algorithm.initialCounters);
   const advanced = new Map<Counters, Counters>();
   const buckets: Bucket[] = [];

@@ -1,11 +1,9 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 
 import type { Slice } from "../backend/memory";
-import { check } from "../errors";
 import { cast } from "../ops";
 import { activeRecorder, once } from "../recorder";
 import { keep } from "../scope";
-import { sameShape, showShape } from "../shape";
 import { noGrad } from "../tape";
 import { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
@@ -50,8 +48,8 @@ export class Slot {
     return this.gatheredKeys === keys;
   }
 
-  /** True if there is a gradient to step by. @throws OptError DISPOSED, BAD_SHAPE */
-  hasGradient(where: string): boolean {
+  /** True if there is a gradient to step by. That it fits was seen to when it was set. @throws OptError DISPOSED */
+  hasGradient(): boolean {
     const { param } = this;
     const { grad } = param;
     if (grad === null) {
@@ -60,13 +58,6 @@ export class Slot {
     }
     param.checkAlive();
     grad.checkAlive();
-    check(
-      grad === this.gatheredGradient || sameShape(grad.shape, param.shape),
-      "BAD_SHAPE",
-      where,
-      () => `the gradient of ${this.name} must have its shape ${showShape(param.shape)}, got ${showShape(grad.shape)}.`,
-      "Reshape it.",
-    );
     return true;
   }
 
@@ -87,13 +78,10 @@ export class Slot {
   isSettled(keys: readonly string[], counters: Counters): boolean {
     const { current, gatheredGradient } = this;
     return (
-      current !== null &&
-      current.counters === counters &&
+      current?.counters === counters &&
       this.gatheredKeys === keys &&
-      gatheredGradient !== null &&
       gatheredGradient === this.param.grad &&
-      !gatheredGradient.isDisposed &&
-      !this.param.isDisposed &&
+      gatheredGradient?.isDisposed === false &&
       !this.is16Bit
     );
   }
