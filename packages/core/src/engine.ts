@@ -69,6 +69,7 @@ function run(root: Node, seed: Tensor): void {
   const nodes = inReverse(root);
   for (const node of nodes) {
     node.checkNotFreed();
+    node.checkUnchanged();
     activeRecorder()?.checkTaped(node.order);
   }
   const gradients = new Map<Node, Tensor>([[root, keep(seed.alias())]]);
@@ -86,19 +87,29 @@ function propagate(node: Node, gradients: Map<Node, Tensor>): void {
   const outputGradient = gradients.get(node);
   if (outputGradient !== undefined) {
     const inputGradients = tidy(() => node.backward(outputGradient).map((g) => (g === outputGradient ? g.alias() : g)));
-    node.inputs.forEach((input, i) => {
-      const inputGradient = inputGradients[i];
-      if (!inputGradient) return;
-      if (input instanceof TapeNode) add(gradients, input, inputGradient);
-      else {
-        if (input !== null) accumulate(input, inputGradient);
-        inputGradient.dispose();
-      }
-    });
+    handOn(node, inputGradients, gradients);
     gradients.delete(node);
     outputGradient.dispose();
   }
   node.free();
+}
+
+function handOn({ inputs }: Node, inputGradients: readonly (Tensor | null)[], gradients: Map<Node, Tensor>): void {
+  let i = 0;
+  try {
+    for (; i < inputs.length; i++) {
+      const input = inputs[i] as Tensor | Node | null;
+      const gradient = inputGradients[i];
+      if (!gradient) continue;
+      if (input instanceof TapeNode) add(gradients, input, gradient);
+      else {
+        if (input !== null) accumulate(input, gradient);
+        gradient.dispose();
+      }
+    }
+  } finally {
+    for (; i < inputs.length; i++) inputGradients[i]?.dispose(); // what an error left over
+  }
 }
 
 /** The nodes that a root depends on, later ones first. */

@@ -6,6 +6,7 @@ export type ErrorCode =
   | "BAD_STATE" // a state dict, schedule state or checkpoint does not fit what it is loaded into
   | "DUPLICATE" // a parameter or name occurs twice
   | "NO_GRADIENT" // the operation needs a gradient or a tape that is not there
+  | "CHANGED" // a tensor that backward needs was overwritten after the forward computation
   | "NOT_FINITE" // NaN or infinity where the caller asked to be told
   | "NOT_SYNC" // the device cannot answer without waiting: use the async form
   | "DISPOSED" // the tensor was freed

@@ -20,13 +20,19 @@ export interface Fluent<T> {
   /** A tensor of one element where a number is wanted: `loss < 0.1`, `Number(norm)`. @throws OptError BAD_SHAPE, NOT_SYNC */
   [Symbol.toPrimitive](hint: string): number | string;
 
-  /** Overwrites the elements in place; a tensor may be of another dtype or device. @throws OptError BAD_SHAPE if the count differs */
+  /**
+   * Overwrites the elements in place; a tensor may be of another dtype or device. Not recorded: what backward needs of the old elements, it refuses.
+   *
+   * @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT for the result of a computation, outside of noGrad
+   */
   set(data: TensorData | T): void;
   /**
    * Accumulates the gradient of this tensor with respect to every leaf it was computed from into `leaf.grad`, and frees the tape.
    *
    * @param gradient the gradient of something with respect to this tensor; 1 if it has one element
-   * @throws OptError NO_GRADIENT if it requires none, or if it has several elements and no `gradient` was given
+   * @throws OptError NO_GRADIENT if it requires none, or if it has several elements and no `gradient` was given;
+   * CHANGED if a tensor that a gradient is computed from was overwritten since (by set, a step, clipping), through whichever view.
+   * No gradient has changed then.
    */
   backward(gradient?: T): void;
   /** The same memory, without a tape. */

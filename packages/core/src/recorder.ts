@@ -15,6 +15,8 @@ export interface Renewal {
 
 /** A recorded rule launch, step after step. */
 export interface Repeated {
+  /** The body has ended. */
+  recorded(): void;
   /** @throws OptError BAD_STATE, BAD_ARGUMENT if the step can no longer be what was recorded */
   check(): void;
   /** Counts the next step. */
@@ -31,6 +33,7 @@ export interface Draw {
 /** Memory that knows how often it was overwritten. */
 export interface Versioned {
   version: number;
+  readonly isAlive: boolean;
 }
 
 /** A tensor with a gradient. */
@@ -215,6 +218,8 @@ export class Recorder {
 
   /** The body has ended. @throws OptError UNSUPPORTED if its next iteration would meet other gradients */
   finish(): void {
+    for (const part of this.parts)
+      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.recorded();
     for (const [leaf, { start, replaced }] of this.touched) {
       const { grad, requiresGrad } = leaf;
       check(

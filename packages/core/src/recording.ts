@@ -4,7 +4,7 @@ import { type Memory, slicesOf } from "./backend/memory";
 import type { Launch } from "./backend/spec";
 import type { DeviceMemory } from "./device-memory";
 import { check } from "./errors";
-import { type Recorder, type Renewal, Segment } from "./recorder";
+import { type Recorder, type Renewal, Segment, type Versioned } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
 
@@ -115,16 +115,19 @@ export class Recording<Result> {
 /** The launches between two hooks. */
 class RecordedSegment {
   private readonly own: RecordedLaunches;
+  /** What outlives the body, and has other contents after each replay. */
+  private readonly written: readonly Versioned[];
 
   constructor(
     private readonly backend: Backend,
     private readonly segment: Segment,
   ) {
+    this.written = [...segment.written].filter((storage) => storage.isAlive);
     this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
   }
 
   run(): void {
-    const { repeated, draws, written } = this.segment;
+    const { repeated, draws } = this.segment;
     const renewals = new Map<number, Renewal>();
     try {
       for (const [index, step] of repeated) renewals.set(index, step.renew());
@@ -134,7 +137,7 @@ class RecordedSegment {
       for (const renewal of [...renewals.values()].reverse()) renewal.undo();
       throw error;
     }
-    for (const storage of written) storage.version++;
+    for (const storage of this.written) storage.version++;
     for (const renewal of renewals.values()) renewal.launched();
   }
 

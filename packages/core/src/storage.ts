@@ -4,7 +4,7 @@ import type { Device } from "./device";
 import { activeRecorder } from "./recorder";
 
 export class Storage {
-  /** Counts the overwrites, through whichever view, for whoever relies on the contents. */
+  /** Counts the overwrites, through whichever view, for whoever relies on the contents: the tape, master copies. */
   version = 0;
   private owners = 1;
 
@@ -14,7 +14,9 @@ export class Storage {
   ) {}
 
   static allocate(device: Device, bytes: number): Storage {
-    return new Storage(device, device.allocate(bytes));
+    const storage = new Storage(device, device.allocate(bytes));
+    activeRecorder()?.overwrote(storage); // each replay writes it again
+    return storage;
   }
 
   /** True if more than one tensor sees this memory. */
@@ -22,6 +24,12 @@ export class Storage {
     return this.owners > 1;
   }
 
+  /** False after its last tensor was disposed. */
+  get isAlive(): boolean {
+    return this.owners > 0;
+  }
+
+  /** Called by whatever writes into memory that a tensor may be seen in. */
   overwritten(): void {
     this.version++;
     activeRecorder()?.overwrote(this);

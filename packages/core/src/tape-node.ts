@@ -1,11 +1,15 @@
 /** One recorded op. It knows its tensors only as what it holds, so that tensors can point to it. */
-import { check } from "./errors";
+import { check, OptError } from "./errors";
+import { type Shape, showShape } from "./shape";
 
 /** The gradients of an op's inputs from the gradient of its output; null for an input that needs none. */
 export type Backward<T> = (gradient: T, saved: readonly T[], needs: readonly boolean[]) => readonly (T | null)[];
 
 /** What a node asks of the tensors that it saves. */
 interface Saved {
+  readonly name: string | undefined;
+  readonly shape: Shape;
+  readonly storage: { readonly version: number };
   dispose(): void;
 }
 
@@ -15,6 +19,8 @@ export class TapeNode<T extends Saved> {
   readonly order = nextOrder++;
   private users = 1; // the output tensor; later nodes add themselves
   private freed = false;
+  /** How often what is saved had been overwritten when it was saved. */
+  private readonly versions: readonly number[];
 
   constructor(
     readonly name: string,
@@ -22,8 +28,16 @@ export class TapeNode<T extends Saved> {
     readonly inputs: readonly (T | TapeNode<T> | null)[],
     private readonly saved: readonly T[],
     private backwardOf: Backward<T> | null,
+    /** The output is its input's memory. */
+    readonly isView = false,
   ) {
+    this.versions = saved.map(({ storage }) => storage.version);
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
+  }
+
+  /** True when backward has run through it. */
+  get isFreed(): boolean {
+    return this.freed;
   }
 
   /** @throws OptError NO_GRADIENT if an earlier backward freed it */
@@ -37,7 +51,17 @@ export class TapeNode<T extends Saved> {
     );
   }
 
+  /** @throws OptError CHANGED if what it saved was overwritten since */
+  checkUnchanged(): void {
+    for (let i = 0; i < this.saved.length; i++) {
+      const tensor = this.saved[i]!;
+      if (tensor.storage.version !== this.versions[i]) throw changed(this.name, tensor);
+    }
+  }
+
+  /** @throws OptError CHANGED */
   backward(gradient: T): readonly (T | null)[] {
+    this.checkUnchanged(); // once more: a gradient that backward itself has just added to may be saved
     const needs = this.inputs.map((input) => input !== null);
     return this.backwardOf!(gradient, this.saved, needs);
   }
@@ -61,3 +85,13 @@ export class TapeNode<T extends Saved> {
 }
 
 let nextOrder = 0;
+
+function changed(op: string, { name, shape }: Saved): OptError {
+  const tensor = `${name === undefined ? "a tensor" : `"${name}"`} of shape ${showShape(shape)}`;
+  return new OptError(
+    "CHANGED",
+    "backward",
+    `what ${op} needs for its gradient must be as it was in the forward computation, got ${tensor} that was overwritten since.`,
+    "Step, set and clip after backward, or compute with a clone().",
+  );
+}

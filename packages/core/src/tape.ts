@@ -8,6 +8,11 @@ export type Backward = BackwardOf<Tensor>;
 
 let recording = true;
 
+/** True outside of noGrad. */
+export function isTaping(): boolean {
+  return recording;
+}
+
 /** Runs `body` without recording: results do not require gradients. */
 export function noGrad<Result>(body: () => Result): Result {
   return recordingSetTo(false, body);
@@ -41,9 +46,15 @@ export function record(
 ): Tensor {
   if (!recording || !inputs.some((input) => input.requiresGrad)) return output;
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
-  const held = saved.map((tensor) => keep(tensor.alias()));
-  const node = new TapeNode(name, edges, held, backward);
+  const held = saved.map(hold);
+  const node = new TapeNode(name, edges, held, backward, output.storage === inputs[0]?.storage);
   output.attach(node);
   activeRecorder()?.taped(node.order);
   return output;
+}
+
+function hold(tensor: Tensor): Tensor {
+  const held = keep(tensor.alias());
+  held.name = tensor.name;
+  return held;
 }

@@ -8,8 +8,8 @@ import { tidy } from "../scope";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 
-/** Copies elements in order, converting between dtypes. */
-function copyInto(source: Tensor, target: Tensor): void {
+/** target = source, in place: elements in order, converted between dtypes. Not recorded. */
+export function copyInto(source: Tensor, target: Tensor): void {
   target.device.launch({
     kind: "copy",
     kernel: target.device.kernel({ kind: "copy", from: source.dtype, to: target.dtype }),
@@ -19,6 +19,7 @@ function copyInto(source: Tensor, target: Tensor): void {
     sourceStrides: [1],
     targetStrides: [1],
   });
+  target.storage.overwritten();
 }
 
 export function clone(x: Tensor): Tensor {
@@ -32,10 +33,10 @@ export function owned(x: Tensor): Tensor {
   return x.storage.isShared ? clone(x) : x.alias();
 }
 
-/** x in another dtype, or x itself; with `output`, into that tensor. */
-export function cast(x: Tensor, dtype: DType, output?: Tensor): Tensor {
-  if (output === undefined && x.dtype === dtype) return x;
-  const result = output ?? Tensor.empty(x.shape, dtype, x.device);
+/** x in another dtype, or x itself. */
+export function cast(x: Tensor, dtype: DType): Tensor {
+  if (x.dtype === dtype) return x;
+  const result = Tensor.empty(x.shape, dtype, x.device);
   copyInto(x, result);
   if (!isFloat(dtype)) return result;
   const from = x.dtype;

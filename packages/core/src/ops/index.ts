@@ -1,5 +1,5 @@
 export { applyRule } from "./apply-rule";
-export { cast, clone, move, owned } from "./cast";
+export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkTensor } from "./check-tensor";
 export { crossEntropyRows } from "./cross-entropy";
 export { elementwise } from "./elementwise";

@@ -7,7 +7,7 @@ import { type Program, trace } from "../rule/program";
 import { tidy } from "../scope";
 import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
-import { cast } from "./cast";
+import { cast, copyInto } from "./cast";
 
 /** Computes a program on tensors of the compute dtype, into a new tensor or, in place, into `output`. */
 export function launchMap(
@@ -36,6 +36,7 @@ export function launchMap(
     shape: layout.shape,
     strides: layout.strides.slice(0, inputs.length),
   });
+  output.storage.overwritten();
   return output;
 }
 
@@ -60,7 +61,7 @@ export function fillInPlace(target: Tensor, value: number): void {
   else {
     const filled = Tensor.empty(target.shape, compute, target.device);
     fillInPlace(filled, value);
-    cast(filled, target.dtype, target);
+    copyInto(filled, target);
     filled.dispose();
   }
 }
@@ -72,7 +73,7 @@ export function addInto(target: Tensor, other: Tensor): void {
   else {
     tidy(() => {
       const sum = launchMap(SUM, compute, [cast(target, compute), cast(other, compute)], [], target.shape);
-      cast(sum, target.dtype, target);
+      copyInto(sum, target);
     });
   }
 }

@@ -83,24 +83,29 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   if (right.tensor !== b) right.tensor.dispose();
   const { shape: shapeA } = a;
   const { shape: shapeB } = b;
-  return record("matmul", output, [a, b], [a, b], (g, [A, B], [needsA, needsB]) => [
-    needsA
-      ? sumTo(
-          transposeA
-            ? matmul(B!, g, { transposeA: transposeB, transposeB: true })
-            : matmul(g, B!, { transposeB: !transposeB }),
-          shapeA,
-        )
-      : null,
-    needsB
-      ? sumTo(
-          transposeB
-            ? matmul(g, A!, { transposeA: true, transposeB: transposeA })
-            : matmul(A!, g, { transposeA: !transposeA }),
-          shapeB,
-        )
-      : null,
-  ]);
+  // Each gradient needs the other operand only.
+  const saved = [...(b.requiresGrad ? [a] : []), ...(a.requiresGrad ? [b] : [])];
+  return record("matmul", output, [a, b], saved, (g, held, [needsA, needsB]) => {
+    const [A, B] = [held[0], held.at(-1)];
+    return [
+      needsA
+        ? sumTo(
+            transposeA
+              ? matmul(B!, g, { transposeA: transposeB, transposeB: true })
+              : matmul(g, B!, { transposeB: !transposeB }),
+            shapeA,
+          )
+        : null,
+      needsB
+        ? sumTo(
+            transposeB
+              ? matmul(g, A!, { transposeA: true, transposeB: transposeA })
+              : matmul(A!, g, { transposeA: !transposeA }),
+            shapeB,
+          )
+        : null,
+    ];
+  });
 }
 
 function squeeze(x: Tensor, axis: -1 | -2): Tensor {

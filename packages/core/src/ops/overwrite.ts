@@ -2,16 +2,18 @@
 import { check } from "../errors";
 import { flatten, type TensorData } from "../literal";
 import { type Shape, sameShape, showShape } from "../shape";
+import { isTaping } from "../tape";
+import { TapeNode } from "../tape-node";
 import { Tensor } from "../tensor";
 import { assign } from "./cast";
 
-/** Tensor.set. @throws OptError BAD_SHAPE if the count differs */
+/** Tensor.set. @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT if the tape would go on to take it for what it was computed as */
 export function overwrite(target: Tensor, data: TensorData | Tensor): void {
   const slice = target.memorySlice();
+  if (isTaping()) checkNotComputed(target);
   if (data instanceof Tensor) {
     checkFits(target, data.shape);
     assign(target, data);
-    target.storage.overwritten();
     return;
   }
   const { elements, shape } = flatten("set", data, target.dtype);
@@ -29,5 +31,21 @@ function checkFits(target: Tensor, shape: Shape): void {
     "set",
     () => `needs data of shape ${showShape(target.shape)}, got ${showShape(shape)}.`,
     "The shape of a tensor never changes.",
+  );
+}
+
+/** The tape would go on to take it for what it was computed as. Views of leaves stay what they are. */
+function checkNotComputed({ node }: Tensor): void {
+  while (node?.isView) {
+    const [viewed] = node.inputs;
+    node = viewed instanceof TapeNode ? viewed : null;
+  }
+  check(
+    node === null || node.isFreed,
+    "BAD_ARGUMENT",
+    "set",
+    () =>
+      `only leaves and their views can be overwritten, got the result of ${node!.name}, which is still to be differentiated.`,
+    "Set a detach() or clone() of it, or use noGrad.",
   );
 }

@@ -3,7 +3,7 @@
 import { zeros } from "../create";
 import { computeDType } from "../dtype";
 import { check } from "../errors";
-import { cast, concat, elementwise } from "../ops";
+import { cast, concat, copyInto, elementwise } from "../ops";
 import { launchMap } from "../ops/map";
 import { checkOptions } from "../options";
 import { Expression } from "../rule/expression";
@@ -92,7 +92,7 @@ function scaleInPlace(grad: Tensor, factor: Tensor): void {
     grad.shape,
     grad.dtype === compute ? grad : undefined,
   );
-  if (scaled !== grad) cast(scaled, grad.dtype, grad);
+  if (scaled !== grad) copyInto(scaled, grad);
 }
 
 /**
@@ -195,7 +195,8 @@ export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: numb
             scalars: [clipValue],
           });
           mine.forEach((grad, i) => {
-            if (widened[i] !== grad) cast(widened[i]!, grad.dtype, grad);
+            if (widened[i] === grad) grad.storage.overwritten();
+            else copyInto(widened[i]!, grad);
           });
         }
       }

@@ -13,7 +13,7 @@ import { checkGroup, checkNotNegative } from "./check";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
-import { stateKeys } from "./state";
+import { MASTER, stateKeys } from "./state";
 import {
   checkParameterState,
   copyParameterState,
@@ -158,8 +158,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const group of this.groups) checkGroup(this.algorithm, group);
     const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
     for (const update of plans.flat()) {
-      const { device, kernel, tensors, scalars, slots, counters } = update;
+      const { device, kernel, tensors, scalars, slots, written, counters } = update;
       device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.repeated());
+      for (const storage of written) storage.overwritten();
       for (const slot of slots) slot.stepped(counters);
     }
     this.plans = plans;
@@ -209,7 +210,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
     for (const slot of this.slots.flat()) {
-      if (slot.state !== null && slot.state.counters.step > 0) state[slot.name] = parameterStateDict(slot.state);
+      if (slot.state === null || slot.state.counters.step === 0) continue;
+      if (slot.state.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
+      state[slot.name] = parameterStateDict(slot.state);
     }
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
       const penalty = typeof regularizer === "function" ? {} : { regularizer };

@@ -5,6 +5,7 @@ import type { Device } from "../device";
 import { check } from "../errors";
 import type { Renewal, Repeated } from "../recorder";
 import type { Rule } from "../rule/rule";
+import type { Storage } from "../storage";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
@@ -19,6 +20,8 @@ export interface Update {
   readonly tensors: (readonly Slice[])[];
   readonly scalars: readonly number[];
   readonly slots: Slot[];
+  /** The memory that it overwrites: parameters or their master copies, and state. */
+  readonly written: Set<Storage>;
   /** The slots' counters after the launch. */
   readonly counters: Counters;
   /** For replays: the next steps of the same slots by the same rule. */
@@ -81,6 +84,7 @@ export function planUpdates<Options extends BaseOptions>(
         keys: stateKeys(plain),
         tensors: [],
         slots: [],
+        written: new Set(),
         repeated() {
           return new RepeatedUpdate(algorithm, options, this as Bucket);
         },
@@ -89,6 +93,7 @@ export function planUpdates<Options extends BaseOptions>(
     }
     bucket.slots.push(slot);
     bucket.tensors.push(slot.gather(bucket.keys));
+    for (const storage of slot.storages(bucket.keys)) bucket.written.add(storage);
   }
   return buckets;
 }
@@ -118,6 +123,8 @@ function nextStep<Options extends BaseOptions>(
 /** A launch in a recorded step, from one replay to the next. */
 class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
+  /** The slots whose master copies nobody else in the body leaves behind. */
+  private following: readonly Slot[] = [];
 
   constructor(
     private readonly algorithm: Algorithm<Options>,
@@ -125,6 +132,10 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     private readonly bucket: Bucket,
   ) {
     this.states = bucket.slots.map((slot) => slot.state);
+  }
+
+  recorded(): void {
+    this.following = this.bucket.slots.filter((slot) => slot.hasFollowed());
   }
 
   check(): void {
@@ -171,8 +182,8 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     return {
       scalars,
       undo: () => count(before),
-      launched() {
-        for (const slot of slots) slot.followed();
+      launched: () => {
+        for (const slot of this.following) slot.followed();
       },
     };
   }

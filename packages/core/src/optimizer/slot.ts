@@ -1,12 +1,13 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 
 import type { Slice } from "../backend/memory";
-import { cast } from "../ops";
+import { cast, copyInto } from "../ops";
 import { activeRecorder, once } from "../recorder";
 import { keep } from "../scope";
-import { noGrad } from "../tape";
+import type { Storage } from "../storage";
 import { Tensor } from "../tensor";
 import type { Counters } from "./algorithm";
+import { follow } from "./master";
 import { MASTER, type ParameterState, stateDType } from "./state";
 
 export class Slot {
@@ -34,7 +35,7 @@ export class Slot {
   set state(state: ParameterState | null) {
     this.current = state;
     this.gatheredKeys = null;
-    this.masterVersion = this.param.storage.version;
+    this.masterVersion = -1; // a master copy in it may be of other times than the parameter
   }
 
   /** Frees the state. */
@@ -65,13 +66,18 @@ export class Slot {
   stepped(counters: Counters): void {
     this.current!.counters = counters;
     if (!this.is16Bit) return;
-    cast(this.master()!, this.param.dtype, this.param);
+    copyInto(this.current!.tensors.get(MASTER)!, this.param); // not master(): it would follow the old elements
     this.followed();
   }
 
   /** The parameter is its master copy, rounded. */
   followed(): void {
     this.masterVersion = this.param.storage.version;
+  }
+
+  /** False if the parameter was overwritten by others since. */
+  hasFollowed(): boolean {
+    return this.masterVersion === this.param.storage.version;
   }
 
   /** True if `gather` would return what it did last: the same gradient, and state that no one replaced. */
@@ -102,6 +108,12 @@ export class Slot {
     return this.slices;
   }
 
+  /** The memory that a step of `gather` writes. */
+  *storages(keys: readonly string[]): Generator<Storage> {
+    yield (this.master() ?? this.param).storage;
+    for (const key of keys) yield this.current!.tensors.get(key)!.storage;
+  }
+
   private gradientSlice(grad: Tensor): Slice {
     return cast(grad, stateDType(this.param)).memorySlice();
   }
@@ -111,16 +123,17 @@ export class Slot {
     const { param } = this;
     if (!this.is16Bit) return null;
     const { tensors } = this.current!;
-    let master = tensors.get(MASTER);
-    if (master === undefined) {
-      master = keep(once(() => Tensor.empty(param.shape, "f32", param.device)));
+    const known = tensors.get(MASTER);
+    if (known !== undefined && this.hasFollowed()) return known;
+    const master = known ?? keep(once(() => Tensor.empty(param.shape, "f32", param.device)));
+    if (known === undefined) {
+      once(() => copyInto(param, master));
       tensors.set(MASTER, master);
       this.gatheredKeys = null;
-    } else if (this.masterVersion === param.storage.version) return master;
+    }
     // Recorded only if the step itself overwrites the parameter: each replay must then follow it again.
-    const renew = () => noGrad(() => cast(param, "f32", master));
-    if (activeRecorder()?.overwrites(param.storage)) renew();
-    else once(renew);
+    if (activeRecorder()?.overwrites(param.storage)) follow(master, param);
+    else if (known !== undefined) once(() => follow(master, param));
     this.followed();
     return master;
   }
