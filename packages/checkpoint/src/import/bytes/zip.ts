@@ -1,29 +1,42 @@
 /** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import yauzl, { type Entry } from "yauzl";
+import { type ImportOptions, mostTensors } from "../../format/source";
 import { type ByteSource, checkRange, partOf, readBytes, verified } from "./byte-source";
 
 // The directory's entries follow each other, and yauzl asks for each one by itself.
 const WINDOW = 64 * 1024;
 
+/** Members of a PyTorch file that are no storages. */
+const OTHER_MEMBERS = 16;
+const TRUST = "If you trust it, raise maxTensors (--max-tensors).";
+
 /** The members of an archive by name; each is checked against its CRC-32 when it is first read. Throws CORRUPT, REFUSED, UNSUPPORTED. */
-export async function openZip(source: ByteSource): Promise<Map<string, ByteSource>> {
+export async function openZip(source: ByteSource, options: ImportOptions = {}): Promise<Map<string, ByteSource>> {
   const reader = new SourceReader(source);
   try {
-    return await Promise.race([readMembers(source, reader), reader.broken]);
+    return await Promise.race([readMembers(source, reader, options), reader.broken]);
   } catch (error) {
     throw zipError(source.path, reader.failure ?? error);
   }
 }
 
-async function readMembers(source: ByteSource, reader: SourceReader): Promise<Map<string, ByteSource>> {
+async function readMembers(
+  source: ByteSource,
+  reader: SourceReader,
+  options: ImportOptions,
+): Promise<Map<string, ByteSource>> {
   // Strict names: yauzl itself refuses absolute ones, `..` and backslashes. Zip64 and sizes are its business too.
   const archive = await yauzl.fromRandomAccessReaderPromise(reader, source.byteLength, {
     autoClose: false,
     strictFileNames: true,
   });
   const entries: Entry[] = [];
-  for await (const entry of archive.eachEntry()) entries.push(entry);
+  const most = mostTensors(source.byteLength, options) + OTHER_MEMBERS;
+  for await (const entry of archive.eachEntry()) {
+    check(entries.length < most, "REFUSED", source.path, () => `it has more than ${most} members.`, TRUST);
+    entries.push(entry);
+  }
   entries.sort((a, b) => a.relativeOffsetOfLocalHeader - b.relativeOffsetOfLocalHeader);
 
   const members = new Map<string, ByteSource>();

@@ -2,8 +2,9 @@
  * HDF5 through h5wasm (the HDF5 library itself, as WebAssembly), reading only the pages it asks for: its file is one of ours in its
  * in-memory file system, whose reads fail until the pages they need have been fetched; then the operation is done again.
  */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import type { Dataset, File, Group } from "h5wasm";
+import { type ImportOptions, mostTensors } from "../../format/source";
 import { type ByteSource, readBytes } from "../bytes/byte-source";
 import { type Slab, slabs } from "../bytes/slabs";
 
@@ -14,6 +15,11 @@ const INPUT_OUTPUT_ERROR = 29;
 const MOST_COMPRESSED = 1032; // deflate's limit: no filter of HDF5's own packs tighter
 const SLAB_BYTES = 8 * 1024 * 1024;
 const DEEPEST = 32;
+/** A chunk is unpacked whole. */
+const LARGEST_CHUNK = 64 * 1024 * 1024;
+/** Moments of zeros pack well, weights hardly: a file unpacks to a few times its length. */
+const FREE_UNPACKED = 64 * 1024 * 1024;
+const UNPACKED_PER_BYTE = 64;
 
 type Library = typeof import("h5wasm");
 
@@ -89,8 +95,12 @@ export class Hdf5File {
     }
   }
 
-  async datasets(): Promise<Hdf5Dataset[]> {
+  /** Throws REFUSED for more datasets, or more bytes once unpacked, than a file of this length is likely to hold. */
+  async datasets(options: ImportOptions = {}): Promise<Hdf5Dataset[]> {
     const found: Hdf5Dataset[] = [];
+    const most = mostTensors(this.#source.byteLength, options);
+    const mostUnpacked = options.maxUnpacked ?? FREE_UNPACKED + UNPACKED_PER_BYTE * this.#source.byteLength;
+    let unpacked = 0;
     // Hard links may make a group its own grandchild.
     let budget = this.#source.byteLength / 16 + 16;
     const visit = async (group: Group, path: string, depth: number): Promise<void> => {
@@ -100,8 +110,19 @@ export class Hdf5File {
         const name = path === "" ? key : `${path}/${key}`;
         if (item instanceof this.#library.Group) await visit(item, name, depth + 1);
         else if (item instanceof this.#library.Dataset) {
-          const dataset = await this.#describe(item, name);
-          if (dataset !== undefined) found.push(dataset);
+          const { dataset, chunkBytes } = await this.#describe(item, name);
+          if (dataset === undefined) continue;
+          found.push(dataset);
+          unpacked += dataset.bytes.byteLength;
+          const fits = unpacked <= mostUnpacked && chunkBytes <= Math.max(LARGEST_CHUNK, options.maxUnpacked ?? 0);
+          check(
+            found.length <= most && fits,
+            "REFUSED",
+            this.#source.path,
+            () =>
+              `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`,
+            "If you trust it, raise maxUnpacked (--max-unpacked) or maxTensors (--max-tensors).",
+          );
         }
       }
     };
@@ -115,11 +136,12 @@ export class Hdf5File {
     this.#pages.clear();
   }
 
-  async #describe(dataset: Dataset, name: string): Promise<Hdf5Dataset | undefined> {
+  /** What a dataset is, undefined for what is no array of numbers; and how many bytes each of its packed chunks has. */
+  async #describe(dataset: Dataset, name: string): Promise<{ dataset?: Hdf5Dataset; chunkBytes: number }> {
     const { shape, chunks, type, size, signed, littleEndian, enum_type } = await this.#run(() => dataset.metadata);
     const kind = type === 0 ? (signed ? "int" : "uint") : type === 1 ? "float" : type === 8 ? "bool" : undefined;
-    if (kind === undefined || shape === null) return undefined;
-    if (kind === "bool" && (size !== 1 || enum_type?.nmembers !== 2)) return undefined;
+    if (kind === undefined || shape === null) return { chunkBytes: 0 };
+    if (kind === "bool" && (size !== 1 || enum_type?.nmembers !== 2)) return { chunkBytes: 0 };
     if (!littleEndian && size > 1) {
       throw new OptError("UNSUPPORTED", this.#source.path, `${name} is big-endian.`, "Save it in little-endian order.");
     }
@@ -134,7 +156,10 @@ export class Hdf5File {
       byteLength,
       read: (target, position) => this.#readDataset(dataset, shape, size, target, position),
     };
-    return { name, shape, kind, bytesPerElement: size, bytes };
+    return {
+      dataset: { name, shape, kind, bytesPerElement: size, bytes },
+      chunkBytes: chunks === null ? 0 : chunkBytes,
+    };
   }
 
   async #readDataset(

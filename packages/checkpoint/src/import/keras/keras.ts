@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
-import type { Importer, Json } from "../../format/source";
+import type { Importer, ImportOptions, Json } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
 import { type ByteSource, pooledFile, readBytes } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
@@ -19,7 +19,7 @@ export const kerasImporter: Importer = {
     const text = new TextDecoder("latin1").decode(head);
     return kind === "file" && (beginsHdf5(head) || (text.startsWith("PK") && name.endsWith(".keras")));
   },
-  async open(path, fileSystem) {
+  async open(path, fileSystem, options = {}) {
     const pool = new FilePool(fileSystem, "read");
     let file: Hdf5File | undefined;
     const close = async (): Promise<void> => {
@@ -30,9 +30,9 @@ export const kerasImporter: Importer = {
       const source = await pooledFile(pool, path);
       const { weights, values } = beginsHdf5(await readBytes(source, 0, Math.min(8, source.byteLength)))
         ? { weights: source, values: {} }
-        : await openArchive(source);
+        : await openArchive(source, options);
       file = await Hdf5File.open(weights);
-      const tensors = (await file.datasets()).map((dataset) =>
+      const tensors = (await file.datasets(options)).map((dataset) =>
         wholeTensor(
           dataset.name,
           { dtype: dtypeOf(dataset, path), shape: dataset.shape, bytes: dataset.bytes },
@@ -52,8 +52,11 @@ function beginsHdf5(head: Uint8Array): boolean {
 }
 
 /** The weights of a `.keras` archive; its config and metadata become values. */
-async function openArchive(source: ByteSource): Promise<{ weights: ByteSource; values: Record<string, Json> }> {
-  const members = await openZip(source);
+async function openArchive(
+  source: ByteSource,
+  options: ImportOptions,
+): Promise<{ weights: ByteSource; values: Record<string, Json> }> {
+  const members = await openZip(source, options);
   const weights = members.get("model.weights.h5");
   if (weights === undefined) {
     throw new OptError("MISSING", source.path, "the archive has no model.weights.h5.", "Save the model with Keras 3.");

@@ -6,7 +6,7 @@ import { joined, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { PADDLE_NAMES } from "../names/state-words";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
-import { readPickleOf } from "../python/pickle";
+import { pickleMemory, readPickleOf } from "../python/pickle";
 import { childrenOf, nameTree, PLAIN_GLOBALS } from "../python/values";
 import { counts } from "../torch/tensors";
 
@@ -16,18 +16,18 @@ const GLOBALS = { globals: new Set([...PLAIN_GLOBALS, ...NUMPY_GLOBALS]) };
 export const paddleImporter: Importer = {
   format: "Paddle",
   recognises: ({ kind, name, head }) => kind === "file" && head[0] === 0x80 && /\.pd(params|opt|iparams)$/.test(name),
-  async open(path, fileSystem): Promise<TensorSource> {
+  async open(path, fileSystem, options = {}): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {
       const source = wholeFile(file);
-      const root = await readPickleOf(source, GLOBALS);
+      const root = await readPickleOf(source, { ...GLOBALS, ...pickleMemory(options) });
       if (!(root instanceof Map)) throw damaged(path, "the pickle holds no dict");
       const parts = root.get(PARTS);
       root.delete(PARTS);
       // Names in these two tables may hold dots and must not be taken apart.
       const structured = root.get(PADDLE_NAMES);
       root.delete(PADDLE_NAMES);
-      const tree = await nameTree(root, source, (value) => numpyArray(value, source));
+      const tree = await nameTree(root, source, (value) => numpyArray(value, source), options);
       joinParts(tree.tensors, parts, path);
       const tensors = [...tree.tensors].map(([name, tensor]) => wholeTensor(name, tensor, basename(path)));
       const values =

@@ -1,5 +1,6 @@
 /** Pickle is a program. This reader runs the part that builds data, and only notes what the rest would have called. */
 import { OptError } from "@opt/core";
+import type { ImportOptions } from "../../format/source";
 import { ByteCursor } from "../bytes/byte-cursor";
 import type { ByteSource } from "../bytes/byte-source";
 
@@ -54,6 +55,8 @@ export interface PickleLimits {
   readonly globals: ReadonlySet<string>;
   /** Called with each persistent id; without it they may not occur. */
   readonly persistent?: (id: PicklePersistent) => void;
+  /** About how many bytes the objects may take in memory; 192 MiB without it. */
+  readonly memory?: number;
 }
 
 // Beyond these lengths a payload stays where it is; integers longer than any counter are no data of ours.
@@ -65,11 +68,18 @@ const MARK = Symbol("mark");
 
 // What values take in memory, about: an opcode of one byte may make an object of hundreds. Real pickles take 30 times their length.
 const OBJECT_COST = 160;
+const DICT_COST = 288;
 const MEMO_COST = 48;
 const VALUE_COST = 16;
 const FREE_COST = 64 * 1024 * 1024;
 const COST_PER_BYTE = 48;
-const HIGHEST_COST = 1024 * 1024 * 1024;
+const COST_OF_TENSOR = 8 * 1024;
+const HIGHEST_COST = 192 * 1024 * 1024;
+
+/** Who allows more tensors than usual allows what describes them, too. */
+export function pickleMemory({ maxTensors }: ImportOptions): { memory?: number } {
+  return maxTensors === undefined ? {} : { memory: Math.max(HIGHEST_COST, maxTensors * COST_OF_TENSOR) };
+}
 
 /**
  * Reads one pickle (protocols 0 to 5, the opcodes that builders of plain data use) and leaves the cursor behind it.
@@ -102,7 +112,7 @@ class PickleMachine {
   constructor(cursor: ByteCursor, limits: PickleLimits) {
     this.#cursor = cursor;
     this.#limits = limits;
-    this.#budget = Math.min(HIGHEST_COST, FREE_COST + COST_PER_BYTE * cursor.source.byteLength);
+    this.#budget = Math.min(limits.memory ?? HIGHEST_COST, FREE_COST + COST_PER_BYTE * cursor.source.byteLength);
   }
 
   /** Runs one opcode; true (or a promise of it) when it was STOP. Only long payloads wait. */
@@ -228,7 +238,9 @@ class PickleMachine {
   }
 
   #push(value: unknown): false {
-    this.#spend(typeof value === "object" && value !== null ? OBJECT_COST : VALUE_COST);
+    this.#spend(
+      value instanceof Map ? DICT_COST : typeof value === "object" && value !== null ? OBJECT_COST : VALUE_COST,
+    );
     this.#stack.push(value);
     return false;
   }

@@ -1,6 +1,6 @@
 /** Python objects that a pickle describes, as named tensors and plain values: nested dicts and lists become dotted names. */
 import { OptError } from "@opt/core";
-import type { Json } from "../../format/source";
+import { type ImportOptions, type Json, mostTensors } from "../../format/source";
 import { type ByteSource, readBytes } from "../bytes/byte-source";
 import { numpyScalar } from "./numpy-array";
 import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle";
@@ -29,20 +29,25 @@ export interface NamedTree<T> {
   readonly tree: PythonTree;
 }
 
+/** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
+const NODES_PER_TENSOR = 4;
+
 /**
  * Walks nested dicts, lists and tuples; `tensorOf` says which objects are tensors. Shared objects may occur often, so that the
- * number of nodes is bounded by `source`'s length. Throws CORRUPT for what is endless, DUPLICATE where two names fall together.
+ * number of nodes is bounded. Throws CORRUPT for what is endless, DUPLICATE where two names fall together.
  */
 export async function nameTree<T>(
   root: unknown,
   source: ByteSource,
   tensorOf: (value: unknown) => T | undefined,
+  options: ImportOptions = {},
 ): Promise<NamedTree<T>> {
   const tensors = new Map<string, T>();
   const values = new Map<string, Json>();
   const unreadable = new Map<string, string>();
-  let budget = source.byteLength + 1000;
-  const readLeaf = async (value: unknown, name: string): Promise<PythonTree> => {
+  const waiting: Promise<void>[] = [];
+  let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength, options));
+  const readLeaf = (value: unknown, name: string, put: (leaf: PythonTree) => void): void => {
     if (tensors.has(name) || values.has(name) || unreadable.has(name)) {
       throw new OptError("DUPLICATE", source.path, `two entries are called ${JSON.stringify(name)}.`, "Rename one.");
     }
@@ -50,31 +55,63 @@ export async function nameTree<T>(
       const tensor = tensorOf(value);
       if (tensor !== undefined) {
         tensors.set(name, tensor);
-        return { tensor: name };
+        put({ tensor: name });
+        return;
       }
     } catch (error) {
       if (!(error instanceof OptError && error.code === "UNSUPPORTED")) throw error;
       unreadable.set(name, error.message);
-      return { tensor: name };
+      put({ tensor: name });
+      return;
     }
-    const plain = await plainValue(value, source);
+    if (value instanceof PickleRange) {
+      values.set(name, "");
+      const reading = readText(value, source).then((text) => {
+        values.set(name, text);
+        put(text);
+      });
+      reading.catch(() => undefined); // awaited below
+      waiting.push(reading);
+      return;
+    }
+    const plain = plainValue(value);
     values.set(name, plain);
-    return leafOf(value, plain);
+    put(leafOf(value, plain));
   };
-  const visit = async (value: unknown, name: string, depth: number): Promise<PythonTree> => {
+  const visit = (value: unknown, name: string, depth: number, put: (tree: PythonTree) => void): void => {
     if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw endless(source.path);
     const children = childrenOf(value);
-    if (children === undefined) return readLeaf(value, name);
-    const members: [PythonTree, PythonTree][] = [];
+    if (children === undefined) {
+      readLeaf(value, name, put);
+      return;
+    }
+    const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
+    if (Array.isArray(value) || value instanceof PickleTuple) {
+      const items: PythonTree[] = [];
+      for (const [i, child] of children) {
+        visit(child, inside(String(i)), depth + 1, (item) => {
+          items[i as number] = item;
+        });
+      }
+      put(Array.isArray(value) ? { list: items } : { tuple: items });
+      return;
+    }
+    const dict: [PythonTree, PythonTree][] = [];
     for (const [key, child] of children) {
       const text = keyText(key, source.path);
-      members.push([leafOf(key, text), await visit(child, name === "" ? text : `${name}.${text}`, depth + 1)]);
+      const member: [PythonTree, PythonTree] = [leafOf(key, text), null];
+      dict.push(member);
+      visit(child, inside(text), depth + 1, (item) => {
+        member[1] = item;
+      });
     }
-    if (Array.isArray(value)) return { list: members.map(([, member]) => member) };
-    if (value instanceof PickleTuple) return { tuple: members.map(([, member]) => member) };
-    return value instanceof PickleCall ? { dict: members, ordered: true } : { dict: members };
+    put(value instanceof PickleCall ? { dict, ordered: true } : { dict });
   };
-  const tree = await visit(root, "", 0);
+  let tree: PythonTree = null;
+  visit(root, "", 0, (whole) => {
+    tree = whole;
+  });
+  await Promise.all(waiting);
   return { tensors, values: Object.fromEntries(values), unreadable, tree };
 }
 
@@ -111,12 +148,11 @@ function keyText(key: unknown, path: string): string {
 }
 
 /** A value that is no tensor, as JSON; what JSON has no form for is written as Python prints it. */
-async function plainValue(value: unknown, source: ByteSource): Promise<Json> {
+function plainValue(value: unknown): Json {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
   if (value instanceof PickleFloat) return value.value;
   if (typeof value === "number") return Number.isFinite(value) ? value : python(value, 0);
   if (typeof value === "bigint") return value.toString();
-  if (value instanceof PickleRange) return readText(value, source);
   const number = numpyScalar(value);
   return number ?? python(value, 0);
 }

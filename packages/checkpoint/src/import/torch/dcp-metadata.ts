@@ -1,8 +1,9 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
 import { OptError } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
+import type { ImportOptions } from "../../format/source";
 import type { ByteSource } from "../bytes/byte-source";
-import { PickleCall, type PickleLimits, PickleTuple, readPickleOf } from "../python/pickle";
+import { PickleCall, type PickleLimits, PickleTuple, pickleMemory, readPickleOf } from "../python/pickle";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
 const METADATA = "torch.distributed.checkpoint.metadata.";
@@ -60,9 +61,9 @@ export interface DcpMetadata {
 }
 
 /** Reads `.metadata`. Throws CORRUPT, REFUSED, UNSUPPORTED. */
-export async function readDcpMetadata(source: ByteSource): Promise<DcpMetadata> {
+export async function readDcpMetadata(source: ByteSource, options: ImportOptions = {}): Promise<DcpMetadata> {
   const where = source.path;
-  const root = fields(await readPickleOf(source, LIMITS), "Metadata", where);
+  const root = fields(await readPickleOf(source, { ...LIMITS, ...pickleMemory(options) }), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
     if (typeof name !== "string") throw corrupt(where, "an item has no name");

@@ -17,14 +17,14 @@ import { readTorch, stepOf } from "./torch-file";
 export const dcpImporter: Importer = {
   format: "PyTorch DCP",
   recognises: ({ entries }) => entries.some(({ name, kind }) => name === ".metadata" && kind === "file"),
-  async open(path, fileSystem) {
+  async open(path, fileSystem, options = {}) {
     const files = new FilePool(fileSystem, "read");
     const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<NamedTree<ForeignTensor>> => {
       const source = await pooledFile(files, insideOf(path, file, path));
-      return readTorch(partOf(source, begin, byteLength));
+      return readTorch(partOf(source, begin, byteLength), options);
     };
     try {
-      const metadata = await readDcpMetadata(await pooledFile(files, join(path, ".metadata")));
+      const metadata = await readDcpMetadata(await pooledFile(files, join(path, ".metadata")), options);
       const tensors: SourceTensor[] = [];
       const values: Record<string, Json> = {};
       const unreadable = new Map<string, string>();

@@ -1,12 +1,12 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
 import { basename } from "node:path";
 import { OptError } from "@opt/core";
-import { type Importer, type Json, openRandomAccess, type TensorSource } from "../../format/source";
+import { type Importer, type ImportOptions, type Json, openRandomAccess, type TensorSource } from "../../format/source";
 import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, partOf, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { openZip } from "../bytes/zip";
-import { type PicklePersistent, readPickle, readPickleOf } from "../python/pickle";
+import { type PickleLimits, type PicklePersistent, pickleMemory, readPickle, readPickleOf } from "../python/pickle";
 import { type NamedTree, nameTree } from "../python/values";
 import { type StorageId, storageId, TORCH_PICKLE, torchTensor } from "./tensors";
 
@@ -27,10 +27,10 @@ export const torchFileImporter: Importer = {
   format: "PyTorch",
   recognises: ({ kind, head }) =>
     kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
-  async open(path, fileSystem): Promise<TensorSource> {
+  async open(path, fileSystem, options): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {
-      const tree = await readTorch(wholeFile(file));
+      const tree = await readTorch(wholeFile(file), options);
       const name = basename(path);
       const tensors = [...tree.tensors].map(([key, tensor]) => wholeTensor(key || "tensor", tensor, name));
       return {
@@ -57,10 +57,12 @@ export function stepOf(values: { readonly [key: string]: Json }): { step?: numbe
 }
 
 /** The named tensors and values of what `torch.save` wrote, zip or legacy. Throws CORRUPT, REFUSED, UNSUPPORTED, DUPLICATE. */
-export async function readTorch(source: ByteSource): Promise<NamedTree<ForeignTensor>> {
+export async function readTorch(source: ByteSource, options: ImportOptions = {}): Promise<NamedTree<ForeignTensor>> {
   const head = await readBytes(source, 0, Math.min(4, source.byteLength));
-  const { root, pickle, storage } = head[0] === 0x50 ? await readTorchZip(source) : await readLegacy(source);
-  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage));
+  const limits = { ...TORCH_PICKLE, ...pickleMemory(options) };
+  const { root, pickle, storage } =
+    head[0] === 0x50 ? await readTorchZip(source, limits, options) : await readLegacy(source, limits);
+  return nameTree(root, pickle, (value) => torchTensor(value, pickle, storage), options);
 }
 
 interface TorchPickle {
@@ -69,8 +71,8 @@ interface TorchPickle {
   storage(id: StorageId): ByteSource;
 }
 
-async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
-  const members = await openZip(source);
+async function readTorchZip(source: ByteSource, limits: PickleLimits, options: ImportOptions): Promise<TorchPickle> {
+  const members = await openZip(source, options);
   const name = [...members.keys()].find((member) => /^[^/]+\/data\.pkl$/.test(member));
   const pickle = name === undefined ? undefined : members.get(name);
   if (name === undefined || pickle === undefined) throw corrupt(source.path, "the archive has no data.pkl");
@@ -84,7 +86,7 @@ async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
   }
   if (pickle.byteLength > LONGEST_PICKLE) throw corrupt(pickle.path, "the pickle is longer than 1 GiB");
   return {
-    root: await readPickleOf(pickle, TORCH_PICKLE),
+    root: await readPickleOf(pickle, limits),
     pickle,
     storage(id) {
       const member = members.get(`${folder}data/${id.key}`);
@@ -101,13 +103,11 @@ async function readTorchZip(source: ByteSource): Promise<TorchPickle> {
   };
 }
 
-async function readLegacy(source: ByteSource): Promise<TorchPickle> {
+async function readLegacy(source: ByteSource, limits: PickleLimits): Promise<TorchPickle> {
   const cursor = new ByteCursor(source);
-  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_MAGIC)
-    throw corrupt(source.path, "the magic number is missing");
-  if ((await readPickle(cursor, TORCH_PICKLE)) !== LEGACY_PROTOCOL)
-    throw corrupt(source.path, "the protocol is not 1001");
-  const system = await readPickle(cursor, TORCH_PICKLE);
+  if ((await readPickle(cursor, limits)) !== LEGACY_MAGIC) throw corrupt(source.path, "the magic number is missing");
+  if ((await readPickle(cursor, limits)) !== LEGACY_PROTOCOL) throw corrupt(source.path, "the protocol is not 1001");
+  const system = await readPickle(cursor, limits);
   if (system instanceof Map && system.get("little_endian") === false) throw bigEndian(source.path);
   // The storages follow in the order of their keys: an element count each, whose width only the tensors' ids tell.
   const widths = new Map<string, number>();
@@ -115,8 +115,8 @@ async function readLegacy(source: ByteSource): Promise<TorchPickle> {
     const { key, width } = storageId(persistent, source.path);
     widths.set(key, width);
   };
-  const root = await readPickle(cursor, { ...TORCH_PICKLE, persistent: note });
-  const keys = await readPickle(cursor, TORCH_PICKLE);
+  const root = await readPickle(cursor, { ...limits, persistent: note });
+  const keys = await readPickle(cursor, limits);
   if (!Array.isArray(keys)) throw corrupt(source.path, "the list of storages is missing");
   const storages = new Map<string, ByteSource>();
   for (const key of keys.map(String)) {
