@@ -153,3 +153,85 @@ describe.each(table)("%s", (name, made, options, misspelt) => {
       for (const wrong of [0, "yes", null]) expectCode("BAD_ARGUMENT", () => make({ ...options, [flag]: wrong }));
   });
 });
+
+describe("at the edges of what is allowed", () => {
+  const { groups } = newOptimizer();
+  const edges: [string, (optimizer: { groups: typeof groups }) => schedules.LRScheduler, number[]][] = [
+    ["ConstantLR of 0", (o) => new schedules.ConstantLR(o, { factor: 0, totalIters: 1 }), [0, 1, 1]],
+    ["ConstantLR of 1", (o) => new schedules.ConstantLR(o, { factor: 1, totalIters: 1 }), [1, 1, 1]],
+    [
+      "LinearLR down to 0",
+      (o) => new schedules.LinearLR(o, { startFactor: 1, endFactor: 0, totalIters: 1 }),
+      [1, 0, 0],
+    ],
+    [
+      "LinearLR up to 1",
+      (o) => new schedules.LinearLR(o, { startFactor: 0.5, endFactor: 1, totalIters: 1 }),
+      [0.5, 1, 1],
+    ],
+    ["StepLR of 0", (o) => new schedules.StepLR(o, { stepSize: 1, gamma: 0 }), [1, 0, 0]],
+    ["StepLR by default", (o) => new schedules.StepLR(o, { stepSize: 2 }), [1, 1, 0.1]],
+    [
+      "MultiStepLR from 0 on",
+      (o) => new schedules.MultiStepLR(o, { milestones: [0, 2], gamma: 0.5 }),
+      [0.5, 0.5, 0.25],
+    ],
+    ["MultiStepLR by default", (o) => new schedules.MultiStepLR(o, { milestones: new Set([1]) }), [1, 0.1, 0.1]],
+    ["ExponentialLR of 0", (o) => new schedules.ExponentialLR(o, { gamma: 0 }), [1, 0, 0]],
+    ["InverseTimeLR of 0", (o) => new schedules.InverseTimeLR(o, { gamma: 0 }), [1, 1, 1]],
+    ["NaturalExpLR of 0", (o) => new schedules.NaturalExpLR(o, { gamma: 0 }), [1, 1, 1]],
+    ["PolynomialLR of 1", (o) => new schedules.PolynomialLR(o, { totalIters: 1 }), [1, 0, 0]],
+    ["PolynomialLR by default", (o) => new schedules.PolynomialLR(o), [1, 0.8, 0.6]],
+    ["CosineAnnealingLR of 1", (o) => new schedules.CosineAnnealingLR(o, { tMax: 1 }), [1, 0, 1]],
+    ["CosineAnnealingWarmRestarts of 1", (o) => new schedules.CosineAnnealingWarmRestarts(o, { t0: 1 }), [1, 1, 1]],
+    ["LinearWarmupLR of 1", (o) => new schedules.LinearWarmupLR(o, { warmupSteps: 1 }), [0, 1, 1]],
+    [
+      "PiecewiseLR from 0 on",
+      (o) => new schedules.PiecewiseLR(o, { boundaries: [0, 1], values: [3, 2, 1] }),
+      [2, 1, 1],
+    ],
+    ["PiecewiseLR of one", (o) => new schedules.PiecewiseLR(o, { boundaries: [], values: [3] }), [3, 3, 3]],
+    [
+      "OneCycleLR of one step",
+      (o) => new schedules.OneCycleLR(o, { maxLr: 1, totalSteps: 1, pctStart: 1, baseMomentum: 0, maxMomentum: 0 }),
+      [1],
+    ],
+    [
+      "OneCycleLR without a rise",
+      (o) =>
+        new schedules.OneCycleLR(o, { maxLr: 1, epochs: 1, stepsPerEpoch: 3, pctStart: 0, annealStrategy: "linear" }),
+      [2 / 3, 1 / 3, 0],
+    ],
+    ["CyclicLR of 1", (o) => new schedules.CyclicLR(o, { baseLr: 0, maxLr: 1, stepSizeUp: 1, gamma: 0 }), [0, 1, 0]],
+    ["LambdaLR of each group", (o) => new schedules.LambdaLR(o, { lrLambda: [(e) => e] }), [0, 1, 2]],
+    [
+      "SequentialLR at once",
+      (o) =>
+        new schedules.SequentialLR(o, {
+          schedulers: [new schedules.ConstantLR(o, { factor: 0.5 }), new schedules.ExponentialLR(o, { gamma: 0.5 })],
+          milestones: [0],
+        }),
+      [1, 0.5, 0.25],
+    ],
+  ];
+  it.each(edges)("%s", (_, make, expected) => {
+    const optimizer = newOptimizer();
+    const schedule = make(optimizer);
+    const trace = expected.map((_, epoch) => {
+      if (epoch > 0) schedule.step();
+      return optimizer.groups[0]!.lr;
+    });
+    for (const [epoch, lr] of trace.entries()) expect(lr, `epoch ${epoch}`).toBeCloseTo(expected[epoch]!, 3);
+  });
+
+  it("ReduceLROnPlateau with nothing to spare", () => {
+    const optimizer = newOptimizer();
+    const none = { factor: 0.5, patience: 0, threshold: 0, cooldown: 0, minLr: 0, eps: 0 };
+    const schedule = new schedules.ReduceLROnPlateau(optimizer, none);
+    const trace = [1, 1, 0.5, 0.5, Number.NaN].map((metric) => {
+      schedule.step(metric);
+      return optimizer.groups[0]!.lr;
+    });
+    expect(trace).toEqual([1, 0.5, 0.5, 0.25, 0.125]);
+  });
+});

@@ -122,3 +122,23 @@ describe("state of a composite", () => {
     expect(optimizer.groups.map(({ lr }) => lr)).toEqual(lrs);
   });
 });
+
+describe("a group added later", () => {
+  it("keeps its own base lr under a state that knows none for it, and gets the lr that was saved", () => {
+    const optimizer = newOptimizer();
+    const schedule = new schedules.StepLR(optimizer, { stepSize: 1, gamma: 0.5 });
+    optimizer.groups.push({ lr: 8, momentum: 0.5 } as never);
+    schedule.step();
+    const saved = asJson(schedule.stateDict());
+    expect([saved.lr, saved.baseLrs]).toEqual([
+      [0.5, 0.05, 4],
+      [1, 0.1],
+    ]);
+    const other = { groups: [...newOptimizer().groups, { lr: 3 }] };
+    const loaded = new schedules.StepLR(other, { stepSize: 1, gamma: 0.5 });
+    loaded.loadStateDict(saved);
+    expect(asJson(loaded.stateDict())).toMatchObject({ lr: [0.5, 0.05, 4], baseLrs: [1, 0.1, 3] });
+    const next = new schedules.LambdaLR(other, { lrLambda: () => 2 });
+    expect(next.lastLr).toEqual([2, 0.2, 6]); // from where each group began, as saved
+  });
+});
