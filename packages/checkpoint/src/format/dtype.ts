@@ -42,6 +42,11 @@ export function bytesPerElement(dtype: StoredDType): number {
   return BYTES[dtype];
 }
 
+/** Floating-point numbers, of whatever width. */
+export function isFloating(dtype: StoredDType): boolean {
+  return /^B?F\d/.test(dtype);
+}
+
 export function isStoredDType(value: unknown): value is StoredDType {
   return typeof value === "string" && Object.hasOwn(BYTES, value);
 }

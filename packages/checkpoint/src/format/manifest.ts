@@ -4,6 +4,7 @@ import { type Box, elementsIn, fits } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
+import { problemOfJson } from "./json-text";
 import { elementCount } from "./safetensors";
 import type { FileRecord, WrittenBox } from "./shard";
 import type { Json, Role } from "./source";
@@ -40,6 +41,9 @@ export interface Manifest {
 /** A manifest is refused above this: it is read into memory whole. */
 export const MAX_MANIFEST_BYTES = 400 << 20;
 
+/** Values may be nested to 100. */
+const DEEPEST = 110;
+
 const TAIL_LENGTH = ',\n"crc32":"00000000"}\n'.length;
 
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
@@ -72,7 +76,10 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
   if (tail !== `,\n"crc32":"${crcText(crc32(body))}"}\n`) fail("its checksum does not match its bytes.");
   let raw: Record<string, unknown>;
   try {
-    raw = JSON.parse(Buffer.from(bytes).toString("utf8"));
+    const text = Buffer.from(bytes).toString("utf8");
+    const problem = problemOfJson(text, DEEPEST);
+    if (problem !== undefined) throw new Error(problem);
+    raw = JSON.parse(text);
   } catch (error) {
     return fail(`must be JSON, got ${error instanceof Error ? error.message : error}.`);
   }

@@ -1,7 +1,8 @@
 /** The safetensors container: 8 bytes of little-endian header length, a JSON header, then the tensors end to end. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
-import type { RandomAccess } from "./source";
+import { problemOfJson } from "./json-text";
+import type { RandomAccess, ReadLimits } from "./source";
 
 export interface SafetensorsEntry {
   readonly name: string;
@@ -23,6 +24,14 @@ export interface SafetensorsHeader {
 /** The format's own limit. */
 export const MAX_HEADER_BYTES = 100_000_000;
 
+/** The header, its members, and lists in them. */
+const DEEPEST = 3;
+
+/** The most a header usually takes in a file of this length: 250,000 tensors, and more where they hold something. */
+function usualHeader(fileLength: number): number {
+  return Math.min(MAX_HEADER_BYTES, Math.max(12 << 20, fileLength / 4));
+}
+
 function corrupt(where: string, problem: string): OptError {
   return new OptError("CORRUPT", where, `header: ${problem}`, "The file is damaged, or no safetensors file.");
 }
@@ -34,12 +43,15 @@ export function elementCount(shape: readonly number[]): number | undefined {
   return Number.isSafeInteger(count) ? count : undefined;
 }
 
-/** Reads and checks the header of an open file. Throws CORRUPT, UNSUPPORTED. */
-export async function readSafetensorsHeader(file: RandomAccess): Promise<SafetensorsHeader> {
+/** Reads and checks the header of an open file. Throws CORRUPT, UNSUPPORTED, REFUSED for one that is too long. */
+export async function readSafetensorsHeader(file: RandomAccess, limits: ReadLimits = {}): Promise<SafetensorsHeader> {
   if (file.byteLength < 8) throw corrupt(file.path, `a file must have at least 8 bytes, got ${file.byteLength}.`);
   const prefix = new Uint8Array(8);
   await file.read(prefix, 0);
   const length = headerLength(prefix, file.byteLength, file.path);
+  const limit = limits.maxHeaderBytes ?? usualHeader(file.byteLength);
+  const problem = () => `a header of ${length} bytes in a file of ${file.byteLength} could fill the memory.`;
+  check(length <= limit, "REFUSED", file.path, problem, "If it is to be trusted, raise maxHeaderBytes.");
   const header = new Uint8Array(length);
   await file.read(header, 8);
   return parseSafetensorsHeader(header, file.byteLength, file.path);
@@ -85,28 +97,14 @@ function parseObject(header: Uint8Array, where: string): Record<string, unknown>
   let parsed: unknown;
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
+    const problem = problemOfJson(text, DEEPEST);
+    if (problem !== undefined) throw new Error(problem);
     parsed = JSON.parse(text);
   } catch (error) {
     throw corrupt(where, `must be JSON in UTF-8, got ${error instanceof Error ? error.message : error}.`);
   }
   if (!text.startsWith("{")) throw corrupt(where, "must begin with {.");
-  refuseDuplicateKeys(text, where);
   return parsed as Record<string, unknown>;
-}
-
-/** JSON.parse keeps the last of two equal keys silently, so the keys are walked once more in the (valid) text. */
-function refuseDuplicateKeys(text: string, where: string): void {
-  const open: Set<string>[] = [];
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}]/g)) {
-    if (token === "{") open.push(new Set());
-    else if (token === "}") open.pop();
-    else if (token.endsWith(":")) {
-      const key = JSON.parse(token.slice(0, -1)) as string;
-      const keys = open.at(-1)!;
-      if (keys.has(key)) throw corrupt(where, `key ${JSON.stringify(key)} occurs twice.`);
-      keys.add(key);
-    }
-  }
 }
 
 function parseMetadata(value: unknown, where: string): Record<string, string> {

@@ -9,9 +9,9 @@ import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
 import { encodeSafetensorsHeader, type SafetensorsEntry } from "./safetensors";
 
-/** The file of a rank. */
-export function shardName(rank: number): string {
-  return `rank-${String(rank).padStart(5, "0")}.safetensors`;
+/** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
+export function shardName(rank: number, tag?: string): string {
+  return `rank-${String(rank).padStart(5, "0")}${tag === undefined ? "" : `-${tag}`}.safetensors`;
 }
 
 /** A box that a file is to hold. */
@@ -60,9 +60,13 @@ function keysOf(boxes: readonly ShardBox[]): string[] {
   });
 }
 
-/** What PyTorch's HuggingFaceStorageReader looks for: where in its tensor each entry begins. */
+/**
+ * What PyTorch's HuggingFaceStorageReader looks for: where in its tensor each entry begins. It takes a key for a tensor of its own, so the
+ * keys of further boxes are left out: it then refuses the file, where it would have given garbage.
+ */
 function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Record<string, string> {
-  const offsets = Object.fromEntries(keys.map((key, i) => [key, { saved_offsets: boxes[i]!.box.offset }]));
+  const first = boxes.flatMap(({ tensor, box }, i) => (keys[i] === tensor ? [[tensor, box.offset] as const] : []));
+  const offsets = Object.fromEntries(first.map(([key, offset]) => [key, { saved_offsets: offset }]));
   return { format: "pt", DCP_VERSION: "1.0", DCP_SHARDING_INFO: JSON.stringify(offsets) };
 }
 

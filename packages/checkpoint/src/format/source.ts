@@ -9,6 +9,10 @@ import type { StoredDType } from "./dtype";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
+export function isObject(value: unknown): value is { [key: string]: Json } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** `param`: trained; `state`: an optimizer's, follows a parameter; `scalar`: one number that every rank holds. */
 export type Role = "param" | "state" | "scalar";
 
@@ -64,8 +68,14 @@ export interface Candidate {
   readonly entries: readonly FolderEntry[];
 }
 
+/** What keeps a small file from filling the memory. */
+export interface ReadLimits {
+  /** Most bytes of a header or manifest; without it, what is usual for a file of its size. */
+  readonly maxHeaderBytes?: number;
+}
+
 /** What only the user can tell about a checkpoint of another system. */
-export interface ImportOptions {
+export interface ImportOptions extends ReadLimits {
   /** How the ranks that wrote it held each tensor, where no file of theirs says so. */
   readonly sourceLayout?: Layout;
   /** Which of several steps. */

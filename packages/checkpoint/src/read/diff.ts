@@ -1,21 +1,22 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
 import { isDeepStrictEqual } from "node:util";
-import { OptError } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
+import { checkedPath } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
-import { type OpenOptions, openSource } from "./open";
+import { type OpenOptions, useSource } from "./open";
 import { TensorReader } from "./reader";
 import { type Selection, selectTensors } from "./select";
 import { chunksOf } from "./stream";
 
-export interface DiffOptions extends Omit<Selection, "dtype">, Pick<OpenOptions, "fileSystem"> {
-  /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN. Without either, bits are compared. */
+export interface DiffOptions extends Omit<Selection, "dtype">, Omit<OpenOptions, "step"> {
+  /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
   readonly rtol?: number;
   readonly progress?: ProgressCallback;
@@ -47,6 +48,17 @@ const PIECE = 4 << 20;
 
 /** Throws MISSING, CORRUPT, BAD_ARGUMENT (negative tolerances), UNSUPPORTED, IO. */
 export async function diffCheckpoints(a: string, b: string, options: DiffOptions = {}): Promise<DiffResult> {
+  checkedPath("diffCheckpoints", a);
+  checkedPath("diffCheckpoints", b);
+  checkOptions("diffCheckpoints", options, {
+    fileSystem: "any",
+    maxHeaderBytes: "number",
+    names: "array",
+    verify: "boolean",
+    atol: "number",
+    rtol: "number",
+    progress: "function",
+  });
   const { atol = 0, rtol = 0 } = options;
   if (!(atol >= 0 && rtol >= 0)) {
     throw new OptError(
@@ -56,17 +68,9 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
       "Fix them.",
     );
   }
-  const sourceA = await openSource(a, options);
-  try {
-    const sourceB = await openSource(b, options);
-    try {
-      return await diffSources(sourceA, sourceB, { ...options, atol, rtol });
-    } finally {
-      await sourceB.close();
-    }
-  } finally {
-    await sourceA.close();
-  }
+  return useSource(a, options, (left) =>
+    useSource(b, options, (right) => diffSources(left, right, { ...options, atol, rtol })),
+  );
 }
 
 async function diffSources(
@@ -83,6 +87,7 @@ async function diffSources(
     (source) => new Map(selectTensors(source, all, verification).map((tensor) => [tensor.name, tensor])),
   );
   const differences: Difference[] = [];
+  const isTolerant = options.atol > 0 || options.rtol > 0;
   const buffers = [new Scratch(PIECE), new Scratch(PIECE), new Scratch(PIECE)] as const;
   const names = [...meant].sort();
   const total = names.reduce((sum, name) => sum + bytesOf(inA!.get(name)), 0);
@@ -92,7 +97,8 @@ async function diffSources(
     if (!left || !right) differences.push({ name, kind: left ? "missing in b" : "missing in a" });
     else if (`${left.shape}` !== `${right.shape}`)
       differences.push({ name, kind: "shape", a: `[${left.shape}]`, b: `[${right.shape}]` });
-    else if (left.dtype !== right.dtype) differences.push({ name, kind: "dtype", a: left.dtype, b: right.dtype });
+    else if (left.dtype !== right.dtype && !(isTolerant && isNumeric(left.dtype) && isNumeric(right.dtype)))
+      differences.push({ name, kind: "dtype", a: left.dtype, b: right.dtype });
     else {
       const difference = await compare(left, right, options, buffers, report);
       if (difference) differences.push(difference);
@@ -118,42 +124,47 @@ async function compare(
   [scratch, bufferA, bufferB]: readonly [Scratch, Scratch, Scratch],
   report: (bytes: number) => void,
 ): Promise<Difference | undefined> {
-  const width = bytesPerElement(a.dtype);
+  const [widthA, widthB] = [bytesPerElement(a.dtype), bytesPerElement(b.dtype)];
   const [readerA, readerB] = [new TensorReader(a, scratch), new TensorReader(b, scratch)];
   let [count, position, maxAbs] = [0, 0, 0];
   let first: number | undefined;
-  for (const region of chunksOf(a.shape, PIECE / width)) {
-    const length = elementsIn(region) * width;
-    const [left, right] = [bufferA.take(length), bufferB.take(length)];
+  for (const region of chunksOf(a.shape, PIECE / Math.max(widthA, widthB))) {
+    const elements = elementsIn(region);
+    const [left, right] = [bufferA.take(elements * widthA), bufferB.take(elements * widthB)];
     await readerA.read(region, left);
     await readerB.read(region, right);
-    if (Buffer.compare(left, right) !== 0) {
-      const unequal = unequalElements(a, left, right, atol, rtol);
+    if (a.dtype !== b.dtype || !sameBytes(left, right)) {
+      const unequal = unequalElements(a, b, left, right, atol, rtol);
       for (const { index, distance } of unequal) {
         first ??= position + index;
         count++;
         if (distance > maxAbs) maxAbs = distance;
       }
     }
-    position += elementsIn(region);
-    report(length);
+    position += elements;
+    report(left.length);
   }
   return count === 0 ? undefined : { name: a.name, kind: "values", count, elements: position, first: first!, maxAbs };
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
 }
 
 /** `distance` is NaN where one side is no number, or the dtype none that can be read as numbers. */
 function* unequalElements(
   { dtype, name }: SourceTensor,
+  { dtype: dtypeB }: SourceTensor,
   a: Uint8Array,
   b: Uint8Array,
   atol: number,
   rtol: number,
 ): Generator<{ index: number; distance: number }> {
   const width = bytesPerElement(dtype);
-  const numbers = isNumeric(dtype) ? [numberReader(dtype, a, name), numberReader(dtype, b, name)] : undefined;
+  const numbers = isNumeric(dtype) ? [numberReader(dtype, a, name), numberReader(dtypeB, b, name)] : undefined;
   for (let index = 0; index < a.length / width; index++) {
-    let same = true;
-    for (let byte = index * width; byte < (index + 1) * width; byte++) same &&= a[byte] === b[byte];
+    let same = dtype === dtypeB;
+    for (let byte = index * width; same && byte < (index + 1) * width; byte++) same &&= a[byte] === b[byte];
     if (same) continue;
     const [x, y] = numbers ? [numbers[0]!(index), numbers[1]!(index)] : [Number.NaN, Number.NaN];
     const tolerant = atol > 0 || rtol > 0;

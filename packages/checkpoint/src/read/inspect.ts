@@ -1,13 +1,14 @@
 /** What a checkpoint holds, without reading a tensor. */
 
+import { checkOptions } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
-import type { Json, Role, TensorSource } from "../format/source";
+import type { Json, Role } from "../format/source";
 import { listSteps } from "../format/steps";
 import { elementsIn, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
-import { nodeFileSystem } from "../stores/file-system";
+import { checkedPath, nodeFileSystem } from "../stores/file-system";
 import type { NativeSource } from "./native";
-import { type OpenOptions, openSource } from "./open";
+import { isNative, OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 
 export interface InspectedTensor {
   readonly name: string;
@@ -38,8 +39,9 @@ export interface Inspection {
 
 /** Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
 export async function inspectCheckpoint(path: string, options: OpenOptions = {}): Promise<Inspection> {
-  const source = await openSource(path, options);
-  try {
+  checkedPath("inspectCheckpoint", path);
+  checkOptions("inspectCheckpoint", options, OPEN_OPTIONS);
+  return useSource(path, options, async (source) => {
     const tensors = [...source.tensors.values()].map(({ name, dtype, shape, role, follows, boxes }) => ({
       name,
       dtype,
@@ -55,13 +57,7 @@ export async function inspectCheckpoint(path: string, options: OpenOptions = {})
     const unreadable = source.unreadable?.size ? { unreadable: Object.fromEntries(source.unreadable) } : {};
     const ours = isNative(source) ? await describeNative(source, path, options) : {};
     return { ...common, ...ours, tensors, values, ...unreadable, bytes };
-  } finally {
-    await source.close();
-  }
-}
-
-function isNative(source: TensorSource): source is NativeSource {
-  return "manifest" in source;
+  });
 }
 
 async function describeNative(

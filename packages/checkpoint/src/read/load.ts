@@ -1,17 +1,18 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
-import { OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement, storedDType } from "../format/dtype";
 import type { Json, SourceTensor, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor, toTensor } from "../format/tensors";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
+import { checkedPath } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
-import { type OpenOptions, openSource } from "./open";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { TensorReader } from "./reader";
-import { type Selection, selectTensors } from "./select";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 
 /** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
 export type Slice = readonly (readonly [begin: number, end: number] | null)[];
@@ -73,12 +74,34 @@ export async function loadCheckpoint(
   path: string,
   options: LoadOptions<"tensor" | "plain"> = {},
 ): Promise<Loaded<Tensor | LoadedPlainTensor>> {
-  const source = await openSource(path, options);
-  try {
-    return await loadFrom(source, options);
-  } finally {
-    await source.close();
-  }
+  checkedPath("loadCheckpoint", path);
+  checkOptions("loadCheckpoint", options, {
+    ...OPEN_OPTIONS,
+    ...SELECTION_OPTIONS,
+    verify: ["boolean", "string"],
+    into: "object",
+    slices: "object",
+    layout: "object",
+    rank: "number",
+    world: "number",
+    as: "string",
+    progress: "function",
+  });
+  const { as, rank, world, layout } = options;
+  check(
+    as === undefined || ["tensor", "plain"].includes(as),
+    "BAD_ARGUMENT",
+    "loadCheckpoint",
+    () => `as must be "tensor" or "plain", got ${JSON.stringify(as)}.`,
+  );
+  check(
+    rank === undefined || world !== undefined || layout !== undefined,
+    "BAD_ARGUMENT",
+    "loadCheckpoint",
+    () => `rank ${rank} is of how many is not said.`,
+    "Give world or a layout too.",
+  );
+  return useSource(path, options, (source) => loadFrom(source, options));
 }
 
 interface Wanted {

@@ -1,17 +1,19 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
 import { basename, dirname, resolve } from "node:path";
+import { checkOptions } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
+import { encodeMerged } from "../format/merged";
 import { ShardWriter } from "../format/shard";
-import type { SourceTensor, TensorSource } from "../format/source";
+import type { TensorSource } from "../format/source";
 import { elementsIn, wholeOf } from "../layout/box";
 import { replaceFile } from "../save/replace-file";
 import { fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
-import { nodeFileSystem } from "../stores/file-system";
+import { checkedPath, nodeFileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { type OpenOptions, openSource } from "./open";
-import { type Selection, selectTensors } from "./select";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import { streamTensors } from "./stream";
 
 export interface MergeOptions extends Selection, OpenOptions {
@@ -28,20 +30,20 @@ export interface MergeResult {
   readonly unverified: readonly string[];
 }
 
-/** The name under which a merged file's metadata holds the step, the values and the tensors' roles. */
-export const METADATA_KEY = "opt-checkpoint";
-
 /**
  * Writes all tensors of a checkpoint, of ours or of any known system, whole into one safetensors file; readers of `outFile` see the old
  * one or the new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
  */
 export async function mergeCheckpoint(path: string, outFile: string, options: MergeOptions = {}): Promise<MergeResult> {
-  const source = await openSource(path, options);
-  try {
-    return await mergeSource(source, outFile, options);
-  } finally {
-    await source.close();
-  }
+  checkedPath("mergeCheckpoint", path);
+  checkedPath("mergeCheckpoint", outFile);
+  checkOptions("mergeCheckpoint", options, {
+    ...OPEN_OPTIONS,
+    ...SELECTION_OPTIONS,
+    maxMemory: "number",
+    progress: "function",
+  });
+  return useSource(path, options, (source) => mergeSource(source, outFile, options));
 }
 
 export async function mergeSource(
@@ -55,7 +57,7 @@ export async function mergeSource(
   pieces.sort(fileOrder);
   const total = pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
   const boxes = pieces.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-  const metadata = metadataOf(
+  const metadata = encodeMerged(
     source,
     pieces.map(({ tensor }) => tensor),
   );
@@ -83,12 +85,4 @@ export async function mergeSource(
   });
   const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
   return { path: resolve(outFile), tensors: pieces.length, byteLength, unverified };
-}
-
-function metadataOf(source: TensorSource, tensors: readonly SourceTensor[]): Record<string, string> {
-  const described = tensors.filter(({ role }) => role !== undefined);
-  const roles = Object.fromEntries(
-    described.map(({ name, role, follows }) => [name, { role, ...(follows === undefined ? {} : { follows }) }]),
-  );
-  return { format: "pt", [METADATA_KEY]: JSON.stringify({ step: source.step, values: source.values, tensors: roles }) };
 }

@@ -1,8 +1,15 @@
 /** Our own checkpoints as a TensorSource. */
 import { join } from "node:path";
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
-import { type Importer, readWhole, type SourceTensor, type TensorSource } from "../format/source";
+import {
+  type Importer,
+  openRandomAccess,
+  type ReadLimits,
+  readWhole,
+  type SourceTensor,
+  type TensorSource,
+} from "../format/source";
 import { findStep } from "../format/steps";
 import { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem } from "../stores/file-system";
@@ -12,15 +19,42 @@ export interface NativeSource extends TensorSource {
   readonly manifest: Manifest;
 }
 
-export async function readManifest(fileSystem: FileSystem, folder: string): Promise<Manifest> {
+/** A manifest up to here is read whatever the shards' sizes. */
+const SMALL_MANIFEST = 16 << 20;
+
+/** Reads and checks a step's manifest. Throws MISSING, CORRUPT, UNSUPPORTED, IO, REFUSED for one out of all proportion to its files. */
+export async function readManifest(fileSystem: FileSystem, folder: string, limits: ReadLimits = {}): Promise<Manifest> {
   const path = join(folder, MANIFEST_FILE);
+  const file = await openRandomAccess(fileSystem, path);
+  await file.close();
+  const limit = limits.maxHeaderBytes ?? (await usualManifest(fileSystem, folder, file.byteLength));
+  const problem = () => `a manifest of ${file.byteLength} bytes could fill the memory.`;
+  check(file.byteLength <= limit, "REFUSED", path, problem, "If it is to be trusted, raise maxHeaderBytes.");
   return parseManifest(await readWhole(fileSystem, path, MAX_MANIFEST_BYTES), path);
 }
 
+/** A box takes a few times more in the manifest than in the header of its file. */
+async function usualManifest(fileSystem: FileSystem, folder: string, byteLength: number): Promise<number> {
+  if (byteLength <= SMALL_MANIFEST) return SMALL_MANIFEST;
+  let total = 0;
+  for (const { name } of await fileSystem.list(folder)) {
+    if (!name.endsWith(".safetensors")) continue;
+    const file = await openRandomAccess(fileSystem, join(folder, name));
+    await file.close();
+    total += file.byteLength;
+  }
+  return SMALL_MANIFEST + 4 * total;
+}
+
 /** Opens a step folder, or the latest (or the given) step of a run's folder. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
-export async function openCheckpoint(folder: string, fileSystem: FileSystem, step?: number): Promise<NativeSource> {
+export async function openCheckpoint(
+  folder: string,
+  fileSystem: FileSystem,
+  step?: number,
+  limits?: ReadLimits,
+): Promise<NativeSource> {
   const path = await findStep(fileSystem, folder, step);
-  const manifest = await readManifest(fileSystem, path);
+  const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
   const read = async (name: string, target: Uint8Array, position: number) => {
     const file = join(path, name);

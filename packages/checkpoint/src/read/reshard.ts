@@ -1,5 +1,5 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
-import { OptError } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { assembleManifest, type RankRecord, type RecordedTensor } from "../format/record";
 import { ShardWriter, shardName } from "../format/shard";
@@ -10,10 +10,10 @@ import { newAttempt } from "../save/owner";
 import { StepFolder } from "../save/step-folder";
 import { type Assignment, assignWriters, fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
-import { diskError, type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { checkedPath, diskError, type FileSystem, nodeFileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { type OpenOptions, openSource } from "./open";
-import { type Selection, selectTensors } from "./select";
+import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import { type StreamTarget, streamTensors } from "./stream";
 
 export interface ReshardOptions extends Selection, OpenOptions {
@@ -45,12 +45,19 @@ export async function reshardCheckpoint(
   destination: string,
   options: ReshardOptions,
 ): Promise<ReshardResult> {
-  const source = await openSource(path, options);
-  try {
-    return await reshardSource(source, destination, options);
-  } finally {
-    await source.close();
-  }
+  checkedPath("reshardCheckpoint", path);
+  checkedPath("reshardCheckpoint", destination);
+  checkOptions("reshardCheckpoint", options, {
+    ...OPEN_OPTIONS,
+    ...SELECTION_OPTIONS,
+    ranks: "number",
+    layout: "object",
+    maxMemory: "number",
+    overwrite: "boolean",
+    sha256: "boolean",
+    progress: "function",
+  });
+  return useSource(path, options, (source) => reshardSource(source, destination, options));
 }
 
 export async function reshardSource(
@@ -76,7 +83,7 @@ export async function reshardSource(
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
-    const records = await writeFiles(folder.path, tensors, byRank, fileSystem, options);
+    const records = await writeFiles(folder, tensors, byRank, fileSystem, options);
     const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
     await folder.commit(assembleManifest(records, whole, { checkReplicas: false }), { overwrite });
   } catch (error) {
@@ -114,7 +121,7 @@ function filesOf(assignments: readonly Assignment<RoledTensor>[], ranks: number)
 }
 
 async function writeFiles(
-  folder: string,
+  { path: folder, fileTag }: StepFolder,
   tensors: readonly RoledTensor[],
   byRank: readonly (readonly Assignment<RoledTensor>[])[],
   fileSystem: FileSystem,
@@ -124,7 +131,9 @@ async function writeFiles(
   try {
     const writers = byRank.map((boxes, rank) => {
       const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-      return boxes.length === 0 ? undefined : new ShardWriter(folder, shardName(rank), held, { fileSystem, pool });
+      return boxes.length === 0
+        ? undefined
+        : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool });
     });
     for (const writer of writers) await writer?.create();
     const targets = new Map<string, StreamTarget[]>(tensors.map(({ name }) => [name, []]));

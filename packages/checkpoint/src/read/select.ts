@@ -1,7 +1,7 @@
 /** Which tensors of a source are meant, and as which dtype. */
 import { check, OptError } from "@opt/core";
 import { checkedTensor, type Verification } from "../format/checked";
-import { storedDType } from "../format/dtype";
+import { isFloating, storedDType } from "../format/dtype";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { matchesPattern } from "../layout/layout";
 import { castTensor } from "./cast";
@@ -9,11 +9,17 @@ import { castTensor } from "./cast";
 export interface Selection {
   /** Names, or patterns with `*`; all without it. */
   readonly names?: readonly string[];
-  /** The dtype to convert to: one for all, or by name or pattern. Nothing is ever converted unasked. */
+  /**
+   * The dtype to convert to: one for all tensors of floating-point numbers with at least one dimension (counters and masks keep theirs),
+   * or by name or pattern. Nothing is ever converted unasked.
+   */
   readonly dtype?: string | { readonly [pattern: string]: string };
   /** Compare checksums while reading; on by default. */
   readonly verify?: boolean;
 }
+
+/** For `checkOptions`. */
+export const SELECTION_OPTIONS = { names: "array", dtype: ["string", "object"], verify: "boolean" } as const;
 
 /** The selected tensors, checked and converted as they are read. Throws MISSING for a name that matches nothing. */
 export function selectTensors(source: TensorSource, selection: Selection, verification: Verification): SourceTensor[] {
@@ -38,7 +44,11 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
       typeof dtype === "string"
         ? dtype
         : Object.entries(dtype ?? {}).find(([pattern]) => matchesPattern(pattern, tensor.name))?.[1];
-    return wanted === undefined ? checked : castTensor(checked, storedDType(wanted, "dtype"));
+    if (wanted === undefined) return checked;
+    const target = storedDType(wanted, "dtype");
+    // One dtype for all is meant for weights: a counter of 1001 steps is 1000 in bf16.
+    const isMeant = typeof dtype !== "string" || (tensor.shape.length > 0 && isFloating(tensor.dtype));
+    return isMeant ? castTensor(checked, target) : checked;
   });
 }
 

@@ -1,23 +1,23 @@
 /** Verifying: every byte of a checkpoint is read and compared with its checksum; what is wrong is named, and nothing is thrown for it. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { OptError } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import { checkedTensor, Verification } from "../format/checked";
 import { crc32, crcText, joinCrc32 } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/manifest";
 import type { FileRecord } from "../format/shard";
-import { openRandomAccess, type RandomAccess } from "../format/source";
+import { openRandomAccess, type RandomAccess, type ReadLimits } from "../format/source";
 import { findStep } from "../format/steps";
 import { lookAt } from "../import/importers";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
-import { type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { checkedPath, type FileSystem, nodeFileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
 import { checkpointImporter, readManifest } from "./native";
-import { type OpenOptions, openSource } from "./open";
+import { hasNewManifest, OPEN_OPTIONS, type OpenOptions, openSource } from "./open";
 import { TensorReader } from "./reader";
 import { chunksOf } from "./stream";
 
@@ -48,14 +48,22 @@ export interface VerifyResult {
 
 const PIECE = 4 << 20;
 const LANES = 4;
+/** How often a step may be replaced under the reader's hands. */
+const TRIES = 5;
 
 /** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
+  checkedPath("verifyCheckpoint", path);
+  checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
   const fileSystem = options.fileSystem ?? nodeFileSystem;
   const isOurs = options.step !== undefined || checkpointImporter.recognises(await lookAt(path, fileSystem));
   if (!isOurs) return verifyForeign(path, options);
-  const folder = await findStep(fileSystem, path, options.step);
-  return new StepVerifier(fileSystem, folder, options.progress).verify();
+  for (let tries = 1; ; tries++) {
+    const folder = await findStep(fileSystem, path, options.step);
+    const verifier = new StepVerifier(fileSystem, folder, options);
+    const result = await verifier.verify();
+    if (result.ok || tries >= TRIES || !(await verifier.isReplaced())) return result;
+  }
 }
 
 class StepVerifier {
@@ -63,18 +71,27 @@ class StepVerifier {
   readonly #folder: string;
   readonly #progress: ProgressCallback | undefined;
   readonly #problems: Problem[] = [];
+  readonly #limits: ReadLimits;
+  #attempt: string | undefined;
   #bytes = 0;
 
-  constructor(fileSystem: FileSystem, folder: string, progress: ProgressCallback | undefined) {
+  constructor(fileSystem: FileSystem, folder: string, { progress, ...limits }: VerifyOptions) {
     this.#fileSystem = fileSystem;
     this.#folder = folder;
     this.#progress = progress;
+    this.#limits = limits;
+  }
+
+  /** Whether another save has taken this one's place meanwhile: what was found then says nothing. */
+  isReplaced(): Promise<boolean> {
+    return hasNewManifest(this.#fileSystem, this.#folder, this.#attempt);
   }
 
   async verify(): Promise<VerifyResult> {
     let manifest: Manifest;
     try {
-      manifest = await readManifest(this.#fileSystem, this.#folder);
+      manifest = await readManifest(this.#fileSystem, this.#folder, this.#limits);
+      this.#attempt = manifest.attempt;
     } catch (error) {
       this.#note("manifest", MANIFEST_FILE, 0, await this.#lengthOf(MANIFEST_FILE), error);
       return this.#result(0);

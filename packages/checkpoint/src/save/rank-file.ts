@@ -11,7 +11,7 @@ import { writeShardInThread } from "./shard-thread";
 import { fileOrder } from "./writers";
 
 export interface RankFile {
-  readonly folder: string;
+  readonly folder: { readonly path: string; readonly fileTag: string | undefined };
   readonly rank: number;
   /** Recorded also where another rank writes them, so that ranks that disagree about a tensor are found out. */
   readonly described: readonly LocalTensor[];
@@ -50,7 +50,7 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
   let record: RankRecord["file"];
   if (written.length > 0) {
     const boxes = written.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-    const job: ShardJob = { folder, name: shardName(rank), boxes, sha256 };
+    const job: ShardJob = { folder: folder.path, name: shardName(rank, folder.fileTag), boxes, sha256 };
     const result =
       copied && fileSystem === nodeFileSystem
         ? await writeShardInThread(job, await Promise.all(written.map(({ bytes }) => bytes())), report)

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { check, checkOptions } from "@opt/core";
 import { checkedValues } from "../format/json";
+import type { Manifest } from "../format/manifest";
 import { assembleManifest, type RankRecord } from "../format/record";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
@@ -60,7 +61,7 @@ export interface SaveResult {
   /** The folder of the step. */
   readonly path: string;
   readonly step: number;
-  /** What could not be tidied up: old steps, leftovers. */
+  /** What PyTorch's reader cannot take, and what could not be tidied up: old steps, leftovers. */
   readonly warnings: readonly string[];
 }
 
@@ -239,7 +240,7 @@ class Save {
       const lane = async () => {
         for (let next = queue.shift(); next; next = queue.shift()) {
           const [rank, written] = next;
-          const file = { folder: folder.path, rank, described: rank === 0 ? tensors : [], written, held: [] };
+          const file = { folder, rank, described: rank === 0 ? tensors : [], written, held: [] };
           records[rank] = await this.#write(file, report);
         }
       };
@@ -258,7 +259,7 @@ class Save {
     const agreed = unwrap(
       await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, met ?? newAttempt())))),
     );
-    const folder = StepFolder.join(this.#fileSystem, this.#folder, this.#step, agreed.attempt);
+    const folder = StepFolder.join(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
     try {
       const outcome = await outcomeOf(() => this.#writeOwn(folder, communicator.rank, agreed.tensors));
       const outcomes = await communicator.gather(outcome);
@@ -271,10 +272,13 @@ class Save {
     }
   }
 
-  async #agree(hellos: readonly Hello[], attempt: Attempt): Promise<{ attempt: Attempt; tensors: AgreedTensors }> {
+  async #agree(
+    hellos: readonly Hello[],
+    attempt: Attempt,
+  ): Promise<{ attempt: Attempt; overwrite: boolean; tensors: AgreedTensors }> {
     const tensors = agree(this.#layout, hellos, this.#options.whole ?? false);
     await this.#begin(attempt);
-    return { attempt, tensors };
+    return { attempt, overwrite: this.#options.overwrite ?? false, tensors };
   }
 
   #conclude(folder: StepFolder, outcomes: readonly Outcome<RankRecord>[]): Promise<Outcome<SaveResult>> {
@@ -297,7 +301,7 @@ class Save {
     const held = mine.filter(({ writer }) => writer !== rank).map((one) => this.holdings.piece(one));
     const described = tensors.map((tensor) => this.holdings.described(tensor));
     const report = reporter(this.#options.progress, bytesOf(written));
-    return this.#write({ folder: folder.path, rank, described, written, held }, report);
+    return this.#write({ folder, rank, described, written, held }, report);
   }
 
   #write(file: Parameters<typeof writeRankFile>[0], report: (bytes: number) => void): Promise<RankRecord> {
@@ -310,10 +314,19 @@ class Save {
     const { checkReplicas = false, overwrite = false, keep } = this.#options;
     const whole = { step: this.#step, attempt: folder.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(records, whole, { checkReplicas });
-    return this.#result(folder, await folder.commit(manifest, { overwrite, ...(keep === undefined ? {} : { keep }) }));
+    const untidied = await folder.commit(manifest, { overwrite, ...(keep === undefined ? {} : { keep }) });
+    return this.#result(folder, [...whatTorchRefuses(manifest), ...untidied]);
   }
 
   #result(folder: StepFolder, warnings: readonly string[]): SaveResult {
     return { path: folder.finalPath, step: this.#step, warnings };
   }
+}
+
+/** Several boxes of one tensor in one file: ours to read, but not its reader's, which takes one. */
+function whatTorchRefuses({ tensors }: Manifest): string[] {
+  const several = tensors.find(({ boxes }) => new Set(boxes.map(({ file }) => file)).size < boxes.length);
+  if (!several) return [];
+  const what = `tensor ${JSON.stringify(several.name)} has several boxes in one file`;
+  return [`${what}: PyTorch's HuggingFaceStorageReader refuses the folder. Merge it into one file for PyTorch.`];
 }

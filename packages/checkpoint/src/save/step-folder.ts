@@ -24,13 +24,22 @@ export class StepFolder {
   /** Where the files of the step are written. */
   readonly path: string;
   readonly attempt: Attempt;
+  /** What the names of the files end with, where the step may replace another. */
+  readonly fileTag: string | undefined;
   readonly #final: string;
   readonly #fileSystem: FileSystem;
 
-  private constructor(fileSystem: FileSystem, folder: string, step: number, attempt: Attempt) {
+  private constructor(
+    fileSystem: FileSystem,
+    folder: string,
+    step: number,
+    attempt: Attempt,
+    { overwrite }: { overwrite: boolean },
+  ) {
     this.#fileSystem = fileSystem;
     this.#final = join(folder, stepName(step));
     this.attempt = attempt;
+    this.fileTag = overwrite ? attempt.slice(-12) : undefined;
     this.path = `${this.#final}.tmp-${attempt}`;
   }
 
@@ -42,7 +51,7 @@ export class StepFolder {
     attempt: string,
     options: { overwrite: boolean },
   ): Promise<StepFolder> {
-    const pending = new StepFolder(fileSystem, resolve(folder), step, attempt);
+    const pending = new StepFolder(fileSystem, resolve(folder), step, attempt, options);
     await pending.#disk("creating", async () => {
       if (!options.overwrite) await pending.#refuseExisting();
       const isNew = (await fileSystem.kind(resolve(folder))) === undefined;
@@ -55,8 +64,14 @@ export class StepFolder {
   }
 
   /** The folder of an attempt that another rank began. */
-  static join(fileSystem: FileSystem, folder: string, step: number, attempt: string): StepFolder {
-    return new StepFolder(fileSystem, resolve(folder), step, attempt);
+  static join(
+    fileSystem: FileSystem,
+    folder: string,
+    step: number,
+    attempt: Attempt,
+    options: { overwrite: boolean },
+  ): StepFolder {
+    return new StepFolder(fileSystem, resolve(folder), step, attempt, options);
   }
 
   get finalPath(): string {

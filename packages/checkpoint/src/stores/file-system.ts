@@ -1,5 +1,6 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
 import * as fs from "node:fs/promises";
+import { dirname } from "node:path";
 import { check, OptError } from "@opt/core";
 
 export interface OpenFile {
@@ -75,7 +76,14 @@ export const nodeFileSystem: FileSystem = {
     };
   },
   async makeFolder(path) {
-    await fs.mkdir(path, { recursive: true });
+    try {
+      await fs.mkdir(path, { recursive: true });
+    } catch (error) {
+      // Of a disk that takes no folders Node says that the parent is missing.
+      if (!isMissing(error)) throw error;
+      await fs.mkdir(await firstMissing(path));
+      throw error;
+    }
   },
   async list(path) {
     const entries = await fs.readdir(path, { withFileTypes: true });
@@ -115,6 +123,16 @@ export function checkedPath(where: string, path: unknown): string {
     path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.",
   );
   return path as string;
+}
+
+/** The outermost folder of the path that is not there. */
+async function firstMissing(path: string): Promise<string> {
+  const parent = dirname(path);
+  const hasParent = await fs.stat(parent).then(
+    () => true,
+    () => false,
+  );
+  return hasParent || parent === path ? path : firstMissing(parent);
 }
 
 function systemCode(error: unknown): string | undefined {

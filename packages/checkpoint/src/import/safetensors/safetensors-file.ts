@@ -1,8 +1,16 @@
 /** safetensors files, and Hugging Face sets of them with an index. */
 import { basename, dirname, join } from "node:path";
 import { OptError } from "@opt/core";
+import { decodeMerged } from "../../format/merged";
 import { readSafetensorsHeader, type SafetensorsEntry, type SafetensorsHeader } from "../../format/safetensors";
-import { type Importer, type Json, readWhole, type SourceTensor, type TensorSource } from "../../format/source";
+import {
+  type Importer,
+  type Json,
+  type ReadLimits,
+  readWhole,
+  type SourceTensor,
+  type TensorSource,
+} from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem } from "../../stores/file-system";
 import { type ByteSource, partOf, pooledFile } from "../bytes/byte-source";
@@ -15,11 +23,15 @@ export const safetensorsImporter: Importer = {
   format: "safetensors",
   recognises: ({ kind, head, name, byteLength }) =>
     kind === "file" && (beginsWithHeader(head, byteLength) || name.endsWith(".safetensors")),
-  async open(path, fileSystem) {
+  async open(path, fileSystem, limits) {
     return withPool(fileSystem, this.format, path, async (pool) => {
-      const { source, header } = await openSafetensors(pool, path);
+      const { source, header } = await openSafetensors(pool, path, limits);
       const tensors = header.entries.map((entry) => wholeEntry(source, entry, basename(path)));
-      return { tensors, values: { ...header.metadata } };
+      const merged = decodeMerged(header.metadata);
+      if (!merged) return { tensors, values: { ...header.metadata } };
+      const { step, values } = merged;
+      const described = tensors.map((tensor) => ({ ...tensor, ...merged.tensors[tensor.name] }));
+      return { tensors: described, values, ...(step === undefined ? {} : { step }) };
     });
   },
 };
@@ -32,7 +44,7 @@ export const safetensorsIndexImporter: Importer = {
   format: "sharded safetensors",
   recognises: ({ kind, name, entries }) =>
     kind === "file" ? name.endsWith(INDEX) : entries.some((entry) => entry.name.endsWith(INDEX)),
-  async open(path, fileSystem) {
+  async open(path, fileSystem, limits) {
     const index = await indexPath(path, fileSystem);
     return withPool(fileSystem, this.format, path, async (pool) => {
       const { metadata, names } = parseIndex(await readWhole(fileSystem, index, LARGEST_INDEX), index);
@@ -41,7 +53,7 @@ export const safetensorsIndexImporter: Importer = {
       for (const [name, file] of names) {
         let opened = files.get(file);
         if (opened === undefined) {
-          const { source, header } = await openSafetensors(pool, insideOf(dirname(index), file, index));
+          const { source, header } = await openSafetensors(pool, insideOf(dirname(index), file, index), limits);
           opened = { source, entries: new Map(header.entries.map((entry) => [entry.name, entry])) };
           files.set(file, opened);
         }
@@ -60,9 +72,10 @@ export const safetensorsIndexImporter: Importer = {
 export async function openSafetensors(
   pool: FilePool,
   path: string,
+  limits?: ReadLimits,
 ): Promise<{ source: ByteSource; header: SafetensorsHeader }> {
   const source = await pooledFile(pool, path);
-  return { source, header: await readSafetensorsHeader({ ...source, close: async () => undefined }) };
+  return { source, header: await readSafetensorsHeader({ ...source, close: async () => undefined }, limits) };
 }
 
 /** Runs `read` with a pool that the source closes; the pool is closed at once when `read` throws. */
@@ -70,12 +83,14 @@ export async function withPool(
   fileSystem: FileSystem,
   format: string,
   path: string,
-  read: (pool: FilePool) => Promise<{ tensors: readonly SourceTensor[]; values: Record<string, Json> }>,
+  read: (
+    pool: FilePool,
+  ) => Promise<Pick<TensorSource, "values" | "step"> & { readonly tensors: readonly SourceTensor[] }>,
 ): Promise<TensorSource> {
   const pool = new FilePool(fileSystem, "read");
   try {
-    const { tensors, values } = await read(pool);
-    return { format, path, tensors: byName(tensors, path), values, close: () => pool.close() };
+    const { tensors, ...rest } = await read(pool);
+    return { format, path, tensors: byName(tensors, path), ...rest, close: () => pool.close() };
   } catch (error) {
     await pool.close();
     throw error;

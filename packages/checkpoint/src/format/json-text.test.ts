@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { expectCode } from "../testing/expect-code";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { problemOfJson } from "./json-text";
+import { encodeSafetensorsHeader, parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
+import { openRandomAccess } from "./source";
+
+describe("JSON text", () => {
+  it.each<[string, number, RegExp | undefined]>([
+    ['{"a":[{"b":1}]}', 3, undefined],
+    ['{"a":[{"b":1}]}', 2, /deeper than 2/],
+    ['{"a":1,"a":2}', 9, /occurs twice/],
+    ['{"a":1,"\\u0061":2}', 9, /occurs twice/],
+    ['{"a\\\\":1,"a":"a","b":{"a":1}}', 9, undefined],
+    ['{"a":"[[[[", "b":"\\"{"}', 1, undefined],
+    ['{"a":"no end', 9, undefined],
+    ["[".repeat(10_000_000), 200, /deeper/],
+  ])("%.30s to depth %i", (text, depth, problem) => {
+    const found = problemOfJson(text, depth);
+    if (problem) expect(found).toMatch(problem);
+    else expect(found).toBeUndefined();
+  });
+});
+
+describe("safetensors headers", () => {
+  it("of 100,000 tensors are read back: a string of 8 MB overflows no stack", () => {
+    const names = Array.from({ length: 100_000 }, (_, i) => `layers.${i}.attention.weight.with.a.long.name`);
+    const tensors = names.map((name) => ({ name, dtype: "F32" as const, shape: [2] }));
+    const offsets = JSON.stringify(Object.fromEntries(names.map((name) => [name, { saved_offsets: [0] }])));
+    const { bytes, entries } = encodeSafetensorsHeader(tensors, { DCP_SHARDING_INFO: offsets });
+    const { entries: read } = parseSafetensorsHeader(bytes.subarray(8), entries.at(-1)!.end, "w");
+    expect(read).toEqual(entries);
+  });
+
+  it("longer than is usual for their file are refused, unless allowed", async () => {
+    const disk = new MemoryFileSystem();
+    await disk.makeFolder("/f");
+    const file = await disk.open("/f/w", "create");
+    const header = new Uint8Array(8 + (13 << 20)).fill(0x20);
+    new DataView(header.buffer).setBigUint64(0, BigInt(13 << 20), true);
+    header.set(new TextEncoder().encode("{}"), 8);
+    await file.write(header, 0);
+    const access = await openRandomAccess(disk, "/f/w");
+    expect(await expectCode("REFUSED", readSafetensorsHeader(access))).toMatch(/maxHeaderBytes/);
+    expect((await readSafetensorsHeader(access, { maxHeaderBytes: 14 << 20 })).entries).toEqual([]);
+  });
+});

@@ -1,0 +1,43 @@
+/** What is refused by name before anything happens: misspelt options, paths that are none, ranks of unknown worlds. */
+import { describe, expect, it } from "vitest";
+import { saveCheckpoint } from "../save/save";
+import { expectCode } from "../testing/expect-code";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { diffCheckpoints } from "./diff";
+import { inspectCheckpoint } from "./inspect";
+import { loadCheckpoint } from "./load";
+import { mergeCheckpoint } from "./merge";
+import { reshardCheckpoint } from "./reshard";
+import { verifyCheckpoint } from "./verify";
+
+type Call = (path: never, options: never) => Promise<unknown>;
+
+const calls: [string, Call][] = [
+  ["saveCheckpoint", (path, options) => saveCheckpoint(path, { step: 1, tensors: {} }, options)],
+  ["loadCheckpoint", loadCheckpoint as Call],
+  ["mergeCheckpoint", (path, options) => mergeCheckpoint(path, "/out", options)],
+  ["reshardCheckpoint", (path, options) => reshardCheckpoint(path, "/out", options)],
+  ["verifyCheckpoint", verifyCheckpoint as Call],
+  ["inspectCheckpoint", inspectCheckpoint as Call],
+  ["diffCheckpoints", (path, options) => diffCheckpoints(path, path, options)],
+];
+
+describe.each(calls)("%s", (_, call) => {
+  it.each<[unknown, RegExp]>([
+    [undefined, /path must be a string, got undefined/],
+    [new URL("file:///r"), /fileURLToPath/],
+    ["", /path/],
+  ])("refuses the path %s", async (path, message) =>
+    expect(await expectCode("BAD_ARGUMENT", call(path as never, {} as never))).toMatch(message),
+  );
+
+  it("refuses a misspelt option", async () =>
+    expect(await expectCode("BAD_ARGUMENT", call("/r" as never, { fileSytem: 1 } as never))).toMatch(
+      /Did you mean fileSystem/,
+    ));
+});
+
+it("a rank without a world is refused, not given everything", async () => {
+  const fileSystem = new MemoryFileSystem();
+  await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { rank: 1, fileSystem }));
+});
