@@ -2,7 +2,7 @@
 
 import type { Device } from "./device";
 import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./dtype";
-import { OptError } from "./errors";
+import { check } from "./errors";
 import { defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
@@ -38,14 +38,13 @@ function deviceOf(device: Device | string | undefined): Device {
 }
 
 function checkDType(where: string, dtype: DType | undefined): void {
-  if (dtype !== undefined && !isDType(dtype)) {
-    throw new OptError(
-      "BAD_DTYPE",
-      where,
-      `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${JSON.stringify(dtype)}.`,
-      `For example "f32".`,
-    );
-  }
+  check(
+    dtype === undefined || isDType(dtype),
+    "BAD_DTYPE",
+    where,
+    () => `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${JSON.stringify(dtype)}.`,
+    `For example "f32".`,
+  );
 }
 
 /** @param again makes the elements of a replay, where the tensor is made in a recorded step */
@@ -68,14 +67,13 @@ function marked(result: Tensor, requiresGrad: boolean | undefined): Tensor {
 function shapeFor(where: string, shape: Shape | undefined, implied: Shape, count: number): Shape {
   if (shape === undefined) return implied;
   checkShape(where, shape);
-  if (sizeOf(shape) !== count) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `the shape must hold ${count} elements, got ${showShape(shape)}.`,
-      "The product of its extents is the count.",
-    );
-  }
+  check(
+    sizeOf(shape) === count,
+    "BAD_SHAPE",
+    where,
+    () => `the shape must hold ${count} elements, got ${showShape(shape)}.`,
+    "The product of its extents is the count.",
+  );
   return [...shape];
 }
 
@@ -143,14 +141,13 @@ export function tensorFromBytes(
 ): Tensor {
   checkDType("tensorFromBytes", dtype);
   checkShape("tensorFromBytes", shape);
-  if (bytes.length !== sizeOf(shape) * byteSize(dtype)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "tensorFromBytes",
-      `${dtype} ${showShape(shape)} takes ${sizeOf(shape) * byteSize(dtype)} bytes, got ${bytes.length}.`,
-      "Check shape and dtype.",
-    );
-  }
+  check(
+    bytes.length === sizeOf(shape) * byteSize(dtype),
+    "BAD_SHAPE",
+    "tensorFromBytes",
+    () => `${dtype} ${showShape(shape)} takes ${sizeOf(shape) * byteSize(dtype)} bytes, got ${bytes.length}.`,
+    "Check shape and dtype.",
+  );
   return marked(upload(bytes, [...shape], dtype, deviceOf(device)), requiresGrad);
 }
 
@@ -177,8 +174,13 @@ function random(
 ): Tensor {
   checkShape(where, shape);
   checkDType(where, dtype);
-  if (!isFloat(dtype))
-    throw new OptError("BAD_DTYPE", where, `random numbers are floats, got ${dtype}.`, `Use dtype: "f32" and cast.`);
+  check(
+    isFloat(dtype),
+    "BAD_DTYPE",
+    where,
+    () => `random numbers are floats, got ${dtype}.`,
+    `Use dtype: "f32" and cast.`,
+  );
   const make = () => {
     const values = new Float32Array(sizeOf(shape));
     draw(values);

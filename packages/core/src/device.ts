@@ -4,7 +4,7 @@ import type { Memory, Slice } from "./backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
 import { DeviceMemory } from "./device-memory";
 import type { ComputeDType, TypedArray } from "./dtype";
-import { OptError } from "./errors";
+import { check } from "./errors";
 import { activeRecorder, Recorder, type Repeated } from "./recorder";
 import { Recording } from "./recording";
 import { checkRepeatable } from "./repeatable";
@@ -138,14 +138,13 @@ export class Device {
     let kernel = this.kernels.get(key);
     if (kernel === undefined) {
       const { dtype } = spec as { dtype?: ComputeDType };
-      if (dtype !== undefined && !this.backend.dtypes.includes(dtype)) {
-        throw new OptError(
-          "UNSUPPORTED",
-          this.name,
-          `${spec.kind} computes in ${this.backend.dtypes.join(" or ")}, got ${dtype}.`,
-          `Cast with .to("f32"), or move to another device.`,
-        );
-      }
+      check(
+        dtype === undefined || this.backend.dtypes.includes(dtype),
+        "UNSUPPORTED",
+        this.name,
+        () => `${spec.kind} computes in ${this.backend.dtypes.join(" or ")}, got ${dtype}.`,
+        `Cast with .to("f32"), or move to another device.`,
+      );
       kernel = this.backend.kernel(spec) as Kernel;
       this.kernels.set(key, kernel);
     }

@@ -2,7 +2,7 @@
  * The ops as functions. They take symbols (inside rules), tensors, or a mix of one of them with numbers;
  * a rule evaluated on tensors therefore is a differentiable step.
  */
-import { OptError } from "./errors";
+import { check } from "./errors";
 import { elementwise, maxOver } from "./ops";
 import type { Op, Operand } from "./rule/expression";
 import { applyOp, Expression } from "./rule/expression";
@@ -49,13 +49,13 @@ export function max(a: Operand | number, b?: Operand | number | readonly number[
   const isElementwise =
     b instanceof Tensor || b instanceof Expression || a instanceof Expression || typeof a === "number";
   if (isElementwise) return applyOp<Operand>("max", [a, b as Operand | number]);
-  if (!(a instanceof Tensor))
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "max",
-      `needs a tensor or expressions, got ${typeof a}.`,
-      "Wrap data with tensor(data).",
-    );
+  check(
+    a instanceof Tensor,
+    "BAD_ARGUMENT",
+    "max",
+    () => `needs a tensor or expressions, got ${typeof a}.`,
+    "Wrap data with tensor(data).",
+  );
   return maxOver(a, b as number | readonly number[] | undefined, keepDim);
 }
 

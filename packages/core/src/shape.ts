@@ -1,5 +1,5 @@
 /** Arithmetic on shapes. */
-import { OptError } from "./errors";
+import { check, OptError } from "./errors";
 
 export type Shape = readonly number[];
 
@@ -19,14 +19,13 @@ export function showShape(shape: Shape): string {
 }
 
 export function checkShape(where: string, shape: Shape): void {
-  if (!Array.isArray(shape) || !shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `a shape must be an array of integers >= 0, got ${JSON.stringify(shape)}.`,
-      "Pass for example [2, 3].",
-    );
-  }
+  check(
+    Array.isArray(shape) && shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0),
+    "BAD_SHAPE",
+    where,
+    () => `a shape must be an array of integers >= 0, got ${JSON.stringify(shape)}.`,
+    "Pass for example [2, 3].",
+  );
 }
 
 /** Strides of a dense row-major tensor, in elements. */
@@ -97,13 +96,12 @@ export function mergeDimensions(
 /** An axis counted from the front. @throws OptError BAD_ARGUMENT */
 export function normalizeAxis(where: string, axis: number, rank: number): number {
   const normal = axis < 0 ? axis + rank : axis;
-  if (!Number.isInteger(axis) || normal < 0 || normal >= rank) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `axis must be an integer from ${-rank} to ${rank - 1}, got ${axis}.`,
-      "Negative axes count from the end.",
-    );
-  }
+  check(
+    Number.isInteger(axis) && normal >= 0 && normal < rank,
+    "BAD_ARGUMENT",
+    where,
+    () => `axis must be an integer from ${-rank} to ${rank - 1}, got ${axis}.`,
+    "Negative axes count from the end.",
+  );
   return normal;
 }

@@ -2,7 +2,7 @@
 
 import type { Device } from "../device";
 import { type DType, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { readBytesSync } from "../read";
 import { tidy } from "../scope";
 import { record } from "../tape";
@@ -56,14 +56,13 @@ export function computeIn(
 /** x on another device, or x itself. */
 export function move(x: Tensor, device: Device): Tensor {
   if (x.device === device) return x;
-  if (x.requiresGrad) {
-    throw new OptError(
-      "DEVICE_MISMATCH",
-      "to",
-      "a move between devices is not recorded, got a tensor that requires a gradient.",
-      "Use detach().to(device) and mark the result.",
-    );
-  }
+  check(
+    !x.requiresGrad,
+    "DEVICE_MISMATCH",
+    "to",
+    () => "a move between devices is not recorded, got a tensor that requires a gradient.",
+    "Use detach().to(device) and mark the result.",
+  );
   const output = Tensor.empty(x.shape, x.dtype, device);
   device.write(output.memorySlice(), readBytesSync(x));
   return output;

@@ -1,7 +1,7 @@
 /** The largest value over axes, and where it stands. */
 
 import { computeDType, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { tidy } from "../scope";
 import { showShape, sizeOf } from "../shape";
 import { noGrad, record } from "../tape";
@@ -38,12 +38,11 @@ export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
 }
 
 function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {
-  if (sizeOf(axes.map((axis) => x.shape[axis]!)) === 0) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `nothing has no largest element, got shape ${showShape(x.shape)}.`,
-      "Check for empty tensors first.",
-    );
-  }
+  check(
+    sizeOf(axes.map((axis) => x.shape[axis]!)) > 0,
+    "BAD_SHAPE",
+    where,
+    () => `nothing has no largest element, got shape ${showShape(x.shape)}.`,
+    "Check for empty tensors first.",
+  );
 }

@@ -2,7 +2,7 @@
 
 import type { Specs } from "../backend/spec";
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { normalizeAxis, type Shape, sameShape, sizeOf } from "../shape";
 import { noGrad, record } from "../tape";
 import { Tensor } from "../tensor";
@@ -26,8 +26,13 @@ export function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
       ? x.shape.map((_, i) => i)
       : (typeof axis === "number" ? [axis] : axis).map((a) => normalizeAxis(where, a, rank));
   const axes = [...given].sort((a, b) => a - b);
-  if (new Set(axes).size !== axes.length)
-    throw new OptError("BAD_ARGUMENT", where, `axes must differ, got [${axes}].`, "Name each once.");
+  check(
+    new Set(axes).size === axes.length,
+    "BAD_ARGUMENT",
+    where,
+    () => `axes must differ, got [${axes}].`,
+    "Name each once.",
+  );
   return {
     axes,
     kept: x.shape.map((extent, i) => (axes.includes(i) ? 1 : extent)),
