@@ -1,6 +1,7 @@
 /**
- * `node tools/gpu-check/pack.mjs [folder]`: one folder with node, the packages, their tests and all that these need, for an x86-64 Linux
- * machine with an NVIDIA driver and no network. There: `./gpu-check` runs contract suite, goldens and bench, and prints one table.
+ * `node tools/gpu-check/pack.mjs [--archive] [folder]`: one folder with node, the packages, their tests and all that these need, for an
+ * x86-64 Linux machine with an NVIDIA driver and no network. There `./gpu-check` does all, `./gpu-check contract` one part of it, and
+ * both print one table. `--archive` makes the folder one file beside it, as small as xz can.
  */
 import {
   chmodSync,
@@ -11,13 +12,15 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { buildCuda } from "../build-cuda.mjs";
-import { root } from "../run.mjs";
+import { root, run } from "../run.mjs";
 
 const PACKAGES = ["core", "nadam", "adam-amsgrad", "kernels-cuda", "testkit"];
 const PROGRAMS = ["vitest", "tsx", "fast-check"];
@@ -78,8 +81,28 @@ export async function packGpuCheck(destination) {
   return readdirSync(destination);
 }
 
+/** What lent machines take at most, with room to spare. */
+const LARGEST_ARCHIVE = 50 * 2 ** 20;
+
+/** One file of a packed folder. @param {string} folder @returns {string} */
+export function archive(folder) {
+  const file = `${folder}.tar.xz`;
+  const order = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner"];
+  const made = run("tar", [...order, "-C", dirname(folder), "-cJf", file, basename(folder)], {
+    env: { XZ_OPT: "-9e" },
+    quiet: true,
+  });
+  if (!made.ok) throw new Error(`[gpu-check] cannot make ${file}: ${made.stderr.trim() || "tar or xz is missing"}`);
+  const { size } = statSync(file);
+  if (size > LARGEST_ARCHIVE)
+    throw new Error(`[gpu-check] ${file} must be under ${LARGEST_ARCHIVE} bytes, got ${size}.`);
+  return `${file}, ${(size / 2 ** 20).toFixed(1)} MiB`;
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const destination = process.argv[2] ?? join(root, "runs/gpu-check");
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { archive: { type: "boolean" } } });
+  const destination = resolve(positionals[0] ?? join(root, "runs/gpu-check"));
   await packGpuCheck(destination);
-  console.log(`gpu-check: packed into ${destination}; there, or on a machine with a GPU: ./gpu-check`);
+  const made = values.archive ? archive(destination) : destination;
+  console.log(`gpu-check: packed into ${made}; there, or on a machine with a GPU: ./gpu-check`);
 }

@@ -31,7 +31,7 @@ export class Kernels {
     }
     const { cuda } = readToolkit(folder);
     const needed = Math.floor(cuda) * 1000;
-    const built = `the kernels were built by CUDA ${cuda}`;
+    const built = `the kernels were built by CUDA ${cuda.toFixed(1)}`;
     const serves = `the driver serves CUDA ${Math.floor(gpu.driverVersion / 1000)}.${(gpu.driverVersion % 1000) / 10}`;
     if (gpu.driverVersion < needed) {
       throw gpu.unavailable(
