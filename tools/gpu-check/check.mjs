@@ -64,7 +64,7 @@ function start(program, args, env = {}) {
     env: { ...process.env, ...env },
     encoding: /** @type {const} */ ("utf8"),
     maxBuffer: 1 << 28,
-    timeout: Math.max(1, deadline - performance.now()),
+    timeout: Math.max(1, Math.ceil(deadline - performance.now())),
     killSignal: "SIGKILL",
   });
   return { ok: status === 0, stdout: stdout ?? "", stderr: stderr ?? "", late: signal === "SIGKILL" };

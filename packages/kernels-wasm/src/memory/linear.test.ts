@@ -1,5 +1,5 @@
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { LinearMemory } from "./linear";
 
 describe.each([
@@ -28,6 +28,43 @@ describe.each([
     memory.free(block);
     expect(memory.used).toBe(0);
     expect(memory.allocate(1 << 20).address).toBe(block.address);
+  });
+
+  it("uses all that the engine grants, and says how much that was", () => {
+    class Granting extends WebAssembly.Memory {
+      constructor(descriptor: WebAssembly.MemoryDescriptor) {
+        if (descriptor.maximum! > 5000) throw new RangeError("could not allocate memory");
+        super(descriptor);
+      }
+    }
+    vi.stubGlobal("WebAssembly", { Memory: Granting });
+    const memory = new LinearMemory(shared);
+    vi.unstubAllGlobals();
+    expect(() => memory.allocate(2 ** 30)).toThrow(
+      "1024 MiB must fit into memory, got a request with 0.000 MiB of 256 MiB in use",
+    );
+    const most = 2 ** 28 - 2 ** 16;
+    expect(memory.allocate(most).bytes).toBe(most);
+    expect(memory.reserved).toBe(2 ** 28);
+    expectCode("OUT_OF_MEMORY", () => memory.allocate(1));
+  });
+
+  it("goes on with what there is when the engine refuses to grow generously, and then at all", () => {
+    const memory = new LinearMemory(shared, 4096);
+    const grow = vi.spyOn(memory.memory, "grow");
+    const own = grow.getMockImplementation() ?? WebAssembly.Memory.prototype.grow.bind(memory.memory);
+    memory.allocate(2 ** 24);
+    const { reserved } = memory;
+    let left = 3;
+    grow.mockImplementation((pages) => {
+      if (pages > left) throw new RangeError("cannot grow");
+      left -= pages;
+      return own(pages);
+    });
+    memory.allocate(reserved - 2 ** 16 - 2 ** 24 + 3 * 65_536);
+    expect(memory.reserved).toBe(reserved + 3 * 65_536);
+    expectCode("OUT_OF_MEMORY", () => memory.allocate(2 ** 20));
+    expect(memory.used).toBe(memory.reserved - 65_536);
   });
 
   it("reads copies that other threads cannot change", () => {

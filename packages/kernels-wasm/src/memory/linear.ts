@@ -30,8 +30,9 @@ export class LinearMemory {
     readonly shared: boolean,
     maximumPages = MAXIMUM_PAGES,
   ) {
-    this.memory = reserve(shared, maximumPages);
-    this.#limit = Math.min(USABLE_PAGES, maximumPages) * PAGE;
+    const { memory, granted } = reserve(shared, maximumPages);
+    this.memory = memory;
+    this.#limit = Math.min(USABLE_PAGES, granted) * PAGE;
     this.#bytes = new Uint8Array(this.memory.buffer);
     this.#words = new Int32Array(this.memory.buffer);
     this.#allocator = new Allocator(RESERVED, (end) => this.#grow(end));
@@ -101,10 +102,10 @@ export class LinearMemory {
 }
 
 /** Engines set the address space aside at once, and some grant less than 4 GiB. */
-function reserve(shared: boolean, maximumPages: number): WebAssembly.Memory {
+function reserve(shared: boolean, maximumPages: number): { memory: WebAssembly.Memory; granted: number } {
   for (let maximum = maximumPages; ; maximum = Math.floor(maximum / 2)) {
     try {
-      return new WebAssembly.Memory({ initial: 1, maximum, shared });
+      return { memory: new WebAssembly.Memory({ initial: 1, maximum, shared }), granted: maximum };
     } catch (cause) {
       if (maximum > 1024) continue;
       const advice = "Close other pages or use `js`.";
