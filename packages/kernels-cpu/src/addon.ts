@@ -1,6 +1,7 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
 import { createRequire } from "node:module";
 import { OptError, type TypedArray } from "@opt/core";
+import { environmentVariable } from "@opt/core/backend";
 
 /** Functions of native/cpu/src/addon.cc. */
 export interface Addon {
@@ -24,8 +25,10 @@ const require = createRequire(import.meta.url);
 export function platformName(): string {
   const { platform, arch } = process;
   if (platform !== "linux") return `${platform}-${arch}`;
-  const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
-  return `linux-${arch}-${report.header?.glibcVersionRuntime === undefined ? "musl" : "gnu"}`;
+  // Only Node tells it, and other runtimes are built for glibc.
+  const report = process.report?.getReport?.() as { header?: { glibcVersionRuntime?: string } } | undefined;
+  const isMusl = report?.header !== undefined && report.header.glibcVersionRuntime === undefined;
+  return `linux-${arch}-${isMusl ? "musl" : "gnu"}`;
 }
 
 /**
@@ -33,7 +36,7 @@ export function platformName(): string {
  *
  * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing
  */
-export function loadAddon(platform = platformName(), binary = process.env.OPT_CPU_BINARY): Addon {
+export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_CPU_BINARY")): Addon {
   const name = `@opt/kernels-cpu-${platform}`;
   const path = binary || name;
   try {

@@ -1,7 +1,16 @@
 /** The cpu device: native kernels on JavaScript's own memory. Launches are done when they return. */
 import { availableParallelism } from "node:os";
 import { OptError } from "@opt/core";
-import type { Backend, Kernel, Kind, Launch, Memory, Spec, TypedArray } from "@opt/core/backend";
+import {
+  type Backend,
+  environmentVariable,
+  type Kernel,
+  type Kind,
+  type Launch,
+  type Memory,
+  type Spec,
+  type TypedArray,
+} from "@opt/core/backend";
 import { type Addon, loadAddon } from "./addon";
 import { CommandWriter } from "./command";
 import { type CpuKernel, compile } from "./kernel";
@@ -103,7 +112,7 @@ function failure(kind: Kind, status: number): OptError {
  * BAD_ARGUMENT if the instruction set or the number of threads is none
  */
 export function openCpuBackend({
-  instructionSet = process.env.OPT_CPU_ISA,
+  instructionSet = environmentVariable("OPT_CPU_ISA"),
   threads = defaultThreads(),
 }: CpuOptions = {}): Backend {
   const addon = loadAddon();
@@ -111,7 +120,7 @@ export function openCpuBackend({
 }
 
 function defaultThreads(): number {
-  const asked = process.env.OPT_NUM_THREADS;
+  const asked = environmentVariable("OPT_NUM_THREADS");
   return asked ? Number(asked) : availableParallelism();
 }
 

@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { OptError } from "@opt/core";
+import { environmentVariable } from "@opt/core/backend";
 import type { BlasTable } from "./blas";
 import type { CompilerTable } from "./compiler";
 import { DRIVER_FUNCTIONS, type Driver } from "./driver";
@@ -58,7 +59,7 @@ export function loadAddon(folder: string): Addon {
  *
  * @throws OptError DEVICE_UNAVAILABLE if there is no driver, or one without functions that are needed
  */
-export function openDriver(addon: Addon, path = process.env.OPT_CUDA_DRIVER || "libcuda.so.1"): Driver {
+export function openDriver(addon: Addon, path = environmentVariable("OPT_CUDA_DRIVER") ?? "libcuda.so.1"): Driver {
   const table = addon.open("driver", path);
   if (typeof table === "string") throw unavailable(`no NVIDIA driver: ${table}.`, SERVES);
   const { library } = table;
@@ -85,7 +86,10 @@ export function openFirst<Table>(
   name: string,
   needed: readonly (keyof Table)[],
 ): Table | undefined {
-  const first = process.env.OPT_CUDA_LIBRARIES?.split(":").filter((folder) => folder !== "") ?? [];
+  const first =
+    environmentVariable("OPT_CUDA_LIBRARIES")
+      ?.split(":")
+      .filter((folder) => folder !== "") ?? [];
   const versions = ["", ".13", ".12"].map((version) => `${name}.so${version}`);
   for (const folder of [...first, "", "/usr/local/cuda/lib64"]) {
     for (const file of versions) {

@@ -1,6 +1,15 @@
 /** The cuda device: launches are enqueued on one stream, and only reads wait. */
 import { join } from "node:path";
-import type { Backend, Kernel, Kind, Launch, Memory, RecordedLaunches, Spec } from "@opt/core/backend";
+import {
+  type Backend,
+  environmentVariable,
+  type Kernel,
+  type Kind,
+  type Launch,
+  type Memory,
+  type RecordedLaunches,
+  type Spec,
+} from "@opt/core/backend";
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
 import { BLAS_FUNCTIONS, Blas, type BlasTable } from "./blas";
 import { COMPILER_FUNCTIONS, type Compiler, nvrtc } from "./compiler";
@@ -148,7 +157,7 @@ export function openCudaBackend(index = 0): CudaBackend {
       return table && nvrtc(table, addon.textAddress);
     },
     findBlas: () =>
-      process.env.OPT_CUDA_BLAS === "0"
+      environmentVariable("OPT_CUDA_BLAS") === "0"
         ? undefined
         : openFirst((path) => addon.open("blas", path), "libcublas", BLAS_FUNCTIONS),
   });

@@ -1,6 +1,15 @@
 /** The `wasm` backend: one memory, kernels emitted per spec, launches that are done when they return. */
 import { OptError } from "@opt/core";
-import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import {
+  type Backend,
+  environmentVariable,
+  type Kernel,
+  type Kind,
+  type Launch,
+  type Memory,
+  type Slice,
+  type Spec,
+} from "@opt/core/backend";
 import { HOST_FUNCTIONS } from "./host";
 import type { Execution, KernelSource, Split, Target } from "./kernel";
 import { KERNELS } from "./kernels";
@@ -48,8 +57,8 @@ export async function openWasmBackend(options: WasmOptions = {}): Promise<WasmBa
 }
 
 function requestedThreads(): number | undefined {
-  const text = (globalThis as { process?: NodeJS.Process }).process?.env?.OPT_NUM_THREADS;
-  return text === undefined || text === "" ? undefined : Number(text);
+  const text = environmentVariable("OPT_NUM_THREADS");
+  return text === undefined ? undefined : Number(text);
 }
 
 export class WasmBackend implements Backend, Execution {

@@ -5,6 +5,7 @@ export { byteSize, viewElements } from "../dtype";
 export type { Dialect, OpText } from "../emit/dialect";
 export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
+export { environmentVariable } from "../environment";
 export { openJsBackend } from "../js/backend";
 export { registerBackend } from "../registry";
 export { erf } from "../rule/erf";

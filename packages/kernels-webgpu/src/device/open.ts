@@ -62,7 +62,9 @@ function loadDawn(): Promise<GPU> {
 async function importDawn(): Promise<GPU> {
   const name = "webgpu"; // a variable, so that bundlers for browsers leave it alone
   try {
-    const { create } = (await import(/* @vite-ignore */ name)) as { create(options: string[]): GPU };
+    const { create } = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as {
+      create(options: string[]): GPU;
+    };
     return create([]);
   } catch (cause) {
     dawn = undefined;

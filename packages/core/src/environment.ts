@@ -1,0 +1,10 @@
+/** Settings from outside of the program. Deno without permissions and Workers refuse to tell them: then they are not set. */
+
+/** An environment variable; undefined where it is empty, not set, or not to be read. */
+export function environmentVariable(name: string): string | undefined {
+  try {
+    return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+/** `npm run matrix`: the packages as their users get them, in every runtime and bundler that npm can bring. Prints one table. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build, pack, publicPackages, tarballOf } from "../packages.mjs";
+import { start } from "../run.mjs";
+import { bundlerRows } from "./bundlers.mjs";
+import { files } from "./programs.mjs";
+import { runtimeRows } from "./runtimes.mjs";
+
+const TOOLS = [
+  "bun@1",
+  "deno@2",
+  "webpack@5",
+  "webpack-cli@6",
+  "rollup@4.67.4",
+  "@rollup/plugin-node-resolve@16",
+  "vite@8",
+  "esbuild@0.28.2",
+];
+const NOT_TRIED = ["Next", "Electron", "Safari and Firefox", "Cloudflare's workerd", "Windows and macOS"];
+
+const scratch = mkdtempSync(join(tmpdir(), "opt-matrix-"));
+const folder = join(scratch, "program");
+const tools = join(scratch, "tools");
+const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+
+/** @param {string} where @param {readonly string[]} packages */
+async function install(where, packages) {
+  mkdirSync(where, { recursive: true });
+  writeFileSync(join(where, "package.json"), '{ "private": true }');
+  const { ok, stderr } = await start("npm", ["install", "--prefix", where, ...quiet, ...packages], {
+    quiet: true,
+    cwd: where,
+  });
+  if (!ok) throw new Error(`[matrix] npm cannot install: ${stderr}`);
+}
+
+try {
+  console.log("matrix: packing, and installing runtimes and bundlers");
+  const packed = join(scratch, "tarballs");
+  mkdirSync(packed);
+  await Promise.all([build().then(() => pack(packed)), install(tools, TOOLS)]);
+  await install(
+    folder,
+    publicPackages().map((each) => tarballOf(packed, each)),
+  );
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+
+  const rows = [...runtimeRows(folder, tools), ...bundlerRows(folder, tools)];
+  const wanted = process.argv[2] ?? "";
+  let expected = "";
+  let failed = 0;
+  console.log("\n| where | device | result |\n|---|---|---|");
+  for (const { name, run } of rows.filter((row) => row.name.includes(wanted))) {
+    const { line = "", untried } = await run();
+    const [device = "", ...numbers] = line.split(" ");
+    const shown = numbers.join(" ");
+    const isResult = /^(\S+ ){3}\S+$/.test(shown) && !shown.includes("NaN");
+    if (isResult) expected ||= shown;
+    // The order of a sum is a device's own: after 300 steps the third decimal is the same.
+    const right =
+      isResult && numbers.every((text, i) => Math.abs(Number(text) - Number(expected.split(" ")[i])) < 1e-3);
+    if (!right && untried === undefined) failed++;
+    console.log(
+      `| ${name} | ${right ? device : ""} | ${untried ? `not tried: ${untried}` : right ? shown : `FAILED: ${line}`} |`,
+    );
+  }
+  console.log(`\nNot tried: ${NOT_TRIED.join(", ")}.`);
+  process.exitCode = failed === 0 ? 0 : 1;
+} finally {
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
+}

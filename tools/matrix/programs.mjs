@@ -1,0 +1,56 @@
+/** One small training, in the forms that runtimes and bundlers ask for. Each ends in the same line: a device and four numbers. */
+
+const TRAINING = `
+export async function train(name) {
+  const device = await init(name);
+  manualSeed(7);
+  const model = new Sequential(new Linear(2, 16), new ReLU(), new Linear(16, 1));
+  const optimizer = new NAdam(model.namedParameters(), { lr: 0.02 });
+  const [x, y] = [tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), tensor([[0], [1], [1], [0]])];
+  for (let step = 0; step < 300; step++) {
+    tidy(() => {
+      mseLoss(model.forward(x), y).backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+    });
+  }
+  const devices = await listDevices();
+  if (!devices.some(({ available }) => available)) throw new Error("no device");
+  return device.name + " " + Array.from(await model.forward(x).data(), (value) => value.toFixed(5)).join(" ");
+}
+`;
+
+const IMPORTS = `import "@opt/kernels-wasm";
+import { init, listDevices, manualSeed, tensor, tidy } from "@opt/core";
+import { Linear, mseLoss, ReLU, Sequential } from "@opt/nn";
+import { NAdam } from "@opt/nadam";
+`;
+
+/** The training with every device of a kind: those that are not here must not stand in the way. @param {readonly string[]} kernels */
+const moduleWith = (...kernels) => kernels.map((name) => `import "@opt/${name}";\n`).join("") + IMPORTS + TRAINING;
+
+/** @type {Record<string, string>} */
+export const files = {
+  "train.mjs": moduleWith("kernels-webgpu"),
+  "node.mjs": `${moduleWith("kernels-cpu", "kernels-cuda", "kernels-webgpu")}\nconsole.log(await train());\n`,
+  "wasm.mjs": 'import { train } from "./train.mjs";\nconsole.log(await train("wasm"));\n',
+  "node.cjs": `require("@opt/kernels-cpu");
+require("@opt/kernels-wasm");
+const { init, listDevices, manualSeed, tensor, tidy } = require("@opt/core");
+const { Linear, mseLoss, ReLU, Sequential } = require("@opt/nn");
+const { NAdam } = require("@opt/nadam");
+${TRAINING.replace("export async", "async")}
+train().then(console.log);
+`,
+  "worker.mjs": `import { Worker, isMainThread, parentPort } from "node:worker_threads";
+import { train } from "./train.mjs";
+if (isMainThread) new Worker(new URL(import.meta.url)).on("message", console.log);
+else parentPort.postMessage(await train("wasm"));
+`,
+  "page.mjs": `import { train } from "./train.mjs";
+train("wasm").then((line) => { globalThis.line = line; }, (error) => { globalThis.line = String(error.stack); });
+`,
+  "page-worker.mjs": `import { train } from "./train.mjs";
+train("wasm").then((line) => postMessage(line), (error) => postMessage(String(error.stack)));
+`,
+};
