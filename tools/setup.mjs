@@ -4,10 +4,12 @@ import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root, start } from "./run.mjs";
 
+const BUILDING = "building native kernels";
+
 /** What npm cannot bring. Opt works without each of them, short of what it is needed for. */
 const systemTools = [
-  { tool: "cmake", debian: "cmake", neededFor: "building native kernels", present: () => onPath("cmake") },
-  { tool: "g++", debian: "g++", neededFor: "building native kernels", present: () => onPath("g++") },
+  { tool: "cmake", debian: "cmake", neededFor: BUILDING, present: () => onPath("cmake") },
+  { tool: "g++", debian: "g++", neededFor: BUILDING, present: () => onPath("g++") },
   {
     tool: "Chromium",
     debian: "chromium",
@@ -84,8 +86,8 @@ export function excusedTools() {
   return mayInstall() ? [] : systemTools.filter(({ present }) => !present()).map(({ tool }) => tool);
 }
 
-async function installSystemTools() {
-  let missing = systemTools.filter(({ present }) => !present());
+async function installSystemTools(tools = systemTools) {
+  let missing = tools.filter(({ present }) => !present());
   if (missing.length > 0 && mayInstall()) {
     await installDebianPackages([...new Set(missing.map(({ debian }) => debian))]);
     missing = missing.filter(({ present }) => !present());
@@ -109,6 +111,16 @@ async function installDebianPackages(names) {
 /** What npm brings and what the system does, which do not wait for each other. */
 export async function install() {
   await Promise.all([installNpmPackages(), installSystemTools()]);
+}
+
+/** What the main job needs: npm's packages and the native device. What only tests use is not touched. */
+export async function setupToRun() {
+  await Promise.all([
+    installNpmPackages(),
+    installSystemTools(systemTools.filter((each) => each.neededFor === BUILDING)),
+  ]);
+  console.log("set-up: native kernels");
+  await nativeBuilds[0]?.build();
 }
 
 /** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */

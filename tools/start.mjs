@@ -1,7 +1,6 @@
-/** `npm start`: sets up, builds, and trains on MNIST. What follows `npm start --` goes to the training program. */
-import { build } from "./packages.mjs";
+/** `npm start`: sets up what this needs, and trains on MNIST, from source. What follows `npm start --` goes to the training program. */
 import { run } from "./run.mjs";
-import { setup } from "./setup.mjs";
+import { setupToRun } from "./setup.mjs";
 
 /**
  * npm keeps flags written without `--` to itself: `--device=wasm` becomes npm_config_device=wasm, and `--device wasm`
@@ -31,6 +30,7 @@ function recoverFlags(args) {
 }
 
 const args = recoverFlags(process.argv.slice(2));
-await setup();
-await build();
-process.exitCode = run(process.execPath, ["--import", "tsx", "e2e/mnist/src/main.ts", ...args]).status;
+console.log("Opt: set-up where it is needed, then MNIST with each optimizer, and a report.");
+await setupToRun();
+const program = ["--conditions=@opt/source", "--import", "tsx", "e2e/mnist/src/main.ts"];
+process.exitCode = run(process.execPath, [...program, ...args]).status;

@@ -100,8 +100,7 @@ function commands(entry, out) {
         "--output-filename",
         "bundle.js",
         "--fail-on-warnings",
-        "--performance",
-        "false",
+        "--no-performance",
       ],
     ],
     Vite: [

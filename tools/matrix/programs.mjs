@@ -48,9 +48,9 @@ if (isMainThread) new Worker(new URL(import.meta.url)).on("message", console.log
 else parentPort.postMessage(await train("wasm"));
 `,
   "page.mjs": `import { train } from "./train.mjs";
-train("wasm").then((line) => { globalThis.line = line; }, (error) => { globalThis.line = String(error.stack); });
+train().then((line) => { globalThis.line = line; }, (error) => { globalThis.line = String(error.stack); });
 `,
   "page-worker.mjs": `import { train } from "./train.mjs";
-train("wasm").then((line) => postMessage(line), (error) => postMessage(String(error.stack)));
+train().then((line) => postMessage(line), (error) => postMessage(String(error.stack)));
 `,
 };

@@ -5,7 +5,8 @@ import { start } from "../run.mjs";
 
 /**
  * A row returns what the program printed last, or why the row cannot be tried here.
- * @typedef {{ name: string, run: () => Promise<{ line?: string, untried?: string }> }} Row
+ * `verdict`: it is right without a result.
+ * @typedef {{ name: string, run: () => Promise<{ line?: string, untried?: string, verdict?: string }> }} Row
  */
 
 /** @param {string} command @param {string[]} args @param {string} folder @param {Record<string, string>} [env] */

@@ -13,7 +13,7 @@ import { startProgress } from "./progress";
 import { htmlReport } from "./report";
 import { resume } from "./resume";
 import { formatTable, resultTable } from "./table";
-import { stepsOf, type TrainingResult, train } from "./train";
+import { stepsOf, type TrainingResult, train, warmUp } from "./train";
 
 /** What three epochs must reach. */
 const REQUIRED_ACCURACY = 0.975;
@@ -30,6 +30,7 @@ async function main(options: Options): Promise<string[]> {
   const results: TrainingResult[] = [];
   for (const optimizer of options.optimizer ?? optimizerNames) {
     const run = { optimizer, epochs, batchSize, seed };
+    await warmUp(data, run);
     const progress = startProgress(optimizer.padEnd(7), stepsOf(data, run));
     try {
       results.push(await train(data, { ...run, onProgress: progress.update }));

@@ -35,6 +35,7 @@ export const LEARNING_RATE = 4e-3;
 /** Steps between two reads of losses: in between the device may run ahead of the program. */
 const READ_EVERY = 50;
 const TEST_BATCH = 1000;
+const WARM_UP_STEPS = 60;
 
 export function stepsOf({ training }: Mnist, { epochs, batchSize }: TrainingOptions): number {
   return epochs * Math.floor(training.count / batchSize);
@@ -73,6 +74,15 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
   optimizer.zeroGrad();
   for (const parameter of model.parameters()) parameter.dispose();
   return { optimizer: options.optimizer, losses, accuracies, seconds, imagesPerSecond };
+}
+
+/** A few steps whose time nobody takes: engines compile what runs often, and threads and kernels start at their first use. */
+export async function warmUp({ training, test }: Mnist, options: TrainingOptions): Promise<void> {
+  const some = { ...training, count: Math.min(training.count, WARM_UP_STEPS * options.batchSize) };
+  await train(
+    { training: some, test: { ...test, count: Math.min(test.count, TEST_BATCH) } },
+    { ...options, epochs: 1 },
+  );
 }
 
 /** The values of tensors of one element, in one read. */

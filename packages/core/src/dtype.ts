@@ -8,6 +8,9 @@ export type ComputeDType = "f32" | "f64";
 
 export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array | Uint16Array;
 
+/** Bytes in an ArrayBuffer of their own: what `fetch`, `Blob` and files take as a body. TypeScript before 5.7 has no word for it. */
+export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
+
 /** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */
 export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const satisfies readonly DType[];
 

@@ -1,20 +1,23 @@
 /** What tensors can be asked to do, as methods. Generic, so that a tensor's data knows none of the ops behind it. */
 import type { Device } from "./device";
-import type { DType, TypedArray } from "./dtype";
+import type { Bytes, DType, TypedArray } from "./dtype";
 import type { TensorData } from "./literal";
 import type { Op, Operand } from "./rule/expression";
 import { operate } from "./rule/expression";
 import type { Shape } from "./shape";
 
 export interface Fluent<T> {
-  /** The elements, in a new array. f16 and bf16 are widened to a Float32Array, bool is 0 and 1. */
-  data(): Promise<TypedArray>;
+  /**
+   * The elements, in a new array: `const w: Float32Array = await x.data()`. The dtype decides which array it is: f16 and bf16 are widened
+   * to a Float32Array, bool is 0 and 1 in a Uint8Array.
+   */
+  data<A extends TypedArray = TypedArray>(): Promise<A>;
   /** @throws OptError NOT_SYNC where the device answers only later: use `await data()`. */
-  dataSync(): TypedArray;
+  dataSync<A extends TypedArray = TypedArray>(): A;
   /** The elements as stored, little-endian, row-major. */
-  bytes(): Promise<Uint8Array>;
+  bytes(): Promise<Bytes>;
   /** @throws OptError NOT_SYNC */
-  bytesSync(): Uint8Array;
+  bytesSync(): Bytes;
   /** The value of a tensor of one element. @throws OptError BAD_SHAPE */
   item(): Promise<number>;
   /** A tensor of one element where a number is wanted: `loss < 0.1`, `Number(norm)`. @throws OptError BAD_SHAPE, NOT_SYNC */

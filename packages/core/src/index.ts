@@ -16,7 +16,7 @@ export {
   zeros,
 } from "./create";
 export type { Device } from "./device";
-export type { DType, TypedArray } from "./dtype";
+export type { Bytes, DType, TypedArray } from "./dtype";
 export { check, type ErrorCode, OptError } from "./errors";
 export * from "./functions";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./generator";

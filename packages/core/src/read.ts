@@ -1,18 +1,19 @@
 /** Reading tensors back to the host. */
-import { byteSize, type TypedArray, viewElements } from "./dtype";
+import { type Bytes, byteSize, type TypedArray, viewElements } from "./dtype";
 import { check } from "./errors";
 import { widen } from "./half";
 import { showShape } from "./shape";
 import type { Tensor } from "./tensor";
 
-export async function readBytes(x: Tensor): Promise<Uint8Array> {
+/** Every device hands out a copy in memory of its own. */
+export async function readBytes(x: Tensor): Promise<Bytes> {
   x.device.checkReadable();
   const { memory, byteOffset } = x.memorySlice();
-  return x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype));
+  return (await x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype))) as Bytes;
 }
 
 /** @throws OptError NOT_SYNC */
-export function readBytesSync(x: Tensor): Uint8Array {
+export function readBytesSync(x: Tensor): Bytes {
   const { device } = x;
   device.checkReadable();
   const { memory, byteOffset } = x.memorySlice();
@@ -24,7 +25,7 @@ export function readBytesSync(x: Tensor): Uint8Array {
     () => `${device.name} cannot be read without waiting.`,
     "Use await data().",
   );
-  return backend.readSync(memory, byteOffset, x.size * byteSize(x.dtype));
+  return backend.readSync(memory, byteOffset, x.size * byteSize(x.dtype)) as Bytes;
 }
 
 /** Stored bytes of a tensor as its elements. */

@@ -1,6 +1,6 @@
 /** The methods of tensors: `x.add(y)` is `add(x, y)`. They are installed on the class, which knows none of them. */
 
-import { isDType } from "./dtype";
+import { isDType, type TypedArray } from "./dtype";
 import { backward } from "./engine";
 import type { Fluent } from "./fluent";
 import * as ops from "./ops";
@@ -10,11 +10,11 @@ import { operate } from "./rule/expression";
 import { Tensor } from "./tensor";
 
 const methods: Fluent<Tensor> & ThisType<Tensor> = {
-  async data() {
-    return decode(this, await readBytes(this));
+  async data<A extends TypedArray>() {
+    return decode(this, await readBytes(this)) as A;
   },
-  dataSync() {
-    return decode(this, readBytesSync(this));
+  dataSync<A extends TypedArray>() {
+    return decode(this, readBytesSync(this)) as A;
   },
   bytes() {
     return readBytes(this);

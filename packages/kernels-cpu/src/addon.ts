@@ -24,11 +24,17 @@ const require = createRequire(import.meta.url);
 /** linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64: the end of the platform package's name. */
 export function platformName(): string {
   const { platform, arch } = process;
-  if (platform !== "linux") return `${platform}-${arch}`;
-  // Only Node tells it, and other runtimes are built for glibc.
-  const report = process.report?.getReport?.() as { header?: { glibcVersionRuntime?: string } } | undefined;
-  const isMusl = report?.header !== undefined && report.header.glibcVersionRuntime === undefined;
-  return `linux-${arch}-${isMusl ? "musl" : "gnu"}`;
+  return platform === "linux" ? `linux-${arch}-${isMusl() ? "musl" : "gnu"}` : `${platform}-${arch}`;
+}
+
+/** Only Node's report tells it. Other runtimes have none, or refuse it (Deno without permissions): they are built for glibc. */
+function isMusl(): boolean {
+  try {
+    const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+    return header !== undefined && header.glibcVersionRuntime === undefined;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -1,0 +1,84 @@
+/** The rows of types: a program over every entry of every package, with the declarations themselves checked (`skipLibCheck: false`). */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { publicPackages } from "../packages.mjs";
+import { start } from "../run.mjs";
+
+const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];
+
+/** What npm installs them as, side by side. */
+export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
+
+/** CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
+const FORMS = [
+  {
+    form: "bundler",
+    file: "program.mts",
+    options: { module: "esnext", moduleResolution: "bundler" },
+    from: 5.4,
+    to: 99,
+  },
+  { form: "nodenext, ESM", file: "program.mts", options: { module: "nodenext" }, from: 5.4, to: 99 },
+  { form: "nodenext, CommonJS", file: "program.cts", options: { module: "nodenext" }, from: 5.8, to: 99 },
+  {
+    form: "commonjs, node10",
+    file: "program.ts",
+    options: { module: "commonjs", moduleResolution: "node10" },
+    from: 5.4,
+    to: 5.9,
+  },
+];
+
+function program() {
+  const entries = publicPackages().flatMap(({ name, exports = {} }) =>
+    Object.keys(exports)
+      .filter((entry) => !entry.endsWith(".json"))
+      .map((entry) => name + entry.slice(1)),
+  );
+  const imports = entries.map((entry, i) => `import * as entry${i} from "${entry}";`);
+  return `${imports.join("\n")}
+import { tensor } from "@opt/core";
+export const all = [${entries.map((_, i) => `entry${i}`).join(", ")}];
+export async function main(): Promise<Float32Array> {
+  const x = tensor([1, 2, 3]);
+  await fetch("data:,", { method: "POST", body: await x.bytes() });
+  const elements: Float32Array = await x.mul(2).data();
+  return elements;
+}
+`;
+}
+
+/** @param {string} folder with the packages installed @param {string} tools where the compilers are @returns {import("./runtimes.mjs").Row[]} */
+export function typeRows(folder, tools) {
+  return VERSIONS.flatMap((version) =>
+    FORMS.filter(({ from, to }) => Number(version) >= from && Number(version) <= to).map(({ form, file, options }) => ({
+      name: `TypeScript ${version}, ${form}`,
+      run: async () => {
+        const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
+        mkdirSync(project, { recursive: true });
+        writeFileSync(join(project, file), program());
+        const strict = {
+          target: "es2022",
+          lib: ["es2023", "dom", "esnext.disposable"],
+          strict: true,
+          noEmit: true,
+          skipLibCheck: false,
+        };
+        const types = {
+          types: ["node", "@webgpu/types"],
+          typeRoots: [join(tools, "node_modules/@types"), join(tools, "node_modules")],
+        };
+        writeFileSync(
+          join(project, "tsconfig.json"),
+          JSON.stringify({ compilerOptions: { ...strict, ...types, ...options }, files: [file] }),
+        );
+        const compiler = join(tools, `node_modules/typescript-${version}/bin/tsc`);
+        const { ok, stdout, stderr } = await start(process.execPath, [compiler, "-p", project], {
+          quiet: true,
+          cwd: folder,
+        });
+        return { verdict: ok ? "compiles" : undefined, line: `${stdout}${stderr}`.trim() };
+      },
+    })),
+  );
+}
