@@ -23,7 +23,7 @@ const mutate = mergeConfig(base, {
   test: { isolate: false, testTimeout: 30_000, exclude: ["**/torch.test.ts"] },
 });
 mutate.test.include = [
-  "packages/core/src/{engine,memory,record*}.test.ts",
+  "packages/core/src/{engine,recording}.test.ts",
   "packages/core/src/{emit,optimizer,rule,schedules}/*.test.ts",
 ];
 
