@@ -27,6 +27,7 @@ describe("an optimizer refuses", () => {
     ["no parameters", "BAD_ARGUMENT", () => new Momentum([])],
     ["one bare tensor", "BAD_ARGUMENT", () => new Momentum(w() as never)],
     ["undefined", "BAD_ARGUMENT", () => new Momentum(undefined as never)],
+    ["null among tensors", "BAD_ARGUMENT", () => new Momentum([w(), null] as never)],
     ["arrays for tensors", "BAD_ARGUMENT", () => new Momentum([[1, 2]] as never)],
     ["groups among tensors", "BAD_ARGUMENT", () => new Momentum([w(), { params: [w()] }] as never)],
     ["a group without params", "BAD_ARGUMENT", () => new Momentum([{ lr: 1 }] as never)],

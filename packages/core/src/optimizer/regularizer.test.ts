@@ -1,10 +1,11 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter } from "../create";
+import { defineRule } from "../rule/rule";
 import type { Tensor } from "../tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
-import { l1, l2, type Regularizer } from "./regularizer";
+import { l1, l2, type Regularizer, regularized } from "./regularizer";
 
 const START = [1.5, -0.5, 0, 2];
 const PENALTY = {
@@ -47,6 +48,26 @@ describe.each([l1(0.1), l2(0.3)])("$kind", (regularizer) => {
       { absolute: 1e-4, relative: 0 },
     );
   });
+});
+
+it("makes one rule of a rule and a kind, under a name of its own", () => {
+  const rules = ["rate", "speed"].map((scalar) =>
+    defineRule({
+      name: "descent",
+      buffers: ["param", "grad"],
+      scalars: [scalar],
+      update: ({ grad }) => ({ param: grad }),
+    }),
+  );
+  const made = rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => regularized(rule, kind)));
+  expect(made.map(({ name, scalars }) => [name, ...scalars])).toEqual([
+    ["descentL1", "rate", "penalty"],
+    ["descentL2", "rate", "penalty"],
+    ["descentL1", "speed", "penalty"],
+    ["descentL2", "speed", "penalty"],
+  ]);
+  expect(rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => regularized(rule, kind)))).toEqual(made);
+  expect(regularized(rules[0]!, "l1")).toBe(made[0]);
 });
 
 describe("a regularizer", () => {

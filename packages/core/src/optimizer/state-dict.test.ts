@@ -74,6 +74,57 @@ it("names in another order are matched by name", () => {
   expect(other.stateDict().state.b!.velocity).toHaveProperty("shape", [1, 1]);
 });
 
+describe.each([
+  ["with numbers in them", ["0.weight", "1.weight", "10"]],
+  ["that end in numbers", ["layer2", "layer1", "w0"]],
+  ["of which one is a number", ["w", "0", "b"]],
+])("names %s", (_, names) => {
+  it("are matched by name in another order", () => {
+    const values = [1, 2, 3];
+    const make = (order: readonly string[]) => {
+      const params = order.map((name) => [name, parameter([0])] as const);
+      return { params, optimizer: new Momentum(params) };
+    };
+    const [saved, loaded] = [make(names), make(names.toReversed())];
+    saved.params.forEach(([, param], i) => {
+      param.grad = tensor([values[i]!]);
+    });
+    saved.optimizer.step();
+    loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+    const { state } = loaded.optimizer.stateDict();
+    expect(names.map((name) => Number(state[name]!.velocity))).toEqual(values);
+  });
+});
+
+it("numbers of two digits are positions, too", () => {
+  const make = (prefix: string) =>
+    new Momentum(Array.from({ length: 12 }, (_, i) => parameter([i], prefix === "" ? {} : { name: `${prefix}${i}` })));
+  const saved = make("");
+  for (const param of saved.groups[0]!.params) param.grad = tensor([Number(param)]);
+  saved.step();
+  const loaded = make("w");
+  loaded.loadStateDict(saved.stateDict());
+  expect(Number(loaded.stateDict().state.w11!.velocity)).toBe(11);
+});
+
+it("a state of no step is a state", () => {
+  const { optimizer, run } = build();
+  run(0, 1);
+  const { groups, state } = optimizer.stateDict();
+  optimizer.loadStateDict({ groups, state: { a: { ...state.a!, step: 0 } } });
+  expect(optimizer.stateDict().state).toEqual({});
+  run(1, 2);
+  expect(optimizer.stateDict().state.a!.step).toBe(1);
+});
+
+it("a float32 copy is loaded for 16-bit parameters only", () => {
+  const [saved, half, full] = [build("bf16"), build("bf16"), build("f32")];
+  saved.run(0, 2);
+  for (const { optimizer } of [half, full]) optimizer.loadStateDict(saved.optimizer.stateDict());
+  expect(Object.keys(half.optimizer.stateDict().state.a!)).toEqual(["step", "velocity", "master_param"]);
+  expect(Object.keys(full.optimizer.stateDict().state.a!)).toEqual(["step", "velocity"]);
+});
+
 it("a state dict has PyTorch's keys, options by group, and only stepped parameters", () => {
   const { optimizer, run } = build();
   run(1, 2);
@@ -166,7 +217,17 @@ describe("a load is refused, and changes nothing, for", () => {
     ["nothing", "BAD_STATE", () => undefined],
     ["no groups", "BAD_STATE", ({ state }) => ({ state })],
     ["no state", "BAD_STATE", ({ groups }) => ({ groups })],
+    ["a state that is null", "BAD_STATE", ({ groups }) => ({ groups, state: null })],
+    ["null", "BAD_STATE", () => null],
     ["too few groups", "BAD_STATE", change(({ groups }) => groups.pop())],
+    ["too many groups", "BAD_STATE", change(({ groups }) => groups.push({ params: [] }))],
+    [
+      "a float32 copy of another shape",
+      "BAD_STATE",
+      change(({ state }) => {
+        state.c!.master_param = zeros([2]);
+      }),
+    ],
     ["a group that is null", "BAD_STATE", change(({ groups }) => groups.fill(null as never, 1))],
     [
       "a group without params",

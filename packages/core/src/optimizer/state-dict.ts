@@ -128,7 +128,7 @@ export function copyParameterState(
 export function shareCounters(states: readonly ParameterState[]): ParameterState[] {
   const shared = new Map<string, Counters>();
   return states.map((state) => {
-    const key = JSON.stringify(Object.entries(state.counters).sort());
+    const key = JSON.stringify(state.counters);
     const counters = shared.get(key) ?? state.counters;
     shared.set(key, counters);
     return { ...state, counters };
