@@ -176,13 +176,14 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }")
     .option("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob)
     .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
+    .option("--max-shard-size <size>", "safetensors as a Hugging Face set of files, e.g. 5GB", parseSize)
     .option("--max-tensors <n>", "more tensors than this are refused", parseCount)
     .option("--max-unpacked <size>", "packed data (HDF5) may unpack to so much, e.g. 2GiB", parseSize)
     .option("--crc", "end MindSpore files with a checksum")
     .option("--overwrite", "replace the folder or step if it exists")
     .action(async (paths: string[], options: ConvertFlags) => {
       const { to, out, json, map: file, rename: pairs, layout: cut, sourceLayout: held, ...plain } = options;
-      const { parameterOrder, exclude, crc, overwrite, ranks, job, maxTensors, maxUnpacked } = plain;
+      const { parameterOrder, exclude, crc, overwrite, ranks, job, maxShardSize, maxTensors, maxUnpacked } = plain;
       const map = file === undefined ? undefined : ((await readJson(file)) as Record<string, string>);
       const rename = pairs === undefined ? undefined : Object.fromEntries(pairs);
       const [layout, sourceLayout] = [await layoutIn(cut), await layoutIn(held)];
@@ -191,7 +192,7 @@ function build(output: Output, exit: (code: number) => void): Command {
           to: to as ConvertTarget,
           ...selectionOf(options),
           ...given({ map, parameterOrder, rename, exclude, crc, overwrite, progress }),
-          ...given({ ranks, layout, job, sourceLayout, maxTensors, maxUnpacked }),
+          ...given({ ranks, layout, job, sourceLayout, maxShardSize, maxTensors, maxUnpacked }),
         }),
       );
       print(json, result, () => `${out}: written as ${to}`);
@@ -218,6 +219,7 @@ interface ConvertFlags extends MergeFlags {
   readonly ranks?: number;
   readonly layout?: string;
   readonly job?: [number, number];
+  readonly maxShardSize?: number;
   readonly maxTensors?: number;
   readonly maxUnpacked?: number;
   readonly crc?: boolean;

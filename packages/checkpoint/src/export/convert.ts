@@ -13,6 +13,7 @@ import { type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
 import { type Selection, selectTensors } from "../read/select";
 import { type ProgressCallback, reporter } from "../stores/progress";
+import { writeHuggingFace } from "./hugging-face";
 import { writeMindspore } from "./mindspore/file";
 import { writeMindsporeRanks } from "./mindspore/ranks";
 import { writeDcp } from "./torch/dcp";
@@ -43,6 +44,8 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly layout?: Layout;
   /** For `ckpt` with ranks: part `i` of `n` of the work, counted from 1, so that several processes share it. */
   readonly job?: readonly [i: number, n: number];
+  /** For `safetensors`: a folder of files of at most so many bytes of tensors, and their index, as Hugging Face's libraries load it. */
+  readonly maxShardSize?: number;
   readonly progress?: ProgressCallback;
 }
 
@@ -88,6 +91,13 @@ export async function convertCheckpoint(
     () => `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
     "Leave them out.",
   );
+  check(
+    options.maxShardSize === undefined || to === "safetensors",
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `maxShardSize is for safetensors, got it with ${to}.`,
+    "Leave it out.",
+  );
   const sources: TensorSource[] = [];
   try {
     for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
@@ -115,6 +125,8 @@ interface Written {
 }
 
 async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<Written> {
+  const { maxShardSize } = options;
+  if (maxShardSize !== undefined) return writeHuggingFace(source, destination, { ...options, maxShardSize });
   if (options.to === "safetensors") return mergeSource(source, destination, options);
   if (options.to === "checkpoint") {
     const cut = options.layout === undefined ? { ranks: options.ranks ?? 1 } : {};

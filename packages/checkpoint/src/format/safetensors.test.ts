@@ -23,7 +23,7 @@ describe("a safetensors header", () => {
     const { bytes, entries } = encodeSafetensorsHeader(tensors, { format: "pt" });
     expect(bytes.length % 64).toBe(0);
     const parsed = parseSafetensorsHeader(bytes.subarray(8), bytes.length + 23, "file");
-    expect(parsed).toEqual({ entries, metadata: { format: "pt" }, byteLength: bytes.length });
+    expect(parsed).toEqual({ entries, unreadable: new Map(), metadata: { format: "pt" }, byteLength: bytes.length });
   });
 
   it.each<[string, string, number, string]>([
@@ -38,8 +38,12 @@ describe("a safetensors header", () => {
       "CORRUPT",
     ],
     ["a member twice", `{"w":{"dtype":"U8","shape":[1],"shape":[2],"data_offsets":[0,2]}}`, 2, "CORRUPT"],
-    ["an unknown dtype", `{"w":${entry("F4", "[2]", 0, 1)}}`, 1, "UNSUPPORTED"],
-    ["a dtype of the prototype", `{"w":${entry("toString", "[2]", 0, 1)}}`, 1, "UNSUPPORTED"],
+    [
+      "an overlap with a tensor of an unknown dtype",
+      `{"v":${entry("F4", "[2]", 0, 2)},"w":${entry("U8", "[1]", 1, 2)}}`,
+      2,
+      "CORRUPT",
+    ],
     ["a negative length", `{"w":${entry("U8", "[-1]", 0, 1)}}`, 1, "CORRUPT"],
     ["a fractional length", `{"w":${entry("U8", "[1.5]", 0, 1)}}`, 1, "CORRUPT"],
     ["a shape that overflows", `{"w":${entry("U8", "[4294967296,4294967296]", 0, 1)}}`, 1, "CORRUPT"],
@@ -53,6 +57,16 @@ describe("a safetensors header", () => {
     ["metadata that is no text", `{"__metadata__":{"a":1}}`, 0, "CORRUPT"],
   ])("is refused with %s", (_, json, dataBytes, code) => {
     expect(() => parse(json, dataBytes)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it("keeps tensors of unknown dtypes apart, and reads the others", () => {
+    const json = `{"q":${entry("F4", "[2]", 0, 1)},"p":${entry("toString", "[9]", 1, 2)},"w":${entry("U8", "[1]", 2, 3)}}`;
+    const { entries, unreadable } = parse(json, 3);
+    expect(entries.map(({ name }) => name)).toEqual(["w"]);
+    expect([...unreadable]).toEqual([
+      ["q", "F4"],
+      ["p", "toString"],
+    ]);
   });
 
   it("is refused where it is no UTF-8", () => {
@@ -79,8 +93,9 @@ describe("a safetensors header", () => {
         const changed = bytes.slice(8);
         for (const edit of edits) changed[edit % changed.length] = next() & 0xff;
         try {
-          const { entries } = parseSafetensorsHeader(changed, bytes.length + 24, "file");
-          expect(entries.reduce((sum, { begin, end }) => sum + end - begin, 0)).toBe(24);
+          const { entries, unreadable } = parseSafetensorsHeader(changed, bytes.length + 24, "file");
+          const read = entries.reduce((sum, { begin, end }) => sum + end - begin, 0);
+          expect([read, unreadable.size]).toEqual(unreadable.size === 0 ? [24, 0] : [0, 1]);
         } catch (error) {
           expect(error).toMatchObject({ code: expect.stringMatching(/^(CORRUPT|UNSUPPORTED)$/) });
         }

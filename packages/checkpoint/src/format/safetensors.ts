@@ -16,6 +16,8 @@ export interface SafetensorsEntry {
 export interface SafetensorsHeader {
   /** In the order of their bytes. */
   readonly entries: readonly SafetensorsEntry[];
+  /** The element types that are not known here, by tensor: their bytes are stepped over. */
+  readonly unreadable: ReadonlyMap<string, string>;
   readonly metadata: Readonly<Record<string, string>>;
   /** Length of the size field and the header together: where the data begin. */
   readonly byteLength: number;
@@ -70,7 +72,7 @@ function headerLength(prefix: Uint8Array, fileLength: number, where: string): nu
 export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, where: string): SafetensorsHeader {
   const parsed = parseObject(header, where);
   const byteLength = 8 + header.length;
-  const entries: SafetensorsEntry[] = [];
+  const entries: (Omit<SafetensorsEntry, "dtype"> & { readonly dtype: string })[] = [];
   let metadata: Record<string, string> = {};
   for (const [name, value] of Object.entries(parsed)) {
     if (name === "__metadata__") metadata = parseMetadata(value, where);
@@ -89,7 +91,11 @@ export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, w
     position = entry.end;
   }
   if (position !== fileLength) throw corrupt(where, `tensors end at byte ${position}, the file at ${fileLength}.`);
-  return { entries, metadata, byteLength };
+  const known = entries.filter((entry): entry is SafetensorsEntry => isStoredDType(entry.dtype));
+  const unreadable = new Map(
+    entries.filter(({ dtype }) => !isStoredDType(dtype)).map(({ name, dtype }) => [name, dtype]),
+  );
+  return { entries: known, unreadable, metadata, byteLength };
 }
 
 function parseObject(header: Uint8Array, where: string): Record<string, unknown> {
@@ -118,25 +124,22 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function parseEntry(name: string, value: unknown, dataOffset: number, where: string): SafetensorsEntry {
+function parseEntry(
+  name: string,
+  value: unknown,
+  dataOffset: number,
+  where: string,
+): Omit<SafetensorsEntry, "dtype"> & { readonly dtype: string } {
   const tensor = JSON.stringify(name);
   if (typeof value !== "object" || value === null) throw corrupt(where, `tensor ${tensor} must be an object.`);
   const { dtype, shape, data_offsets: range } = value as Record<string, unknown>;
   if (typeof dtype !== "string") throw corrupt(where, `tensor ${tensor} has no dtype.`);
-  if (!isStoredDType(dtype)) {
-    throw new OptError(
-      "UNSUPPORTED",
-      where,
-      `tensor ${tensor} has dtype ${JSON.stringify(dtype)}.`,
-      "Convert it first.",
-    );
-  }
   if (!Array.isArray(shape) || !shape.every(isCount)) throw corrupt(where, `tensor ${tensor} has no valid shape.`);
   const [begin, end] = Array.isArray(range) && range.length === 2 ? (range as unknown[]) : [];
   if (!isCount(begin) || !isCount(end) || begin > end)
     throw corrupt(where, `tensor ${tensor} has no valid data_offsets.`);
   const count = elementCount(shape);
-  if (count === undefined || count * bytesPerElement(dtype) !== end - begin) {
+  if (count === undefined || (isStoredDType(dtype) && count * bytesPerElement(dtype) !== end - begin)) {
     throw corrupt(where, `tensor ${tensor}, ${dtype} [${shape}], does not fill its ${end - begin} bytes exactly.`);
   }
   return { name, dtype, shape, begin: dataOffset + begin, end: dataOffset + end };

@@ -16,6 +16,7 @@ import { paddleImporter } from "./paddle/paddle";
 import { safetensorsImporter, safetensorsIndexImporter } from "./safetensors/safetensors-file";
 import { safetensorsShardsImporter } from "./safetensors/safetensors-shards";
 import { tfjsImporter } from "./tfjs/tfjs";
+import { binIndexImporter } from "./torch/bin-index";
 import { dcpImporter } from "./torch/dcp";
 import { torchFileImporter } from "./torch/torch-file";
 
@@ -27,6 +28,7 @@ export const importers: readonly Importer[] = [
   mindsporeRanksImporter,
 
   safetensorsIndexImporter,
+  binIndexImporter,
   safetensorsShardsImporter,
   tfjsImporter,
   paddleImporter,

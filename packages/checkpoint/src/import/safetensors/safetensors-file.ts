@@ -1,22 +1,15 @@
 /** safetensors files, and Hugging Face sets of them with an index. */
-import { basename, dirname, join } from "node:path";
+import { basename, dirname } from "node:path";
 import { OptError } from "@opt/core";
 import { decodeMerged } from "../../format/merged";
 import { readSafetensorsHeader, type SafetensorsEntry, type SafetensorsHeader } from "../../format/safetensors";
-import {
-  type Importer,
-  type Json,
-  type ReadLimits,
-  readWhole,
-  type SourceTensor,
-  type TensorSource,
-} from "../../format/source";
+import type { Importer, ReadLimits, SourceTensor, TensorSource } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem } from "../../stores/file-system";
 import { type ByteSource, partOf, pooledFile } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
-import { parseJson } from "../bytes/json";
 import { insideOf } from "../bytes/safe-path";
+import { readIndex } from "./index-file";
 
 /** A single safetensors file. */
 export const safetensorsImporter: Importer = {
@@ -27,17 +20,17 @@ export const safetensorsImporter: Importer = {
     return withPool(fileSystem, this.format, path, async (pool) => {
       const { source, header } = await openSafetensors(pool, path, limits);
       const tensors = header.entries.map((entry) => wholeEntry(source, entry, basename(path)));
+      const unreadable = reasons(header);
       const merged = decodeMerged(header.metadata);
-      if (!merged) return { tensors, values: { ...header.metadata } };
+      if (!merged) return { tensors, values: { ...header.metadata }, unreadable };
       const { step, values } = merged;
       const described = tensors.map((tensor) => ({ ...tensor, ...merged.tensors[tensor.name] }));
-      return { tensors: described, values, ...(step === undefined ? {} : { step }) };
+      return { tensors: described, values, unreadable, ...(step === undefined ? {} : { step }) };
     });
   },
 };
 
 const INDEX = ".safetensors.index.json";
-const LARGEST_INDEX = 64 * 1024 * 1024;
 
 /** A set that Hugging Face's libraries split by tensor: `model.safetensors.index.json` says which file holds which. */
 export const safetensorsIndexImporter: Importer = {
@@ -45,25 +38,37 @@ export const safetensorsIndexImporter: Importer = {
   recognises: ({ kind, name, entries }) =>
     kind === "file" ? name.endsWith(INDEX) : entries.some((entry) => entry.name.endsWith(INDEX)),
   async open(path, fileSystem, limits) {
-    const index = await indexPath(path, fileSystem);
+    const { index, metadata, names } = await readIndex(path, INDEX, fileSystem);
     return withPool(fileSystem, this.format, path, async (pool) => {
-      const { metadata, names } = parseIndex(await readWhole(fileSystem, index, LARGEST_INDEX), index);
-      const files = new Map<string, { source: ByteSource; entries: Map<string, SafetensorsEntry> }>();
+      const files = new Map<
+        string,
+        { source: ByteSource; reasons: Map<string, string>; entries: Map<string, SafetensorsEntry> }
+      >();
       const tensors: SourceTensor[] = [];
+      const unreadable = new Map<string, string>();
       for (const [name, file] of names) {
         let opened = files.get(file);
         if (opened === undefined) {
           const { source, header } = await openSafetensors(pool, insideOf(dirname(index), file, index), limits);
-          opened = { source, entries: new Map(header.entries.map((entry) => [entry.name, entry])) };
+          opened = {
+            source,
+            reasons: reasons(header),
+            entries: new Map(header.entries.map((entry) => [entry.name, entry])),
+          };
           files.set(file, opened);
         }
         const entry = opened.entries.get(name);
+        const reason = opened.reasons.get(name);
+        if (reason !== undefined) {
+          unreadable.set(name, reason);
+          continue;
+        }
         if (entry === undefined) {
           throw new OptError("MISSING", index, `${file} does not hold ${JSON.stringify(name)}.`, "Copy the set again.");
         }
         tensors.push(wholeEntry(opened.source, entry, file));
       }
-      return { tensors, values: metadata };
+      return { tensors, values: metadata, unreadable };
     });
   },
 };
@@ -85,7 +90,7 @@ export async function withPool(
   path: string,
   read: (
     pool: FilePool,
-  ) => Promise<Pick<TensorSource, "values" | "step"> & { readonly tensors: readonly SourceTensor[] }>,
+  ) => Promise<Pick<TensorSource, "values" | "step" | "unreadable"> & { readonly tensors: readonly SourceTensor[] }>,
 ): Promise<TensorSource> {
   const pool = new FilePool(fileSystem, "read");
   try {
@@ -95,6 +100,13 @@ export async function withPool(
     await pool.close();
     throw error;
   }
+}
+
+/** Why the tensors of a header that cannot be read cannot be. */
+export function reasons({ unreadable }: SafetensorsHeader): Map<string, string> {
+  return new Map(
+    [...unreadable].map(([name, dtype]) => [name, `it has the dtype ${JSON.stringify(dtype.slice(0, 50))}`]),
+  );
 }
 
 function wholeEntry(source: ByteSource, entry: SafetensorsEntry, file: string): SourceTensor {
@@ -107,26 +119,4 @@ function beginsWithHeader(head: Uint8Array, byteLength: number): boolean {
   if (head.length < 9 || head[8] !== 0x7b) return false;
   const length = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
   return length <= BigInt(byteLength - 8);
-}
-
-async function indexPath(path: string, fileSystem: FileSystem): Promise<string> {
-  if (path.endsWith(INDEX)) return path;
-  const found = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(INDEX));
-  const [index, ...others] = found;
-  if (index !== undefined && others.length === 0) return join(path, index);
-  throw new OptError(
-    "BAD_ARGUMENT",
-    path,
-    `one index must be there, got ${found.join(", ")}.`,
-    "Name the index itself.",
-  );
-}
-
-function parseIndex(bytes: Uint8Array, path: string): { metadata: Record<string, Json>; names: [string, string][] } {
-  const index = parseJson(bytes, path);
-  const names = Object.entries(index.weight_map ?? {});
-  if (names.length === 0 || names.some(([, file]) => typeof file !== "string")) {
-    throw new OptError("CORRUPT", path, "weight_map must map tensors to files.", "Copy the set again.");
-  }
-  return { metadata: { ...(index.metadata as Record<string, Json> | undefined) }, names: names as [string, string][] };
 }

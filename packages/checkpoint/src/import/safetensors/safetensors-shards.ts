@@ -6,7 +6,7 @@ import type { Importer, Json, SourceBox, SourceTensor } from "../../format/sourc
 import { partOf } from "../bytes/byte-source";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
-import { openSafetensors, withPool } from "./safetensors-file";
+import { openSafetensors, reasons, withPool } from "./safetensors-file";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
@@ -17,6 +17,7 @@ export const safetensorsShardsImporter: Importer = {
     return withPool(fileSystem, this.format, path, async (pool) => {
       const parts = new Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>();
       const values: Record<string, Json> = {};
+      const unreadable = new Map<string, string>();
       const files = (await fileSystem.list(path))
         .map(({ name }) => name)
         .filter((name) => name.endsWith(".safetensors"));
@@ -25,6 +26,7 @@ export const safetensorsShardsImporter: Importer = {
         const { source, header } = await openSafetensors(pool, join(path, file));
         const { [SHARDING]: sharding, ...metadata } = header.metadata;
         Object.assign(values, metadata);
+        for (const [name, reason] of reasons(header)) unreadable.set(name, reason);
         const offsets = readOffsets(sharding, join(path, file));
         for (const entry of header.entries) {
           const { name, dtype, shape } = entry;
@@ -33,7 +35,7 @@ export const safetensorsShardsImporter: Importer = {
           addBox(parts, entry, boxOf(part, file, offset), join(path, file));
         }
       }
-      return { tensors: [...parts.values()], values };
+      return { tensors: [...parts.values()], values, unreadable };
     });
   },
 };
