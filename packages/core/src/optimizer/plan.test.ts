@@ -313,3 +313,40 @@ describe("counters", () => {
     }
   });
 });
+
+describe("options", () => {
+  it("that are undefined are left out", () => {
+    const optimizer = new Momentum([{ params: f64(0), lr: undefined }], { momentum: undefined } as never);
+    expect(optimizer.groups[0]).toMatchObject({ lr: 0.1, momentum: 0.9 });
+  });
+
+  it("that are fixed can be neither set nor loaded", () => {
+    const fixed = { maximize: false };
+    const w = f64(0);
+    expectCode("BAD_ARGUMENT", () => descentBy({ fixed }, [w], { maximize: true }));
+    const optimizer = descentBy({ fixed }, [w], { maximize: false });
+    expectCode("BAD_ARGUMENT", () => optimizer.addGroup({ params: [f64(1)], maximize: true }));
+    const { groups, state } = optimizer.stateDict();
+    optimizer.loadStateDict({ groups: [{ ...groups[0]!, maximize: true }], state });
+    expect(optimizer.groups[0]!.maximize).toBe(false);
+  });
+
+  it("names are one to an optimizer, over all groups", () => {
+    const optimizer = new Momentum([["w", f64(0)]]);
+    expectCode("DUPLICATE", () => optimizer.addGroup({ params: [["w", f64(1)]] }));
+    optimizer.addGroup({ params: [["v", f64(1)]] });
+    expect(optimizer.groups.map(({ names }) => names)).toEqual([["w"], ["v"]]);
+  });
+});
+
+it("gradients are zeroed in place where there are any, and `using` frees the state", () => {
+  const params = [f64(0), f64(0)];
+  const optimizer = new Momentum(params);
+  ones([params[0]!]);
+  optimizer.step();
+  optimizer.zeroGrad({ setToNull: false });
+  expect([params[0]!.grad!.dataSync()[0], params[1]!.grad]).toEqual([0, null]);
+  const velocity = optimizer.stateDict().state["0"]!.velocity as Tensor;
+  optimizer[Symbol.dispose]();
+  expect([velocity.isDisposed, optimizer.stateDict().state]).toEqual([true, {}]);
+});

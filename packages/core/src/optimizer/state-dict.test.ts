@@ -170,6 +170,10 @@ describe("a penalty", () => {
     expect(loaded.groups[0]!.regularizer).toEqual(expected);
   });
 
+  it("by function is in no state", () => {
+    expect(make(byName).stateDict().groups[0]).not.toHaveProperty("regularizer");
+  });
+
   it("stays where the state comes from a library that names none", () => {
     const loaded = make(l2(0.25));
     const { groups, state } = make(l1(0.5)).stateDict();
