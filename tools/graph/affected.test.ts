@@ -2,7 +2,18 @@
 import { describe, expect, it } from "vitest";
 import { start } from "../run.mjs";
 
-const e2e = ["browser-mnist", "custom-optimizer", "docs", "goldens", "hybrid-parallel", "install", "mnist", "tiny-gpt"];
+// A new project gets its name here, and in the rows of what it depends on.
+const e2e = [
+  "browser-mnist",
+  "custom-optimizer",
+  "docs",
+  "goldens",
+  "hybrid-parallel",
+  "install",
+  "mnist",
+  "programs",
+  "tiny-gpt",
+];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const others = ["adam-amsgrad", "checkpoint", "core", "nadam", "nn", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
@@ -16,22 +27,36 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/adam-amsgrad/src/rule.ts", everythingBut("nadam", "core", "nn", "testkit")],
   [
     "packages/nn/src/index.ts",
-    ["nn", "kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "tiny-gpt", "tools"],
+    ["nn", "kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "programs", "tiny-gpt", "tools"],
   ],
   ["packages/checkpoint/src/index.ts", ["checkpoint", "docs", "hybrid-parallel", "install", "mnist", "tools"]],
   [
     "packages/kernels-wasm/src/index.ts",
     ["kernels-wasm", ...e2e.filter((name) => name !== "hybrid-parallel"), "tools"],
   ],
-  ["packages/kernels-webgpu/src/index.ts", ["kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "tools"]],
+  [
+    "packages/kernels-webgpu/src/index.ts",
+    ["kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "programs", "tools"],
+  ],
   [
     "native/cpu/src/pool.cc",
-    ["kernels-cpu", "custom-optimizer", "docs", "goldens", "install", "mnist", "tiny-gpt", "tools"],
+    ["kernels-cpu", "custom-optimizer", "docs", "goldens", "install", "mnist", "programs", "tiny-gpt", "tools"],
   ],
   ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "docs", "install", "tools"]],
   [
     "native/rules/released.json",
-    ["kernels-cpu", "kernels-cuda", "custom-optimizer", "docs", "goldens", "install", "mnist", "tiny-gpt", "tools"],
+    [
+      "kernels-cpu",
+      "kernels-cuda",
+      "custom-optimizer",
+      "docs",
+      "goldens",
+      "install",
+      "mnist",
+      "programs",
+      "tiny-gpt",
+      "tools",
+    ],
   ],
   ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
