@@ -95,6 +95,11 @@ describe("tracing", () => {
     ]);
   });
 
+  it("keeps 0 and -0 apart", () => {
+    const { program } = defineRule({ ...base, update: ({ param }) => ({ param: mul(add(param, 0), add(param, -0)) }) });
+    expect(program.nodes.filter(({ op }) => op === "constant").map(({ value }) => value)).toEqual([0, -0]);
+  });
+
   it("marks as uniform what no buffer enters", () => {
     const { program } = defineRule({
       ...base,
@@ -116,11 +121,14 @@ describe("defineRule refuses", () => {
     ["no buffers", { buffers: [] }, "BAD_ARGUMENT"],
     ["one name twice", { buffers: ["param", "param"] }, "DUPLICATE"],
     ["one name for buffer and scalar", { scalars: ["param"] }, "DUPLICATE"],
-    ["a keyword", { buffers: ["param", "const"] }, "BAD_ARGUMENT"],
-    ["an op's name", { scalars: ["fma"] }, "BAD_ARGUMENT"],
-    ["the name of a temporary", { scalars: ["t0"] }, "BAD_ARGUMENT"],
-    ["the name of a new value", { buffers: ["param", "paramNew"] }, "BAD_ARGUMENT"],
-    ["a name that is no identifier", { buffers: ["exp_avg"] }, "BAD_ARGUMENT"],
+    ["a keyword", { buffers: ["param", "grad", "const"] }, "BAD_ARGUMENT"],
+    ["an op's name", { scalars: ["lr", "decay", "fma"] }, "BAD_ARGUMENT"],
+    ["the name of a temporary", { scalars: ["lr", "decay", "t0"] }, "BAD_ARGUMENT"],
+    ["the name of a new value", { buffers: ["param", "grad", "paramNew"] }, "BAD_ARGUMENT"],
+    ["a name that is no identifier", { buffers: ["param", "grad", "exp_avg"] }, "BAD_ARGUMENT"],
+    ["a name that ends as none", { buffers: ["param", "grad", "expAvg!"] }, "BAD_ARGUMENT"],
+    ["a name that begins as none", { buffers: ["param", "grad", "0x"] }, "BAD_ARGUMENT"],
+    ["writing in null", { update: () => null }, "BAD_ARGUMENT"],
     ["writing nothing", { update: () => ({}) }, "BAD_ARGUMENT"],
     [
       "writing an undeclared buffer",
