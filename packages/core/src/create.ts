@@ -2,15 +2,17 @@
 
 import type { Device } from "./device";
 import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./dtype";
-import { check } from "./errors";
-import { defaultGenerator, type Generator } from "./generator";
+import { check, OptError } from "./errors";
+import { checkGenerator, defaultGenerator, type Generator } from "./generator";
 import { narrow } from "./half";
 import { flatten, type TensorData } from "./literal";
 import { fill, owned } from "./ops";
+import { checkOptions } from "./options";
 import { once } from "./recorder";
-import { registry } from "./registry";
+import { deviceOf } from "./registry";
 import { keep, tidy } from "./scope";
 import { checkShape, type Shape, showShape, sizeOf } from "./shape";
+import { show } from "./show";
 import { Storage } from "./storage";
 import { Tensor } from "./tensor";
 import { installMethods } from "./tensor-methods";
@@ -33,16 +35,17 @@ export interface RandomOptions extends CreateOptions {
   readonly generator?: Generator;
 }
 
-function deviceOf(device: Device | string | undefined): Device {
-  return typeof device === "string" ? registry.get(device) : (device ?? registry.defaultDevice);
-}
+const CREATE = { dtype: "any", device: ["string", "object"], requiresGrad: "boolean" } as const;
+const TENSOR = { ...CREATE, shape: "array" } as const;
+const PARAMETER = { shape: "array", dtype: "any", device: ["string", "object"], name: "string" } as const;
+const RANDOM = { ...CREATE, generator: "object" } as const;
 
-function checkDType(where: string, dtype: DType | undefined): void {
+function checkDType(where: string, dtype: unknown): void {
   check(
     dtype === undefined || isDType(dtype),
     "BAD_DTYPE",
     where,
-    () => `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${JSON.stringify(dtype)}.`,
+    () => `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${show(dtype)}.`,
     `For example "f32".`,
   );
 }
@@ -85,11 +88,18 @@ function shapeFor(where: string, shape: Shape | undefined, implied: Shape, count
  * const x = tensor([[1, 2], [3, 4]]);
  * const y = tensor(new Float32Array(6), { shape: [2, 3] });
  */
-export function tensor(data: TensorData, { shape, dtype, device, requiresGrad }: TensorOptions = {}): Tensor {
+export function tensor(data: TensorData, options: TensorOptions = {}): Tensor {
+  checkOptions("tensor", options, TENSOR);
+  const { shape, dtype, device, requiresGrad } = options;
   checkDType("tensor", dtype);
   const flat = flatten("tensor", data, dtype);
   return marked(
-    upload(flat.elements, shapeFor("tensor", shape, flat.shape, flat.elements.length), flat.dtype, deviceOf(device)),
+    upload(
+      flat.elements,
+      shapeFor("tensor", shape, flat.shape, flat.elements.length),
+      flat.dtype,
+      deviceOf("tensor", device),
+    ),
     requiresGrad,
   );
 }
@@ -106,19 +116,22 @@ export function parameter(
   data: TensorData | Tensor,
   options: Omit<TensorOptions, "requiresGrad"> & { name?: string } = {},
 ): Tensor {
+  checkOptions("parameter", options, PARAMETER);
+  const { name, ...created } = options;
+  checkDType("parameter", options.dtype);
   const result = keep(
     data instanceof Tensor
-      ? tidy(() => parameterFrom(data, options))
-      : (inPlace(data, options) ?? tensor(data, options)),
+      ? tidy(() => parameterFrom(data, created))
+      : (inPlace(data, created) ?? tensor(data, created)),
   );
   result.requiresGrad = true;
-  result.name = options.name;
+  result.name = name;
   return result;
 }
 
 function parameterFrom(data: Tensor, { shape, dtype, device }: TensorOptions): Tensor {
   const source = data.detach();
-  const moved = device === undefined ? source : source.to(deviceOf(device));
+  const moved = device === undefined ? source : source.to(deviceOf("parameter", device));
   const cast = dtype === undefined ? moved : moved.to(dtype);
   return owned(shape === undefined ? cast : cast.reshape(shape));
 }
@@ -126,7 +139,7 @@ function parameterFrom(data: Tensor, { shape, dtype, device }: TensorOptions): T
 function inPlace(data: TensorData, { shape, dtype, device }: TensorOptions): Tensor | undefined {
   if (!(data instanceof Float32Array || data instanceof Float64Array)) return undefined;
   const own: DType = data instanceof Float32Array ? "f32" : "f64";
-  const target = deviceOf(device);
+  const target = deviceOf("parameter", device);
   if ((dtype ?? own) !== own) return undefined;
   const checked = shapeFor("parameter", shape, [data.length], data.length);
   const memory = target.wrap(data);
@@ -134,11 +147,11 @@ function inPlace(data: TensorData, { shape, dtype, device }: TensorOptions): Ten
 }
 
 /** A tensor from elements as stored (little-endian, row-major): the inverse of `tensor.bytes()`. @throws OptError BAD_SHAPE, BAD_DTYPE */
-export function tensorFromBytes(
-  bytes: Uint8Array,
-  shape: Shape,
-  { dtype = "f32", device, requiresGrad }: CreateOptions = {},
-): Tensor {
+export function tensorFromBytes(bytes: Uint8Array, shape: Shape, options: CreateOptions = {}): Tensor {
+  checkOptions("tensorFromBytes", options, CREATE);
+  const { dtype = "f32", device, requiresGrad } = options;
+  const isBytes = bytes instanceof Uint8Array;
+  check(isBytes, "BAD_ARGUMENT", "tensorFromBytes", () => `bytes must be a Uint8Array, got ${show(bytes)}.`);
   checkDType("tensorFromBytes", dtype);
   checkShape("tensorFromBytes", shape);
   check(
@@ -148,59 +161,73 @@ export function tensorFromBytes(
     () => `${dtype} ${showShape(shape)} takes ${sizeOf(shape) * byteSize(dtype)} bytes, got ${bytes.length}.`,
     "Check shape and dtype.",
   );
-  return marked(upload(bytes, [...shape], dtype, deviceOf(device)), requiresGrad);
+  return marked(upload(bytes, [...shape], dtype, deviceOf("tensorFromBytes", device)), requiresGrad);
 }
 
 /** A tensor of one value. @throws OptError BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
-export function full(shape: Shape, value: number, { dtype = "f32", device, requiresGrad }: CreateOptions = {}): Tensor {
-  checkShape("full", shape);
-  checkDType("full", dtype);
-  return marked(fill([...shape], value, dtype, deviceOf(device)), requiresGrad);
+export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
+  return filled("full", shape, value, options);
 }
 
 export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
-  return full(shape, 0, options);
+  return filled("zeros", shape, 0, options);
 }
 
 export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
-  return full(shape, 1, options);
+  return filled("ones", shape, 1, options);
+}
+
+function filled(where: string, shape: Shape, value: number, options: CreateOptions): Tensor {
+  checkOptions(where, options, CREATE);
+  const { dtype = "f32", device, requiresGrad } = options;
+  checkShape(where, shape);
+  checkDType(where, dtype);
+  const isNumber = typeof value === "number";
+  check(isNumber, "BAD_ARGUMENT", where, () => `the value must be a number, got ${show(value)}.`, "For example 0.");
+  return marked(fill([...shape], value, dtype, deviceOf(where, device)), requiresGrad);
 }
 
 function random(
   where: string,
   shape: Shape,
-  { dtype = "f32", device, requiresGrad }: RandomOptions,
-  draw: (values: Float32Array) => void,
+  options: RandomOptions,
+  draw: (values: Float32Array, generator: Generator) => void,
 ): Tensor {
+  checkOptions(where, options, RANDOM);
+  const { dtype = "f32", device, requiresGrad, generator = defaultGenerator } = options;
+  checkGenerator(where, generator);
   checkShape(where, shape);
   checkDType(where, dtype);
-  check(
-    isFloat(dtype),
-    "BAD_DTYPE",
-    where,
-    () => `random numbers are floats, got ${dtype}.`,
-    `Use dtype: "f32" and cast.`,
-  );
+  const advice = `Use dtype: "f32" and cast.`;
+  check(isFloat(dtype), "BAD_DTYPE", where, () => `random numbers are floats, got ${dtype}.`, advice);
+  const target = deviceOf(where, device);
   const make = () => {
-    const values = new Float32Array(sizeOf(shape));
-    draw(values);
+    const values = hostNumbers(where, sizeOf(shape));
+    draw(values, generator);
     return narrow(values, dtype);
   };
-  return marked(upload(once(make), [...shape], dtype, deviceOf(device), make), requiresGrad);
+  return marked(upload(once(make), [...shape], dtype, target, make), requiresGrad);
+}
+
+/** Room for what is drawn on the host. @throws OptError OUT_OF_MEMORY */
+function hostNumbers(where: string, count: number): Float32Array {
+  try {
+    return new Float32Array(count);
+  } catch (cause) {
+    throw new OptError("OUT_OF_MEMORY", where, `the host has no room for ${count} numbers.`, "Draw parts.", { cause });
+  }
 }
 
 /** Uniform in [0, 1). The same numbers on every device and in every float dtype, rounded. */
 export function rand(shape: Shape, options: RandomOptions = {}): Tensor {
-  const generator = options.generator ?? defaultGenerator;
-  return random("rand", shape, options, (values) => {
+  return random("rand", shape, options, (values, generator) => {
     for (let i = 0; i < values.length; i++) values[i] = generator.nextFloat();
   });
 }
 
 /** Standard normal. The same numbers on every device and in every float dtype, rounded. */
 export function randn(shape: Shape, options: RandomOptions = {}): Tensor {
-  const generator = options.generator ?? defaultGenerator;
-  return random("randn", shape, options, (values) => {
+  return random("randn", shape, options, (values, generator) => {
     for (let i = 0; i < values.length; i += 2) {
       const [first, second] = generator.nextNormals();
       values[i] = first;

@@ -3,7 +3,7 @@ import type { Backend } from "./backend/backend";
 import type { Memory, Slice } from "./backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "./backend/spec";
 import { DeviceMemory } from "./device-memory";
-import type { ComputeDType, TypedArray } from "./dtype";
+import type { ComputeDType, MapDType, TypedArray } from "./dtype";
 import { check } from "./errors";
 import { activeRecorder, Recorder, type Repeated } from "./recorder";
 import { Recording } from "./recording";
@@ -16,7 +16,7 @@ export class Device {
   readonly name: string;
   private readonly kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
-  private maps = { f32: new WeakMap<Program, Kernel>(), f64: new WeakMap<Program, Kernel>() };
+  private maps = mapCaches();
   private readonly pool: DeviceMemory;
   private liveTensors = 0;
 
@@ -55,7 +55,7 @@ export class Device {
     await backend.sync().catch(() => {}); // a lost device cannot finish its work
     if (this.pool.isClosed) return; // by another call meanwhile
     this.kernels.clear();
-    this.maps = { f32: new WeakMap(), f64: new WeakMap() };
+    this.maps = mapCaches();
     this.pool.close();
     backend.close();
   }
@@ -165,4 +165,8 @@ export class Device {
     this.backend.launch(launch);
     recorder?.launched(launch, repeated?.());
   }
+}
+
+function mapCaches(): Record<MapDType, WeakMap<Program, Kernel>> {
+  return { f32: new WeakMap(), f64: new WeakMap(), i32: new WeakMap() };
 }

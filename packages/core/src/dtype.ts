@@ -1,5 +1,6 @@
 /** Element types, their sizes, their JavaScript arrays and how they mix. */
 import { OptError } from "./errors";
+import { show } from "./show";
 
 export type DType = "f32" | "f64" | "f16" | "bf16" | "i32" | "u8" | "bool";
 
@@ -10,6 +11,9 @@ export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array |
 
 /** Bytes in an ArrayBuffer of their own: what `fetch`, `Blob` and files take as a body. TypeScript before 5.7 has no word for it. */
 export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
+
+/** The dtypes of maps and reductions: in i32 compute devices that lack f64, which holds every i32. */
+export type MapDType = ComputeDType | "i32";
 
 /** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */
 export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const satisfies readonly DType[];
@@ -22,7 +26,7 @@ export function byteSize(dtype: DType): number {
 }
 
 export function isDType(value: unknown): value is DType {
-  return typeof value === "string" && value in BYTES;
+  return typeof value === "string" && Object.hasOwn(BYTES, value);
 }
 
 export function isFloat(dtype: DType): boolean {
@@ -67,7 +71,7 @@ export function dtypeOfArray(array: ArrayBufferView): DType {
   throw new OptError(
     "BAD_DTYPE",
     "tensor",
-    `a typed array must be a Float32Array, Float64Array, Int32Array or Uint8Array, got ${array.constructor.name}.`,
+    `a typed array must be a Float32Array, Float64Array, Int32Array or Uint8Array, got ${show(array)}.`,
     "Convert it, or pass f16 and bf16 bits by tensorFromBytes.",
   );
 }

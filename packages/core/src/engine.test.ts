@@ -78,6 +78,14 @@ describe("noGrad and detach", () => {
     expect([x.detach().requiresGrad, x.mul(2).requiresGrad]).toEqual([false, true]);
   });
 
+  it.each([
+    ["noGrad", noGrad],
+    ["enableGrad", enableGrad],
+  ])("%s refuses asynchronous bodies: it would be over at their first await", async (_, run) => {
+    expectCode("BAD_ARGUMENT", () => run(async () => 1));
+    expect(parameter([1]).mul(2).requiresGrad).toBe(true);
+  });
+
   it("recording is on again after an error", () => {
     const x = parameter([1]);
     expect(() =>

@@ -1,6 +1,6 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 import { check } from "./errors";
-import { addInto, elementwise, fill, owned } from "./ops";
+import { addInto, checkTensor, elementwise, fill, owned } from "./ops";
 import { activeRecorder } from "./recorder";
 import { keep, tidy } from "./scope";
 import { sameShape, showShape } from "./shape";
@@ -42,6 +42,8 @@ function checkBackward(root: Tensor, given: Tensor | undefined): void {
     );
     return;
   }
+  checkTensor(where, given, "the gradient");
+  given.checkAlive();
   check(
     sameShape(given.shape, root.shape),
     "BAD_SHAPE",

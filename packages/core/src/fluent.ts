@@ -6,6 +6,12 @@ import type { Op, Operand } from "./rule/expression";
 import { operate } from "./rule/expression";
 import type { Shape } from "./shape";
 
+/** A number or boolean, or arrays of them as the shape nests. */
+export type NestedValues = number | boolean | NestedValues[];
+
+/** By which Node asks for what console.log writes. */
+export const inspectSymbol: unique symbol = Symbol.for("nodejs.util.inspect.custom");
+
 export interface Fluent<T> {
   /**
    * The elements, in a new array: `const w: Float32Array = await x.data()`. The dtype decides which array it is: f16 and bf16 are widened
@@ -20,6 +26,14 @@ export interface Fluent<T> {
   bytesSync(): Bytes;
   /** The value of a tensor of one element. @throws OptError BAD_SHAPE */
   item(): Promise<number>;
+  /** The elements as nested arrays; a number or boolean where there are no axes. @throws OptError NOT_SYNC */
+  tolist(): NestedValues;
+  /** Writes the values to the console, long axes cut, on every device. In Node `console.log(x)` does where the device answers at once. */
+  print(): Promise<void>;
+  /** Shape, dtype and the device's name: values are for `tolist` and for checkpoints. */
+  toJSON(): { shape: Shape; dtype: DType; device: string };
+  /** @internal For console.log in Node. */
+  [inspectSymbol](): string;
   /** A tensor of one element where a number is wanted: `loss < 0.1`, `Number(norm)`. @throws OptError BAD_SHAPE, NOT_SYNC */
   [Symbol.toPrimitive](hint: string): number | string;
 

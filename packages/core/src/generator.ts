@@ -1,6 +1,7 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
-import { check, OptError } from "./errors";
+import { check } from "./errors";
 import { checkRepeatable } from "./repeatable";
+import { shared } from "./shared";
 import { show } from "./show";
 
 /**
@@ -54,9 +55,15 @@ export class Generator {
 
   /** A random order of 0 ... n - 1 (Fisher & Yates). @throws OptError BAD_ARGUMENT */
   permutation(n: number): Int32Array {
-    if (!Number.isInteger(n) || n < 0) {
-      throw new OptError("BAD_ARGUMENT", "Generator", `permutation needs an integer >= 0, got ${n}.`, "Round it.");
-    }
+    const isCount = Number.isInteger(n) && n >= 0 && n < 2 ** 31;
+    const where = "Generator";
+    check(
+      isCount,
+      "BAD_ARGUMENT",
+      where,
+      () => `permutation needs an integer from 0 to 2^31 - 1, got ${show(n)}.`,
+      "Round it.",
+    );
     const order = Int32Array.from({ length: n }, (_, i) => i);
     for (let i = n - 1; i > 0; i--) {
       const j = Math.floor((this.nextUint32() / 2 ** 32) * (i + 1));
@@ -83,14 +90,13 @@ export class Generator {
       Number.isInteger(used) &&
       used >= 0 &&
       used <= 4;
-    if (!valid || (used < 4 && counter === 0)) {
-      throw new OptError(
-        "BAD_STATE",
-        "Generator",
-        `state must be { key, counter, used }, got ${JSON.stringify(state)}.`,
-        "Pass what stateDict() returned.",
-      );
-    }
+    check(
+      valid && !(used < 4 && counter === 0),
+      "BAD_STATE",
+      "Generator",
+      () => `state must be { key, counter, used }, got ${show(state)}.`,
+      "Pass what stateDict() returned.",
+    );
     this.key = [key[0], key[1]];
     this.counter = counter;
     this.used = used;
@@ -99,14 +105,13 @@ export class Generator {
 }
 
 function keyOf(seed: number): [number, number] {
-  if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "Generator",
-      `the seed must be an integer from 0 to 2^53 - 1, got ${seed}.`,
-      "For example 42.",
-    );
-  }
+  check(
+    Number.isSafeInteger(seed) && seed >= 0,
+    "BAD_ARGUMENT",
+    "Generator",
+    () => `the seed must be an integer from 0 to 2^53 - 1, got ${show(seed)}.`,
+    "For example 42.",
+  );
   return [seed >>> 0, Math.floor(seed / 2 ** 32)];
 }
 
@@ -157,7 +162,7 @@ export function checkGenerator(where: string, generator: unknown): asserts gener
 }
 
 /** The generator of calls that name none. */
-export const defaultGenerator = new Generator(0);
+export const defaultGenerator = /* @__PURE__ */ shared("generator", () => new Generator(0));
 
 /** Seeds the default generator. @throws OptError BAD_ARGUMENT */
 export function manualSeed(seed: number): Generator {

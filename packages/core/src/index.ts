@@ -18,6 +18,7 @@ export {
 export type { Device } from "./device";
 export type { Bytes, DType, TypedArray } from "./dtype";
 export { check, type ErrorCode, OptError } from "./errors";
+export type { NestedValues } from "./fluent";
 export * from "./functions";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./generator";
 export type { NestedArray, TensorData } from "./literal";

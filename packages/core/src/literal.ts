@@ -1,8 +1,9 @@
 /** Numbers, nested arrays and typed arrays as the stored elements of a dtype. */
 import { type DType, dtypeOfArray, type TypedArray } from "./dtype";
-import { OptError } from "./errors";
+import { check } from "./errors";
 import { narrow } from "./half";
 import { type Shape, showShape } from "./shape";
+import { show } from "./show";
 
 export type NestedArray = readonly (number | boolean | NestedArray)[];
 export type TensorData = number | boolean | NestedArray | TypedArray | Uint8ClampedArray;
@@ -24,26 +25,24 @@ export function flatten(
   let booleans = true;
   const visit = (value: unknown, depth: number): void => {
     if (depth < shape.length) {
-      if (!Array.isArray(value) || value.length !== shape[depth]) {
-        const got = Array.isArray(value) ? `length ${value.length}` : typeof value;
-        throw new OptError(
-          "BAD_SHAPE",
-          where,
-          `nested arrays must be rectangular (${showShape(shape)}), got ${got} at depth ${depth}.`,
-          "Make all rows equally long.",
-        );
-      }
+      const got = () => (Array.isArray(value) ? `length ${value.length}` : show(value));
+      check(
+        Array.isArray(value) && value.length === shape[depth],
+        "BAD_SHAPE",
+        where,
+        () => `nested arrays must be rectangular (${showShape(shape)}), got ${got()} at depth ${depth}.`,
+        "Make all rows equally long.",
+      );
       for (const item of value) visit(item, depth + 1);
       return;
     }
-    if (typeof value !== "number" && typeof value !== "boolean") {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        where,
-        `elements must be numbers or booleans, got ${value === null ? "null" : typeof value}.`,
-        "Convert them first.",
-      );
-    }
+    check(
+      typeof value === "number" || typeof value === "boolean",
+      "BAD_ARGUMENT",
+      where,
+      () => `elements must be numbers or booleans, got ${show(value)}.`,
+      "Convert them first.",
+    );
     booleans &&= typeof value === "boolean";
     values.push(Number(value));
   };
@@ -56,8 +55,8 @@ function shapeOf(where: string, data: NestedArray): number[] {
   const shape: number[] = [];
   for (let level: unknown = data; Array.isArray(level); level = level[0]) {
     shape.push(level.length);
-    if (shape.length > 64)
-      throw new OptError("BAD_SHAPE", where, "arrays may be nested 64 deep, got more.", "Check for a cycle.");
+    const isShallow = shape.length <= 64;
+    check(isShallow, "BAD_SHAPE", where, () => "arrays may be nested 64 deep, got more.", "Check for a cycle.");
   }
   return shape;
 }

@@ -3,6 +3,7 @@ import type { Memory } from "./backend/memory";
 import type { Launch } from "./backend/spec";
 import { check } from "./errors";
 import { checkRepeatable, setRecorded } from "./repeatable";
+import { shared } from "./shared";
 
 /** The scalars of a rule launch in its next step, which is counted already. */
 export interface Renewal {
@@ -56,22 +57,22 @@ interface Touch {
   readonly replaced: boolean;
 }
 
-let active: Recorder | null = null;
+const state = /* @__PURE__ */ shared("recorder", () => ({ active: null as Recorder | null }));
 
 /** The recorder of the step that is being recorded, also while one of its hooks runs. */
 export function activeRecorder(): Recorder | null {
-  return active;
+  return state.active;
 }
 
 /** Runs what a recorded step does only the first time: making optimizer state. */
 export function once<Result>(body: () => Result): Result {
-  return active === null ? body() : active.pause(body);
+  return state.active === null ? body() : state.active.pause(body);
 }
 
 /** Runs hooks: now, and again in each replay at this point of the step. */
 export function hooks(body: () => void): void {
-  if (active === null) body();
-  else active.runHooks(body);
+  if (state.active === null) body();
+  else state.active.runHooks(body);
 }
 
 export class Recorder {
@@ -101,13 +102,13 @@ export class Recorder {
   /** Records while `body` runs. @throws OptError UNSUPPORTED inside of another recording */
   run<Result>(body: () => Result): Result {
     checkRepeatable("record", "another recording");
-    check(active === null, "UNSUPPORTED", "record", () => "a hook of a recorded step must not record another.");
-    active = this;
+    check(state.active === null, "UNSUPPORTED", "record", () => "a hook of a recorded step must not record another.");
+    state.active = this;
     setRecorded(true);
     try {
       return body();
     } finally {
-      active = null;
+      state.active = null;
       setRecorded(false);
     }
   }

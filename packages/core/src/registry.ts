@@ -182,3 +182,13 @@ export function init(name?: string): Promise<Device> {
 export function listDevices(): Promise<DeviceListing[]> {
   return registry.list();
 }
+
+/** The device that is meant: itself, an open one by its name, or the default. @throws OptError UNKNOWN_DEVICE, BAD_ARGUMENT */
+export function deviceOf(where: string, device: unknown): Device {
+  if (device === undefined) return registry.defaultDevice;
+  if (typeof device === "string") return registry.get(device);
+  const isDevice = typeof (device as Device | null)?.launch === "function";
+  const advice = `For example "cpu".`;
+  check(isDevice, "BAD_ARGUMENT", where, () => `device must be a Device or its name, got ${show(device)}.`, advice);
+  return device as Device;
+}

@@ -1,5 +1,6 @@
 /** tidy: memory that is returned at the end of a block instead of by the garbage collector. */
-import { check } from "./errors";
+import { shared } from "./shared";
+import { checkBody, checkSynchronous } from "./synchronous";
 
 /** The mark by which tensors are known without importing their class. */
 export const isTensor: unique symbol = Symbol.for("@opt/core.tensor");
@@ -17,17 +18,17 @@ interface Scope {
   readonly outer: Scope | null;
 }
 
-let current: Scope | null = null;
+const scopes = /* @__PURE__ */ shared("scopes", () => ({ current: null as Scope | null }));
 
 /** @internal Puts a new tensor under the innermost tidy. */
 export function track(tensor: Scoped): void {
-  current?.made.add(tensor);
+  scopes.current?.made.add(tensor);
 }
 
 /** Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
 export function keep<T extends Scoped>(tensor: T): T {
   tensor.isReplaceable = false;
-  for (let scope = current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
+  for (let scope = scopes.current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;
 }
 
@@ -45,7 +46,7 @@ export function replacing<T extends Scoped>(owner: object, result: T): T {
 
 /** @internal True if a tidy that runs would free it. */
 export function isTidied(tensor: Scoped): boolean {
-  for (let scope = current; scope !== null; scope = scope.outer) if (scope.made.has(tensor)) return true;
+  for (let scope = scopes.current; scope !== null; scope = scope.outer) if (scope.made.has(tensor)) return true;
   return false;
 }
 
@@ -65,25 +66,20 @@ export function tidy<Result>(body: () => Result): Result {
 
 /** @internal Frees what `body` made, but for what it returns: that is `kept`, under no tidy. */
 export function collect<Result>(where: string, body: () => Result): { result: Result; kept: Scoped[] } {
-  const outer = current;
+  checkBody(where, body);
+  const outer = scopes.current;
   const made = new Set<Scoped>();
-  current = { made, outer };
+  scopes.current = { made, outer };
   const kept: Scoped[] = [];
   try {
     const result = body();
-    check(
-      typeof (result as { then?: unknown } | null | undefined)?.then !== "function",
-      "BAD_ARGUMENT",
-      where,
-      () => "body must be synchronous, got a promise.",
-      `Await before or after ${where}.`,
-    );
+    checkSynchronous(where, result);
     forEachTensor(result, (tensor) => {
       if (made.delete(tensor)) kept.push(tensor);
     });
     return { result, kept };
   } finally {
-    current = outer;
+    scopes.current = outer;
     for (const tensor of made) tensor.dispose();
   }
 }

@@ -1,5 +1,6 @@
 /** Arithmetic on shapes. */
-import { check, OptError } from "./errors";
+import { check } from "./errors";
+import { show } from "./show";
 
 export type Shape = readonly number[];
 
@@ -23,8 +24,15 @@ export function checkShape(where: string, shape: Shape): void {
     Array.isArray(shape) && shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0),
     "BAD_SHAPE",
     where,
-    () => `a shape must be an array of integers >= 0, got ${JSON.stringify(shape)}.`,
+    () => `a shape must be an array of integers >= 0, got ${show(shape)}.`,
     "Pass for example [2, 3].",
+  );
+  check(
+    Number.isSafeInteger(sizeOf(shape)),
+    "BAD_SHAPE",
+    where,
+    () => `a shape must hold fewer than 2^53 elements, got ${showShape(shape)}.`,
+    "Check the order of arguments.",
   );
 }
 
@@ -49,14 +57,13 @@ export function broadcastShapes(where: string, shapes: readonly Shape[]): Shape 
     shape.forEach((extent, i) => {
       const axis = rank - shape.length + i;
       if (extent === 1) return;
-      if (result[axis] !== 1 && result[axis] !== extent) {
-        throw new OptError(
-          "BAD_SHAPE",
-          where,
-          `shapes must broadcast, got ${shapes.map(showShape).join(" and ")}.`,
-          "Aligned at the end, extents must be equal or 1.",
-        );
-      }
+      check(
+        result[axis] === 1 || result[axis] === extent,
+        "BAD_SHAPE",
+        where,
+        () => `shapes must broadcast, got ${shapes.map(showShape).join(" and ")}.`,
+        "Aligned at the end, extents must be equal or 1.",
+      );
       result[axis] = extent;
     });
   }
@@ -95,12 +102,13 @@ export function mergeDimensions(
 
 /** An axis counted from the front. @throws OptError BAD_ARGUMENT */
 export function normalizeAxis(where: string, axis: number, rank: number): number {
-  const normal = axis < 0 ? axis + rank : axis;
+  const isInteger = Number.isInteger(axis);
+  const normal = isInteger && axis < 0 ? axis + rank : axis;
   check(
-    Number.isInteger(axis) && normal >= 0 && normal < rank,
+    isInteger && normal >= 0 && normal < rank,
     "BAD_ARGUMENT",
     where,
-    () => `axis must be an integer from ${-rank} to ${rank - 1}, got ${axis}.`,
+    () => `axis must be an integer from ${-rank} to ${rank - 1}, got ${show(axis)}.`,
     "Negative axes count from the end.",
   );
   return normal;

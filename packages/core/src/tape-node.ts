@@ -1,6 +1,12 @@
 /** One recorded op. It knows its tensors only as what it holds, so that tensors can point to it. */
 import { check, OptError } from "./errors";
 import { type Shape, showShape } from "./shape";
+import { shared } from "./shared";
+
+const isTapeNode: unique symbol = Symbol.for("@opt/core.tapeNode");
+
+/** Counts the nodes of all copies of core, which may depend on each other. */
+const count = /* @__PURE__ */ shared("tape", () => ({ next: 0 }));
 
 /** The gradients of an op's inputs from the gradient of its output; null for an input that needs none. */
 export type Backward<T> = (gradient: T, saved: readonly T[], needs: readonly boolean[]) => readonly (T | null)[];
@@ -16,7 +22,8 @@ interface Saved {
 /** Freed by backward, or when neither its output nor a later op needs it any more. */
 export class TapeNode<T extends Saved> {
   /** Nodes are made in order, so that a higher number depends only on lower ones. */
-  readonly order = nextOrder++;
+  readonly order = count.next++;
+  readonly [isTapeNode] = true;
   private users = 1; // the output tensor; later nodes add themselves
   private freed = false;
   /** How often what is saved had been overwritten when it was saved. */
@@ -33,6 +40,11 @@ export class TapeNode<T extends Saved> {
   ) {
     this.versions = saved.map(({ storage }) => storage.version);
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
+  }
+
+  /** Nodes are known by their mark: another copy of core may have made them. */
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && isTapeNode in value;
   }
 
   /** True when backward has run through it. */
@@ -83,8 +95,6 @@ export class TapeNode<T extends Saved> {
     }
   }
 }
-
-let nextOrder = 0;
 
 function changed(op: string, { name, shape }: Saved): OptError {
   const tensor = `${name === undefined ? "a tensor" : `"${name}"`} of shape ${showShape(shape)}`;

@@ -1,35 +1,40 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
 import { activeRecorder } from "./recorder";
 import { keep } from "./scope";
+import { shared } from "./shared";
+import { checkBody, checkSynchronous } from "./synchronous";
 import { type Backward as BackwardOf, TapeNode } from "./tape-node";
 import type { Tensor } from "./tensor";
 
 export type Backward = BackwardOf<Tensor>;
 
-let recording = true;
+const mode = /* @__PURE__ */ shared("gradMode", () => ({ recording: true }));
 
 /** True outside of noGrad. */
 export function isTaping(): boolean {
-  return recording;
+  return mode.recording;
 }
 
-/** Runs `body` without recording: results do not require gradients. */
+/** Runs `body` without recording: results do not require gradients. @throws OptError BAD_ARGUMENT if it is asynchronous */
 export function noGrad<Result>(body: () => Result): Result {
-  return recordingSetTo(false, body);
+  return recordingSetTo("noGrad", false, body);
 }
 
-/** Runs `body` with recording on, also inside noGrad (an optimizer's closure). */
+/** Runs `body` with recording on, also inside noGrad (an optimizer's closure). @throws OptError BAD_ARGUMENT if it is asynchronous */
 export function enableGrad<Result>(body: () => Result): Result {
-  return recordingSetTo(true, body);
+  return recordingSetTo("enableGrad", true, body);
 }
 
-function recordingSetTo<Result>(on: boolean, body: () => Result): Result {
-  const before = recording;
-  recording = on;
+function recordingSetTo<Result>(where: string, on: boolean, body: () => Result): Result {
+  checkBody(where, body);
+  const before = mode.recording;
+  mode.recording = on;
   try {
-    return body();
+    const result = body();
+    checkSynchronous(where, result);
+    return result;
   } finally {
-    recording = before;
+    mode.recording = before;
   }
 }
 
@@ -44,7 +49,7 @@ export function record(
   saved: readonly Tensor[],
   backward: Backward,
 ): Tensor {
-  if (!recording || !inputs.some((input) => input.requiresGrad)) return output;
+  if (!mode.recording || !inputs.some((input) => input.requiresGrad)) return output;
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
   const held = saved.map(hold);
   const node = new TapeNode(name, edges, held, backward, output.storage === inputs[0]?.storage);

@@ -2,10 +2,13 @@
 
 import { isDType, type TypedArray } from "./dtype";
 import { backward } from "./engine";
-import type { Fluent } from "./fluent";
+import { check } from "./errors";
+import { type Fluent, inspectSymbol } from "./fluent";
+import { inspected, nested, printed } from "./inspect";
 import * as ops from "./ops";
+import { checkOptions } from "./options";
 import { checkSingle, decode, readBytes, readBytesSync } from "./read";
-import { registry } from "./registry";
+import { deviceOf } from "./registry";
 import { operate } from "./rule/expression";
 import { Tensor } from "./tensor";
 
@@ -25,6 +28,19 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
   async item() {
     checkSingle("item", this);
     return (await this.data())[0]!;
+  },
+  tolist() {
+    return nested(this, this.dataSync());
+  },
+  async print() {
+    console.log(await printed(this));
+  },
+  toJSON() {
+    const { shape, dtype, device } = this;
+    return { shape, dtype, device: device.name };
+  },
+  [inspectSymbol]() {
+    return inspected(this);
   },
   [Symbol.toPrimitive](hint) {
     if (hint === "string") return this.toString();
@@ -46,8 +62,10 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
   },
   to(target) {
     this.checkAlive();
-    if (isDType(target)) return ops.cast(this, target);
-    return ops.move(this, typeof target === "string" ? registry.get(target) : target);
+    const isGiven = target !== undefined;
+    check(isGiven, "BAD_ARGUMENT", "to", () => "needs a dtype or a device, got undefined.", `For example "f64".`);
+    const result = isDType(target) ? ops.cast(this, target) : ops.move(this, deviceOf("to", target));
+    return result === this ? ops.reshape(this, this.shape) : result;
   },
 
   [operate](op, operands) {
@@ -102,20 +120,20 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
     return ops.elementwise("minimum", [this, other]);
   },
 
-  sum(axis, keepDim = false) {
+  sum(axis, keepDim) {
     return ops.sum(this, axis, keepDim);
   },
-  mean(axis, keepDim = false) {
+  mean(axis, keepDim) {
     return ops.mean(this, axis, keepDim);
   },
-  max(axis, keepDim = false) {
+  max(axis, keepDim) {
     return ops.maxOver(this, axis, keepDim);
   },
-  argmax(axis, keepDim = false) {
+  argmax(axis, keepDim) {
     return ops.argmax(this, axis, keepDim);
   },
-  matmul(other, options = {}) {
-    return ops.matmul(this, other, options);
+  matmul(other, options) {
+    return matmul(this, other, options);
   },
   reshape(shape) {
     return ops.reshape(this, shape);
@@ -136,6 +154,21 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
     return ops.softmax(this, axis, true);
   },
 };
+
+const MATMUL = { transposeA: "boolean", transposeB: "boolean" } as const;
+
+/** For users: the ops call each other without options objects of unknown making. */
+export function matmul(
+  a: Tensor,
+  b: Tensor,
+  options?: { readonly transposeA?: boolean; readonly transposeB?: boolean },
+): Tensor {
+  if (options !== undefined) checkOptions("matmul", options, MATMUL);
+  return ops.matmul(a, b, options);
+}
+
+/** @internal Their names, for tests that try them all. */
+export const installedMethods: readonly (string | symbol)[] = /* @__PURE__ */ Reflect.ownKeys(methods);
 
 /** Called by the module in which every tensor begins: a bare import of this one would be dropped by bundlers. */
 export function installMethods(): void {

@@ -2,30 +2,33 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "./create";
 import type { ErrorCode } from "./errors";
+import { max, min } from "./functions";
+import { concat } from "./ops";
+import type { Tensor } from "./tensor";
 import { FakeDevice } from "./testing/fake-backend";
 
 describe("views", () => {
-  it("reshape, slices of rows and detach see the same memory", () => {
+  it("reshape, detach and a to() that changes nothing see the same memory", () => {
     const base = tensor([
       [1, 2, 3],
       [4, 5, 6],
     ]);
-    const views = [base.reshape([3, 2]), base.detach(), base.slice(1, 2)];
+    const views = [base.reshape([3, 2]), base.reshape([2, 3]), base.detach(), base.to("f32"), base.to("js")];
     base.set([
       [1, 2, 3],
       [4, 5, 9],
     ]);
-    expect(views.map((view) => view.dataSync().at(-1))).toEqual([9, 9, 9]);
-    views[2]!.set([[7, 7, 7]]);
-    expect([...base.dataSync()]).toEqual([1, 2, 3, 7, 7, 7]);
+    expect(views.map((view) => view.dataSync().at(-1))).toEqual([9, 9, 9, 9, 9]);
+    views[1]!.set(new Float32Array(6).fill(7));
+    expect([...base.dataSync()]).toEqual([7, 7, 7, 7, 7, 7]);
   });
 
-  it("transposes, slices of columns and clones are copies", () => {
+  it("slices along any axis, transposes, casts and clones are copies", () => {
     const base = tensor([
       [1, 2],
       [3, 4],
     ]);
-    const copies = [base.transpose(), base.slice(0, 1, 1), base.clone(), base.to("f64")];
+    const copies = [base.transpose(), base.slice(0, 1, 1), base.slice(0, 1), base.clone(), base.to("f64")];
     base.set([
       [9, 9],
       [9, 9],
@@ -33,6 +36,7 @@ describe("views", () => {
     expect(copies.map((copy) => [...copy.dataSync()])).toEqual([
       [1, 3, 2, 4],
       [1, 3],
+      [1, 2],
       [1, 2, 3, 4],
       [1, 2, 3, 4],
     ]);
@@ -41,9 +45,9 @@ describe("views", () => {
   it("keep the memory of a disposed base, and free it with the last view", () => {
     const device = new FakeDevice();
     const base = tensor([1, 2, 3, 4], { device });
-    const view = base.slice(1, 3);
+    const view = base.reshape([2, 2]);
     base.dispose();
-    expect([...view.dataSync()]).toEqual([2, 3]);
+    expect([...view.dataSync()]).toEqual([1, 2, 3, 4]);
     expect(device.memory()).toEqual({ bytes: 16, tensors: 1 });
     view.dispose();
     expect(device.memory()).toEqual({ bytes: 0, tensors: 0 });
@@ -133,10 +137,20 @@ describe("reading", () => {
 });
 
 describe("to", () => {
-  it("returns the tensor itself where nothing changes", () => {
-    const x = tensor([1]);
-    expect([x.to("f32"), x.to("js"), x.to(x.device)]).toEqual([x, x, x]);
-    expect(x.to("f32")).toBe(x);
+  it.each<[string, (x: Tensor) => Tensor]>([
+    ["to the same dtype", (x) => x.to("f32")],
+    ["to the same device", (x) => x.to(x.device)],
+    ["reshape to the same", (x) => x.reshape([2])],
+    ["a whole slice", (x) => x.slice(0)],
+    ["permute that moves nothing", (x) => x.permute([0])],
+    ["concat of one", (x) => concat([x])],
+    ["sum over no axis", (x) => x.sum([])],
+  ])("%s is a tensor of its own: disposing it leaves its source, and gradients flow", (_, run) => {
+    const x = parameter([1, 2]);
+    const result = run(x);
+    result.sum().backward();
+    result.dispose();
+    expect([...x.dataSync(), ...x.grad!.dataSync()]).toEqual([1, 2, 1, 1]);
   });
 
   it("moves between devices, but not what requires a gradient", () => {
@@ -211,3 +225,16 @@ it.each<[string, ErrorCode, () => unknown]>([
     },
   ],
 ])("refuses %s", (_, code, body) => expectCode(code, body));
+
+it("max and min of two operands compare, with numbers too; the method max reduces", () => {
+  const x = tensor([1, 2, 3]);
+  expect([...max<Tensor>(x, 2).dataSync(), ...min<Tensor>(x, 2).dataSync()]).toEqual([2, 2, 3, 1, 2, 2]);
+  expect([...x.max(0).dataSync()]).toEqual([3]);
+  for (const body of [
+    () => max(x as never, [0] as never),
+    () => (max as (x: Tensor) => Tensor)(x),
+    () => x.max(x as never),
+  ])
+    expectCode("BAD_ARGUMENT", body);
+  expect(() => (max as (x: Tensor) => Tensor)(x)).toThrow("The largest value over axes is x.max(axis).");
+});

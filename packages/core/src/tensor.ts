@@ -7,6 +7,7 @@ import type { Fluent } from "./fluent";
 import { activeRecorder } from "./recorder";
 import { isTensor, isTidied, keep, track } from "./scope";
 import { type Shape, sameShape, showShape, sizeOf } from "./shape";
+import { show } from "./show";
 import { Storage } from "./storage";
 import type { TapeNode } from "./tape-node";
 
@@ -60,6 +61,11 @@ export class Tensor {
     track(this);
   }
 
+  /** Tensors are known by their mark: another copy of core may have made them. */
+  static [Symbol.hasInstance](value: unknown): value is Tensor {
+    return typeof value === "object" && value !== null && isTensor in value;
+  }
+
   /** @internal A tensor with undefined contents. */
   static empty(shape: Shape, dtype: DType, device: Device): Tensor {
     return new Tensor(Storage.allocate(device, sizeOf(shape) * byteSize(dtype)), 0, shape, dtype);
@@ -85,6 +91,8 @@ export class Tensor {
   }
 
   set requiresGrad(value: boolean) {
+    const isBoolean = typeof value === "boolean";
+    check(isBoolean, "BAD_ARGUMENT", "requiresGrad", () => `must be true or false, got ${show(value)}.`);
     check(
       value || this.holding.node === null,
       "BAD_ARGUMENT",
@@ -129,7 +137,7 @@ export class Tensor {
       value instanceof Tensor,
       "BAD_ARGUMENT",
       where,
-      () => `must be a Tensor or null, got ${typeof value}.`,
+      () => `must be a Tensor or null, got ${show(value)}.`,
       "Make one with tensor(data, { shape }).",
     );
     value.checkAlive();
@@ -225,9 +233,5 @@ export class Tensor {
 
   toString(): string {
     return `Tensor ${this.dtype} ${showShape(this.shape)} on ${this.device.name}${this.disposed ? " (disposed)" : ""}`;
-  }
-
-  [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return this.toString();
   }
 }

@@ -28,6 +28,7 @@ export interface CpuOptions {
 class CpuBackend implements Backend {
   readonly name = "cpu";
   readonly dtypes = ["f32", "f64"] as const;
+  readonly sharesMemory = true;
   readonly exact = true;
   readonly isCollected = true;
   private readonly allocator: Allocator;

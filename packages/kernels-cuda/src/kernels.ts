@@ -67,7 +67,7 @@ export class Kernels {
   map(spec: Spec<"map">): number {
     const name = mapKernelName(spec);
     return this.generated("maps", name, `this map of ${opsOf(spec.program)}`, () =>
-      writeMap(spec.program, spec.dtype, name),
+      writeMap(spec.program, spec.dtype as ComputeDType, name),
     );
   }
 

@@ -64,6 +64,7 @@ function requestedThreads(): number | undefined {
 export class WasmBackend implements Backend, Execution {
   readonly name = "wasm";
   readonly dtypes = ["f32", "f64"] as const;
+  readonly sharesMemory = true;
   readonly exact = true;
   #kernel: WasmKernel | undefined;
   readonly #scratch: Block;

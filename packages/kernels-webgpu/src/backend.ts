@@ -40,7 +40,7 @@ interface ShaderFacts {
 
 export class WebGpuBackend implements Backend, Execution {
   readonly name = "webgpu";
-  readonly dtypes = ["f32"] as const;
+  readonly dtypes = ["f32", "i32"] as const;
   readonly exact = false;
   readonly software: boolean;
   readonly target: Target;

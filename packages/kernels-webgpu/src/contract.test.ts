@@ -10,7 +10,7 @@ const open = () => openWebGpuBackend({ grid: 3 });
 contractSuite({
   name: "webgpu",
   open,
-  dtypes: ["f32"],
+  dtypes: ["f32", "i32"],
   exact: false,
   rules: [...nadamRules, ...adamRules],
   // The suite's scalars have any sign, eps too: where `sqrt(v) + eps` cancels, the ulp that WGSL allows sqrt and division is magnified.

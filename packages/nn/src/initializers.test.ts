@@ -88,3 +88,12 @@ describe("initialisers", () => {
   ];
   it.each(refusals)("refuse with %s %s", (code, _, body) => expectCode(code, body));
 });
+
+it("a normal much wider than its bounds is drawn as fast, nearly evenly between them", async () => {
+  const options = { generator: new Generator(1) };
+  const values = Array.from(await init.truncatedNormal(zeros([4000]), 0, 2 ** 40, -2, 2, options).data());
+  const mean = values.reduce((a, b) => a + b, 0) / 4000;
+  expect(mean).toBeCloseTo(0, 0);
+  expect(values.reduce((a, b) => a + b * b, 0) / 4000).toBeCloseTo(4 / 3, 1);
+  expect(values.every((value) => value >= -2 && value <= 2)).toBe(true);
+});

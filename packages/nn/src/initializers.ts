@@ -47,8 +47,8 @@ function checkArguments(
 ): Generator {
   checkTensor(where, target, "target");
   for (const [name, value] of Object.entries(numbers)) {
-    const isNumber = typeof value === "number" && !Number.isNaN(value);
-    check(isNumber, "BAD_ARGUMENT", where, () => `${name} must be a number, got ${show(value)}.`, "For example 0.");
+    const fits = Number.isFinite(value);
+    check(fits, "BAD_ARGUMENT", where, () => `${name} must be a finite number, got ${show(value)}.`, "For example 0.");
   }
   checkOptions(where, options, GENERATOR);
   const { generator = defaultGenerator } = options;
@@ -119,7 +119,7 @@ export function truncatedNormal(
   high = 2,
   options: InitializerOptions = {},
 ): Tensor {
-  const next = normals(checkArguments("truncatedNormal", target, { mean, deviation, low, high }, options));
+  const generator = checkArguments("truncatedNormal", target, { mean, deviation, low, high }, options);
   checkDeviation("truncatedNormal", deviation);
   // Further out than two deviations hardly a draw is kept.
   check(
@@ -129,12 +129,24 @@ export function truncatedNormal(
     () => `[low, high] must come within two deviations of the mean ${mean}, got [${low}, ${high}].`,
     "Widen it.",
   );
+  const accepted = high - low < deviation ? fromNarrow(generator, mean, deviation, low, high) : undefined;
+  const next = normals(generator);
   return fillWith(target, () => {
     for (;;) {
-      const value = mean + deviation * next();
+      const value = accepted === undefined ? mean + deviation * next() : accepted();
       if (value >= low && value <= high) return value;
     }
   });
+}
+
+/** Of a normal that is much wider than [low, high] hardly a draw would be kept: uniform ones are, each by its density. */
+function fromNarrow(generator: Generator, mean: number, deviation: number, low: number, high: number): () => number {
+  const density = (x: number) => Math.exp(-(((x - mean) / deviation) ** 2) / 2);
+  const densest = density(Math.min(Math.max(mean, low), high));
+  return () => {
+    const value = low + (high - low) * generator.nextFloat();
+    return generator.nextFloat() * densest <= density(value) ? value : Number.NaN;
+  };
 }
 
 const KAIMING = { ...GENERATOR, fan: "string", nonlinearity: "string", negativeSlope: "number" } as const;

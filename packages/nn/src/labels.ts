@@ -22,9 +22,7 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
     return { indices: labels, count: undefined };
   }
   const classes = logits.shape.at(-1) ?? 0;
-  const values: ArrayLike<unknown> = Array.isArray(labels)
-    ? (labels as unknown[]).flat(Number.POSITIVE_INFINITY)
-    : (labels as Int32Array);
+  const values: ArrayLike<unknown> = Array.isArray(labels) ? (labels as unknown[]).flat(64) : (labels as Int32Array);
   let count = 0;
   for (let i = 0; i < values.length; i++) {
     const label = values[i] as number;

@@ -38,3 +38,4 @@ export { generate } from "./programs/generate/generate";
 export type { Court } from "./programs/judge";
 export type { Program } from "./programs/program";
 export { useSoftwareVulkan } from "./software-vulkan";
+export { rawErrors } from "./wrong-arguments";

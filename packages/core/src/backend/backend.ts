@@ -1,5 +1,5 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
-import type { ComputeDType, TypedArray } from "../dtype";
+import type { MapDType, TypedArray } from "../dtype";
 import type { Memory } from "./memory";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 
@@ -11,14 +11,16 @@ export interface RecordedLaunches {
 
 export interface Backend {
   readonly name: string;
-  /** The dtypes it computes in. Storage dtypes travel through `copy`. */
-  readonly dtypes: readonly ComputeDType[];
+  /** The dtypes it computes in: f32 for all kernels, and f64, or else i32 for maps and reductions. Storage dtypes travel through `copy`. */
+  readonly dtypes: readonly MapDType[];
   /** Rules give the interpreter's bits. */
   readonly exact: boolean;
   /** Software imitates a GPU: slower than the host's own devices. `init` takes it by name alone. */
   readonly software?: boolean;
   /** Memory is JavaScript's own: the garbage collector sees how much there is. */
   readonly isCollected?: boolean;
+  /** Memory is the host's own: `readSync` copies, and waits for nothing. */
+  readonly sharesMemory?: boolean;
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
   readonly lost?: boolean;
 

@@ -1,6 +1,6 @@
 /** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
 
-export type { ComputeDType, DType, TypedArray } from "../dtype";
+export type { ComputeDType, DType, MapDType, TypedArray } from "../dtype";
 export { byteSize, viewElements } from "../dtype";
 export type { Dialect, OpText } from "../emit/dialect";
 export { javascript, writeRuleLoop } from "../emit/javascript";

@@ -1,5 +1,5 @@
 /** Specs say what a kernel computes, launches say on which memory. Both are plain data: they can be cached, recorded and replayed. */
-import type { ComputeDType, DType } from "../dtype";
+import type { ComputeDType, DType, MapDType } from "../dtype";
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
 import type { Slice } from "./memory";
@@ -9,9 +9,9 @@ export interface Specs {
   /** Optimizer update over a list of tensors. */
   rule: { rule: Rule; dtype: ComputeDType };
   /** Elementwise expression with broadcasting, one output. */
-  map: { program: Program; dtype: ComputeDType };
+  map: { program: Program; dtype: MapDType };
   /** Over the middle axis of [outer, length, inner]. The sum of nothing is 0, its mean NaN. NaN wins in max and argmax; argmax gives the first. */
-  reduce: { op: "sum" | "mean" | "max" | "argmax"; dtype: ComputeDType };
+  reduce: { op: "sum" | "mean" | "max" | "argmax"; dtype: MapDType };
   /** Sum of squares of each tensor of a list. */
   sumSquares: { dtype: ComputeDType };
   /** Batched C = op(A) op(B), op being the transpose where flagged. */

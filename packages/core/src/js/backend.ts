@@ -1,7 +1,9 @@
 /** The js device: plain JavaScript on any engine. It defines what the others must compute, and serves where they cannot open. */
+
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
 import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
+import type { ComputeDType } from "../dtype";
 import { OptError } from "../errors";
 import { compileMap, compileRule, type MapFunction, type RuleFunction } from "./compile";
 import { copy } from "./copy";
@@ -43,7 +45,7 @@ const RUN: { readonly [K in Kind]: (launch: Launch<K>) => void } = {
   rule: runRule,
   map: runMap,
   copy: (launch) => copy(launch.kernel.spec.from, launch.kernel.spec.to, launch),
-  reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype, launch),
+  reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype as ComputeDType, launch),
   sumSquares: (launch) => sumSquares(launch.kernel.spec.dtype, launch),
   matmul: (launch) => matmul(launch.kernel.spec, launch),
   gather: (launch) => gather(launch.kernel.spec.dtype, launch),
@@ -66,6 +68,7 @@ const REUSED_BLOCKS = 64;
 class JsBackend implements Backend {
   readonly name = "js";
   readonly dtypes = ["f32", "f64"] as const;
+  readonly sharesMemory = true;
   readonly exact = true;
   readonly isCollected = true;
 
@@ -110,7 +113,7 @@ class JsBackend implements Backend {
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     const some = spec as unknown as Spec;
     if (some.kind === "rule") return { spec, run: compileRule(some.rule.program, some.dtype) } as Kernel<K>;
-    if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype) } as Kernel<K>;
+    if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype as ComputeDType) } as Kernel<K>;
     return { spec };
   }
 

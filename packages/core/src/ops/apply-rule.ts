@@ -7,6 +7,7 @@ import { evaluateOp } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import { tidy } from "../scope";
 import { sameShape, showShape } from "../shape";
+import { isPlainObject, show } from "../show";
 import { Tensor } from "../tensor";
 import { cast } from "./cast";
 import { elementwise } from "./elementwise";
@@ -34,6 +35,18 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   buffers: Record<Buffer, Tensor>,
   scalars: Record<Scalar, Tensor | number>,
 ): Partial<Record<Buffer, Tensor>> {
+  const where = "applyRule";
+  check(isRule(rule), "BAD_ARGUMENT", where, () => `rule must be a rule, got ${show(rule)}.`, "Make it by defineRule.");
+  for (const [name, values] of Object.entries({ buffers, scalars })) {
+    const advice = "For example { param: w }.";
+    check(
+      isPlainObject(values),
+      "BAD_ARGUMENT",
+      where,
+      () => `${name} must be values by name, got ${show(values)}.`,
+      advice,
+    );
+  }
   return tidy(() => {
     const given = rule.buffers.map((name) => bufferOf(rule, name, buffers[name]));
     const numbers = rule.scalars.map((name) => scalarOf(rule, name, scalars[name]));
@@ -78,8 +91,12 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   });
 }
 
+function isRule(value: unknown): boolean {
+  return Array.isArray((value as Rule | null | undefined)?.program?.nodes);
+}
+
 function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
-  const problem = () => `needs the buffer ${name} as a tensor, got ${typeof value}.`;
+  const problem = () => `needs the buffer ${name} as a tensor, got ${show(value)}.`;
   check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.buffers.join(", ")}.`);
   return value;
 }
@@ -87,7 +104,7 @@ function bufferOf(rule: Rule, name: string, value: Tensor | undefined): Tensor {
 /** A number, or a tensor without dimensions, which no result takes its shape from. */
 function scalarOf(rule: Rule, name: string, value: Tensor | number | undefined): Tensor | number {
   if (typeof value === "number") return value;
-  const problem = () => `needs the scalar ${name} as a number or a tensor, got ${typeof value}.`;
+  const problem = () => `needs the scalar ${name} as a number or a tensor, got ${show(value)}.`;
   check(value instanceof Tensor, "BAD_ARGUMENT", rule.name, problem, `It takes ${rule.scalars.join(", ")}.`);
   const many = () => `the scalar ${name} must have one element, got shape ${showShape(value.shape)}.`;
   check(value.size === 1, "BAD_SHAPE", rule.name, many, "What differs between elements is a buffer.");

@@ -8,8 +8,17 @@ import { tidy } from "../scope";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 
-/** target = source, in place: elements in order, converted between dtypes. Not recorded. */
+/**
+ * target = source, in place: elements in order, converted between dtypes. Of an i32 u8 takes the low byte, which is its value modulo 256.
+ * Not recorded.
+ */
 export function copyInto(source: Tensor, target: Tensor): void {
+  if (source.dtype === "i32" && target.dtype === "u8") copyLowBytes(source, target);
+  else copyElements(source, target);
+  target.storage.overwritten();
+}
+
+function copyElements(source: Tensor, target: Tensor): void {
   target.device.launch({
     kind: "copy",
     kernel: target.device.kernel({ kind: "copy", from: source.dtype, to: target.dtype }),
@@ -19,7 +28,21 @@ export function copyInto(source: Tensor, target: Tensor): void {
     sourceStrides: [1],
     targetStrides: [1],
   });
-  target.storage.overwritten();
+}
+
+function copyLowBytes(source: Tensor, target: Tensor): void {
+  const { memory, byteOffset } = source.memorySlice();
+  const { size, device } = source;
+  if (size === 0) return;
+  device.launch({
+    kind: "copy",
+    kernel: device.kernel({ kind: "copy", from: "u8", to: "u8" }),
+    source: { memory, byteOffset, length: 4 * size - 3 },
+    target: target.memorySlice(),
+    shape: [size],
+    sourceStrides: [4],
+    targetStrides: [1],
+  });
 }
 
 export function clone(x: Tensor): Tensor {

@@ -1,36 +1,48 @@
 /** Cross-entropy of rows of logits with class labels. */
 
 import { type ComputeDType, computeDType, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { sameShape, showShape } from "../shape";
+import { show } from "../show";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { checkIndices } from "./check-indices";
+import { checkTensor } from "./check-tensor";
 
 /**
  * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
- * A label outside of the classes gives NaN, on every device alike.
+ * A label that is no class is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
  *
- * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for a label that is no class
  */
 export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -100): Tensor {
+  checkTensor("crossEntropy", logits, "logits");
+  checkTensor("crossEntropy", labels, "labels");
   const device = checkDevice("crossEntropy", [logits, labels]);
-  if (logits.shape.length === 0 || !sameShape(logits.shape.slice(0, -1), labels.shape)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "crossEntropy",
+  check(
+    logits.shape.length > 0 && sameShape(logits.shape.slice(0, -1), labels.shape),
+    "BAD_SHAPE",
+    "crossEntropy",
+    () =>
       `labels must have the shape of logits without the class axis, got ${showShape(labels.shape)} for ${showShape(logits.shape)}.`,
-      "Pass class indices, not one-hot rows.",
-    );
-  }
-  if (isFloat(labels.dtype))
-    throw new OptError(
-      "BAD_DTYPE",
-      "crossEntropy",
-      `labels must be integers, got ${labels.dtype}.`,
-      `Make them with dtype: "i32".`,
-    );
+    "Pass class indices, not one-hot rows.",
+  );
+  check(
+    !isFloat(labels.dtype),
+    "BAD_DTYPE",
+    "crossEntropy",
+    () => `labels must be integers, got ${labels.dtype}.`,
+    `Make them with dtype: "i32".`,
+  );
+  check(
+    Number.isInteger(ignoreIndex),
+    "BAD_ARGUMENT",
+    "crossEntropy",
+    () => `ignoreIndex must be an integer, got ${show(ignoreIndex)}.`,
+    "Use -100.",
+  );
   const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
   const compute = computeDType(dtype);
   if (logits.dtype !== compute)
@@ -38,6 +50,7 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
   const indices = cast(labels, "i32");
   const classes = logits.shape.at(-1)!;
   const rows = labels.size;
+  checkIndices("crossEntropy", indices, classes, ignoreIndex);
   const output = Tensor.empty(labels.shape, compute, device);
   device.launch({
     kind: "crossEntropy",

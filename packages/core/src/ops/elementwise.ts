@@ -1,14 +1,17 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
 
-import { type ComputeDType, computeDType, type DType, isFloat, promote } from "../dtype";
-import { OptError } from "../errors";
+import type { Device } from "../device";
+import { computeDType, type DType, isFloat, type MapDType, promote } from "../dtype";
+import { check, OptError } from "../errors";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { broadcastShapes, type Shape, sameShape } from "../shape";
+import { show } from "../show";
 import { type Backward, record } from "../tape";
 import { Tensor } from "../tensor";
-import { computeIn } from "./cast";
+import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { comparedScalars, computeOn, INTEGER_FORWARD, integerScalars } from "./compute";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
 import { launchMap } from "./map";
 import { sumTo } from "./reduce";
@@ -43,29 +46,46 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
     } else if (typeof operand === "number") {
       scalars.push(operand);
       pattern += "n";
-    } else
-      throw new OptError(
-        "BAD_ARGUMENT",
-        name,
-        `operands must be tensors or numbers, got ${typeof operand}.`,
-        "Wrap data with tensor(data).",
-      );
+    } else {
+      const advice = "Wrap data with tensor(data).";
+      throw new OptError("BAD_ARGUMENT", name, `operands must be tensors or numbers, got ${show(operand)}.`, advice);
+    }
   }
   const [first] = tensors;
-  if (first === undefined)
-    throw new OptError(
-      "BAD_ARGUMENT",
-      name,
-      "one operand must be a tensor, got only numbers.",
-      "Wrap one with tensor(value).",
-    );
-  checkDevice(name, tensors);
+  check(
+    first !== undefined,
+    "BAD_ARGUMENT",
+    name,
+    () => "one operand must be a tensor, got only numbers.",
+    "Wrap one with tensor(value).",
+  );
+  const device = checkDevice(name, tensors);
   const result = resultDType(name, tensors, scalars);
-  const compute = computeDType(result === "bool" ? tensors.map((t) => t.dtype).reduce(promote) : result);
+  if (!isFloat(result)) return onIntegers(name, pattern, tensors, scalars, result, device);
+  const compute = computeDType(result);
   if (compute !== result || tensors.some((t) => t.dtype !== compute)) {
     return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
   }
   return run(name, pattern, tensors, scalars, compute);
+}
+
+/** Results that are integers or booleans: i32 is computed modulo 2^32 and u8 modulo 2^8. */
+function onIntegers(
+  name: ElementwiseName,
+  pattern: string,
+  tensors: readonly Tensor[],
+  given: readonly number[],
+  result: DType,
+  device: Device,
+): Tensor {
+  let compute = computeOn(device, result === "bool" ? tensors.map((t) => t.dtype).reduce(promote) : result);
+  let scalars = given;
+  if (result === "i32" || result === "u8") scalars = integerScalars(name, result, given);
+  else if (compute === "i32") ({ compute, scalars } = comparedScalars(pattern, given));
+  return computeIn(compute, tensors, result, (...wide) => {
+    const output = run(name, pattern, wide, scalars, compute, result === "i32" && compute === "f64");
+    return result === "u8" ? cast(output, "i32") : output; // of which u8 takes the low byte
+  });
 }
 
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
@@ -84,9 +104,10 @@ function run(
   pattern: string,
   tensors: readonly Tensor[],
   scalars: readonly number[],
-  dtype: ComputeDType,
+  dtype: MapDType,
+  wraps = false,
 ): Tensor {
-  const traced = traceOp(name, pattern);
+  const traced = traceOp(name, pattern, wraps);
   const shape =
     tensors.length === 1
       ? tensors[0]!.shape
@@ -118,7 +139,7 @@ function slotsToSave({ derivatives, saved }: Traced, tensors: readonly Tensor[])
 function backwardOf(
   { derivatives }: Traced,
   slots: readonly number[],
-  dtype: ComputeDType,
+  dtype: MapDType,
   scalars: readonly number[],
   shape: Shape,
   shapes: readonly Shape[],
@@ -133,7 +154,7 @@ function backwardOf(
 
 function differentiate(
   { program, reads }: Derivative,
-  dtype: ComputeDType,
+  dtype: MapDType,
   g: Tensor,
   inputs: readonly Tensor[],
   scalars: readonly number[],
@@ -144,19 +165,18 @@ function differentiate(
   return isIdentity && sameShape(g.shape, shape) ? g : launchMap(program, dtype, inputs, scalars, shape);
 }
 
-function traceOp(name: ElementwiseName, pattern: string): Traced {
-  const key = `${name} ${pattern}`;
+function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced {
+  const key = wraps ? `${name} ${pattern} wrapped` : `${name} ${pattern}`;
   const known = cache.get(key);
   if (known !== undefined) return known;
   const { forward, derivatives } = ELEMENTWISE[name];
-  if (pattern.length !== derivatives.length) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      name,
-      `takes ${derivatives.length} operands, got ${pattern.length}.`,
-      "Check the call.",
-    );
-  }
+  check(
+    pattern.length === derivatives.length,
+    "BAD_ARGUMENT",
+    name,
+    () => `takes ${derivatives.length} operands, got ${pattern.length}.`,
+    "Check the call.",
+  );
   const kinds = [...pattern];
   const tensorNames = kinds.flatMap((kind, i) => (kind === "t" ? ["abc"[i]!] : []));
   const scalarNames = kinds.flatMap((kind, i) => (kind === "n" ? ["abc"[i]!] : []));
@@ -165,8 +185,11 @@ function traceOp(name: ElementwiseName, pattern: string): Traced {
       const names = kind === "t" ? buffers : scalarNames;
       return new Expression(kind === "t" ? "buffer" : "scalar", [], names.indexOf("abc"[i]!));
     });
+  const operands = symbols(tensorNames);
+  const plain = forward(...operands);
+  const expression = wraps ? (INTEGER_FORWARD[name]?.(plain, ...operands) ?? plain) : plain;
   const traced: Traced = {
-    forward: trace(tensorNames, scalarNames, [{ slot: 0, expression: forward(...symbols(tensorNames)) }]),
+    forward: trace(tensorNames, scalarNames, [{ slot: 0, expression }]),
     derivatives: kinds.flatMap((kind, i) => {
       const derivative = derivatives[i];
       if (kind !== "t") return [];

@@ -1,30 +1,40 @@
 /** Rows of a table by index, and its gradient. */
 
 import { computeDType, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { checkIndices } from "./check-indices";
+import { checkTensor } from "./check-tensor";
 import { fill } from "./map";
 
-/** Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...]. An index out of range gives NaN. @throws OptError BAD_SHAPE, BAD_DTYPE */
+/**
+ * Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...].
+ * An index out of range is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for an index out of range
+ */
 export function gather(table: Tensor, indices: Tensor): Tensor {
+  checkTensor("gather", table, "table");
+  checkTensor("gather", indices, "indices");
   const device = checkDevice("gather", [table, indices]);
-  if (table.shape.length === 0)
-    throw new OptError("BAD_SHAPE", "gather", "the table needs rows, got a scalar.", "Pass [rows, width].");
-  if (isFloat(indices.dtype))
-    throw new OptError(
-      "BAD_DTYPE",
-      "gather",
-      `indices must be integers, got ${indices.dtype}.`,
-      `Make them with dtype: "i32".`,
-    );
+  const hasRows = table.shape.length > 0;
+  check(hasRows, "BAD_SHAPE", "gather", () => "the table needs rows, got a scalar.", "Pass [rows, width].");
+  check(
+    !isFloat(indices.dtype),
+    "BAD_DTYPE",
+    "gather",
+    () => `indices must be integers, got ${indices.dtype}.`,
+    `Make them with dtype: "i32".`,
+  );
   const compute = computeDType(table.dtype);
   if (table.dtype !== compute) return computeIn(compute, [table], table.dtype, (wide) => gather(wide!, indices));
   const at = cast(indices, "i32");
   const [rows, ...rest] = table.shape as [number, ...number[]];
   const count = indices.size;
+  checkIndices("gather", at, rows);
   const width = rows === 0 ? 0 : table.size / rows;
   const output = Tensor.empty([...indices.shape, ...rest], compute, device);
   device.launch({

@@ -1,27 +1,31 @@
 /** The largest value over axes, and where it stands. */
 
-import { computeDType, isFloat } from "../dtype";
+import { isFloat } from "../dtype";
 import { check } from "../errors";
 import { tidy } from "../scope";
 import { showShape, sizeOf } from "../shape";
+import { show } from "../show";
 import { noGrad, record } from "../tape";
 import type { Tensor } from "../tensor";
 import { cast, computeIn } from "./cast";
+import { checkTensor } from "./check-tensor";
+import { computeOn } from "./compute";
 import { elementwise } from "./elementwise";
 import { type Axes, launchReduce, type Reduced, reducedShape, sum } from "./reduce";
 import { reshape } from "./shape";
 
 /** Largest value over axes; equal largest share the gradient. */
 export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
-  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
+  checkTensor("max", x);
+  const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxOver(wide!, axis, keepDim));
-  const reduced = reducedShape("max", x, axis);
+  const reduced = reducedShape("max", x, axis, keepDim);
   checkNotEmpty("max", x, reduced);
-  const output = launchReduce("max", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const output = launchReduce("max", x, reduced);
   const { kept } = reduced;
   return record("max", output, [x], [x, output], (g, [input, largest]) => {
     const isBelow = elementwise("less", [input!, reshape(largest!, kept)]);
-    const isLargest = cast(elementwise("select", [isBelow, 0, 1]), g.dtype);
+    const isLargest = elementwise("sub", [1, cast(isBelow, g.dtype)]);
     const share = elementwise("div", [reshape(g, kept), sum(isLargest, reduced.axes, true)]);
     return [elementwise("mul", [isLargest, share])];
   });
@@ -29,12 +33,13 @@ export function maxOver(x: Tensor, axis?: Axes, keepDim = false): Tensor {
 
 /** Index (i32) of the largest value along an axis, or in the flattened tensor. */
 export function argmax(x: Tensor, axis?: number, keepDim = false): Tensor {
-  const compute = computeDType(isFloat(x.dtype) ? x.dtype : "i32");
-  const reduced = reducedShape("argmax", x, axis);
+  checkTensor("argmax", x);
+  const isOne = !Array.isArray(axis);
+  check(isOne, "BAD_ARGUMENT", "argmax", () => `takes one axis, got ${show(axis)}.`, "Reshape what is one to you.");
+  const compute = computeOn(x.device, isFloat(x.dtype) ? x.dtype : "i32");
+  const reduced = reducedShape("argmax", x, axis, keepDim);
   checkNotEmpty("argmax", x, reduced);
-  return noGrad(() =>
-    tidy(() => launchReduce("argmax", cast(x, compute), reduced, keepDim ? reduced.kept : reduced.dropped)),
-  );
+  return noGrad(() => tidy(() => launchReduce("argmax", cast(x, compute), reduced)));
 }
 
 function checkNotEmpty(where: string, x: Tensor, { axes }: Reduced): void {

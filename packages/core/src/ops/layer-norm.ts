@@ -1,12 +1,14 @@
 /** Layer normalisation over the last axes. */
 
 import { type ComputeDType, computeDType, promote } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { sameShape, showShape } from "../shape";
+import { show } from "../show";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { checkTensor } from "./check-tensor";
 import { fill } from "./map";
 
 /**
@@ -15,16 +17,20 @@ import { fill } from "./map";
  * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
  */
 export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor {
+  checkTensor("layerNorm", x);
+  checkTensor("layerNorm", weight, "weight");
+  if (bias !== null) checkTensor("layerNorm", bias, "bias");
+  const isEps = typeof eps === "number" && eps >= 0;
+  check(isEps, "BAD_ARGUMENT", "layerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
   const trailing = x.shape.slice(x.shape.length - weight.shape.length);
-  if (!sameShape(trailing, weight.shape) || (bias !== null && !sameShape(bias.shape, weight.shape))) {
-    const got = `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
-    throw new OptError(
-      "BAD_SHAPE",
-      "layerNorm",
-      `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got}.`,
-      "Normalise over the last axes.",
-    );
-  }
+  const got = () => `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
+  check(
+    sameShape(trailing, weight.shape) && (bias === null || sameShape(bias.shape, weight.shape)),
+    "BAD_SHAPE",
+    "layerNorm",
+    () => `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got()}.`,
+    "Normalise over the last axes.",
+  );
   const given = bias === null ? [x, weight] : [x, weight, bias];
   const device = checkDevice("layerNorm", given);
   const dtype = given.map((t) => t.dtype).reduce(promote);

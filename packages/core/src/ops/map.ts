@@ -1,18 +1,19 @@
 /** Launches a map: broadcasting is turned into strides, and dimensions are merged so that devices see few. */
 import type { Device } from "../device";
-import type { ComputeDType, DType } from "../dtype";
-import { computeDType } from "../dtype";
+import { type ComputeDType, computeDType, type DType, isFloat, type MapDType } from "../dtype";
+import { toStored } from "../half";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { tidy } from "../scope";
 import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../shape";
 import { Tensor } from "../tensor";
 import { cast, copyInto } from "./cast";
+import { computeOn } from "./compute";
 
 /** Computes a program on tensors of the compute dtype, into a new tensor or, in place, into `output`. */
 export function launchMap(
   program: Program,
-  dtype: ComputeDType,
+  dtype: MapDType,
   inputs: readonly Tensor[],
   scalars: readonly number[],
   shape: Shape,
@@ -56,11 +57,13 @@ export function fill(shape: Shape, value: number, dtype: DType, device: Device):
 
 /** Overwrites a tensor with one value. */
 export function fillInPlace(target: Tensor, value: number): void {
-  const compute = computeDType(target.dtype);
-  if (compute === target.dtype) launchMap(FILL, compute, [], [value], target.shape, target);
+  const compute = computeOn(target.device, target.dtype);
+  // What integers cannot hold is cut to them here, alike on all devices.
+  const stored = isFloat(target.dtype) ? value : toStored(target.dtype)(value);
+  if (compute === target.dtype) launchMap(FILL, compute, [], [stored], target.shape, target);
   else {
     const filled = Tensor.empty(target.shape, compute, target.device);
-    fillInPlace(filled, value);
+    fillInPlace(filled, stored);
     copyInto(filled, target);
     filled.dispose();
   }

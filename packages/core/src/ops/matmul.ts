@@ -1,13 +1,14 @@
 /** Matrix products. */
 
 import { computeDType, promote } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { tidy } from "../scope";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { checkTensor } from "./check-tensor";
 import { expand } from "./map";
 import { sumTo } from "./reduce";
 import { reshape } from "./shape";
@@ -19,19 +20,20 @@ interface Transposes {
 
 /** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. @throws OptError BAD_SHAPE, DEVICE_MISMATCH */
 export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: Transposes = {}): Tensor {
+  checkTensor("matmul", a, "the left operand");
+  checkTensor("matmul", b, "the right operand");
   checkDevice("matmul", [a, b]);
   const dtype = promote(a.dtype, b.dtype);
   const compute = computeDType(dtype);
   if (a.dtype !== compute || b.dtype !== compute)
     return computeIn(compute, [a, b], dtype, (x, y) => matmul(x!, y!, { transposeA, transposeB }));
-  if (a.shape.length === 0 || b.shape.length === 0) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "matmul",
-      `operands need at least one axis, got ${showShape(a.shape)} and ${showShape(b.shape)}.`,
-      "Use mul for scalars.",
-    );
-  }
+  check(
+    a.shape.length > 0 && b.shape.length > 0,
+    "BAD_SHAPE",
+    "matmul",
+    () => `operands need at least one axis, got ${showShape(a.shape)} and ${showShape(b.shape)}.`,
+    "Use mul for scalars.",
+  );
   if (a.shape.length === 1) {
     const row = transposeA ? [a.size, 1] : [1, a.size];
     return tidy(() => squeeze(matmul(reshape(a, row), b, { transposeA, transposeB }), -2));
@@ -43,15 +45,14 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
 
   const [m, k] = matrix(a.shape, transposeA);
   const [kB, n] = matrix(b.shape, transposeB);
-  if (k !== kB) {
-    const flags = `${transposeA ? "transposed " : ""}${showShape(a.shape)} and ${transposeB ? "transposed " : ""}${showShape(b.shape)}`;
-    throw new OptError(
-      "BAD_SHAPE",
-      "matmul",
-      `inner extents must be equal, got ${k} and ${kB} in ${flags}.`,
-      "Transpose or reshape one.",
-    );
-  }
+  const shown = (x: Tensor, transposed: boolean) => `${transposed ? "transposed " : ""}${showShape(x.shape)}`;
+  check(
+    k === kB,
+    "BAD_SHAPE",
+    "matmul",
+    () => `inner extents must be equal, got ${k} and ${kB} in ${shown(a, transposeA)} and ${shown(b, transposeB)}.`,
+    "Transpose or reshape one.",
+  );
   const batchA = a.shape.slice(0, -2);
   const batchB = b.shape.slice(0, -2);
   if (batchB.length === 0 && batchA.length > 0 && !transposeA) {

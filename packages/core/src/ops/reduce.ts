@@ -1,13 +1,16 @@
 /** Reductions over axes. */
 
 import type { Specs } from "../backend/spec";
-import { type ComputeDType, computeDType, isFloat } from "../dtype";
+import { computeDType, isFloat, type MapDType } from "../dtype";
 import { check } from "../errors";
 import { normalizeAxis, type Shape, sameShape, sizeOf } from "../shape";
+import { show } from "../show";
 import { noGrad, record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
-import { expand } from "./map";
+import { checkTensor } from "./check-tensor";
+import { computeOn, WRAP } from "./compute";
+import { expand, launchMap } from "./map";
 import { permute, reshape } from "./shape";
 
 export type Axes = number | readonly number[] | undefined;
@@ -17,37 +20,42 @@ export interface Reduced {
   readonly axes: readonly number[];
   readonly kept: Shape;
   readonly dropped: Shape;
+  /** The one that was asked for. */
+  readonly shape: Shape;
 }
 
-export function reducedShape(where: string, x: Tensor, axis: Axes): Reduced {
+/** @throws OptError BAD_ARGUMENT */
+export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: boolean): Reduced {
+  check(
+    axis === undefined || typeof axis === "number" || Array.isArray(axis),
+    "BAD_ARGUMENT",
+    where,
+    () => `axis must be an integer or a list of them, got ${show(axis)}.`,
+    `For example ${where}(0); two operands are compared by maximum and minimum.`,
+  );
+  const isBoolean = typeof keepDim === "boolean";
+  check(isBoolean, "BAD_ARGUMENT", where, () => `keepDim must be true or false, got ${show(keepDim)}.`);
   const rank = x.shape.length;
   const given =
     axis === undefined
       ? x.shape.map((_, i) => i)
       : (typeof axis === "number" ? [axis] : axis).map((a) => normalizeAxis(where, a, rank));
   const axes = [...given].sort((a, b) => a - b);
-  check(
-    new Set(axes).size === axes.length,
-    "BAD_ARGUMENT",
-    where,
-    () => `axes must differ, got [${axes}].`,
-    "Name each once.",
-  );
-  return {
-    axes,
-    kept: x.shape.map((extent, i) => (axes.includes(i) ? 1 : extent)),
-    dropped: x.shape.filter((_, i) => !axes.includes(i)),
-  };
+  const differ = new Set(axes).size === axes.length;
+  check(differ, "BAD_ARGUMENT", where, () => `axes must differ, got [${axes}].`, "Name each once.");
+  const dropped = x.shape.filter((_, i) => !axes.includes(i));
+  const kept = x.shape.map((extent, i) => (axes.includes(i) ? 1 : extent));
+  return { axes, kept, dropped, shape: keepDim ? kept : dropped };
 }
 
 /** Reduces axes that lie together in one launch; others are permuted to the end first. */
-export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped }: Reduced, shape: Shape): Tensor {
+export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropped, shape }: Reduced): Tensor {
   const together = axes.every((axis, i) => i === 0 || axis === axes[i - 1]! + 1);
   if (!together) {
     const others = x.shape.map((_, i) => i).filter((i) => !axes.includes(i));
     const moved = noGrad(() => permute(x, [...others, ...axes]));
     const last = axes.map((_, i) => others.length + i);
-    const result = launchReduce(op, moved, { axes: last, kept: [], dropped }, shape);
+    const result = launchReduce(op, moved, { axes: last, kept: [], dropped, shape });
     moved.dispose();
     return result;
   }
@@ -55,7 +63,7 @@ export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropp
   const output = Tensor.empty(shape, op === "argmax" ? "i32" : x.dtype, x.device);
   x.device.launch({
     kind: "reduce",
-    kernel: x.device.kernel({ kind: "reduce", op, dtype: x.dtype as ComputeDType }),
+    kernel: x.device.kernel({ kind: "reduce", op, dtype: x.dtype as MapDType }),
     input: x.memorySlice(),
     output: output.memorySlice(),
     outer: sizeOf(x.shape.slice(0, first)),
@@ -65,24 +73,31 @@ export function launchReduce(op: Specs["reduce"]["op"], x: Tensor, { axes, dropp
   return output;
 }
 
-/** Sum over axes. Integers are summed as i32. */
+/** Sum over axes. Integers are summed as i32, modulo 2^32. */
 export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  checkTensor("sum", x);
   const dtype = isFloat(x.dtype) ? x.dtype : "i32";
-  if (x.dtype !== computeDType(dtype))
-    return computeIn(computeDType(dtype), [x], dtype, (wide) => sum(wide!, axis, keepDim));
-  const reduced = reducedShape("sum", x, axis);
-  const output = launchReduce("sum", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const compute = computeOn(x.device, dtype);
+  if (x.dtype !== compute) {
+    return computeIn(compute, [x], dtype, (wide) => {
+      const total = sum(wide!, axis, keepDim);
+      return dtype === "i32" && compute === "f64" ? launchMap(WRAP, compute, [total], [], total.shape) : total;
+    });
+  }
+  const reduced = reducedShape("sum", x, axis, keepDim);
+  const output = launchReduce("sum", x, reduced);
   const { shape } = x;
   return record("sum", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape)]);
 }
 
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
 export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
+  checkTensor("mean", x);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   if (x.dtype !== computeDType(dtype))
     return computeIn(computeDType(dtype), [x], dtype, (wide) => mean(wide!, axis, keepDim));
-  const reduced = reducedShape("mean", x, axis);
-  const output = launchReduce("mean", x, reduced, keepDim ? reduced.kept : reduced.dropped);
+  const reduced = reducedShape("mean", x, axis, keepDim);
+  const output = launchReduce("mean", x, reduced);
   const { shape } = x;
   const count = sizeOf(reduced.axes.map((a) => shape[a]!));
   return record("mean", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape, 1 / count)]);

@@ -1,11 +1,13 @@
-/** Ops that move elements: reshape and leading slices are views, the others copy. */
+/** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
 
 import { byteSize, isFloat } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
+import { show } from "../show";
 import { type Backward, record } from "../tape";
 import { Tensor } from "../tensor";
 import { checkDevice } from "./check-device";
+import { checkTensor } from "./check-tensor";
 import { fill } from "./map";
 
 /** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */
@@ -21,6 +23,7 @@ function copyBox(
     const elementBytes = byteSize(tensor.dtype);
     return { memory, byteOffset: byteOffset + offset * elementBytes, length: length - offset };
   };
+  source.checkAlive();
   if (shape.includes(0)) return;
   const rank0 = shape.length === 0;
   target.device.launch({
@@ -34,47 +37,46 @@ function copyBox(
   });
 }
 
-/** The same elements in another shape, without a copy. One extent may be -1. */
+/** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
+  checkTensor("reshape", x);
   x.checkAlive();
   const inferred = inferShape(x, shape);
-  if (sameShape(inferred, x.shape)) return x;
   const before = x.shape;
   return record("reshape", x.alias(inferred), [x], [], (g) => [reshape(g, before)]);
 }
 
 function inferShape(x: Tensor, shape: Shape): Shape {
-  if (!Array.isArray(shape)) {
-    throw new OptError("BAD_SHAPE", "reshape", `the new shape must be an array, got ${typeof shape}.`, "Pass [2, 3].");
-  }
+  const isList = Array.isArray(shape) && shape.every((extent) => typeof extent === "number");
+  const advice = "Pass for example [2, 3].";
+  check(isList, "BAD_SHAPE", "reshape", () => `the new shape must be a list of integers, got ${show(shape)}.`, advice);
   const known = shape.filter((extent) => extent !== -1);
   const size = sizeOf(known);
   const inferred = shape.map((extent) => (extent === -1 ? x.size / size : extent));
-  const valid =
+  check(
     shape.length - known.length <= 1 &&
-    inferred.every((extent) => Number.isInteger(extent) && extent >= 0) &&
-    sizeOf(inferred) === x.size;
-  if (!valid) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "reshape",
-      `the new shape must hold ${x.size} elements, got ${showShape(shape)} for ${showShape(x.shape)}.`,
-      "One extent may be -1.",
-    );
-  }
+      inferred.every((extent) => Number.isInteger(extent) && extent >= 0) &&
+      sizeOf(inferred) === x.size,
+    "BAD_SHAPE",
+    "reshape",
+    () => `the new shape must hold ${x.size} elements, got ${showShape(shape)} for ${showShape(x.shape)}.`,
+    "One extent may be -1.",
+  );
   return inferred;
 }
 
 export function permute(x: Tensor, axes: readonly number[]): Tensor {
+  checkTensor("permute", x);
+  const isList = Array.isArray(axes);
+  check(isList, "BAD_ARGUMENT", "permute", () => `axes must be a list, got ${show(axes)}.`, "For example [1, 0].");
   const order = axes.map((axis) => normalizeAxis("permute", axis, x.shape.length));
-  if (order.length !== x.shape.length || new Set(order).size !== order.length) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "permute",
-      `axes must name each of ${x.shape.length} axes once, got [${axes}].`,
-      "For example [1, 0].",
-    );
-  }
+  check(
+    order.length === x.shape.length && new Set(order).size === order.length,
+    "BAD_ARGUMENT",
+    "permute",
+    () => `axes must name each of ${x.shape.length} axes once, got [${axes}].`,
+    "For example [1, 0].",
+  );
   const shape = order.map((axis) => x.shape[axis]!);
   const strides = denseStrides(x.shape);
   const output = Tensor.empty(shape, x.dtype, x.device);
@@ -90,6 +92,7 @@ export function permute(x: Tensor, axes: readonly number[]): Tensor {
 }
 
 export function transpose(x: Tensor, a = -2, b = -1): Tensor {
+  checkTensor("transpose", x);
   const rank = x.shape.length;
   const [first, second] = [normalizeAxis("transpose", a, rank), normalizeAxis("transpose", b, rank)];
   return permute(
@@ -99,25 +102,26 @@ export function transpose(x: Tensor, a = -2, b = -1): Tensor {
 }
 
 export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
+  checkTensor("slice", x);
   const along = normalizeAxis("slice", axis, x.shape.length);
   const extent = x.shape[along]!;
   const position = (at: number) => {
-    if (!Number.isInteger(at))
-      throw new OptError("BAD_ARGUMENT", "slice", `positions must be integers, got ${at}.`, "Round them.");
+    check(
+      Number.isInteger(at),
+      "BAD_ARGUMENT",
+      "slice",
+      () => `positions must be integers, got ${show(at)}.`,
+      "Pass them one by one: slice(start, end, axis).",
+    );
     return Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
   };
   const from = position(start);
-  const length = Math.max(position(end ?? extent) - from, 0);
+  const length = Math.max(position(end === undefined ? extent : end) - from, 0);
   const shape = x.shape.map((e, i) => (i === along ? length : e));
   const strides = denseStrides(x.shape);
   const offset = from * strides[along]!;
-  const outer = sizeOf(x.shape.slice(0, along));
-  let output: Tensor;
-  if (outer === 1) output = x.alias(shape, offset);
-  else {
-    output = Tensor.empty(shape, x.dtype, x.device);
-    copyBox(x, output, shape, { offset, strides }, { offset: 0, strides: denseStrides(shape) });
-  }
+  const output = Tensor.empty(shape, x.dtype, x.device);
+  copyBox(x, output, shape, { offset, strides }, { offset: 0, strides: denseStrides(shape) });
   const { shape: whole, dtype, device } = x;
   return record("slice", output, [x], [], (g) => {
     const result = fill(whole, 0, dtype, device);
@@ -128,27 +132,28 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
 
 /** Joins tensors along an axis. @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
 export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
+  const isList = Array.isArray(tensors);
+  check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
+  for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);
   const [first] = tensors;
-  if (first === undefined)
-    throw new OptError("BAD_ARGUMENT", "concat", "needs a tensor, got none.", "Pass a list of at least one.");
+  check(first !== undefined, "BAD_ARGUMENT", "concat", () => "needs a tensor, got none.", "Pass at least one.");
   checkDevice("concat", tensors);
   const along = normalizeAxis("concat", axis, first.shape.length);
   for (const tensor of tensors) {
-    if (!sameShape(tensor.shape.toSpliced(along, 1), first.shape.toSpliced(along, 1))) {
-      throw new OptError(
-        "BAD_SHAPE",
-        "concat",
-        `shapes must agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
-        "Reshape or slice them.",
-      );
-    }
-    if (tensor.dtype !== first.dtype)
-      throw new OptError(
-        "BAD_DTYPE",
-        "concat",
-        `dtypes must agree, got ${first.dtype} and ${tensor.dtype}.`,
-        "Cast with to().",
-      );
+    check(
+      sameShape(tensor.shape.toSpliced(along, 1), first.shape.toSpliced(along, 1)),
+      "BAD_SHAPE",
+      "concat",
+      () => `shapes must agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
+      "Reshape or slice them.",
+    );
+    check(
+      tensor.dtype === first.dtype,
+      "BAD_DTYPE",
+      "concat",
+      () => `dtypes must agree, got ${first.dtype} and ${tensor.dtype}.`,
+      "Cast with to().",
+    );
   }
   const extents = tensors.map((tensor) => tensor.shape[along]!);
   const shape = first.shape.with(

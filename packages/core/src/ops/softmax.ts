@@ -6,10 +6,12 @@ import { normalizeAxis } from "../shape";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
+import { checkTensor } from "./check-tensor";
 import { transpose } from "./shape";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const where = log ? "logSoftmax" : "softmax";
+  checkTensor(where, x);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));

@@ -2,12 +2,15 @@
 
 import type { Window2d } from "../backend/spec";
 import { type ComputeDType, computeDType, promote } from "../dtype";
-import { OptError } from "../errors";
+import { check } from "../errors";
+import { checkOptions } from "../options";
 import { tidy } from "../scope";
 import { showShape } from "../shape";
+import { show } from "../show";
 import { record } from "../tape";
 import { Tensor } from "../tensor";
 import { computeIn } from "./cast";
+import { checkTensor } from "./check-tensor";
 import { elementwise } from "./elementwise";
 import { matmul } from "./matmul";
 import { reshape } from "./shape";
@@ -21,28 +24,33 @@ export interface WindowOptions {
   readonly dilation?: Pair;
 }
 
+const WINDOW_OPTIONS = {
+  stride: ["number", "array"],
+  padding: ["number", "array"],
+  dilation: ["number", "array"],
+} as const;
+
 function pair(where: string, name: string, value: Pair, least: number): readonly [number, number] {
-  const both = typeof value === "number" ? ([value, value] as const) : value;
-  if (both.length !== 2 || !both.every((n) => Number.isInteger(n) && n >= least)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      where,
-      `${name} must be an integer >= ${least} or a pair of them, got ${JSON.stringify(value)}.`,
-      "For example 2 or [2, 1].",
-    );
-  }
+  const both = (Array.isArray(value) ? value : [value, value]) as readonly [number, number];
+  check(
+    both.length === 2 && both.every((n) => Number.isInteger(n) && n >= least),
+    "BAD_ARGUMENT",
+    where,
+    () => `${name} must be an integer >= ${least} or a pair of them, got ${show(value)}.`,
+    "For example 2 or [2, 1].",
+  );
   return both;
 }
 
 function windowOf(where: string, x: Tensor, kernelSize: Pair, options: WindowOptions, defaultStride: Pair): Window2d {
-  if (x.shape.length !== 4) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
-      "Reshape them.",
-    );
-  }
+  checkOptions(where, options, WINDOW_OPTIONS);
+  check(
+    x.shape.length === 4,
+    "BAD_SHAPE",
+    where,
+    () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
+    "Reshape them.",
+  );
   const [batch, channels, height, width] = x.shape as [number, number, number, number];
   const kernel = pair(where, "kernelSize", kernelSize, 1);
   const stride = pair(where, "stride", options.stride ?? defaultStride, 1);
@@ -51,14 +59,13 @@ function windowOf(where: string, x: Tensor, kernelSize: Pair, options: WindowOpt
   const extent = (size: number, i: 0 | 1) =>
     Math.floor((size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i]) + 1;
   const [outHeight, outWidth] = [extent(height, 0), extent(width, 1)];
-  if (outHeight < 1 || outWidth < 1) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `the window ${showShape(kernel)} must fit into the padded image, got ${showShape([height, width])}.`,
-      "Use a smaller kernel or more padding.",
-    );
-  }
+  check(
+    outHeight >= 1 && outWidth >= 1,
+    "BAD_SHAPE",
+    where,
+    () => `the window ${showShape(kernel)} must fit into the padded image, got ${showShape([height, width])}.`,
+    "Use a smaller kernel or more padding.",
+  );
   return { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation };
 }
 
@@ -82,6 +89,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 
 /** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  checkTensor("unfold", x);
   const window = windowOf("unfold", x, kernelSize, options, 1);
   const compute = computeDType(x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
@@ -95,23 +103,25 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
  * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
  */
 export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, options: WindowOptions = {}): Tensor {
-  if (weight.shape.length !== 4 || x.shape.length !== 4 || weight.shape[1] !== x.shape[1]) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "conv2d",
+  checkTensor("conv2d", x);
+  checkTensor("conv2d", weight, "weight");
+  if (bias !== null) checkTensor("conv2d", bias, "bias");
+  check(
+    weight.shape.length === 4 && x.shape.length === 4 && weight.shape[1] === x.shape[1],
+    "BAD_SHAPE",
+    "conv2d",
+    () =>
       `weight must be [outChannels, channels, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
-      "Check the channel counts.",
-    );
-  }
+    "Check the channel counts.",
+  );
   const [outChannels, channels, kernelHeight, kernelWidth] = weight.shape as [number, number, number, number];
-  if (bias !== null && (bias.shape.length !== 1 || bias.size !== outChannels)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      "conv2d",
-      `bias must be [${outChannels}], got ${showShape(bias.shape)}.`,
-      "One number per output channel.",
-    );
-  }
+  check(
+    bias === null || (bias.shape.length === 1 && bias.size === outChannels),
+    "BAD_SHAPE",
+    "conv2d",
+    () => `bias must be [${outChannels}], got ${showShape(bias!.shape)}.`,
+    "One number per output channel.",
+  );
   const window = windowOf("conv2d", x, [kernelHeight, kernelWidth], options, 1);
   return tidy(() => {
     const columns = unfold(x, [kernelHeight, kernelWidth], options);
@@ -133,23 +143,22 @@ function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d,
 
 /** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  checkTensor("maxPool2d", x);
   const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
-  if (window.padding.some((p, i) => 2 * p > window.kernel[i]!)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "maxPool2d",
-      `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
-      "Pad less.",
-    );
-  }
-  if (missesImage(window, 0) || missesImage(window, 1)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "maxPool2d",
-      `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
-      "Pad or dilate less.",
-    );
-  }
+  check(
+    window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
+    "BAD_ARGUMENT",
+    "maxPool2d",
+    () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+    "Pad less.",
+  );
+  check(
+    !missesImage(window, 0) && !missesImage(window, 1),
+    "BAD_ARGUMENT",
+    "maxPool2d",
+    () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
+    "Pad or dilate less.",
+  );
   const compute = computeDType(promote(x.dtype, "f16"));
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
   const { device } = x;

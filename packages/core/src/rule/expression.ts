@@ -1,5 +1,6 @@
 /** Expressions: what a rule or a map computes for one element. */
 import { check } from "../errors";
+import { show } from "../show";
 
 /** The ops of rules: the same bits on every exact device. */
 export const RULE_OPS = [
@@ -89,7 +90,7 @@ export class Expression implements Operand {
 }
 
 function checkOperand(fits: boolean, op: Op, position: number, operand: unknown): void {
-  const problem = () => `operand ${position} must be an expression or a number, got ${String(operand)}.`;
+  const problem = () => `operand ${position} must be an expression or a number, got ${show(operand)}.`;
   const advice = "Check the names of buffers and scalars, and do not mix tensors with symbols.";
   check(fits, "BAD_ARGUMENT", op, problem, advice);
 }
@@ -100,6 +101,13 @@ function isOperand(value: unknown): value is Operand {
 
 /** Applies an op to symbols, tensors or numbers (numbers alone stay symbolic constants). */
 export function applyOp<T extends Operand>(op: Op, operands: readonly (T | number)[]): T {
+  check(
+    operands.length === ARITY[op],
+    "BAD_ARGUMENT",
+    op,
+    () => `takes ${ARITY[op]} operands, got ${operands.length}.`,
+    op === "max" ? "The largest value over axes is x.max(axis)." : "",
+  );
   let leader: Operand | undefined;
   operands.forEach((operand, i) => {
     if (isOperand(operand)) leader ??= operand;

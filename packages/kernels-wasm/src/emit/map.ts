@@ -18,7 +18,7 @@ const RANK = 2;
 const SHAPE = 3;
 
 export const map: KernelSource<"map"> = {
-  emit: (spec, target) => emitMap(spec.program, spec.dtype, target),
+  emit: (spec, target) => emitMap(spec.program, spec.dtype as ComputeDType, target),
   launch: launchMap,
 };
 

@@ -1,5 +1,5 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
-import type { Spec } from "@opt/core/backend";
+import type { ComputeDType, Spec } from "@opt/core/backend";
 import { f64, f64x2, i32, ModuleBuilder, shuffle32, v128 } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { accumulate, combine, emitFold, type Fold, identityOf, narrow, widen } from "./block";
@@ -13,7 +13,7 @@ const COLUMN_VECTORS = 4;
 const COLUMN_BLOCK = 16;
 
 function emit({ op, dtype }: Spec<"reduce">, target: Target): ModuleBuilder {
-  const float = floatOf(dtype);
+  const float = floatOf(dtype as ComputeDType);
   const module = new ModuleBuilder({ shared: target.shared });
   if (op === "argmax") emitArgmax(module, float);
   else {
@@ -202,7 +202,7 @@ export const reduce: KernelSource<"reduce"> = {
     const divisor = op === "mean" ? length : 1;
     if (op === "argmax") execution.run("argmax", { range: outer * inner, work }, from, to, length, inner);
     else if (inner > 1) {
-      const perOuter = Math.ceil(inner / (COLUMN_VECTORS * floatOf(dtype).lanes));
+      const perOuter = Math.ceil(inner / (COLUMN_VECTORS * floatOf(dtype as ComputeDType).lanes));
       execution.run("columns", { range: outer * perOuter, work }, from, to, length, inner, perOuter, divisor);
     } else if (outer < FEW_ROWS && length > SEGMENT) {
       const perRow = Math.ceil(length / SEGMENT);

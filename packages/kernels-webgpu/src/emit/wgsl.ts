@@ -44,6 +44,30 @@ export const wgsl: Dialect = {
   },
 };
 
+const notOfIntegers: OpText = () => {
+  throw new OptError("UNSUPPORTED", "webgpu", "an op of floats, got i32.", `Cast with .to("f32").`);
+};
+
+/** The same ops on i32, which wraps as everywhere: its words stand where the others' floats do. */
+export const wgslIntegers: Dialect = {
+  ...wgsl,
+  name: "wgsl integers",
+  constant: (value) => (value < 0 ? `(${value}i)` : `${value}i`),
+  ops: {
+    ...wgsl.ops,
+    fma: f32((a, b, c) => `(${a} * ${b} + ${c})`),
+    pow: f32((a, b) => `whole_exponent(${a}, ${b})`),
+    div: f32(notOfIntegers),
+    sqrt: f32(notOfIntegers),
+    exp: f32(notOfIntegers),
+    log: f32(notOfIntegers),
+    tanh: f32(notOfIntegers),
+    erf: f32(notOfIntegers),
+    sin: f32(notOfIntegers),
+    cos: f32(notOfIntegers),
+  },
+};
+
 /** Bits of values that are no literals; variables, so that the compiler does not fold them into an error. */
 export const NON_FINITE = `
 var<private> nanBits: u32 = 0x7fc00000u;

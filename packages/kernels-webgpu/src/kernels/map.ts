@@ -1,5 +1,5 @@
 /** Elementwise maps with broadcasting. */
-import type { Launch, Program, Slice, Spec } from "@opt/core/backend";
+import type { Launch, MapDType, Program, Slice, Spec } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
 import type { Execution, KernelSource } from "../kernel";
@@ -10,19 +10,24 @@ import { pieceOf } from "./tensor-list";
 /** Elements of a workgroup. */
 const BLOCK = 256;
 
-export function mapShader(traced: Program, rank: number): Shader {
+export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32"): Shader {
+  const type = dtype === "i32" ? "i32" : "f32";
   const program = renamed(traced);
   const slots = program.buffers.map((_, slot) => slot);
-  const { uniform, element, declarations } = writeProgram(program, {
-    load: (slot) => `in${slot}(offset${slot})`,
-    store: (_slot, _name, value) => `put_result(i, ${value});`,
-  });
+  const { uniform, element, declarations } = writeProgram(
+    program,
+    {
+      load: (slot) => `in${slot}(offset${slot})`,
+      store: (_slot, _name, value) => `put_result(i, ${value});`,
+    },
+    type,
+  );
   const axes = Array.from({ length: rank }, (_, axis) => axis);
   const params: [string, Parameter][] = [
     ["size", "u32"],
     ...axes.slice(1).map((axis): [string, Parameter] => [`shape${axis}`, "u32"]),
     ...slots.flatMap((slot) => axes.map((axis): [string, Parameter] => [`stride${slot}_${axis}`, "u32"])),
-    ...program.scalars.map((scalar): [string, Parameter] => [scalar, "f32"]),
+    ...program.scalars.map((scalar): [string, Parameter] => [scalar, type]),
   ];
   const position = axes
     .slice(1)
@@ -37,7 +42,7 @@ export function mapShader(traced: Program, rank: number): Shader {
         .filter((op) => op !== "buffer" && op !== "scalar")
         .join(" ") || "copy"
     }`,
-    slices: { ...Object.fromEntries(slots.map((slot) => [`in${slot}`, "f32"])), result: "f32" },
+    slices: { ...Object.fromEntries(slots.map((slot) => [`in${slot}`, type])), result: type },
     params: Object.fromEntries(params),
     declarations,
     body: () =>
@@ -57,19 +62,25 @@ export function mapShader(traced: Program, rank: number): Shader {
 
 interface Prepared {
   readonly program: Program;
+  readonly dtype: MapDType;
   readonly scalars: readonly string[];
   readonly byRank: Map<number, Shader>;
 }
 
 export const map: KernelSource<"map", Prepared> = {
-  prepare: ({ program }: Spec<"map">) => ({ program, scalars: renamed(program).scalars, byRank: new Map() }),
+  prepare: ({ program, dtype }: Spec<"map">) => ({
+    program,
+    dtype,
+    scalars: renamed(program).scalars,
+    byRank: new Map(),
+  }),
 
   launch({ inputs, output, scalars, shape, strides }: Launch<"map">, prepared: Prepared, execution: Execution) {
     const size = shape.reduce((product, extent) => product * extent, 1);
     if (size === 0) return;
     let shader = prepared.byRank.get(shape.length);
     if (shader === undefined) {
-      shader = mapShader(prepared.program, shape.length);
+      shader = mapShader(prepared.program, shape.length, prepared.dtype);
       prepared.byRank.set(shape.length, shader);
     }
     const params: Record<string, number> = { size };

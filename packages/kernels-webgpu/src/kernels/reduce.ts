@@ -4,7 +4,7 @@
  */
 import type { Launch, Slice, Spec, Specs } from "@opt/core/backend";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { IS_NAN, LARGER, largestOfLanes, sharedValues, sumOfLanes } from "../shader/group";
+import { IS_NAN, LARGER, largestOfLanes, type Shared, sharedValues, sumOfLanes } from "../shader/group";
 import { LANES, type Shader } from "../shader/shader";
 
 type ReduceOp = Specs["reduce"]["op"];
@@ -32,50 +32,49 @@ function walk(lanes: number): string {
 const STEP = (lanes: number) => (lanes === 1 ? "l++" : `l += ${lanes}u`);
 const START = (lanes: number) => (lanes === 1 ? "begin" : "begin + lane");
 
-function numberShader(op: "sum" | "max", lanes: number, subgroups: boolean): Shader {
+function numberShader(op: "sum" | "max", type: Shared, lanes: number, subgroups: boolean): Shader {
   const sum = op === "sum";
   const usesSubgroups = subgroups && sum && lanes > 1;
   return {
     name: `reduce ${op}`,
-    slices: { input: "f32", output: "f32" },
+    slices: { input: type, output: type },
     params: PARAMS,
     subgroups: usesSubgroups,
     declarations: [
-      sharedValues(lanes),
-      sum ? sumOfLanes(lanes, usesSubgroups) : `${IS_NAN}\n${LARGER}${largestOfLanes(lanes)}`,
+      sharedValues(lanes, type),
+      sum ? sumOfLanes(lanes, usesSubgroups, type) : `${IS_NAN}\n${LARGER[type]}${largestOfLanes(lanes, type)}`,
     ].join("\n"),
     body: () =>
       [
         walk(lanes),
-        sum ? "var own = 0f;" : "var own = input(base + begin * params.inner);",
+        sum ? `var own = ${type}(0);` : "var own = input(base + begin * params.inner);",
         `for (var l = ${START(lanes)}; l < until; ${STEP(lanes)}) {`,
         `  let value = input(base + l * params.inner);`,
         sum ? "  own += value;" : "  own = larger(own, value);",
         "}",
         sum
-          ? "put_output(item, sum_of_lanes(own, lane) / params.divisor);"
+          ? `put_output(item, sum_of_lanes(own, lane)${type === "f32" ? " / params.divisor" : ""});`
           : "put_output(item, largest_of_lanes(own, lane));",
       ].join("\n"),
   };
 }
 
 /** Position of the largest, by one invocation a part. `second` reads the positions that the first stage found. */
-function positionShader(second: boolean): Shader {
+function positionShader(type: Shared, second: boolean): Shader {
+  const isNan = type === "f32" ? "is_nan" : "never_nan";
   return {
     name: second ? "reduce argmax, second stage" : "reduce argmax",
-    slices: second
-      ? { values: "f32", positions: "i32", output: "i32" }
-      : { values: "f32", largest: "f32", output: "i32" },
+    slices: second ? { values: type, positions: "i32", output: "i32" } : { values: type, largest: type, output: "i32" },
     params: { ...PARAMS, keep: "u32" },
-    declarations: IS_NAN,
+    declarations: type === "f32" ? IS_NAN : "fn never_nan(x: i32) -> bool { return false; }",
     body: () =>
       [
         walk(1),
         "var best = begin;",
         "var best_value = values(base + begin * params.inner);",
-        "for (var l = begin + 1u; l < until && !is_nan(best_value); l++) {",
+        `for (var l = begin + 1u; l < until && !${isNan}(best_value); l++) {`,
         "  let value = values(base + l * params.inner);",
-        "  if (value > best_value || is_nan(value)) {",
+        `  if (value > best_value || ${isNan}(value)) {`,
         "    best = l;",
         "    best_value = value;",
         "  }",
@@ -94,14 +93,15 @@ interface Prepared {
 }
 
 export const reduce: KernelSource<"reduce", Prepared> = {
-  prepare({ op }: Spec<"reduce">, { subgroups }: Target) {
+  prepare({ op, dtype }: Spec<"reduce">, { subgroups }: Target) {
+    const type = dtype === "i32" ? "i32" : "f32";
     if (op === "argmax") {
-      const first = positionShader(false);
-      return { op, columns: first, rows: first, second: positionShader(true) };
+      const first = positionShader(type, false);
+      return { op, columns: first, rows: first, second: positionShader(type, true) };
     }
     const kind = op === "max" ? "max" : "sum";
-    const columns = numberShader(kind, 1, false);
-    return { op, columns, rows: numberShader(kind, LANES, subgroups), second: columns };
+    const columns = numberShader(kind, type, 1, false);
+    return { op, columns, rows: numberShader(kind, type, LANES, subgroups), second: columns };
   },
 
   launch({ input, output, outer, length, inner }: Launch<"reduce">, prepared: Prepared, execution: Execution) {

@@ -52,7 +52,7 @@ function rowShader(kernel: RowKernel, lanes: number, subgroups: boolean): Shader
     subgroups: usesSubgroups,
     declarations: [
       uses.largest || uses.sum ? sharedValues(lanes) : "",
-      uses.largest ? `${IS_NAN}\n${LARGER}${largestOfLanes(lanes)}` : "",
+      uses.largest ? `${IS_NAN}\n${LARGER.f32}${largestOfLanes(lanes)}` : "",
       uses.sum ? sumOfLanes(lanes, usesSubgroups) : "",
       declarations,
     ]

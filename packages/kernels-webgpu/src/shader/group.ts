@@ -4,14 +4,18 @@ import { LANES } from "./shader";
 /** NaN by its bits: comparisons may be folded away where NaN is assumed not to occur. */
 export const IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }";
 
+/** What lanes share: numbers, or integers where a map or reduction is of those. */
+export type Shared = "f32" | "i32";
+
 /** The larger number; a NaN wins. */
-export const LARGER = "fn larger(a: f32, b: f32) -> f32 { return select(a, b, !is_nan(a) && (b > a || is_nan(b))); }";
+export const LARGER: Readonly<Record<Shared, string>> = {
+  f32: "fn larger(a: f32, b: f32) -> f32 { return select(a, b, !is_nan(a) && (b > a || is_nan(b))); }",
+  i32: "fn larger(a: i32, b: i32) -> i32 { return max(a, b); }",
+};
 
-const SHARED = `var<workgroup> shared_values: array<f32, ${LANES}>;`;
-
-function tree(name: string, combined: (a: string, b: string) => string): string {
+function tree(name: string, type: Shared, combined: (a: string, b: string) => string): string {
   return `
-fn ${name}(value: f32, lane: u32) -> f32 {
+fn ${name}(value: ${type}, lane: u32) -> ${type} {
   workgroupBarrier();
   shared_values[lane] = value;
   for (var width = ${LANES / 2}u; width > 0u; width >>= 1u) {
@@ -23,30 +27,30 @@ fn ${name}(value: f32, lane: u32) -> f32 {
 }`;
 }
 
-const SUBGROUP_SUM = `
-fn sum_of_lanes(value: f32, lane: u32) -> f32 {
+const subgroupSum = (type: Shared) => `
+fn sum_of_lanes(value: ${type}, lane: u32) -> ${type} {
   let part = subgroupAdd(value);
   workgroupBarrier();
   if (subgroupElect()) { shared_values[subgroup] = part; }
   workgroupBarrier();
-  var sum = 0f;
+  var sum = ${type}(0);
   for (var k = 0u; k < subgroups; k++) { sum += shared_values[k]; }
   return sum;
 }`;
 
 /** `sum_of_lanes(value, lane)`: of the whole workgroup, in every invocation; the value itself if each has a row of its own. */
-export function sumOfLanes(lanes: number, subgroups: boolean): string {
-  if (lanes === 1) return "fn sum_of_lanes(value: f32, lane: u32) -> f32 { return value; }";
-  return subgroups ? SUBGROUP_SUM : tree("sum_of_lanes", (a, b) => `${a} + ${b}`);
+export function sumOfLanes(lanes: number, subgroups: boolean, type: Shared = "f32"): string {
+  if (lanes === 1) return `fn sum_of_lanes(value: ${type}, lane: u32) -> ${type} { return value; }`;
+  return subgroups ? subgroupSum(type) : tree("sum_of_lanes", type, (a, b) => `${a} + ${b}`);
 }
 
 /** `largest_of_lanes(value, lane)`, likewise. */
-export function largestOfLanes(lanes: number): string {
-  if (lanes === 1) return "fn largest_of_lanes(value: f32, lane: u32) -> f32 { return value; }";
-  return tree("largest_of_lanes", (a, b) => `larger(${a}, ${b})`);
+export function largestOfLanes(lanes: number, type: Shared = "f32"): string {
+  if (lanes === 1) return `fn largest_of_lanes(value: ${type}, lane: u32) -> ${type} { return value; }`;
+  return tree("largest_of_lanes", type, (a, b) => `larger(${a}, ${b})`);
 }
 
 /** The memory that the functions above share. */
-export function sharedValues(lanes: number): string {
-  return lanes === 1 ? "" : SHARED;
+export function sharedValues(lanes: number, type: Shared = "f32"): string {
+  return lanes === 1 ? "" : `var<workgroup> shared_values: array<${type}, ${LANES}>;`;
 }

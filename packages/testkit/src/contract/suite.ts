@@ -1,7 +1,7 @@
 /** The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`. */
 
 import { OptError } from "@opt/core";
-import type { Backend, ComputeDType, Rule } from "@opt/core/backend";
+import type { Backend, MapDType, Rule } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
@@ -17,8 +17,8 @@ import { windowsContract } from "./windows";
 export interface ContractRow {
   readonly name: string;
   open(): Promise<Backend>;
-  /** In which it computes; each other compute dtype shows as skipped. */
-  readonly dtypes: readonly ComputeDType[];
+  /** In which it computes; each other compute dtype shows as skipped. What i32 gives is tried on tensors. */
+  readonly dtypes: readonly MapDType[];
   /** Rules must give the interpreter's bits, and NaN, infinities, -0 and subnormals count. By default true. */
   readonly exact?: boolean;
   /** Rules beside the built-in ones: those of the optimizers. */

@@ -1,0 +1,39 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { tensor, zeros } from "../create";
+import { FakeDevice } from "../testing/fake-backend";
+import { crossEntropyRows, gather } from ".";
+
+const indices = (values: number[], device?: FakeDevice) => tensor(values, { dtype: "i32", ...(device && { device }) });
+
+describe("indices out of range", () => {
+  it.each([[[0, 3]], [[-1, 0]], [[-100, 2]]])("%s of 3 are refused where the host can look", (values) =>
+    expectCode("BAD_ARGUMENT", () => gather(zeros([3, 2]), indices(values))),
+  );
+
+  it.each([[[0, 3]], [[-1, 0]]])("labels %s of 3 likewise", (values) => {
+    expectCode("BAD_ARGUMENT", () => crossEntropyRows(zeros([2, 3]), indices(values)));
+    expect(
+      crossEntropyRows(
+        zeros([2, 3]),
+        indices(values),
+        values.find((x) => x < 0 || x > 2),
+      ).dataSync(),
+    ).not.toContain(Number.NaN);
+  });
+
+  it("give NaN where looking would wait", async () => {
+    const device = new FakeDevice({ async: true });
+    const rows = gather(zeros([3, 1], { device }), indices([0, 3], device));
+    expect([...(await rows.data())]).toEqual([0, Number.NaN]);
+  });
+
+  it("give NaN in replays, whose indices are others", () => {
+    const [table, at] = [zeros([3, 1]), indices([0, 1])];
+    const step = table.device.record(() => gather(table, at));
+    at.set([2, 3]);
+    step.replay();
+    expect([...step.result.dataSync()]).toEqual([0, Number.NaN]);
+    step.dispose();
+  });
+});

@@ -1,0 +1,72 @@
+/** Where elementwise ops and reductions are computed, and how integers come back from there. */
+import type { Device } from "../device";
+import { computeDType, type DType, type MapDType } from "../dtype";
+import { toStored } from "../half";
+import { Expression } from "../rule/expression";
+import { type Program, trace } from "../rule/program";
+import { add, fma, less, mul, neg, select, sub } from "../rule/symbols";
+
+/** f64 for f64 and i32, which it holds; f32 for the others; integers as i32 on devices that lack f64. */
+export function computeOn(device: Device, dtype: DType): MapDType {
+  const compute = computeDType(dtype);
+  const isInteger = dtype === "i32" || dtype === "u8";
+  return isInteger && !device.backend.dtypes.includes("f64") ? "i32" : compute;
+}
+
+/** Ops that are the same modulo 2^bits: a scalar beyond the range wraps, as in PyTorch. */
+const MODULAR: ReadonlySet<string> = new Set(["add", "sub", "mul", "fma"]);
+
+/** Scalars of an op on integers of a dtype, within its range; powers keep their exponents. */
+export function integerScalars(name: string, dtype: "i32" | "u8", scalars: readonly number[]): readonly number[] {
+  if (name === "pow") return scalars;
+  const fit = MODULAR.has(name) ? (x: number) => (dtype === "u8" ? x & 255 : x | 0) : toStored(dtype);
+  return scalars.map(fit);
+}
+
+/** x < 2.5 is x < 3 for integers, and 2.5 < x is 2 < x; a number beyond them is larger or smaller than all. */
+export function comparedScalars(
+  pattern: string,
+  scalars: readonly number[],
+): { compute: MapDType; scalars: readonly number[] } {
+  const [scalar] = scalars;
+  if (scalar === undefined) return { compute: "i32", scalars };
+  const whole = pattern === "tn" ? Math.ceil(scalar) : Math.floor(scalar);
+  if (whole === (whole | 0)) return { compute: "i32", scalars: [whole] };
+  return { compute: "f32", scalars: [whole * Number.POSITIVE_INFINITY] };
+}
+
+/** Adding and subtracting it rounds float64 numbers below 2^51 to integers. */
+const ROUNDING = 1.5 * 2 ** 52;
+const WORD = 2 ** 32;
+
+/** An integer in float64, modulo 2^32 from -2^31 on: what i32 arithmetic gives beyond its range. */
+function wrapped(x: Expression): Expression {
+  const words = sub(add(mul(x, 1 / WORD), ROUNDING), ROUNDING);
+  const rest = fma(words, -WORD, x);
+  return select(less(2 ** 31 - 1, rest), sub(rest, WORD), rest);
+}
+
+/** a * b modulo 2^32: the rounded product, and what rounding took from it. */
+function wrappedProduct(a: Expression, b: Expression): Expression {
+  const product = mul(a, b);
+  return wrapped(add(wrapped(product), fma(a, b, neg(product))));
+}
+
+/** The forward expressions that can leave the range of i32, in float64. */
+export const INTEGER_FORWARD: Readonly<Record<string, (forward: Expression, ...operands: Expression[]) => Expression>> =
+  {
+    add: wrapped,
+    sub: wrapped,
+    neg: wrapped,
+    abs: wrapped,
+    pow: wrapped,
+    mul: (_, a, b) => wrappedProduct(a!, b!),
+    fma: (_, a, b, c) => wrapped(add(wrappedProduct(a!, b!), c!)),
+  };
+
+/** For sums of integers in float64. */
+export const WRAP = /* @__PURE__ */ traceWrap();
+
+function traceWrap(): Program {
+  return trace(["a"], [], [{ slot: 0, expression: wrapped(new Expression("buffer", [], 0)) }]);
+}

@@ -1,0 +1,129 @@
+// Everything public is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
+import { rawErrors } from "@opt/testkit";
+import { afterEach, describe, expect, it } from "vitest";
+import * as core from "./index";
+import { installedMethods } from "./tensor-methods";
+
+const x = () => core.tensor([[1, 2]]);
+const labels = () => core.tensor([0], { dtype: "i32" });
+const images = () => core.tensor([[[[1, 2]]]]);
+const scale = core.defineRule({
+  name: "scale",
+  buffers: ["param"],
+  scalars: ["s"],
+  update: ({ param }, { s }) => ({ param: core.mul(param, s) }),
+});
+
+/** Valid arguments of each function; a name that is missing here fails the test. */
+const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
+  ...Object.fromEntries(
+    ["add", "sub", "mul", "div", "pow", "max", "min", "less", "maximum", "minimum"].map((name) => [
+      name,
+      () => [x(), x()],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["neg", "abs", "sqrt", "exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "relu", "gelu"].map((name) => [
+      name,
+      () => [x()],
+    ]),
+  ),
+  ...Object.fromEntries(["sum", "mean"].map((name) => [name, () => [x(), 0, false]])),
+  fma: () => [x(), x(), x()],
+  select: () => [core.less(x(), 0), x(), x()],
+  argmax: () => [x(), 0, true],
+  matmul: () => [x(), x(), { transposeB: true }],
+  reshape: () => [x(), [2]],
+  transpose: () => [x(), 0, 1],
+  permute: () => [x(), [1, 0]],
+  slice: () => [x(), 0, 1, 1],
+  softmax: () => [x(), -1],
+  logSoftmax: () => [x(), -1],
+  concat: () => [[x(), x()], 0],
+  gather: () => [x(), labels()],
+  crossEntropyRows: () => [x(), labels(), -100],
+  layerNorm: () => [x(), core.ones([2]), core.zeros([2]), 1e-5],
+  unfold: () => [images(), 1, { stride: 1 }],
+  conv2d: () => [images(), images(), null, { stride: 1 }],
+  maxPool2d: () => [images(), 1, { padding: 0 }],
+  tensor: () => [[1, 2], { shape: [2], dtype: "f32", requiresGrad: true }],
+  parameter: () => [[1, 2], { shape: [2], name: "w" }],
+  tensorFromBytes: () => [new Uint8Array(8), [2], { dtype: "f32" }],
+  full: () => [[2], 1, { dtype: "i32" }],
+  zeros: () => [[2], { dtype: "i32" }],
+  ones: () => [[2], { dtype: "i32" }],
+  rand: () => [[2], { generator: new core.Generator(1) }],
+  randn: () => [[2], { dtype: "f16" }],
+  tidy: () => [() => 1],
+  noGrad: () => [() => 1],
+  enableGrad: () => [() => 1],
+  manualSeed: () => [1],
+  traceAllocations: () => [false],
+  applyRule: () => [scale, { param: x() }, { s: 2 }],
+};
+
+/** Helpers of packages and what the optimizers' and devices' own tests try. */
+const ELSEWHERE = new Set(
+  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
+    " ",
+  ),
+);
+
+const METHODS: Readonly<Record<string, () => unknown[]>> = {
+  set: () => [[[3, 4]]],
+  backward: () => [x()],
+  to: () => ["f64"],
+  ...Object.fromEntries(["add", "sub", "mul", "div", "pow", "maximum", "minimum"].map((name) => [name, () => [x()]])),
+  ...Object.fromEntries(["sum", "mean", "max", "argmax"].map((name) => [name, () => [0, true]])),
+  matmul: () => [x(), { transposeB: true }],
+  reshape: () => [[2]],
+  transpose: () => [0, 1],
+  permute: () => [[1, 0]],
+  slice: () => [0, 1, 1],
+  softmax: () => [-1],
+  logSoftmax: () => [-1],
+};
+
+afterEach(() => void core.manualSeed(0));
+
+describe("functions", () => {
+  const exported = Object.entries(core).filter(([name, value]) => typeof value === "function" && !/^[A-Z]/.test(name));
+  it.each(exported.filter(([name]) => !ELSEWHERE.has(name)))("%s", async (name, call) => {
+    expect(FUNCTIONS, `valid arguments of ${name}`).toHaveProperty(name);
+    core.tidy(() => (call as (...args: unknown[]) => unknown)(...FUNCTIONS[name]!()));
+    expect(await rawErrors(name, call as never, FUNCTIONS[name]!)).toEqual([]);
+  });
+});
+
+describe("methods of tensors", () => {
+  it.each(installedMethods.filter((name): name is string => typeof name === "string"))("%s", async (name) => {
+    const call = (...args: unknown[]) => {
+      const leaf = core.parameter([[1, 2]]) as unknown as Record<string, (...args: unknown[]) => unknown>;
+      return leaf[name]!(...args);
+    };
+    expect(await rawErrors(name, call, METHODS[name] ?? (() => []))).toEqual([]);
+  });
+
+  it("properties", async () => {
+    for (const property of ["grad", "requiresGrad"] as const) {
+      const assign = (value: never) => {
+        core.parameter([1])[property] = value;
+      };
+      expect(await rawErrors(property, assign, () => [null])).toEqual([]);
+    }
+  });
+});
+
+it("the generator", async () => {
+  for (const method of ["manualSeed", "permutation", "loadStateDict"] as const) {
+    const call = (value: never) => new core.Generator(1)[method](value);
+    expect(await rawErrors(method, call, () => [1])).toEqual([]);
+  }
+  expect(
+    await rawErrors(
+      "Generator",
+      (seed: never) => new core.Generator(seed),
+      () => [1],
+    ),
+  ).toEqual([]);
+});

@@ -1,0 +1,71 @@
+// Every layer, loss and initialiser is called with arguments of the wrong kind: what comes out is an OptError, never a raw TypeError.
+import { Generator, ones, tensor, zeros } from "@opt/core";
+import { rawErrors } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import * as nn from "./index";
+
+const rows = () => zeros([2, 3]);
+const seeded = () => ({ generator: new Generator(1) });
+
+/** Valid arguments of constructors, and of forward. A name that is missing here fails the test. */
+const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
+  ...Object.fromEntries(
+    ["ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"].map((name) => [name, [() => [], () => [rows()]]]),
+  ),
+  Linear: [() => [3, 2, { bias: true, ...seeded() }], () => [rows()]],
+  Embedding: [() => [3, 2, seeded()], () => [tensor([0], { dtype: "i32" })]],
+  LayerNorm: [() => [3, { eps: 1e-5 }], () => [rows()]],
+  Conv2d: [() => [1, 1, 1, { stride: 1, padding: 0, ...seeded() }], () => [zeros([1, 1, 2, 2])]],
+  MaxPool2d: [() => [1, { stride: 1 }], () => [zeros([1, 1, 2, 2])]],
+  Dropout: [() => [0.5, seeded()], () => [rows()]],
+  Sequential: [() => [new nn.ReLU(), new nn.Tanh()], () => [rows()]],
+};
+
+const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
+  crossEntropy: () => [rows(), [0, 1], { weight: ones([3]), labelSmoothing: 0.1, reduction: "sum" }],
+  mseLoss: () => [rows(), rows(), { reduction: "none" }],
+  gainOf: () => ["relu", 0.1],
+  constant: () => [rows(), 1],
+  zeros: () => [rows()],
+  ones: () => [rows()],
+  uniform: () => [rows(), 0, 1, seeded()],
+  normal: () => [rows(), 0, 1, seeded()],
+  truncatedNormal: () => [rows(), 0, 1, -2, 2, seeded()],
+  ...Object.fromEntries(
+    ["kaimingUniform", "kaimingNormal", "xavierUniform", "xavierNormal"].map((name) => [
+      name,
+      () => [rows(), seeded()],
+    ]),
+  ),
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: any arguments are the point
+type Any = any;
+const exported = Object.entries(nn as Readonly<Record<string, Any>>).filter(([name]) => name !== "Module");
+
+describe("layers", () => {
+  it.each(exported.filter(([name]) => /^[A-Z]/.test(name)))("%s", async (name, Layer) => {
+    expect(LAYERS, `valid arguments of ${name}`).toHaveProperty(name);
+    const [made, given] = LAYERS[name]!;
+    expect(await rawErrors(`new ${name}`, (...args: Any[]) => new Layer(...args), made)).toEqual([]);
+    const layer = new Layer(...made());
+    layer.forward(...given());
+    expect(await rawErrors(`${name}.forward`, (...args: Any[]) => layer.forward(...args), given)).toEqual([]);
+  });
+
+  it.each(["train", "loadStateDict"] as const)("%s", async (method) => {
+    const valid = { train: () => [true], loadStateDict: () => [new nn.Linear(3, 2).stateDict(), { strict: true }] }[
+      method
+    ];
+    const call = (...args: Any[]) => (new nn.Linear(3, 2)[method] as Any).call(new nn.Linear(3, 2), ...args);
+    expect(await rawErrors(method, call, valid)).toEqual([]);
+  });
+});
+
+describe("functions", () => {
+  it.each(exported.filter(([name]) => !/^[A-Z]/.test(name)))("%s", async (name, call) => {
+    expect(FUNCTIONS, `valid arguments of ${name}`).toHaveProperty(name);
+    call(...FUNCTIONS[name]!());
+    expect(await rawErrors(name, call, FUNCTIONS[name]!)).toEqual([]);
+  });
+});
