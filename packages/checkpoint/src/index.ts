@@ -14,7 +14,10 @@ export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./read/mer
 export { type OpenOptions, openSource } from "./read/open";
 export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./read/reshard";
 export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./read/verify";
+export { type CleanOptions, type CleanResult, cleanCheckpoints } from "./save/clean";
 export { type Communicator, communicatorOver, localCommunicators, singleProcess } from "./save/communicator";
-export { type CheckpointContents, type SaveOptions, type SaveResult, saveCheckpoint } from "./save/save";
+export type { Leftover } from "./save/leftovers";
+export type { Retention } from "./save/retention";
+export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export { type FileSystem, nodeFileSystem } from "./stores/file-system";
 export type { ProgressCallback } from "./stores/progress";

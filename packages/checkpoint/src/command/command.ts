@@ -9,6 +9,7 @@ import { type Inspection, inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { type VerifyResult, verifyCheckpoint } from "../read/verify";
+import { type CleanResult, cleanCheckpoints } from "../save/clean";
 import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
 
 const SIZE_HELP = "most memory for buffers, e.g. 64MiB";
@@ -149,6 +150,18 @@ function build(output: Output, exit: (code: number) => void): Command {
         print(options.json, result, () => showDiff(result));
       },
     );
+
+  add("clean <folder>", "Remove what saves that died have left in a run's folder. Steps are never touched.", [
+    "clean runs/a",
+    "clean runs/a --dry-run",
+  ])
+    .option("--dry-run", "only tell what would go")
+    .option("--force", "remove also what belongs to processes that cannot be seen from here")
+    .action(async (folder: string, options: { json?: boolean; dryRun?: boolean; force?: boolean }) => {
+      const { dryRun, force } = options;
+      const result = await cleanCheckpoints(folder, given({ dryRun, force }));
+      print(options.json, result, () => showCleaned(result, dryRun ?? false));
+    });
 
   add(
     "convert <paths...>",
@@ -319,6 +332,15 @@ function showVerified({ path, tensors, bytes, unverified }: VerifyResult): strin
   const doubt =
     unverified.length === 0 ? "" : ` (${unverified.length} tensors have no checksum: only their structure was checked)`;
   return `${path}: whole, ${tensors} tensors, ${formatBytes(bytes)} read${doubt}`;
+}
+
+function showCleaned({ removed, kept }: CleanResult, dryRun: boolean): string {
+  const gone = removed.map((path) => `${dryRun ? "would remove" : "removed"} ${path}`);
+  const stays = kept.map(
+    ({ path, owner }) =>
+      `kept ${path}: ${owner === "alive" ? "being written" : "its process cannot be seen from here"}`,
+  );
+  return [...gone, ...stays].join("\n") || "nothing to remove";
 }
 
 function showProblems({ problems }: VerifyResult): string[] {

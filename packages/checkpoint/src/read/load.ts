@@ -128,19 +128,29 @@ async function loadFrom(
     for (const { tensor } of wanted) toTensor(tensor.name, tensor.dtype, [0], new Uint8Array(0));
   const total = wanted.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
   const report = reporter(options.progress, total);
-  const loaded = new Map<string, LoadedPlainTensor>();
+  const loaded = new Map<string, LoadedPlainTensor | Tensor>();
+  // What fills `into` waits until all of it is whole; the rest becomes tensors at once, so that nothing is held twice.
+  const settle = (name: string, plain: LoadedPlainTensor) => (into ? plain : finish(name, plain, options));
   const queue = [...wanted];
   const lane = async () => {
     const scratch = new Scratch(SCRATCH);
     for (let next = queue.shift(); next; next = queue.shift()) {
       const plain = await readBox(next, scratch, verify === "whole");
-      loaded.set(next.tensor.name, plain);
+      loaded.set(next.tensor.name, settle(next.tensor.name, plain));
       report(plain.data.length);
     }
   };
-  await allOf(Array.from({ length: LANES }, lane));
+  try {
+    await allOf(Array.from({ length: LANES }, lane));
+  } catch (error) {
+    for (const one of loaded.values()) if (isTensor(one)) one.dispose();
+    throw error;
+  }
   const tensors = Object.fromEntries(
-    wanted.map(({ tensor: { name } }) => [name, finish(name, loaded.get(name)!, options)]),
+    wanted.map(({ tensor: { name } }) => {
+      const one = loaded.get(name)!;
+      return [name, isTensor(one) || !into ? one : finish(name, one, options)];
+    }),
   );
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
   return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };

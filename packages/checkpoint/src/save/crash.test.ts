@@ -44,6 +44,7 @@ async function callsOfOneSave(options: SaveOptions, ...steps: number[]): Promise
 describe.each<[string, SaveOptions, number[]]>([
   ["a save", {}, [1, 2]],
   ["a save that keeps two", { keep: 2 }, [1, 2, 3]],
+  ["a save that keeps one", { keep: 1 }, [1]],
   ["a save over the same step", { overwrite: true }, [1, 9]],
 ])("%s killed at every call to the disk", (_, options, before) => {
   it("leaves a whole latest step on every kind of disk, and the next save works", async () => {

@@ -19,6 +19,7 @@ import { type Attempt, newAttempt } from "./owner";
 import { bytesOf, Holdings, type Piece } from "./pieces";
 import { oneAtATime } from "./queue";
 import { writeRankFile } from "./rank-file";
+import { checkedRetention, type Retention } from "./retention";
 import { StepFolder } from "./step-folder";
 import type { ShardableTensor } from "./writers";
 
@@ -49,8 +50,8 @@ export interface SaveOptions {
   readonly checkReplicas?: boolean;
   /** Replace the step if it exists. */
   readonly overwrite?: boolean;
-  /** How many of the newest steps to keep; all without it. */
-  readonly keep?: number;
+  /** How many of the newest steps stay, or which; all without it. Others go once this step exists. */
+  readonly keep?: number | Retention;
   /** Also record each file's SHA-256. */
   readonly sha256?: boolean;
   readonly progress?: ProgressCallback;
@@ -115,6 +116,7 @@ class Save {
   readonly #world: number;
   readonly #layout: Layout;
   readonly #options: SaveOptions;
+  readonly #keep: Retention | undefined;
   readonly #fileSystem: FileSystem;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
@@ -131,7 +133,7 @@ class Save {
       async: "boolean",
       checkReplicas: "boolean",
       overwrite: "boolean",
-      keep: "number",
+      keep: ["number", "object"],
       sha256: "boolean",
       progress: "function",
       fileSystem: "any",
@@ -170,11 +172,6 @@ class Save {
       "Give world too.",
     );
     refuseUnless(
-      keep === undefined || (isCount(keep) && keep > 0),
-      () => `keep must be at least 1, got ${keep}.`,
-      "Fix it.",
-    );
-    refuseUnless(
       patience === undefined || patience >= 0,
       () => `patience must be at least 0 ms, got ${patience}.`,
       "Fix it.",
@@ -190,6 +187,7 @@ class Save {
     this.#world = world;
     this.#layout = layout ?? defaultLayout(world);
     this.#options = options;
+    this.#keep = keep === undefined ? undefined : checkedRetention(WHERE, keep);
     this.#fileSystem = options.fileSystem ?? nodeFileSystem;
     this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
   }
@@ -311,7 +309,8 @@ class Save {
   }
 
   async #commit(folder: StepFolder, records: readonly RankRecord[]): Promise<SaveResult> {
-    const { checkReplicas = false, overwrite = false, keep } = this.#options;
+    const { checkReplicas = false, overwrite = false } = this.#options;
+    const keep = this.#keep;
     const whole = { step: this.#step, attempt: folder.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(records, whole, { checkReplicas });
     const untidied = await folder.commit(manifest, { overwrite, ...(keep === undefined ? {} : { keep }) });

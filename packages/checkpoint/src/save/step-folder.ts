@@ -10,14 +10,15 @@ import { listSteps, stepName } from "../format/steps";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { leftoversOf } from "./leftovers";
 import { type Attempt, endAttempt } from "./owner";
+import { type Retention, stepsToRemove } from "./retention";
 
 /** How often two saves may set aside each other's step before one gives up. */
 const TRIES = 20;
 
 export interface CommitOptions {
   readonly overwrite: boolean;
-  /** How many of the newest steps stay; all without it. */
-  readonly keep?: number;
+  /** Which steps stay; all without it. */
+  readonly keep?: Retention;
 }
 
 export class StepFolder {
@@ -148,13 +149,13 @@ export class StepFolder {
     };
     await attempt(folder, async () => {
       if (keep !== undefined) {
-        const older = (await listSteps(fs, folder)).filter(({ path }) => path !== this.#final);
-        for (const { path } of older.slice(0, Math.max(0, older.length + 1 - keep))) {
+        const doomed = await stepsToRemove(fs, await listSteps(fs, folder), keep);
+        for (const { path } of doomed.filter((one) => one.path !== this.#final)) {
           await attempt(path, async () => {
             // Renamed first: half a step must never look like one.
-            const doomed = `${path}.tmp-${this.attempt}`;
-            await fs.rename(path, doomed);
-            await fs.remove(doomed);
+            const aside = `${path}.tmp-${this.attempt}`;
+            await fs.rename(path, aside);
+            await fs.remove(aside);
           });
         }
       }

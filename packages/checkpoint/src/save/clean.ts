@@ -1,0 +1,37 @@
+/** Removing by hand what saves that died have left; the next save does it by itself. */
+import { checkOptions } from "@opt/core";
+import { checkedPath, diskError, type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { type Leftover, leftoversOf } from "./leftovers";
+
+export interface CleanOptions {
+  /** Remove also what belongs to processes that cannot be seen from here. Make sure that they are gone. */
+  readonly force?: boolean;
+  /** Remove nothing, only tell. */
+  readonly dryRun?: boolean;
+  readonly fileSystem?: FileSystem;
+}
+
+export interface CleanResult {
+  readonly removed: readonly string[];
+  /** What stays: saves in progress, and leftovers of processes that cannot be seen from here. */
+  readonly kept: readonly Leftover[];
+}
+
+/** Removes a run's leftovers; steps are never touched. Throws MISSING, IO. */
+export async function cleanCheckpoints(folder: string, options: CleanOptions = {}): Promise<CleanResult> {
+  checkedPath("cleanCheckpoints", folder);
+  checkOptions("cleanCheckpoints", options, { force: "boolean", dryRun: "boolean", fileSystem: "any" });
+  const { force = false, dryRun = false, fileSystem = nodeFileSystem } = options;
+  const leftovers = await leftoversOf(fileSystem, folder);
+  const goes = ({ owner }: Leftover) => owner === "dead" || (force && owner === "unknown");
+  const removed: string[] = [];
+  for (const leftover of leftovers.filter(goes)) {
+    if (!dryRun) {
+      await fileSystem.remove(leftover.path).catch((error: unknown) => {
+        throw diskError(error, leftover.path, "removing");
+      });
+    }
+    removed.push(leftover.path);
+  }
+  return { removed, kept: leftovers.filter((leftover) => !goes(leftover)) };
+}

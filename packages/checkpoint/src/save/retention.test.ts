@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { listSteps } from "../format/steps";
+import { expectCode } from "../testing/expect-code";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { cleanCheckpoints } from "./clean";
+import { endAttempt, newAttempt } from "./owner";
+import type { Retention } from "./retention";
+import { saveCheckpoint } from "./save";
+
+const w = { dtype: "U8", shape: [1], data: new Uint8Array(1) };
+const losses = [5, 3, 9, 3, 7, 8, 6];
+
+async function kept(keep: number | Retention): Promise<number[]> {
+  const fileSystem = new MemoryFileSystem();
+  for (const [step, loss] of losses.entries())
+    await saveCheckpoint("/r", { step, tensors: { w }, values: { loss } }, { fileSystem, keep });
+  return (await listSteps(fileSystem, "/r")).map(({ step }) => step);
+}
+
+describe("keep", () => {
+  it.each<[number | Retention, number[]]>([
+    [2, [5, 6]],
+    [{ newest: 2 }, [5, 6]],
+    [{ every: 3 }, [0, 3, 6]],
+    [{ newest: 2, every: 4 }, [0, 4, 5, 6]],
+    [{ best: { value: "loss" } }, [3, 6]],
+    [{ best: { value: "loss", count: 2 } }, [1, 3, 6]],
+    [{ best: { value: "loss", highest: true } }, [2, 6]],
+    [{ best: { value: "no such" } }, [6]],
+  ])("%j keeps %j", async (keep, steps) => expect(await kept(keep)).toEqual(steps));
+
+  it.each<[unknown]>([
+    [0],
+    [{ newest: 0 }],
+    [{ every: 1.5 }],
+    [{ latest: 2 }],
+    [{ best: {} }],
+    [{ best: { value: "a", count: 0 } }],
+  ])("%j is refused", (keep) => expectCode("BAD_ARGUMENT", kept(keep as Retention)));
+});
+
+describe("leftovers", () => {
+  const alive = newAttempt();
+  const dead = alive.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
+  const elsewhere = alive.replace(/^[^.]+\.[0-9a-f]+/, "elsewhere.0123456789ab");
+
+  async function diskWith(...names: string[]): Promise<MemoryFileSystem> {
+    const fileSystem = new MemoryFileSystem();
+    fileSystem.modified = async () => Date.now();
+    for (const name of names) await fileSystem.makeFolder(`/r/step-00000009.tmp-${name}`);
+    return fileSystem;
+  }
+
+  it("of the dead are swept by the next save, those of the living and the unknown are not", async () => {
+    const fileSystem = await diskWith(alive, dead, elsewhere, "before-attempts-had-owners");
+    await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual([
+      `step-00000009.tmp-${alive}`,
+      `step-00000009.tmp-${elsewhere}`,
+      "step-00000009.tmp-before-attempts-had-owners",
+      "step-00000001",
+    ]);
+  });
+
+  it("that nobody can be asked about go once nothing in them has changed for an hour", async () => {
+    const fileSystem = await diskWith(elsewhere);
+    const folder = `/r/step-00000009.tmp-${elsewhere}`;
+    await fileSystem.open(`${folder}/rank-00000.safetensors`, "create");
+    // The folder is old, but a file in it is still being written.
+    fileSystem.modified = async (path) => Date.now() - (path === folder ? 7_200_000 : 0);
+    await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
+    expect(await fileSystem.kind(folder)).toBe("folder");
+    fileSystem.modified = async () => Date.now() - 7_200_000;
+    await saveCheckpoint("/r", { step: 2, tensors: { w } }, { fileSystem });
+    expect(await fileSystem.kind(folder)).toBeUndefined();
+  });
+
+  it("are cleaned by hand: told, removed, forced", async () => {
+    const fileSystem = await diskWith(alive, dead, elsewhere);
+    const path = (attempt: string) => `/r/step-00000009.tmp-${attempt}`;
+    expect((await cleanCheckpoints("/r", { fileSystem, dryRun: true })).removed).toEqual([path(dead)]);
+    expect(await fileSystem.list("/r")).toHaveLength(3);
+    const { removed, kept: stays } = await cleanCheckpoints("/r", { fileSystem, force: true });
+    expect(removed).toEqual([path(dead), path(elsewhere)]);
+    expect(stays).toEqual([{ path: path(alive), owner: "alive" }]);
+    endAttempt(alive);
+    expect((await cleanCheckpoints("/r", { fileSystem })).removed).toEqual([path(alive)]);
+  });
+});

@@ -1,0 +1,63 @@
+/** Which older steps go once a new one exists. */
+import { join } from "node:path";
+import { check, checkOptions } from "@opt/core";
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/manifest";
+import { readWhole } from "../format/source";
+import type { Step } from "../format/steps";
+import type { FileSystem } from "../stores/file-system";
+
+/** A step stays if any of these says so; the newest one always does. */
+export interface Retention {
+  /** How many of the newest steps stay. */
+  readonly newest?: number;
+  /** Steps whose number is a multiple of this stay. */
+  readonly every?: number;
+  /** The `count` (1) steps stay whose plain value of this name is least; with `highest`, greatest. */
+  readonly best?: { readonly value: string; readonly count?: number; readonly highest?: boolean };
+}
+
+/** Throws BAD_ARGUMENT. A number is how many of the newest stay. */
+export function checkedRetention(where: string, keep: number | Retention): Retention {
+  const retention = typeof keep === "number" ? { newest: keep } : keep;
+  checkOptions(`${where} keep`, retention, { newest: "number", every: "number", best: "object" });
+  const { newest, every, best } = retention;
+  if (best !== undefined)
+    checkOptions(`${where} keep.best`, best, { value: "string", count: "number", highest: "boolean" });
+  const counts = { keep: newest, "keep.every": every, "keep.best.count": best?.count };
+  for (const [name, count] of Object.entries(counts)) {
+    const isCount = count === undefined || (Number.isSafeInteger(count) && count >= 1);
+    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be at least 1, got ${count}.`);
+  }
+  const isSaid = best === undefined || typeof best.value === "string";
+  check(isSaid, "BAD_ARGUMENT", where, () => "keep.best must name a value.", 'For example { value: "loss" }.');
+  return retention;
+}
+
+/** `steps`, oldest first, less those that stay. */
+export async function stepsToRemove(
+  fileSystem: FileSystem,
+  steps: readonly Step[],
+  { newest = 1, every, best }: Retention,
+): Promise<Step[]> {
+  const kept = new Set(steps.slice(-newest).map(({ step }) => step));
+  if (every !== undefined) for (const { step } of steps) if (step % every === 0) kept.add(step);
+  if (best !== undefined) for (const step of await bestSteps(fileSystem, steps, best)) kept.add(step);
+  return steps.filter(({ step }) => !kept.has(step));
+}
+
+async function bestSteps(
+  fileSystem: FileSystem,
+  steps: readonly Step[],
+  { value, count = 1, highest = false }: NonNullable<Retention["best"]>,
+): Promise<number[]> {
+  const scored: { step: number; score: number }[] = [];
+  for (const { step, path } of steps) {
+    const file = join(path, MANIFEST_FILE);
+    const { values } = parseManifest(await readWhole(fileSystem, file, MAX_MANIFEST_BYTES), file);
+    const score = values[value];
+    if (typeof score === "number") scored.push({ step, score: highest ? -score : score });
+  }
+  // Of equals the newer stays.
+  scored.sort((a, b) => a.score - b.score || b.step - a.step);
+  return scored.slice(0, count).map(({ step }) => step);
+}
