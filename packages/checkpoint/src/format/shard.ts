@@ -168,6 +168,23 @@ export class ShardWriter {
     );
   }
 
+  /** Writes whole boxes that follow each other, their bytes end to end, at once. */
+  async writeRun(first: number, lengths: readonly number[], bytes: Uint8Array): Promise<void> {
+    let begin = 0;
+    lengths.forEach((length, i) => {
+      const progress = this.#progress[first + i]!;
+      if (this.#checksums) progress.crc = crc32(bytes.subarray(begin, begin + length));
+      progress.next = length;
+      begin += length;
+    });
+    await this.#disk("writing", () =>
+      this.#pool.use(this.#path, async (file) => {
+        await file.write(bytes, this.#entries[first]!.begin);
+        this.#syncEarly(file, bytes.length);
+      }),
+    );
+  }
+
   #syncEarly(file: OpenFile, bytes: number): void {
     this.#unsynced += bytes;
     if (this.#unsynced < SYNC_EVERY || this.#syncing) return;

@@ -75,6 +75,53 @@ describe("10,000 flipped bits", () => {
   });
 });
 
+describe("5,000 runs of bytes that changed", () => {
+  it("are each found", async () => {
+    const files = [MANIFEST_FILE, ...manifest.files.map(({ name }) => name)];
+    const next = random(43);
+    for (let i = 0; i < 5000; i++) {
+      const bytes = disk.contents(`${STEP}/${files[next() % files.length]!}`);
+      const begin = next() % bytes.length;
+      const before = bytes.slice(begin, begin + 2 + (next() % 63));
+      for (let at = 0; at < before.length; at++) bytes[begin + at] = next();
+      const isSame = Buffer.compare(bytes.subarray(begin, begin + before.length), before) === 0;
+      expect((await verifyCheckpoint(STEP, { fileSystem: disk })).ok).toBe(isSame);
+      bytes.set(before, begin);
+    }
+    expect(await verifyCheckpoint(STEP, { fileSystem: disk })).toMatchObject({ ok: true });
+  });
+});
+
+describe("what verify alone reads", () => {
+  it("a tensor larger than what it reads at once, in every piece", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const w = { dtype: "U8", shape: [9 << 20], data: new Uint8Array(9 << 20).fill(7) };
+    const { path } = await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
+    const bytes = fileSystem.contents(`${path}/${shardName(0)}`);
+    for (const at of [1 << 20, 5 << 20, 9 << 20]) {
+      bytes[at]! ^= 1;
+      const { problems } = await verifyCheckpoint(path, { fileSystem });
+      expect(problems).toMatchObject([{ subject: "w" }]);
+      bytes[at]! ^= 1;
+    }
+  });
+
+  it("bytes that no box covers, since another file's replica stands for them", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const box = { offset: [0], size: [64], data: new Uint8Array(64).fill(3) };
+    const w = { dtype: "U8", shape: [64], boxes: [box] };
+    const saves = [0, 1].map((rank) =>
+      saveCheckpoint("/r", { step: 1, tensors: { w } }, { rank, world: 2, fileSystem }),
+    );
+    const { path } = (await Promise.all(saves))[0]!;
+    const bytes = fileSystem.contents(`${path}/${shardName(1)}`);
+    bytes[bytes.length - 1]! ^= 1;
+    const { problems } = await verifyCheckpoint(path, { fileSystem });
+    expect(problems).toMatchObject([{ subject: "file", file: shardName(1) }]);
+  });
+});
+
 describe("files that are not the ones that were saved", () => {
   const [first, second] = [`${STEP}/${shardName(0)}`, `${STEP}/${shardName(1)}`];
   it.each<[string, string, (damaged: MemoryFileSystem) => Promise<unknown>]>([

@@ -79,6 +79,18 @@ describe("saveCheckpoint", () => {
     expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
   });
 
+  it("gathers small tensors, and each is the same and checked alone", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const sizes = [1, 3, 70_000, 0, 5, 65_536, 65_536, ...new Array(40).fill(60_000), 2];
+    const tensors = Object.fromEntries(
+      sizes.map((n, i) => [`t${i}`, { dtype: "u8", shape: [n], data: randomBytes(n, i) }]),
+    );
+    const { path } = await saveCheckpoint("/r", { step: 1, tensors }, { fileSystem });
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true, tensors: sizes.length });
+    const { tensors: loaded } = await loadCheckpoint(path, { fileSystem, as: "plain" });
+    for (const [name, { data }] of Object.entries(tensors)) expect(Buffer.compare(loaded[name]!.data, data)).toBe(0);
+  });
+
   it("keeps the newest steps", async () => {
     const fileSystem = new MemoryFileSystem();
     for (const step of [1, 2, 3, 4]) await saveCheckpoint("/r", { ...one, step }, { fileSystem, keep: 2 });
