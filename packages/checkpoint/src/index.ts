@@ -20,4 +20,5 @@ export type { Leftover } from "./save/leftovers";
 export type { Retention } from "./save/retention";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export { type FileSystem, nodeFileSystem } from "./stores/file-system";
+export { type HttpOptions, httpFileSystem } from "./stores/http";
 export type { ProgressCallback } from "./stores/progress";

@@ -36,7 +36,9 @@ describe("keep", () => {
     [{ latest: 2 }],
     [{ best: {} }],
     [{ best: { value: "a", count: 0 } }],
-  ])("%j is refused", (keep) => expectCode("BAD_ARGUMENT", kept(keep as Retention)));
+  ])("%j is refused", async (keep) => {
+    await expectCode("BAD_ARGUMENT", kept(keep as Retention));
+  });
 });
 
 describe("leftovers", () => {

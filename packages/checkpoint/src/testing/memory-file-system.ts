@@ -123,7 +123,7 @@ export class MemoryFileSystem implements FileSystem {
     return node && (isFolder(node) ? ("folder" as const) : ("file" as const));
   }
 
-  async modified() {
+  async modified(_path: string) {
     return 0;
   }
 
