@@ -9,7 +9,7 @@ const VERSIONS = ["5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "6", "7"];
 /** What npm installs them as, side by side. */
 export const typescripts = VERSIONS.map((version) => `typescript-${version}@npm:typescript@${version}`);
 
-/** CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
+/** TypeScript's own lib.dom has WebGPU since 6. CommonJS that requires ES modules is known to TypeScript since 5.8, and under its old resolution to all before 6. */
 const FORMS = [
   {
     form: "bundler",
@@ -65,7 +65,7 @@ export function typeRows(folder, tools) {
           skipLibCheck: false,
         };
         const types = {
-          types: ["node", "@webgpu/types"],
+          types: Number(version) < 6 ? ["node", "@webgpu/types"] : ["node"],
           typeRoots: [join(tools, "node_modules/@types"), join(tools, "node_modules")],
         };
         writeFileSync(
