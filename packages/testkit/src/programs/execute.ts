@@ -3,14 +3,17 @@ import {
   clipGradNorm,
   clipGradNormEach,
   clipGradValue,
+  type DType,
   keep as keepTensor,
   noGrad,
+  rand,
+  randn,
   type Tensor,
   tensor,
   tidy,
 } from "@opt/core";
 import { OPS } from "./ops";
-import type { Statement } from "./program";
+import { madeBy, type Statement } from "./program";
 import { type World, WrongResult } from "./world";
 
 type Of<Kind extends Statement["do"]> = Extract<Statement, { do: Kind }>;
@@ -32,8 +35,10 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     const operands = given.map((operand) =>
       apart && typeof operand !== "number" ? world.made(operand.clone()) : operand,
     );
-    const own = op === "to" ? { dtype: world.dtype(options.dtype as never) } : options;
-    const result = kind.run(operands, own);
+    const own = op === "to" ? { dtype: world.dtype(options.dtype as DType) } : options;
+    // A cast that this mode's dtypes make none of must still be a copy.
+    const isCopy = op === "to" && options.dtype !== options.from && own.dtype === (operands[0] as Tensor).dtype;
+    const result = isCopy ? (operands[0] as Tensor).clone() : kind.run(operands, own);
     if (!given.includes(result)) world.made(result);
     const expected = kind.spec(
       operands.filter((operand) => typeof operand !== "number"),
@@ -51,6 +56,11 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   constant(world, { id, shape, dtype, fill }) {
     const spec = { shape, dtype: world.dtype(dtype), device: world.mode.device };
     world.values.set(id, world.made(tensor(world.numbers(fill, spec), spec)));
+  },
+  random(world, { id, shape, dtype, normal }) {
+    const draw = normal ? randn : rand;
+    const { device } = world.mode;
+    world.values.set(id, world.made(draw(shape, { dtype: world.dtype(dtype), device, generator: world.generator })));
   },
   set(world, { to, from }) {
     const target = world.value(to);
@@ -74,7 +84,8 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
         for (const one of body) {
           execute(world, one);
           if (one.do === "keep") kept.add(world.value(one.of));
-          if (one.do === "op" || one.do === "constant") inner.push(world.value(one.id));
+          const id = madeBy(one);
+          if (id !== undefined) inner.push(world.value(id));
         }
         return returns.map((id) => world.value(id));
       }),

@@ -1,9 +1,11 @@
 /** A program as the TypeScript that a user would have written. */
-import type { Fill, Program, Statement } from "./program";
+import { type Fill, type Program, type Statement, statementsOf } from "./program";
 
 export function listing(program: Program): string {
   const { leaves, optimizers, prelude, bodies, rounds, resume } = program;
-  const lines: string[] = [];
+  const lines: string[] = statementsOf(program).some(({ do: kind }) => kind === "random")
+    ? ["const generator = new Generator(7);"]
+    : [];
   for (const { id, kind, shape, dtype, fill } of leaves) {
     const make = kind === "parameter" ? "parameter" : "tensor";
     const more = kind === "marked" ? ", requiresGrad: true" : kind === "parameter" ? `, name: "${id}"` : "";
@@ -54,6 +56,10 @@ function show(statement: Statement): string[] {
       return [
         `const ${statement.id} = tensor(${numbers(statement.fill)}, { shape: [${statement.shape}], dtype: "${statement.dtype}" });`,
       ];
+    case "random": {
+      const { id, normal, shape, dtype } = statement;
+      return [`const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator });`];
+    }
     case "set":
       return [`${statement.to}.set(${typeof statement.from === "string" ? statement.from : numbers(statement.from)});`];
     case "tidy":

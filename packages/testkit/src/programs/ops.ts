@@ -14,6 +14,7 @@ import {
   layerNorm,
   less,
   maximum,
+  maxPool2d,
   minimum,
   mul,
   pow,
@@ -205,6 +206,15 @@ export const OPS: Readonly<Record<string, OpKind>> = {
         dtype: promote(x!.dtype, weight!.dtype),
       };
     },
+  },
+  maxPool2d: {
+    run: ([x], { kernel, stride }) => maxPool2d(x as Tensor, kernel as number, { stride: stride as number }),
+    spec: ([x], { kernel, stride }) => ({
+      shape: x!.shape.map((extent, i) =>
+        i < 2 ? extent : Math.floor((extent - (kernel as number)) / (stride as number)) + 1,
+      ),
+      dtype: x!.dtype,
+    }),
   },
   concat: {
     run: (tensors, { axis }) => concat(tensors as Tensor[], axis as number),

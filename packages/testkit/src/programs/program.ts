@@ -1,5 +1,5 @@
 /** A program as plain data: what a user's training script does, so that it can be run on any device, in any mode, shrunk and printed. */
-import type { DType, ErrorCode } from "@opt/core";
+import type { DType } from "@opt/core";
 
 export type Id = string;
 export type Shape = readonly number[];
@@ -45,6 +45,8 @@ export type Statement =
       readonly options?: Options;
     }
   | { readonly do: "constant"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly fill: Fill }
+  /** Drawn from the program's generator: anew in every round. */
+  | { readonly do: "random"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly normal: boolean }
   /** Overwrites in place. */
   | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
@@ -96,7 +98,7 @@ export interface Program {
   /** In resumed runs: everything is saved and built anew before this round, in this order. */
   readonly resume: { readonly round: number; readonly order: readonly ("model" | "optimizer" | "schedule")[] };
   /** Refusals that are right, if every device refuses alike. */
-  readonly mayRefuse: readonly ErrorCode[];
+  readonly mayRefuse: readonly string[];
   /** True if every body can be recorded, and every round that follows can replay it. */
   readonly recordable: boolean;
 }
@@ -108,7 +110,7 @@ export function innerOf(statement: Statement): readonly Statement[] {
 
 /** The value that a statement makes. */
 export function madeBy(statement: Statement): Id | undefined {
-  return statement.do === "op" || statement.do === "constant" ? statement.id : undefined;
+  return "id" in statement ? statement.id : undefined;
 }
 
 /** The values that a statement reads, changes or names, without those inside it. */
@@ -130,4 +132,15 @@ export function usedBy(statement: Statement): readonly Id[] {
     default:
       return [];
   }
+}
+
+/** All statements of a program, those inside of others too. */
+export function statementsOf({ prelude, bodies, rounds }: Program): Statement[] {
+  const all = (statements: readonly Statement[]): Statement[] =>
+    statements.flatMap((statement) => [statement, ...all(innerOf(statement))]);
+  return all([
+    ...prelude,
+    ...bodies.flatMap(({ statements }) => statements),
+    ...rounds.flatMap(({ before }) => before),
+  ]);
 }

@@ -4,15 +4,10 @@ import { describe, expect, it } from "vitest";
 import { generate } from "./generate/generate";
 import { judge } from "./judge";
 import { listing } from "./listing";
-import { innerOf, type Program, type Statement } from "./program";
+import { type Program, statementsOf } from "./program";
 import { smallest } from "./shrink";
 
 const device = await init("js");
-
-const all = (statements: readonly Statement[]): Statement[] =>
-  statements.flatMap((statement) => [statement, ...all(innerOf(statement))]);
-const statementsOf = ({ prelude, bodies, rounds }: Program) =>
-  all([...prelude, ...bodies.flatMap(({ statements }) => statements), ...rounds.flatMap(({ before }) => before)]);
 
 describe("programs", () => {
   it("are the same for the same seed, and plain data", () => {

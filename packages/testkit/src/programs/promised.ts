@@ -60,6 +60,7 @@ export class Promised {
         this.op(statement);
         return;
       case "constant":
+      case "random":
         this.known.set(statement.id, { ...statement, root: statement.id, exactTape: true, leaves: [] });
         this.mark(statement.id, true);
         return;

@@ -2,6 +2,7 @@
 import {
   type Device,
   type DType,
+  Generator,
   type Optimizer,
   type OptimizerState,
   parameter,
@@ -59,6 +60,7 @@ export class World {
   readonly checkpoints = new Map<Id, OptimizerState>();
   /** Where a refusal came from. */
   at = "leaves";
+  readonly generator = new Generator(7);
   private readonly owned: Tensor[] = [];
   private readonly ofRound: Tensor[] = [];
   private depth = 0;
@@ -172,11 +174,12 @@ export class World {
         return [id, { groups, states, schedule: schedule?.stateDict() }] as const;
       }),
     );
-    return JSON.parse(JSON.stringify({ values, gradients, trainers }));
+    return JSON.parse(JSON.stringify({ values, gradients, trainers, generator: this.generator.stateDict() }));
   }
 
   /** Goes on from what another world saved. */
-  load({ values, gradients, trainers }: Saved): void {
+  load({ values, gradients, trainers, generator }: Saved): void {
+    this.generator.loadStateDict(generator);
     const load = {
       model: () => {
         for (const [id, file] of values) {
@@ -223,6 +226,7 @@ interface Packed extends Spec {
 }
 
 export interface Saved {
+  readonly generator: ReturnType<Generator["stateDict"]>;
   readonly values: [Id, Packed][];
   readonly gradients: [Id, Packed | null][];
   readonly trainers: [

@@ -1,5 +1,5 @@
 /** A program while it is being drafted: the values that statements can use, and what is known of them. */
-import type { DType, ErrorCode } from "@opt/core";
+import type { DType } from "@opt/core";
 import type { Random } from "../../numbers/random";
 import { isFloat, sizeOf } from "../numbers";
 import { OPS } from "../ops";
@@ -21,8 +21,11 @@ export const NO_LIMIT = Number.NEGATIVE_INFINITY;
 
 export class Draft {
   readonly leaves: Leaf[] = [];
-  readonly mayRefuse = new Set<ErrorCode>();
+  readonly mayRefuse = new Set<string>();
   recordable = true;
+  /** Optimizers whose state a round has saved, and the first such round. */
+  readonly saved = new Set<Id>();
+  resumeBefore: number | undefined;
   /** What the next statement can see. */
   values: Value[] = [];
   /** Memory that a tape may have saved. */
@@ -129,6 +132,13 @@ export class Draft {
     } finally {
       this.statements = outer;
     }
+  }
+
+  /** What shares memory with an overwritten value has unknown numbers now. */
+  overwritten(root: Id): void {
+    this.values = this.values.map((value) =>
+      value.root === root ? { ...value, certain: false, low: NO_LIMIT } : value,
+    );
   }
 
   forget(isForgotten: (value: Value) => boolean): void {

@@ -1,6 +1,6 @@
 /** Random op graphs over the values of a draft, kept within the numbers that every dtype holds. */
 import type { DType } from "@opt/core";
-import { isFloat, sizeOf } from "../numbers";
+import { sizeOf } from "../numbers";
 import { broadcast } from "../ops";
 import type { Shape } from "../program";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
@@ -8,7 +8,7 @@ import { type Draft, NO_LIMIT, type Value } from "./draft";
 /** Above it, numbers are brought back before anything else is done with them. */
 const LARGE = 200;
 /** Elements of a result. */
-const MOST = 4096;
+const MOST = 1 << 17;
 
 type Growth = (draft: Draft, x: Value) => Value | null;
 
@@ -80,7 +80,7 @@ const UNARY: readonly Growth[] = [
     draft.op("pow", [positive(draft, x), draft.random.pick([2, 0.5, -1, 1.5])], { bound: x.bound ** 2 + 4 }),
   (draft, x) => {
     const dtype = draft.random.pick<DType>(["f32", "f64", "bf16", "f16"]);
-    return isFloat(x.dtype) ? null : draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype });
+    return draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype, from: x.dtype });
   },
   (draft, x) => (x.certain ? draft.op("clone", [x], { certain: true }) : draft.op("clone", [x], {})),
 ];
@@ -224,6 +224,15 @@ const OTHERS: readonly Growth[] = [
     const weight = draft.leaf("parameter", [draft.random.pick([1, 2]), x.shape[1]!, 2, 2], x.dtype);
     return draft.op("conv2d", [x, weight], { bound: x.bound * 4 * 4 * x.shape[1]! }, { stride, padding });
   },
+  (draft, x) => {
+    if (x.shape.length !== 4 || x.shape[2]! < 2 || x.shape[3]! < 2 || draft.isEmpty(x)) return null;
+    return draft.op(
+      "maxPool2d",
+      [x],
+      { certain: x.certain, low: x.low },
+      { kernel: 2, stride: draft.random.pick([1, 2]) },
+    );
+  },
 ];
 
 /** A shape of the same size. */
@@ -240,7 +249,7 @@ function reshaped(draft: Draft, shape: Shape): Shape {
 export const MOVES: readonly Growth[] = [
   (draft, x) => {
     const shape = reshaped(draft, x.shape);
-    if (String(shape) === String(x.shape)) return null;
+    if (String(shape) === String(x.shape) && !draft.chance(0.3)) return null;
     return draft.op("reshape", [x], { certain: x.certain, low: x.low }, { shape });
   },
   (draft, x) => {

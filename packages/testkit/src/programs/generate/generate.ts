@@ -3,7 +3,7 @@ import type { DType } from "@opt/core";
 import { Random } from "../../numbers/random";
 import type { Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
 import { Draft } from "./draft";
-import { stretchable } from "./forward";
+import { MOVES, stretchable } from "./forward";
 import { trainingBody } from "./training";
 
 const DTYPES: readonly (readonly DType[])[] = [
@@ -29,24 +29,26 @@ export function generate(seed: number): Program {
     draft,
     parameters.map(({ id }) => id),
   );
+  const prelude = draft.inner(() => viewsAndCopies(draft));
   const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, optimizers));
   if (draft.chance(0.7)) trainOthers(draft, optimizers);
   const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
-    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers));
+    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers, i));
     return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };
   });
   const order = random.pick<Program["resume"]["order"]>([
     ["model", "optimizer", "schedule"],
-    ["model", "schedule", "optimizer"],
+    ["optimizer", "model", "schedule"],
+    ["schedule", "optimizer", "model"],
   ]);
   return {
     seed,
     leaves: draft.leaves,
     optimizers,
-    prelude: [],
+    prelude,
     bodies,
     rounds,
-    resume: { round: 1 + random.below(rounds.length - 1), order },
+    resume: { round: draft.resumeBefore ?? 1 + random.below(rounds.length - 1), order },
     mayRefuse: [...draft.mayRefuse],
     // Two bodies may step other parameters, which then no longer step together as they were recorded.
     recordable: draft.recordable && bodies.length === 1,
@@ -56,6 +58,7 @@ export function generate(seed: number): Program {
 function baseShape(random: Random): Shape {
   const rank = random.pick([1, 2, 2, 2, 3, 3, 4]);
   const extents = rank === 4 ? [1, 2, 3, 4] : [1, 2, 3, 4, 5, 7, 8, 17];
+  if (random.uniform() < 0.004) return random.pick([[70_000], [300, 257], [65_537, 1]]);
   return Array.from({ length: rank }, () => (random.uniform() < 0.01 ? 0 : random.pick(extents)));
 }
 
@@ -122,26 +125,77 @@ function scheduleOf(draft: Draft): OptimizerUse["schedule"] {
 }
 
 /** What training scripts do between steps. */
-function between(draft: Draft, optimizers: readonly OptimizerUse[]): void {
+function between(draft: Draft, optimizers: readonly OptimizerUse[], round: number): void {
   const { random } = draft;
   const say = (statement: Statement) => draft.statements.push(statement);
   for (const leaf of draft.leaves) {
     if (leaf.kind === "data" && draft.chance(0.5))
       say({ do: "set", to: leaf.id, from: { ...leaf.fill, seed: random.below(1 << 20) } });
-    if (leaf.kind === "parameter" && draft.chance(0.03)) {
+    if (leaf.kind !== "parameter") continue;
+    if (draft.chance(0.03)) {
       say({ do: "set", to: leaf.id, from: draft.fill("grid") });
       if (leaf.dtype === "bf16" || leaf.dtype === "f16") draft.recordable = false;
     }
+    if (draft.chance(0.03)) {
+      const how = random.below(3);
+      if (how < 2) say({ do: "gradient", of: leaf.id, value: how === 0 ? draft.fill("small") : null });
+      else lateGradient(draft, leaf.id);
+      draft.recordable = false;
+    }
+    if (draft.chance(0.002)) {
+      say({ do: "dispose", of: leaf.id });
+      draft.mayRefuse.add("DISPOSED");
+      draft.resumeBefore ??= round; // what is gone could not be saved
+      draft.recordable = false;
+    }
   }
-  for (const { id, schedule, groups } of optimizers) {
+  for (const { id, kind, schedule, groups } of optimizers) {
     if (schedule !== null && draft.chance(0.8)) say({ do: "schedule", optimizer: id });
-    if (draft.chance(0.1))
-      say({
-        do: "option",
-        optimizer: id,
-        group: random.below(groups.length),
-        name: "lr",
-        value: random.pick([0.05, 0.002]),
-      });
+    const option = (name: string, value: unknown) =>
+      say({ do: "option", optimizer: id, group: random.below(groups.length), name, value });
+    if (draft.chance(0.1)) option("lr", random.pick([0.05, 0.002]));
+    if (draft.chance(0.05)) option("eps", 1e-4);
+    if (draft.chance(0.06)) {
+      const [name, value] = random.pick([
+        ["maximize", true],
+        ["weightDecay", random.pick([0, 0.05])],
+        ["betas", [0.4, 0.99]],
+        ["regularizer", random.pick([null, { kind: "l2", coefficient: 0.02 }, { kind: "l1", coefficient: 0.02 }])],
+        kind === "NAdam" ? ["momentumDecay", 0.01] : ["amsgrad", true],
+      ] as [string, unknown][]);
+      option(name, value);
+      draft.recordable = false;
+    }
+    if (draft.chance(0.04)) {
+      if (draft.saved.has(id)) say({ do: "load", optimizer: id });
+      else {
+        say({ do: "save", optimizer: id });
+        draft.saved.add(id);
+        draft.resumeBefore ??= round; // a run has not what another saved
+      }
+      draft.recordable = false;
+    }
+    if (draft.chance(0.01)) {
+      say({ do: "reset", optimizer: id });
+      draft.recordable = false;
+    }
   }
+}
+
+/** Values beside the leaves that every round sees: other views of a parameter's memory, and copies. */
+function viewsAndCopies(draft: Draft): void {
+  while (draft.chance(0.25)) {
+    const x = draft.random.pick(draft.floats());
+    const apart = x.requiresGrad ? draft.op("detach", [x], {}) : x;
+    if (draft.chance(0.6)) draft.random.pick(MOVES)(draft, apart);
+  }
+}
+
+/** A gradient from outside of the recorded step. */
+function lateGradient(draft: Draft, id: Id): void {
+  const leaf = draft.values.find((value) => value.id === id)!;
+  const squared = draft.op("mul", [leaf, leaf], {});
+  const loss = draft.op("sum", [squared], {});
+  draft.statements.push({ do: "backward", of: loss.id, gradient: null });
+  draft.forget((value) => value === squared || value === loss);
 }

@@ -1,6 +1,6 @@
 /** Training steps: losses and their gradients, and what is done with them. */
 import { isFloat, sizeOf } from "../numbers";
-import type { Body, Id, OptimizerUse, Statement } from "../program";
+import { type Body, type Id, madeBy, type OptimizerUse, type Statement } from "../program";
 import type { Draft, Value } from "./draft";
 import { grow, tamed } from "./forward";
 
@@ -55,7 +55,10 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
   let last = start;
   const steps = 2 + random.below(9);
   for (let i = 0; i < steps; i++) {
-    if (draft.chance(0.05)) last = inNoGrad(draft) ?? last;
+    if (draft.chance(0.05)) inNoGrad(draft);
+    if (draft.chance(0.03)) overwriteAnything(draft);
+    if (draft.chance(0.03)) drawn(draft);
+    if (draft.chance(0.01)) constant(draft);
     const grown = grow(draft);
     if (grown?.requiresGrad) last = grown;
     if (draft.chance(0.04)) disposeOne(draft);
@@ -70,6 +73,10 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
     return null;
   }
   const loss = draft.op(draft.chance(0.5) ? "mean" : "sum", [end], {});
+  if (draft.chance(0.02)) {
+    draft.statements.push({ do: "step", optimizer: random.pick(optimizers).id });
+    draft.mayRefuse.add("CHANGED");
+  }
   draft.statements.push({ do: "backward", of: loss.id, gradient: null });
   forgetTape(draft);
   return loss;
@@ -93,19 +100,52 @@ function inTidy(draft: Draft, body: () => Value | null, results: Id[]): void {
   if (returned !== null) results.push(returned.id);
 }
 
-function inNoGrad(draft: Draft): Value | null {
-  let made: Value | null = null;
+function inNoGrad(draft: Draft): void {
   const inner = draft.inner(() => {
     draft.recording = false;
-    made = grow(draft);
+    grow(draft);
     draft.recording = true;
   });
   if (inner.length > 0) draft.statements.push({ do: "noGrad", body: inner });
-  return made;
+}
+
+/** In place, at any moment: what backward still needs must be refused. */
+function overwriteAnything(draft: Draft): void {
+  const target = draft.random.pick(draft.floats());
+  const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
+  if (sources.length === 0) return;
+  draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id });
+  draft.overwritten(target.root);
+  if (draft.taped.has(target.root)) draft.mayRefuse.add("CHANGED");
+}
+
+function drawn(draft: Draft): void {
+  const [id, dtype] = [draft.newId("t"), draft.floatDType()];
+  const normal = draft.chance(0.5);
+  draft.statements.push({ do: "random", id, shape: draft.shape, dtype, normal });
+  draft.values.push({
+    id,
+    shape: draft.shape,
+    dtype,
+    bound: 5,
+    low: normal ? -5 : 0,
+    requiresGrad: false,
+    certain: false,
+    root: id,
+  });
+}
+
+/** Data from the host in the middle of a step: it cannot be recorded. */
+function constant(draft: Draft): void {
+  const [id, dtype] = [draft.newId("t"), draft.floatDType()];
+  draft.statements.push({ do: "constant", id, shape: draft.shape, dtype, fill: draft.fill("grid") });
+  draft.values.push({ id, shape: draft.shape, dtype, bound: 4, low: -4, requiresGrad: false, certain: true, root: id });
+  draft.recordable = false;
 }
 
 function disposeOne(draft: Draft): void {
-  const mine = draft.values.filter(({ id }) => id.startsWith("t"));
+  const made = draft.statements.map(madeBy);
+  const mine = draft.values.filter(({ id }) => made.includes(id));
   if (mine.length === 0) return;
   const one = draft.random.pick(mine);
   draft.statements.push({ do: "dispose", of: one.id });
@@ -131,8 +171,5 @@ function copyInPlace(draft: Draft): void {
   );
   if (sources.length === 0) return;
   draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id } satisfies Statement);
-  // Its numbers are those of a parameter now, perhaps: nothing may be decided by them any more.
-  draft.values = draft.values.map((value) =>
-    value.root === target.root ? { ...value, certain: false, low: Number.NEGATIVE_INFINITY } : value,
-  );
+  draft.overwritten(target.root);
 }
