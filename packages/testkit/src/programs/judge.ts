@@ -67,7 +67,9 @@ export async function judge(program: Program, { devices, optimizers }: Court): P
     if (refused?.code !== judged.refused?.code || refused?.at !== judged.refused?.at) {
       return fail(`${name} refuses as js does`, `${show(eager)}, js ${show(judged)}`, refused ? eager : judged);
     }
-    if (refused?.code !== inDoubles.refused?.code) {
+    // 16-bit numbers are saved for backward as they were widened: what is overwritten cannot reach those.
+    const codes = [refused?.code, inDoubles.refused?.code];
+    if (codes[0] !== codes[1] && !codes.includes("CHANGED")) {
       return fail("f64 refuses as f32 does", `${show(eager)}, f64 ${show(inDoubles)}`, refused ? eager : inDoubles);
     }
     const epsilon = coarsest(program.leaves.map((leaf) => (isFloat(leaf.dtype) ? leaf.dtype : "f32")).concat("f32"));

@@ -37,7 +37,7 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
     } else broken = { what: whatIs(error), detail: `at ${run.world.at}: ${(error as Error).stack}` };
   }
   try {
-    if (refused !== null) rounds.push(await observe(run.world, new Map()));
+    if (refused !== null) rounds.push(await lastSight(run.world));
     run.close();
     await mode.device.sync();
   } catch (error) {
@@ -49,6 +49,16 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
     broken ??= { what: "keeps memory", detail: `${tensors} tensors and ${bytes} bytes are not given back` };
   }
   return { rounds, refused, broken };
+}
+
+/** After a refusal; what is disposed cannot be looked at. */
+async function lastSight(world: World): Promise<Observation> {
+  try {
+    return await observe(world, new Map());
+  } catch (error) {
+    if (error instanceof OptError && error.code === "DISPOSED") return new Map();
+    throw error;
+  }
 }
 
 const whatIs = (error: unknown): string => (error instanceof WrongResult ? error.what : "throws a raw error");

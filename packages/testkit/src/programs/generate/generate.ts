@@ -184,11 +184,15 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
 
 /** Values beside the leaves that every round sees: other views of a parameter's memory, and copies. */
 function viewsAndCopies(draft: Draft): void {
-  while (draft.chance(0.25)) {
-    const x = draft.random.pick(draft.floats());
-    const apart = x.requiresGrad ? draft.op("detach", [x], {}) : x;
-    if (draft.chance(0.6)) draft.random.pick(MOVES)(draft, apart);
-  }
+  draft.recording = false;
+  const made = draft.inner(() => {
+    while (draft.chance(0.25)) {
+      const x = draft.random.pick(draft.floats());
+      draft.random.pick(MOVES)(draft, draft.chance(0.5) ? draft.op("detach", [x], { certain: x.certain }) : x);
+    }
+  });
+  draft.recording = true;
+  if (made.length > 0) draft.statements.push({ do: "noGrad", body: made });
 }
 
 /** A gradient from outside of the recorded step. */

@@ -111,7 +111,10 @@ function inNoGrad(draft: Draft): void {
 
 /** In place, at any moment: what backward still needs must be refused. */
 function overwriteAnything(draft: Draft): void {
-  const target = draft.random.pick(draft.floats());
+  const isTaped = ({ id, requiresGrad }: Value) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id);
+  const mayBeTaped = draft.chance(0.1);
+  const target = draft.random.pick(draft.floats().filter((value) => mayBeTaped || !isTaped(value)));
+  if (isTaped(target)) draft.mayRefuse.add("BAD_ARGUMENT"); // nobody could say what its gradient is
   const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
   if (sources.length === 0) return;
   draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id });
