@@ -38,6 +38,8 @@ export interface Spread {
   readonly epsilon: number;
   /** Times the largest distance. */
   readonly factor: number;
+  /** What is lost at the size of 1, whatever the size of the result: log(sum(exp(x))) - x and its like cancel. */
+  readonly floor: number;
 }
 
 export function coarsest(dtypes: Iterable<DType>): number {
@@ -48,7 +50,7 @@ export function coarsest(dtypes: Iterable<DType>): number {
 export function distance(
   actual: Observation,
   reference: Observation,
-  { runs, epsilon, factor }: Spread,
+  { runs, epsilon, factor, floor }: Spread,
 ): string | null {
   return firstDifference(actual, reference, (name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
@@ -62,7 +64,7 @@ export function distance(
       scale = Math.max(scale, Math.abs(x));
       for (const { data } of others) if (Number.isFinite(data[i])) spread = Math.max(spread, Math.abs(data[i]! - x));
     }
-    const tolerance = factor * spread + UNITS * epsilon * scale + epsilon * epsilon;
+    const tolerance = factor * spread + UNITS * epsilon * scale + floor + epsilon * epsilon;
     for (let i = 0; i < b.data.length; i++) {
       const [x, y] = [a.data[i]!, b.data[i]!];
       if (others.some(({ data }) => !Number.isFinite(data[i])) || !Number.isFinite(y)) continue;

@@ -1,5 +1,5 @@
 /** A program as plain data: what a user's training script does, so that it can be run on any device, in any mode, shrunk and printed. */
-import type { DType } from "@opt/core";
+import type { DType, ErrorCode } from "@opt/core";
 
 export type Id = string;
 export type Shape = readonly number[];
@@ -98,7 +98,7 @@ export interface Program {
   /** In resumed runs: everything is saved and built anew before this round, in this order. */
   readonly resume: { readonly round: number; readonly order: readonly ("model" | "optimizer" | "schedule")[] };
   /** Refusals that are right, if every device refuses alike. */
-  readonly mayRefuse: readonly string[];
+  readonly mayRefuse: readonly ErrorCode[];
   /** True if every body can be recorded, and every round that follows can replay it. */
   readonly recordable: boolean;
 }

@@ -15,23 +15,12 @@ describe("programs", () => {
     expect(generate(1)).not.toEqual({ ...generate(2), seed: 1 });
   });
 
-  it("have every kind of statement and every dtype among 300", () => {
-    const programs = Array.from({ length: 300 }, (_, seed) => generate(seed));
+  it("have every kind of statement and every dtype among 1,000", () => {
+    const programs = Array.from({ length: 1000 }, (_, seed) => generate(seed));
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
-    expect([...kinds].sort()).toEqual([
-      "backward",
-      "clip",
-      "dispose",
-      "gradient",
-      "noGrad",
-      "op",
-      "option",
-      "schedule",
-      "set",
-      "step",
-      "tidy",
-      "zeroGrad",
-    ]);
+    expect([...kinds].sort().join(" ")).toBe(
+      "backward clip constant dispose gradient keep load noGrad op option random reset save schedule set step tidy zeroGrad",
+    );
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
     expect([...dtypes].sort()).toEqual(["bf16", "bool", "f16", "f32", "f64", "i32", "u8"]);
   });

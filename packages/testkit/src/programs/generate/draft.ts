@@ -1,5 +1,5 @@
 /** A program while it is being drafted: the values that statements can use, and what is known of them. */
-import type { DType } from "@opt/core";
+import type { DType, ErrorCode } from "@opt/core";
 import type { Random } from "../../numbers/random";
 import { isFloat, sizeOf } from "../numbers";
 import { OPS } from "../ops";
@@ -21,7 +21,7 @@ export const NO_LIMIT = Number.NEGATIVE_INFINITY;
 
 export class Draft {
   readonly leaves: Leaf[] = [];
-  readonly mayRefuse = new Set<string>();
+  readonly mayRefuse = new Set<ErrorCode>();
   recordable = true;
   /** Optimizers whose state a round has saved, and the first such round. */
   readonly saved = new Set<Id>();

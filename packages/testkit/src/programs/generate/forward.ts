@@ -80,7 +80,7 @@ const UNARY: readonly Growth[] = [
     draft.op("pow", [positive(draft, x), draft.random.pick([2, 0.5, -1, 1.5])], { bound: x.bound ** 2 + 4 }),
   (draft, x) => {
     const dtype = draft.random.pick<DType>(["f32", "f64", "bf16", "f16"]);
-    return draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype, from: x.dtype });
+    return dtype === x.dtype ? null : draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype, from: x.dtype });
   },
   (draft, x) => (x.certain ? draft.op("clone", [x], { certain: true }) : draft.op("clone", [x], {})),
 ];
@@ -249,7 +249,7 @@ function reshaped(draft: Draft, shape: Shape): Shape {
 export const MOVES: readonly Growth[] = [
   (draft, x) => {
     const shape = reshaped(draft, x.shape);
-    if (String(shape) === String(x.shape) && !draft.chance(0.3)) return null;
+    if (String(shape) === String(x.shape)) return null;
     return draft.op("reshape", [x], { certain: x.certain, low: x.low }, { shape });
   },
   (draft, x) => {

@@ -142,12 +142,6 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
       else lateGradient(draft, leaf.id);
       draft.recordable = false;
     }
-    if (draft.chance(0.002)) {
-      say({ do: "dispose", of: leaf.id });
-      draft.mayRefuse.add("DISPOSED");
-      draft.resumeBefore ??= round; // what is gone could not be saved
-      draft.recordable = false;
-    }
   }
   for (const { id, kind, schedule, groups } of optimizers) {
     if (schedule !== null && draft.chance(0.8)) say({ do: "schedule", optimizer: id });

@@ -62,6 +62,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
     const grown = grow(draft);
     if (grown?.requiresGrad) last = grown;
     if (draft.chance(0.04)) disposeOne(draft);
+    if (draft.chance(0.02)) keepOne(draft);
   }
   if (!draft.values.includes(last) || !last.requiresGrad)
     last = draft.op("mul", [start, start], { bound: start.bound ** 2 });
@@ -114,6 +115,7 @@ function overwriteAnything(draft: Draft): void {
   const isTaped = ({ id, requiresGrad }: Value) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id);
   const mayBeTaped = draft.chance(0.1);
   const target = draft.random.pick(draft.floats().filter((value) => mayBeTaped || !isTaped(value)));
+  if (target.root.startsWith("w") && target.dtype.endsWith("16")) return;
   if (isTaped(target)) draft.mayRefuse.add("BAD_ARGUMENT"); // nobody could say what its gradient is
   const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
   if (sources.length === 0) return;
@@ -146,9 +148,19 @@ function constant(draft: Draft): void {
   draft.recordable = false;
 }
 
+/** What the statements of the innermost block have made. */
+function madeHere({ statements, values }: Draft): Value[] {
+  const made = statements.map(madeBy);
+  return values.filter(({ id }) => made.includes(id));
+}
+
+function keepOne(draft: Draft): void {
+  const mine = madeHere(draft);
+  if (mine.length > 0) draft.statements.push({ do: "keep", of: draft.random.pick(mine).id });
+}
+
 function disposeOne(draft: Draft): void {
-  const made = draft.statements.map(madeBy);
-  const mine = draft.values.filter(({ id }) => made.includes(id));
+  const mine = madeHere(draft);
   if (mine.length === 0) return;
   const one = draft.random.pick(mine);
   draft.statements.push({ do: "dispose", of: one.id });
