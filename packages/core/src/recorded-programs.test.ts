@@ -361,6 +361,16 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     recording.dispose();
   });
 
+  it("gradients that came since, where the body clears what was not there", () => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => {
+      p.w.grad = null;
+    });
+    p.loss().backward();
+    expectCode("BAD_STATE", () => recording.replay());
+    expect(p.w.grad).not.toBeNull();
+  });
+
   it("gradients that were cleared, where the body adds to them", () => {
     const p = parts(new FakeDevice());
     p.loss().backward();

@@ -120,7 +120,10 @@ export class Tensor {
   }
 
   set grad(value: Tensor | null) {
-    if (value === this.gradient) return;
+    if (value === this.gradient) {
+      activeRecorder()?.touchGradient(this, value, true);
+      return;
+    }
     if (value !== null) {
       this.checkGradient(value);
     }

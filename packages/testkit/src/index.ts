@@ -36,6 +36,6 @@ export { hexadecimal, ulpDistance } from "./numbers/ulp";
 export { campaign, newReport, ProgramFailure, type Report, tryProgram } from "./programs/campaign";
 export { generate } from "./programs/generate/generate";
 export type { Court } from "./programs/judge";
-export type { Program } from "./programs/program";
+export { type Program, statementsOf } from "./programs/program";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { rawErrors } from "./wrong-arguments";
