@@ -77,8 +77,13 @@ describe("convertCheckpoint", () => {
     ["MISSING", { rename: { "nothing.*": "x" } }],
     ["DUPLICATE", { rename: { "*.exp_avg*": "x" } }],
     ["BAD_ARGUMENT", { parameterOrder: "any" as "model" }],
+    ["BAD_ARGUMENT", { excludes: ["x"] }],
+    ["BAD_ARGUMENT", { exclude: "x" }],
   ] as const)("refuses (%s) %j", async (code, options) => {
-    await expectCode(code, convertCheckpoint(torchRun(), join(scratch.path, "x"), { to: "safetensors", ...options }));
+    await expectCode(
+      code,
+      convertCheckpoint(torchRun(), join(scratch.path, "x"), { to: "safetensors", ...(options as object) }),
+    );
   });
 
   it("takes a model and its optimizer from two files, and refuses none", async () => {

@@ -1,5 +1,5 @@
 /** Converting: a checkpoint of any known system into another's form, under the names it has there. */
-import { check, OptError } from "@opt/core";
+import { check, checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { elementCount } from "../format/safetensors";
@@ -9,9 +9,9 @@ import { type Rename, renamePatterns, withoutTensors } from "../import/names/ren
 import type { Naming } from "../import/names/renaming";
 import type { Layout } from "../layout/layout";
 import { mergeSource } from "../read/merge";
-import { type OpenOptions, openSource } from "../read/open";
+import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
-import { type Selection, selectTensors } from "../read/select";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { writeHuggingFace } from "./hugging-face";
 import { writeMindspore } from "./mindspore/file";
@@ -49,6 +49,24 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly progress?: ProgressCallback;
 }
 
+const CONVERT_OPTIONS = {
+  ...OPEN_OPTIONS,
+  ...SELECTION_OPTIONS,
+  to: "string",
+  map: "object",
+  parameterOrder: "any",
+  exclude: "array",
+  rename: "object",
+  overwrite: "boolean",
+  maxMemory: "number",
+  crc: "boolean",
+  ranks: "number",
+  layout: "object",
+  job: "array",
+  maxShardSize: "number",
+  progress: "function",
+} as const;
+
 export interface ConvertResult {
   readonly path: string;
   /** The format that was found. */
@@ -69,6 +87,7 @@ export async function convertCheckpoint(
   destination: string,
   options: ConvertOptions,
 ): Promise<ConvertResult> {
+  checkOptions("convertCheckpoint", options, CONVERT_OPTIONS);
   const { to, exclude = [], rename = {} } = options;
   check(
     TARGETS.includes(to),

@@ -312,6 +312,18 @@ describe("our names", () => {
     await source.close();
   });
 
+  it.each([[{ a: "x", "a.b": "y" }], [{ "a.b": "y", a: "x" }]])(
+    "come from the longest key of a map that fits: %j",
+    async (map) => {
+      const one = (tag: string) => [tag, [1], "Float32", floats(1)] as const;
+      const source = await open({ "a.ckpt": made.mindsporeFile([one("a.b"), one("a.b.d"), one("a.c"), one("ab")]) });
+      const named = await underOurNames(source, { map });
+      expect([...named.tensors.keys()]).toEqual(["y", "y.d", "x.c", "ab"]);
+      const bare = await underOurNames(source, { map: { a: "" } });
+      expect([...bare.tensors.keys()]).toEqual(["b", "b.d", "c", "ab"]);
+    },
+  );
+
   it("refuses a map that names nothing, or brings two names together", async () => {
     const files = {
       "a.ckpt": made.mindsporeFile([
