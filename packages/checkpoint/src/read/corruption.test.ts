@@ -115,6 +115,7 @@ describe("what verify alone reads", () => {
       saveCheckpoint("/r", { step: 1, tensors: { w } }, { rank, world: 2, fileSystem }),
     );
     const { path } = (await Promise.all(saves))[0]!;
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
     const bytes = fileSystem.contents(`${path}/${shardName(1)}`);
     bytes[bytes.length - 1]! ^= 1;
     const { problems } = await verifyCheckpoint(path, { fileSystem });
