@@ -1,13 +1,19 @@
-/** Numbers as stored: f16 through a library, bf16 as the upper half of a float32, integers truncated and saturated. */
-import { getFloat16, setFloat16 } from "@petamoriken/float16";
+/** Numbers as stored: f16 as multiples of a power of two, bf16 as the upper half of a float32, integers truncated and saturated. */
 import { byteSize, type DType, type TypedArray, viewElements } from "./dtype";
 
-const view = new DataView(new ArrayBuffer(4));
+const view = new DataView(new ArrayBuffer(8));
+
+/** Adding and subtracting it rounds what is below 2^51 to the nearest integer, the even one of two. */
+const ROUNDING = 1.5 * 2 ** 52;
 
 const fromBits: Partial<Record<DType, (stored: number) => number>> = {
   f16(stored) {
-    view.setUint16(0, stored);
-    return getFloat16(view, 0);
+    const exponent = (stored >> 10) & 31;
+    const fraction = stored & 1023;
+    const special = fraction === 0 ? Number.POSITIVE_INFINITY : Number.NaN;
+    const finite = exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25);
+    const magnitude = exponent === 31 ? special : finite;
+    return stored & 0x8000 ? -magnitude : magnitude;
   },
   bf16(stored) {
     view.setUint32(0, stored << 16);
@@ -23,8 +29,15 @@ const toBits: Partial<Record<DType, (value: number) => number>> = {
   u8: saturating(0, 255),
   bool: (value) => (value !== 0 ? 1 : 0),
   f16(value) {
-    setFloat16(view, 0, value);
-    return view.getUint16(0);
+    if (Number.isNaN(value)) return 0x7e00;
+    view.setFloat64(0, value);
+    const head = view.getUint16(0);
+    const sign = head & 0x8000;
+    const magnitude = Math.abs(value);
+    if (magnitude >= 65520) return sign | 0x7c00;
+    const exponent = Math.max(((head >> 4) & 2047) - 1023, -14);
+    const steps = magnitude / 2 ** (exponent - 10) + ROUNDING - ROUNDING; // 1024 of them are the leading bit
+    return sign | (((exponent + 14) << 10) + steps);
   },
   /** Nearest even; a NaN stays one. From float64 by way of float32, as PyTorch does. */
   bf16(value) {
