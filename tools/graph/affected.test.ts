@@ -27,7 +27,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/adam-amsgrad/src/rule.ts", everythingBut("nadam", "core", "nn", "testkit")],
   [
     "packages/nn/src/index.ts",
-    ["nn", "kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "programs", "tiny-gpt", "tools"],
+    ["nn", "kernels-webgpu", "browser-mnist", "docs", "goldens", "install", "mnist", "programs", "tiny-gpt", "tools"],
   ],
   ["packages/checkpoint/src/index.ts", ["checkpoint", "docs", "hybrid-parallel", "install", "mnist", "tools"]],
   [
@@ -36,7 +36,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "packages/kernels-webgpu/src/index.ts",
-    ["kernels-webgpu", "browser-mnist", "docs", "install", "mnist", "programs", "tools"],
+    ["kernels-webgpu", "browser-mnist", "docs", "goldens", "install", "mnist", "programs", "tools"],
   ],
   [
     "native/cpu/src/pool.cc",

@@ -1,5 +1,5 @@
 // Whatever is done with a tensor after dispose is refused by code.
-import { expectCode } from "@opt/testkit";
+import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "./create";
 import { concat, conv2d, crossEntropyRows, gather, layerNorm, maxPool2d, unfold } from "./ops";
@@ -8,7 +8,6 @@ import { clipGradNorm, clipGradValue } from "./optimizer/clip";
 import { defineRule } from "./rule/rule";
 import { add } from "./rule/symbols";
 import type { Tensor } from "./tensor";
-import { DIFFERENTIABLE_OPS, inputsOf } from "./testing/differentiable-ops";
 import { Momentum } from "./testing/momentum";
 
 function disposed(shape: readonly number[] = [2, 2]): Tensor {

@@ -1,12 +1,11 @@
 // What is made is given back: live memory returns to its start.
-import { expectCode } from "@opt/testkit";
+import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "./create";
 import { clipGradNorm } from "./optimizer/clip";
 import { keep, tidy } from "./scope";
 import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
-import { DIFFERENTIABLE_OPS, inputsOf } from "./testing/differentiable-ops";
 import { FakeDevice } from "./testing/fake-backend";
 import { Momentum } from "./testing/momentum";
 

@@ -3,6 +3,8 @@ import "./numbers/matcher";
 
 export type { ContractTolerances } from "./contract/context";
 export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./contract/suite";
+export { DIFFERENTIABLE_OPS, inputsOf, type OpCase } from "./differentiable-ops";
+export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export type { OptimizerClass, OptimizerLike, OptimizerName, OptimizerOptions } from "./golden/optimizer";
 export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";

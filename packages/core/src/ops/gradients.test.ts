@@ -1,9 +1,8 @@
 // Every op's gradient against finite differences in float64.
-import { gradCheck } from "@opt/testkit";
+import { DIFFERENTIABLE_OPS, gradCheck, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { less, maximum, select } from "../functions";
-import { DIFFERENTIABLE_OPS, inputsOf } from "../testing/differentiable-ops";
 
 describe("the gradient of", () => {
   it.each(DIFFERENTIABLE_OPS)("$name", async (op) => {

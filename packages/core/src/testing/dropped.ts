@@ -1,7 +1,7 @@
 /** Run with --expose-gc: makes and drops the results of every op, and prints which of them the collector could not give back. */
 import { setTimeout } from "node:timers/promises";
+import { DIFFERENTIABLE_OPS, inputsOf } from "@opt/testkit";
 import { parameter } from "../create";
-import { DIFFERENTIABLE_OPS, inputsOf } from "./differentiable-ops";
 import { FakeDevice } from "./fake-backend";
 
 const devices = DIFFERENTIABLE_OPS.map((op) => ({ name: op.name, device: new FakeDevice() }));

@@ -1,10 +1,18 @@
 /** Every differentiable op on small inputs: what the tests of gradients, of memory and of dropped tapes go through. */
-import { tensor } from "../create";
-import * as F from "../functions";
-import { Generator } from "../generator";
-import { concat, conv2d, crossEntropyRows, gather, layerNorm, maxPool2d, unfold } from "../ops";
-import type { Shape } from "../shape";
-import type { Tensor } from "../tensor";
+import * as F from "@opt/core";
+import {
+  concat,
+  conv2d,
+  crossEntropyRows,
+  Generator,
+  gather,
+  layerNorm,
+  maxPool2d,
+  type Shape,
+  type Tensor,
+  tensor,
+  unfold,
+} from "@opt/core";
 
 export interface OpCase {
   readonly name: string;
