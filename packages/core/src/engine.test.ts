@@ -166,3 +166,12 @@ it("random graphs have the gradient that float64 arithmetic on dual numbers give
     expect(actual).toAgreeWith(expected, { absolute: 1e-12, relative: 1e-10 });
   }
 });
+
+it("leaves alone what was frozen after the forward computation", () => {
+  const [frozen, trained] = [parameter([3]), parameter([5])];
+  const loss = frozen.mul(trained).sum();
+  frozen.requiresGrad = false;
+  loss.backward();
+  expect(frozen.grad).toBeNull();
+  expect(gradient(trained)).toEqual([3]);
+});

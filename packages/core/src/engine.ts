@@ -132,6 +132,7 @@ function add(gradients: Map<Node, Tensor>, node: Node, gradient: Tensor): void {
 
 /** leaf.grad += gradient, in place from the second time on; a gradient never shares memory with anything else. */
 function accumulate(leaf: Tensor, gradient: Tensor): void {
+  if (!leaf.requiresGrad) return; // frozen since the forward computation
   if (leaf.grad === null) leaf.receiveGradient(owned(gradient));
   else addInto(leaf.grad, gradient);
 }
