@@ -43,6 +43,7 @@ export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/paramet
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { checkOptions, type OptionKind } from "./options";
+export { guardReplays } from "./recorder";
 export type { Recording } from "./recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./registry";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";

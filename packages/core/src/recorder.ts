@@ -75,6 +75,18 @@ export function hooks(body: () => void): void {
   else state.active.runHooks(body);
 }
 
+/**
+ * Inside a recorded step: `check` runs before each replay, and throws if the body would now do something else.
+ * Elsewhere it is not called.
+ *
+ * @example
+ * const seen = model.training;
+ * guardReplays(() => check(model.training === seen, "BAD_STATE", "model", () => "training was switched.", "Record again."));
+ */
+export function guardReplays(check: () => void): void {
+  state.active?.guard(check);
+}
+
 export class Recorder {
   readonly parts: (Segment | (() => void))[] = [new Segment()];
   /** Memory that was allocated by the body. */

@@ -108,8 +108,11 @@ export function normalizeAxis(where: string, axis: number, rank: number): number
     isInteger && normal >= 0 && normal < rank,
     "BAD_ARGUMENT",
     where,
-    () => `axis must be an integer from ${-rank} to ${rank - 1}, got ${show(axis)}.`,
-    "Negative axes count from the end.",
+    () =>
+      rank === 0
+        ? `a tensor of shape [] has no axes, got ${show(axis)}.`
+        : `axis must be an integer from ${-rank} to ${rank - 1}, got ${show(axis)}.`,
+    rank === 0 ? "Leave the axis out, or use reshape([1])." : "Negative axes count from the end.",
   );
   return normal;
 }

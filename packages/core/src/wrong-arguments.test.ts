@@ -64,7 +64,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
+  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
     " ",
   ),
 );

@@ -37,4 +37,16 @@ describe("Dropout", () => {
   it("keeps the dtype", () => expect(new Dropout().forward(ones([3], { dtype: "bf16" })).dtype).toBe("bf16"));
 
   it.each([-0.1, 1.1, Number.NaN])("refuses p = %s", (p) => expectCode("BAD_ARGUMENT", () => new Dropout(p)));
+
+  it("switched to eval, refuses to be replayed as in training", () => {
+    const dropout = new Dropout(0.5, { generator: new Generator(1) });
+    const x = ones([8]);
+    const recording = x.device.record(() => dropout.forward(x));
+    recording.replay();
+    dropout.eval();
+    expectCode("BAD_STATE", () => recording.replay());
+    dropout.train();
+    recording.replay();
+    recording.dispose();
+  });
 });

@@ -6,6 +6,7 @@ import {
   defaultGenerator,
   full,
   type Generator,
+  guardReplays,
   less,
   rand,
   select,
@@ -43,6 +44,9 @@ export class Dropout extends Module {
 
   forward(x: Tensor): Tensor {
     checkTensor("Dropout", x);
+    const { training } = this;
+    const switched = () => `training was ${training} when the step was recorded, and is ${this.training}.`;
+    guardReplays(() => check(this.training === training, "BAD_STATE", "Dropout", switched, "Record the step again."));
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {

@@ -17,7 +17,7 @@ const WHERE = "httpFileSystem";
  *
  * @example
  * const fileSystem = httpFileSystem("https://example.org/runs/a/");
- * await loadCheckpoint("step-00000042", { fileSystem });
+ * const load = () => loadCheckpoint("step-00000042", { fileSystem });
  */
 export function httpFileSystem(base: string | URL, options: HttpOptions = {}): FileSystem {
   const root = URL.canParse(base) ? new URL(base) : undefined;

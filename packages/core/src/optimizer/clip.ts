@@ -103,7 +103,7 @@ function scaleInPlace(grad: Tensor, factor: Tensor): void {
  * Outside of tidy it is freed by the next call for the same parameters: read it before, or `keep` it.
  * @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH; NOT_FINITE if `errorIfNonfinite` and the norm is NaN or infinite (nothing is scaled)
  * @example
- * loss.backward();
+ * crossEntropy(model.forward(x), y).backward();
  * const norm = clipGradNorm(model.parameters(), 1.0);
  */
 export function clipGradNorm(

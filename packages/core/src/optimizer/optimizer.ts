@@ -155,7 +155,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   private update(): void {
-    for (const group of this.groups) checkGroup(this.algorithm, group);
+    this.groups.forEach((group, g) => {
+      checkGroup(this.algorithm, group);
+      const { length } = this.slots[g]!;
+      const problem = () => `group ${g} was made of ${length} parameters, and has ${group.params.length} in params.`;
+      check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
+    });
     const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, written, counters } = update;
@@ -204,7 +209,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /**
-   * Options by group and state by parameter name, with PyTorch's keys. Tensors are the live ones. Only stepped parameters have state.
+   * Options by group and state by parameter name, with PyTorch's keys. Tensors and counters are the live ones, as in PyTorch: save or clone them before the next step. Only stepped parameters have state.
    * A penalty chosen by a function is the program's and not in it.
    */
   stateDict(): OptimizerState {

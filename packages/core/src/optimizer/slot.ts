@@ -52,12 +52,12 @@ export class Slot {
   /** True if there is a gradient to step by. That it fits was seen to when it was set. @throws OptError DISPOSED */
   hasGradient(): boolean {
     const { param } = this;
+    param.checkAlive();
     const { grad } = param;
     if (grad === null) {
       this.gatheredGradient = null;
       return false;
     }
-    param.checkAlive();
     grad.checkAlive();
     return true;
   }

@@ -19,9 +19,13 @@ export interface OptimizerState {
   state: Record<string, ParameterStateDict>;
 }
 
-/** Tensors are the live ones, not copies: save or clone them before the next step. */
-export function parameterStateDict({ counters, tensors }: ParameterState): ParameterStateDict {
-  return { ...counters, ...Object.fromEntries(tensors) } as ParameterStateDict;
+/** Tensors and counters are the live ones, not copies: save or clone them before the next step. */
+export function parameterStateDict(state: ParameterState): ParameterStateDict {
+  const dict = {};
+  for (const name of Object.keys(state.counters)) {
+    Object.defineProperty(dict, name, { enumerable: true, get: () => state.counters[name] });
+  }
+  return Object.assign(dict, Object.fromEntries(state.tensors)) as ParameterStateDict;
 }
 
 const SAME_GROUPS = "Build the optimizer with the same groups.";

@@ -1,0 +1,43 @@
+// What an optimizer hands out is live, and what happens to its parameters is noticed.
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import type { Tensor } from "../tensor";
+import { Momentum } from "../testing/momentum";
+
+const stepped = (optimizer: Momentum, w: Tensor, steps: number) => {
+  for (let i = 0; i < steps; i++) {
+    w.grad = tensor([1, 2]);
+    optimizer.step();
+  }
+};
+
+it("a state dict's counters are of the same step as its tensors", () => {
+  const w = parameter([1, 2]);
+  const optimizer = new Momentum([w], { lr: 0.1 });
+  stepped(optimizer, w, 1);
+  const { state } = optimizer.stateDict();
+  stepped(optimizer, w, 2);
+  expect(state[0]!.step).toBe(3);
+  expect({ ...state[0] }.step).toBe(3);
+  const again = new Momentum([parameter([1, 2])]);
+  again.loadStateDict(optimizer.stateDict());
+  stepped(optimizer, w, 1);
+  expect(again.stateDict().state[0]!.step).toBe(3);
+});
+
+it("a parameter that was disposed is not passed over", () => {
+  const [w, v] = [parameter([1, 2]), parameter([3, 4])];
+  const optimizer = new Momentum([w, v]);
+  stepped(optimizer, v, 1);
+  w.dispose();
+  v.grad = tensor([1, 2]);
+  expectCode("DISPOSED", () => optimizer.step());
+  expect(optimizer.stateDict().state[1]!.step).toBe(1);
+});
+
+it("a parameter pushed into a group's list is refused, not ignored", () => {
+  const optimizer = new Momentum([parameter([1, 2])]);
+  (optimizer.groups[0]!.params as Tensor[]).push(parameter([3]));
+  expectCode("BAD_STATE", () => optimizer.step());
+});
