@@ -8,6 +8,7 @@ import { clipGradNorm, clipGradValue } from "./optimizer/clip";
 import { defineRule } from "./rule/rule";
 import { add } from "./rule/symbols";
 import type { Tensor } from "./tensor";
+import { FakeDevice } from "./testing/fake-backend";
 import { Momentum } from "./testing/momentum";
 
 function disposed(shape: readonly number[] = [2, 2]): Tensor {
@@ -112,4 +113,23 @@ describe("after dispose", () => {
     gone[Symbol.dispose]();
     expect([gone.isDisposed, gone.shape, String(gone)]).toEqual([true, [2, 2], "Tensor f32 [2, 2] on js (disposed)"]);
   });
+});
+
+it("an op on a disposed tensor leaves nothing behind", () => {
+  const device = new FakeDevice();
+  const w = parameter([1, 2], { device });
+  w.dispose();
+  for (const op of [
+    () => w.mul(w),
+    () => w.sum(),
+    () => w.slice(0, 1),
+    () => w.permute([0]),
+    () => w.softmax(),
+    () => w.to("f64"),
+    () => w.clone(),
+    () => concat([w, w]),
+  ]) {
+    expectCode("DISPOSED", op);
+  }
+  expect(device.memory()).toEqual({ bytes: 0, tensors: 0 });
 });

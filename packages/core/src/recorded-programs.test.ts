@@ -191,6 +191,20 @@ const programs: Record<string, (p: Parts) => Program> = {
     },
     watched: p.watched,
   }),
+  "weights changed inside, and outside in between": (p) => {
+    const first = p.w.detach().clone();
+    p.optimizer.groups[0]!.lr = 1e-4; // too small a step for 16 bits: the master copy's digits are all that moves
+    return {
+      step: () => {
+        noGrad(() => p.w.set(first));
+        return train(p, p.loss);
+      },
+      after: (i) => {
+        if (i === 2) p.w.set([7, 8, 9]);
+      },
+      watched: p.watched,
+    };
+  },
   "data changed inside": (p) => ({
     step: () => {
       p.x.set(p.x.mul(0.9));

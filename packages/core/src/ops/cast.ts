@@ -46,6 +46,7 @@ function copyLowBytes(source: Tensor, target: Tensor): void {
 }
 
 export function clone(x: Tensor): Tensor {
+  x.checkAlive();
   const output = Tensor.empty(x.shape, x.dtype, x.device);
   copyInto(x, output);
   return record("clone", output, [x], [], (g) => [g]);

@@ -7,6 +7,7 @@ import type { Tensor } from "../tensor";
 export function checkDevice(where: string, tensors: readonly Tensor[]): Device {
   const { device } = tensors[0]!;
   for (const tensor of tensors) {
+    tensor.checkAlive(); // before an op allocates what it would leave behind
     check(
       tensor.device === device,
       "DEVICE_MISMATCH",

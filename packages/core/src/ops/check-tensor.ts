@@ -4,7 +4,7 @@ import { isTensor } from "../scope";
 import { show } from "../show";
 import type { Tensor } from "../tensor";
 
-/** @throws OptError BAD_ARGUMENT unless `value` is a tensor, of whichever copy of core */
+/** @throws OptError BAD_ARGUMENT unless `value` is a tensor, of whichever copy of core; DISPOSED */
 export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   const found = typeof value === "object" && value !== null && isTensor in value;
   check(
@@ -14,4 +14,5 @@ export function checkTensor(where: string, value: unknown, name = "x"): asserts 
     () => `${name} must be a Tensor, got ${show(value)}.`,
     "Make one with tensor(data).",
   );
+  (value as Tensor).checkAlive(); // before an op allocates what it would leave behind
 }

@@ -3,7 +3,7 @@ import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device";
 import { check } from "../errors";
-import type { Renewal, Repeated } from "../recorder";
+import { activeRecorder, type Renewal, type Repeated } from "../recorder";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../storage";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
@@ -125,6 +125,8 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
   /** The slots whose master copies nobody else in the body leaves behind. */
   private following: readonly Slot[] = [];
+  /** The slots whose parameters the step takes as it finds them, set by others perhaps. */
+  private readonly found: readonly Slot[];
 
   constructor(
     private readonly algorithm: Algorithm<Options>,
@@ -132,6 +134,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     private readonly bucket: Bucket,
   ) {
     this.states = bucket.slots.map((slot) => slot.state);
+    this.found = bucket.slots.filter((slot) => !activeRecorder()?.overwritesFirst(slot.param.storage));
   }
 
   recorded(): void {
@@ -171,7 +174,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     this.check();
     const { algorithm, options, bucket } = this;
     const { slots, rule, regularizer } = bucket;
-    for (const slot of slots) slot.master();
+    for (const slot of this.found) slot.master();
     const before = slots[0]!.state!.counters;
     const next = algorithm.advance(before, options);
     const count = (counters: Counters) => {
