@@ -60,13 +60,17 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   random(world, { id, shape, dtype, normal }) {
     const draw = normal ? randn : rand;
     const { device } = world.mode;
-    world.values.set(id, world.made(draw(shape, { dtype: world.dtype(dtype), device, generator: world.generator })));
+    const own = world.dtype(dtype);
+    // Drawn numbers are rounded to the dtype that is written: the reference must have the same.
+    const drawn = draw(shape, { dtype: dtype === "f64" ? own : dtype, device, generator: world.generator });
+    world.values.set(id, world.made(drawn.dtype === own ? drawn : drawn.to(own)));
+    if (drawn.dtype !== own) drawn.dispose();
   },
   set(world, { to, from }) {
     const target = world.value(to);
     if (typeof from === "string") target.set(world.value(from));
     else {
-      const source = tensor(world.numbers(from, target), {
+      const source = tensor(world.numbers(from, target, target.requiresGrad ? 1 : 0), {
         shape: target.shape,
         dtype: target.dtype,
         device: target.device,

@@ -11,6 +11,7 @@ import {
   tensorFromBytes,
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
+import { EPSILON } from "./compare";
 import { isFloat, numbersOf } from "./numbers";
 import type { Fill, Id, Program, Spec } from "./program";
 
@@ -28,7 +29,7 @@ export interface Mode {
   readonly apart?: boolean;
   readonly recorded?: boolean;
   readonly resumed?: boolean;
-  /** Moves every number of the leaves by some units in the last place, to learn how far that goes. */
+  /** Moves the numbers of parameters by a unit in the last place, to learn how far that goes. */
   readonly jitter?: number;
 }
 
@@ -101,7 +102,7 @@ export class World {
     const numbers = numbersOf(fill, shape);
     const { jitter } = this.mode;
     if (jitter === undefined || jittered === 0 || !isFloat(dtype)) return numbers;
-    return numbers.map((x, i) => x * (1 + (((i * 7 + jitter * 13) % 5) - 2) * 2 ** -23));
+    return numbers.map((x, i) => x * (1 + (((i * 7 + jitter * 13) % 3) - 1) * EPSILON[dtype]));
   }
 
   value(id: Id): Tensor {
