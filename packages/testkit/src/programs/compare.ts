@@ -1,7 +1,7 @@
 /** When two observations agree. */
 import type { DType } from "@opt/core";
 import { compareNumbers } from "../numbers/compare";
-import { isFloat } from "./numbers";
+import { EPSILON, isFloat } from "./numbers";
 import type { Observation, Seen } from "./observe";
 
 /** The first name whose bits differ, described; null if there is none. */
@@ -17,17 +17,6 @@ export function bitDifference(
     return agrees ? null : message;
   });
 }
-
-/** How far numbers of each dtype are apart at least. */
-export const EPSILON: Record<DType, number> = {
-  f64: 2 ** -52,
-  f32: 2 ** -23,
-  f16: 2 ** -10,
-  bf16: 2 ** -7,
-  i32: 0,
-  u8: 0,
-  bool: 0,
-};
 
 /** Rounding errors that a program may collect, in units of its coarsest dtype at the size of the numbers. */
 const UNITS = 16;

@@ -21,3 +21,14 @@ export function numbersOf(fill: Fill, shape: Shape): Float64Array {
 
 export const isFloat = (dtype: DType): boolean =>
   dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";
+
+/** How far numbers of each dtype are apart at least. */
+export const EPSILON: Record<DType, number> = {
+  f64: 2 ** -52,
+  f32: 2 ** -23,
+  f16: 2 ** -10,
+  bf16: 2 ** -7,
+  i32: 0,
+  u8: 0,
+  bool: 0,
+};

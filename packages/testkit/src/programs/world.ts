@@ -11,8 +11,7 @@ import {
   tensorFromBytes,
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
-import { EPSILON } from "./compare";
-import { isFloat, numbersOf } from "./numbers";
+import { EPSILON, isFloat, numbersOf } from "./numbers";
 import type { Fill, Id, Program, Spec } from "./program";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
