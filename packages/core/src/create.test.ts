@@ -1,10 +1,10 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
-import type { DType } from "./dtype";
-import type { ErrorCode } from "./errors";
-import { Generator } from "./generator";
-import type { TensorData } from "./literal";
+import type { ErrorCode } from "./errors/errors";
+import type { DType } from "./values/dtype";
+import { Generator } from "./values/generator";
+import type { TensorData } from "./values/literal";
 
 const nan = Number.NaN;
 const inf = Number.POSITIVE_INFINITY;

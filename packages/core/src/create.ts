@@ -1,21 +1,21 @@
 /** Making tensors. */
 
-import type { Device } from "./device";
-import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./dtype";
-import { check, OptError } from "./errors";
-import { checkGenerator, defaultGenerator, type Generator } from "./generator";
-import { narrow } from "./half";
-import { flatten, type TensorData } from "./literal";
+import type { Device } from "./device/device";
+import { deviceOf } from "./device/registry";
+import { keep, tidy } from "./device/scope";
+import { check, OptError } from "./errors/errors";
+import { checkOptions } from "./errors/options";
+import { show } from "./errors/show";
 import { fill, owned } from "./ops";
-import { checkOptions } from "./options";
-import { once } from "./recorder";
-import { deviceOf } from "./registry";
-import { keep, tidy } from "./scope";
-import { checkShape, type Shape, showShape, sizeOf } from "./shape";
-import { show } from "./show";
-import { Storage } from "./storage";
-import { Tensor } from "./tensor";
+import { once } from "./record/recorder";
+import { Storage } from "./tensor/storage";
+import { Tensor } from "./tensor/tensor";
 import { installMethods } from "./tensor-methods";
+import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./values/dtype";
+import { checkGenerator, defaultGenerator, type Generator } from "./values/generator";
+import { narrow } from "./values/half";
+import { flatten, type TensorData } from "./values/literal";
+import { checkShape, type Shape, showShape, sizeOf } from "./values/shape";
 
 installMethods(); // here every tensor begins
 

@@ -5,7 +5,7 @@
 import { elementwise, softmax as softmaxOf } from "./ops";
 import type { Op, Operand } from "./rule/expression";
 import { applyOp } from "./rule/expression";
-import type { Tensor } from "./tensor";
+import type { Tensor } from "./tensor/tensor";
 
 export { argmax, mean, permute, reshape, slice, sum, transpose } from "./ops";
 export { matmul } from "./tensor-methods";

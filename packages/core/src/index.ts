@@ -1,6 +1,6 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
-export { traceAllocations } from "./allocation-trace";
+export { enableGrad, noGrad } from "./autograd/tape";
 export type { BackendRegistration } from "./backend/backend";
 export {
   type CreateOptions,
@@ -15,13 +15,14 @@ export {
   tensorFromBytes,
   zeros,
 } from "./create";
-export type { Device } from "./device";
-export type { Bytes, DType, TypedArray } from "./dtype";
-export { check, type ErrorCode, OptError } from "./errors";
-export type { NestedValues } from "./fluent";
+export { traceAllocations } from "./device/allocation-trace";
+export type { Device } from "./device/device";
+export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
+export { keep, tidy } from "./device/scope";
+export { check, type ErrorCode, OptError } from "./errors/errors";
+export { checkOptions, type OptionKind } from "./errors/options";
+export { show } from "./errors/show";
 export * from "./functions";
-export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./generator";
-export type { NestedArray, TensorData } from "./literal";
 export {
   applyRule,
   checkTensor,
@@ -42,14 +43,13 @@ export { type Group, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
-export { checkOptions, type OptionKind } from "./options";
-export { guardReplays } from "./recorder";
-export type { Recording } from "./recording";
-export { type DeviceListing, init, listDevices, registerBackend } from "./registry";
+export { guardReplays } from "./record/recorder";
+export type { Recording } from "./record/recording";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
-export { keep, tidy } from "./scope";
-export type { Shape } from "./shape";
-export { show } from "./show";
-export { enableGrad, noGrad } from "./tape";
-export { Tensor } from "./tensor";
+export type { NestedValues } from "./tensor/fluent";
+export { Tensor } from "./tensor/tensor";
+export type { Bytes, DType, TypedArray } from "./values/dtype";
+export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./values/generator";
+export type { NestedArray, TensorData } from "./values/literal";
+export type { Shape } from "./values/shape";

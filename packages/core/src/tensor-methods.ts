@@ -1,16 +1,16 @@
 /** The methods of tensors: `x.add(y)` is `add(x, y)`. They are installed on the class, which knows none of them. */
 
-import { isDType, type TypedArray } from "./dtype";
-import { backward } from "./engine";
-import { check } from "./errors";
-import { type Fluent, inspectSymbol } from "./fluent";
-import { inspected, nested, printed } from "./inspect";
+import { backward } from "./autograd/engine";
+import { deviceOf } from "./device/registry";
+import { check } from "./errors/errors";
+import { checkOptions } from "./errors/options";
 import * as ops from "./ops";
-import { checkOptions } from "./options";
-import { checkSingle, decode, readBytes, readBytesSync } from "./read";
-import { deviceOf } from "./registry";
 import { operate } from "./rule/expression";
-import { Tensor } from "./tensor";
+import { type Fluent, inspectSymbol } from "./tensor/fluent";
+import { inspected, nested, printed } from "./tensor/inspect";
+import { checkSingle, decode, readBytes, readBytesSync } from "./tensor/read";
+import { Tensor } from "./tensor/tensor";
+import { isDType, type TypedArray } from "./values/dtype";
 
 const methods: Fluent<Tensor> & ThisType<Tensor> = {
   async data<A extends TypedArray>() {

@@ -1,5 +1,5 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
-import type { MapDType, TypedArray } from "../dtype";
+import type { MapDType, TypedArray } from "../values/dtype";
 import type { Memory } from "./memory";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 

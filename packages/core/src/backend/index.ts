@@ -1,19 +1,19 @@
 /** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
 
-export type { ComputeDType, DType, MapDType, TypedArray } from "../dtype";
-export { byteSize, viewElements } from "../dtype";
+export { registerBackend } from "../device/registry";
 export type { Dialect, OpText } from "../emit/dialect";
 export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
-export { environmentVariable } from "../environment";
+export { environmentVariable } from "../host/environment";
 export { openJsBackend } from "../js/backend";
-export { registerBackend } from "../registry";
 export { erf } from "../rule/erf";
 export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../rule/expression";
 export { fma32, fma64 } from "../rule/fma";
 export { evaluateOp, interpret, interpretRule } from "../rule/interpret";
 export type { Node, Program } from "../rule/program";
 export type { Rule } from "../rule/rule";
+export type { ComputeDType, DType, MapDType, TypedArray } from "../values/dtype";
+export { byteSize, viewElements } from "../values/dtype";
 export type { Backend, BackendRegistration, RecordedLaunches } from "./backend";
 export { type Memory, type Slice, slicesOf } from "./memory";
 export type { Kernel, Kind, Launch, LaunchArguments, Spec, Specs, Window2d } from "./spec";

@@ -1,7 +1,8 @@
 /** Specs say what a kernel computes, launches say on which memory. Both are plain data: they can be cached, recorded and replayed. */
-import type { ComputeDType, DType, MapDType } from "../dtype";
+
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
+import type { ComputeDType, DType, MapDType } from "../values/dtype";
 import type { Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */

@@ -1,6 +1,7 @@
 /** What a C-like language must know to write a program out: a table of text per op. */
-import type { ComputeDType } from "../dtype";
+
 import type { Op } from "../rule/expression";
+import type { ComputeDType } from "../values/dtype";
 
 /** Writes one op on operand texts. Operands are names, constants or parenthesised calls: no precedence to mind. */
 export type OpText = (a: string, b: string, c: string) => string;

@@ -1,7 +1,8 @@
 /** The JavaScript dialect: float32 by rounding every operation with Math.fround. */
-import type { ComputeDType } from "../dtype";
+
 import type { Op } from "../rule/expression";
 import type { Program } from "../rule/program";
+import type { ComputeDType } from "../values/dtype";
 import type { Dialect, OpText } from "./dialect";
 import { writeStatements } from "./statements";
 

@@ -1,7 +1,8 @@
 /** The statement writer shared by the C-like dialects. */
-import type { ComputeDType } from "../dtype";
+
 import type { Op } from "../rule/expression";
 import type { Program } from "../rule/program";
+import type { ComputeDType } from "../values/dtype";
 import type { Dialect } from "./dialect";
 
 export interface Statements {

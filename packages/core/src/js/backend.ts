@@ -3,8 +3,8 @@
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
 import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
-import type { ComputeDType } from "../dtype";
-import { OptError } from "../errors";
+import { OptError } from "../errors/errors";
+import type { ComputeDType } from "../values/dtype";
 import { compileMap, compileRule, type MapFunction, type RuleFunction } from "./compile";
 import { copy } from "./copy";
 import { layerNorm, layerNormGrad } from "./layer-norm";

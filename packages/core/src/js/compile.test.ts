@@ -1,12 +1,12 @@
 // Generated functions against the interpreter, and what runs where a content security policy forbids to generate them.
 import { Random, SPECIALS, seededBuffers, seededScalars } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { ComputeDType, TypedArray } from "../dtype";
 import { Expression, RULE_OPS, TRANSCENDENTAL_OPS } from "../rule/expression";
 import { evaluateOp, interpretRule } from "../rule/interpret";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { abs, add, div, fma, less, max, min, mul, neg, select, sqrt, sub } from "../rule/symbols";
+import type { ComputeDType, TypedArray } from "../values/dtype";
 import { compileMap, compileRule } from "./compile";
 
 const everyOp = defineRule({

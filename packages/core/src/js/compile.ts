@@ -2,12 +2,13 @@
  * Compiles programs to JavaScript functions. Where a content security policy forbids making functions from text,
  * the interpreter runs instead: the same results, slower.
  */
-import type { ComputeDType, TypedArray } from "../dtype";
+
 import { writeMapLoop, writeRuleLoop } from "../emit/javascript";
 import { erf } from "../rule/erf";
 import { fma32, fma64 } from "../rule/fma";
 import { evaluateOp, interpret, maximum, minimum } from "../rule/interpret";
 import type { Program } from "../rule/program";
+import type { ComputeDType, TypedArray } from "../values/dtype";
 
 /** Names that generated text may use. */
 const LIBRARY = {

@@ -1,8 +1,8 @@
 /** Strided copy and cast. */
 import type { Slice } from "../backend/memory";
 import type { LaunchArguments } from "../backend/spec";
-import { byteSize, type DType } from "../dtype";
-import { fromStored, toStored } from "../half";
+import { byteSize, type DType } from "../values/dtype";
+import { fromStored, toStored } from "../values/half";
 import { elements } from "./memory";
 import { forEachRow } from "./strided";
 

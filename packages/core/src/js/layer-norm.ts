@@ -1,6 +1,6 @@
 /** Layer normalisation of rows and its gradient. */
 import type { LaunchArguments } from "../backend/spec";
-import type { ComputeDType } from "../dtype";
+import type { ComputeDType } from "../values/dtype";
 import { elements } from "./memory";
 
 export function layerNorm(dtype: ComputeDType, launch: LaunchArguments["layerNorm"]): void {

@@ -1,6 +1,6 @@
 /** Memory of the js device: an ArrayBuffer. */
 import type { Memory, Slice } from "../backend/memory";
-import { type DType, type TypedArray, viewElements } from "../dtype";
+import { type DType, type TypedArray, viewElements } from "../values/dtype";
 
 export class JsMemory implements Memory {
   constructor(

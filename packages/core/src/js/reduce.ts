@@ -1,6 +1,6 @@
 /** Reductions, accumulated in float64. */
 import type { LaunchArguments, Specs } from "../backend/spec";
-import type { ComputeDType, TypedArray } from "../dtype";
+import type { ComputeDType, TypedArray } from "../values/dtype";
 import { elements } from "./memory";
 
 export function reduce(

@@ -1,6 +1,6 @@
 /** Gathering rows by index, and adding rows up by index. */
 import type { LaunchArguments } from "../backend/spec";
-import type { ComputeDType } from "../dtype";
+import type { ComputeDType } from "../values/dtype";
 import { elements } from "./memory";
 
 export function gather(dtype: ComputeDType, launch: LaunchArguments["gather"]): void {

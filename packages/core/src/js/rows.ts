@@ -1,6 +1,6 @@
 /** Kernels that treat each row of a matrix by itself: softmax, cross-entropy and their gradients. */
 import type { LaunchArguments, Specs } from "../backend/spec";
-import type { ComputeDType, TypedArray } from "../dtype";
+import type { ComputeDType, TypedArray } from "../values/dtype";
 import { elements } from "./memory";
 
 /** log(sum(exp(x - max))) and max of a row. A NaN makes both NaN. */

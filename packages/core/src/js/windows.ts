@@ -1,6 +1,6 @@
 /** Sliding windows over images: unfold, fold and max pooling. */
 import type { LaunchArguments, Window2d } from "../backend/spec";
-import type { ComputeDType } from "../dtype";
+import type { ComputeDType } from "../values/dtype";
 import { elements } from "./memory";
 
 /** Visits every (plane, kernel position, output position) whose input pixel is not padding. */

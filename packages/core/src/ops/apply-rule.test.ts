@@ -1,11 +1,11 @@
 import { expectCode, gradCheck, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import type { DType } from "../dtype";
 import { interpretRule } from "../rule/interpret";
 import { defineRule } from "../rule/rule";
 import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "../rule/symbols";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
+import type { DType } from "../values/dtype";
 import { applyRule } from "./apply-rule";
 
 /** The shape of the adaptive methods, with every kind of op. */

@@ -1,14 +1,14 @@
 /** A rule evaluated on tensors: the differentiable optimizer step. */
 
-import { computeDType } from "../dtype";
-import { check } from "../errors";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { isPlainObject, show } from "../errors/show";
 import type { Op } from "../rule/expression";
 import { evaluateOp } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
-import { tidy } from "../scope";
-import { sameShape, showShape } from "../shape";
-import { isPlainObject, show } from "../show";
-import { Tensor } from "../tensor";
+import { Tensor } from "../tensor/tensor";
+import { computeDType } from "../values/dtype";
+import { sameShape, showShape } from "../values/shape";
 import { cast } from "./cast";
 import { elementwise } from "./elementwise";
 import { fill } from "./map";

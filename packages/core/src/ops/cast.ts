@@ -1,12 +1,12 @@
 /** Copies: clones, casts between dtypes and moves between devices. */
 
-import type { Device } from "../device";
-import { type DType, isFloat } from "../dtype";
-import { check } from "../errors";
-import { readBytesSync } from "../read";
-import { tidy } from "../scope";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { record } from "../autograd/tape";
+import type { Device } from "../device/device";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { readBytesSync } from "../tensor/read";
+import { Tensor } from "../tensor/tensor";
+import { type DType, isFloat } from "../values/dtype";
 
 /**
  * target = source, in place: elements in order, converted between dtypes. Of an i32 u8 takes the low byte, which is its value modulo 256.

@@ -1,7 +1,7 @@
 /** Operands of one launch live on one device. */
-import type { Device } from "../device";
-import { check } from "../errors";
-import type { Tensor } from "../tensor";
+import type { Device } from "../device/device";
+import { check } from "../errors/errors";
+import type { Tensor } from "../tensor/tensor";
 
 /** The device of all tensors. @throws OptError DEVICE_MISMATCH */
 export function checkDevice(where: string, tensors: readonly Tensor[]): Device {

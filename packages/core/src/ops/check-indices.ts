@@ -1,8 +1,8 @@
 /** Labels and indices out of range, told where that costs nothing: elsewhere kernels answer with NaN. */
-import { check } from "../errors";
-import { decode, readBytesSync } from "../read";
-import { activeRecorder } from "../recorder";
-import type { Tensor } from "../tensor";
+import { check } from "../errors/errors";
+import { activeRecorder } from "../record/recorder";
+import { decode, readBytesSync } from "../tensor/read";
+import type { Tensor } from "../tensor/tensor";
 
 /**
  * Checks i32 indices on devices that share the host's memory, but for a step that is being recorded: its replays have other ones.

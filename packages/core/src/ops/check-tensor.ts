@@ -1,8 +1,9 @@
 /** Operands are tensors: what else arrives from JavaScript is refused by name. */
-import { check } from "../errors";
-import { isTensor } from "../scope";
-import { show } from "../show";
-import type { Tensor } from "../tensor";
+
+import { isTensor } from "../device/scope";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import type { Tensor } from "../tensor/tensor";
 
 /** @throws OptError BAD_ARGUMENT unless `value` is a tensor, of whichever copy of core; DISPOSED */
 export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {

@@ -1,10 +1,10 @@
 /** Where elementwise ops and reductions are computed, and how integers come back from there. */
-import type { Device } from "../device";
-import { computeDType, type DType, type MapDType } from "../dtype";
-import { toStored } from "../half";
+import type { Device } from "../device/device";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { add, fma, less, mul, neg, select, sub } from "../rule/symbols";
+import { computeDType, type DType, type MapDType } from "../values/dtype";
+import { toStored } from "../values/half";
 
 /** f64 for f64 and i32, which it holds; f32 for the others; integers as i32 on devices that lack f64. */
 export function computeOn(device: Device, dtype: DType): MapDType {

@@ -1,11 +1,11 @@
 /** Cross-entropy of rows of logits with class labels. */
 
-import { type ComputeDType, computeDType, isFloat } from "../dtype";
-import { check } from "../errors";
-import { sameShape, showShape } from "../shape";
-import { show } from "../show";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { record } from "../autograd/tape";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
+import { sameShape, showShape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkIndices } from "./check-indices";

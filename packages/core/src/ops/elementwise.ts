@@ -1,14 +1,14 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
 
-import type { Device } from "../device";
-import { computeDType, type DType, isFloat, type MapDType, promote } from "../dtype";
-import { check, OptError } from "../errors";
+import { type Backward, record } from "../autograd/tape";
+import type { Device } from "../device/device";
+import { check, OptError } from "../errors/errors";
+import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { broadcastShapes, type Shape, sameShape } from "../shape";
-import { show } from "../show";
-import { type Backward, record } from "../tape";
-import { Tensor } from "../tensor";
+import { Tensor } from "../tensor/tensor";
+import { computeDType, type DType, isFloat, type MapDType, promote } from "../values/dtype";
+import { broadcastShapes, type Shape, sameShape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { comparedScalars, computeOn, INTEGER_FORWARD, integerScalars } from "./compute";

@@ -1,9 +1,9 @@
 /** Rows of a table by index, and its gradient. */
 
-import { computeDType, isFloat } from "../dtype";
-import { check } from "../errors";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { record } from "../autograd/tape";
+import { check } from "../errors/errors";
+import { Tensor } from "../tensor/tensor";
+import { computeDType, isFloat } from "../values/dtype";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkIndices } from "./check-indices";

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
 import { fma, less, max, min, pow, select } from "../functions";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 
 const i32 = () => tensor(Int32Array.of(2147483647, -2147483648, 7));
 const u8 = () => tensor(Uint8Array.of(200, 10));

@@ -1,12 +1,12 @@
 /** The largest value over axes, and where it stands. */
 
-import { isFloat } from "../dtype";
-import { check } from "../errors";
-import { tidy } from "../scope";
-import { showShape, sizeOf } from "../shape";
-import { show } from "../show";
-import { noGrad, record } from "../tape";
-import type { Tensor } from "../tensor";
+import { noGrad, record } from "../autograd/tape";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import type { Tensor } from "../tensor/tensor";
+import { isFloat } from "../values/dtype";
+import { showShape, sizeOf } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { computeOn } from "./compute";

@@ -1,12 +1,12 @@
 /** Launches a map: broadcasting is turned into strides, and dimensions are merged so that devices see few. */
-import type { Device } from "../device";
-import { type ComputeDType, computeDType, type DType, isFloat, type MapDType } from "../dtype";
-import { toStored } from "../half";
+import type { Device } from "../device/device";
+import { tidy } from "../device/scope";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { tidy } from "../scope";
-import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../shape";
-import { Tensor } from "../tensor";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType, type DType, isFloat, type MapDType } from "../values/dtype";
+import { toStored } from "../values/half";
+import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../values/shape";
 import { cast, copyInto } from "./cast";
 import { computeOn } from "./compute";
 

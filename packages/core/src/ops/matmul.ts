@@ -1,11 +1,11 @@
 /** Matrix products. */
 
-import { computeDType, promote } from "../dtype";
-import { check } from "../errors";
-import { tidy } from "../scope";
-import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../shape";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { record } from "../autograd/tape";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { Tensor } from "../tensor/tensor";
+import { computeDType, promote } from "../values/dtype";
+import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";

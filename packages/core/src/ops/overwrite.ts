@@ -1,10 +1,11 @@
 /** Overwriting a tensor with data or another tensor. */
-import { check } from "../errors";
-import { flatten, type TensorData } from "../literal";
-import { type Shape, sameShape, showShape } from "../shape";
-import { isTaping } from "../tape";
-import { TapeNode } from "../tape-node";
-import { Tensor } from "../tensor";
+
+import { isTaping } from "../autograd/tape";
+import { check } from "../errors/errors";
+import { TapeNode } from "../tensor/tape-node";
+import { Tensor } from "../tensor/tensor";
+import { flatten, type TensorData } from "../values/literal";
+import { type Shape, sameShape, showShape } from "../values/shape";
 import { assign } from "./cast";
 
 /** Tensor.set. @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT if the tape would go on to take it for what it was computed as */

@@ -1,12 +1,12 @@
 /** Reductions over axes. */
 
+import { noGrad, record } from "../autograd/tape";
 import type { Specs } from "../backend/spec";
-import { computeDType, isFloat, type MapDType } from "../dtype";
-import { check } from "../errors";
-import { normalizeAxis, type Shape, sameShape, sizeOf } from "../shape";
-import { show } from "../show";
-import { noGrad, record } from "../tape";
-import { Tensor } from "../tensor";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { Tensor } from "../tensor/tensor";
+import { computeDType, isFloat, type MapDType } from "../values/dtype";
+import { normalizeAxis, type Shape, sameShape, sizeOf } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { computeOn, WRAP } from "./compute";

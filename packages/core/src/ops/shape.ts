@@ -1,11 +1,11 @@
 /** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
 
-import { byteSize, isFloat } from "../dtype";
-import { check } from "../errors";
-import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../shape";
-import { show } from "../show";
-import { type Backward, record } from "../tape";
-import { Tensor } from "../tensor";
+import { type Backward, record } from "../autograd/tape";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { Tensor } from "../tensor/tensor";
+import { byteSize, isFloat } from "../values/dtype";
+import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
 import { fill } from "./map";

@@ -1,10 +1,10 @@
 /** softmax and log-softmax along an axis. */
 
-import { type ComputeDType, computeDType, isFloat } from "../dtype";
-import { tidy } from "../scope";
-import { normalizeAxis } from "../shape";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { record } from "../autograd/tape";
+import { tidy } from "../device/scope";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
+import { normalizeAxis } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { transpose } from "./shape";

@@ -1,14 +1,14 @@
 /** Convolution (unfold, then one matrix product) and max pooling over images [batch, channels, height, width]. */
 
+import { record } from "../autograd/tape";
 import type { Window2d } from "../backend/spec";
-import { type ComputeDType, computeDType, promote } from "../dtype";
-import { check } from "../errors";
-import { checkOptions } from "../options";
-import { tidy } from "../scope";
-import { showShape } from "../shape";
-import { show } from "../show";
-import { record } from "../tape";
-import { Tensor } from "../tensor";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { show } from "../errors/show";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType, promote } from "../values/dtype";
+import { showShape } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { elementwise } from "./elementwise";

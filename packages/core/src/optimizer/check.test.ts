@@ -1,6 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import type { OptError } from "../errors";
+import type { OptError } from "../errors/errors";
 import { checkBetas, checkBoolean, checkNotNegative } from "./check";
 import { l1, l2 } from "./regularizer";
 

@@ -1,5 +1,5 @@
 /** Checks that the options of most optimizers share. */
-import { check } from "../errors";
+import { check } from "../errors/errors";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./regularizer";
 

@@ -2,7 +2,7 @@
 import { semanticsGolden } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
 
 /** Parameters with these gradients. */

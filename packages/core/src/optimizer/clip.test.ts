@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import type { DType } from "../dtype";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
+import type { DType } from "../values/dtype";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
 
 const GRADIENTS = [

@@ -1,18 +1,18 @@
 /** Gradient clipping: by value, by the norm of each tensor, by the norm of all together. */
 
+import { noGrad } from "../autograd/tape";
 import { zeros } from "../create";
-import { computeDType } from "../dtype";
-import { check } from "../errors";
+import { replacing, tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
 import { cast, concat, copyInto, elementwise } from "../ops";
 import { launchMap } from "../ops/map";
-import { checkOptions } from "../options";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
-import { replacing, tidy } from "../scope";
-import { noGrad } from "../tape";
-import { Tensor } from "../tensor";
+import { Tensor } from "../tensor/tensor";
+import { computeDType } from "../values/dtype";
 import { listOf } from "./parameters";
 
 export interface ClipNormOptions {

@@ -2,7 +2,7 @@
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { Momentum } from "../testing/momentum";
 
 const stepped = (optimizer: Momentum, w: Tensor, steps: number) => {

@@ -1,7 +1,7 @@
 // The float32 master copies of 16-bit parameters: they follow whatever overwrites the parameter, and lose no bit of what was not changed.
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { Momentum } from "../testing/momentum";
 
 type Half = "bf16" | "f16";

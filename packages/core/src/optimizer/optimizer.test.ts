@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
-import type { ErrorCode } from "../errors";
+import type { ErrorCode } from "../errors/errors";
 import { StepLR } from "../schedules";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { l2 } from "./regularizer";

@@ -1,13 +1,13 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
 
-import { check, OptError } from "../errors";
+import { enableGrad, noGrad } from "../autograd/tape";
+import { tidy } from "../device/scope";
+import { check, OptError } from "../errors/errors";
+import { checkOptions, didYouMean } from "../errors/options";
 import { fillInPlace } from "../ops";
-import { checkOptions, didYouMean } from "../options";
-import { activeRecorder, hooks } from "../recorder";
-import { checkRepeatable } from "../repeatable";
-import { tidy } from "../scope";
-import { enableGrad, noGrad } from "../tape";
-import type { Tensor } from "../tensor";
+import { activeRecorder, hooks } from "../record/recorder";
+import { checkRepeatable } from "../record/repeatable";
+import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkGroup, checkNotNegative } from "./check";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";

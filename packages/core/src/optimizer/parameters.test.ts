@@ -2,8 +2,8 @@
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import { OptError } from "../errors";
-import type { Tensor } from "../tensor";
+import { OptError } from "../errors/errors";
+import type { Tensor } from "../tensor/tensor";
 import { Momentum, type MomentumOptions } from "../testing/momentum";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
 

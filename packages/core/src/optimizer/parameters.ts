@@ -1,8 +1,8 @@
 /** What optimizers are given to train: tensors, named tensors, or groups of either with options of their own. */
 
-import { isFloat } from "../dtype";
-import { check } from "../errors";
-import { Tensor } from "../tensor";
+import { check } from "../errors/errors";
+import { Tensor } from "../tensor/tensor";
+import { isFloat } from "../values/dtype";
 import type { BaseOptions, GroupOptions } from "./algorithm";
 
 export type Parameters = Iterable<Tensor> | Iterable<readonly [string, Tensor]>;

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { parameter, tensor } from "../create";
 import { add, mul, neg } from "../functions";
 import { defineRule, type Rule } from "../rule/rule";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import type { Algorithm, BaseOptions, Counters } from "./algorithm";

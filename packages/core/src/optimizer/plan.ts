@@ -1,11 +1,11 @@
 /** Plans the launches of a step: one for all parameters that share device, dtype, counters and penalty. */
 import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
-import type { Device } from "../device";
-import { check } from "../errors";
-import { activeRecorder, type Renewal, type Repeated } from "../recorder";
+import type { Device } from "../device/device";
+import { check } from "../errors/errors";
+import { activeRecorder, type Renewal, type Repeated } from "../record/recorder";
 import type { Rule } from "../rule/rule";
-import type { Storage } from "../storage";
+import type { Storage } from "../tensor/storage";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";

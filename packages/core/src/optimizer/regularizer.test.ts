@@ -2,7 +2,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter } from "../create";
 import { defineRule } from "../rule/rule";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { l1, l2, type Regularizer, regularized } from "./regularizer";

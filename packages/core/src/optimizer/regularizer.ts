@@ -1,5 +1,5 @@
 /** L1 and L2 penalties: added to the gradient by rewriting the rule, so that the step stays one launch. */
-import { check } from "../errors";
+import { check } from "../errors/errors";
 import type { Expression } from "../rule/expression";
 import { defineRule, type Rule } from "../rule/rule";
 import { add, fma, less, select, sub } from "../rule/symbols";

@@ -1,11 +1,11 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 
 import type { Slice } from "../backend/memory";
+import { keep } from "../device/scope";
 import { cast, copyInto } from "../ops";
-import { activeRecorder, once } from "../recorder";
-import { keep } from "../scope";
-import type { Storage } from "../storage";
-import { Tensor } from "../tensor";
+import { activeRecorder, once } from "../record/recorder";
+import type { Storage } from "../tensor/storage";
+import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
 import { follow } from "./master";
 import { MASTER, type ParameterState, stateDType } from "./state";

@@ -1,11 +1,11 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
-import type { DType } from "../dtype";
-import type { ErrorCode } from "../errors";
-import { Tensor } from "../tensor";
+import type { ErrorCode } from "../errors/errors";
+import { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
+import type { DType } from "../values/dtype";
 import type { GroupOptions } from "./algorithm";
 import { l1, l2 } from "./regularizer";
 import type { OptimizerState } from "./state-dict";

@@ -1,11 +1,11 @@
 /** Optimizer state as plain data: PyTorch's keys, parameters by name. */
 
-import { check } from "../errors";
+import { noGrad } from "../autograd/tape";
+import { keep, tidy } from "../device/scope";
+import { check } from "../errors/errors";
 import { cast, clone, move } from "../ops";
-import { keep, tidy } from "../scope";
-import { sameShape, showShape } from "../shape";
-import { noGrad } from "../tape";
-import { Tensor } from "../tensor";
+import { Tensor } from "../tensor/tensor";
+import { sameShape, showShape } from "../values/shape";
 import type { Counters } from "./algorithm";
 import type { Slot } from "./slot";
 import { MASTER, type ParameterState, stateDType } from "./state";

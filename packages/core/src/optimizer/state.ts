@@ -1,6 +1,6 @@
 /** Per-parameter optimizer state. */
 import type { Rule } from "../rule/rule";
-import type { Tensor } from "../tensor";
+import type { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */

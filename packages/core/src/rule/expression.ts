@@ -1,6 +1,6 @@
 /** Expressions: what a rule or a map computes for one element. */
-import { check } from "../errors";
-import { show } from "../show";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
 
 /** The ops of rules: the same bits on every exact device. */
 export const RULE_OPS = [

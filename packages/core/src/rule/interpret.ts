@@ -1,7 +1,7 @@
 /** The definition of every op: what all devices must agree with. */
 
-import type { ComputeDType, TypedArray } from "../dtype";
-import { internalError } from "../errors";
+import { internalError } from "../errors/errors";
+import type { ComputeDType, TypedArray } from "../values/dtype";
 import { erf } from "./erf";
 import type { Op } from "./expression";
 import { fma32, fma64 } from "./fma";

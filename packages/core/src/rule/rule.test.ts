@@ -1,6 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import type { ErrorCode } from "../errors";
+import type { ErrorCode } from "../errors/errors";
 import { type Expression, operate, RULE_OPS, type RuleOp } from "./expression";
 import { defineRule, type RuleDefinition } from "./rule";
 import { abs, add, div, exp, fma, less, max, min, mul, neg, select, sqrt, sub } from "./symbols";

@@ -1,5 +1,5 @@
 /** Rules: an optimizer's update of one element, written once and compiled by every device. */
-import { check } from "../errors";
+import { check } from "../errors/errors";
 import { Expression, RULE_OPS } from "./expression";
 import { hashProgram, type Program, trace } from "./program";
 

@@ -1,4 +1,4 @@
-import { check } from "../errors";
+import { check } from "../errors/errors";
 import {
   checkValue,
   finiteNumber,

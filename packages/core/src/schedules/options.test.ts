@@ -1,7 +1,7 @@
 // Options that JavaScript would let through: misspelt, of another kind, or in another place.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { OptError } from "../errors";
+import { OptError } from "../errors/errors";
 import * as schedules from "./index";
 
 const newOptimizer = () => ({ groups: [{ lr: 1, momentum: 0.5 }] });

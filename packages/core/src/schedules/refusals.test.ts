@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ErrorCode, OptError } from "../errors";
+import { type ErrorCode, OptError } from "../errors/errors";
 import {
   ChainedScheduler,
   ConstantLR,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { OptError } from "../errors";
+import { OptError } from "../errors/errors";
 import type { LRScheduler, ScheduledOptimizer } from "./index";
 import * as schedules from "./index";
 

@@ -2,8 +2,8 @@
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
 import type { Kind, Launch } from "../backend/spec";
-import { Device } from "../device";
-import { OptError } from "../errors";
+import { Device } from "../device/device";
+import { OptError } from "../errors/errors";
 import { openJsBackend } from "../js/backend";
 
 export interface FakeOptions {

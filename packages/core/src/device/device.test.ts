@@ -1,0 +1,125 @@
+/** Closing a device, and what is said and done when its memory runs out. */
+import { setImmediate } from "node:timers/promises";
+import { expectCode } from "@opt/testkit";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Backend } from "../backend/backend";
+import { OptError, parameter, tensor, traceAllocations, zeros } from "../index";
+import { openJsBackend } from "../js/backend";
+import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
+import { Device } from "./device";
+import { Registry } from "./registry";
+
+describe("a closed device", () => {
+  /** What the backend keeps for a recording is gone with it. */
+  const record = () => ({ replay() {}, dispose: () => expect.fail("the backend was closed") });
+
+  async function open() {
+    const registry = new Registry();
+    registry.register({
+      name: "some",
+      rank: 1,
+      load: async () => Object.assign(openJsBackend(), { name: "some", record }),
+    });
+    const device = await registry.init("some");
+    const w = parameter([1, 2], { device });
+    const optimizer = new Momentum([w], { lr: 0.1 });
+    const step = () => {
+      optimizer.zeroGrad();
+      w.mul(w).sum().backward();
+      optimizer.step();
+    };
+    const recording = device.record(step);
+    return { registry, device, w, optimizer, step, recording };
+  }
+
+  it("refuses what is done with its tensors, by name", async () => {
+    const { device, w, step, recording } = await open();
+    await device.close();
+    for (const use of [
+      () => w.add(1),
+      () => w.dataSync(),
+      () => w.data(),
+      () => w.set([3, 4]),
+      () => w.detach().to("js"),
+      () => tensor([1], { device }),
+      () => recording.replay(),
+      () => device.sync(),
+      () => device.record(() => w.add(1)),
+      step,
+    ])
+      await expectCode("DISPOSED", use as () => unknown);
+    await expect(w.data()).rejects.toThrow('[some] the device was closed, and its tensors with it. await init("some")');
+  });
+
+  it("lets its tensors and recordings be disposed, and opens anew", async () => {
+    const { registry, device, w, optimizer, recording } = await open();
+    await device.close();
+    recording.dispose();
+    optimizer.dispose();
+    w.dispose();
+    expect([device.memory(), registry.defaultDevice.name]).toEqual([{ bytes: 0, tensors: 0 }, "js"]);
+    const next = await registry.init("some");
+    expect([next === device, ...tensor([5], { device: next }).dataSync()]).toEqual([false, 5]);
+  });
+});
+
+describe("OUT_OF_MEMORY", () => {
+  afterEach(() => traceAllocations(false));
+
+  function exhaust(device: FakeDevice): OptError {
+    device.allocationsLeft = 0;
+    try {
+      zeros([7], { device });
+    } catch (error) {
+      return error as OptError;
+    }
+    throw new Error("memory was there");
+  }
+
+  it("says how many tensors live and how to find who made them", () => {
+    const device = new FakeDevice();
+    const kept = [zeros([3], { device }), zeros([1000], { device })];
+    const error = exhaust(device);
+    expect([error instanceof OptError, error.code, error.where]).toEqual([true, "OUT_OF_MEMORY", "fake"]);
+    const bytes = kept[0]!.size * 4 + kept[1]!.size * 4;
+    expect(error.message).toBe(
+      `[fake] cannot allocate 28 bytes. 2 tensors live on fake, ${bytes} bytes; what was dropped comes back at the next await. ` +
+        "traceAllocations() before would say who made the largest.",
+    );
+  });
+
+  it("says who made the largest that lives, when that was asked for", () => {
+    const device = new FakeDevice();
+    traceAllocations();
+    const makeLargest = () => zeros([1000], { device });
+    const makeLarger = () => zeros([2000], { device });
+    const kept = [zeros([3], { device }), makeLargest(), zeros([5], { device })];
+    makeLarger().dispose();
+    const { message } = exhaust(device);
+    expect(message).toMatch(/The largest, of 4000 bytes, was made\n.*makeLargest.*device\.test\.ts/s);
+    expect(kept).toHaveLength(3);
+  });
+});
+
+it("collects garbage under pressure where the collector does not see a device's memory", async () => {
+  const js = openJsBackend();
+  /** Memory that is counted and is not there. */
+  const backend: Backend = Object.assign(openJsBackend(), {
+    name: "unseen",
+    isCollected: false,
+    allocate: (bytes: number) => ({ bytes }),
+    free() {},
+    write() {},
+    launch() {},
+    sync: () => js.sync(),
+  });
+  const device = new Device("unseen", backend);
+  let most = 0;
+  for (let step = 0; step < 200; step++) {
+    zeros([2 ** 23], { device }); // 32 MiB, dropped
+    most = Math.max(most, device.memory().bytes);
+    await setImmediate();
+  }
+  expect(most).toBeLessThan(2 ** 30);
+});

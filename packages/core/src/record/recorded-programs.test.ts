@@ -1,0 +1,469 @@
+// Programs around device.record: replayed they equal the same steps run one by one, word for word, or are refused.
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import {
+  clipGradNorm,
+  type DType,
+  Generator,
+  less,
+  noGrad,
+  parameter,
+  rand,
+  randn,
+  select,
+  type Tensor,
+  tensor,
+  tidy,
+  zeros,
+} from "../index";
+import { StepLR } from "../schedules";
+import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
+
+/** What a program does in each iteration: `step` is recorded, `before` and `after` never are. */
+interface Program {
+  readonly step: () => unknown;
+  readonly before?: (i: number) => void;
+  readonly after?: (i: number) => void;
+  readonly watched: () => Record<string, unknown>;
+}
+
+/** A regression with every part that programs are made of. */
+function parts(device: FakeDevice, dtype: DType = "f32") {
+  const seeded = (seed: number) => ({ device, generator: new Generator(seed) });
+  const w = parameter([0.5, -1, 2], { device, dtype });
+  const b = parameter([0.25], { device, dtype });
+  const x = randn([4, 3], { ...seeded(1), dtype });
+  const optimizer = new Momentum([w, b], { lr: 0.05 });
+  const loss = () => x.mul(w).sum(1).add(b).pow(2).mean();
+  const values = (t: Tensor | null | undefined) => (t ? [...t.dataSync()] : null);
+  const watched = () => ({
+    w: values(w),
+    b: values(b),
+    gradients: [values(w.grad), values(b.grad)],
+    state: Object.values(optimizer.stateDict().state).map(({ step, ...tensors }) => [
+      step,
+      ...Object.values(tensors).map((t) => values(t as Tensor)),
+    ]),
+  });
+  return { device, w, b, x, optimizer, loss, watched, generator: new Generator(7), seeded };
+}
+
+type Parts = ReturnType<typeof parts>;
+
+function train({ optimizer }: Parts, loss: () => Tensor): Tensor {
+  const result = loss();
+  result.backward();
+  optimizer.step();
+  optimizer.zeroGrad();
+  return result;
+}
+
+const programs: Record<string, (p: Parts) => Program> = {
+  "a step": (p) => ({ step: () => train(p, p.loss), watched: p.watched }),
+  "two steps in one body": (p) => ({
+    step: () => {
+      train(p, p.loss);
+      train(p, p.loss);
+    },
+    watched: p.watched,
+  }),
+  "two optimizers that take turns": (p) => {
+    const other = new Momentum([p.w], { lr: 0.01, averaged: true });
+    return {
+      step: () => {
+        p.loss().backward();
+        p.optimizer.step();
+        other.step();
+        p.optimizer.zeroGrad();
+      },
+      watched: () => ({ ...p.watched(), other: other.stateDict().state[0]?.step }),
+    };
+  },
+  "zeroGrad first": (p) => ({
+    step: () => {
+      p.optimizer.zeroGrad();
+      p.loss().backward();
+      p.optimizer.step();
+    },
+    watched: p.watched,
+  }),
+  "zeroGrad in place": (p) => ({
+    step: () => {
+      p.loss().backward();
+      p.optimizer.step();
+      p.optimizer.zeroGrad({ setToNull: false });
+    },
+    before: (i) => {
+      if (i > 0) return;
+      p.loss().backward();
+      p.optimizer.zeroGrad({ setToNull: false });
+    },
+    watched: p.watched,
+  }),
+  "gradients accumulated over two losses": (p) => ({
+    step: () => {
+      p.loss().backward();
+      p.loss().mul(0.5).backward();
+      p.optimizer.step();
+      p.optimizer.zeroGrad();
+    },
+    watched: p.watched,
+  }),
+  "gradients accumulated over replays, stepped outside": (p) => ({
+    step: () => p.loss().backward(),
+    before: (i) => {
+      if (i === 0) p.loss().backward();
+    },
+    after: (i) => {
+      if (i % 2 === 0) return;
+      p.optimizer.step();
+      p.optimizer.zeroGrad({ setToNull: false });
+    },
+    watched: p.watched,
+  }),
+  "clipped gradients": (p) => ({
+    step: () => {
+      p.loss().backward();
+      const norm = clipGradNorm([p.w, p.b], 0.5);
+      p.optimizer.step();
+      p.optimizer.zeroGrad();
+      return norm;
+    },
+    watched: p.watched,
+  }),
+  "gradients scaled by hand": (p) => ({
+    step: () => {
+      p.loss().backward();
+      p.w.grad = p.w.grad!.mul(0.5);
+      p.optimizer.step();
+      p.optimizer.zeroGrad();
+    },
+    watched: p.watched,
+  }),
+  "a parameter without a gradient": (p) => ({
+    step: () => train(p, () => p.x.mul(p.w).sum(1).pow(2).mean()),
+    watched: p.watched,
+  }),
+  "the closure form": (p) => ({
+    step: () => {
+      const loss = p.optimizer.step(() => {
+        p.optimizer.zeroGrad();
+        const loss = p.loss();
+        loss.backward();
+        return loss;
+      });
+      return loss;
+    },
+    watched: p.watched,
+  }),
+  "noise drawn inside": (p) => ({
+    step: () =>
+      train(p, () => {
+        const noise = randn([4, 3], { device: p.device, generator: p.generator, dtype: p.x.dtype });
+        return p.x.add(noise).mul(p.w).sum(1).add(p.b).pow(2).mean();
+      }),
+    after: () => p.generator.nextUint32(),
+    watched: () => ({ ...p.watched(), drawn: p.generator.stateDict() }),
+  }),
+  "a dropout mask": (p) => ({
+    step: () =>
+      train(p, () => {
+        const mask = rand([4, 3], { device: p.device, generator: p.generator });
+        return select(less(mask, 0.5), p.x.mul(2), 0).mul(p.w).sum(1).add(p.b).pow(2).mean();
+      }),
+    watched: () => ({ ...p.watched(), drawn: p.generator.stateDict() }),
+  }),
+  "data and weights set between": (p) => ({
+    step: () => train(p, p.loss),
+    before: (i) => {
+      p.x.set(randn([4, 3], { ...p.seeded(i + 2), dtype: p.x.dtype }));
+      if (i === 2) p.w.set([1, 0.3, -0.7]);
+      if (i === 3) p.w.reshape([3, 1]).set([[0.1], [0.2], [0.3]]);
+    },
+    watched: p.watched,
+  }),
+  "weights changed inside": (p) => ({
+    step: () => {
+      train(p, p.loss);
+      noGrad(() => p.w.set(p.w.minimum(0.5)));
+      return train(p, p.loss);
+    },
+    watched: p.watched,
+  }),
+  "weights changed inside, and outside in between": (p) => {
+    const first = p.w.detach().clone();
+    p.optimizer.groups[0]!.lr = 1e-4; // too small a step for 16 bits: the master copy's digits are all that moves
+    return {
+      step: () => {
+        noGrad(() => p.w.set(first));
+        return train(p, p.loss);
+      },
+      after: (i) => {
+        if (i === 2) p.w.set([7, 8, 9]);
+      },
+      watched: p.watched,
+    };
+  },
+  "data changed inside": (p) => ({
+    step: () => {
+      p.x.set(p.x.mul(0.9));
+      return train(p, p.loss);
+    },
+    watched: p.watched,
+  }),
+  "a schedule between": (p) => {
+    const schedule = new StepLR(p.optimizer, { stepSize: 2, gamma: 0.5 });
+    return { step: () => train(p, p.loss), after: () => schedule.step(), watched: p.watched };
+  },
+  "hooks: an average, a schedule, a count": (p) => {
+    const average = zeros([3], { device: p.device, dtype: p.w.dtype });
+    const schedule = new StepLR(p.optimizer, { stepSize: 2, gamma: 0.5 });
+    let count = 0;
+    p.optimizer.on("beforeStep", () => count++);
+    p.optimizer.on("afterStep", () => {
+      tidy(() => noGrad(() => average.set(average.mul(0.9).add(p.w.mul(0.1 * count)))));
+      schedule.step();
+    });
+    return {
+      step: () => {
+        train(p, p.loss);
+        return train(p, p.loss);
+      },
+      watched: () => ({ ...p.watched(), count, average: [...average.dataSync()] }),
+    };
+  },
+  "steps run one by one in between": (p) => ({
+    step: () => train(p, p.loss),
+    after: () => {
+      train(p, p.loss).dispose();
+    },
+    watched: p.watched,
+  }),
+  "the result in a computation of its own": (p) => {
+    const seen: number[] = [];
+    return { step: () => train(p, p.loss), watched: () => ({ ...p.watched(), seen }) };
+  },
+};
+
+const ITERATIONS = 5;
+
+/** Each iteration's watched values and results, eager or recorded in the first iteration and then replayed. */
+function run(make: (p: Parts) => Program, dtype: DType, recorded: boolean): unknown[] {
+  const device = new FakeDevice();
+  const { step, before, after, watched } = make(parts(device, dtype));
+  const log: unknown[] = [];
+  let recording: { replay(): void; result: unknown; dispose(): void } | undefined;
+  for (let i = 0; i < ITERATIONS; i++) {
+    before?.(i);
+    let result: unknown;
+    if (!recorded) result = tidy(step);
+    else if (recording === undefined) {
+      recording = device.record(step);
+      result = recording.result;
+    } else {
+      recording.replay();
+      result = recording.result;
+    }
+    log.push({ ...watched(), result: (result as Tensor | undefined)?.dataSync?.() });
+    after?.(i);
+  }
+  recording?.dispose();
+  return log;
+}
+
+describe.each(["f32", "f64", "bf16"] as const)("recorded in %s equals eager:", (dtype) => {
+  it.each(Object.entries(programs))("%s", (_, make) => {
+    expect(run(make, dtype, true)).toEqual(run(make, dtype, false));
+  });
+});
+
+describe("refused while it is recorded:", () => {
+  const bodies: Record<string, [string, (p: Parts) => void]> = {
+    "data from the host": ["UNSUPPORTED", (p) => p.x.mul(tensor([1, 2, 3], { device: p.device }))],
+    "set from the host": ["UNSUPPORTED", (p) => p.x.set(new Float32Array(12))],
+    "a second device": ["UNSUPPORTED", () => zeros([2], { device: "js" }).add(1)],
+    reading: ["UNSUPPORTED", (p) => p.x.dataSync()],
+    "reading another device": ["UNSUPPORTED", () => zeros([2], { device: "js" }).dataSync()],
+    "another recording": ["UNSUPPORTED", (p) => p.device.record(() => p.x.mul(2))],
+    "an asynchronous body": ["BAD_ARGUMENT", async (p) => p.x.mul(2)],
+    // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+    "a thenable": ["BAD_ARGUMENT", () => ({ then: () => {} })],
+    "a schedule's step": ["UNSUPPORTED", (p) => new StepLR(p.optimizer, { stepSize: 1 }).step()],
+    "a number drawn by hand": ["UNSUPPORTED", (p) => p.generator.nextFloat()],
+    "a permutation": ["UNSUPPORTED", (p) => p.generator.permutation(4)],
+    "a loaded state": ["UNSUPPORTED", (p) => p.optimizer.loadStateDict(p.optimizer.stateDict())],
+    "a new group": ["UNSUPPORTED", (p) => p.optimizer.addGroup({ params: [] })],
+    "gradients left to the next iteration": ["UNSUPPORTED", (p) => p.loss().backward()],
+    "a backward of what was computed before": [
+      "UNSUPPORTED",
+      (p) => {
+        early!.backward();
+        p.optimizer.zeroGrad();
+      },
+    ],
+    "hooks that look at gradients": [
+      "UNSUPPORTED",
+      (p) => {
+        p.optimizer.on("beforeStep", () => clipGradNorm([p.w], 1));
+        train(p, p.loss);
+      },
+    ],
+  };
+  let early: Tensor | undefined;
+
+  it.each(Object.entries(bodies))("%s", (_, [code, body]) => {
+    const p = parts(new FakeDevice());
+    early = p.loss();
+    p.optimizer.step();
+    const before = p.device.memory();
+    expectCode(code as "UNSUPPORTED", () => p.device.record(() => body(p)));
+    p.optimizer.zeroGrad();
+    p.optimizer.dispose();
+    expect(p.device.memory().tensors).toBeLessThanOrEqual(before.tensors);
+    // and nothing of it is left: the device records, reads and writes as before
+    p.x.set(new Float32Array(12));
+    p.device.record(() => p.x.mul(2)).dispose();
+    expect(p.generator.nextFloat()).toBeGreaterThanOrEqual(0);
+  });
+
+  it("a replay inside a recording", () => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => p.x.mul(2));
+    expectCode("UNSUPPORTED", () => p.device.record(() => recording.replay()));
+  });
+});
+
+describe("refused when it is replayed, and nothing has changed:", () => {
+  const changes: Record<string, (p: Parts) => void> = {
+    "state that was loaded": ({ optimizer }) => optimizer.loadStateDict(optimizer.stateDict()),
+    "state that was freed": ({ optimizer }) => optimizer.dispose(),
+    "a parameter that was disposed": ({ w }) => w.dispose(),
+    "data that was disposed": ({ x }) => x.dispose(),
+    "a gradient that came in between": ({ loss }) => loss().backward(),
+    "a gradient that was assigned": ({ w, device }) => {
+      w.grad = tensor([1, 2, 3], { device });
+    },
+    "a group that was added": ({ optimizer, device }) => optimizer.addGroup({ params: [parameter([1], { device })] }),
+    "a parameter that is frozen now": ({ w }) => {
+      w.requiresGrad = false;
+    },
+    "an option that asks for another rule": ({ optimizer }) => {
+      optimizer.groups[0]!.averaged = true;
+    },
+    "a penalty set later": ({ optimizer }) => {
+      optimizer.groups[0]!.regularizer = { kind: "l2", coefficient: 0.1 };
+    },
+    "parameters that no longer step together": (p) => {
+      p.w.grad = tensor([1, 2, 3], { device: p.device });
+      p.optimizer.step();
+      p.optimizer.zeroGrad();
+    },
+  };
+
+  it.each(Object.entries(changes))("%s", (_, change) => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => train(p, p.loss));
+    recording.replay();
+    change(p);
+    const watched = () => ({ ...p.watched(), gradients: null });
+    const before = p.w.isDisposed ? null : watched();
+    p.device.launches.length = 0;
+    expectCode("BAD_STATE", () => recording.replay());
+    expect(p.device.launches).toEqual([]);
+    expect(p.w.isDisposed ? null : watched()).toEqual(before);
+    recording.dispose();
+  });
+
+  it("gradients that came since, where the body clears what was not there", () => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => {
+      p.w.grad = null;
+    });
+    p.loss().backward();
+    expectCode("BAD_STATE", () => recording.replay());
+    expect(p.w.grad).not.toBeNull();
+  });
+
+  it("gradients that were cleared, where the body adds to them", () => {
+    const p = parts(new FakeDevice());
+    p.loss().backward();
+    const recording = p.device.record(() => p.loss().backward());
+    recording.replay();
+    p.optimizer.zeroGrad();
+    expectCode("BAD_STATE", () => recording.replay());
+  });
+
+  it("an option out of range, in the second of two optimizers: the first has not counted", () => {
+    const p = parts(new FakeDevice());
+    const second = new Momentum([p.b], { lr: 0.1 });
+    const recording = p.device.record(() => {
+      p.loss().backward();
+      p.optimizer.step();
+      second.step();
+      p.optimizer.zeroGrad();
+    });
+    second.groups[0]!.lr = Number.NaN;
+    expectCode("BAD_ARGUMENT", () => recording.replay());
+    expect(p.optimizer.stateDict().state[0]!.step).toBe(1);
+    second.groups[0]!.lr = 0.1;
+    recording.replay();
+    expect(p.optimizer.stateDict().state[0]!.step).toBe(2);
+  });
+});
+
+describe("memory of recordings", () => {
+  it("results outlive an outer tidy, and go with the recording", () => {
+    const p = parts(new FakeDevice());
+    train(p, p.loss).dispose();
+    const before = p.device.memory();
+    const recording = tidy(() => p.device.record(() => ({ loss: train(p, p.loss), w: p.w })));
+    recording.replay();
+    expect(recording.result.loss.dataSync()[0]).toBeGreaterThan(0);
+    recording.dispose();
+    expect(recording.result.loss.isDisposed).toBe(true);
+    expect(recording.result.w.isDisposed).toBe(false);
+    expect(p.device.memory()).toEqual(before);
+  });
+
+  it("data made in an outer tidy may not be gone when it is replayed", () => {
+    const p = parts(new FakeDevice());
+    const recording = tidy(() => {
+      const doubled = p.x.mul(2);
+      return p.device.record(() => doubled.sum());
+    });
+    expectCode("BAD_STATE", () => recording.replay());
+    recording.dispose();
+  });
+
+  it("two recordings of the same memory: one is disposed, the other goes on", () => {
+    const [p, q] = [parts(new FakeDevice()), parts(new FakeDevice())];
+    const [first, second] = [p.device.record(() => train(p, p.loss)), p.device.record(() => train(p, p.loss))];
+    first.dispose();
+    const others = Array.from({ length: 30 }, (_, i) => randn([4, 3], { ...p.seeded(i) }));
+    const contents = others.map((other) => [...other.dataSync()]);
+    second.replay();
+    for (let i = 0; i < 3; i++) train(q, q.loss);
+    expect([...p.w.dataSync()]).toEqual([...q.w.dataSync()]);
+    expect(others.map((other) => [...other.dataSync()])).toEqual(contents);
+  });
+
+  it("a backend that cannot record leaves nothing behind", () => {
+    const p = parts(new FakeDevice());
+    train(p, p.loss).dispose();
+    const before = p.device.memory();
+    p.device.backend.record = () => {
+      throw new Error("no graph");
+    };
+    expect(() => p.device.record(() => train(p, p.loss))).toThrow("no graph");
+    expect(p.device.memory()).toEqual(before);
+  });
+
+  it("replays count as overwriting what they overwrite", () => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => p.x.set(p.x.mul(0.5)));
+    const { version } = p.x.storage;
+    recording.replay();
+    expect(p.x.storage.version).toBe(version + 1);
+  });
+});

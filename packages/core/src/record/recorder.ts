@@ -1,0 +1,254 @@
+/** What a recorded body does, while it runs: its launches in order, and what must still hold when they are replayed. */
+import type { Memory } from "../backend/memory";
+import type { Launch } from "../backend/spec";
+import { check } from "../errors/errors";
+import { shared } from "../host/shared";
+import { checkRepeatable, setRecorded } from "./repeatable";
+
+/** The scalars of a rule launch in its next step, which is counted already. */
+export interface Renewal {
+  readonly scalars: readonly number[];
+  /** Counts it no more: a later launch was refused. */
+  undo(): void;
+  /** It was launched. */
+  launched(): void;
+}
+
+/** A recorded rule launch, step after step. */
+export interface Repeated {
+  /** The body has ended. */
+  recorded(): void;
+  /** @throws OptError BAD_STATE, BAD_ARGUMENT if the step can no longer be what was recorded */
+  check(): void;
+  /** Counts the next step. */
+  renew(): Renewal;
+}
+
+/** Numbers drawn on the host: again for each replay. */
+export interface Draw {
+  readonly memory: Memory;
+  readonly byteOffset: number;
+  bytes(): Uint8Array;
+}
+
+/** Memory that knows how often it was overwritten. */
+export interface Versioned {
+  version: number;
+  readonly isAlive: boolean;
+}
+
+/** A tensor with a gradient. */
+export interface Leaf {
+  readonly grad: object | null;
+  readonly requiresGrad: boolean;
+}
+
+/** What a replay does in one go: all that was launched between two hooks. */
+export class Segment {
+  readonly launches: Launch[] = [];
+  readonly repeated = new Map<number, Repeated>();
+  readonly draws: Draw[] = [];
+  readonly written = new Set<Versioned>();
+}
+
+/** How the body met a gradient first: what was there mattered, or was replaced. */
+interface Touch {
+  readonly start: object | null;
+  readonly replaced: boolean;
+}
+
+const state = /* @__PURE__ */ shared("recorder", () => ({ active: null as Recorder | null }));
+
+/** The recorder of the step that is being recorded, also while one of its hooks runs. */
+export function activeRecorder(): Recorder | null {
+  return state.active;
+}
+
+/** Runs what a recorded step does only the first time: making optimizer state. */
+export function once<Result>(body: () => Result): Result {
+  return state.active === null ? body() : state.active.pause(body);
+}
+
+/** Runs hooks: now, and again in each replay at this point of the step. */
+export function hooks(body: () => void): void {
+  if (state.active === null) body();
+  else state.active.runHooks(body);
+}
+
+/**
+ * Inside a recorded step: `check` runs before each replay, and throws if the body would now do something else.
+ * Elsewhere it is not called.
+ *
+ * @example
+ * const seen = model.training;
+ * guardReplays(() => check(model.training === seen, "BAD_STATE", "model", () => "training was switched.", "Record again."));
+ */
+export function guardReplays(check: () => void): void {
+  state.active?.guard(check);
+}
+
+export class Recorder {
+  readonly parts: (Segment | (() => void))[] = [new Segment()];
+  /** Memory that was allocated by the body. */
+  readonly made = new Set<Memory>();
+  /** Memory that was freed meanwhile: launches still use it. */
+  readonly freed: Memory[] = [];
+  readonly guards: (() => void)[] = [];
+  /** Gradients as the body left them. */
+  readonly leaves = new Map<Leaf, { readonly grad: object | null; readonly requiresGrad: boolean }>();
+  private readonly touched = new Map<Leaf, Touch>();
+  private segment = this.parts[0] as Segment;
+  /** The order of the first op that the body put on the tape. */
+  private firstTaped = Number.POSITIVE_INFINITY;
+  private paused = false;
+  private inHook = false;
+
+  /** @param device what is recorded; launches elsewhere are refused */
+  constructor(private readonly device: object) {}
+
+  /** True while nothing is recorded: in hooks, and in what is done only once. */
+  get isPaused(): boolean {
+    return this.paused;
+  }
+
+  /** Records while `body` runs. @throws OptError UNSUPPORTED inside of another recording */
+  run<Result>(body: () => Result): Result {
+    checkRepeatable("record", "another recording");
+    check(state.active === null, "UNSUPPORTED", "record", () => "a hook of a recorded step must not record another.");
+    state.active = this;
+    setRecorded(true);
+    try {
+      return body();
+    } finally {
+      state.active = null;
+      setRecorded(false);
+    }
+  }
+
+  /** Runs `body` without recording it. */
+  pause<Result>(body: () => Result): Result {
+    if (this.paused) return body();
+    this.paused = true;
+    setRecorded(false);
+    try {
+      return body();
+    } finally {
+      this.paused = false;
+      setRecorded(true);
+    }
+  }
+
+  runHooks(body: () => void): void {
+    this.parts.push(body);
+    this.inHook = true;
+    try {
+      this.pause(body);
+    } finally {
+      this.inHook = false;
+    }
+    this.segment = new Segment();
+    this.parts.push(this.segment);
+  }
+
+  /** @throws OptError UNSUPPORTED for another device's work */
+  checkDevice(device: object & { readonly name: string }): void {
+    check(
+      device === this.device || this.paused,
+      "UNSUPPORTED",
+      "record",
+      () => `a recorded step runs on one device, got work on ${device.name}.`,
+      "Do it before or after device.record.",
+    );
+  }
+
+  launched(launch: Launch, repeated: Repeated | undefined): void {
+    if (this.paused) return;
+    if (repeated !== undefined) this.segment.repeated.set(this.segment.launches.length, repeated);
+    this.segment.launches.push(launch);
+  }
+
+  allocated(device: object, memory: Memory): void {
+    if (!this.paused && device === this.device) this.made.add(memory);
+  }
+
+  /** True if the recording takes over memory that the device should free: launches may use it. */
+  takes(device: object, memory: Memory): boolean {
+    if (device === this.device) this.freed.push(memory);
+    return device === this.device;
+  }
+
+  /** Host data that goes to the device. @throws OptError UNSUPPORTED if a replay cannot make it again */
+  wrote(draw: Draw | undefined): void {
+    if (this.paused) return;
+    if (draw === undefined) checkRepeatable("record", "data from the host");
+    else this.segment.draws.push(draw);
+  }
+
+  /** @param check throws if what it knows of has changed since */
+  guard(check: () => void): void {
+    if (!this.paused) this.guards.push(check);
+  }
+
+  overwrote(storage: Versioned): void {
+    if (!this.paused) this.segment.written.add(storage);
+  }
+
+  /** True if the body has overwritten it since the last hooks ran: what a replay finds there does not matter. */
+  overwritesFirst(storage: Versioned): boolean {
+    return this.segment.written.has(storage);
+  }
+
+  /** True if the body itself has overwritten it, so that each replay does. */
+  overwrites(storage: Versioned): boolean {
+    return this.parts.some((part) => part instanceof Segment && part.written.has(storage));
+  }
+
+  /**
+   * The body reads, adds to (`replaced` false), clears or assigns (true) a gradient.
+   * @throws OptError UNSUPPORTED in a hook: a replay has launches where hooks expect gradients
+   */
+  touchGradient(leaf: Leaf, grad: object | null, replaced: boolean): void {
+    check(
+      !this.inHook,
+      "UNSUPPORTED",
+      "record",
+      () => "hooks of a recorded step must not look at gradients.",
+      "Clip and scale inside the body, before optimizer.step().",
+    );
+    if (!this.paused && !this.touched.has(leaf)) this.touched.set(leaf, { start: grad, replaced });
+  }
+
+  /** An op was put on the tape, where orders rise. */
+  taped(order: number): void {
+    this.firstTaped = Math.min(this.firstTaped, order);
+  }
+
+  /** @throws OptError UNSUPPORTED for what was computed before: its tape is gone when the body runs again */
+  checkTaped(order: number): void {
+    check(
+      order >= this.firstTaped || this.paused,
+      "UNSUPPORTED",
+      "record",
+      () => "a recorded step must compute what it calls backward on, got a tape from before.",
+      "Move the forward computation into the step.",
+    );
+  }
+
+  /** The body has ended. @throws OptError UNSUPPORTED if its next iteration would meet other gradients */
+  finish(): void {
+    for (const part of this.parts)
+      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.recorded();
+    for (const [leaf, { start, replaced }] of this.touched) {
+      const { grad, requiresGrad } = leaf;
+      check(
+        replaced || grad === start,
+        "UNSUPPORTED",
+        "record",
+        () =>
+          `a recorded step must meet the gradients that it leaves, got one that is ${grad ? "new" : "gone"} at its end.`,
+        "Call optimizer.zeroGrad() inside, first or last; to accumulate over replays, make the gradients before.",
+      );
+      this.leaves.set(leaf, { grad, requiresGrad });
+    }
+  }
+}

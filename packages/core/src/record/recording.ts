@@ -1,0 +1,160 @@
+/** A step recorded once and replayed: the launches without the tensors, tape and checks that led to them. */
+import type { Backend, RecordedLaunches } from "../backend/backend";
+import { type Memory, slicesOf } from "../backend/memory";
+import type { Launch } from "../backend/spec";
+import type { DeviceMemory } from "../device/device-memory";
+import type { Scoped } from "../device/scope";
+import { check } from "../errors/errors";
+import { type Recorder, type Renewal, Segment, type Versioned } from "./recorder";
+import { checkRepeatable } from "./repeatable";
+
+export class Recording<Result> {
+  /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
+  readonly result: Result;
+  private readonly parts: readonly { run(): void; dispose(): void }[];
+  /** All memory that launches use. */
+  private readonly memories: ReadonlySet<Memory>;
+  /** What was there before the body, and must be there still. */
+  private readonly needed: readonly Memory[];
+  private disposed = false;
+
+  /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
+  constructor(
+    backend: Backend,
+    private readonly pool: DeviceMemory,
+    private readonly recorder: Recorder,
+    result: Result,
+    private readonly kept: readonly Scoped[],
+  ) {
+    this.result = result;
+    const segments = recorder.parts.filter((part) => part instanceof Segment);
+    const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
+    const draws = segments.flatMap((segment) => segment.draws);
+    this.memories = new Set([...slices, ...draws].map(({ memory }) => memory));
+    const freed = new Set(recorder.freed);
+    this.needed = [...this.memories].filter((memory) => !recorder.made.has(memory) && !freed.has(memory));
+    const parts: { run(): void; dispose(): void }[] = [];
+    try {
+      for (const part of recorder.parts) {
+        if (!(part instanceof Segment)) parts.push({ run: part, dispose() {} });
+        else if (part.launches.length > 0 || part.draws.length > 0) parts.push(new RecordedSegment(backend, part));
+      }
+    } catch (error) {
+      for (const part of parts) part.dispose();
+      throw error;
+    }
+    this.parts = parts;
+    for (const memory of this.memories) pool.pin(memory);
+    for (const memory of recorder.freed) pool.free(memory); // the pinned ones stay until dispose
+  }
+
+  /**
+   * Does again what the body did, on the same memory: put new data into the same tensors with `set` before.
+   * Optimizers inside count a step and use their groups' present options (a schedule goes on), their hooks run,
+   * and random numbers are drawn anew: bit for bit what running the body again would give.
+   *
+   * @throws OptError DISPOSED after dispose; UNSUPPORTED inside of another recording; BAD_STATE if what the step works on was
+   * replaced, disposed or set so that the body would now do something else: gradients, optimizer state, groups, options;
+   * BAD_ARGUMENT if options are out of range. Nothing has changed then.
+   */
+  replay(): void {
+    check(!this.disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
+    checkRepeatable("replay", "a replay");
+    this.verify();
+    for (const part of this.parts) part.run();
+  }
+
+  /** @throws OptError BAD_STATE if the body would now do something else */
+  private verify(): void {
+    const { leaves, guards, parts } = this.recorder;
+    check(
+      !this.pool.isClosed,
+      "DISPOSED",
+      "replay",
+      () => "the device of the recorded step was closed.",
+      "Record the step again on another.",
+    );
+    check(
+      !this.pool.isAnyFreed(this.needed),
+      "BAD_STATE",
+      "replay",
+      () => "a tensor that the recorded step works on was disposed.",
+      "Keep it, and record the step again.",
+    );
+    for (const [leaf, { grad, requiresGrad }] of leaves) {
+      check(
+        leaf.grad === grad && leaf.requiresGrad === requiresGrad,
+        "BAD_STATE",
+        "replay",
+        () =>
+          leaf.grad === grad
+            ? `requiresGrad of a parameter is ${leaf.requiresGrad}, and was ${requiresGrad}.`
+            : "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
+        leaf.grad === grad ? "Record the step again." : "Clear what was added, or record the step again.",
+      );
+    }
+    for (const guard of guards) guard();
+    for (const part of parts)
+      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();
+  }
+
+  /** Gives the memory of the recorded launches back, and the results that the body made. */
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    if (!this.pool.isClosed) for (const part of this.parts) part.dispose();
+    for (const memory of this.memories) this.pool.unpin(memory);
+    for (const tensor of this.kept) tensor.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** The launches between two hooks. */
+class RecordedSegment {
+  private readonly own: RecordedLaunches;
+  /** What outlives the body, and has other contents after each replay. */
+  private readonly written: readonly Versioned[];
+
+  constructor(
+    private readonly backend: Backend,
+    private readonly segment: Segment,
+  ) {
+    this.written = [...segment.written].filter((storage) => storage.isAlive);
+    this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
+  }
+
+  run(): void {
+    const { repeated, draws } = this.segment;
+    const renewals = new Map<number, Renewal>();
+    try {
+      for (const [index, step] of repeated) renewals.set(index, step.renew());
+      for (const draw of draws) this.backend.write(draw.memory, draw.byteOffset, draw.bytes());
+      this.own.replay(new Map([...renewals].map(([index, { scalars }]) => [index, scalars])));
+    } catch (error) {
+      for (const renewal of [...renewals.values()].reverse()) renewal.undo();
+      throw error;
+    }
+    for (const storage of this.written) storage.version++;
+    for (const renewal of renewals.values()) renewal.launched();
+  }
+
+  dispose(): void {
+    this.own.dispose();
+  }
+}
+
+/** Replays on devices that have no better way. */
+function oneByOne(backend: Backend, launches: readonly Launch[]): RecordedLaunches {
+  return {
+    replay(scalars) {
+      launches.forEach((launch, i) => {
+        const renewed = scalars.get(i);
+        backend.launch(renewed === undefined ? launch : ({ ...launch, scalars: renewed } as Launch));
+      });
+    },
+    dispose() {},
+  };
+}

@@ -1,0 +1,104 @@
+/** What tensors can be asked to do, as methods. Generic, so that a tensor's data knows none of the ops behind it. */
+import type { Device } from "../device/device";
+import type { Op, Operand } from "../rule/expression";
+import { operate } from "../rule/expression";
+import type { Bytes, DType, TypedArray } from "../values/dtype";
+import type { TensorData } from "../values/literal";
+import type { Shape } from "../values/shape";
+
+/** A number or boolean, or arrays of them as the shape nests. */
+export type NestedValues = number | boolean | NestedValues[];
+
+/** By which Node asks for what console.log writes. */
+export const inspectSymbol: unique symbol = Symbol.for("nodejs.util.inspect.custom");
+
+export interface Fluent<T> {
+  /**
+   * The elements, in a new array: `const w: Float32Array = await x.data()`. The dtype decides which array it is: f16 and bf16 are widened
+   * to a Float32Array, bool is 0 and 1 in a Uint8Array.
+   */
+  data<A extends TypedArray = TypedArray>(): Promise<A>;
+  /** @throws OptError NOT_SYNC where the device answers only later: use `await data()`. */
+  dataSync<A extends TypedArray = TypedArray>(): A;
+  /** The elements as stored, little-endian, row-major. */
+  bytes(): Promise<Bytes>;
+  /** @throws OptError NOT_SYNC */
+  bytesSync(): Bytes;
+  /** The value of a tensor of one element. @throws OptError BAD_SHAPE */
+  item(): Promise<number>;
+  /** The elements as nested arrays; a number or boolean where there are no axes. @throws OptError NOT_SYNC */
+  tolist(): NestedValues;
+  /** Writes the values to the console, long axes cut, on every device. In Node `console.log(x)` does where the device answers at once. */
+  print(): Promise<void>;
+  /** Shape, dtype and the device's name: values are for `tolist` and for checkpoints. */
+  toJSON(): { shape: Shape; dtype: DType; device: string };
+  /** @internal For console.log in Node. */
+  [inspectSymbol](): string;
+  /** A tensor of one element where a number is wanted: `loss < 0.1`, `Number(norm)`. @throws OptError BAD_SHAPE, NOT_SYNC */
+  [Symbol.toPrimitive](hint: string): number | string;
+
+  /**
+   * Overwrites the elements in place; a tensor may be of another dtype or device. Not recorded: what backward needs of the old elements, it refuses.
+   *
+   * @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT for the result of a computation, outside of noGrad
+   */
+  set(data: TensorData | T): void;
+  /**
+   * Accumulates the gradient of this tensor with respect to every leaf it was computed from into `leaf.grad`, and frees the tape.
+   *
+   * @param gradient the gradient of something with respect to this tensor; 1 if it has one element
+   * @throws OptError NO_GRADIENT if it requires none, or if it has several elements and no `gradient` was given;
+   * CHANGED if a tensor that a gradient is computed from was overwritten since (by set, a step, clipping), through whichever view.
+   * No gradient has changed then.
+   */
+  backward(gradient?: T): void;
+  /** The same memory, without a tape. */
+  detach(): T;
+  /** A copy. */
+  clone(): T;
+  /** This tensor in another dtype or on another device; itself if nothing changes. Casts are differentiable, moves are not recorded. */
+  to(target: DType | Device | (string & {})): T;
+
+  [operate](op: Op, operands: readonly (Operand | number)[]): T & Operand;
+  add(other: T | number): T;
+  sub(other: T | number): T;
+  mul(other: T | number): T;
+  div(other: T | number): T;
+  neg(): T;
+  exp(): T;
+  log(): T;
+  sqrt(): T;
+  tanh(): T;
+  /** 1 / (1 + exp(-x)) */
+  sigmoid(): T;
+  /** max(x, 0) */
+  relu(): T;
+  /** x * (1 + erf(x / sqrt(2))) / 2 */
+  gelu(): T;
+  abs(): T;
+  pow(exponent: T | number): T;
+  /** The larger of each pair; NaN if either is. */
+  maximum(other: T | number): T;
+  /** The smaller of each pair; NaN if either is. */
+  minimum(other: T | number): T;
+
+  /** Sum over the given axes, or over all. */
+  sum(axis?: number | readonly number[], keepDim?: boolean): T;
+  mean(axis?: number | readonly number[], keepDim?: boolean): T;
+  /** Largest value; equal largest share the gradient. NaN wins. */
+  max(axis?: number | readonly number[], keepDim?: boolean): T;
+  /** Index (i32) of the largest value along an axis, or in the flattened tensor: the first of equals. */
+  argmax(axis?: number, keepDim?: boolean): T;
+  /** Matrix product of the last two axes, batched over the others; `transposeA`, `transposeB` read a matrix transposed, without a copy. */
+  matmul(other: T, options?: { transposeA?: boolean; transposeB?: boolean }): T;
+  /** The same elements in another shape, without a copy. One extent may be -1: what is left. */
+  reshape(shape: Shape): T;
+  /** Swaps two axes (the last two by default). */
+  transpose(a?: number, b?: number): T;
+  /** Axes in the order given: result axis i is axis `axes[i]`. */
+  permute(axes: readonly number[]): T;
+  /** Elements `start` to `end` (exclusive) along an axis; negative positions count from the end. */
+  slice(start: number, end?: number, axis?: number): T;
+  softmax(axis?: number): T;
+  logSoftmax(axis?: number): T;
+}

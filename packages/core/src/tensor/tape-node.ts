@@ -1,0 +1,107 @@
+/** One recorded op. It knows its tensors only as what it holds, so that tensors can point to it. */
+import { check, OptError } from "../errors/errors";
+import { shared } from "../host/shared";
+import { type Shape, showShape } from "../values/shape";
+
+const isTapeNode: unique symbol = Symbol.for("@opt/core.tapeNode");
+
+/** Counts the nodes of all copies of core, which may depend on each other. */
+const count = /* @__PURE__ */ shared("tape", () => ({ next: 0 }));
+
+/** The gradients of an op's inputs from the gradient of its output; null for an input that needs none. */
+export type Backward<T> = (gradient: T, saved: readonly T[], needs: readonly boolean[]) => readonly (T | null)[];
+
+/** What a node asks of the tensors that it saves. */
+interface Saved {
+  readonly name: string | undefined;
+  readonly shape: Shape;
+  readonly storage: { readonly version: number };
+  dispose(): void;
+}
+
+/** Freed by backward, or when neither its output nor a later op needs it any more. */
+export class TapeNode<T extends Saved> {
+  /** Nodes are made in order, so that a higher number depends only on lower ones. */
+  readonly order = count.next++;
+  readonly [isTapeNode] = true;
+  private users = 1; // the output tensor; later nodes add themselves
+  private freed = false;
+  /** How often what is saved had been overwritten when it was saved. */
+  private readonly versions: readonly number[];
+
+  constructor(
+    readonly name: string,
+    /** Where each input's gradient goes: a leaf tensor, the node that made it, or nowhere. */
+    readonly inputs: readonly (T | TapeNode<T> | null)[],
+    private readonly saved: readonly T[],
+    private backwardOf: Backward<T> | null,
+    /** The output is its input's memory. */
+    readonly isView = false,
+  ) {
+    this.versions = saved.map(({ storage }) => storage.version);
+    for (const input of inputs) if (input instanceof TapeNode) input.users++;
+  }
+
+  /** Nodes are known by their mark: another copy of core may have made them. */
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && isTapeNode in value;
+  }
+
+  /** True when backward has run through it. */
+  get isFreed(): boolean {
+    return this.freed;
+  }
+
+  /** @throws OptError NO_GRADIENT if an earlier backward freed it */
+  checkNotFreed(): void {
+    check(
+      !this.freed,
+      "NO_GRADIENT",
+      "backward",
+      () => `the tape of ${this.name} was freed by an earlier backward.`,
+      "Run the forward computation again.",
+    );
+  }
+
+  /** @throws OptError CHANGED if what it saved was overwritten since */
+  checkUnchanged(): void {
+    for (let i = 0; i < this.saved.length; i++) {
+      const tensor = this.saved[i]!;
+      if (tensor.storage.version !== this.versions[i]) throw changed(this.name, tensor);
+    }
+  }
+
+  /** @throws OptError CHANGED */
+  backward(gradient: T): readonly (T | null)[] {
+    this.checkUnchanged(); // once more: a gradient that backward itself has just added to may be saved
+    const needs = this.inputs.map((input) => input !== null);
+    return this.backwardOf!(gradient, this.saved, needs);
+  }
+
+  free(): void {
+    if (this.freed) return;
+    this.freed = true;
+    this.backwardOf = null; // and with it what it refers to
+    for (const tensor of this.saved) tensor.dispose();
+  }
+
+  /** The output tensor or a later node is gone. */
+  release(): void {
+    const pending: TapeNode<T>[] = [this];
+    for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+      if (--node.users > 0) continue;
+      node.free();
+      for (const input of node.inputs) if (input instanceof TapeNode) pending.push(input);
+    }
+  }
+}
+
+function changed(op: string, { name, shape }: Saved): OptError {
+  const tensor = `${name === undefined ? "a tensor" : `"${name}"`} of shape ${showShape(shape)}`;
+  return new OptError(
+    "CHANGED",
+    "backward",
+    `what ${op} needs for its gradient must be as it was in the forward computation, got ${tensor} that was overwritten since.`,
+    "Step, set and clip after backward, or compute with a clone().",
+  );
+}

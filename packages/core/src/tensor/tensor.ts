@@ -1,0 +1,240 @@
+/** Tensors as data: a dense row-major view of device memory, with a shape, a dtype, perhaps a maker and a gradient. */
+import type { Slice } from "../backend/memory";
+import type { Device } from "../device/device";
+import { isTensor, isTidied, keep, track } from "../device/scope";
+import { check, internalError } from "../errors/errors";
+import { show } from "../errors/show";
+import { activeRecorder } from "../record/recorder";
+import { byteSize, type DType, isFloat } from "../values/dtype";
+import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
+import type { Fluent } from "./fluent";
+import { Storage } from "./storage";
+import type { TapeNode } from "./tape-node";
+
+/** What must be given back when a tensor is disposed, or was dropped without it. */
+interface Holding {
+  storage: Storage;
+  node: TapeNode<Tensor> | null;
+}
+
+/** The backstop for tensors that nobody disposed. */
+const dropped = new FinalizationRegistry<Holding>(giveBack);
+
+function giveBack({ storage, node }: Holding): void {
+  storage.device.countTensors(-1);
+  storage.release();
+  node?.release();
+}
+
+// The methods of `Fluent` are installed by tensor-methods.ts, which stands above the ops.
+export interface Tensor extends Fluent<Tensor> {}
+
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: every tensor begins in create.ts, which installs the methods
+export class Tensor {
+  readonly shape: Shape;
+  readonly dtype: DType;
+  /** Number of elements. */
+  readonly size: number;
+  /** For parameters: the name under which optimizers and checkpoints know it. */
+  name: string | undefined;
+  readonly [isTensor] = true;
+  /** @internal See `replacing` in scope.ts. */
+  isReplaceable = false;
+  /** @internal Made from the user's data, not by an op. */
+  isMadeByHand = false;
+  private readonly holding: Holding;
+  private readonly byteOffset: number;
+  private disposed = false;
+  private leafRequiresGrad = false;
+  private gradient: Tensor | null = null;
+  private gradientIsOurs = false;
+
+  /** @internal Takes over one ownership of `storage`. Use `tensor`, `parameter`, `zeros`, ... */
+  constructor(storage: Storage, byteOffset: number, shape: Shape, dtype: DType) {
+    this.shape = shape;
+    this.dtype = dtype;
+    this.size = sizeOf(shape);
+    this.byteOffset = byteOffset;
+    this.holding = { storage, node: null };
+    storage.device.countTensors(1);
+    dropped.register(this, this.holding, this.holding);
+    track(this);
+  }
+
+  /** Tensors are known by their mark: another copy of core may have made them. */
+  static [Symbol.hasInstance](value: unknown): value is Tensor {
+    return typeof value === "object" && value !== null && isTensor in value;
+  }
+
+  /** @internal A tensor with undefined contents. */
+  static empty(shape: Shape, dtype: DType, device: Device): Tensor {
+    return new Tensor(Storage.allocate(device, sizeOf(shape) * byteSize(dtype)), 0, shape, dtype);
+  }
+
+  get device(): Device {
+    return this.holding.storage.device;
+  }
+
+  /** @internal */
+  get storage(): Storage {
+    return this.holding.storage;
+  }
+
+  /** @internal The op that made it; null for leaves. */
+  get node(): TapeNode<Tensor> | null {
+    return this.holding.node;
+  }
+
+  /** True for leaves that were marked, and for results of computations on such. Can be set on floating-point leaves. */
+  get requiresGrad(): boolean {
+    return this.leafRequiresGrad || this.holding.node !== null;
+  }
+
+  set requiresGrad(value: boolean) {
+    const isBoolean = typeof value === "boolean";
+    check(isBoolean, "BAD_ARGUMENT", "requiresGrad", () => `must be true or false, got ${show(value)}.`);
+    check(
+      value || this.holding.node === null,
+      "BAD_ARGUMENT",
+      "requiresGrad",
+      () => "only leaves can be changed, got the result of a computation.",
+      "Use detach().",
+    );
+    check(
+      !value || isFloat(this.dtype),
+      "BAD_DTYPE",
+      "requiresGrad",
+      () => `only floating-point tensors have gradients, got ${this.dtype}.`,
+      `Use .to("f32").`,
+    );
+    this.leafRequiresGrad = value && this.holding.node === null;
+  }
+
+  /**
+   * The accumulated gradient. May be assigned: same shape, dtype and device. It is freed when it is cleared or replaced,
+   * but for one that you made yourself (with `tensor`, `zeros`, ...) outside of tidy: that is yours.
+   */
+  get grad(): Tensor | null {
+    activeRecorder()?.touchGradient(this, this.gradient, false);
+    return this.gradient;
+  }
+
+  set grad(value: Tensor | null) {
+    if (value === this.gradient) {
+      activeRecorder()?.touchGradient(this, value, true);
+      return;
+    }
+    if (value !== null) {
+      this.checkGradient(value);
+    }
+    const isOurs = value !== null && (isTidied(value) || !value.isMadeByHand);
+    this.clearGradient();
+    if (value !== null) keep(value);
+    this.gradient = value;
+    this.gradientIsOurs = isOurs;
+  }
+
+  private checkGradient(value: Tensor): void {
+    const where = "grad";
+    check(
+      value instanceof Tensor,
+      "BAD_ARGUMENT",
+      where,
+      () => `must be a Tensor or null, got ${show(value)}.`,
+      "Make one with tensor(data, { shape }).",
+    );
+    value.checkAlive();
+    check(
+      sameShape(value.shape, this.shape),
+      "BAD_SHAPE",
+      where,
+      () => `must have the tensor's shape ${showShape(this.shape)}, got ${showShape(value.shape)}.`,
+      "Reshape it.",
+    );
+    check(
+      value.dtype === this.dtype,
+      "BAD_DTYPE",
+      where,
+      () => `must have the tensor's dtype ${this.dtype}, got ${value.dtype}.`,
+      "Cast it with to().",
+    );
+    check(
+      value.device === this.device,
+      "DEVICE_MISMATCH",
+      where,
+      () => `must be on the tensor's device ${this.device.name}, got ${value.device.name}.`,
+      "Move it with to().",
+    );
+  }
+
+  /** @internal A gradient made by backward. */
+  receiveGradient(value: Tensor): void {
+    this.gradient = keep(value);
+    this.gradientIsOurs = true;
+  }
+
+  /** @internal Frees the gradient, or lets go of one that is the user's. */
+  clearGradient(): void {
+    activeRecorder()?.touchGradient(this, this.gradient, true);
+    this.freeGradient();
+  }
+
+  private freeGradient(): void {
+    if (this.gradientIsOurs) this.gradient?.dispose();
+    this.gradient = null;
+    this.gradientIsOurs = false;
+  }
+
+  /** @internal */
+  attach(node: TapeNode<Tensor>): void {
+    if (this.holding.node !== null) throw internalError("attach", "a tensor has one maker");
+    this.holding.node = node;
+  }
+
+  /** True after dispose. */
+  get isDisposed(): boolean {
+    return this.disposed;
+  }
+
+  /** @internal @throws OptError DISPOSED */
+  checkAlive(): void {
+    check(
+      !this.disposed,
+      "DISPOSED",
+      "Tensor",
+      () => `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`,
+      "Return it from tidy, or keep() it.",
+    );
+  }
+
+  /** @internal The memory. @throws OptError DISPOSED */
+  memorySlice(): Slice {
+    this.checkAlive();
+    return { memory: this.holding.storage.memory, byteOffset: this.byteOffset, length: this.size };
+  }
+
+  /** @internal Another tensor on the same memory, from `elementOffset` on, without a tape. */
+  alias(shape: Shape = this.shape, elementOffset = 0): Tensor {
+    this.memorySlice();
+    const byteOffset = this.byteOffset + elementOffset * byteSize(this.dtype);
+    return new Tensor(this.holding.storage.retain(), byteOffset, shape, this.dtype);
+  }
+
+  /** Frees the memory, unless another tensor views it, and the gradient that backward made. Later uses throw DISPOSED; a second dispose does nothing. */
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    this.freeGradient();
+    keep(this);
+    dropped.unregister(this.holding);
+    giveBack(this.holding);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  toString(): string {
+    return `Tensor ${this.dtype} ${showShape(this.shape)} on ${this.device.name}${this.disposed ? " (disposed)" : ""}`;
+  }
+}

@@ -1,0 +1,77 @@
+/** Element types, their sizes, their JavaScript arrays and how they mix. */
+import { OptError } from "../errors/errors";
+import { show } from "../errors/show";
+
+export type DType = "f32" | "f64" | "f16" | "bf16" | "i32" | "u8" | "bool";
+
+/** The dtypes in which kernels compute; the others are storage, widened by a `copy` first. */
+export type ComputeDType = "f32" | "f64";
+
+export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array | Uint16Array;
+
+/** Bytes in an ArrayBuffer of their own: what `fetch`, `Blob` and files take as a body. TypeScript before 5.7 has no word for it. */
+export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
+
+/** The dtypes of maps and reductions: in i32 compute devices that lack f64, which holds every i32. */
+export type MapDType = ComputeDType | "i32";
+
+/** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */
+export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const satisfies readonly DType[];
+
+const BYTES: Record<DType, number> = { bool: 1, u8: 1, i32: 4, f16: 2, bf16: 2, f32: 4, f64: 8 };
+
+/** Size of one element in bytes. */
+export function byteSize(dtype: DType): number {
+  return BYTES[dtype];
+}
+
+export function isDType(value: unknown): value is DType {
+  return typeof value === "string" && Object.hasOwn(BYTES, value);
+}
+
+export function isFloat(dtype: DType): boolean {
+  return dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";
+}
+
+/** The dtype of the result of an elementwise operation on `a` and `b`, as in PyTorch. */
+export function promote(a: DType, b: DType): DType {
+  if ((a === "f16" && b === "bf16") || (a === "bf16" && b === "f16")) return "f32";
+  return DTYPES.indexOf(a) >= DTYPES.indexOf(b) ? a : b;
+}
+
+/** The dtype in which an elementwise operation with this result dtype is computed: f64 for f64 and for i32 (exact), else f32. */
+export function computeDType(dtype: DType): ComputeDType {
+  return dtype === "f64" || dtype === "i32" ? "f64" : "f32";
+}
+
+/** A view of `count` stored elements in `buffer`. f16 and bf16 are seen as their 16-bit patterns. */
+export function viewElements(buffer: ArrayBufferLike, byteOffset: number, count: number, dtype: DType): TypedArray {
+  switch (dtype) {
+    case "f32":
+      return new Float32Array(buffer, byteOffset, count);
+    case "f64":
+      return new Float64Array(buffer, byteOffset, count);
+    case "i32":
+      return new Int32Array(buffer, byteOffset, count);
+    case "f16":
+    case "bf16":
+      return new Uint16Array(buffer, byteOffset, count);
+    case "u8":
+    case "bool":
+      return new Uint8Array(buffer, byteOffset, count);
+  }
+}
+
+/** The dtype a typed array is taken as when none is asked for. Plain numbers become f32. */
+export function dtypeOfArray(array: ArrayBufferView): DType {
+  if (array instanceof Float32Array) return "f32";
+  if (array instanceof Float64Array) return "f64";
+  if (array instanceof Int32Array) return "i32";
+  if (array instanceof Uint8Array || array instanceof Uint8ClampedArray) return "u8";
+  throw new OptError(
+    "BAD_DTYPE",
+    "tensor",
+    `a typed array must be a Float32Array, Float64Array, Int32Array or Uint8Array, got ${show(array)}.`,
+    "Convert it, or pass f16 and bf16 bits by tensorFromBytes.",
+  );
+}

@@ -1,0 +1,63 @@
+/** Numbers, nested arrays and typed arrays as the stored elements of a dtype. */
+
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { type DType, dtypeOfArray, type TypedArray } from "./dtype";
+import { narrow } from "./half";
+import { type Shape, showShape } from "./shape";
+
+export type NestedArray = readonly (number | boolean | NestedArray)[];
+export type TensorData = number | boolean | NestedArray | TypedArray | Uint8ClampedArray;
+
+/** Stored elements (a typed array that already is of the dtype is returned itself), with the shape that the nesting shows and the dtype asked for or implied. */
+export function flatten(
+  where: string,
+  data: TensorData,
+  dtype?: DType,
+): { elements: TypedArray; shape: Shape; dtype: DType } {
+  if (ArrayBuffer.isView(data)) {
+    const own = dtypeOfArray(data);
+    const target = dtype ?? own;
+    const elements = own === target ? (data as TypedArray) : narrow(data as TypedArray, target);
+    return { elements, shape: [data.length], dtype: target };
+  }
+  const values: number[] = [];
+  const shape = Array.isArray(data) ? shapeOf(where, data) : [];
+  let booleans = true;
+  const visit = (value: unknown, depth: number): void => {
+    if (depth < shape.length) {
+      const got = () => (Array.isArray(value) ? `length ${value.length}` : show(value));
+      check(
+        Array.isArray(value) && value.length === shape[depth],
+        "BAD_SHAPE",
+        where,
+        () => `nested arrays must be rectangular (${showShape(shape)}), got ${got()} at depth ${depth}.`,
+        "Make all rows equally long.",
+      );
+      for (const item of value) visit(item, depth + 1);
+      return;
+    }
+    check(
+      typeof value === "number" || typeof value === "boolean",
+      "BAD_ARGUMENT",
+      where,
+      () => `elements must be numbers or booleans, got ${show(value)}.`,
+      "Convert them first.",
+    );
+    booleans &&= typeof value === "boolean";
+    values.push(Number(value));
+  };
+  visit(data, 0);
+  const target = dtype ?? (booleans && values.length > 0 ? "bool" : "f32");
+  return { elements: narrow(values, target), shape, dtype: target };
+}
+
+function shapeOf(where: string, data: NestedArray): number[] {
+  const shape: number[] = [];
+  for (let level: unknown = data; Array.isArray(level); level = level[0]) {
+    shape.push(level.length);
+    const isShallow = shape.length <= 64;
+    check(isShallow, "BAD_SHAPE", where, () => "arrays may be nested 64 deep, got more.", "Check for a cycle.");
+  }
+  return shape;
+}

@@ -1,0 +1,118 @@
+/** Arithmetic on shapes. */
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+
+export type Shape = readonly number[];
+
+export function sizeOf(shape: Shape): number {
+  let size = 1;
+  for (const extent of shape) size *= extent;
+  return size;
+}
+
+export function sameShape(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
+}
+
+/** "[2, 3]" */
+export function showShape(shape: Shape): string {
+  return `[${shape.join(", ")}]`;
+}
+
+export function checkShape(where: string, shape: Shape): void {
+  check(
+    Array.isArray(shape) && shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0),
+    "BAD_SHAPE",
+    where,
+    () => `a shape must be an array of integers >= 0, got ${show(shape)}.`,
+    "Pass for example [2, 3].",
+  );
+  check(
+    Number.isSafeInteger(sizeOf(shape)),
+    "BAD_SHAPE",
+    where,
+    () => `a shape must hold fewer than 2^53 elements, got ${showShape(shape)}.`,
+    "Check the order of arguments.",
+  );
+}
+
+/** Strides of a dense row-major tensor, in elements. */
+export function denseStrides(shape: Shape): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= shape[axis]!;
+  }
+  return strides;
+}
+
+/** numpy's broadcasting: shapes are aligned at the end, an extent of 1 stretches. */
+export function broadcastShapes(where: string, shapes: readonly Shape[]): Shape {
+  const first = shapes[0] ?? [];
+  if (shapes.every((shape) => sameShape(shape, first))) return first;
+  const rank = Math.max(...shapes.map((shape) => shape.length));
+  const result = new Array<number>(rank).fill(1);
+  for (const shape of shapes) {
+    shape.forEach((extent, i) => {
+      const axis = rank - shape.length + i;
+      if (extent === 1) return;
+      check(
+        result[axis] === 1 || result[axis] === extent,
+        "BAD_SHAPE",
+        where,
+        () => `shapes must broadcast, got ${shapes.map(showShape).join(" and ")}.`,
+        "Aligned at the end, extents must be equal or 1.",
+      );
+      result[axis] = extent;
+    });
+  }
+  return result;
+}
+
+/** Strides that stretch a dense tensor over `target`: 0 along stretched axes. */
+export function broadcastStrides(shape: Shape, target: Shape): number[] {
+  const dense = denseStrides(shape);
+  const missing = target.length - shape.length;
+  return target.map((_, axis) => (axis < missing || shape[axis - missing] === 1 ? 0 : dense[axis - missing]!));
+}
+
+/** Merges neighbouring dimensions that every operand walks in one stride, and drops extents of 1. At least one dimension stays. */
+export function mergeDimensions(
+  shape: Shape,
+  strides: readonly (readonly number[])[],
+): { shape: number[]; strides: number[][] } {
+  const merged: number[] = [];
+  const mergedStrides: number[][] = strides.map(() => []);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const extent = shape[axis]!;
+    if (extent === 1) continue;
+    const inner = merged[0];
+    const mergeable =
+      inner !== undefined && strides.every((stride, k) => stride[axis] === mergedStrides[k]![0]! * inner);
+    if (mergeable) merged[0] = inner * extent;
+    else {
+      merged.unshift(extent);
+      for (const [k, stride] of strides.entries()) mergedStrides[k]!.unshift(stride[axis]!);
+    }
+  }
+  if (merged.length === 0) return { shape: [1], strides: strides.map(() => [0]) };
+  return { shape: merged, strides: mergedStrides };
+}
+
+/** An axis counted from the front. @throws OptError BAD_ARGUMENT */
+export function normalizeAxis(where: string, axis: number, rank: number): number {
+  const isInteger = Number.isInteger(axis);
+  const normal = isInteger && axis < 0 ? axis + rank : axis;
+  check(
+    isInteger && normal >= 0 && normal < rank,
+    "BAD_ARGUMENT",
+    where,
+    () =>
+      rank === 0
+        ? `a tensor of shape [] has no axes, got ${show(axis)}.`
+        : `axis must be an integer from ${-rank} to ${rank - 1}, got ${show(axis)}.`,
+    rank === 0 ? "Leave the axis out, or use reshape([1])." : "Negative axes count from the end.",
+  );
+  return normal;
+}
