@@ -1,13 +1,13 @@
 /** Making tensors. */
 
 import type { Device } from "./device/device";
+import { once } from "./device/recorder";
 import { deviceOf } from "./device/registry";
 import { keep, tidy } from "./device/scope";
 import { check, OptError } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { show } from "./errors/show";
 import { fill, owned } from "./ops";
-import { once } from "./record/recorder";
 import { Storage } from "./tensor/storage";
 import { Tensor } from "./tensor/tensor";
 import { installMethods } from "./tensor-methods";

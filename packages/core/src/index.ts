@@ -1,6 +1,5 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
-export { enableGrad, noGrad } from "./autograd/tape";
 export type { BackendRegistration } from "./backend/backend";
 export {
   type CreateOptions,
@@ -17,6 +16,8 @@ export {
 } from "./create";
 export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
+export { guardReplays } from "./device/recorder";
+export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, tidy } from "./device/scope";
 export { check, type ErrorCode, OptError } from "./errors/errors";
@@ -43,11 +44,10 @@ export { type Group, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
-export { guardReplays } from "./record/recorder";
-export type { Recording } from "./record/recording";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { NestedValues } from "./tensor/fluent";
+export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
 export type { Bytes, DType, TypedArray } from "./values/dtype";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./values/generator";

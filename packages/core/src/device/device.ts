@@ -3,12 +3,12 @@ import type { Backend } from "../backend/backend";
 import type { Memory, Slice } from "../backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "../backend/spec";
 import { check } from "../errors/errors";
-import { activeRecorder, Recorder, type Repeated } from "../record/recorder";
-import { Recording } from "../record/recording";
-import { checkRepeatable } from "../record/repeatable";
 import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
+import { activeRecorder, Recorder, type Repeated } from "./recorder";
+import { Recording } from "./recording";
+import { checkRepeatable } from "./repeatable";
 import { collect, type Scoped } from "./scope";
 
 export class Device {

@@ -1,10 +1,10 @@
 /** Copies: clones, casts between dtypes and moves between devices. */
 
-import { record } from "../autograd/tape";
 import type { Device } from "../device/device";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { readBytesSync } from "../tensor/read";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type DType, isFloat } from "../values/dtype";
 

@@ -1,6 +1,7 @@
 /** Labels and indices out of range, told where that costs nothing: elsewhere kernels answer with NaN. */
+
+import { activeRecorder } from "../device/recorder";
 import { check } from "../errors/errors";
-import { activeRecorder } from "../record/recorder";
 import { decode, readBytesSync } from "../tensor/read";
 import type { Tensor } from "../tensor/tensor";
 

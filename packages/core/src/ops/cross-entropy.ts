@@ -1,8 +1,8 @@
 /** Cross-entropy of rows of logits with class labels. */
 
-import { record } from "../autograd/tape";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";

@@ -1,11 +1,11 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
 
-import { type Backward, record } from "../autograd/tape";
 import type { Device } from "../device/device";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
+import { type Backward, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, type DType, isFloat, type MapDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape } from "../values/shape";

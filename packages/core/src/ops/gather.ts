@@ -1,7 +1,7 @@
 /** Rows of a table by index, and its gradient. */
 
-import { record } from "../autograd/tape";
 import { check } from "../errors/errors";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, isFloat } from "../values/dtype";
 import { cast, computeIn } from "./cast";

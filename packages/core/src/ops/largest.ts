@@ -1,9 +1,9 @@
 /** The largest value over axes, and where it stands. */
 
-import { noGrad, record } from "../autograd/tape";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { noGrad, record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { isFloat } from "../values/dtype";
 import { showShape, sizeOf } from "../values/shape";

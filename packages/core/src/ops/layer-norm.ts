@@ -1,8 +1,8 @@
 /** Layer normalisation over the last axes. */
 
-import { record } from "../autograd/tape";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";

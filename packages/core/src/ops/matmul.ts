@@ -1,8 +1,8 @@
 /** Matrix products. */
 
-import { record } from "../autograd/tape";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";

@@ -1,7 +1,7 @@
 /** Overwriting a tensor with data or another tensor. */
 
-import { isTaping } from "../autograd/tape";
 import { check } from "../errors/errors";
+import { isTaping } from "../tensor/tape";
 import { TapeNode } from "../tensor/tape-node";
 import { Tensor } from "../tensor/tensor";
 import { flatten, type TensorData } from "../values/literal";

@@ -1,9 +1,9 @@
 /** Reductions over axes. */
 
-import { noGrad, record } from "../autograd/tape";
 import type { Specs } from "../backend/spec";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, isFloat, type MapDType } from "../values/dtype";
 import { normalizeAxis, type Shape, sameShape, sizeOf } from "../values/shape";

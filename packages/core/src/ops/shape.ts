@@ -1,8 +1,8 @@
 /** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
 
-import { type Backward, record } from "../autograd/tape";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { type Backward, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { byteSize, isFloat } from "../values/dtype";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../values/shape";

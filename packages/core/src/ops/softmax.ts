@@ -1,7 +1,7 @@
 /** softmax and log-softmax along an axis. */
 
-import { record } from "../autograd/tape";
 import { tidy } from "../device/scope";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
 import { normalizeAxis } from "../values/shape";

@@ -1,11 +1,11 @@
 /** Convolution (unfold, then one matrix product) and max pooling over images [batch, channels, height, width]. */
 
-import { record } from "../autograd/tape";
 import type { Window2d } from "../backend/spec";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
+import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { showShape } from "../values/shape";

@@ -1,6 +1,5 @@
 /** Gradient clipping: by value, by the norm of each tensor, by the norm of all together. */
 
-import { noGrad } from "../autograd/tape";
 import { zeros } from "../create";
 import { replacing, tidy } from "../device/scope";
 import { check } from "../errors/errors";
@@ -11,6 +10,7 @@ import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
+import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";
 import { listOf } from "./parameters";

@@ -1,8 +1,8 @@
 /** Gives parameters the state that they lack. */
 import { arena } from "../create";
 import type { Device } from "../device/device";
+import { once } from "../device/recorder";
 import { keep } from "../device/scope";
-import { once } from "../record/recorder";
 import type { Counters } from "./algorithm";
 import type { Slot } from "./slot";
 import { stateDType } from "./state";

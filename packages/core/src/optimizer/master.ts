@@ -1,12 +1,12 @@
 /** The float32 copy in which a 16-bit parameter is stepped. */
 
-import { noGrad } from "../autograd/tape";
 import { tidy } from "../device/scope";
 import { cast } from "../ops";
 import { launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { abs, less, select, sub } from "../rule/symbols";
+import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 
 /** `difference == 0 ? master : value`; where the difference is NaN, one of them is: the value. */

@@ -1,12 +1,12 @@
 /** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
 
-import { enableGrad, noGrad } from "../autograd/tape";
+import { activeRecorder, hooks } from "../device/recorder";
+import { checkRepeatable } from "../device/repeatable";
 import { tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
 import { fillInPlace } from "../ops";
-import { activeRecorder, hooks } from "../record/recorder";
-import { checkRepeatable } from "../record/repeatable";
+import { enableGrad, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkGroup, checkNotNegative } from "./check";

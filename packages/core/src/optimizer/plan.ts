@@ -2,8 +2,8 @@
 import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
+import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
 import { check } from "../errors/errors";
-import { activeRecorder, type Renewal, type Repeated } from "../record/recorder";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";

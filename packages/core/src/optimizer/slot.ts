@@ -1,9 +1,9 @@
 /** A parameter in its group: its name, its state, and the memory that a launch updates. */
 
 import type { Slice } from "../backend/memory";
+import { activeRecorder, once } from "../device/recorder";
 import { keep } from "../device/scope";
 import { cast, copyInto } from "../ops";
-import { activeRecorder, once } from "../record/recorder";
 import type { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";

@@ -1,9 +1,9 @@
 /** Optimizer state as plain data: PyTorch's keys, parameters by name. */
 
-import { noGrad } from "../autograd/tape";
 import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { cast, clone, move } from "../ops";
+import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
 import type { Counters } from "./algorithm";

@@ -1,5 +1,5 @@
+import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
-import { checkRepeatable } from "../record/repeatable";
 import { checkValue } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";

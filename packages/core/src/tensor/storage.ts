@@ -1,7 +1,7 @@
 /** Device memory shared by tensors that view it, freed with the last of them. */
 import type { Memory } from "../backend/memory";
 import type { Device } from "../device/device";
-import { activeRecorder } from "../record/recorder";
+import { activeRecorder } from "../device/recorder";
 
 export class Storage {
   /** Counts the overwrites, through whichever view, for whoever relies on the contents: the tape, master copies. */

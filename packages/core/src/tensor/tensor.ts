@@ -1,10 +1,10 @@
 /** Tensors as data: a dense row-major view of device memory, with a shape, a dtype, perhaps a maker and a gradient. */
 import type { Slice } from "../backend/memory";
 import type { Device } from "../device/device";
+import { activeRecorder } from "../device/recorder";
 import { isTensor, isTidied, keep, track } from "../device/scope";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
-import { activeRecorder } from "../record/recorder";
 import { byteSize, type DType, isFloat } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";

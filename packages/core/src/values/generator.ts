@@ -1,8 +1,9 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
+
+import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { shared } from "../host/shared";
-import { checkRepeatable } from "../record/repeatable";
 
 /**
  * Philox 4x32-10 (Salmon et al. 2011): four 32-bit words from a 128-bit counter and a 64-bit key.

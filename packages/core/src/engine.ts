@@ -1,13 +1,13 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 
-import { keep, tidy } from "../device/scope";
-import { check } from "../errors/errors";
-import { addInto, checkTensor, elementwise, fill, owned } from "../ops";
-import { activeRecorder } from "../record/recorder";
-import { TapeNode } from "../tensor/tape-node";
-import type { Tensor } from "../tensor/tensor";
-import { sameShape, showShape } from "../values/shape";
-import { noGrad } from "./tape";
+import { activeRecorder } from "./device/recorder";
+import { keep, tidy } from "./device/scope";
+import { check } from "./errors/errors";
+import { addInto, checkTensor, elementwise, fill, owned } from "./ops";
+import { noGrad } from "./tensor/tape";
+import { TapeNode } from "./tensor/tape-node";
+import type { Tensor } from "./tensor/tensor";
+import { sameShape, showShape } from "./values/shape";
 
 type Node = TapeNode<Tensor>;
 

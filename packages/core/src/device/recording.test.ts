@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { registry } from "../device/registry";
 import { type DType, Generator, parameter, randn, type Tensor } from "../index";
 import { StepLR } from "../schedules";
 import { Momentum } from "../testing/momentum";
+import { registry } from "./registry";
 
 const device = registry.get("js");
 const batches = Array.from({ length: 6 }, (_, seed) =>

@@ -1,11 +1,11 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
 
+import { activeRecorder } from "../device/recorder";
 import { keep } from "../device/scope";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
-import { activeRecorder } from "../record/recorder";
-import { type Backward as BackwardOf, TapeNode } from "../tensor/tape-node";
-import type { Tensor } from "../tensor/tensor";
+import { type Backward as BackwardOf, TapeNode } from "./tape-node";
+import type { Tensor } from "./tensor";
 
 export type Backward = BackwardOf<Tensor>;
 

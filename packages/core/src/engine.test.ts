@@ -1,9 +1,9 @@
 import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { full, parameter, tensor, zeros } from "../create";
-import type { Tensor } from "../tensor/tensor";
-import { FakeDevice } from "../testing/fake-backend";
-import { enableGrad, noGrad } from "./tape";
+import { full, parameter, tensor, zeros } from "./create";
+import { enableGrad, noGrad } from "./tensor/tape";
+import type { Tensor } from "./tensor/tensor";
+import { FakeDevice } from "./testing/fake-backend";
 
 const gradient = (x: Tensor) => [...x.grad!.dataSync()];
 

@@ -2,11 +2,11 @@
 import type { Backend, RecordedLaunches } from "../backend/backend";
 import { type Memory, slicesOf } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import type { DeviceMemory } from "../device/device-memory";
-import type { Scoped } from "../device/scope";
 import { check } from "../errors/errors";
+import type { DeviceMemory } from "./device-memory";
 import { type Recorder, type Renewal, Segment, type Versioned } from "./recorder";
 import { checkRepeatable } from "./repeatable";
+import type { Scoped } from "./scope";
 
 export class Recording<Result> {
   /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
