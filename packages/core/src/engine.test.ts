@@ -81,8 +81,9 @@ describe("noGrad and detach", () => {
   it.each([
     ["noGrad", noGrad],
     ["enableGrad", enableGrad],
-  ])("%s refuses asynchronous bodies: it would be over at their first await", async (_, run) => {
+  ])("%s refuses asynchronous bodies, for it would be over at their first await, and what is no body", (_, run) => {
     expectCode("BAD_ARGUMENT", () => run(async () => 1));
+    expectCode("BAD_ARGUMENT", () => run(5 as never));
     expect(parameter([1]).mul(2).requiresGrad).toBe(true);
   });
 

@@ -46,6 +46,14 @@ describe("tidy", () => {
     expect(device.memory()).toEqual(EMPTY);
   });
 
+  it("does not look into what is neither array nor plain object", () => {
+    const device = new FakeDevice();
+    class Holder {
+      readonly tensor = tensor([1], { device });
+    }
+    expect(tidy(() => new Holder()).tensor.isDisposed).toBe(true);
+  });
+
   it("keeps parameters, gradients and what keep is called on, from any depth", () => {
     const device = new FakeDevice();
     const kept: Tensor[] = [];
@@ -144,13 +152,26 @@ it("a norm outside of tidy lives until the next one of the same parameters, or a
   expect(norms.map((norm) => norm.isDisposed)).toEqual([false, true, false]);
 });
 
+it("norms inside of tidy live to its end, also two of the same parameters", () => {
+  const { forward, params } = training();
+  const norms = tidy(() => {
+    forward().backward();
+    const both = [clipGradNorm(params, 1), clipGradNorm(params, 1)];
+    expect(both.map((norm) => norm.isDisposed)).toEqual([false, false]);
+    return () => both;
+  })();
+  expect(norms.map((norm) => norm.isDisposed)).toEqual([true, true]);
+});
+
 it("a gradient that you made yourself, outside of tidy, stays yours", () => {
   const device = new FakeDevice();
   const w = parameter([1, 2], { device });
   const gradient = tensor([3, 4], { device });
   const optimizer = new Momentum([w], { lr: 0.1 });
   for (let step = 0; step < 3; step++) {
-    w.grad = gradient;
+    tidy(() => {
+      w.grad = gradient; // made outside of this tidy
+    });
     expect(w.grad).toBe(gradient);
     optimizer.step();
     optimizer.zeroGrad();

@@ -1,0 +1,41 @@
+/** Where `npm run mutate` plants bugs, and which tests must notice: the quickest judges first, for the first that fails ends a run. */
+
+/** Programs around the tensors: whatever is wrong below shows in some of them. */
+const PROGRAMS = ["recorded-programs", "versions", "disposed", "memory"];
+
+/**
+ * By name; paths are below packages/core/src, tests without their ending.
+ * @type {Readonly<Record<string, { readonly files: readonly string[], readonly tests: readonly string[] }>>}
+ */
+export const areas = {
+  optimizer: {
+    files: ["optimizer/!(clip).ts"],
+    tests: ["optimizer/*", "recording", ...PROGRAMS],
+  },
+  clip: { files: ["optimizer/clip.ts"], tests: ["optimizer/clip*", ...PROGRAMS] },
+  autograd: {
+    files: ["engine.ts", "tape.ts", "tape-node.ts"],
+    tests: ["engine", "ops/apply-rule", ...PROGRAMS, "ops/gradients", "two-copies"],
+  },
+  recording: {
+    files: ["recorder.ts", "recording.ts", "repeatable.ts"],
+    tests: ["recording", "optimizer/master", "optimizer/plan", "device", "registry", ...PROGRAMS, "two-copies"],
+  },
+  scope: {
+    files: ["scope.ts", "synchronous.ts"],
+    tests: ["engine", "recording", "optimizer/clip", ...PROGRAMS, "two-copies"],
+  },
+  rule: {
+    files: ["rule/*.ts"],
+    tests: ["rule/*", "emit/*", "js/compile", "ops/apply-rule", "ops/integers", "optimizer/regularizer"],
+  },
+  schedules: { files: ["schedules/*.ts"], tests: ["schedules/!(torch)"] },
+};
+
+/** Tests that do for seconds what others do once. */
+export const TOO_LONG = ["10,000 steps", "goes through graphs deeper than the call stack", "a step that is refused"];
+
+const name = process.env.OPT_MUTATED_AREA ?? "";
+
+/** The area that this process is about. */
+export const area = { name, files: [], tests: [], ...areas[name] };

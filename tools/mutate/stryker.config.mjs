@@ -1,0 +1,26 @@
+/** Mutation testing of one area: small bugs are planted one at a time, and some test has to notice. https://stryker-mutator.io */
+import { area } from "./areas.mjs";
+
+const folder = `runs/mutation/${area.name}`;
+
+export default {
+  testRunner: "vitest",
+  plugins: ["@stryker-mutator/vitest-runner", new URL("words.mjs", import.meta.url).pathname],
+  ignorers: ["words"],
+  vitest: { configFile: "tools/mutate/vitest.config.ts", related: false },
+  mutate: [...area.files.map((file) => `packages/core/src/${file}`), "!**/*.test.ts"],
+  ignorePatterns: ["runs", "native", "e2e", "dist", "docs", "packages/kernels-*", "packages/checkpoint", "packages/nn"],
+  coverageAnalysis: "perTest",
+  concurrency: 1,
+  // Loops without end are found by counting; a busy machine may stand still for minutes, which must not pass for a bug found.
+  timeoutMS: 120_000,
+  // What is computed once at import would run every test; tables of ops have tests of their own.
+  ignoreStatic: true,
+  incremental: true,
+  incrementalFile: `${folder}/incremental.json`,
+  tempDirName: `${folder}/sandbox`,
+  reporters: ["progress-append-only", "clear-text", "html", "json"],
+  clearTextReporter: { reportTests: false, reportScoreTable: false, allowColor: false },
+  htmlReporter: { fileName: `${folder}/index.html` },
+  jsonReporter: { fileName: `${folder}/report.json` },
+};

@@ -1,0 +1,27 @@
+/** No bugs in the words of refusals: tests go by an error's code, so that its words may become better. */
+
+/** Where the words begin among the arguments of what makes a refusal. */
+const WORDS = { OptError: 1, check: 2, checkOptions: 0, internalError: 0, checkValue: 1, checkState: 1 };
+
+/** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
+function shouldIgnore(path) {
+  if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a refusal";
+  for (let at = path; at.parentPath; at = at.parentPath) {
+    const { node } = at.parentPath;
+    const name = node.callee?.name ?? node.callee?.property?.name;
+    const first = WORDS[/** @type {keyof typeof WORDS} */ (name)];
+    if (at.listKey === "arguments" && at.key >= first) return "the words of a refusal";
+    if (/^(problem|advice|rule|got|where)$/.test(node.id?.name ?? "") && isText(path.node))
+      return "the words of a refusal";
+    if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a refusal";
+  }
+  return undefined;
+}
+
+/** @param {{ type: string }} node */
+const isText = ({ type }) => type === "StringLiteral" || type === "TemplateLiteral";
+
+/** `() => "text"`: what `check` is given to say. @param {any} node */
+const writesText = (node) => node?.type === "ArrowFunctionExpression" && node.params.length === 0 && isText(node.body);
+
+export const strykerPlugins = [{ kind: "Ignore", name: "words", value: { shouldIgnore } }];
