@@ -1,29 +1,26 @@
 /** Where `npm run mutate` plants bugs, and which tests must notice: the quickest judges first, for the first that fails ends a run. */
 
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
-const PROGRAMS = ["recorded-programs", "versions", "disposed", "memory"];
+const PROGRAMS = ["device/recorded-programs", "tensor/versions", "tensor/disposed", "tensor/memory"];
 
 /**
  * By name; paths are below packages/core/src, tests without their ending.
  * @type {Readonly<Record<string, { readonly files: readonly string[], readonly tests: readonly string[] }>>}
  */
 export const areas = {
-  optimizer: {
-    files: ["optimizer/!(clip).ts"],
-    tests: ["optimizer/*", "recording", ...PROGRAMS],
-  },
+  optimizer: { files: ["optimizer/!(clip).ts"], tests: ["optimizer/*", "device/recording", ...PROGRAMS] },
   clip: { files: ["optimizer/clip.ts"], tests: ["optimizer/clip*", ...PROGRAMS] },
   autograd: {
-    files: ["engine.ts", "tape.ts", "tape-node.ts"],
+    files: ["engine.ts", "tensor/tape*.ts"],
     tests: ["engine", "ops/apply-rule", ...PROGRAMS, "ops/gradients", "two-copies"],
   },
   recording: {
-    files: ["recorder.ts", "recording.ts", "repeatable.ts"],
-    tests: ["recording", "optimizer/master", "optimizer/plan", "device", "registry", ...PROGRAMS, "two-copies"],
+    files: ["device/record*.ts", "device/repeatable.ts"],
+    tests: ["device/record*", "optimizer/master", "optimizer/plan", "device/*", ...PROGRAMS, "two-copies"],
   },
   scope: {
-    files: ["scope.ts", "synchronous.ts"],
-    tests: ["engine", "recording", "optimizer/clip", ...PROGRAMS, "two-copies"],
+    files: ["device/scope.ts", "host/synchronous.ts"],
+    tests: ["engine", "device/recording", "optimizer/clip", ...PROGRAMS, "two-copies"],
   },
   rule: {
     files: ["rule/*.ts"],
