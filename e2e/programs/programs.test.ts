@@ -34,6 +34,7 @@ describe.runIf(given === undefined)("programs do the same on every device, recor
 it.runIf(given !== undefined)("the given program", async () => {
   for (const device of ["wasm", "cpu", "webgpu"]) {
     const opened = await court("js", device);
-    if (typeof opened !== "string") await tryProgram(JSON.parse(given!) as Program, opened, newReport());
+    if (typeof opened !== "string")
+      await tryProgram(JSON.parse(given!) as Program, { ...opened, thorough: true }, newReport());
   }
 });

@@ -13,9 +13,14 @@ export function bitDifference(
   return firstDifference(actual, expected, (name, a, b) => {
     if (!isCompared(name)) return null;
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
-    const { agrees, message } = compareNumbers(a.data, b.data, "bits");
-    return agrees ? null : message;
+    return isSame(a.data, b.data) ? null : compareNumbers(a.data, b.data, "bits").message;
   });
+}
+
+function isSame(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
+  return true;
 }
 
 /** Rounding errors that a program may collect, in units of its coarsest dtype at the size of the numbers. */
@@ -44,7 +49,7 @@ export function distance(
 ): string | null {
   return firstDifference(actual, reference, (name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
-    if (!isFloat(a.dtype)) return compareNumbers(a.data, b.data, "bits").agrees ? null : `other ${a.dtype}`;
+    if (!isFloat(a.dtype)) return isSame(a.data, b.data) ? null : `other ${a.dtype}`;
     const [still, ...moved] = runs
       .map((run) => run.get(name))
       .filter((seen) => seen !== undefined && typeof seen !== "string");

@@ -10,13 +10,18 @@ interface Known extends Spec {
   readonly leaves: readonly Id[];
 }
 
-/** Follows a program statement by statement, and says after each round which names are exact. */
-export class Promised {
+/** For each round: true if a name of an observation after it has the same bits on every exact device. */
+export function promised(program: Program): readonly ((name: string) => boolean)[] {
+  const follower = new Follower(program);
+  return program.rounds.map((_, i) => follower.round(i));
+}
+
+/** Follows a program statement by statement. */
+class Follower {
   private readonly known = new Map<Id, Known>();
   /** Roots of memory, "leaf.grad" and "optimizer.leaf" whose bits depend on the device. */
   private readonly inexact = new Set<string>();
   private recording = true;
-
   constructor(private readonly program: Program) {
     for (const { id, shape, dtype, kind } of program.leaves) {
       this.known.set(id, { shape, dtype, root: id, exactTape: true, leaves: kind === "data" ? [] : [id] });
@@ -24,25 +29,24 @@ export class Promised {
     this.follow(program.prelude);
   }
 
-  /** The next round is done. */
-  round(index: number): void {
+  /** Does the next round. */
+  round(index: number): (name: string) => boolean {
     const { before, body } = this.program.rounds[index]!;
     this.follow(before);
     this.follow(this.program.bodies[body]!.statements);
+    const inexact = new Set(this.inexact);
+    return (name) => {
+      const [first, second, third] = name.split(".");
+      if (name.startsWith("result ")) return this.isExactValue(name.slice(7), inexact);
+      if (second === "grad") return !inexact.has(name);
+      if (third !== undefined) return !inexact.has(`${first}.${second}`);
+      return name.includes(" ") || this.isExactValue(first!, inexact);
+    };
   }
 
-  /** True if a name of an observation has the same bits on every exact device. */
-  isExact(name: string): boolean {
-    const [first, second, third] = name.split(".");
-    if (name.startsWith("result ")) return this.isExactValue(name.slice(7));
-    if (second === "grad") return !this.inexact.has(name);
-    if (third !== undefined) return !this.inexact.has(`${first}.${second}`);
-    return name.includes(" ") || this.isExactValue(first!);
-  }
-
-  private isExactValue(id: Id): boolean {
+  private isExactValue(id: Id, inexact: ReadonlySet<string> = this.inexact): boolean {
     const known = this.known.get(id);
-    return known === undefined || !this.inexact.has(known.root);
+    return known === undefined || !inexact.has(known.root);
   }
 
   private mark(name: string, exact: boolean): void {
