@@ -169,10 +169,12 @@ export function full(shape: Shape, value: number, options: CreateOptions = {}): 
   return filled("full", shape, value, options);
 }
 
+/** A tensor of zeros. */
 export function zeros(shape: Shape, options: CreateOptions = {}): Tensor {
   return filled("zeros", shape, 0, options);
 }
 
+/** A tensor of ones. */
 export function ones(shape: Shape, options: CreateOptions = {}): Tensor {
   return filled("ones", shape, 1, options);
 }

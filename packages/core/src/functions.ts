@@ -19,12 +19,19 @@ const applied =
   <T extends Operand>(...operands: (T | number)[]): T =>
     applyOp<T>(op, operands);
 
+/** a + b. */
 export const add: Binary = /* @__PURE__ */ applied("add");
+/** a - b. */
 export const sub: Binary = /* @__PURE__ */ applied("sub");
+/** a * b, of each pair. */
 export const mul: Binary = /* @__PURE__ */ applied("mul");
+/** a / b. */
 export const div: Binary = /* @__PURE__ */ applied("div");
+/** -x. */
 export const neg: Unary = /* @__PURE__ */ applied("neg");
+/** |x|. */
 export const abs: Unary = /* @__PURE__ */ applied("abs");
+/** The square root of x, rounded to nearest on exact devices. */
 export const sqrt: Unary = /* @__PURE__ */ applied("sqrt");
 /** a * b + c, rounded once. */
 export const fma: Ternary = /* @__PURE__ */ applied("fma");
@@ -34,13 +41,19 @@ export const min: Binary = /* @__PURE__ */ applied("min");
 export const less: Binary = /* @__PURE__ */ applied("less");
 /** `condition ? a : b`. */
 export const select: Ternary = /* @__PURE__ */ applied("select");
+/** e^x. */
 export const exp: Unary = /* @__PURE__ */ applied("exp");
+/** The natural logarithm of x. */
 export const log: Unary = /* @__PURE__ */ applied("log");
+/** The hyperbolic tangent of x. */
 export const tanh: Unary = /* @__PURE__ */ applied("tanh");
 /** The error function. */
 export const erf: Unary = /* @__PURE__ */ applied("erf");
+/** The sine of x, in radians. */
 export const sin: Unary = /* @__PURE__ */ applied("sin");
+/** The cosine of x, in radians. */
 export const cos: Unary = /* @__PURE__ */ applied("cos");
+/** a^b. */
 export const pow: Binary = /* @__PURE__ */ applied("pow");
 
 /** `a < b ? b : a`, of each pair: only a NaN in a survives, so write `max(new, old)`; `maximum` lets both through. The largest of one tensor is `x.max()`. */
@@ -52,7 +65,11 @@ export const sigmoid = (x: Tensor): Tensor => elementwise("sigmoid", [x]);
 export const relu = (x: Tensor): Tensor => elementwise("relu", [x]);
 /** x * (1 + erf(x / sqrt(2))) / 2 */
 export const gelu = (x: Tensor): Tensor => elementwise("gelu", [x]);
+/** The larger of each pair; NaN if either is. */
 export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("maximum", [a, b]);
+/** The smaller of each pair; NaN if either is. */
 export const minimum = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("minimum", [a, b]);
+/** exp(x) / sum(exp(x)) over an axis. */
 export const softmax = (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, false);
+/** log(exp(x) / sum(exp(x))) over an axis. */
 export const logSoftmax = (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, true);

@@ -157,7 +157,10 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
 
 const MATMUL = { transposeA: "boolean", transposeB: "boolean" } as const;
 
-/** For users: the ops call each other without options objects of unknown making. */
+/**
+ * The matrix product, with PyTorch's broadcasting of leading axes.
+ * For users: the ops call each other without options objects of unknown making.
+ */
 export function matmul(
   a: Tensor,
   b: Tensor,

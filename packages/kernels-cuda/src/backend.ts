@@ -31,6 +31,7 @@ export interface CudaParts {
   readonly findBlas?: () => BlasTable | undefined;
 }
 
+/** A GPU as a backend of `@opt/core`. */
 export class CudaBackend implements Backend {
   readonly name = "cuda";
   readonly dtypes = ["f32", "f64"] as const;

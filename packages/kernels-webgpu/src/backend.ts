@@ -38,6 +38,7 @@ interface ShaderFacts {
   readonly uniformBytes: number;
 }
 
+/** A WebGPU device as a backend of `@opt/core`. */
 export class WebGpuBackend implements Backend, Execution {
   readonly name = "webgpu";
   readonly dtypes = ["f32", "i32"] as const;

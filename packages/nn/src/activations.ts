@@ -16,6 +16,7 @@ export class GELU extends Module {
   }
 }
 
+/** The hyperbolic tangent of x. */
 export class Tanh extends Module {
   forward(x: Tensor): Tensor {
     return tanh(x);

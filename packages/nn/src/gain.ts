@@ -3,7 +3,7 @@ import { check, OptError, show } from "@opt/core";
 
 export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu" | "selu";
 
-/** @throws OptError BAD_ARGUMENT for an unknown name */
+/** PyTorch's `calculate_gain`: 1, sqrt(2), 5 / 3, ... @throws OptError BAD_ARGUMENT for an unknown name */
 export function gainOf(nonlinearity: Nonlinearity, negativeSlope = 0.01): number {
   const isSlope = typeof negativeSlope === "number";
   check(isSlope, "BAD_ARGUMENT", "gainOf", () => `negativeSlope must be a number, got ${show(negativeSlope)}.`);

@@ -78,10 +78,12 @@ export function constant(target: Tensor, value: number): Tensor {
   return fillWith(target, () => value);
 }
 
+/** Every element = 0. */
 export function zeros(target: Tensor): Tensor {
   return constant(target, 0);
 }
 
+/** Every element = 1. */
 export function ones(target: Tensor): Tensor {
   return constant(target, 1);
 }

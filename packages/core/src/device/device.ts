@@ -11,6 +11,7 @@ import { Recording } from "./recording";
 import { checkRepeatable } from "./repeatable";
 import { collect, type Scoped } from "./scope";
 
+/** An open device, as `init` returns it: it records steps, counts its memory, and is where tensors live. */
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
   readonly name: string;

@@ -8,6 +8,7 @@ import { type Recorder, type Renewal, Segment, type Versioned } from "./recorder
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
 
+/** A recorded step, made by `device.record`: `replay()` does what running it again would, bit for bit. */
 export class Recording<Result> {
   /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
   readonly result: Result;

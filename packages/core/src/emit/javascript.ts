@@ -16,6 +16,7 @@ function same(write: OpText): Record<ComputeDType, OpText> {
   return { f64: write, f32: write };
 }
 
+/** How expressions are written in JavaScript. */
 export const javascript: Dialect = {
   name: "js",
   constant(value, dtype) {

@@ -126,6 +126,7 @@ class JsBackend implements Backend {
   close(): void {}
 }
 
+/** The backend of the device `js`: plain loops over typed arrays, the reference for all others. */
 export function openJsBackend(): Backend {
   return new JsBackend();
 }

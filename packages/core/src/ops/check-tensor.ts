@@ -5,7 +5,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Tensor } from "../tensor/tensor";
 
-/** @throws OptError BAD_ARGUMENT unless `value` is a tensor, of whichever copy of core; DISPOSED */
+/** Refuses what is no tensor, of whichever copy of core, or a disposed one. @throws OptError BAD_ARGUMENT, DISPOSED */
 export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   const found = typeof value === "object" && value !== null && isTensor in value;
   check(

@@ -65,6 +65,7 @@ function inferShape(x: Tensor, shape: Shape): Shape {
   return inferred;
 }
 
+/** The axes in another order, as a copy. */
 export function permute(x: Tensor, axes: readonly number[]): Tensor {
   checkTensor("permute", x);
   const isList = Array.isArray(axes);
@@ -91,6 +92,7 @@ export function permute(x: Tensor, axes: readonly number[]): Tensor {
   return record("permute", output, [x], [], (g) => [permute(g, inverse)]);
 }
 
+/** Two axes exchanged, as a copy: the last two by default. */
 export function transpose(x: Tensor, a = -2, b = -1): Tensor {
   checkTensor("transpose", x);
   const rank = x.shape.length;
@@ -101,6 +103,7 @@ export function transpose(x: Tensor, a = -2, b = -1): Tensor {
   );
 }
 
+/** Positions `start` to `end` of an axis, as a copy; negative ones count from the end. */
 export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
   checkTensor("slice", x);
   const along = normalizeAxis("slice", axis, x.shape.length);

@@ -29,7 +29,7 @@ export function checkBetas(where: string, betas: unknown): void {
   });
 }
 
-/** @throws OptError BAD_ARGUMENT */
+/** Refuses what is neither true nor false. @throws OptError BAD_ARGUMENT */
 export function checkBoolean(where: string, name: string, value: unknown): void {
   const problem = () => `${name} must be true or false, got ${show(value)}.`;
   check(typeof value === "boolean", "BAD_ARGUMENT", where, problem, "Leave it out for the default.");

@@ -55,6 +55,7 @@ export interface Operand {
   [operate](op: Op, operands: readonly (Operand | number)[]): Operand;
 }
 
+/** A symbol of an update rule, from which every device compiles its kernel. */
 export class Expression implements Operand {
   constructor(
     readonly op: Op | "buffer" | "scalar" | "constant",

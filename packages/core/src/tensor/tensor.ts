@@ -29,6 +29,7 @@ function giveBack({ storage, node }: Holding): void {
 // The methods of `Fluent` are installed by tensor-methods.ts, which stands above the ops.
 export interface Tensor extends Fluent<Tensor> {}
 
+/** Elements of one dtype in a shape, dense and row-major, on a device. Made by `tensor`, `parameter` and others; operations are methods. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: every tensor begins in create.ts, which installs the methods
 export class Tensor {
   readonly shape: Shape;

@@ -150,7 +150,7 @@ function multiplyHigh(a: number, b: number): number {
   return (aHigh * bHigh + Math.floor(middle / 65536) + Math.floor(middle2 / 65536)) >>> 0;
 }
 
-/** @throws OptError BAD_ARGUMENT unless it is a Generator, of whichever copy of core */
+/** Refuses what is no Generator, of whichever copy of core. @throws OptError BAD_ARGUMENT */
 export function checkGenerator(where: string, generator: unknown): asserts generator is Generator {
   const draws = typeof (generator as Generator | null | undefined)?.nextNormals === "function";
   check(

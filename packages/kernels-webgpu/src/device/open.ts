@@ -15,7 +15,7 @@ function unavailable(problem: string, cause?: unknown): OptError {
   return new OptError("DEVICE_UNAVAILABLE", "webgpu", problem, ADVICE, { cause });
 }
 
-/** @throws OptError DEVICE_UNAVAILABLE saying what is missing */
+/** Opens WebGPU as a backend: of the first adapter, or of a `GPUDevice` of yours. @throws OptError DEVICE_UNAVAILABLE saying what is missing */
 export async function openWebGpuBackend(options: WebGpuOptions = {}): Promise<WebGpuBackend> {
   if (options.device !== undefined) {
     return new WebGpuBackend(options.device, options, languageFeatures((globalThis.navigator as Navigator)?.gpu));
