@@ -10,9 +10,12 @@ import type { Tensor } from "./tensor/tensor";
 export { argmax, mean, permute, reshape, slice, sum, transpose } from "./ops";
 export { matmul } from "./tensor-methods";
 
-type Unary = <T extends Operand>(x: T) => T;
-type Binary = <T extends Operand>(a: T | number, b: T | number) => T;
-type Ternary = <T extends Operand>(a: T | number, b: T | number, c: T | number) => T;
+/** An op of one operand: a symbol of a rule, or a tensor. */
+export type Unary = <T extends Operand>(x: T) => T;
+/** An op of two operands, of which one may be a number. */
+export type Binary = <T extends Operand>(a: T | number, b: T | number) => T;
+/** An op of three operands, of which some may be numbers. */
+export type Ternary = <T extends Operand>(a: T | number, b: T | number, c: T | number) => T;
 
 const applied =
   (op: Op) =>

@@ -19,12 +19,13 @@ export type { Device } from "./device/device";
 export { guardReplays } from "./device/recorder";
 export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
-export { keep, tidy } from "./device/scope";
+export { keep, type Scoped, tidy } from "./device/scope";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
 export * from "./functions";
 export {
+  type Axes,
   applyRule,
   checkTensor,
   concat,
@@ -40,7 +41,7 @@ export {
 export type { Algorithm, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
-export { type Group, Optimizer } from "./optimizer/optimizer";
+export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";

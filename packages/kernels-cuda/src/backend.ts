@@ -36,12 +36,13 @@ export class CudaBackend implements Backend {
   readonly name = "cuda";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
-  /** What is known of the GPU. */
+  /** @internal What is known of the GPU. */
   readonly gpu: Gpu;
   private readonly on: Launcher;
   /** Waits come one after the other, so that they take one thread of the event loop's pool and no more. */
   private waiting: Promise<unknown> = Promise.resolve();
 
+  /** @internal Use `openCudaBackend`. */
   constructor(index: number, { driver, kernels, findCompiler = () => undefined, findBlas }: CudaParts) {
     this.gpu = new Gpu(driver, index);
     const blas = findBlas && new Blas(findBlas, this.gpu);

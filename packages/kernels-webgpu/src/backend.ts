@@ -5,7 +5,7 @@ import { Commands, type Counters, UNIFORM_GRAIN } from "./device/commands";
 import { Faults } from "./device/faults";
 import { Pipelines } from "./device/pipelines";
 import { Staging } from "./device/staging";
-import type { Execution, KernelSource, Target } from "./kernel";
+import type { KernelSource, Target } from "./kernel";
 import { KERNELS } from "./kernels";
 import { MERGE_WORD } from "./kernels/merge-word";
 import { type HeapMemory, Heaps } from "./memory/heaps";
@@ -39,12 +39,14 @@ interface ShaderFacts {
 }
 
 /** A WebGPU device as a backend of `@opt/core`. */
-export class WebGpuBackend implements Backend, Execution {
+export class WebGpuBackend implements Backend {
   readonly name = "webgpu";
   readonly dtypes = ["f32", "i32"] as const;
   readonly exact = false;
   readonly software: boolean;
+  /** @internal */
   readonly target: Target;
+  /** @internal */
   readonly largestBinding: number;
   readonly #faults: Faults;
   readonly #commands: Commands;
@@ -58,6 +60,7 @@ export class WebGpuBackend implements Backend, Execution {
   #scratch: Memory[] = [];
   #closed = false;
 
+  /** @internal Use `openWebGpuBackend`. */
   constructor(
     readonly device: GPUDevice,
     limits: BackendLimits = {},
@@ -93,7 +96,7 @@ export class WebGpuBackend implements Backend, Execution {
     return { ...this.#commands.counters, pipelines: this.#pipelines.compiled, ...this.#heaps.bytes };
   }
 
-  allocate(bytes: number): HeapMemory {
+  allocate(bytes: number): Memory {
     this.#faults.checkAlive();
     return this.#heaps.allocate(bytes);
   }
@@ -210,6 +213,7 @@ export class WebGpuBackend implements Backend, Execution {
     }
   }
 
+  /** @internal */
   dispatch(shader: Shader, slices: readonly Slice[], params: Readonly<Record<string, number>>, groups: number): void {
     if (groups === 0) return;
     const facts = this.#factsOf(shader);

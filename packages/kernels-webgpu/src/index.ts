@@ -3,6 +3,7 @@ import { registerBackend } from "@opt/core";
 import { openWebGpuBackend } from "./device/open";
 
 export type { WebGpuBackend } from "./backend";
+export type { Counters } from "./device/commands";
 export { openWebGpuBackend, type WebGpuOptions } from "./device/open";
 
 registerBackend({ name: "webgpu", rank: 30, load: () => openWebGpuBackend() });

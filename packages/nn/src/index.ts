@@ -2,7 +2,7 @@
 export { GELU, ReLU, Sigmoid, Tanh } from "./activations";
 export { Conv2d, type Conv2dOptions } from "./conv2d";
 export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy";
-export { Dropout } from "./dropout";
+export { Dropout, type DropoutOptions } from "./dropout";
 export { Embedding } from "./embedding";
 export type { Fan } from "./fan";
 export { Flatten } from "./flatten";

@@ -24,7 +24,7 @@ export function singleProcess(): Communicator {
 }
 
 /** Carries one rank's contribution to the meeting point of all, and brings back what each rank gets. */
-type Meet = (contribution: unknown) => Promise<unknown[]>;
+export type Meet = (contribution: unknown) => Promise<unknown[]>;
 
 /** A communicator over anything that can exchange one value per rank, in the order of the calls. */
 export function communicatorOver(rank: number, size: number, exchange: Meet): Communicator {

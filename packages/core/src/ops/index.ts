@@ -9,7 +9,7 @@ export { layerNorm } from "./layer-norm";
 export { addInto, expand, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
 export { overwrite } from "./overwrite";
-export { mean, sum } from "./reduce";
+export { type Axes, mean, sum } from "./reduce";
 export { concat, permute, reshape, slice, transpose } from "./shape";
 export { softmax } from "./softmax";
 export { conv2d, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";

@@ -27,8 +27,10 @@ import {
 export type Group<Options> = Options &
   GroupOptions & { readonly params: readonly Tensor[]; readonly names: readonly string[] };
 
-type HookName = "beforeStep" | "afterStep";
-type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) => void;
+/** The moments at which a hook may run. */
+export type HookName = "beforeStep" | "afterStep";
+/** What `on` calls, with the optimizer. */
+export type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) => void;
 
 /**
  * Base of all optimizers. Behaves as torch.optim.Optimizer, and is stricter: group overrides are validated, duplicates are errors,

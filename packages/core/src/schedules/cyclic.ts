@@ -1,9 +1,7 @@
 import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, trueOrFalse } from "./check";
 import { momentumValue, requireMomentum } from "./momentum";
 import { ClosedFormLR } from "./planned";
-import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
-
-type PerGroup = number | readonly number[];
+import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
 
 export interface CyclicLROptions {
   /** The lowest lr, for all groups or for each. */

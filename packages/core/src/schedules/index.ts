@@ -17,7 +17,7 @@ export { OneCycleLR, type OneCycleLROptions } from "./one-cycle";
 export { PiecewiseLR, type PiecewiseLROptions } from "./piecewise";
 export { PolynomialLR, type PolynomialLROptions } from "./polynomial";
 export { ReduceLROnPlateau, type ReduceLROnPlateauOptions } from "./reduce-on-plateau";
-export type { ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
+export type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
 export { LRScheduler } from "./scheduler";
 export { SequentialLR, type SequentialLROptions } from "./sequential";
 export type { SchedulerState } from "./state";

@@ -1,10 +1,8 @@
 import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./check";
 import { requirePart } from "./parts";
 import { PlannedLR } from "./planned";
-import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
+import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
 import type { LRScheduler } from "./scheduler";
-
-type PerGroup = number | readonly number[];
 
 export interface LinearWarmupLROptions {
   warmupSteps: number;

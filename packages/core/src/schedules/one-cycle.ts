@@ -11,9 +11,7 @@ import {
 } from "./check";
 import { momentumValue, requireMomentum } from "./momentum";
 import { ClosedFormLR } from "./planned";
-import { noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
-
-type PerGroup = number | readonly number[];
+import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
 
 export interface OneCycleLROptions {
   /** The highest lr, for all groups or for each. */

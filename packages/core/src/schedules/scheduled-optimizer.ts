@@ -1,5 +1,8 @@
 // What a schedule needs of an optimizer, so that it can drive any object that keeps its options in groups.
 
+/** One number for all groups, or one for each. */
+export type PerGroup = number | readonly number[];
+
 /** One group of parameters, as far as a schedule sees it. */
 export interface ScheduledGroup {
   lr: number;
