@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Rule } from "@opt/core/backend";
-import { publicPackages } from "../packages.mjs";
+import { algorithmRules } from "@opt/testkit/rules";
 import { root } from "../run.mjs";
 import { compare, parse, series } from "./semver.mjs";
 
@@ -26,19 +26,15 @@ const FILE = join(root, "native/rules/released.json");
 /** The packages with ahead-of-time kernels. */
 export const KERNELS = ["@opt/kernels-cpu", "@opt/kernels-cuda"];
 
-/** Every package that has the entry `./rules`, with what it exports there. */
+/** Every algorithm package of the workspace, its rules as plain data. */
 export async function presentRules(): Promise<Algorithm[]> {
-  const algorithms = publicPackages().filter(({ exports }) => exports?.["./rules"]);
-  return Promise.all(
-    algorithms.map(async ({ name, version }) => {
-      const entry: object = await import(/* @vite-ignore */ `${name}/rules`);
-      const rules = (Object.values(entry) as unknown[]).filter((value) => Array.isArray(value)).flat() as Rule[];
-      const plain = rules.map(({ name, hash, buffers, scalars, writes, program }) => {
-        return { name, hash, buffers, scalars, writes, program };
-      });
-      return { name, version, rules: [...new Map(plain.map((rule) => [rule.hash, rule])).values()] };
+  return (await algorithmRules()).map(({ name, version, rules }) => ({
+    name,
+    version,
+    rules: rules.map(({ name, hash, buffers, scalars, writes, program }) => {
+      return { name, hash, buffers, scalars, writes, program };
     }),
-  );
+  }));
 }
 
 export function releasedRules(): ReleasedRules {

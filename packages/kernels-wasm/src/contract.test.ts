@@ -1,7 +1,6 @@
-import { adamRules } from "@opt/adam-amsgrad/rules";
-import { nadamRules } from "@opt/nadam/rules";
 import { contractSuite } from "@opt/testkit";
+import { workspaceRules } from "@opt/testkit/rules";
 import { openWasmBackend } from "./backend";
 
-const rules = [...nadamRules, ...adamRules];
+const rules = await workspaceRules();
 contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open: () => openWasmBackend({ threads: 2 }), rules });

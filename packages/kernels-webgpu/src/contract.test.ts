@@ -1,6 +1,5 @@
-import { adamRules } from "@opt/adam-amsgrad/rules";
-import { nadamRules } from "@opt/nadam/rules";
 import { contractSuite, useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
+import { workspaceRules } from "@opt/testkit/rules";
 import { openWebGpuBackend } from "./device/open";
 
 useSoftwareVulkan();
@@ -12,7 +11,7 @@ contractSuite({
   open,
   dtypes: ["f32", "i32"],
   exact: false,
-  rules: [...nadamRules, ...adamRules],
+  rules: await workspaceRules(),
   // The suite's scalars have any sign, eps too: where `sqrt(v) + eps` cancels, the ulp that WGSL allows sqrt and division is magnified.
   tolerances: { rule: { absolute: 1e-6, relative: 1e-4 } },
   skip: await whyUnavailable(open),
