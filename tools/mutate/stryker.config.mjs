@@ -1,11 +1,14 @@
 /** Mutation testing of one area: small bugs are planted one at a time, and some test has to notice. https://stryker-mutator.io */
 import { area } from "./areas.mjs";
 
+/** @param {string} file beside this one */
+const beside = (file) => new URL(file, import.meta.url).pathname;
+
 const folder = `runs/mutation/${area.name}`;
 
 export default {
   testRunner: "vitest",
-  plugins: ["@stryker-mutator/vitest-runner", new URL("words.mjs", import.meta.url).pathname],
+  plugins: ["@stryker-mutator/vitest-runner", beside("words.mjs"), beside("survivors.mjs")],
   ignorers: ["words"],
   vitest: { configFile: "tools/mutate/vitest.config.ts", related: false },
   mutate: [...area.files.map((file) => `packages/core/src/${file}`), "!**/*.test.ts"],
@@ -19,8 +22,7 @@ export default {
   incremental: true,
   incrementalFile: `${folder}/incremental.json`,
   tempDirName: `${folder}/sandbox`,
-  reporters: ["progress-append-only", "clear-text", "html", "json"],
-  clearTextReporter: { reportTests: false, reportScoreTable: false, allowColor: false },
+  reporters: ["progress-append-only", "survivors", "html", "json"],
   htmlReporter: { fileName: `${folder}/index.html` },
   jsonReporter: { fileName: `${folder}/report.json` },
 };
