@@ -1,7 +1,15 @@
 /** No bugs in the words of refusals: tests go by an error's code, so that its words may become better. */
 
 /** Where the words begin among the arguments of what makes a refusal. */
-const WORDS = { OptError: 1, check: 2, checkOptions: 0, internalError: 0, checkValue: 1, checkState: 1 };
+const WORDS = {
+  OptError: 1,
+  check: 2,
+  checkRepeatable: 0,
+  checkOptions: 0,
+  internalError: 0,
+  checkValue: 1,
+  checkState: 1,
+};
 
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {

@@ -109,7 +109,7 @@ export class Device {
   /** @internal */
   allocate(bytes: number): Memory {
     const memory = this.pool.allocate(bytes, this.liveTensors);
-    activeRecorder()?.allocated(this, memory);
+    activeRecorder()?.allocated(memory);
     return memory;
   }
 

@@ -205,6 +205,21 @@ const programs: Record<string, (p: Parts) => Program> = {
       watched: p.watched,
     };
   },
+  "weights changed inside before a hook, and outside in between": (p) => {
+    const first = p.w.detach().clone();
+    p.optimizer.groups[0]!.lr = 1e-4;
+    p.optimizer.on("beforeStep", () => {});
+    return {
+      step: () => {
+        noGrad(() => p.w.set(first));
+        return train(p, p.loss);
+      },
+      after: (i) => {
+        if (i === 2) p.w.set([7, 8, 9]);
+      },
+      watched: p.watched,
+    };
+  },
   "data changed inside": (p) => ({
     step: () => {
       p.x.set(p.x.mul(0.9));

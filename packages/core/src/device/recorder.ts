@@ -167,8 +167,8 @@ export class Recorder {
     this.segment.launches.push(launch);
   }
 
-  allocated(device: object, memory: Memory): void {
-    if (!this.paused && device === this.device) this.made.add(memory);
+  allocated(memory: Memory): void {
+    if (!this.paused) this.made.add(memory);
   }
 
   /** True if the recording takes over memory that the device should free: launches may use it. */
@@ -215,7 +215,7 @@ export class Recorder {
       () => "hooks of a recorded step must not look at gradients.",
       "Clip and scale inside the body, before optimizer.step().",
     );
-    if (!this.paused && !this.touched.has(leaf)) this.touched.set(leaf, { start: grad, replaced });
+    if (!this.touched.has(leaf)) this.touched.set(leaf, { start: grad, replaced });
   }
 
   /** An op was put on the tape, where orders rise. */

@@ -1,0 +1,207 @@
+// What the recorder notes while a body runs: in hooks nothing, of other devices nothing, and undone what a replay could not finish.
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import {
+  type DType,
+  Generator,
+  guardReplays,
+  keep,
+  noGrad,
+  parameter,
+  randn,
+  type Tensor,
+  tidy,
+  zeros,
+} from "../index";
+import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
+
+/** w is pulled to 0, a step at a time. */
+function parts(dtype: DType = "f32") {
+  const device = new FakeDevice();
+  const w = parameter([0.5, -1, 2], { device, dtype });
+  const optimizer = new Momentum([w], { lr: 0.1 });
+  const train = () => {
+    const loss = w.pow(2).sum();
+    loss.backward();
+    optimizer.step();
+    optimizer.zeroGrad();
+    return loss;
+  };
+  return { device, w, optimizer, train, values: () => [...w.dataSync()] };
+}
+
+const stepsOf = (optimizer: Momentum) => Object.values(optimizer.stateDict().state).map(({ step }) => step);
+
+describe("guardReplays", () => {
+  it("runs before each replay, which it can refuse; outside of a recording it does nothing", () => {
+    const { device, train, values } = parts();
+    let isTraining = true;
+    guardReplays(() => expect.unreachable());
+    const recording = device.record(() => {
+      guardReplays(() => {
+        if (!isTraining) throw new Error("switched");
+      });
+      train();
+    });
+    recording.replay();
+    const before = values();
+    isTraining = false;
+    expect(() => recording.replay()).toThrow("switched");
+    expect(values()).toEqual(before);
+  });
+
+  it("in a hook is for the hook alone, which runs again anyway", () => {
+    const { device, optimizer, train } = parts();
+    optimizer.on("afterStep", () => guardReplays(() => expect.unreachable()));
+    device.record(train).replay();
+  });
+});
+
+describe("hooks of a recorded step", () => {
+  it("draw anew in each replay, once", () => {
+    const run = (recorded: boolean) => {
+      const { device, optimizer, train, values } = parts();
+      const generator = new Generator(3);
+      const noise = zeros([3], { device });
+      optimizer.on("afterStep", () => tidy(() => noGrad(() => noise.set(randn([3], { device, generator })))));
+      const recording = recorded ? device.record(train) : undefined;
+      for (let i = recorded ? 1 : 0; i < 3; i++) recording ? recording.replay() : train();
+      return [values(), [...noise.dataSync()], generator.stateDict()];
+    };
+    expect(run(true)).toEqual(run(false));
+  });
+
+  it("may do all that is not recorded, to their end: set, save another optimizer, read", () => {
+    const { device, optimizer, train } = parts();
+    const v = parameter([1, 2], { device, dtype: "bf16" });
+    const other = new Momentum([v]);
+    v.sum().backward();
+    other.step();
+    const read: number[][] = [];
+    optimizer.on("afterStep", () => {
+      v.set([read.length, 3]);
+      const { master_param } = other.stateDict().state[0]!; // follows v, which is done once
+      read.push([...v.dataSync(), ...(master_param as Tensor).dataSync()]);
+    });
+    const recording = device.record(train);
+    recording.replay();
+    expect(read).toEqual([
+      [0, 3, 0, 3],
+      [1, 3, 1, 3],
+    ]);
+  });
+
+  it("overwrite by themselves, which a replay does not count again", () => {
+    const { device, optimizer, train } = parts();
+    const average = zeros([], { device });
+    optimizer.on("afterStep", () => noGrad(() => average.set(0)));
+    const recording = device.record(train);
+    const { version } = average.storage;
+    recording.replay();
+    expect(average.storage.version).toBe(version + 1);
+  });
+
+  it("must not record", () => {
+    const { device, optimizer, train } = parts();
+    optimizer.on("afterStep", () => void device.record(() => zeros([1], { device })));
+    expectCode("UNSUPPORTED", () => device.record(train));
+  });
+
+  it("leave the body as recorded as before: it must not read after them, nor after state was made", () => {
+    for (const hook of [true, false]) {
+      const { device, optimizer, train, values } = parts();
+      if (hook) optimizer.on("afterStep", () => {});
+      expectCode("UNSUPPORTED", () =>
+        device.record(() => {
+          train();
+          values();
+        }),
+      );
+    }
+  });
+
+  it("may make what the body then works on, as long as that is kept", () => {
+    const { device, optimizer, train } = parts();
+    let shift: Tensor | undefined;
+    optimizer.on("afterStep", () => {
+      shift ??= keep(zeros([3], { device }));
+    });
+    const recording = device.record(() => train().add(shift!));
+    recording.replay();
+    shift!.dispose();
+    expectCode("BAD_STATE", () => recording.replay());
+  });
+});
+
+it("a gradient from before, which the body adds to and clears, is refused: a replay would not find it", () => {
+  const { device, w, train } = parts();
+  w.pow(2).sum().backward();
+  expectCode("UNSUPPORTED", () => device.record(train));
+});
+
+describe("memory", () => {
+  it("that the body made may be disposed: a replay has it still", () => {
+    const { device, train, values } = parts();
+    const eager = parts();
+    const recording = device.record(train);
+    recording.result.dispose();
+    recording.replay();
+    for (let i = 0; i < 2; i++) eager.train();
+    expect(values()).toEqual(eager.values());
+  });
+
+  it("of another device that the body frees is free at once", () => {
+    const [{ device, w }, other] = [parts(), new FakeDevice({ name: "other" })];
+    const made = zeros([2], { device: other });
+    const before = device.memory();
+    const recording = device.record(() => {
+      made.dispose();
+      w.mul(2);
+    });
+    expect(other.memory()).toEqual({ bytes: 0, tensors: 0 });
+    recording[Symbol.dispose]();
+    expect(device.memory()).toEqual(before);
+    expectCode("DISPOSED", () => recording.replay());
+  });
+});
+
+it.each(["as the step left them", "set before"])(
+  "16-bit parameters %s are followed once, not in each replay",
+  (how) => {
+    const { device, w, train } = parts("bf16");
+    train();
+    device.launches.length = 0;
+    train();
+    const once = [...device.launches];
+    if (how === "set before") w.set([1, 2, 3]);
+    const recording = device.record(train);
+    for (let i = 0; i < 2; i++) {
+      device.launches.length = 0;
+      recording.replay();
+      expect(device.launches).toEqual(once);
+    }
+  },
+);
+
+it("a replay that fails midway counts none of its steps", () => {
+  const { device, optimizer, train } = parts();
+  let fails = false;
+  device.backend.record = () => ({
+    replay() {
+      if (fails) throw new Error("lost");
+    },
+    dispose() {},
+  });
+  const recording = device.record(() => {
+    train();
+    train();
+  });
+  recording.replay();
+  fails = true;
+  expect(() => recording.replay()).toThrow("lost");
+  expect(stepsOf(optimizer)).toEqual([4]);
+  fails = false;
+  recording.replay();
+  expect(stepsOf(optimizer)).toEqual([6]);
+});
