@@ -1,6 +1,7 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
-export { type ConvertOptions, type ConvertResult, type ConvertTarget, convertCheckpoint } from "./export/convert";
+export { convertCheckpoint } from "./export/convert";
+export type { ConvertOptions, ConvertResult, ConvertTarget } from "./export/target";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
@@ -8,11 +9,13 @@ export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from ".
 export type { Rename } from "./import/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
+export { localFileSystem } from "./platform/local";
+export { checkpointBlob } from "./read/blob";
 export { type Difference, type DiffOptions, type DiffResult, diffCheckpoints } from "./read/diff";
 export { type InspectedTensor, type Inspection, inspectCheckpoint } from "./read/inspect";
 export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./read/load";
 export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./read/merge";
-export { type OpenOptions, openSource } from "./read/open";
+export { type OpenOptions, openSource, type Place } from "./read/open";
 export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./read/reshard";
 export type { Selection } from "./read/select";
 export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./read/verify";
@@ -21,6 +24,10 @@ export { type Communicator, communicatorOver, localCommunicators, type Meet, sin
 export type { Leftover } from "./save/leftovers";
 export type { Retention } from "./save/retention";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
-export { type FileSystem, type FolderEntry, nodeFileSystem, type OpenFile } from "./stores/file-system";
+export { blobFileSystem } from "./stores/blob";
+export type { FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";
+export { type MemoryFileSystem, memoryFileSystem } from "./stores/memory";
+export { type ObjectStat, type ObjectStore, type ObjectWriter, objectFileSystem, type Upload } from "./stores/objects";
+export { opfsFileSystem } from "./stores/opfs";
 export type { ProgressCallback } from "./stores/progress";

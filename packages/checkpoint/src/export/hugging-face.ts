@@ -1,5 +1,5 @@
 /** Writes a set as Hugging Face's libraries split it: `model-00001-of-00003.safetensors` and so on, and the index that says what is where. */
-import { join } from "node:path";
+
 import { check } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
@@ -7,6 +7,7 @@ import { elementCount } from "../format/safetensors";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { type MergeOptions, mergeSource } from "../read/merge";
 import { selectTensors } from "../read/select";
+import { join } from "../stores/path";
 import { known, SequenceWriter } from "./sequence";
 import { writeFile, writeFolder } from "./whole-file";
 

@@ -1,9 +1,11 @@
 /** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
-import { dirname } from "node:path";
-import { OptError } from "@opt/core";
+
+import { check, OptError } from "@opt/core";
+import { localFileSystem } from "../platform/local";
 import { endAttempt, newAttempt } from "../save/owner";
 import { replaceFile } from "../save/replace-file";
-import { diskError, type FileSystem, nodeFileSystem, type OpenFile } from "../stores/file-system";
+import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
+import { dirname } from "../stores/path";
 import type { ExportOptions } from "./options";
 
 /** Writes one file by `body`, which tells its length. Throws IO, and what `body` throws: then there is no new file. */
@@ -12,7 +14,7 @@ export async function writeWhole(
   options: ExportOptions,
   body: (file: OpenFile) => Promise<number>,
 ): Promise<{ byteLength: number }> {
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const fileSystem = options.fileSystem ?? localFileSystem;
   return replaceFile(fileSystem, path, "writing", async (temporary) => ({
     byteLength: await writeFile(fileSystem, temporary, body),
   }));
@@ -24,10 +26,10 @@ export async function writeFile(
   path: string,
   body: (file: OpenFile) => Promise<number>,
 ): Promise<number> {
-  const file = await fileSystem.open(path, "createNew");
+  const file = await fileSystem.open(path, "create");
   try {
     const byteLength = await body(file);
-    await file.sync();
+    await file.finish();
     return byteLength;
   } finally {
     await file.close();
@@ -43,7 +45,10 @@ export async function writeFolder(
   options: ExportOptions & { readonly overwrite?: boolean },
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const fileSystem = options.fileSystem ?? localFileSystem;
+  const advice = "Write it to a disk and copy it.";
+  const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
+  check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, advice);
   const attempt = newAttempt();
   const temporary = `${path}.tmp-${attempt}`;
   try {

@@ -1,7 +1,7 @@
 /** CRC-32 (ISO-HDLC, the one of zlib and zip), and joining the checksums of two neighbouring pieces without their bytes. */
-import { crc32 } from "node:zlib";
+import { platform } from "#platform";
 
-export { crc32 };
+export const { crc32 } = platform;
 
 /** As manifests write it: eight lower-case hexadecimal digits. */
 export function crcText(crc: number): string {

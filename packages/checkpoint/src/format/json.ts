@@ -32,3 +32,15 @@ function refusal(place: string, got: string): OptError {
     "Put arrays into tensors.",
   );
 }
+
+/** Whether both are the same plain JSON, in whatever order their members stand. */
+export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return Object.is(a, b);
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [left, right] = [a, b] as [Record<string, Json>, Record<string, Json>];
+  const names = Object.keys(left);
+  return (
+    names.length === Object.keys(right).length &&
+    names.every((name) => Object.hasOwn(right, name) && sameJson(left[name], right[name]))
+  );
+}

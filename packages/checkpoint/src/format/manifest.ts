@@ -44,7 +44,11 @@ export const MAX_MANIFEST_BYTES = 400 << 20;
 /** Values may be nested to 100. */
 const DEEPEST = 110;
 
-const TAIL_LENGTH = ',\n"crc32":"00000000"}\n'.length;
+function tailOf(body: Uint8Array): string {
+  return `,\n"crc32":"${crcText(crc32(body))}"}\n`;
+}
+
+const TAIL_LENGTH = tailOf(new Uint8Array(0)).length;
 
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
@@ -62,8 +66,11 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
     `"tensors":${lines(tensors.map((tensor) => ({ ...tensor, boxes: tensor.boxes.map((box) => ({ ...box, crc32: crcText(box.crc32) })) })))}`,
     `"values":${JSON.stringify(values)}`,
   ];
-  const body = Buffer.from(members.join(",\n"));
-  return Buffer.concat([body, Buffer.from(`,\n"crc32":"${crcText(crc32(body))}"}\n`)]);
+  const body = new TextEncoder().encode(members.join(",\n"));
+  const bytes = new Uint8Array(body.length + TAIL_LENGTH);
+  bytes.set(body);
+  bytes.set(new TextEncoder().encode(tailOf(body)), body.length);
+  return bytes;
 }
 
 /** Reads and checks a manifest. Throws CORRUPT (damaged), UNSUPPORTED (a newer version), REFUSED (a file name that leaves the folder). */
@@ -72,11 +79,11 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
     throw new OptError("CORRUPT", where, `manifest: ${problem}`, "It is damaged: restore it, or use another step.");
   };
   const body = bytes.subarray(0, Math.max(0, bytes.length - TAIL_LENGTH));
-  const tail = Buffer.from(bytes.subarray(body.length)).toString("latin1");
-  if (tail !== `,\n"crc32":"${crcText(crc32(body))}"}\n`) fail("its checksum does not match its bytes.");
+  const tail = new TextDecoder("latin1").decode(bytes.subarray(body.length));
+  if (tail !== tailOf(body)) fail("its checksum does not match its bytes.");
   let raw: Record<string, unknown>;
   try {
-    const text = Buffer.from(bytes).toString("utf8");
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
     const problem = problemOfJson(text, DEEPEST);
     if (problem !== undefined) throw new Error(problem);
     raw = JSON.parse(text);

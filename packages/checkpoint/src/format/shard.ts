@@ -1,10 +1,11 @@
 /** Writes one safetensors file piece by piece, taking its checksums on the way. */
-import { createHash } from "node:crypto";
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
+import { platform } from "#platform";
 import type { Box } from "../layout/box";
 import type { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
+import { join } from "../stores/path";
 import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
 import { encodeSafetensorsHeader, type SafetensorsEntry } from "./safetensors";
@@ -136,7 +137,7 @@ export class ShardWriter {
 
   async create(): Promise<void> {
     await this.#disk("creating", async () => {
-      const file = await this.#fileSystem.open(this.#path, "create");
+      const file = await this.#fileSystem.open(this.#path, "create", this.byteLength);
       try {
         await file.write(this.#header, 0);
       } finally {
@@ -206,7 +207,7 @@ export class ShardWriter {
     const sha256 = await this.#disk("syncing", () =>
       this.#pool.use(this.#path, async (file) => {
         await this.#syncing;
-        await file.sync();
+        await file.finish();
         return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
       }),
     );
@@ -228,12 +229,12 @@ export async function sha256Of(
   file: { read(target: Uint8Array, position: number): Promise<number> },
   byteLength: number,
 ): Promise<string> {
-  const hash = createHash("sha256");
+  const hash = await platform.sha256();
   const buffer = new Uint8Array(Math.min(PIECE, byteLength));
   for (let position = 0; position < byteLength; position += buffer.length) {
     const piece = buffer.subarray(0, Math.min(buffer.length, byteLength - position));
     await file.read(piece, position);
     hash.update(piece);
   }
-  return hash.digest("hex");
+  return hash.digest();
 }

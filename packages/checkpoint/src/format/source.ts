@@ -91,10 +91,15 @@ export function mostTensors(byteLength: number, { maxTensors }: ImportOptions): 
   return maxTensors ?? 100_000 + Math.floor(byteLength / 1024);
 }
 
-export interface Importer {
+/** Reads what stands at a path in one format. */
+export interface FormatReader {
   readonly format: string;
-  recognises(candidate: Candidate): boolean;
   open(path: string, fileSystem: FileSystem, options?: ImportOptions): Promise<TensorSource>;
+}
+
+/** A reader that knows its own. */
+export interface Importer extends FormatReader {
+  recognises(candidate: Candidate): boolean;
 }
 
 /** A file read at random positions. */

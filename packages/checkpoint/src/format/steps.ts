@@ -1,7 +1,8 @@
 /** Steps of a run: a step is a folder `step-00000042` that holds a manifest; whatever has a suffix is no step. */
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
 import { diskError, type FileSystem } from "../stores/file-system";
+import { join } from "../stores/path";
 import { MANIFEST_FILE } from "./manifest";
 
 export interface Step {

@@ -1,5 +1,5 @@
 /** The formats of other systems: each looks at what stands at a path and says whether it is its own. */
-import { basename } from "node:path";
+
 import { OptError } from "@opt/core";
 import {
   type Candidate,
@@ -9,32 +9,8 @@ import {
   type TensorSource,
 } from "../format/source";
 import { diskError, type FileSystem } from "../stores/file-system";
-import { kerasImporter } from "./keras/keras";
-import { mindsporeImporter } from "./mindspore/mindspore";
-import { mindsporeRanksImporter } from "./mindspore/ranks";
-import { paddleImporter } from "./paddle/paddle";
-import { safetensorsImporter, safetensorsIndexImporter } from "./safetensors/safetensors-file";
-import { safetensorsShardsImporter } from "./safetensors/safetensors-shards";
-import { tfjsImporter } from "./tfjs/tfjs";
-import { binIndexImporter } from "./torch/bin-index";
-import { dcpImporter } from "./torch/dcp";
-import { torchFileImporter } from "./torch/torch-file";
-
-/** Every foreign format, the surest signatures first: contents before names. */
-export const importers: readonly Importer[] = [
-  torchFileImporter,
-  kerasImporter,
-  dcpImporter,
-  mindsporeRanksImporter,
-
-  safetensorsIndexImporter,
-  binIndexImporter,
-  safetensorsShardsImporter,
-  tfjsImporter,
-  paddleImporter,
-  safetensorsImporter,
-  mindsporeImporter,
-];
+import { basename } from "../stores/path";
+import { importers } from "./signatures";
 
 const HEAD = 64;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { TensorSource } from "../format/source";
-import { nodeFileSystem } from "../stores/file-system";
+import { localFileSystem } from "../platform/local";
 import { readTensor } from "../testing/read-tensor";
 import { memorySource } from "./bytes/byte-source";
 import { openForeign } from "./importers";
@@ -43,7 +43,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 async function opened<T>(path: string, body: (source: TensorSource) => Promise<T>): Promise<T> {
-  const source = await openForeign(path, nodeFileSystem);
+  const source = await openForeign(path, localFileSystem);
   try {
     return await body(source);
   } finally {

@@ -1,8 +1,9 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
-import { isDeepStrictEqual } from "node:util";
 import { checkOptions, OptError } from "@opt/core";
+import { platform } from "#platform";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
+import { sameJson } from "../format/json";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { elementsIn } from "../layout/box";
@@ -105,7 +106,7 @@ async function diffSources(
     }
   }
   const keys = [...new Set([...Object.keys(a.values), ...Object.keys(b.values)])].sort();
-  const values = keys.filter((key) => !isDeepStrictEqual(a.values[key], b.values[key]));
+  const values = keys.filter((key) => !sameJson(a.values[key], b.values[key]));
   return { equal: differences.length === 0, tensors: names.length, differences, values };
 }
 
@@ -148,7 +149,7 @@ async function compare(
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
+  return platform.sameBytes(a, b);
 }
 
 /** `distance` is NaN where one side is no number, or the dtype none that can be read as numbers. */

@@ -6,9 +6,9 @@ import type { Json, Role } from "../format/source";
 import { listSteps } from "../format/steps";
 import { elementsIn, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
-import { checkedPath, nodeFileSystem } from "../stores/file-system";
+import { localFileSystem } from "../platform/local";
 import type { NativeSource } from "./native";
-import { isNative, OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
+import { checkedPlace, isNative, OPEN_OPTIONS, type OpenOptions, type Place, useSource } from "./open";
 
 export interface InspectedTensor {
   readonly name: string;
@@ -38,8 +38,8 @@ export interface Inspection {
 }
 
 /** Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
-export async function inspectCheckpoint(path: string, options: OpenOptions = {}): Promise<Inspection> {
-  checkedPath("inspectCheckpoint", path);
+export async function inspectCheckpoint(path: Place, options: OpenOptions = {}): Promise<Inspection> {
+  checkedPlace("inspectCheckpoint", path);
   checkOptions("inspectCheckpoint", options, OPEN_OPTIONS);
   return useSource(path, options, async (source) => {
     const tensors = [...source.tensors.values()].map(({ name, dtype, shape, role, follows, boxes }) => ({
@@ -55,7 +55,7 @@ export async function inspectCheckpoint(path: string, options: OpenOptions = {})
     const common = { format, path: source.path, ...(step === undefined ? {} : { step }) };
     const bytes = tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
     const unreadable = source.unreadable?.size ? { unreadable: Object.fromEntries(source.unreadable) } : {};
-    const ours = isNative(source) ? await describeNative(source, path, options) : {};
+    const ours = isNative(source) && typeof path === "string" ? await describeNative(source, path, options) : {};
     return { ...common, ...ours, tensors, values, ...unreadable, bytes };
   });
 }
@@ -63,7 +63,7 @@ export async function inspectCheckpoint(path: string, options: OpenOptions = {})
 async function describeNative(
   { manifest, path }: NativeSource,
   asked: string,
-  { fileSystem = nodeFileSystem }: OpenOptions,
+  { fileSystem = localFileSystem }: OpenOptions,
 ) {
   const files = manifest.files.map(({ name, byteLength }) => ({ name, byteLength }));
   const isRun = !path.startsWith(asked) || path.length > asked.length;

@@ -6,11 +6,10 @@ import type { Json, SourceTensor, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor, toTensor } from "../format/tensors";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { checkedPath } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
-import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
+import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place, useSource } from "./open";
 import { TensorReader } from "./reader";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 
@@ -66,15 +65,15 @@ const SCRATCH = 4 << 20;
  * const { tensors, values, step } = await loadCheckpoint("runs/a");
  */
 export async function loadCheckpoint(
-  path: string,
+  path: Place,
   options: LoadOptions<"plain"> & { as: "plain" },
 ): Promise<Loaded<LoadedPlainTensor>>;
-export async function loadCheckpoint(path: string, options?: LoadOptions): Promise<Loaded<Tensor>>;
+export async function loadCheckpoint(path: Place, options?: LoadOptions): Promise<Loaded<Tensor>>;
 export async function loadCheckpoint(
-  path: string,
+  path: Place,
   options: LoadOptions<"tensor" | "plain"> = {},
 ): Promise<Loaded<Tensor | LoadedPlainTensor>> {
-  checkedPath("loadCheckpoint", path);
+  checkedPlace("loadCheckpoint", path);
   checkOptions("loadCheckpoint", options, {
     ...OPEN_OPTIONS,
     ...SELECTION_OPTIONS,

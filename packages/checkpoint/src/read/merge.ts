@@ -1,5 +1,5 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
-import { basename, dirname, resolve } from "node:path";
+
 import { checkOptions } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
@@ -7,10 +7,12 @@ import { encodeMerged } from "../format/merged";
 import { ShardWriter } from "../format/shard";
 import type { TensorSource } from "../format/source";
 import { elementsIn, wholeOf } from "../layout/box";
+import { localFileSystem } from "../platform/local";
 import { replaceFile } from "../save/replace-file";
 import { fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
-import { checkedPath, nodeFileSystem } from "../stores/file-system";
+import { checkedPath } from "../stores/file-system";
+import { basename, dirname } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
@@ -51,7 +53,7 @@ export async function mergeSource(
   outFile: string,
   options: MergeOptions = {},
 ): Promise<MergeResult> {
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const fileSystem = options.fileSystem ?? localFileSystem;
   const verification = new Verification();
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);
@@ -84,5 +86,5 @@ export async function mergeSource(
     }
   });
   const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
-  return { path: resolve(outFile), tensors: pieces.length, byteLength, unverified };
+  return { path: fileSystem.resolve(outFile), tensors: pieces.length, byteLength, unverified };
 }

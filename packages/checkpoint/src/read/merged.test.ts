@@ -12,7 +12,7 @@ const values = { epoch: 2, options: { lr: 0.1 }, counters: [1001] };
 
 async function merged(): Promise<MemoryFileSystem> {
   const fileSystem = new MemoryFileSystem();
-  const custom = { ...sampleTensors(1)["mask"]!, role: "state", follows: "fc.bias" } as const;
+  const custom = { ...sampleTensors(1).mask!, role: "state", follows: "fc.bias" } as const;
   await saveCheckpoint("/r", { step: 42, tensors: { ...sampleTensors(1), custom }, values }, { world: 3, fileSystem });
   await mergeCheckpoint("/r", "/m.safetensors", { fileSystem });
   return fileSystem;

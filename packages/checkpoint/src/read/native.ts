@@ -1,5 +1,5 @@
 /** Our own checkpoints as a TensorSource. */
-import { join } from "node:path";
+
 import { check, OptError } from "@opt/core";
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
 import {
@@ -13,6 +13,7 @@ import {
 import { findStep } from "../format/steps";
 import { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem } from "../stores/file-system";
+import { join } from "../stores/path";
 
 export interface NativeSource extends TensorSource {
   readonly step: number;

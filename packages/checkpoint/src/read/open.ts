@@ -1,10 +1,13 @@
 /** Opens whatever stands at a path: a checkpoint of ours, or of any system that has an importer. */
-import { basename, dirname } from "node:path";
+
 import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
 import { detect, lookAt, openForeign } from "../import/importers";
-import { checkedPath, type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { localFileSystem } from "../platform/local";
+import { blobFileSystem } from "../stores/blob";
+import { checkedPath, type FileSystem } from "../stores/file-system";
+import { basename, dirname } from "../stores/path";
 import { checkpointImporter, type NativeSource, openCheckpoint, readManifest } from "./native";
 
 export interface OpenOptions extends ImportOptions {
@@ -24,9 +27,22 @@ export const OPEN_OPTIONS = {
 /** How often a step may be replaced under a reader's hands before it gives up. */
 const TRIES = 5;
 
+/** What to read: a path in `fileSystem`, or a file that a user has chosen. */
+export type Place = string | Blob;
+
+/** Throws BAD_ARGUMENT for what cannot be read from. */
+export function checkedPlace(where: string, place: unknown): Place {
+  return place instanceof Blob ? place : checkedPath(where, place);
+}
+
 /** Throws MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws. */
-export async function openSource(path: string, options: OpenOptions = {}): Promise<TensorSource> {
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+export async function openSource(place: Place, options: OpenOptions = {}): Promise<TensorSource> {
+  if (place instanceof Blob) {
+    const name = (place as Partial<File>).name || "blob";
+    return openSource(name, { ...options, fileSystem: blobFileSystem({ [name]: place }) });
+  }
+  const path = place;
+  const fileSystem = options.fileSystem ?? localFileSystem;
   checkedPath("openSource", path);
   try {
     const isOurs =
@@ -55,7 +71,7 @@ async function openForeignStep(path: string, fileSystem: FileSystem, options: Op
 
 /** Opens, runs `body` and closes. What fails because the step was replaced or removed meanwhile is done again with what is there now. */
 export async function useSource<T>(
-  path: string,
+  path: Place,
   options: OpenOptions,
   body: (source: TensorSource) => Promise<T>,
 ): Promise<T> {
@@ -71,7 +87,7 @@ export async function useSource<T>(
   }
 }
 
-async function isReplaced(source: TensorSource, path: string, options: OpenOptions): Promise<boolean> {
+async function isReplaced(source: TensorSource, path: Place, options: OpenOptions): Promise<boolean> {
   if (!isNative(source)) return false;
   const now = await openSource(path, options).catch(() => undefined);
   if (now === undefined) return false;

@@ -1,7 +1,7 @@
 /** Verifying: every byte of a checkpoint is read and compared with its checksum; what is wrong is named, and nothing is thrown for it. */
-import { createHash } from "node:crypto";
-import { join } from "node:path";
+
 import { checkOptions, OptError } from "@opt/core";
+import { platform } from "#platform";
 import { checkedTensor, Verification } from "../format/checked";
 import { crc32, crcText, joinCrc32 } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
@@ -12,8 +12,10 @@ import { findStep } from "../format/steps";
 import { lookAt } from "../import/importers";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
-import { checkedPath, type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { localFileSystem } from "../platform/local";
+import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
+import { join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
 import { checkpointImporter, readManifest } from "./native";
@@ -55,7 +57,7 @@ const TRIES = 5;
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const fileSystem = options.fileSystem ?? localFileSystem;
   const isOurs = options.step !== undefined || checkpointImporter.recognises(await lookAt(path, fileSystem));
   if (!isOurs) return verifyForeign(path, options);
   for (let tries = 1; ; tries++) {
@@ -155,7 +157,7 @@ class StepVerifier {
         ];
         this.#note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${file.byteLength}.`);
       }
-      const hash = record.sha256 === undefined ? undefined : createHash("sha256");
+      const hash = record.sha256 === undefined ? undefined : await platform.sha256();
       let whole = 0;
       for (const segment of segments) {
         const crc = await this.#checksum(file, segment, hash, report);
@@ -166,7 +168,7 @@ class StepVerifier {
         this.#note(segment.subject, record.name, segment.begin, segment.end, problem);
       }
       if (this.#problems.length > before) return;
-      const isWhole = whole === record.crc32 && (hash === undefined || hash.digest("hex") === record.sha256);
+      const isWhole = whole === record.crc32 && (hash === undefined || hash.digest() === record.sha256);
       if (!isWhole)
         this.#note("file", record.name, 0, record.byteLength, "the checksum of the whole file does not match.");
     } finally {

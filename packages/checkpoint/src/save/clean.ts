@@ -1,7 +1,8 @@
 /** Removing by hand what saves that died have left; the next save does it by itself. */
 import { checkOptions } from "@opt/core";
-import { checkedPath, diskError, type FileSystem, nodeFileSystem } from "../stores/file-system";
-import { type Leftover, leftoversOf } from "./leftovers";
+import { localFileSystem } from "../platform/local";
+import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
+import { type Leftover, leftoversOf, removeLeftover } from "./leftovers";
 
 export interface CleanOptions {
   /** Remove also what belongs to processes that cannot be seen from here. Make sure that they are gone. */
@@ -21,13 +22,13 @@ export interface CleanResult {
 export async function cleanCheckpoints(folder: string, options: CleanOptions = {}): Promise<CleanResult> {
   checkedPath("cleanCheckpoints", folder);
   checkOptions("cleanCheckpoints", options, { force: "boolean", dryRun: "boolean", fileSystem: "any" });
-  const { force = false, dryRun = false, fileSystem = nodeFileSystem } = options;
+  const { force = false, dryRun = false, fileSystem = localFileSystem } = options;
   const leftovers = await leftoversOf(fileSystem, folder);
   const goes = ({ owner }: Leftover) => owner === "dead" || (force && owner === "unknown");
   const removed: string[] = [];
   for (const leftover of leftovers.filter(goes)) {
     if (!dryRun) {
-      await fileSystem.remove(leftover.path).catch((error: unknown) => {
+      await removeLeftover(fileSystem, leftover.path).catch((error: unknown) => {
         throw diskError(error, leftover.path, "removing");
       });
     }

@@ -1,8 +1,10 @@
 /** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
-import { basename, dirname, join } from "node:path";
-import { MANIFEST_FILE } from "../format/manifest";
+
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/manifest";
+import { readWhole } from "../format/source";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
-import { lifeOf } from "./owner";
+import { basename, dirname, join } from "../stores/path";
+import { type Attempt, lifeOf } from "./owner";
 
 /** `dead`: safe to remove; `alive`: a save in progress; `unknown`: of a process that cannot be seen from here, and changed lately. */
 export interface Leftover {
@@ -41,6 +43,45 @@ export async function leftoversOf(fileSystem: FileSystem, folder: string): Promi
 /** What is gone by the time it is looked at is no leftover: several saves may be sweeping. */
 function ifGone(error: unknown): undefined {
   if (!isMissing(error)) throw error;
+}
+
+/** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
+export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
+  const [, step, attempt] = /^(step-\d+)\.tmp-(.+)$/.exec(basename(path)) ?? [];
+  const isSave = attempt !== undefined && !POINTER.test(attempt) && !attempt.endsWith(".ranks");
+  if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
+  await fileSystem.remove(path);
+}
+
+/** What the names of an attempt's files end with, where those of others may lie beside them. */
+export function fileTagOf(attempt: Attempt): string {
+  return attempt.slice(-12);
+}
+
+async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: string): Promise<void> {
+  // In this order: a save shows its sign before its first file, and takes it away after its manifest is there.
+  const listed = [
+    ...(await fileSystem.list(step)).map(({ name }) => name),
+    ...(await fileSystem.unfinished!.list(step)),
+  ];
+  const files = listed.filter((name) => /^rank-\d+-[0-9a-f]{12}\.safetensors$/.test(name));
+  if (files.length === 0) return;
+  const claimed = new Set<string>();
+  const tags = new Set<string>();
+  for (const { path, owner } of await leftoversOf(fileSystem, dirname(step))) {
+    if (path === sign || owner === "dead" || !path.startsWith(`${step}.tmp-`)) continue;
+    tags.add(fileTagOf(path));
+  }
+  const manifest = join(step, MANIFEST_FILE);
+  if ((await fileSystem.kind(manifest)) === "file") {
+    const { files: own } = parseManifest(await readWhole(fileSystem, manifest, MAX_MANIFEST_BYTES), manifest);
+    for (const { name } of own) claimed.add(name);
+  }
+  for (const name of files) {
+    if (claimed.has(name) || tags.has(name.slice(-"0123456789ab.safetensors".length, -".safetensors".length))) continue;
+    await fileSystem.unfinished!.discard(join(step, name));
+    await fileSystem.remove(join(step, name));
+  }
 }
 
 async function look(fileSystem: FileSystem, path: string): Promise<Leftover | undefined> {

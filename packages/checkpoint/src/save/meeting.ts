@@ -7,11 +7,12 @@
  * follows. Nobody writes before every rank has answered that it is ready, after every rank had joined: so all ranks of an attempt
  * were alive at one moment, and no file of an earlier life can be among theirs.
  */
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+
 import { OptError } from "@opt/core";
 import { stepName } from "../format/steps";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
+import { join } from "../stores/path";
+import { pulse, sleep } from "../stores/timers";
 import type { Communicator } from "./communicator";
 import { MEMBER, messagesOf, readText } from "./leftovers";
 import { type Failure, failureOf, unwrap } from "./outcome";
@@ -38,6 +39,8 @@ export interface Invitation {
 const ANSWER_WITHIN = 60_000;
 const LONGEST_SLEEP = 50;
 const FAILED = "failed.json";
+/** A message whose name says all. */
+const MARK = "\n";
 
 const numbered = (rank: number) => `rank-${String(rank).padStart(5, "0")}`;
 
@@ -99,9 +102,9 @@ async function beginLife(invitation: Invitation, generation: number): Promise<Me
   const meeting = new Meeting(invitation, attempt, generation, attempt);
   // The place comes before what points at it: a pointer to nothing then means that the attempt is over.
   await fileSystem.makeFolder(meeting.messages);
-  await createOnce(fileSystem, join(meeting.messages, `${numbered(invitation.rank)}.here`), attempt);
+  await fileSystem.createOnce(join(meeting.messages, `${numbered(invitation.rank)}.here`), attempt);
   const pointer = join(folder, pointerPrefix(invitation) + generation);
-  if (await createOnce(fileSystem, pointer, `${attempt} ${terms}\n`)) return meeting;
+  if (await fileSystem.createOnce(pointer, `${attempt} ${terms}\n`)) return meeting;
   await fileSystem.remove(meeting.messages);
   endAttempt(attempt);
   return undefined;
@@ -121,7 +124,7 @@ async function joinLife(invitation: Invitation, generation: number): Promise<Mee
       const problem = `all ranks must say the same, but rank ${rank} says ${terms}; another says ${pointer.terms}.`;
       throw await meeting.fail(new OptError("BAD_ARGUMENT", "saveCheckpoint", problem, "Start all ranks alike."));
     }
-    if (!(await createOnce(fileSystem, join(meeting.messages, `${numbered(rank)}.here`), self))) {
+    if (!(await fileSystem.createOnce(join(meeting.messages, `${numbered(rank)}.here`), self))) {
       if (!(await meeting.answers(rank))) return undefined;
       const other = describeOwner(await readText(fileSystem, join(meeting.messages, `${numbered(rank)}.here`)));
       const problem = `two processes save as rank ${rank}: this one, ${describeOwner(self)}, and ${other}.`;
@@ -163,7 +166,7 @@ export class Meeting implements Communicator {
   readonly #self: Attempt;
   readonly #members = new Map<string, Attempt>();
   #round = 0;
-  #pulse: NodeJS.Timeout | undefined;
+  #endPulse: (() => void) | undefined;
 
   constructor(invitation: Invitation, attempt: Attempt, generation: number, self: Attempt) {
     this.#invitation = invitation;
@@ -177,14 +180,13 @@ export class Meeting implements Communicator {
   }
 
   get isMember(): boolean {
-    return this.#pulse !== undefined;
+    return this.#endPulse !== undefined;
   }
 
   /** From now on this rank answers those who ask whether it lives, also while it writes. */
   entered(): this {
     const answer = async () => this.#answer(await this.#names()).catch(() => {}); // asked again soon
-    this.#pulse = setInterval(() => void answer(), 1000);
-    this.#pulse.unref();
+    this.#endPulse = pulse(() => void answer(), 1000);
     return this;
   }
 
@@ -207,7 +209,7 @@ export class Meeting implements Communicator {
         return undefined;
       });
       if (!together) return false;
-      if (next) await createOnce(this.#fileSystem, this.#file(`${numbered(this.rank)}.${next}`), "");
+      if (next) await this.#fileSystem.createOnce(this.#file(`${numbered(this.rank)}.${next}`), MARK);
     }
     return true;
   }
@@ -243,11 +245,11 @@ export class Meeting implements Communicator {
 
   /** Called once the outcome is known; the last one tidies up. */
   async leave(): Promise<void> {
-    clearInterval(this.#pulse);
+    this.#endPulse?.();
     endAttempt(this.#self);
     const fileSystem = this.#fileSystem;
     const tidy = async () => {
-      await createOnce(fileSystem, this.#file(`${numbered(this.rank)}.left`), "");
+      await fileSystem.createOnce(this.#file(`${numbered(this.rank)}.left`), MARK);
       const names = await this.#names();
       const members = [...names].filter((name) => MEMBER.test(name));
       if (!members.every((name) => names.has(name.replace(/here$/, "left")))) return;
@@ -266,7 +268,7 @@ export class Meeting implements Communicator {
     const life = lifeOf(await readText(this.#fileSystem, this.#file(`${numbered(rank)}.here`)));
     if (life !== "unknown") return life === "alive";
     const token = this.#self.slice(-12);
-    await createOnce(this.#fileSystem, this.#file(`ask.${token}.${numbered(rank)}`), "");
+    await this.#fileSystem.createOnce(this.#file(`ask.${token}.${numbered(rank)}`), MARK);
     const deadline = performance.now() + (this.#invitation.answerWithin ?? ANSWER_WITHIN);
     while (performance.now() < deadline) {
       const names = await this.#names();
@@ -309,7 +311,7 @@ export class Meeting implements Communicator {
     for (const name of names) {
       if (!name.startsWith("ask.") || !name.endsWith(numbered(this.rank))) continue;
       const answer = name.replace("ask.", "answer.");
-      if (!names.has(answer)) await createOnce(this.#fileSystem, this.#file(answer), "");
+      if (!names.has(answer)) await this.#fileSystem.createOnce(this.#file(answer), MARK);
     }
   }
 
@@ -336,7 +338,7 @@ export class Meeting implements Communicator {
   }
 
   async #leaveMessage(name: string, value: unknown): Promise<void> {
-    await createOnce(this.#fileSystem, this.#file(name), `${JSON.stringify(value ?? null)}\n`);
+    await this.#fileSystem.createOnce(this.#file(name), `${JSON.stringify(value ?? null)}\n`);
   }
 
   async #message<T>(name: string, from: number): Promise<T> {
@@ -386,20 +388,4 @@ function died(problem: string): OptError {
 function parsed<T>(text: string): { value: T } | undefined {
   if (!text.endsWith("\n")) return undefined;
   return { value: JSON.parse(text) };
-}
-
-/** False where the file is there already. */
-async function createOnce(fileSystem: FileSystem, path: string, text: string): Promise<boolean> {
-  try {
-    const file = await fileSystem.open(path, "createNew");
-    try {
-      await file.write(new TextEncoder().encode(text), 0);
-    } finally {
-      await file.close();
-    }
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
 }

@@ -1,5 +1,6 @@
 /** Who writes what: the boxes that this process answers for, and their bytes at the moment they are wanted. */
 import { OptError } from "@opt/core";
+import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import type { LocalTensor } from "../format/tensors";
 import { type Box, elementsIn, sameBox, wholeOf } from "../layout/box";
@@ -99,7 +100,7 @@ export function bytesOf(pieces: readonly { tensor: { dtype: LocalTensor["dtype"]
 
 /** In memory that the writing thread sees too. */
 function sharedCopy(bytes: Uint8Array): Uint8Array {
-  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  const copy = platform.sharedBytes(bytes.length);
   copy.set(bytes);
   return copy;
 }

@@ -1,9 +1,10 @@
 /** One rank's file, and the record of it from which the manifest is made. */
+import { platform } from "#platform";
 import { crc32 } from "../format/crc32";
 import type { RankRecord, RecordedTensor } from "../format/record";
 import { shardName } from "../format/shard";
 import type { LocalTensor } from "../format/tensors";
-import { type FileSystem, nodeFileSystem } from "../stores/file-system";
+import type { FileSystem } from "../stores/file-system";
 import { Scratch } from "../stores/scratch";
 import { bytesOf, type Piece } from "./pieces";
 import { type ShardJob, writeShard } from "./shard-job";
@@ -52,8 +53,13 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
     const boxes = written.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
     const job: ShardJob = { folder: folder.path, name: shardName(rank, folder.fileTag), boxes, sha256 };
     const result =
-      copied && fileSystem === nodeFileSystem
-        ? await writeShardInThread(job, await Promise.all(written.map(({ bytes }) => bytes())), report)
+      copied && platform.startThread && fileSystem === platform.fileSystem
+        ? await writeShardInThread(
+            platform.startThread,
+            job,
+            await Promise.all(written.map(({ bytes }) => bytes())),
+            report,
+          )
         : await writeShard(job, (box) => written[box]!.bytes(scratch), fileSystem, report);
     record = result.file;
     written.forEach(({ tensor, box }, i) => {

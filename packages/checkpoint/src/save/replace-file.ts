@@ -1,7 +1,8 @@
 /** One file written whole or not at all: readers of its name see the old one or the new one. */
-import { basename, dirname, join, resolve } from "node:path";
+
 import { check } from "@opt/core";
 import { diskError, type FileSystem } from "../stores/file-system";
+import { basename, dirname, join } from "../stores/path";
 import { endAttempt, lifeOf, newAttempt } from "./owner";
 
 /** `write` makes the file under the name it is given, synced; then it takes the place of `path`. `doing` is for messages. */
@@ -11,19 +12,21 @@ export async function replaceFile<T>(
   doing: string,
   write: (temporary: string) => Promise<T>,
 ): Promise<T> {
-  const target = resolve(path);
+  const target = fileSystem.resolve(path);
   const attempt = newAttempt();
-  const temporary = `${target}.tmp-${attempt}`;
+  const { unfinished } = fileSystem;
+  const temporary = unfinished ? target : `${target}.tmp-${attempt}`;
   try {
     const isFolder = (await fileSystem.kind(target)) === "folder";
     check(!isFolder, "BAD_ARGUMENT", target, () => "the output must be a file, a folder is there.", "Rename it.");
+    if (unfinished) return await write(target);
     await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this file
     const result = await write(temporary);
     await fileSystem.rename(temporary, target);
     await fileSystem.syncFolder(dirname(target));
     return result;
   } catch (error) {
-    await fileSystem.remove(temporary).catch(() => {}); // the first error is the one that tells
+    await (unfinished ? unfinished.discard(target) : fileSystem.remove(temporary)).catch(() => {}); // the first error is the one that tells
     throw diskError(error, target, doing);
   } finally {
     endAttempt(attempt);

@@ -1,10 +1,11 @@
 /** Which older steps go once a new one exists. */
-import { join } from "node:path";
+
 import { check, checkOptions } from "@opt/core";
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/manifest";
 import { readWhole } from "../format/source";
 import type { Step } from "../format/steps";
 import type { FileSystem } from "../stores/file-system";
+import { join } from "../stores/path";
 
 /** A step stays if any of these says so; the newest one always does. */
 export interface Retention {

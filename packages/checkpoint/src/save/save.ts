@@ -1,19 +1,19 @@
 /** Saving: every rank writes the boxes it is responsible for, then one of them makes the step exist. */
-import { createHash } from "node:crypto";
-import { resolve } from "node:path";
 import { check, checkOptions } from "@opt/core";
+import { crc32, crcText } from "../format/crc32";
 import { checkedValues } from "../format/json";
 import type { Manifest } from "../format/manifest";
 import { assembleManifest, type RankRecord } from "../format/record";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { checkedPath, type FileSystem, nodeFileSystem } from "../stores/file-system";
+import { localFileSystem } from "../platform/local";
+import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { type AgreedTensors, agree, describeTensor, type Hello, unseenTensors } from "./agreement";
 import { type Communicator, singleProcess } from "./communicator";
-import { type Meeting, meet } from "./meeting";
+import type { Meeting } from "./meeting";
 import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type Attempt, newAttempt } from "./owner";
 import { bytesOf, Holdings, type Piece } from "./pieces";
@@ -92,7 +92,7 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
     const save = new Save(folder, contents, options);
     const copying = options.async ? save.holdings.snapshot() : undefined;
     copying?.catch(() => {}); // thrown below, when its turn has come
-    const saved = oneAtATime(`${resolve(folder)}#${save.rank ?? "all"}`, async () => {
+    const saved = oneAtATime(save.queue, async () => {
       await copying;
       return save.run();
     });
@@ -188,8 +188,13 @@ class Save {
     this.#layout = layout ?? defaultLayout(world);
     this.#options = options;
     this.#keep = keep === undefined ? undefined : checkedRetention(WHERE, keep);
-    this.#fileSystem = options.fileSystem ?? nodeFileSystem;
+    this.#fileSystem = options.fileSystem ?? localFileSystem;
     this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
+  }
+
+  /** Saves of one rank into one folder wait for each other. */
+  get queue(): string {
+    return `${this.#fileSystem.resolve(this.#folder)}#${this.rank ?? "all"}`;
   }
 
   async run(): Promise<SaveResult> {
@@ -204,10 +209,11 @@ class Save {
     }
   }
 
-  #meet(rank: number): Promise<Meeting> {
+  async #meet(rank: number): Promise<Meeting> {
+    const { meet } = await import("./meeting");
     return meet({
       fileSystem: this.#fileSystem,
-      folder: resolve(this.#folder),
+      folder: this.#fileSystem.resolve(this.#folder),
       step: this.#step,
       name: this.#options.attempt ?? "ranks",
       rank,
@@ -220,7 +226,7 @@ class Save {
   /** What every rank must say alike. */
   #terms(): string {
     const { whole = false, checkReplicas = false } = this.#options;
-    const layout = createHash("sha256").update(JSON.stringify(this.#layout)).digest("hex").slice(0, 12);
+    const layout = crcText(crc32(new TextEncoder().encode(JSON.stringify(this.#layout))));
     return `step ${this.#step}, world ${this.#world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
   }
 

@@ -1,8 +1,9 @@
 /** Writing one rank's file from boxes in memory. */
-import { join } from "node:path";
+
 import { type FileRecord, type ShardBox, ShardWriter, type WrittenBox } from "../format/shard";
 import { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem } from "../stores/file-system";
+import { join } from "../stores/path";
 
 export interface ShardJob {
   readonly folder: string;

@@ -1,9 +1,10 @@
 /** Writing one rank's file on another thread, so that training goes on meanwhile. */
-import { join } from "node:path";
-import { Worker } from "node:worker_threads";
+
 import { OptError } from "@opt/core";
 import { recordShard, shardHeader } from "../format/shard";
+import type { StartThread } from "../platform/platform";
 import { diskError } from "../stores/file-system";
+import { join } from "../stores/path";
 import type { ShardJob, ShardResult } from "./shard-job";
 
 /** Plain Node and nothing to import: it runs the same from source, from a package and inside a bundle. */
@@ -48,6 +49,7 @@ type Reply =
 
 /** As `writeShard` on the machine's own disk. `contents` in shared memory are not copied. */
 export async function writeShardInThread(
+  startThread: StartThread,
   job: ShardJob,
   contents: readonly Uint8Array[],
   progress: (bytes: number) => void,
@@ -55,27 +57,20 @@ export async function writeShardInThread(
   const path = join(job.folder, job.name);
   const { bytes: header, entries } = shardHeader(job.boxes);
   const workerData = { path, header, contents, sha256: job.sha256, piece: PIECE };
-  const worker = new Worker(THREAD, { eval: true, workerData, execArgv: [] });
   const { checksums, sha256 } = await new Promise<{ checksums: readonly number[]; sha256?: string }>(
     (resolve, reject) => {
       let headerSeen = false;
-      worker.on("message", (reply: Reply) => {
+      const message = (reply: Reply) => {
         if ("checksums" in reply) resolve(reply);
         else if ("failed" in reply) reject(diskError(Object.assign(new Error(), reply.failed), path, "writing"));
         else if (headerSeen) progress(reply.bytes);
         else headerSeen = true;
-      });
-      worker.on("error", reject);
-      worker.on("exit", (code) => {
-        reject(
-          new OptError(
-            "IO",
-            path,
-            `the writing thread ended with code ${code}.`,
-            "Older steps are untouched: save again.",
-          ),
-        );
-      });
+      };
+      const exit = (code: number) => {
+        const problem = `the writing thread ended with code ${code}.`;
+        reject(new OptError("IO", path, problem, "Older steps are untouched: save again."));
+      };
+      startThread(THREAD, workerData, { message: message as (reply: unknown) => void, error: reject, exit });
     },
   );
   return recordShard(job.name, header, entries, checksums, sha256);

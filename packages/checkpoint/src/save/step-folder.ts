@@ -2,15 +2,20 @@
  * The life of a step's folder: written under a temporary name, made durable, renamed, and only then may older ones go.
  * Whatever dies on the way leaves the older steps as they were and a folder that the next save sweeps away.
  */
-import { dirname, join, resolve } from "node:path";
+
 import { OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
 import { readWhole } from "../format/source";
 import { listSteps, stepName } from "../format/steps";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
-import { leftoversOf } from "./leftovers";
+import { dirname, join } from "../stores/path";
+import { pulse } from "../stores/timers";
+import { fileTagOf, leftoversOf, removeLeftover } from "./leftovers";
 import { type Attempt, endAttempt } from "./owner";
 import { type Retention, stepsToRemove } from "./retention";
+
+/** Well below the time after which a save that shows no sign is taken for dead. */
+const SIGN_EVERY = 300_000;
 
 /** How often two saves may set aside each other's step before one gives up. */
 const TRIES = 20;
@@ -28,7 +33,12 @@ export class StepFolder {
   /** What the names of the files end with, where the step may replace another. */
   readonly fileTag: string | undefined;
   readonly #final: string;
+  /** On stores without renames, an object that tells that this save is at work. */
+  readonly #sign: string;
   readonly #fileSystem: FileSystem;
+  #endPulse: (() => Promise<void>) | undefined;
+  /** The manifest may be on its way still, although the store did not say so. */
+  #isUncertain = false;
 
   private constructor(
     fileSystem: FileSystem,
@@ -40,8 +50,9 @@ export class StepFolder {
     this.#fileSystem = fileSystem;
     this.#final = join(folder, stepName(step));
     this.attempt = attempt;
-    this.fileTag = overwrite ? attempt.slice(-12) : undefined;
-    this.path = `${this.#final}.tmp-${attempt}`;
+    this.fileTag = overwrite || fileSystem.unfinished ? fileTagOf(attempt) : undefined;
+    this.#sign = `${this.#final}.tmp-${attempt}`;
+    this.path = fileSystem.unfinished ? this.#final : this.#sign;
   }
 
   /** Creates the temporary folder, or joins it. Throws DUPLICATE where the step exists already, IO, MISSING. */
@@ -52,14 +63,19 @@ export class StepFolder {
     attempt: string,
     options: { overwrite: boolean },
   ): Promise<StepFolder> {
-    const pending = new StepFolder(fileSystem, resolve(folder), step, attempt, options);
+    const pending = new StepFolder(fileSystem, fileSystem.resolve(folder), step, attempt, options);
     await pending.#disk("creating", async () => {
       if (!options.overwrite) await pending.#refuseExisting();
-      const isNew = (await fileSystem.kind(resolve(folder))) === undefined;
+      if (fileSystem.unfinished) {
+        await pending.#showSign();
+        await pending.#sweep().catch(() => {}); // as below
+        return;
+      }
+      const isNew = (await fileSystem.kind(fileSystem.resolve(folder))) === undefined;
       await fileSystem.makeFolder(pending.path);
       // What died here before must not fill the disk; whether sweeping works is no matter of this save.
       if (!isNew) await pending.#sweep().catch(() => {});
-      if (isNew) await fileSystem.syncFolder(dirname(resolve(folder)));
+      if (isNew) await fileSystem.syncFolder(dirname(fileSystem.resolve(folder)));
     });
     return pending;
   }
@@ -72,7 +88,7 @@ export class StepFolder {
     attempt: Attempt,
     options: { overwrite: boolean },
   ): StepFolder {
-    return new StepFolder(fileSystem, resolve(folder), step, attempt, options);
+    return new StepFolder(fileSystem, fileSystem.resolve(folder), step, attempt, options);
   }
 
   get finalPath(): string {
@@ -103,19 +119,56 @@ export class StepFolder {
   async commit(manifest: Manifest, options: CommitOptions): Promise<string[]> {
     await this.#disk("committing", async () => {
       const fs = this.#fileSystem;
-      const file = await fs.open(join(this.path, MANIFEST_FILE), "create");
-      try {
-        await file.write(encodeManifest(manifest), 0);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      const bytes = encodeManifest(manifest);
+      if (fs.unfinished) return this.#putManifest(bytes, options.overwrite);
+      await this.#write(join(this.path, MANIFEST_FILE), bytes);
       await fs.syncFolder(this.path);
       await this.#takePlace(options.overwrite);
       await fs.syncFolder(dirname(this.#final));
     });
     endAttempt(this.attempt);
     return this.#tidy(options);
+  }
+
+  /** Of several saves of one step at the same moment, the store lets one do this, or with `overwrite` each in its turn. */
+  async #putManifest(bytes: Uint8Array, overwrite: boolean): Promise<void> {
+    const path = join(this.#final, MANIFEST_FILE);
+    this.#isUncertain = true;
+    try {
+      if (overwrite) await this.#write(path, bytes);
+      else if (!(await this.#fileSystem.createOnce(path, bytes))) {
+        // An answer may get lost, and what is asked again finds what it did itself.
+        if (await this.isCommitted()) return;
+        this.#isUncertain = false;
+        await this.#refuseExisting();
+      }
+    } catch (error) {
+      if (!this.#isUncertain || !(await this.isCommitted().catch(() => false))) throw error;
+    }
+  }
+
+  async #write(path: string, bytes: Uint8Array): Promise<void> {
+    const file = await this.#fileSystem.open(path, "create", bytes.length);
+    try {
+      await file.write(bytes, 0);
+      await file.finish();
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Shown again now and then, so that those who cannot see this process know that it is at work. */
+  async #showSign(): Promise<void> {
+    const text = new TextEncoder().encode(this.attempt);
+    await this.#fileSystem.createOnce(this.#sign, text);
+    let showing: Promise<void> = Promise.resolve();
+    const stop = pulse(() => {
+      showing = this.#write(this.#sign, text).catch(() => {}); // shown again soon
+    }, SIGN_EVERY);
+    this.#endPulse = () => {
+      stop();
+      return showing;
+    };
   }
 
   /** Gives the folder the step's name. Whoever else wants it at the same moment finds a whole step there, or gets it after us. */
@@ -136,7 +189,8 @@ export class StepFolder {
 
   /** Removes what this attempt has written so far. */
   async abandon(): Promise<void> {
-    await this.#fileSystem.remove(this.path).catch(() => {}); // the next save sweeps it
+    await this.#endPulse?.();
+    if (!this.#isUncertain) await removeLeftover(this.#fileSystem, this.#sign).catch(() => {}); // the next save sweeps it
     endAttempt(this.attempt);
   }
 
@@ -147,15 +201,21 @@ export class StepFolder {
     const attempt = async (what: string, body: () => Promise<void>) => {
       await body().catch((error: unknown) => warnings.push(diskError(error, what, "tidying").message));
     };
+    await this.#endPulse?.();
     await attempt(folder, async () => {
+      // What the step replaced goes with the sign.
+      if (fs.unfinished) await removeLeftover(fs, this.#sign);
       if (keep !== undefined) {
         const doomed = await stepsToRemove(fs, await listSteps(fs, folder), keep);
         for (const { path } of doomed.filter((one) => one.path !== this.#final)) {
           await attempt(path, async () => {
-            // Renamed first: half a step must never look like one.
+            // Half a step must never look like one.
             const aside = `${path}.tmp-${this.attempt}`;
-            await fs.rename(path, aside);
-            await fs.remove(aside);
+            if (fs.unfinished) {
+              await fs.createOnce(aside, this.attempt);
+              await fs.remove(join(path, MANIFEST_FILE));
+            } else await fs.rename(path, aside);
+            await removeLeftover(fs, aside);
           });
         }
       }
@@ -167,7 +227,7 @@ export class StepFolder {
   /** Removes what dead saves have left. */
   async #sweep(): Promise<void> {
     for (const { path, owner } of await leftoversOf(this.#fileSystem, dirname(this.#final))) {
-      if (path !== this.path && owner === "dead") await this.#fileSystem.remove(path);
+      if (path !== this.#sign && owner === "dead") await removeLeftover(this.#fileSystem, path);
     }
   }
 

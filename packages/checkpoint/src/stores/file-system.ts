@@ -1,6 +1,4 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
-import * as fs from "node:fs/promises";
-import { dirname } from "node:path";
 import { check, OptError } from "@opt/core";
 
 export interface OpenFile {
@@ -9,8 +7,10 @@ export interface OpenFile {
   /** Writes all of `data` at `position`. */
   write(data: Uint8Array, position: number): Promise<void>;
   size(): Promise<number>;
-  /** Returns when the bytes are on the disk. */
+  /** Asks for what was written so far to be made durable, where a file is before it is whole. */
   sync(): Promise<void>;
+  /** Nothing more will be written: returns when the file exists, whole and durable. */
+  finish(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -20,8 +20,12 @@ export interface FolderEntry {
 }
 
 export interface FileSystem {
-  /** `read`: must exist; `create`: truncates; `createNew`: must not exist; `update`: must exist, is written in place. */
-  open(path: string, mode: "read" | "create" | "createNew" | "update"): Promise<OpenFile>;
+  /** One way of writing each place, wherever the process stands. */
+  resolve(path: string): string;
+  /** `read`: must exist; `create`: truncates; `update`: must have been created, is written in place. `byteLength` is what it will have. */
+  open(path: string, mode: OpenMode, byteLength?: number): Promise<OpenFile>;
+  /** Writes a small file where there is none; false where one is. Of several at the same moment one gets true. */
+  createOnce(path: string, data: Uint8Array | string): Promise<boolean>;
   /** Creates the folder and its parents; an existing one is fine. */
   makeFolder(path: string): Promise<void>;
   list(path: string): Promise<FolderEntry[]>;
@@ -34,83 +38,19 @@ export interface FileSystem {
   remove(path: string): Promise<void>;
   /** Makes renames and new entries inside the folder durable. */
   syncFolder(path: string): Promise<void>;
+  /** Of stores where nothing can be renamed, and a file exists once it is finished. */
+  readonly unfinished?: UnfinishedFiles;
 }
 
-const FLAGS = { read: "r", create: "w", createNew: "wx", update: "r+" } as const;
+export type OpenMode = "read" | "create" | "update";
 
-function kindOf(entry: { isFile(): boolean; isDirectory(): boolean }): FolderEntry["kind"] {
-  return entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
+/** Files whose writing has begun and not ended: no reader sees them. */
+export interface UnfinishedFiles {
+  /** Their names, as far as the store tells: this process's at least. */
+  list(folder: string): Promise<string[]>;
+  /** Forgets what was written; what stood at the path before stays. */
+  discard(path: string): Promise<void>;
 }
-
-/** What Node reads or writes at once at most, and a little less. */
-const LARGEST = 1 << 30;
-
-/** The machine's own disk. */
-export const nodeFileSystem: FileSystem = {
-  async open(path, mode) {
-    const handle = await fs.open(path, FLAGS[mode]);
-    return {
-      async read(target, position) {
-        let done = 0;
-        while (done < target.length) {
-          const { bytesRead } = await handle.read(
-            target,
-            done,
-            Math.min(target.length - done, LARGEST),
-            position + done,
-          );
-          if (bytesRead === 0) break;
-          done += bytesRead;
-        }
-        return done;
-      },
-      async write(data, position) {
-        let done = 0;
-        while (done < data.length) {
-          done += (await handle.write(data, done, Math.min(data.length - done, LARGEST), position + done)).bytesWritten;
-        }
-      },
-      size: async () => (await handle.stat()).size,
-      sync: () => handle.sync(),
-      close: () => handle.close(),
-    };
-  },
-  async makeFolder(path) {
-    try {
-      await fs.mkdir(path, { recursive: true });
-    } catch (error) {
-      // Of a disk that takes no folders Node says that the parent is missing.
-      if (!isMissing(error)) throw error;
-      await fs.mkdir(await firstMissing(path));
-      throw error;
-    }
-  },
-  async list(path) {
-    const entries = await fs.readdir(path, { withFileTypes: true });
-    return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
-  },
-  async kind(path) {
-    try {
-      return kindOf(await fs.stat(path));
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  },
-  modified: async (path) => (await fs.stat(path)).mtimeMs,
-  rename: (from, to) => fs.rename(from, to),
-  remove: (path) => fs.rm(path, { recursive: true, force: true }),
-  async syncFolder(path) {
-    // Windows cannot open folders; its file system journals renames itself.
-    if (process.platform === "win32") return;
-    const handle = await fs.open(path, "r");
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  },
-};
 
 /** Throws BAD_ARGUMENT for what cannot be a path. */
 export function checkedPath(where: string, path: unknown): string {
@@ -123,16 +63,6 @@ export function checkedPath(where: string, path: unknown): string {
     path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.",
   );
   return path as string;
-}
-
-/** The outermost folder of the path that is not there. */
-async function firstMissing(path: string): Promise<string> {
-  const parent = dirname(path);
-  const hasParent = await fs.stat(parent).then(
-    () => true,
-    () => false,
-  );
-  return hasParent || parent === path ? path : firstMissing(parent);
 }
 
 function systemCode(error: unknown): string | undefined {

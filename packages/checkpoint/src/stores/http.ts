@@ -1,6 +1,7 @@
 /** Checkpoints on a web server, read by ranges of bytes: what is not asked for never travels. Nothing is written. */
 import { check, checkOptions, OptError } from "@opt/core";
-import type { FileSystem, OpenFile } from "./file-system";
+import type { FileSystem } from "./file-system";
+import { objectFileSystem } from "./objects";
 
 export interface HttpOptions {
   /** Sent with every request, e.g. `{ authorization: "Bearer ..." }`. */
@@ -28,7 +29,7 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
   const { headers = {}, retries = 3 } = options;
 
   const request = async (path: string, method: "GET" | "HEAD", range?: string): Promise<Response> => {
-    const url = new URL(path.replace(/^\/+/, "").split("/").map(encodeURIComponent).join("/"), root);
+    const url = new URL(path.split("/").map(encodeURIComponent).join("/"), root);
     for (let tries = 0; ; tries++) {
       const asked = { method, headers: { ...headers, ...(range ? { range } : {}) } };
       const response = await fetch(url, asked).catch((error: unknown) => error as Error);
@@ -41,66 +42,25 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
     }
   };
 
-  /** Undefined where nothing is there. */
-  const sizeOf = async (path: string): Promise<number | undefined> => {
-    const response = await request(path, "HEAD");
-    if (response.status === 404 || response.status === 410) return undefined;
-    check(
-      response.ok,
-      "IO",
-      response.url,
-      () => `status ${response.status} is not 200.`,
-      "Check the address and headers.",
-    );
-    const length = response.headers.get("content-length");
-    check(length !== null, "UNSUPPORTED", response.url, () => "the server does not say how long the file is.");
-    return Number(length);
-  };
-
-  const open = async (path: string, mode: "read" | "create" | "createNew" | "update"): Promise<OpenFile> => {
-    if (mode !== "read") throw readOnly(path);
-    const size = await sizeOf(path);
-    if (size === undefined) throw Object.assign(new Error(`${path} is not there`), { code: "ENOENT" });
-    return {
-      async read(target, position) {
-        const end = Math.min(position + target.length, size);
-        if (end <= position) return 0;
-        const response = await request(path, "GET", `bytes=${position}-${end - 1}`);
-        const isRange = response.status === 206;
-        check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
-        const bytes = new Uint8Array(await response.arrayBuffer());
-        const isAsked = bytes.length === end - position;
-        check(isAsked, "IO", response.url, () => `${end - position} bytes were asked for, got ${bytes.length}.`);
-        target.set(bytes);
-        return bytes.length;
-      },
-      write: () => Promise.reject(readOnly(path)),
-      size: async () => size,
-      sync: async () => {},
-      close: async () => {},
-    };
-  };
-
-  const MANIFEST = "manifest.json";
-  const isStep = async (path: string) => (await sizeOf(`${path}/${MANIFEST}`)) !== undefined;
-  const refuse = async (path: string): Promise<never> => {
-    throw readOnly(path);
-  };
-  return {
-    open,
-    list: async (path) => ((await isStep(path)) ? [{ name: MANIFEST, kind: "file" }] : []),
-    kind: async (path) => {
-      if (/^step-\d+$/.test(path.split("/").at(-1)!)) return (await isStep(path)) ? "folder" : undefined;
-      return (await sizeOf(path)) === undefined ? undefined : "file";
+  return objectFileSystem({
+    async stat(key) {
+      const response = await request(key, "HEAD");
+      if (response.status === 404 || response.status === 410) return undefined;
+      const problem = () => `status ${response.status} is not 200.`;
+      check(response.ok, "IO", response.url, problem, "Check the address and headers.");
+      const length = response.headers.get("content-length");
+      check(length !== null, "UNSUPPORTED", response.url, () => "the server does not say how long the file is.");
+      return { byteLength: Number(length), modified: Date.parse(response.headers.get("last-modified") ?? "") || 0 };
     },
-    modified: async () => Date.now(),
-    makeFolder: refuse,
-    rename: refuse,
-    remove: refuse,
-    syncFolder: refuse,
-  };
-}
-
-function readOnly(path: string): Error {
-  return Object.assign(new Error(`${path} is on a web server`), { code: "EROFS" });
+    async read(key, target, position) {
+      const end = position + target.length;
+      const response = await request(key, "GET", `bytes=${position}-${end - 1}`);
+      const isRange = response.status === 206;
+      check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      const isAsked = bytes.length === target.length;
+      check(isAsked, "IO", response.url, () => `${target.length} bytes were asked for, got ${bytes.length}.`);
+      target.set(bytes);
+    },
+  });
 }

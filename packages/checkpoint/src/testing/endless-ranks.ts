@@ -1,12 +1,12 @@
 /** One rank that saves step after step until it is killed, under a name that never changes: `endless-ranks <folder> <rank> <life>`. */
 
 import { listSteps } from "../format/steps";
+import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
-import { nodeFileSystem } from "../stores/file-system";
 
 const [, , folder, rank, life] = process.argv;
 export const WORLD = 3;
-const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
+const steps = await listSteps(localFileSystem, folder!).catch(() => []);
 for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
   process.stdout.write("saving\n");
   const data = new Float64Array(1 << 14).fill(Number(life));

@@ -1,10 +1,10 @@
 /** A program that saves step after step, or one step again and again, until it is killed: `endless-saves <folder> <life> <mode>`. */
 import { listSteps } from "../format/steps";
+import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
-import { nodeFileSystem } from "../stores/file-system";
 
 const [, , folder, life, mode] = process.argv;
-const steps = await listSteps(nodeFileSystem, folder!).catch(() => []);
+const steps = await listSteps(localFileSystem, folder!).catch(() => []);
 for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
   process.stdout.write("saving\n");
   const data = new Float64Array(1 << 15).fill(Number(life));

@@ -1,5 +1,5 @@
 /** Counts every call to a disk and makes one of them fail. */
-import type { FileSystem, OpenFile } from "../stores/file-system";
+import type { FileSystem, OpenFile, OpenMode, UnfinishedFiles } from "../stores/file-system";
 
 export interface Fault {
   /** The call that fails, counted from 0. */
@@ -37,7 +37,11 @@ export class FaultyFileSystem implements FileSystem {
     return body();
   }
 
-  async open(path: string, mode: "read" | "create" | "createNew" | "update"): Promise<OpenFile> {
+  get unfinished(): UnfinishedFiles {
+    return this.#inner.unfinished as UnfinishedFiles;
+  }
+
+  async open(path: string, mode: OpenMode): Promise<OpenFile> {
     const file = await this.#call("open", () => this.#inner.open(path, mode));
     return {
       read: (target, position) => this.#call("read", () => file.read(target, position)),
@@ -49,10 +53,14 @@ export class FaultyFileSystem implements FileSystem {
         ),
       size: () => this.#call("size", () => file.size()),
       sync: () => this.#call("sync", () => file.sync()),
+      finish: () => this.#call("sync", () => file.finish()),
       close: () => this.#call("close", () => file.close()),
     };
   }
 
+  resolve = (path: string) => this.#inner.resolve(path);
+  createOnce = (path: string, data: Uint8Array | string) =>
+    this.#call("createOnce", () => this.#inner.createOnce(path, data));
   makeFolder = (path: string) => this.#call("makeFolder", () => this.#inner.makeFolder(path));
   list = (path: string) => this.#call("list", () => this.#inner.list(path));
   kind = (path: string) => this.#call("kind", () => this.#inner.kind(path));

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { expect } from "vitest";
 import { listSteps } from "../format/steps";
+import { localFileSystem } from "../platform/local";
 import { loadCheckpoint } from "../read/load";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
-import { nodeFileSystem } from "../stores/file-system";
 import { random } from "./random";
 
 /** Bundled once, so that a process is ready in a few milliseconds and most of its life is spent saving. */
@@ -66,9 +66,9 @@ async function killLoop(
     const children = await begin(life, 1 + (next() % 2));
     await new Promise((resolve) => setTimeout(resolve, next() % 400));
     await Promise.all(children.map(kill));
-    const names = (await nodeFileSystem.list(run).catch(() => [])).map(({ name }) => name);
+    const names = (await localFileSystem.list(run).catch(() => [])).map(({ name }) => name);
     if (names.some((name) => /\.(tmp|old)-/.test(name))) unfinished++;
-    const newest = (await listSteps(nodeFileSystem, run).catch(() => [])).at(-1)?.step ?? -1;
+    const newest = (await listSteps(localFileSystem, run).catch(() => [])).at(-1)?.step ?? -1;
     expect(newest).toBeGreaterThanOrEqual(latest);
     latest = newest;
     if (latest >= 0) await expectWhole(run);
@@ -77,7 +77,7 @@ async function killLoop(
   expect(latest).toBeGreaterThan(0);
   // The next save that ends sweeps whatever the killed ones have left.
   await saveCheckpoint(run, { step: latest + 1, tensors: { w: { dtype: "U8", shape: [1], data: new Uint8Array(1) } } });
-  const left = (await nodeFileSystem.list(run)).map(({ name }) => name).filter((name) => !/^step-\d+$/.test(name));
+  const left = (await localFileSystem.list(run)).map(({ name }) => name).filter((name) => !/^step-\d+$/.test(name));
   expect(left).toEqual([]);
   return { kills, unfinished, latest };
 }

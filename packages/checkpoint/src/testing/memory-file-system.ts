@@ -3,7 +3,7 @@
  * leave it: with or without the contents that were not synced, with or without the names that were not.
  */
 import { dirname, resolve, sep } from "node:path";
-import type { FileSystem, FolderEntry } from "../stores/file-system";
+import type { FileSystem, FolderEntry, OpenMode } from "../stores/file-system";
 
 interface FileNode {
   data: Uint8Array;
@@ -72,10 +72,9 @@ export class MemoryFileSystem implements FileSystem {
     this.#file(path).data = data;
   }
 
-  async open(path: string, mode: "read" | "create" | "createNew" | "update") {
-    if (mode === "create" || mode === "createNew") {
+  async open(path: string, mode: OpenMode) {
+    if (mode === "create") {
       const folder = this.#folder(dirname(path));
-      if (mode === "createNew" && this.#node(path)) fail("EEXIST", path);
       const known = this.#node(path);
       if (known && !isFolder(known)) known.data = new Uint8Array(0);
       else folder.children.set(MemoryFileSystem.#name(path), { data: new Uint8Array(0), durable: new Uint8Array(0) });
@@ -100,8 +99,20 @@ export class MemoryFileSystem implements FileSystem {
       sync: async () => {
         file.durable = file.data.slice();
       },
+      finish: async () => {
+        file.durable = file.data.slice();
+      },
       close: async () => {},
     };
+  }
+
+  resolve = (path: string) => resolve(path);
+
+  async createOnce(path: string, data: Uint8Array | string) {
+    if (this.#node(path)) return false;
+    const file = await this.open(path, "create");
+    await file.write(typeof data === "string" ? new TextEncoder().encode(data) : data, 0);
+    return true;
   }
 
   async makeFolder(path: string) {

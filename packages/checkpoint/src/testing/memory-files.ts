@@ -22,6 +22,8 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
   return {
     longestRead: () => longest,
     bytesRead: () => total,
+    resolve: (path) => path,
+    createOnce: refuse,
     async open(path) {
       const bytes = files[inside(path)];
       if (bytes === undefined) throw failed("ENOENT");
@@ -36,6 +38,7 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
         write: refuse,
         size: async () => bytes.byteLength,
         sync: refuse,
+        finish: refuse,
         close: async () => undefined,
       };
       return file;

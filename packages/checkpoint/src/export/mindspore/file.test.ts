@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { openForeign } from "../../import/importers";
 import { underOurNames } from "../../import/names/names";
-import { nodeFileSystem } from "../../stores/file-system";
+import { localFileSystem } from "../../platform/local";
 import { expectCode } from "../../testing/expect-code";
 import { scratchFolder } from "../../testing/fixtures";
 import { sourceOf } from "../../testing/source-of";
@@ -25,7 +25,7 @@ const scratch = scratchFolder();
 describe.skipIf(!present)(`real files${present ? "" : " (../shared/samples is not here)"}`, () => {
   it.each(REAL)("writes %s again byte for byte, and so through our names for states", async (name) => {
     const original = readFileSync(join(SAMPLES, name));
-    const source = await openForeign(join(SAMPLES, name), nodeFileSystem);
+    const source = await openForeign(join(SAMPLES, name), localFileSystem);
     await writeMindspore(source, join(scratch.path, "again.ckpt"), { maxMemory: 64 << 10 });
     expect(readFileSync(join(scratch.path, "again.ckpt")).equals(original)).toBe(true);
     const ours = await underOurNames(source);
@@ -53,7 +53,7 @@ describe("writeMindspore", () => {
         .toString("latin1")
         .match(/Float32/g),
     ).toHaveLength(3);
-    const source = await openForeign(path, nodeFileSystem);
+    const source = await openForeign(path, localFileSystem);
     const [box] = source.tensors.get("w")!.boxes;
     const bytes = new Uint8Array(140);
     await box!.read(bytes, 0);
@@ -69,7 +69,7 @@ describe("writeMindspore", () => {
       last: { shape: [0], data: new Float32Array(0) },
     };
     await writeMindspore(sourceOf(tensors), path);
-    const source = await openForeign(path, nodeFileSystem);
+    const source = await openForeign(path, localFileSystem);
     expect([...source.tensors.values()].map(({ name, shape }) => [name, shape])).toEqual([
       ["empty", [0, 3]],
       ["scalar", []],

@@ -1,14 +1,15 @@
 /** Writes the files of a parallel MindSpore run: `rank_<n>/<prefix>-<epoch>_<step>.ckpt` for each rank, and the strategy that they follow. */
-import { join } from "node:path";
+
 import { check } from "@opt/core";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { type MindsporeLayout, mindsporeStrategy } from "../../import/mindspore/strategy";
 import { mindsporeCrcTrailer } from "../../import/mindspore/values";
 import { mindsporeName } from "../../import/names/state-words";
 import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
+import { localFileSystem } from "../../platform/local";
 import { type StreamTarget, streamTensors } from "../../read/stream";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
-import { nodeFileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
 import { known, SequenceWriter } from "../sequence";
 import { writeFile, writeFolder } from "../whole-file";
 import { type MindsporeOptions, mindsporeParts, mindsporeTexts, mindsporeTypeOf } from "./file";
@@ -55,7 +56,7 @@ export async function writeMindsporeRanks(
     });
     return;
   }
-  const fileSystem = options.fileSystem ?? nodeFileSystem;
+  const fileSystem = options.fileSystem ?? localFileSystem;
   const mine = ranksOfJob(options.job, ranks);
   await fileSystem.makeFolder(folder);
   if (options.job[0] === 1) {
@@ -103,7 +104,7 @@ async function writeRanks(
     for (const rank of ranks) {
       const folder = folderOf(rank);
       await fileSystem.makeFolder(folder);
-      const file = await fileSystem.open(join(folder, `opt-0_${source.step ?? 0}.ckpt`), "createNew");
+      const file = await fileSystem.open(join(folder, `opt-0_${source.step ?? 0}.ckpt`), "create");
       opened.push({ file, writer: new SequenceWriter(file), folder });
     }
     const streamed = tensors.map((tensor) => {
@@ -120,7 +121,7 @@ async function writeRanks(
       await writer.finish();
       if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
       await writer.finish();
-      await file.sync();
+      await file.finish();
       await fileSystem.syncFolder(folder);
     }
   } finally {

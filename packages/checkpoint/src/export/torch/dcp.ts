@@ -2,7 +2,7 @@
  * Writes PyTorch distributed checkpoints (DCP): `dcp.load` reads them into any sharding, `set_state_dict` (FSDP2) takes what it read. Every
  * chunk of a tensor, and every plain object, is a `torch.save` archive of its own; `.metadata` says where each lies.
  */
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
@@ -11,6 +11,7 @@ import { dictOf, type PythonTree, tensorOf } from "../../import/python/tree";
 import { torchTypeNames } from "../../import/torch/tensors";
 import { type Box, elementsIn, wholeOf } from "../../layout/box";
 import { type StreamedTensor, streamTensors } from "../../read/stream";
+import { join } from "../../stores/path";
 import type { ExportOptions } from "../options";
 import { known, SequenceWriter } from "../sequence";
 import { writeFile, writeFolder } from "../whole-file";

@@ -5,9 +5,9 @@ import { optimizerContents } from "../../format/optimizer-state";
 import type { TensorSource } from "../../format/source";
 import { openForeign } from "../../import/importers";
 import { underOurNames } from "../../import/names/names";
+import { localFileSystem } from "../../platform/local";
 import { openSource } from "../../read/open";
 import { saveCheckpoint } from "../../save/save";
-import { nodeFileSystem } from "../../stores/file-system";
 import { adamState } from "../../testing/adam-state";
 import { expectCode } from "../../testing/expect-code";
 import { scratchFolder } from "../../testing/fixtures";
@@ -22,7 +22,7 @@ const scratch = scratchFolder();
 const at = (name: string): string => join(scratch.path, name);
 
 async function using<T>(path: string, body: (source: TensorSource) => Promise<T> | T): Promise<T> {
-  const source = await openForeign(path, nodeFileSystem);
+  const source = await openForeign(path, localFileSystem);
   try {
     return await body(source);
   } finally {

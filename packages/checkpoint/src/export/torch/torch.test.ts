@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openForeign } from "../../import/importers";
 import { underOurNames } from "../../import/names/names";
 import { localCommunicators, mergeCheckpoint, optimizerContents, reshardCheckpoint, saveCheckpoint } from "../../index";
-import { nodeFileSystem } from "../../stores/file-system";
+import { localFileSystem } from "../../platform/local";
 import { adamState } from "../../testing/adam-state";
 import { expectCode } from "../../testing/expect-code";
 import { scratchFolder } from "../../testing/fixtures";
@@ -87,7 +87,7 @@ names = [name for name, _ in model.named_parameters()]
 state = optimizer.state_dict()["state"]
 print(json.dumps({f"{name}.{key}": value.flatten().tolist() for i, name in enumerate(names) for key, value in state[i].items()}))
 `) as Record<string, number[]>;
-    const run = await openForeign(join(scratch.path, "run.pt"), nodeFileSystem);
+    const run = await openForeign(join(scratch.path, "run.pt"), localFileSystem);
     await expectCode("BAD_STATE", underOurNames(run));
     const source = await underOurNames(run, { parameterOrder: "model" });
     expect(Object.keys(expected)).toHaveLength(6 * 4);
@@ -106,7 +106,7 @@ state = {"model": {"w": torch.randn(4, 3), "b": torch.arange(3, dtype=torch.floa
 dcp.save(state, checkpoint_id="dcp", no_dist=True)
 print(json.dumps({"w": state["model"]["w"].flatten().tolist()}))
 `) as { w: number[] };
-    const source = await openForeign(join(scratch.path, "dcp"), nodeFileSystem);
+    const source = await openForeign(join(scratch.path, "dcp"), localFileSystem);
     expect(await readFloats(source, "model.w")).toEqual(expected.w);
     expect(await readFloats(source, "model.b")).toEqual([0, 1, 2]);
     expect(source.values).toEqual({ epoch: 7, "betas.0": 0.5, "betas.1": 0.25 });

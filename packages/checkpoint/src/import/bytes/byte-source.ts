@@ -1,6 +1,6 @@
 /** Views of a file that importers compose: a part, parts joined end to end, and bytes that must match their checksum. */
-import { crc32 } from "node:zlib";
 import { OptError } from "@opt/core";
+import { crc32 } from "../../format/crc32";
 import type { RandomAccess } from "../../format/source";
 import type { FilePool } from "../../stores/file-pool";
 import { diskError, type OpenFile } from "../../stores/file-system";

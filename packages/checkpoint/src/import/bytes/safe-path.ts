@@ -1,5 +1,5 @@
-import { join } from "node:path";
 import { OptError } from "@opt/core";
+import { join } from "../../stores/path";
 
 /**
  * The path of a file that another file names, inside of `folder`. Throws REFUSED for a name that is absolute, leaves the folder

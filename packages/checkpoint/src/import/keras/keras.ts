@@ -1,24 +1,21 @@
 /** Keras 3: `.weights.h5`, and `.keras`, a zip of the model's config and that file. */
-import { basename } from "node:path";
+
 import { OptError } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
-import type { Importer, ImportOptions, Json } from "../../format/source";
+import type { FormatReader, ImportOptions, Json } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
+import { basename } from "../../stores/path";
 import { type ByteSource, pooledFile, readBytes } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
 import { parseJson } from "../bytes/json";
 import { openZip } from "../bytes/zip";
 import { type Hdf5Dataset, Hdf5File } from "./hdf5";
+import { isHdf5 } from "./signature";
 
-const HDF5_SIGNATURE = "\x89HDF\r\n\x1a\n";
 const LARGEST_CONFIG = 64 * 1024 * 1024;
 
-export const kerasImporter: Importer = {
+export const kerasReader: FormatReader = {
   format: "Keras",
-  recognises: ({ kind, name, head }) => {
-    const text = new TextDecoder("latin1").decode(head);
-    return kind === "file" && (beginsHdf5(head) || (text.startsWith("PK") && name.endsWith(".keras")));
-  },
   async open(path, fileSystem, options = {}) {
     const pool = new FilePool(fileSystem, "read");
     let file: Hdf5File | undefined;
@@ -28,7 +25,7 @@ export const kerasImporter: Importer = {
     };
     try {
       const source = await pooledFile(pool, path);
-      const { weights, values } = beginsHdf5(await readBytes(source, 0, Math.min(8, source.byteLength)))
+      const { weights, values } = isHdf5(await readBytes(source, 0, Math.min(8, source.byteLength)))
         ? { weights: source, values: {} }
         : await openArchive(source, options);
       file = await Hdf5File.open(weights);
@@ -46,10 +43,6 @@ export const kerasImporter: Importer = {
     }
   },
 };
-
-function beginsHdf5(head: Uint8Array): boolean {
-  return new TextDecoder("latin1").decode(head.subarray(0, 8)) === HDF5_SIGNATURE;
-}
 
 /** The weights of a `.keras` archive; its config and metadata become values. */
 async function openArchive(

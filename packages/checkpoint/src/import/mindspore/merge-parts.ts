@@ -1,5 +1,7 @@
 /** The parts that MindSpore's ranks hold of a tensor, as one tensor: by a layout where there is one, as replicas that must be equal where not. */
+
 import { check, OptError } from "@opt/core";
+import { platform } from "#platform";
 import type { SourceBox, SourceTensor } from "../../format/source";
 import { boxesOfRank, type Layout, matchesPattern, ranksOf, wholeShape } from "../../layout/layout";
 import { type MindsporeLayout, mindsporePart } from "./strategy";
@@ -157,7 +159,7 @@ function replicated(name: string, [first, ...others]: readonly Placed[], path: s
           const theirs = piece.subarray(0, mine.length);
           await tensor.boxes[0]!.read(theirs, start + done);
           check(
-            Buffer.compare(mine, theirs) === 0,
+            platform.sameBytes(mine, theirs),
             "BAD_STATE",
             path,
             () =>

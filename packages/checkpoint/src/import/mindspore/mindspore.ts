@@ -1,27 +1,26 @@
 /** MindSpore `.ckpt` files: values one after another, each with its tag, dims, type and contents. */
-import { basename } from "node:path";
+
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import {
-  type Importer,
+  type FormatReader,
   type ImportOptions,
   type Json,
   openRandomAccess,
   type SourceTensor,
   type TensorSource,
 } from "../../format/source";
+import { basename } from "../../stores/path";
 import { type ByteSource, joined, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
-import { ENCRYPTED_MAGIC, METADATA_TAG, MINDSPORE_DTYPES, MINDSPORE_TEXT } from "./format";
+import { METADATA_TAG, MINDSPORE_DTYPES, MINDSPORE_TEXT } from "./format";
 import { checkMindsporeCrc, type MindsporeValue, readMindsporeValues } from "./values";
 
 const LONGEST_STRING = 1 << 24;
 
-export const mindsporeImporter: Importer = {
+export const mindsporeReader: FormatReader = {
   format: "MindSpore ckpt",
-  recognises: ({ kind, head, name }) =>
-    kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
   async open(path, fileSystem, options): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {
@@ -37,21 +36,6 @@ export const mindsporeImporter: Importer = {
     }
   },
 };
-
-/** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */
-function beginsWithValue(head: Uint8Array): boolean {
-  if (head[0] !== 0x0a) return false;
-  let at = 1;
-  while (at < 10 && head[at]! >= 128) at++;
-  const length = head[at + 2];
-  if (head[at + 1] !== 0x0a || length === undefined || length === 0 || length >= 128) return false;
-  const tag = head.subarray(at + 3, at + 3 + length);
-  return tag.every((byte) => byte >= 0x20) && [undefined, 0x12].includes(head[at + 3 + length]);
-}
-
-function isEncrypted(head: Uint8Array): boolean {
-  return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
-}
 
 /** `<prefix>-<epoch>_<step>.ckpt`, as ModelCheckpoint names its files. */
 function stepOfName(name: string): number | undefined {

@@ -1,9 +1,10 @@
 /** The folder of a parallel MindSpore run: `rank_<n>/<prefix>-<epoch>_<step>.ckpt`, and strategy files that say what is whose. */
-import { join } from "node:path";
+
 import { check, OptError } from "@opt/core";
-import type { Importer, ImportOptions, Json, SourceTensor } from "../../format/source";
+import type { FormatReader, ImportOptions, Json, SourceTensor } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
 import { diskError, type FileSystem, type FolderEntry } from "../../stores/file-system";
+import { join } from "../../stores/path";
 import { pooledFile } from "../bytes/byte-source";
 import { type HeldPart, mergeParts } from "./merge-parts";
 import { readMindspore } from "./mindspore";
@@ -11,9 +12,8 @@ import { type MindsporeLayout, readMindsporeStrategy } from "./strategy";
 
 const RANK = /^rank_(\d+)$/;
 
-export const mindsporeRanksImporter: Importer = {
+export const mindsporeRanksReader: FormatReader = {
   format: "MindSpore ranks",
-  recognises: ({ entries }) => entries.some(({ name, kind }) => kind === "folder" && RANK.test(name)),
   async open(path, fileSystem, options = {}) {
     const files = new FilePool(fileSystem, "read");
     try {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
-import { nodeFileSystem } from "../../stores/file-system";
+import { localFileSystem } from "../../platform/local";
 import { expectCode } from "../../testing/expect-code";
 import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/made-files";
 import { memoryFiles } from "../../testing/memory-files";
@@ -129,7 +129,7 @@ describe("the parameters of a PyTorch optimizer", () => {
 describe("what torch wrote", () => {
   const sources: TensorSource[] = [];
   const opened = async (name: string, naming = {}): Promise<TensorSource> => {
-    const source = await openForeign(torchFile(name), nodeFileSystem);
+    const source = await openForeign(torchFile(name), localFileSystem);
     sources.push(source);
     return underOurNames(source, naming);
   };

@@ -1,7 +1,8 @@
 /** Paddle `.pdparams` and `.pdopt`: a pickle of a dict of NumPy arrays; protocols 2 and 3 cut big ones into parts. */
-import { basename } from "node:path";
+
 import { OptError } from "@opt/core";
-import { type Importer, type Json, openRandomAccess, type TensorSource } from "../../format/source";
+import { type FormatReader, type Json, openRandomAccess, type TensorSource } from "../../format/source";
+import { basename } from "../../stores/path";
 import { joined, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { PADDLE_NAMES } from "../names/state-words";
@@ -13,9 +14,8 @@ import { counts } from "../torch/tensors";
 const PARTS = "UnpackBigParamInfor@@";
 const GLOBALS = { globals: new Set([...PLAIN_GLOBALS, ...NUMPY_GLOBALS]) };
 
-export const paddleImporter: Importer = {
+export const paddleReader: FormatReader = {
   format: "Paddle",
-  recognises: ({ kind, name, head }) => kind === "file" && head[0] === 0x80 && /\.pd(params|opt|iparams)$/.test(name),
   async open(path, fileSystem, options = {}): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {

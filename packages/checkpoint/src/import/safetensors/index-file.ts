@@ -1,8 +1,9 @@
 /** Hugging Face's index of a set that was split by tensor: `weight_map` says which file holds which. */
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
 import { type Json, readWhole } from "../../format/source";
 import type { FileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
 import { parseJson } from "../bytes/json";
 
 const LARGEST_INDEX = 64 * 1024 * 1024;

@@ -1,21 +1,20 @@
 /** safetensors files, and Hugging Face sets of them with an index. */
-import { basename, dirname } from "node:path";
+
 import { OptError } from "@opt/core";
 import { decodeMerged } from "../../format/merged";
 import { readSafetensorsHeader, type SafetensorsEntry, type SafetensorsHeader } from "../../format/safetensors";
-import type { Importer, ReadLimits, SourceTensor, TensorSource } from "../../format/source";
+import type { FormatReader, ReadLimits, SourceTensor, TensorSource } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem } from "../../stores/file-system";
+import { basename, dirname } from "../../stores/path";
 import { type ByteSource, partOf, pooledFile } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
 import { insideOf } from "../bytes/safe-path";
 import { readIndex } from "./index-file";
 
 /** A single safetensors file. */
-export const safetensorsImporter: Importer = {
+export const safetensorsReader: FormatReader = {
   format: "safetensors",
-  recognises: ({ kind, head, name, byteLength }) =>
-    kind === "file" && (beginsWithHeader(head, byteLength) || name.endsWith(".safetensors")),
   async open(path, fileSystem, limits) {
     return withPool(fileSystem, this.format, path, async (pool) => {
       const { source, header } = await openSafetensors(pool, path, limits);
@@ -33,10 +32,8 @@ export const safetensorsImporter: Importer = {
 const INDEX = ".safetensors.index.json";
 
 /** A set that Hugging Face's libraries split by tensor: `model.safetensors.index.json` says which file holds which. */
-export const safetensorsIndexImporter: Importer = {
+export const safetensorsIndexReader: FormatReader = {
   format: "sharded safetensors",
-  recognises: ({ kind, name, entries }) =>
-    kind === "file" ? name.endsWith(INDEX) : entries.some((entry) => entry.name.endsWith(INDEX)),
   async open(path, fileSystem, limits) {
     const { index, metadata, names } = await readIndex(path, INDEX, fileSystem);
     return withPool(fileSystem, this.format, path, async (pool) => {
@@ -112,11 +109,4 @@ export function reasons({ unreadable }: SafetensorsHeader): Map<string, string> 
 function wholeEntry(source: ByteSource, entry: SafetensorsEntry, file: string): SourceTensor {
   const bytes = partOf(source, entry.begin, entry.end - entry.begin);
   return wholeTensor(entry.name, { dtype: entry.dtype, shape: entry.shape, bytes }, file);
-}
-
-/** Eight bytes of header length that the file has room for, then the JSON's brace. */
-function beginsWithHeader(head: Uint8Array, byteLength: number): boolean {
-  if (head.length < 9 || head[8] !== 0x7b) return false;
-  const length = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
-  return length <= BigInt(byteLength - 8);
 }

@@ -1,8 +1,9 @@
 /** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
 import type { SafetensorsEntry } from "../../format/safetensors";
-import type { Importer, Json, SourceBox, SourceTensor } from "../../format/source";
+import type { FormatReader, Json, SourceBox, SourceTensor } from "../../format/source";
+import { join } from "../../stores/path";
 import { partOf } from "../bytes/byte-source";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
@@ -10,9 +11,8 @@ import { openSafetensors, reasons, withPool } from "./safetensors-file";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
-export const safetensorsShardsImporter: Importer = {
+export const safetensorsShardsReader: FormatReader = {
   format: "safetensors shards",
-  recognises: ({ entries }) => entries.some(({ name, kind }) => kind === "file" && name.endsWith(".safetensors")),
   async open(path, fileSystem) {
     return withPool(fileSystem, this.format, path, async (pool) => {
       const parts = new Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>();

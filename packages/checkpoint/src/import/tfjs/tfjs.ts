@@ -1,9 +1,10 @@
 /** TF.js: `model.json` lists the weights in the order in which they lie, end to end, in its `.bin` files. */
-import { basename, dirname, join } from "node:path";
+
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import { elementCount } from "../../format/safetensors";
-import { type Importer, type Json, readWhole, type SourceTensor } from "../../format/source";
+import { type FormatReader, type Json, readWhole, type SourceTensor } from "../../format/source";
+import { basename, dirname, join } from "../../stores/path";
 import { joined, partOf, pooledFile } from "../bytes/byte-source";
 import { wholeTensor } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
@@ -19,12 +20,8 @@ const DTYPES: Record<string, StoredDType> = {
   complex64: "C64",
 };
 
-export const tfjsImporter: Importer = {
+export const tfjsReader: FormatReader = {
   format: "TF.js",
-  recognises: ({ kind, name, head, entries }) =>
-    kind === "folder"
-      ? entries.some((entry) => entry.name === "model.json")
-      : name.endsWith(".json") && /^\s*\{/.test(new TextDecoder().decode(head)) && !name.endsWith(".index.json"),
   async open(path, fileSystem) {
     const model = path.endsWith(".json") ? path : join(path, "model.json");
     return withPool(fileSystem, this.format, path, async (pool) => {

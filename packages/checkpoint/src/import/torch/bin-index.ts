@@ -1,7 +1,8 @@
 /** PyTorch files that Hugging Face's libraries split by tensor: `pytorch_model.bin.index.json` says which file holds which. */
-import { dirname } from "node:path";
+
 import { OptError } from "@opt/core";
-import type { Importer, SourceTensor } from "../../format/source";
+import type { FormatReader, SourceTensor } from "../../format/source";
+import { dirname } from "../../stores/path";
 import { pooledFile } from "../bytes/byte-source";
 import { wholeTensor } from "../bytes/foreign-tensor";
 import { insideOf } from "../bytes/safe-path";
@@ -11,10 +12,8 @@ import { readTorch } from "./torch-file";
 
 const INDEX = ".bin.index.json";
 
-export const binIndexImporter: Importer = {
+export const binIndexReader: FormatReader = {
   format: "sharded PyTorch",
-  recognises: ({ kind, name, entries }) =>
-    kind === "file" ? name.endsWith(INDEX) : entries.some((entry) => entry.name.endsWith(INDEX)),
   async open(path, fileSystem, options = {}) {
     const { index, metadata, names } = await readIndex(path, INDEX, fileSystem);
     return withPool(fileSystem, this.format, path, async (pool) => {

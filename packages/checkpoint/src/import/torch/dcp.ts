@@ -1,10 +1,11 @@
 /** PyTorch DCP folders: every chunk in the `.distcp` files is a complete `torch.save` file and becomes a box. */
-import { join } from "node:path";
+
 import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
 import { elementCount } from "../../format/safetensors";
-import type { Importer, Json, SourceBox, SourceTensor } from "../../format/source";
+import type { FormatReader, Json, SourceBox, SourceTensor } from "../../format/source";
 import { FilePool } from "../../stores/file-pool";
+import { join } from "../../stores/path";
 import { partOf, pooledFile } from "../bytes/byte-source";
 import { byName, checkFilled, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { insideOf } from "../bytes/safe-path";
@@ -14,9 +15,8 @@ import { type DcpChunk, type DcpLocation, readDcpMetadata } from "./dcp-metadata
 import { nestedTree } from "./nested";
 import { readTorch, stepOf } from "./torch-file";
 
-export const dcpImporter: Importer = {
+export const dcpReader: FormatReader = {
   format: "PyTorch DCP",
-  recognises: ({ entries }) => entries.some(({ name, kind }) => name === ".metadata" && kind === "file"),
   async open(path, fileSystem, options = {}) {
     const files = new FilePool(fileSystem, "read");
     const readAt = async ({ file, begin, byteLength }: DcpLocation): Promise<NamedTree<ForeignTensor>> => {

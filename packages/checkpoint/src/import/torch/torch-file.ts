@@ -1,7 +1,14 @@
 /** PyTorch `.pt` and `.pth` files: a zip of a pickle and its storages, or (before 1.6) pickles followed by raw storages. */
-import { basename } from "node:path";
+
 import { OptError } from "@opt/core";
-import { type Importer, type ImportOptions, type Json, openRandomAccess, type TensorSource } from "../../format/source";
+import {
+  type FormatReader,
+  type ImportOptions,
+  type Json,
+  openRandomAccess,
+  type TensorSource,
+} from "../../format/source";
+import { basename } from "../../stores/path";
 import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, partOf, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
@@ -14,19 +21,8 @@ const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
 const LEGACY_PROTOCOL = 1001;
 const LONGEST_PICKLE = 1 << 30;
 
-/** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
-const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
-
-/** A PyTorch zip is told from other zips by its first member, `<root>/data.pkl`. */
-export function isTorchZip(head: Uint8Array): boolean {
-  const text = new TextDecoder("latin1").decode(head);
-  return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
-}
-
-export const torchFileImporter: Importer = {
+export const torchFileReader: FormatReader = {
   format: "PyTorch",
-  recognises: ({ kind, head }) =>
-    kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
   async open(path, fileSystem, options): Promise<TensorSource> {
     const file = await openRandomAccess(fileSystem, path);
     try {

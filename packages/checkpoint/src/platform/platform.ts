@@ -1,0 +1,36 @@
+/** What Node and browsers do differently. `#platform` is one or the other, chosen by the conditions of package.json. */
+import type { FileSystem } from "../stores/file-system";
+
+/** A hash taken piece by piece. */
+export interface Hash {
+  update(bytes: Uint8Array): void;
+  /** In hexadecimal digits, at the end. */
+  digest(): string;
+}
+
+/** A thread that runs `code`, a script of the platform. */
+export type StartThread = (code: string, data: unknown, handlers: ThreadHandlers) => void;
+
+export interface ThreadHandlers {
+  message(reply: unknown): void;
+  error(error: Error): void;
+  exit(code: number): void;
+}
+
+export interface Platform {
+  /** Where paths lead when no file system is given. */
+  readonly fileSystem: FileSystem;
+  /** CRC-32 of zlib and zip; `before` is that of the bytes before these. */
+  crc32(bytes: Uint8Array, before?: number): number;
+  sha256(): Promise<Hash>;
+  sameBytes(a: Uint8Array, b: Uint8Array): boolean;
+  /** Memory that other threads see, where there are any. */
+  sharedBytes(length: number): Uint8Array;
+  /** Undefined where nothing is written by other threads. */
+  readonly startThread: StartThread | undefined;
+  /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */
+  thisProcess(): string;
+  readonly threadId: number;
+  /** Whether a process still runs, as far as it can be seen from here. */
+  processLife(kernel: string, pid: number, start: string): "alive" | "dead" | "unknown";
+}

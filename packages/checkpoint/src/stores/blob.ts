@@ -1,0 +1,41 @@
+/** Files that a user has chosen or dropped, read where they lie. */
+import { check } from "@opt/core";
+import type { FileSystem } from "./file-system";
+import { namesBelow } from "./memory";
+import { fail, objectFileSystem } from "./objects";
+
+/**
+ * Reads files by the names given, or by their own (`webkitRelativePath` where a folder was chosen). For the option `fileSystem`; nothing
+ * is written. Throws BAD_ARGUMENT for what is no Blob.
+ *
+ * @example
+ * const fileSystem = blobFileSystem({ "model.safetensors": new Blob([]) });
+ */
+export function blobFileSystem(files: Readonly<Record<string, Blob>> | Iterable<File>): FileSystem {
+  const named =
+    Symbol.iterator in files
+      ? [...files].map((file): [string, Blob] => [file.webkitRelativePath || file.name, file])
+      : Object.entries(files);
+  for (const [name, blob] of named) {
+    const problem = () => `${JSON.stringify(name)} must be a Blob or a File, got ${blob}.`;
+    check(blob instanceof Blob, "BAD_ARGUMENT", "blobFileSystem", problem);
+  }
+  const blobs = new Map(named);
+  return objectFileSystem({
+    async stat(key) {
+      const blob = blobs.get(key);
+      return blob && { byteLength: blob.size, modified: (blob as Partial<File>).lastModified ?? 0 };
+    },
+    read: async (key, target, position) => readBlob(blobs.get(key)!, target, position),
+    list: async (folder) => namesBelow(blobs.keys(), folder),
+  });
+}
+
+/** Fills `target`. Throws ESTALE where the file behind the Blob has changed or is gone. */
+export async function readBlob(blob: Blob, target: Uint8Array, position: number): Promise<void> {
+  try {
+    target.set(new Uint8Array(await blob.slice(position, position + target.length).arrayBuffer()));
+  } catch (error) {
+    throw fail("ESTALE", `the file has changed since it was opened: ${(error as Error).message}`, error);
+  }
+}

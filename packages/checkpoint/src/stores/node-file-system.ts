@@ -1,0 +1,101 @@
+/** The machine's own disk, through Node. */
+import * as fs from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { type FileSystem, type FolderEntry, isMissing } from "./file-system";
+
+const FLAGS = { read: "r", create: "w", update: "r+" } as const;
+
+function kindOf(entry: { isFile(): boolean; isDirectory(): boolean }): FolderEntry["kind"] {
+  return entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
+}
+
+/** What Node reads or writes at once at most, and a little less. */
+const LARGEST = 1 << 30;
+
+/** The machine's own disk. */
+export const nodeFileSystem: FileSystem = {
+  resolve,
+  async open(path, mode) {
+    const handle = await fs.open(path, FLAGS[mode]);
+    return {
+      async read(target, position) {
+        let done = 0;
+        while (done < target.length) {
+          const { bytesRead } = await handle.read(
+            target,
+            done,
+            Math.min(target.length - done, LARGEST),
+            position + done,
+          );
+          if (bytesRead === 0) break;
+          done += bytesRead;
+        }
+        return done;
+      },
+      async write(data, position) {
+        let done = 0;
+        while (done < data.length) {
+          done += (await handle.write(data, done, Math.min(data.length - done, LARGEST), position + done)).bytesWritten;
+        }
+      },
+      size: async () => (await handle.stat()).size,
+      sync: () => handle.sync(),
+      finish: () => handle.sync(),
+      close: () => handle.close(),
+    };
+  },
+  async createOnce(path, data) {
+    try {
+      await fs.writeFile(path, data, { flag: "wx" });
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw error;
+    }
+  },
+  async makeFolder(path) {
+    try {
+      await fs.mkdir(path, { recursive: true });
+    } catch (error) {
+      // Of a disk that takes no folders Node says that the parent is missing.
+      if (!isMissing(error)) throw error;
+      await fs.mkdir(await firstMissing(path));
+      throw error;
+    }
+  },
+  async list(path) {
+    const entries = await fs.readdir(path, { withFileTypes: true });
+    return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
+  },
+  async kind(path) {
+    try {
+      return kindOf(await fs.stat(path));
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  },
+  modified: async (path) => (await fs.stat(path)).mtimeMs,
+  rename: (from, to) => fs.rename(from, to),
+  remove: (path) => fs.rm(path, { recursive: true, force: true }),
+  async syncFolder(path) {
+    // Windows cannot open folders; its file system journals renames itself.
+    if (process.platform === "win32") return;
+    const handle = await fs.open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  },
+};
+
+/** The outermost folder of the path that is not there. */
+async function firstMissing(path: string): Promise<string> {
+  const parent = dirname(path);
+  const hasParent = await fs.stat(parent).then(
+    () => true,
+    () => false,
+  );
+  return hasParent || parent === path ? path : firstMissing(parent);
+}

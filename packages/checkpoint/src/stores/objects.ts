@@ -1,0 +1,292 @@
+/**
+ * Stores of objects (S3, a browser's own files, memory, a web server) as a file system. An object exists whole or not at all, and is
+ * never renamed: a file is gathered in parts, which may be filled in any order, and exists from `finish` on.
+ */
+import { check } from "@opt/core";
+import type { FileSystem, FolderEntry, OpenFile, OpenMode } from "./file-system";
+import { allOf } from "./lanes";
+import { basename, dirname, join } from "./path";
+
+/** What a store must do. Errors carry the code of the system (ENOENT, EACCES, ...) or are OptErrors. */
+export interface ObjectStore {
+  /** Undefined where there is no object. */
+  stat(key: string): Promise<ObjectStat | undefined>;
+  /** Fills `target` from `position`, all of which is there. Throws ESTALE where the object is no longer the one of `stat`. */
+  read(key: string, target: Uint8Array, position: number, stat: ObjectStat): Promise<void>;
+  /** One level of names; "" for all. Without it, or where it throws EACCES, a step is found by its own path only. */
+  list?(folder: string): Promise<FolderEntry[]>;
+  /** Without it nothing is written. */
+  readonly writer?: ObjectWriter;
+}
+
+export interface ObjectStat {
+  readonly byteLength: number;
+  /** Milliseconds since 1970. */
+  readonly modified: number;
+  /** Tells this version of the object from others. */
+  readonly version?: unknown;
+}
+
+export interface ObjectWriter {
+  /** How long the parts are of an object that will have so many bytes, if that is known. */
+  partBytes(byteLength: number | undefined): number;
+  put(key: string, data: Uint8Array): Promise<void>;
+  /** Writes where there is nothing, else returns false. */
+  putOnce(key: string, data: Uint8Array): Promise<boolean>;
+  /** Begins an object of several parts. */
+  begin(key: string): Promise<Upload>;
+  /** Nothing there is fine. */
+  remove(key: string): Promise<void>;
+  /** Uploads of other processes that never ended: their keys' last names, and an end to one. */
+  unfinished?(folder: string): Promise<string[]>;
+  abort?(key: string): Promise<void>;
+}
+
+export interface Upload {
+  /** Parts come in any order, each once; all but the last have the same length. */
+  part(index: number, data: Uint8Array): Promise<void>;
+  finish(parts: number): Promise<void>;
+  abort(): Promise<void>;
+}
+
+/** Makes a step exist; where a store does not list, its presence tells of the folder. */
+const MARKER = "manifest.json";
+
+/** Parts on their way at once, for each store. */
+const LANES = 4;
+
+export function fail(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code });
+}
+
+const keyOf = (path: string): string => {
+  const parts: string[] = [];
+  for (const part of path.split("/")) {
+    if (part === "..") {
+      const isInside = parts.pop() !== undefined;
+      check(isInside, "BAD_ARGUMENT", path, () => "the path leaves the store.", "Name a place inside of it.");
+    } else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return parts.join("/");
+};
+
+/** For the option `fileSystem`. Paths are keys: names between slashes. */
+export function objectFileSystem(store: ObjectStore): FileSystem {
+  const { writer } = store;
+  const gathering = new Map<string, Gathered>();
+  const lanes = new Lanes(LANES);
+
+  const writing = (path: string): ObjectWriter => {
+    if (writer) return writer;
+    throw fail("EROFS", `${path} can only be read`);
+  };
+
+  const list = async (path: string): Promise<FolderEntry[]> => {
+    const folder = keyOf(path);
+    try {
+      if (store.list) return await store.list(folder);
+    } catch (error) {
+      unlessForbidden(error);
+      if (!(await store.stat(join(folder, MARKER)))) throw error;
+    }
+    return (await store.stat(join(folder, MARKER))) ? [{ name: MARKER, kind: "file" }] : [];
+  };
+
+  const kind = async (path: string) => {
+    const key = keyOf(path);
+    if (key === "") return "folder";
+    if (await store.stat(key)) return "file";
+    return (await list(key)).length > 0 ? "folder" : undefined;
+  };
+
+  const openToRead = async (key: string): Promise<OpenFile> => {
+    const stat = await store.stat(key);
+    if (!stat) throw fail("ENOENT", `${key} is not there`);
+    return {
+      async read(target, position) {
+        const length = Math.max(0, Math.min(target.length, stat.byteLength - position));
+        if (length > 0) await store.read(key, target.subarray(0, length), position, stat);
+        return length;
+      },
+      write: () => Promise.reject(fail("EBADF", `${key} is open for reading`)),
+      size: async () => stat.byteLength,
+      sync: async () => {},
+      finish: async () => {},
+      close: async () => {},
+    };
+  };
+
+  const openToWrite = (key: string, gathered: Gathered): OpenFile => {
+    let written: Promise<OpenFile> | undefined;
+    return {
+      async read(target, position) {
+        written ??= openToRead(key);
+        return (await written).read(target, position);
+      },
+      write: (data, position) => gathered.write(data, position),
+      size: async () => gathered.byteLength,
+      sync: async () => {},
+      async finish() {
+        await gathered.finish();
+        if (gathering.get(key) === gathered) gathering.delete(key);
+      },
+      close: async () => {},
+    };
+  };
+
+  const discard = async (path: string): Promise<void> => {
+    const key = keyOf(path);
+    const gathered = gathering.get(key);
+    gathering.delete(key);
+    if (gathered) await gathered.abort();
+    else await writing(path).abort?.(key);
+  };
+
+  const remove = async (path: string): Promise<void> => {
+    const key = keyOf(path);
+    await writing(path).remove(key);
+    const below = (await store.list?.(key).catch(unlessForbidden)) ?? [];
+    for (const { name } of below) await remove(join(key, name));
+  };
+
+  return {
+    resolve: keyOf,
+    async open(path: string, mode: OpenMode, byteLength?: number) {
+      const key = keyOf(path);
+      if (mode === "read") return openToRead(key);
+      if (mode === "update") {
+        const gathered = gathering.get(key);
+        if (gathered) return openToWrite(key, gathered);
+        throw fail("ENOENT", `${key} is not being written`);
+      }
+      await gathering.get(key)?.abort();
+      const gathered = new Gathered(key, writing(path), lanes, byteLength);
+      gathering.set(key, gathered);
+      return openToWrite(key, gathered);
+    },
+    createOnce: async (path, data) =>
+      writing(path).putOnce(keyOf(path), typeof data === "string" ? new TextEncoder().encode(data) : data),
+    makeFolder: async (path) => void writing(path),
+    list,
+    kind,
+    modified: async (path) => (await store.stat(keyOf(path)))?.modified ?? 0,
+    rename: (from) => Promise.reject(fail("ENOTSUP", `${from}: nothing can be renamed here`)),
+    remove,
+    syncFolder: async () => {},
+    unfinished: {
+      async list(path) {
+        const folder = keyOf(path);
+        const own = [...gathering.keys()].filter((key) => dirname(key) === (folder || ".")).map(basename);
+        return [...new Set([...own, ...((await writing(path).unfinished?.(folder)) ?? [])])];
+      },
+      discard,
+    },
+  };
+}
+
+/** A store may give out objects without telling their names. */
+function unlessForbidden(error: unknown): undefined {
+  if ((error as { code?: unknown }).code !== "EACCES") throw error;
+}
+
+/** Lets a bounded number of bodies run at once. */
+class Lanes {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Resolves when `body` has begun; `done` when it has ended. */
+  async begin(body: () => Promise<void>): Promise<{ done: Promise<void> }> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    const done = body().finally(() => {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    });
+    done.catch(() => {}); // awaited at the end
+    return { done };
+  }
+}
+
+/** A file on its way: parts in memory until they are full, then sent. */
+class Gathered {
+  byteLength = 0;
+  readonly #key: string;
+  readonly #writer: ObjectWriter;
+  readonly #lanes: Lanes;
+  readonly #expected: number | undefined;
+  readonly #partBytes: number;
+  readonly #parts = new Map<number, { readonly bytes: Uint8Array; filled: number }>();
+  readonly #sent = new Set<number>();
+  readonly #sending: Promise<void>[] = [];
+  #upload: Promise<Upload> | undefined;
+
+  constructor(key: string, writer: ObjectWriter, lanes: Lanes, expected: number | undefined) {
+    this.#key = key;
+    this.#writer = writer;
+    this.#lanes = lanes;
+    this.#expected = expected;
+    this.#partBytes = writer.partBytes(expected);
+  }
+
+  async write(data: Uint8Array, position: number): Promise<void> {
+    for (let done = 0; done < data.length; ) {
+      const index = Math.floor((position + done) / this.#partBytes);
+      const begin = position + done - index * this.#partBytes;
+      const piece = data.subarray(done, done + this.#partBytes - begin);
+      check(!this.#sent.has(index), "INTERNAL", this.#key, () => `bytes at ${position + done} are written twice.`);
+      const part = this.#part(index);
+      part.bytes.set(piece, begin);
+      part.filled += piece.length;
+      done += piece.length;
+      this.byteLength = Math.max(this.byteLength, position + done);
+      if (part.filled === this.#partBytes && this.#expected !== this.#partBytes) await this.#send(index);
+    }
+  }
+
+  #part(index: number) {
+    let part = this.#parts.get(index);
+    if (!part) {
+      const rest = this.#expected === undefined ? this.#partBytes : this.#expected - index * this.#partBytes;
+      part = { bytes: new Uint8Array(Math.max(0, Math.min(this.#partBytes, rest))), filled: 0 };
+      this.#parts.set(index, part);
+    }
+    return part;
+  }
+
+  async #send(index: number): Promise<void> {
+    const { bytes, filled } = this.#parts.get(index)!;
+    this.#parts.delete(index);
+    this.#sent.add(index);
+    this.#upload ??= this.#writer.begin(this.#key);
+    const upload = await this.#upload;
+    const { done } = await this.#lanes.begin(() => upload.part(index, bytes.subarray(0, filled)));
+    this.#sending.push(done);
+  }
+
+  async finish(): Promise<void> {
+    const count = Math.ceil(this.byteLength / this.#partBytes);
+    for (const [index, { filled }] of this.#parts) {
+      const length = Math.min(this.#partBytes, this.byteLength - index * this.#partBytes);
+      check(filled === length, "INTERNAL", this.#key, () => `part ${index} has ${filled} of ${length} bytes.`);
+    }
+    if (this.#upload === undefined && count <= 1) {
+      await this.#writer.put(this.#key, this.#parts.get(0)?.bytes.subarray(0, this.byteLength) ?? new Uint8Array(0));
+      return;
+    }
+    for (const index of [...this.#parts.keys()]) await this.#send(index);
+    check(this.#sent.size === count, "INTERNAL", this.#key, () => `${this.#sent.size} of ${count} parts were written.`);
+    await allOf(this.#sending);
+    await (await this.#upload)!.finish(count);
+  }
+
+  async abort(): Promise<void> {
+    await Promise.allSettled(this.#sending);
+    const upload = await this.#upload?.catch(() => undefined);
+    await upload?.abort();
+  }
+}
