@@ -4,8 +4,8 @@
 const PROGRAMS = ["device/recorded-programs", "tensor/versions", "tensor/disposed", "tensor/memory"];
 
 /**
- * By name; paths are below packages/core/src, tests without their ending.
- * @type {Readonly<Record<string, { readonly files: readonly string[], readonly tests: readonly string[] }>>}
+ * By name; paths are below packages/<package>/src, core's without a package; tests without their ending.
+ * @type {Readonly<Record<string, { readonly package?: string, readonly files: readonly string[], readonly tests: readonly string[] }>>}
  */
 export const areas = {
   optimizer: { files: ["optimizer/!(clip).ts"], tests: ["optimizer/*", "device/recording", ...PROGRAMS] },
@@ -27,6 +27,36 @@ export const areas = {
     tests: ["rule/*", "emit/*", "js/compile", "ops/apply-rule", "ops/integers", "optimizer/regularizer"],
   },
   schedules: { files: ["schedules/*.ts"], tests: ["schedules/!(torch)"] },
+  "checkpoint-save": {
+    package: "checkpoint",
+    files: ["save/save.ts"],
+    tests: ["save/save", "save/communicator", "save/retention", "save/meeting", "checkpoint", "read/resume"],
+  },
+  "checkpoint-commit": {
+    package: "checkpoint",
+    files: ["save/step-folder.ts"],
+    tests: ["save/save", "save/step-folder", "save/retention", "save/meeting", "read/replaced", "save/crash"],
+  },
+  "checkpoint-verify": {
+    package: "checkpoint",
+    files: ["read/verify.ts"],
+    tests: ["read/verify", "checkpoint", "command/command", "import/importers", "read/replaced"],
+  },
+  "checkpoint-layout": {
+    package: "checkpoint",
+    files: ["layout/*.ts"],
+    tests: ["layout/*", "save/save", "read/stream", "save/meeting"],
+  },
+  "checkpoint-names": {
+    package: "checkpoint",
+    files: ["import/names/*.ts"],
+    tests: ["import/names/*", "import/importers", "export/convert", "export/torch/file", "command/command"],
+  },
+  "checkpoint-pickle": {
+    package: "checkpoint",
+    files: ["import/python/pickle.ts"],
+    tests: ["import/python/*", "import/importers", "export/torch/file"],
+  },
 };
 
 /** Tests that do for seconds what others do once. */
@@ -40,4 +70,4 @@ export const TOO_LONG = [
 const name = process.env.OPT_MUTATED_AREA ?? "";
 
 /** The area that this process is about. */
-export const area = { name, files: [], tests: [], ...areas[name] };
+export const area = { name, package: "core", files: [], tests: [], ...areas[name] };

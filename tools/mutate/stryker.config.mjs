@@ -6,13 +6,16 @@ const beside = (file) => new URL(file, import.meta.url).pathname;
 
 const folder = `runs/mutation/${area.name}`;
 
+// What core's tests do not need.
+const others = area.package === "core" ? ["packages/checkpoint"] : [];
+
 export default {
   testRunner: "vitest",
   plugins: ["@stryker-mutator/vitest-runner", beside("words.mjs"), beside("survivors.mjs")],
   ignorers: ["words"],
   vitest: { configFile: "tools/mutate/vitest.config.ts", related: false },
-  mutate: [...area.files.map((file) => `packages/core/src/${file}`), "!**/*.test.ts"],
-  ignorePatterns: ["runs", "native", "e2e", "dist", "docs", "packages/kernels-*", "packages/checkpoint", "packages/nn"],
+  mutate: [...area.files.map((file) => `packages/${area.package}/src/${file}`), "!**/*.test.ts"],
+  ignorePatterns: ["runs", "native", "e2e", "dist", "docs", "packages/kernels-*", "packages/nn", ...others],
   coverageAnalysis: "perTest",
   concurrency: 1,
   // Loops without end are found by counting; a busy machine may stand still for minutes, which must not pass for a bug found.

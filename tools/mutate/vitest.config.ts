@@ -23,7 +23,7 @@ const tests: readonly string[] = area.tests;
 class Listed extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) =>
-      tests.findIndex((name) => moduleId.includes(`/core/src/${name.replace(/[!*].*/, "")}`));
+      tests.findIndex((name) => moduleId.includes(`/${area.package}/src/${name.replace(/[!*].*/, "")}`));
     return [...files].sort((a, b) => rank(a) - rank(b));
   }
 }
@@ -36,6 +36,6 @@ const mutate = mergeConfig(base, {
   // One registry of modules for all files of a run: a third of the time.
   test: { isolate: false, setupFiles: ["tools/mutate/skip-long.ts"], sequence: { sequencer: Listed } },
 });
-mutate.test.include = tests.map((name) => `packages/core/src/${name}.test.ts`);
+mutate.test.include = tests.map((name) => `packages/${area.package}/src/${name}.test.ts`);
 
 export default mutate;

@@ -4,7 +4,7 @@ export { convertCheckpoint } from "./export/convert";
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./export/target";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
-export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
+export type { Json, Role, SourceBox, SourceTensor, StoredFile, TensorSource } from "./format/source";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
 export type { Rename } from "./import/names/rename";
 export type { Box } from "./layout/box";

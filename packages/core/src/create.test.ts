@@ -1,7 +1,8 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
+import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
 import type { ErrorCode } from "./errors/errors";
+import { hostBytes } from "./tensor/read";
 import type { DType } from "./values/dtype";
 import { Generator } from "./values/generator";
 import type { TensorData } from "./values/literal";
@@ -117,6 +118,17 @@ it("bytes go out and come back as stored", async () => {
     const copy = tensorFromBytes(await source.bytes(), source.shape, { dtype });
     expect(copy.dataSync()).toAgreeWith(source.dataSync());
   }
+});
+
+it("what is written where a tensor lies is its elements, and counts as an overwrite", () => {
+  const x = empty([2, 2], { dtype: "i32" });
+  const before = x.storage.version;
+  new Int32Array(hostBytes(x, "write")!.buffer, hostBytes(x, "read")!.byteOffset, 4).set([1, 2, 3, 4]);
+  expect([...x.dataSync()]).toEqual([1, 2, 3, 4]);
+  expect(hostBytes(x.reshape([4]), "read")!.buffer).toBe(hostBytes(x, "read")!.buffer);
+  expect(x.storage.version - before).toBe(1);
+  x.dispose();
+  expect(() => hostBytes(x, "read")).toThrow(expect.objectContaining({ code: "DISPOSED" }));
 });
 
 it("random tensors are one stream in every dtype and shape", async () => {

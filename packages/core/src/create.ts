@@ -164,6 +164,15 @@ export function tensorFromBytes(bytes: Uint8Array, shape: Shape, options: Create
   return marked(upload(bytes, [...shape], dtype, deviceOf("tensorFromBytes", device)), requiresGrad);
 }
 
+/** A tensor whose elements are not set yet: whatever the memory held. @throws OptError BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
+export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
+  checkOptions("empty", options, CREATE);
+  const { dtype = "f32", device, requiresGrad } = options;
+  checkShape("empty", shape);
+  checkDType("empty", dtype);
+  return marked(Tensor.empty([...shape], dtype, deviceOf("empty", device)), requiresGrad);
+}
+
 /** A tensor of one value. @throws OptError BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
 export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
   return filled("full", shape, value, options);

@@ -3,6 +3,7 @@
 export type { BackendRegistration } from "./backend/backend";
 export {
   type CreateOptions,
+  empty,
   full,
   ones,
   parameter,
@@ -48,6 +49,7 @@ export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict"
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { NestedValues } from "./tensor/fluent";
+export { hostBytes } from "./tensor/read";
 export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
 export type { Bytes, DType, TypedArray } from "./values/dtype";

@@ -49,6 +49,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   tensor: () => [[1, 2], { shape: [2], dtype: "f32", requiresGrad: true }],
   parameter: () => [[1, 2], { shape: [2], name: "w" }],
   tensorFromBytes: () => [new Uint8Array(8), [2], { dtype: "f32" }],
+  hostBytes: () => [x(), "read"],
+  empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],
   zeros: () => [[2], { dtype: "i32" }],
   ones: () => [[2], { dtype: "i32" }],

@@ -65,6 +65,10 @@ class CpuBackend implements Backend {
     return cpuMemory(memory).byteView(byteOffset, bytes).slice();
   }
 
+  hostView(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
+    return cpuMemory(memory).byteView(byteOffset, bytes);
+  }
+
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
     return this.readSync(memory, byteOffset, bytes);
   }

@@ -1,23 +1,26 @@
 /** Checksums on the way in: a box read from its first byte to its last is verified, in however many pieces it is read. */
 import { OptError } from "@opt/core";
 import { crc32, crcText } from "./crc32";
-import type { SourceBox, SourceTensor } from "./source";
+import { type SourceBox, type SourceTensor, withoutBoxes } from "./source";
 
 /** Read at once; the checksum of one piece is taken while the next is on its way. */
-const PIECE = 4 << 20;
+const PIECE = 1 << 20;
 
 /** What has been read so far, and what of it no checksum vouches for. */
 export class Verification {
-  readonly #boxes: { readonly tensor: string; readonly verified: () => boolean }[] = [];
+  readonly #open = new Set<CheckedBox>();
   bytesRead = 0;
 
-  watch(tensor: string, verified: () => boolean): void {
-    this.#boxes.push({ tensor, verified });
+  /** Bytes of the box were read. */
+  read(box: CheckedBox, bytes: number, isVerified: boolean): void {
+    this.bytesRead += bytes;
+    if (isVerified) this.#open.delete(box);
+    else this.#open.add(box);
   }
 
   /** The tensors of which some box was read in part, out of order, or has no checksum. */
   unverified(): string[] {
-    return [...new Set(this.#boxes.filter(({ verified }) => !verified()).map(({ tensor }) => tensor))];
+    return [...new Set([...this.#open].map(({ tensor }) => tensor))];
   }
 }
 
@@ -33,42 +36,85 @@ export function corruptBox(tensor: string, box: SourceBox, got: number): OptErro
 
 /** The same tensor, whose boxes throw CORRUPT as soon as their last byte shows that one has changed. */
 export function checkedTensor(tensor: SourceTensor, verification: Verification): SourceTensor {
-  return { ...tensor, boxes: tensor.boxes.map((box) => checkedBox(tensor.name, box, verification)) };
+  return {
+    ...withoutBoxes(tensor),
+    // Made when it is their turn: of a hundred thousand tensors' boxes few are needed at a time.
+    get boxes() {
+      return tensor.boxes.map((box) => new CheckedBox(tensor.name, box, verification));
+    },
+  };
 }
 
-function checkedBox(tensor: string, box: SourceBox, verification: Verification): SourceBox {
-  let next = 0;
-  let crc = 0;
-  let inOrder = true;
-  let verified = false;
-  const add = (start: number, piece: Uint8Array) => {
-    verification.bytesRead += piece.length;
-    if (box.crc32 === undefined) return;
+class CheckedBox implements SourceBox {
+  readonly tensor: string;
+  readonly #box: SourceBox;
+  readonly #verification: Verification;
+  /** What has been read from the first byte on without a gap, and its checksum. */
+  #next = 0;
+  #crc = 0;
+  #isVerified = false;
+
+  constructor(tensor: string, box: SourceBox, verification: Verification) {
+    this.tensor = tensor;
+    this.#box = box;
+    this.#verification = verification;
+  }
+
+  get offset() {
+    return this.#box.offset;
+  }
+
+  get size() {
+    return this.#box.size;
+  }
+
+  get byteLength() {
+    return this.#box.byteLength;
+  }
+
+  get file() {
+    return this.#box.file;
+  }
+
+  get byteOffset() {
+    return this.#box.byteOffset;
+  }
+
+  get crc32() {
+    return this.#box.crc32;
+  }
+
+  get stored() {
+    return this.#box.stored;
+  }
+
+  accept(bytes: Uint8Array, start: number): void {
+    const box = this.#box;
+    const { byteLength } = box;
     // Read again from the start: verified again.
-    if (start === 0) [next, crc, inOrder] = [0, 0, true];
-    inOrder &&= start === next;
-    if (!inOrder) return;
-    crc = crc32(piece, crc);
-    next += piece.length;
-    if (next < box.byteLength) return;
-    if (crc !== box.crc32) throw corruptBox(tensor, box, crc);
-    verified = true;
-  };
-  let watched = false;
-  const read = async (target: Uint8Array, start: number) => {
-    if (!watched) verification.watch(tensor, () => verified || (box.byteLength === 0 && box.crc32 !== undefined));
-    watched = true;
-    let reading = box.read(target.subarray(0, PIECE), start);
-    for (let done = 0; done < target.length; done += PIECE) {
+    if (start === 0) [this.#next, this.#crc] = [0, 0];
+    if (box.crc32 !== undefined && start === this.#next) {
+      this.#crc = crc32(bytes, this.#crc);
+      this.#next += bytes.length;
+    } else this.#next = Number.NaN;
+    if (this.#next === byteLength) {
+      if (this.#crc !== box.crc32) throw corruptBox(this.tensor, box, this.#crc);
+      this.#isVerified = true;
+    }
+    this.#verification.read(this, bytes.length, this.#isVerified);
+  }
+
+  async read(target: Uint8Array, start: number): Promise<void> {
+    let reading = this.#box.read(target.subarray(0, PIECE), start);
+    for (let done = 0; done < target.length || done === 0; done += PIECE) {
       await reading;
       const piece = target.subarray(done, done + PIECE);
       const after = done + PIECE;
       if (after < target.length) {
-        reading = box.read(target.subarray(after, after + PIECE), start + after);
+        reading = this.#box.read(target.subarray(after, after + PIECE), start + after);
         reading.catch(() => {}); // awaited in the next turn
       }
-      add(start + done, piece);
+      this.accept(piece, start + done);
     }
-  };
-  return { ...box, read };
+  }
 }

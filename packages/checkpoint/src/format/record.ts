@@ -33,26 +33,31 @@ export function assembleManifest(
   options: { checkReplicas: boolean },
 ): Manifest {
   const files: FileRecord[] = [];
-  const tensors = new Map<string, { first: RecordedTensor; rank: number; boxes: (ManifestBox & { rank: number })[] }>();
+  const writers: number[] = [];
+  const tensors = new Map<string, { first: RecordedTensor; rank: number; boxes: ManifestBox[] }>();
   for (const { rank, file, tensors: recorded } of records) {
-    if (file) files.push(file);
+    if (file) [files[files.length], writers[writers.length]] = [file, rank];
     for (const tensor of recorded) {
       const known = tensors.get(tensor.name) ?? { first: tensor, rank, boxes: [] };
-      tensors.set(tensor.name, known);
-      refuseDisagreement(tensor, rank, known);
-      for (const box of tensor.written) known.boxes.push({ ...box, file: files.length - 1, rank });
+      if (known.first === tensor) tensors.set(tensor.name, known);
+      else refuseDisagreement(tensor, rank, known);
+      for (const { offset, size, byteOffset, byteLength, crc32 } of tensor.written)
+        known.boxes.push({ offset, size, file: files.length - 1, byteOffset, byteLength, crc32 });
     }
   }
-  const merged: ManifestTensor[] = [];
-  for (const { first, boxes } of tensors.values()) {
-    const { written: _, held: __, ...description } = first;
-    const distinct = withoutReplicas(first.name, boxes, options.checkReplicas);
-    new SourcePlan(first, distinct).sourcesOf(wholeOf(first.shape));
-    merged.push({ ...description, boxes: distinct.map(({ rank: _rank, ...box }) => box) });
-  }
-  if (options.checkReplicas) refuseUnequalReplicas(records, merged);
-  merged.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { ...whole, world: records.length, files, tensors: merged };
+  const merged = [...tensors.values()].map(({ first: { written: _, held: __, ...description }, boxes }) => ({
+    ...description,
+    boxes: withoutReplicas(description.name, boxes, writers, options.checkReplicas),
+  }));
+  if (options.checkReplicas) refuseUnequalReplicas(records, merged, writers);
+  return completeManifest({ ...whole, world: records.length, files, tensors: merged });
+}
+
+/** The manifest in its order. Throws MISSING or CORRUPT, naming the tensor, where boxes leave a gap or overlap. */
+export function completeManifest(manifest: Manifest): Manifest {
+  const tensors = [...manifest.tensors].sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const tensor of tensors) new SourcePlan(tensor, tensor.boxes).sourcesOf(wholeOf(tensor.shape));
+  return { ...manifest, tensors };
 }
 
 function refuseDisagreement(
@@ -81,37 +86,46 @@ function refuseDisagreement(
   }
 }
 
-function withoutReplicas<T extends ManifestBox & { rank: number }>(
+function withoutReplicas(
   name: string,
-  boxes: readonly T[],
+  boxes: ManifestBox[],
+  writers: readonly number[],
   check: boolean,
-): T[] {
-  const seen = new Map<string, T>();
+): readonly ManifestBox[] {
+  if (boxes.length < 2) return boxes;
+  const seen = new Map<string, ManifestBox>();
   for (const box of boxes) {
-    const key = describeBox(box);
+    const key = `${box.offset},${box.size}`;
     const known = seen.get(key);
     if (!known) seen.set(key, box);
-    else if (check && known.crc32 !== box.crc32) throw unequalReplicas(name, box, [known, box]);
+    else if (check && known.crc32 !== box.crc32) throw unequalReplicas(name, box, [known, box].map(holder(writers)));
   }
-  return [...seen.values()];
+  return seen.size === boxes.length ? boxes : [...seen.values()];
 }
 
-function refuseUnequalReplicas(records: readonly RankRecord[], tensors: readonly ManifestTensor[]): void {
+const holder =
+  (writers: readonly number[]) =>
+  ({ file, crc32 }: ManifestBox) => ({ rank: writers[file]!, crc32 });
+
+function refuseUnequalReplicas(
+  records: readonly RankRecord[],
+  tensors: readonly ManifestTensor[],
+  writers: readonly number[],
+): void {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   for (const { rank, tensors: recorded } of records) {
     for (const { name, held } of recorded) {
       for (const replica of held) {
         const box = byName.get(name)!.boxes.find((one) => sameBox(one, replica));
-        if (box && box.crc32 !== replica.crc32) throw unequalReplicas(name, box, [box, { ...replica, rank }]);
+        if (box && box.crc32 !== replica.crc32)
+          throw unequalReplicas(name, box, [holder(writers)(box), { ...replica, rank }]);
       }
     }
   }
 }
 
-function unequalReplicas(name: string, box: Box, holders: readonly { rank?: number; crc32: number }[]): OptError {
-  const [a, b] = holders.map(
-    ({ rank, crc32 }) => `${rank === undefined ? "the writer" : `rank ${rank}`} has ${crcText(crc32)}`,
-  );
+function unequalReplicas(name: string, box: Box, holders: readonly { rank: number; crc32: number }[]): OptError {
+  const [a, b] = holders.map(({ rank, crc32 }) => `rank ${rank} has ${crcText(crc32)}`);
   return new OptError(
     "BAD_STATE",
     `tensor ${JSON.stringify(name)}`,

@@ -20,7 +20,8 @@ describe("a safetensors header", () => {
       { name: "empty", dtype: "C64", shape: [0, 4] },
       { name: "scalar", dtype: "BOOL", shape: [] },
     ] as const;
-    const { bytes, entries } = encodeSafetensorsHeader(tensors, { format: "pt" });
+    const { bytes, begins } = encodeSafetensorsHeader(tensors, { format: "pt" });
+    const entries = tensors.map((tensor, i) => ({ ...tensor, begin: begins[i], end: begins[i + 1] }));
     expect(bytes.length % 64).toBe(0);
     const parsed = parseSafetensorsHeader(bytes.subarray(8), bytes.length + 23, "file");
     expect(parsed).toEqual({ entries, unreadable: new Map(), metadata: { format: "pt" }, byteLength: bytes.length });

@@ -146,25 +146,16 @@ function parseEntry(
 }
 
 /**
- * The first bytes of a file that holds these tensors in this order, end to end, and where each will lie.
- * The header is padded with spaces so that the data begin at a multiple of `align` bytes.
+ * The first bytes of a file that holds these tensors in this order, end to end, and where each begins in it; the last of `begins` is where
+ * the file ends. The header is padded with spaces so that the data begin at a multiple of `align` bytes.
  */
 export function encodeSafetensorsHeader(
   tensors: readonly { name: string; dtype: StoredDType; shape: readonly number[] }[],
   metadata: Readonly<Record<string, string>> = {},
   align = 64,
-): { bytes: Uint8Array; entries: SafetensorsEntry[] } {
-  const header: [string, unknown][] = [];
-  if (Object.keys(metadata).length > 0) header.push(["__metadata__", metadata]);
-  const ranges: { begin: number; end: number }[] = [];
-  let position = 0;
-  for (const { name, dtype, shape } of tensors) {
-    const begin = position;
-    position += elementCount(shape)! * bytesPerElement(dtype);
-    ranges.push({ begin, end: position });
-    header.push([name, { dtype, shape, data_offsets: [begin, position] }]);
-  }
-  if (new Set(header.map(([name]) => name)).size < header.length) {
+): { bytes: Uint8Array; begins: Float64Array } {
+  const names = new Set(tensors.map(({ name }) => name));
+  if (names.size < tensors.length || names.has("__metadata__")) {
     throw new OptError(
       "DUPLICATE",
       "safetensors",
@@ -172,8 +163,15 @@ export function encodeSafetensorsHeader(
       "Rename.",
     );
   }
-  const text = `{${header.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`;
-  const json = new TextEncoder().encode(text);
+  const members = Object.keys(metadata).length > 0 ? [`"__metadata__":${JSON.stringify(metadata)}`] : [];
+  const begins = new Float64Array(tensors.length + 1);
+  tensors.forEach(({ name, dtype, shape }, i) => {
+    const begin = begins[i]!;
+    const end = begin + elementCount(shape)! * bytesPerElement(dtype);
+    begins[i + 1] = end;
+    members.push(`${JSON.stringify(name)}:{"dtype":"${dtype}","shape":[${shape}],"data_offsets":[${begin},${end}]}`);
+  });
+  const json = new TextEncoder().encode(`{${members.join(",")}}`);
   const length = Math.ceil((8 + json.length) / align) * align;
   if (length - 8 > MAX_HEADER_BYTES) {
     throw new OptError(
@@ -186,9 +184,6 @@ export function encodeSafetensorsHeader(
   const bytes = new Uint8Array(length).fill(0x20);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);
   bytes.set(json, 8);
-  const entries = tensors.map(({ name, dtype, shape }, index) => {
-    const { begin, end } = ranges[index]!;
-    return { name, dtype, shape, begin: length + begin, end: length + end };
-  });
-  return { bytes, entries };
+  for (let i = 0; i < begins.length; i++) begins[i]! += length;
+  return { bytes, begins };
 }

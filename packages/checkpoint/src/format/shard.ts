@@ -8,7 +8,7 @@ import { diskError, type FileSystem, type OpenFile } from "../stores/file-system
 import { join } from "../stores/path";
 import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
-import { encodeSafetensorsHeader, type SafetensorsEntry } from "./safetensors";
+import { encodeSafetensorsHeader } from "./safetensors";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
 export function shardName(rank: number, tag?: string): string {
@@ -40,8 +40,9 @@ export interface WrittenBox {
   readonly crc32: number;
 }
 
-/** Bytes handed to the disk at once: checksums of one piece are taken while the one before is being written. */
-const PIECE = 4 << 20;
+/** Bytes handed to the disk at once, and how many such pieces of a file are on their way or being filled. */
+const BUFFER = 1 << 20;
+const BUFFERS = 4;
 
 /** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
 const SYNC_EVERY = 32 << 20;
@@ -49,6 +50,7 @@ const SYNC_EVERY = 32 << 20;
 /** Two boxes of one tensor in one file need distinct keys; the first keeps the tensor's name. */
 function keysOf(boxes: readonly ShardBox[]): string[] {
   const taken = new Set(boxes.map(({ tensor }) => tensor));
+  if (taken.size === boxes.length) return boxes.map(({ tensor }) => tensor);
   const seen = new Set<string>();
   return boxes.map(({ tensor }) => {
     let key = tensor;
@@ -66,48 +68,68 @@ function keysOf(boxes: readonly ShardBox[]): string[] {
  * keys of further boxes are left out: it then refuses the file, where it would have given garbage.
  */
 function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Record<string, string> {
-  const first = boxes.flatMap(({ tensor, box }, i) => (keys[i] === tensor ? [[tensor, box.offset] as const] : []));
-  const offsets = Object.fromEntries(first.map(([key, offset]) => [key, { saved_offsets: offset }]));
-  return { format: "pt", DCP_VERSION: "1.0", DCP_SHARDING_INFO: JSON.stringify(offsets) };
+  const first = boxes.flatMap(({ tensor, box }, i) =>
+    keys[i] === tensor ? [`${JSON.stringify(tensor)}:{"saved_offsets":[${box.offset}]}`] : [],
+  );
+  return { format: "pt", DCP_VERSION: "1.0", DCP_SHARDING_INFO: `{${first.join(",")}}` };
 }
 
-/** The first bytes of a rank's file, and where each box will lie in it. */
+/** The first bytes of a rank's file, and where in it each box begins; the last of `begins` is the end of the file. */
 export function shardHeader(
   boxes: readonly ShardBox[],
   metadata?: Record<string, string>,
-): { bytes: Uint8Array; entries: readonly SafetensorsEntry[] } {
+): { bytes: Uint8Array; begins: Float64Array } {
   const keys = keysOf(boxes);
   const tensors = boxes.map(({ dtype, box }, i) => ({ name: keys[i]!, dtype, shape: box.size }));
-  return encodeSafetensorsHeader(tensors, metadata ?? shardMetadata(keys, boxes));
+  const { bytes, begins } = encodeSafetensorsHeader(tensors, metadata ?? shardMetadata(keys, boxes));
+  return { bytes, begins };
 }
 
 /** What a manifest says about a file and its boxes, from the checksums of its parts. */
 export function recordShard(
   name: string,
-  header: Uint8Array,
-  entries: readonly SafetensorsEntry[],
-  checksums: readonly number[],
+  header: { readonly byteLength: number; readonly crc32: number },
+  begins: Float64Array,
+  checksums: ArrayLike<number>,
   sha256?: string,
 ): { file: FileRecord; boxes: WrittenBox[] } {
-  const headerCrc32 = crc32(header);
-  let whole = headerCrc32;
-  const boxes = entries.map(({ begin, end }, i) => {
-    whole = joinCrc32(whole, checksums[i]!, end - begin);
-    return { byteOffset: begin, byteLength: end - begin, crc32: checksums[i]! };
-  });
-  const sizes = { byteLength: entries.at(-1)?.end ?? header.length, headerLength: header.length };
-  return { file: { name, ...sizes, headerCrc32, crc32: whole, ...(sha256 ? { sha256 } : {}) }, boxes };
+  let whole = header.crc32;
+  const boxes: WrittenBox[] = [];
+  for (let i = 0; i < begins.length - 1; i++) {
+    const [byteOffset, byteLength] = [begins[i]!, begins[i + 1]! - begins[i]!];
+    whole = joinCrc32(whole, checksums[i]!, byteLength);
+    boxes.push({ byteOffset, byteLength, crc32: checksums[i]! });
+  }
+  const sizes = { byteLength: begins.at(-1)!, headerLength: header.byteLength };
+  return { file: { name, ...sizes, headerCrc32: header.crc32, crc32: whole, ...(sha256 ? { sha256 } : {}) }, boxes };
 }
 
+/**
+ * Writes the boxes of one file, mostly from front to back. All bytes pass through a few buffers: small boxes that follow each other are one
+ * write, the disk works while the next buffer fills, and what is written is what the checksum was taken of, whatever its owner does to it.
+ */
 export class ShardWriter {
   readonly name: string;
   readonly #path: string;
   readonly #fileSystem: FileSystem;
   readonly #pool: FilePool;
-  readonly #header: Uint8Array;
-  readonly #entries: readonly SafetensorsEntry[];
-  readonly #progress: { next: number; crc: number }[];
+  readonly #begins: Float64Array;
+  /** Per box the bytes that have been taken, and their checksum. */
+  readonly #taken: Float64Array;
+  readonly #crcs: Uint32Array;
   readonly #checksums: boolean;
+  readonly #bufferBytes: number;
+  /** How many buffers there are, and those that wait for bytes. */
+  #made = 0;
+  readonly #free: Uint8Array[] = [];
+  readonly #header: { bytes: Uint8Array | undefined; readonly byteLength: number; readonly crc32: number };
+  #buffer: Uint8Array | undefined;
+  /** Where in the file the buffer begins, and how much of it is filled. */
+  #position = 0;
+  #filled = 0;
+  /** On their way, oldest first. */
+  readonly #writes: Promise<void>[] = [];
+  #failure: { readonly error: unknown } | undefined;
   #unsynced = 0;
   #syncing: Promise<void> | undefined;
 
@@ -116,73 +138,105 @@ export class ShardWriter {
     folder: string,
     name: string,
     boxes: readonly ShardBox[],
-    store: { fileSystem: FileSystem; pool: FilePool },
+    store: { fileSystem: FileSystem; pool: FilePool; bufferBytes?: number },
     merged?: { readonly metadata: Record<string, string> },
   ) {
     this.name = name;
     this.#path = join(folder, name);
     this.#fileSystem = store.fileSystem;
     this.#pool = store.pool;
-    const { bytes, entries } = shardHeader(boxes, merged?.metadata);
-    this.#header = bytes;
-    this.#entries = entries;
+    const { bytes, begins } = shardHeader(boxes, merged?.metadata);
+    this.#header = { bytes, byteLength: bytes.length, crc32: crc32(bytes) };
+    this.#begins = begins;
     this.#checksums = merged === undefined;
-    this.#progress = boxes.map(() => ({ next: 0, crc: 0 }));
+    this.#taken = new Float64Array(boxes.length);
+    this.#crcs = new Uint32Array(boxes.length);
+    this.#bufferBytes = Math.min(store.bufferBytes ?? BUFFER, Math.max(1, this.byteLength - bytes.length));
   }
 
   /** The length the file will have. */
   get byteLength(): number {
-    return this.#entries.at(-1)?.end ?? this.#header.length;
+    return this.#begins.at(-1)!;
   }
 
   async create(): Promise<void> {
     await this.#disk("creating", async () => {
       const file = await this.#fileSystem.open(this.#path, "create", this.byteLength);
       try {
-        await file.write(this.#header, 0);
+        await file.write(this.#header.bytes!, 0);
       } finally {
         await file.close();
       }
     });
+    this.#header.bytes = undefined; // of many files at once they would fill the memory
   }
 
-  /** Appends the next bytes of a box; each box must be written from its first byte to its last. */
-  async write(box: number, bytes: Uint8Array): Promise<void> {
-    const progress = this.#progress[box]!;
-    const begin = this.#entries[box]!.begin;
-    await this.#disk("writing", () =>
-      this.#pool.use(this.#path, async (file) => {
-        let written: Promise<void> = Promise.resolve();
-        for (let start = 0; start < bytes.length; start += PIECE) {
-          const piece = bytes.subarray(start, start + PIECE);
-          const position = begin + progress.next;
-          progress.next += piece.length;
-          const before = written;
-          written = file.write(piece, position);
-          written.catch(() => {}); // awaited below
-          if (this.#checksums) progress.crc = crc32(piece, progress.crc);
-          await before;
-        }
-        await written;
-        this.#syncEarly(file, bytes.length);
-      }),
-    );
+  /**
+   * Takes the next bytes of a box; each box must be given from its first byte to its last. The bytes are copied before it returns, or
+   * else before its promise resolves.
+   */
+  write(box: number, bytes: Uint8Array): Promise<void> | undefined {
+    const start = this.#taken[box]!;
+    this.#taken[box] = start + bytes.length;
+    const position = this.#begins[box]! + start;
+    if (this.#buffer && position !== this.#position + this.#filled) this.#flush();
+    const done = this.#take(box, bytes, position);
+    return done < bytes.length ? this.#takeRest(box, bytes.subarray(done), position + done) : undefined;
   }
 
-  /** Writes whole boxes that follow each other, their bytes end to end, at once. */
-  async writeRun(first: number, lengths: readonly number[], bytes: Uint8Array): Promise<void> {
-    let begin = 0;
-    lengths.forEach((length, i) => {
-      const progress = this.#progress[first + i]!;
-      if (this.#checksums) progress.crc = crc32(bytes.subarray(begin, begin + length));
-      progress.next = length;
-      begin += length;
-    });
-    await this.#disk("writing", () =>
-      this.#pool.use(this.#path, async (file) => {
-        await file.write(bytes, this.#entries[first]!.begin);
-        this.#syncEarly(file, bytes.length);
-      }),
+  async #takeRest(box: number, bytes: Uint8Array, position: number): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      // As many buffers as there are, and no more: the disk sets the pace.
+      while (this.#free.length === 0) await this.#writes.shift();
+      if (this.#failure) throw this.#failure.error;
+      done += this.#take(box, bytes.subarray(done), position + done);
+    }
+  }
+
+  /** Copies what there is room for without waiting; returns how much. */
+  #take(box: number, bytes: Uint8Array, position: number): number {
+    let done = 0;
+    while (done < bytes.length) {
+      if (!this.#buffer) {
+        this.#buffer = this.#freeBuffer();
+        if (!this.#buffer) return done;
+        this.#position = position + done;
+      }
+      const piece = bytes.subarray(done, done + this.#buffer.length - this.#filled);
+      const copy = this.#buffer.subarray(this.#filled, this.#filled + piece.length);
+      copy.set(piece);
+      if (this.#checksums) this.#crcs[box] = crc32(copy, this.#crcs[box]);
+      this.#filled += piece.length;
+      done += piece.length;
+      if (this.#filled === this.#buffer.length) this.#flush();
+    }
+    return done;
+  }
+
+  #freeBuffer(): Uint8Array | undefined {
+    if (this.#free.length > 0 || this.#made === BUFFERS) return this.#free.pop();
+    this.#made++;
+    return new Uint8Array(this.#bufferBytes);
+  }
+
+  /** Sends the buffer on its way. */
+  #flush(): void {
+    const buffer = this.#buffer!;
+    const bytes = buffer.subarray(0, this.#filled);
+    const position = this.#position;
+    this.#buffer = undefined;
+    this.#filled = 0;
+    const write = async (file: OpenFile) => {
+      await file.write(bytes, position);
+      this.#syncEarly(file, bytes.length);
+    };
+    const fail = (error: unknown) => {
+      this.#failure ??= { error };
+    };
+    this.#writes.push(
+      this.#disk("writing", () => this.#pool.use(this.#path, write))
+        .catch(fail)
+        .then(() => void this.#free.push(buffer)),
     );
   }
 
@@ -197,22 +251,29 @@ export class ShardWriter {
     this.#syncing = file.sync().then(done, done);
   }
 
+  /** Returns when nothing is on its way to the disk any more. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#writes);
+    await this.#syncing;
+  }
+
   /** Makes the file durable and tells what was written. */
   async finish(options: { sha256?: boolean } = {}): Promise<{ file: FileRecord; boxes: WrittenBox[] }> {
-    this.#entries.forEach(({ begin, end }, i) => {
-      const { next } = this.#progress[i]!;
-      if (next === end - begin) return;
-      throw new OptError("INTERNAL", this.name, `box ${i} has ${next} of ${end - begin} bytes.`);
+    this.#taken.forEach((taken, i) => {
+      const wanted = this.#begins[i + 1]! - this.#begins[i]!;
+      if (taken === wanted) return;
+      throw new OptError("INTERNAL", this.name, `box ${i} has ${taken} of ${wanted} bytes.`);
     });
+    if (this.#buffer) this.#flush();
+    await this.settle();
+    if (this.#failure) throw this.#failure.error;
     const sha256 = await this.#disk("syncing", () =>
       this.#pool.use(this.#path, async (file) => {
-        await this.#syncing;
         await file.finish();
         return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
       }),
     );
-    const checksums = this.#progress.map(({ crc }) => crc);
-    return recordShard(this.name, this.#header, this.#entries, checksums, sha256);
+    return recordShard(this.name, this.#header, this.#begins, this.#crcs, sha256);
   }
 
   async #disk<T>(doing: string, body: () => Promise<T>): Promise<T> {
@@ -230,7 +291,7 @@ export async function sha256Of(
   byteLength: number,
 ): Promise<string> {
   const hash = await platform.sha256();
-  const buffer = new Uint8Array(Math.min(PIECE, byteLength));
+  const buffer = new Uint8Array(Math.min(BUFFER, byteLength));
   for (let position = 0; position < byteLength; position += buffer.length) {
     const piece = buffer.subarray(0, Math.min(buffer.length, byteLength - position));
     await file.read(piece, position);

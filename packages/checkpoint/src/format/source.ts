@@ -24,9 +24,45 @@ export interface SourceBox {
   /** For messages: the file (relative to the source's path) and where in it the box begins, if it lies there in one piece. */
   readonly file: string;
   readonly byteOffset?: number;
-  readonly crc32?: number;
+  readonly crc32?: number | undefined;
   /** Fills all of `target` with the box's bytes from `start` on. Throws CORRUPT where the file is shorter than it says. */
   read(target: Uint8Array, start: number): Promise<void>;
+  /** Where its bytes lie as they are, so that small neighbours are read at once. */
+  readonly stored?: { readonly file: StoredFile; readonly begin: number } | undefined;
+  /** Told what was read of it by way of `stored`, from `start` on. Throws CORRUPT where a checksum does not match. */
+  accept?(bytes: Uint8Array, start: number): void;
+}
+
+/** A file in which boxes lie; the same object for all boxes of one file. */
+export interface StoredFile {
+  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
+  read(target: Uint8Array, position: number): Promise<void>;
+}
+
+/** A box that lies in a file in one piece. */
+export class StoredBox implements SourceBox {
+  readonly #file: StoredFile;
+
+  constructor(
+    readonly offset: readonly number[],
+    readonly size: readonly number[],
+    readonly file: string,
+    readonly byteOffset: number,
+    readonly byteLength: number,
+    readonly crc32: number | undefined,
+    stored: StoredFile,
+  ) {
+    this.#file = stored;
+  }
+
+  /** On the class, so that no copy of a box's fields has it: a copy may read something else. */
+  get stored() {
+    return { file: this.#file, begin: this.byteOffset };
+  }
+
+  read(target: Uint8Array, start: number): Promise<void> {
+    return this.#file.read(target, this.byteOffset + start);
+  }
 }
 
 export interface SourceTensor {
@@ -37,6 +73,12 @@ export interface SourceTensor {
   /** The parameter whose state this is. */
   readonly follows?: string;
   readonly boxes: readonly SourceBox[];
+}
+
+/** What a tensor is, without looking at its boxes, which some sources make when they are asked for. */
+export function withoutBoxes({ name, dtype, shape, role, follows }: SourceTensor): Omit<SourceTensor, "boxes"> {
+  const roles = { ...(role === undefined ? {} : { role }), ...(follows === undefined ? {} : { follows }) };
+  return { name, dtype, shape, ...roles };
 }
 
 export interface TensorSource {
@@ -170,12 +212,6 @@ export function wholeBox(
   begin: number,
   end: number,
 ): SourceBox {
-  return {
-    offset: shape.map(() => 0),
-    size: shape,
-    byteLength: end - begin,
-    file: name,
-    byteOffset: begin,
-    read: (target, start) => file.read(target, begin + start),
-  };
+  const offset = shape.map(() => 0);
+  return new StoredBox(offset, shape, name, begin, end - begin, undefined, file);
 }

@@ -1,5 +1,5 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
-import { OptError, type Tensor, tensorFromBytes } from "@opt/core";
+import { hostBytes, OptError, type Tensor, tensorFromBytes } from "@opt/core";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
 import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
 import { elementCount } from "./safetensors";
@@ -139,8 +139,10 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   return { ...common, boxes, bytes: (box) => pieces[box]! };
 }
 
-/** The bytes of a Tensor, without waiting where its device can. */
+/** The bytes of a Tensor: where they lie, if its device lets us, and without waiting where it can. */
 function tensorBytes(tensor: Tensor): Uint8Array | Promise<Uint8Array> {
+  const inPlace = hostBytes(tensor, "read");
+  if (inPlace) return inPlace;
   try {
     return tensor.bytesSync();
   } catch (error) {

@@ -91,9 +91,19 @@ export function partOf(length: number, parts: number, part: number, rule: Uneven
 
 /** `*` stands for any run of characters. */
 export function matchesPattern(pattern: string, name: string): boolean {
-  if (!pattern.includes("*")) return pattern === name;
-  const parts = pattern.split("*").map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
+  if (pattern === "*") return true;
+  const parts = pattern.split("*");
+  const [first, last] = [parts[0]!, parts.at(-1)!];
+  if (parts.length === 1) return pattern === name;
+  const end = name.length - last.length;
+  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false;
+  let position = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = name.indexOf(part, position);
+    if (found < 0 || found + part.length > end) return false;
+    position = found + part.length;
+  }
+  return true;
 }
 
 function firstMatch(layout: Layout, name: string): [pattern: string, entry: TensorLayout] | undefined {

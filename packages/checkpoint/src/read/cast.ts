@@ -1,7 +1,7 @@
 /** Conversion between dtypes, only ever when it was asked for. */
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
-import type { SourceBox, SourceTensor } from "../format/source";
+import { type SourceBox, type SourceTensor, withoutBoxes } from "../format/source";
 
 /** Converted at once, so that a conversion needs little memory beside its result. */
 const ELEMENTS = 64 << 10;
@@ -12,7 +12,13 @@ export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTens
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   numberReader(tensor.dtype, new Uint8Array(0), where);
   numberWriter(dtype, new Uint8Array(0), where);
-  return { ...tensor, dtype, boxes: tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, where)) };
+  return {
+    ...withoutBoxes(tensor),
+    dtype,
+    get boxes() {
+      return tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, where));
+    },
+  };
 }
 
 function castBox(box: SourceBox, from: StoredDType, to: StoredDType, where: string): SourceBox {
@@ -27,8 +33,8 @@ function castBox(box: SourceBox, from: StoredDType, to: StoredDType, where: stri
       convert(from, bytes, to, target.subarray(done * toWidth, (done + now) * toWidth), where);
     }
   };
-  const { crc32: _, byteOffset: __, ...rest } = box;
-  return { ...rest, byteLength: (box.byteLength / fromWidth) * toWidth, read };
+  const { offset, size, file } = box;
+  return { offset, size, file, byteLength: (box.byteLength / fromWidth) * toWidth, read };
 }
 
 function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target: Uint8Array, where: string): void {

@@ -1,7 +1,7 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
-import { check, checkOptions, OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, empty, hostBytes, OptError, type Tensor } from "@opt/core";
 import { Verification } from "../format/checked";
-import { bytesPerElement, storedDType } from "../format/dtype";
+import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
 import type { Json, SourceTensor, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor, toTensor } from "../format/tensors";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
@@ -10,7 +10,7 @@ import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
 import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place, useSource } from "./open";
-import { TensorReader } from "./reader";
+import { readAll, TensorReader } from "./reader";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 
 /** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
@@ -55,6 +55,9 @@ export interface Loaded<T> {
 /** Files read at once. */
 const LANES = 4;
 const SCRATCH = 4 << 20;
+/** Bytes and tensors that are read together at most. */
+const BATCH = 4 << 20;
+const MOST = 2048;
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
@@ -125,18 +128,32 @@ async function loadFrom(
   if (into) for (const one of wanted) checkInto(one, into);
   else if (options.as !== "plain")
     for (const { tensor } of wanted) toTensor(tensor.name, tensor.dtype, [0], new Uint8Array(0));
-  const total = wanted.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+  const total = wanted.reduce((sum, one) => sum + bytesIn(one), 0);
   const report = reporter(options.progress, total);
   const loaded = new Map<string, LoadedPlainTensor | Tensor>();
   // What fills `into` waits until all of it is whole; the rest becomes tensors at once, so that nothing is held twice.
-  const settle = (name: string, plain: LoadedPlainTensor) => (into ? plain : finish(name, plain, options));
-  const queue = [...wanted];
+  const place = into || options.as === "plain" ? plainTarget : tensorTarget();
+  const batches = batchesOf(wanted);
   const lane = async () => {
     const scratch = new Scratch(SCRATCH);
-    for (let next = queue.shift(); next; next = queue.shift()) {
-      const plain = await readBox(next, scratch, verify === "whole");
-      loaded.set(next.tensor.name, settle(next.tensor.name, plain));
-      report(plain.data.length);
+    for (let next = batches.next(); !next.done; next = batches.next()) {
+      const places = next.value.map((one) => {
+        const { data, made } = place(one);
+        if (made) loaded.set(one.tensor.name, made);
+        return { ...one, data, made };
+      });
+      const requests = places.map(({ tensor, box, data }) => {
+        return { reader: new TensorReader(tensor, scratch), region: box, target: data };
+      });
+      if (verify === "whole") for (const { reader, region } of requests) await reader.verifyWhole(region);
+      await readAll(requests, scratch);
+      for (const { tensor, box, data, made } of places) {
+        if (!made) {
+          const plain = plainTensor(tensor, box, data);
+          loaded.set(tensor.name, into ? plain : finish(tensor.name, plain, options));
+        }
+        report(data.length);
+      }
     }
   };
   try {
@@ -153,6 +170,44 @@ async function loadFrom(
   );
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
   return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };
+}
+
+function bytesIn({ tensor, box }: Wanted): number {
+  return elementsIn(box) * bytesPerElement(tensor.dtype);
+}
+
+/** Small tensors that follow each other are read together, a large one on its own. */
+function* batchesOf(wanted: readonly Wanted[]): Generator<Wanted[]> {
+  let batch: Wanted[] = [];
+  let bytes = 0;
+  for (const one of wanted) {
+    const more = bytesIn(one);
+    if (batch.length > 0 && (bytes + more > BATCH || batch.length === MOST)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(one);
+    bytes += more;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Where the bytes of a tensor are read to: a Tensor's own memory, if its device lets us. */
+type Target = (one: Wanted) => { readonly data: Uint8Array; readonly made?: Tensor };
+
+const plainTarget: Target = (one) => ({ data: new Uint8Array(bytesIn(one)) });
+
+function tensorTarget(): Target {
+  let isShared = true;
+  return (one) => {
+    if (!isShared) return plainTarget(one);
+    const made = empty(one.box.size, { dtype: tensorDType(one.tensor.dtype)! });
+    const data = hostBytes(made, "write");
+    if (data) return { data, made };
+    made.dispose();
+    isShared = false;
+    return plainTarget(one);
+  };
 }
 
 function boxesWanted(tensor: SourceTensor, options: LoadOptions<"tensor" | "plain">): readonly Box[] {
@@ -226,14 +281,10 @@ function checkInto({ tensor, box }: Wanted, into: Readonly<Record<string, Tensor
   }
 }
 
-async function readBox({ tensor, box }: Wanted, scratch: Scratch, whole: boolean): Promise<LoadedPlainTensor> {
-  const data = new Uint8Array(elementsIn(box) * bytesPerElement(tensor.dtype));
-  const reader = new TensorReader(tensor, scratch);
-  if (whole) await reader.verifyWhole(box);
-  await reader.read(box, data);
+function plainTensor(tensor: SourceTensor, { offset, size }: Box, data: Uint8Array): LoadedPlainTensor {
   const { dtype, role, follows, shape: wholeShape } = tensor;
   const roles = { ...(role ? { role } : {}), ...(follows === undefined ? {} : { follows }) };
-  return { dtype, shape: box.size, data, offset: box.offset, wholeShape, ...roles };
+  return { dtype, shape: size, data, offset, wholeShape, ...roles };
 }
 
 function finish(

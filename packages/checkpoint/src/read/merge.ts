@@ -16,7 +16,7 @@ import { basename, dirname } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { streamTensors } from "./stream";
+import { streamTensors, writerBuffer } from "./stream";
 
 export interface MergeOptions extends Selection, OpenOptions {
   /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
@@ -65,9 +65,9 @@ export async function mergeSource(
   );
   const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
     const pool = new FilePool(fileSystem, "update");
+    const store = { fileSystem, pool, bufferBytes: writerBuffer(options.maxMemory, 1) };
+    const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
     try {
-      const store = { fileSystem, pool };
-      const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
       await writer.create();
       const targets = pieces.map(({ tensor, box }, i) => ({
         tensor,
@@ -81,6 +81,7 @@ export async function mergeSource(
       await pool.close();
       return writer.byteLength;
     } catch (error) {
+      await writer.settle();
       await pool.close().catch(() => {}); // the first error is the one that tells
       throw error;
     }

@@ -1,13 +1,15 @@
 /** Our own checkpoints as a TensorSource. */
 
 import { check, OptError } from "@opt/core";
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, type ManifestBox, parseManifest } from "../format/manifest";
 import {
   type Importer,
   openRandomAccess,
   type ReadLimits,
   readWhole,
   type SourceTensor,
+  StoredBox,
+  type StoredFile,
   type TensorSource,
 } from "../format/source";
 import { findStep } from "../format/steps";
@@ -57,37 +59,41 @@ export async function openCheckpoint(
   const path = await findStep(fileSystem, folder, step);
   const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
-  const read = async (name: string, target: Uint8Array, position: number) => {
-    const file = join(path, name);
+  const files = manifest.files.map(({ name }) => ({ name, read: pooledRead(pool, join(path, name)) }));
+  const boxOf = ({ offset, size, file, byteOffset, byteLength, crc32 }: ManifestBox) =>
+    new StoredBox(offset, size, files[file]!.name, byteOffset, byteLength, crc32, files[file]!);
+  const tensors = new Map<string, SourceTensor>();
+  for (const tensor of manifest.tensors) {
+    const { name, dtype, shape, role, follows } = tensor;
+    tensors.set(name, {
+      ...{ name, dtype, shape, role },
+      ...(follows === undefined ? {} : { follows }),
+      get boxes() {
+        return tensor.boxes.map(boxOf);
+      },
+    });
+  }
+  const { values } = manifest;
+  return { format: "Opt checkpoint", path, step: manifest.step, manifest, tensors, values, close: () => pool.close() };
+}
+
+function pooledRead(pool: FilePool, path: string): StoredFile["read"] {
+  return async (target, position) => {
     let count: number;
     try {
-      count = await pool.use(file, (open) => open.read(target, position));
+      count = await pool.use(path, (open) => open.read(target, position));
     } catch (error) {
-      throw diskError(error, file, "reading");
+      throw diskError(error, path, "reading");
     }
     if (count === target.length) return;
     const range = `bytes ${position} to ${position + target.length}`;
     throw new OptError(
       "CORRUPT",
-      file,
+      path,
       `${range} must be there, the file ends before.`,
       "It is truncated: restore it.",
     );
   };
-  const tensors = new Map<string, SourceTensor>();
-  for (const tensor of manifest.tensors) {
-    const boxes = tensor.boxes.map((box) => {
-      const { name } = manifest.files[box.file]!;
-      return {
-        ...box,
-        file: name,
-        read: (target: Uint8Array, start: number) => read(name, target, box.byteOffset + start),
-      };
-    });
-    tensors.set(tensor.name, { ...tensor, boxes });
-  }
-  const { values } = manifest;
-  return { format: "Opt checkpoint", path, step: manifest.step, manifest, tensors, values, close: () => pool.close() };
 }
 
 export const checkpointImporter: Importer = {

@@ -1,10 +1,13 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
-import { assembleManifest, type RankRecord, type RecordedTensor } from "../format/record";
-import { ShardWriter, shardName } from "../format/shard";
-import type { SourceTensor, TensorSource } from "../format/source";
+import { bytesPerElement } from "../format/dtype";
+import type { ManifestTensor } from "../format/manifest";
+import { completeManifest } from "../format/record";
+import { type FileRecord, ShardWriter, shardName, type WrittenBox } from "../format/shard";
+import { type SourceTensor, type TensorSource, withoutBoxes } from "../format/source";
 import { followedName } from "../format/tensors";
+import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
 import { newAttempt } from "../save/owner";
@@ -15,7 +18,7 @@ import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { type StreamTarget, streamTensors } from "./stream";
+import { streamTensors, writerBuffer } from "./stream";
 
 export interface ReshardOptions extends Selection, OpenOptions {
   /** How many ranks will load it; may be left out where a layout says. */
@@ -84,9 +87,9 @@ export async function reshardSource(
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
-    const records = await writeFiles(folder, tensors, byRank, fileSystem, options);
-    const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
-    await folder.commit(assembleManifest(records, whole, { checkReplicas: false }), { overwrite });
+    const written = await writeFiles(folder, tensors, byRank, fileSystem, options);
+    const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values, world: ranks };
+    await folder.commit(completeManifest({ ...whole, ...written }), { overwrite });
   } catch (error) {
     await folder.abandon();
     throw diskError(error, folder.finalPath, "re-slicing");
@@ -111,7 +114,14 @@ type RoledTensor = SourceTensor & { role: NonNullable<SourceTensor["role"]> };
 function withRole(tensor: SourceTensor, source: TensorSource): RoledTensor {
   const follows = tensor.follows ?? (tensor.role ? undefined : followedName(tensor.name, source.tensors));
   const role = tensor.role ?? (follows !== undefined ? "state" : tensor.shape.length === 0 ? "scalar" : "param");
-  return { ...tensor, role, ...(follows === undefined ? {} : { follows }) };
+  return {
+    ...withoutBoxes(tensor),
+    role,
+    ...(follows === undefined ? {} : { follows }),
+    get boxes() {
+      return tensor.boxes;
+    },
+  };
 }
 
 function filesOf(assignments: readonly Assignment<RoledTensor>[], ranks: number): Assignment<RoledTensor>[][] {
@@ -127,52 +137,70 @@ async function writeFiles(
   byRank: readonly (readonly Assignment<RoledTensor>[])[],
   fileSystem: FileSystem,
   options: ReshardOptions,
-): Promise<RankRecord[]> {
+): Promise<{ files: readonly FileRecord[]; tensors: readonly ManifestTensor[] }> {
   const pool = new FilePool(fileSystem, "update");
+  const { maxMemory } = options;
+  const bufferBytes = writerBuffer(maxMemory, byRank.length);
+  const writers = byRank.map((boxes, rank) => {
+    const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
+    return boxes.length === 0
+      ? undefined
+      : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool, bufferBytes });
+  });
   try {
-    const writers = byRank.map((boxes, rank) => {
-      const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-      return boxes.length === 0
-        ? undefined
-        : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool });
-    });
     for (const writer of writers) await writer?.create();
-    const targets = new Map<string, StreamTarget[]>(tensors.map(({ name }) => [name, []]));
+    const placed = new Map<string, Place[]>(tensors.map(({ name }) => [name, []]));
     byRank.forEach((boxes, rank) => {
-      const writer = writers[rank];
-      boxes.forEach(({ tensor, box }, i) => {
-        targets.get(tensor.name)!.push({ box, write: (bytes) => writer!.write(i, bytes) });
-      });
+      for (const [index, { tensor, box }] of boxes.entries()) placed.get(tensor.name)!.push({ box, rank, index });
     });
-    const total = tensors.reduce(
-      (sum, tensor) => sum + tensor.boxes.reduce((bytes, box) => bytes + box.byteLength, 0),
-      0,
-    );
-    const { maxMemory } = options;
+    const total = tensors.reduce((sum, tensor) => sum + bytesIn(tensor), 0);
     await streamTensors(
       [...tensors]
         .sort((a, b) => fileOrder(asPiece(a), asPiece(b)))
-        .map((tensor) => ({ tensor, targets: targets.get(tensor.name)! })),
+        .map((tensor) => ({
+          tensor,
+          // Made when it is their turn, and dropped after it.
+          get targets() {
+            return placed.get(tensor.name)!.map(({ box, rank, index }) => ({
+              box,
+              write: (bytes: Uint8Array) => writers[rank]!.write(index, bytes),
+            }));
+          },
+        })),
       { progress: reporter(options.progress, total), ...(maxMemory === undefined ? {} : { maxMemory }) },
     );
-    const records: RankRecord[] = [];
+    const files: FileRecord[] = [];
+    const written: { readonly file: number; readonly boxes: readonly WrittenBox[] }[] = [];
     for (const [rank, writer] of writers.entries()) {
-      const finished = await writer?.finish({ sha256: options.sha256 ?? false });
-      const recorded = new Map<string, RecordedTensor & { written: RecordedTensor["written"][number][] }>();
-      if (rank === 0)
-        for (const tensor of tensors) recorded.set(tensor.name, { ...describe(tensor), written: [], held: [] });
-      byRank[rank]!.forEach(({ tensor, box }, i) => {
-        if (!recorded.has(tensor.name)) recorded.set(tensor.name, { ...describe(tensor), written: [], held: [] });
-        recorded.get(tensor.name)!.written.push({ ...box, ...finished!.boxes[i]! });
-      });
-      records.push({ rank, ...(finished ? { file: finished.file } : {}), tensors: [...recorded.values()] });
+      if (!writer) continue;
+      const { file, boxes } = await writer.finish({ sha256: options.sha256 ?? false });
+      written[rank] = { file: files.push(file) - 1, boxes };
     }
     await pool.close();
-    return records;
+    const whole = tensors.map((tensor) => ({
+      ...describe(tensor),
+      boxes: placed.get(tensor.name)!.map(({ box: { offset, size }, rank, index }) => {
+        const { file, boxes } = written[rank]!;
+        return { offset, size, file, ...boxes[index]! };
+      }),
+    }));
+    return { files, tensors: whole };
   } catch (error) {
+    for (const writer of writers) await writer?.settle();
     await pool.close().catch(() => {}); // the first error is the one that tells
     throw error;
   }
+}
+
+/** The box of a tensor that a rank's file has at a place. */
+interface Place {
+  readonly box: Box;
+  readonly rank: number;
+  readonly index: number;
+}
+
+function bytesIn({ dtype, shape }: RoledTensor): number {
+  return elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
 }
 
 function asPiece(tensor: SourceTensor) {

@@ -9,15 +9,23 @@ import { type Box, elementsIn, intersect, sameBox, wholeOf } from "../layout/box
 import { BoxIndex } from "../plan/box-index";
 import { copyRegion, runsOf } from "../plan/runs";
 import { Scratch } from "../stores/scratch";
-import { TensorReader } from "./reader";
+import { readAll, TensorReader } from "./reader";
 
 export const DEFAULT_MAX_MEMORY = 64 << 20;
 const LEAST_MEMORY = 64 << 10;
+/** Bytes and tensors that are read together at most. */
+const BATCH = 4 << 20;
+const MOST = 2048;
+
+/** The bytes of each of the buffers through which `writers` files are written: together a fifth of the memory. */
+export function writerBuffer(maxMemory = DEFAULT_MAX_MEMORY, writers: number): number {
+  return Math.max(4096, Math.min(1 << 20, Math.floor(maxMemory / 5 / 4 / writers)));
+}
 
 export interface StreamTarget {
   readonly box: Box;
-  /** Takes the next bytes of the box; they are valid until the promise resolves. */
-  write(bytes: Uint8Array): Promise<void>;
+  /** Takes the next bytes of the box; they are valid until it returns, or until its promise resolves. */
+  write(bytes: Uint8Array): Promise<void> | undefined;
 }
 
 export interface StreamedTensor {
@@ -67,30 +75,30 @@ export async function streamTensors(
       "Give it more.",
     );
   }
-  // Two chunks (one is written while the next is read) and one scratch for scattering on either side.
-  const part = Math.floor(maxMemory / 4);
+  // Two chunks (one is written while the next is read), one scratch for scattering on either side, and as much for who writes.
+  const part = Math.floor(maxMemory / 5);
   const all = [...tensors];
-  const largest = all.reduce(
-    (most, { tensor }) => Math.max(most, elementsIn(wholeOf(tensor.shape)) * bytesPerElement(tensor.dtype)),
-    0,
-  );
-  const chunks = [new Scratch(Math.min(part, largest)), new Scratch(Math.min(part, largest))] as const;
+  const largest = all.reduce((most, { tensor }) => Math.max(most, bytesIn(tensor)), 0);
+  const chunkBytes = Math.min(part, Math.max(largest, BATCH));
+  const chunks = [new Scratch(chunkBytes), new Scratch(chunkBytes)] as const;
   const [readScratch, writeScratch] = [new Scratch(part), new Scratch(part)];
   let writing: Promise<void> = Promise.resolve();
   let turn = 0;
   try {
-    for (const { tensor, targets } of all) {
-      const width = bytesPerElement(tensor.dtype);
-      const reader = new TensorReader(tensor, readScratch);
-      const index = new BoxIndex(targets.map(({ box }) => box));
-      for (const region of chunksOf(tensor.shape, Math.floor(part / width))) {
-        const chunk = chunks[turn++ % 2]!.take(elementsIn(region) * width);
-        await reader.read(region, chunk);
-        await writing;
-        writing = distribute(region, chunk, targets, index.touching(region), width, writeScratch);
-        writing.catch(() => {}); // awaited before the next is written
-        options.progress?.(chunk.length);
-      }
+    for (const chunk of inChunks(all, chunkBytes, readScratch)) {
+      const memory = chunks[turn++ % 2]!;
+      let filled = 0;
+      const pieces = chunk.map(({ reader, region, targets }) => {
+        const length = elementsIn(region) * bytesPerElement(reader.tensor.dtype);
+        const target = memory.take(memory.length).subarray(filled, filled + length);
+        filled += length;
+        return { reader, region, targets, target };
+      });
+      await readAll(pieces, readScratch);
+      await writing;
+      writing = distributeAll(pieces, writeScratch);
+      writing.catch(() => {}); // awaited before the next is written
+      options.progress?.(filled);
     }
   } finally {
     // Nothing may still be writing when the caller tidies up.
@@ -99,29 +107,64 @@ export async function streamTensors(
   await writing;
 }
 
-async function distribute(
-  region: Box,
-  chunk: Uint8Array,
-  targets: readonly StreamTarget[],
-  touched: readonly number[],
-  width: number,
-  scratch: Scratch,
-): Promise<void> {
-  for (const index of touched) {
-    const { box, write } = targets[index]!;
-    const shared = intersect(box, region)!;
-    if (sameBox(shared, region)) {
-      await write(chunk);
+function bytesIn({ shape, dtype }: SourceTensor): number {
+  return elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
+}
+
+interface ChunkPart {
+  readonly reader: TensorReader;
+  readonly region: Box;
+  /** Those that share an element with the region. */
+  readonly targets: readonly StreamTarget[];
+}
+
+/** What is read at once: a piece of a large tensor, or small tensors that follow each other. */
+function* inChunks(tensors: readonly StreamedTensor[], bytes: number, scratch: Scratch): Generator<ChunkPart[]> {
+  let small: ChunkPart[] = [];
+  let filled = 0;
+  for (const { tensor, targets } of tensors) {
+    const length = bytesIn(tensor);
+    const isSmall = length <= Math.min(bytes, BATCH);
+    if (small.length > 0 && (!isSmall || filled + length > Math.min(bytes, BATCH) || small.length === MOST)) {
+      yield small;
+      [small, filled] = [[], 0];
+    }
+    const reader = new TensorReader(tensor, scratch);
+    if (isSmall) {
+      small.push({ reader, region: wholeOf(tensor.shape), targets });
+      filled += length;
       continue;
     }
-    const runs = runsOf(region, shared, shared, width);
-    const first = runs.next().value!;
-    if (runs.next().done) {
-      await write(chunk.subarray(first.from, first.from + first.length));
-    } else {
-      const piece = scratch.take(elementsIn(shared) * width);
-      copyRegion(region, chunk, shared, piece, shared, width);
-      await write(piece);
+    const index = new BoxIndex(targets.map(({ box }) => box));
+    for (const region of chunksOf(tensor.shape, Math.floor(bytes / bytesPerElement(tensor.dtype)))) {
+      yield [{ reader, region, targets: index.touching(region).map((i) => targets[i]!) }];
     }
   }
+  if (small.length > 0) yield small;
+}
+
+async function distributeAll(
+  parts: readonly (ChunkPart & { readonly target: Uint8Array })[],
+  scratch: Scratch,
+): Promise<void> {
+  for (const { reader, region, targets, target } of parts) {
+    const width = bytesPerElement(reader.tensor.dtype);
+    for (const { box, write } of targets) {
+      const writing = write(pieceOf(region, target, box, width, scratch));
+      if (writing) await writing;
+    }
+  }
+}
+
+/** The bytes of a region that belong to a box, copied together where they do not lie in one piece. */
+function pieceOf(region: Box, bytes: Uint8Array, box: Box, width: number, scratch: Scratch): Uint8Array {
+  const shared = intersect(box, region);
+  if (!shared) return bytes.subarray(0, 0);
+  if (sameBox(shared, region)) return bytes;
+  const runs = runsOf(region, shared, shared, width);
+  const first = runs.next().value!;
+  if (runs.next().done) return bytes.subarray(first.from, first.from + first.length);
+  const piece = scratch.take(elementsIn(shared) * width);
+  copyRegion(region, bytes, shared, piece, shared, width);
+  return piece;
 }

@@ -80,7 +80,8 @@ export class Holdings {
 
   /** A tensor as this process knows it, with the shape of the whole. */
   described({ name, shape }: ShardableTensor): LocalTensor {
-    return { ...this.#byName.get(name)!, shape };
+    const own = this.#byName.get(name)!;
+    return own.shape === shape ? own : { ...own, shape };
   }
 
   piece({ tensor: whole, box }: Assignment): Piece {

@@ -42,9 +42,11 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
   const written = [...file.written].sort(fileOrder);
   const recorded = new Map<string, OpenRecord>();
   const recordOf = ({ name, dtype, shape, role, follows }: LocalTensor) => {
-    const description = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
-    if (!recorded.has(name)) recorded.set(name, { ...description, written: [], held: [] });
-    return recorded.get(name)!;
+    const known = recorded.get(name);
+    if (known) return known;
+    const made = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), written: [], held: [] };
+    recorded.set(name, made);
+    return made as OpenRecord;
   };
   for (const tensor of described) recordOf(tensor);
   const scratch = new Scratch([...written, ...held].reduce((most, piece) => Math.max(most, bytesOf([piece])), 0));
@@ -62,8 +64,9 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
           )
         : await writeShard(job, (box) => written[box]!.bytes(scratch), fileSystem, report);
     record = result.file;
-    written.forEach(({ tensor, box }, i) => {
-      recordOf(tensor).written.push({ offset: box.offset, size: box.size, ...result.boxes[i]! });
+    written.forEach(({ tensor, box: { offset, size } }, i) => {
+      const { byteOffset, byteLength, crc32 } = result.boxes[i]!;
+      recordOf(tensor).written.push({ offset, size, byteOffset, byteLength, crc32 });
     });
   }
   if (checkReplicas) {

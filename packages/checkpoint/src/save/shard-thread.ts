@@ -1,6 +1,7 @@
 /** Writing one rank's file on another thread, so that training goes on meanwhile. */
 
 import { OptError } from "@opt/core";
+import { crc32 } from "../format/crc32";
 import { recordShard, shardHeader } from "../format/shard";
 import type { StartThread } from "../platform/platform";
 import { diskError } from "../stores/file-system";
@@ -55,7 +56,7 @@ export async function writeShardInThread(
   progress: (bytes: number) => void,
 ): Promise<ShardResult> {
   const path = join(job.folder, job.name);
-  const { bytes: header, entries } = shardHeader(job.boxes);
+  const { bytes: header, begins } = shardHeader(job.boxes);
   const workerData = { path, header, contents, sha256: job.sha256, piece: PIECE };
   const { checksums, sha256 } = await new Promise<{ checksums: readonly number[]; sha256?: string }>(
     (resolve, reject) => {
@@ -73,5 +74,5 @@ export async function writeShardInThread(
       startThread(THREAD, workerData, { message: message as (reply: unknown) => void, error: reject, exit });
     },
   );
-  return recordShard(job.name, header, entries, checksums, sha256);
+  return recordShard(job.name, { byteLength: header.length, crc32: crc32(header) }, begins, checksums, sha256);
 }

@@ -2,7 +2,15 @@
 
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { type Box, elementsIn } from "../layout/box";
-import { type LaidOutTensor, type Layout, placementsOf, ranksOf } from "../layout/layout";
+import {
+  entryFor,
+  type LaidOutTensor,
+  type Layout,
+  type Placement,
+  placementsOf,
+  ranksOf,
+  type TensorLayout,
+} from "../layout/layout";
 
 export interface ShardableTensor extends LaidOutTensor {
   readonly dtype: StoredDType;
@@ -21,9 +29,10 @@ export interface Assignment<T extends ShardableTensor = ShardableTensor> {
 /** Every rank computes the same answer on its own. Boxes that no holder has are left out. */
 export function assignWriters<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): Assignment<T>[] {
   const load = new Array<number>(ranksOf(layout)).fill(0);
+  const placements = new PlacementsOf(layout);
   const pieces = tensors.flatMap((tensor) => {
     const holders = tensor.holders && new Set(tensor.holders);
-    return placementsOf(layout, tensor).flatMap(({ box, ranks }) => {
+    return placements.of(tensor).flatMap(({ box, ranks }) => {
       const held = holders ? ranks.filter((rank) => holders.has(rank)) : ranks;
       return held.length === 0
         ? []
@@ -42,6 +51,26 @@ export function assignWriters<T extends ShardableTensor>(layout: Layout, tensors
     return { tensor, box, writer, ranks };
   });
   return [...settled.map(({ tensor, box, ranks }) => ({ tensor, box, writer: ranks[0]!, ranks })), ...assigned];
+}
+
+/** Tensors of one shape that one entry governs lie alike: a hundred thousand of them share their boxes. */
+class PlacementsOf {
+  readonly #layout: Layout;
+  readonly #known = new Map<TensorLayout, Map<string, readonly Placement[]>>();
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  of(tensor: LaidOutTensor): readonly Placement[] {
+    const entry = entryFor(this.#layout, tensor);
+    const byShape = this.#known.get(entry) ?? new Map<string, readonly Placement[]>();
+    this.#known.set(entry, byShape);
+    const shape = `${tensor.shape}`;
+    const known = byShape.get(shape) ?? placementsOf(this.#layout, tensor);
+    byShape.set(shape, known);
+    return known;
+  }
 }
 
 /** The order of boxes inside a file: wide elements first, so that every tensor is aligned; then by name and place. */

@@ -37,6 +37,8 @@ export interface Backend {
   read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array>;
   /** The same without waiting for the event loop; absent where the device cannot. */
   readSync?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
+  /** The bytes themselves, not a copy, where they lie in the host's memory and stay there until they are freed. */
+  hostView?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
 
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;

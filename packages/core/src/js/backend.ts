@@ -106,6 +106,10 @@ class JsBackend implements Backend {
     return new Uint8Array((memory as JsMemory).buffer, byteOffset, bytes).slice();
   }
 
+  hostView(memory: Memory, byteOffset: number, bytes: number): Uint8Array {
+    return new Uint8Array((memory as JsMemory).buffer, byteOffset, bytes);
+  }
+
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
     return this.readSync(memory, byteOffset, bytes);
   }

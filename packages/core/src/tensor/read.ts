@@ -1,10 +1,12 @@
 /** Reading tensors back to the host. */
 
+import { activeRecorder } from "../device/recorder";
 import { check } from "../errors/errors";
+import { show } from "../errors/show";
 import { type Bytes, byteSize, type TypedArray, viewElements } from "../values/dtype";
 import { widen } from "../values/half";
 import { showShape } from "../values/shape";
-import type { Tensor } from "./tensor";
+import { Tensor } from "./tensor";
 
 /** Every device hands out a copy in memory of its own. */
 export async function readBytes(x: Tensor): Promise<Bytes> {
@@ -32,6 +34,24 @@ export function readBytesSync(x: Tensor): Bytes {
 /** Stored bytes of a tensor as its elements. */
 export function decode({ size, dtype }: Tensor, bytes: Uint8Array): TypedArray {
   return widen(viewElements(bytes.buffer, bytes.byteOffset, size, dtype), dtype);
+}
+
+/**
+ * The bytes of a tensor where they lie (little-endian, row-major), for whoever moves many of them in or out without a copy; undefined
+ * on devices that have memory of their own, and while a step is recorded. Valid until the tensor is disposed.
+ *
+ * @param access "write" counts as an overwrite of the tensor, at this moment
+ * @throws OptError DISPOSED, BAD_ARGUMENT
+ */
+export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | undefined {
+  check(x instanceof Tensor, "BAD_ARGUMENT", "hostBytes", () => `needs a tensor, got ${show(x)}.`);
+  const isAccess = access === "read" || access === "write";
+  check(isAccess, "BAD_ARGUMENT", "hostBytes", () => `access must be "read" or "write", got ${show(access)}.`);
+  if (activeRecorder() !== null) return undefined;
+  const { memory, byteOffset } = x.memorySlice();
+  const bytes = x.device.backend.hostView?.(memory, byteOffset, x.size * byteSize(x.dtype));
+  if (bytes !== undefined && access === "write") x.storage.overwritten();
+  return bytes;
 }
 
 export function checkSingle(where: string, x: Tensor): void {

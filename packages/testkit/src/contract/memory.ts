@@ -16,6 +16,7 @@ export function memoryContract(context: ContractContext): void {
       backend.write(memory, 0, bytes);
       expect(await backend.read(memory, 0, size)).toAgreeWith(bytes);
       if (backend.readSync) expect(backend.readSync(memory, 0, size)).toAgreeWith(bytes);
+      if (backend.hostView) expect(backend.hostView(memory, 0, size)).toAgreeWith(bytes);
       backend.free(memory);
     });
 

@@ -146,13 +146,15 @@ function byStrategy(
 
 /** The first rank's box, which is compared with every other rank's as it is read: 64 KiB of each at a time. */
 function replicated(name: string, [first, ...others]: readonly Placed[], path: string): SourceBox {
-  const box = { ...first!.tensor.boxes[0]!, offset: first!.offset };
-  if (others.length === 0) return box;
+  const own = first!.tensor.boxes[0]!;
+  const { size, byteLength, file } = own;
+  const placed = { offset: first!.offset, size, byteLength, file };
+  if (others.length === 0) return { ...placed, read: (target, start) => own.read(target, start) };
   const piece = new Uint8Array(64 * 1024);
   return {
-    ...box,
+    ...placed,
     async read(target, start) {
-      await box.read(target, start);
+      await own.read(target, start);
       for (const { rank, tensor } of others) {
         for (let done = 0; done < target.length; done += piece.length) {
           const mine = target.subarray(done, done + piece.length);
