@@ -3,13 +3,15 @@ import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { accessibilityOf, executablePath, launchBrowser } from "@opt/testkit/browser";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { serve } from "./server";
 
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 const screenshots = fileURLToPath(new URL("../../runs/browser-mnist/", import.meta.url));
+const SIZES = { phone: [390, 844], tablet: [820, 1180], desktop: [1440, 900] } as const;
+const PATIENCE = { timeout: 100_000 };
 
 describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let server: ViteDevServer;
@@ -26,69 +28,272 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   afterAll(async () => {
     await browser?.close();
     await server?.close();
+    expect(problems).toEqual([]);
   });
 
-  async function open(query = ""): Promise<Page> {
-    const page = await browser.newPage({ viewport: { width: 780, height: 860 } });
+  async function open(query = "?device=wasm", options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...options });
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => {
       if (message.type() === "error" || message.text().includes("WebGPU")) problems.push(message.text());
     });
     await page.goto(`${address}${query}`);
-    await page.locator("#train:enabled").waitFor({ timeout: 100_000 });
+    await page.locator("#train:enabled").waitFor(PATIENCE);
     return page;
   }
 
   const text = (page: Page, id: string) => page.locator(`#${id}`).textContent();
-  const stepsReach = (page: Page, steps: number) =>
-    page.waitForFunction((least) => Number(document.getElementById("step")?.textContent) >= least, steps, {
-      timeout: 100_000,
-    });
-  const says = (page: Page, words: string) => page.getByText(words).waitFor({ timeout: 60_000 });
+  const says = (page: Page, words: string | RegExp) => page.locator("#message").getByText(words).waitFor(PATIENCE);
+  const stepsOf = async (page: Page) => Number((await text(page, "step"))?.replace(/\D/g, ""));
 
-  it.each(["light", "dark"] as const)("is accessible, %s", async (colorScheme) => {
-    const page = await open();
-    await page.emulateMedia({ colorScheme });
-    const { score, violations } = await accessibilityOf(page);
-    expect(violations).toEqual([]);
-    expect(score).toBeGreaterThanOrEqual(95);
+  /** Trains for at least so many steps, and waits until they are measured. */
+  async function train(page: Page, steps: number): Promise<void> {
+    const goal = (await stepsOf(page)) + steps;
+    await page.click("#train");
+    await page.waitForFunction(
+      (least) => Number(document.getElementById("step")?.textContent?.replace(/\D/g, "")) >= least,
+      goal,
+      PATIENCE,
+    );
+    await says(page, /^Training on/);
+    await page.click("#train");
+    await says(page, /^Paused after .* of the test digits\.$/);
+  }
+
+  /** A seven, by the mouse. */
+  async function drawSeven(page: Page): Promise<void> {
+    const { x, y, width, height } = (await page.locator("#pad").boundingBox())!;
+    const move = (right: number, down: number, steps = 8) =>
+      page.mouse.move(x + right * width, y + down * height, { steps });
+    await move(0.25, 0.2, 1);
+    await page.mouse.down();
+    await move(0.75, 0.2);
+    await move(0.45, 0.85);
+    await page.mouse.up();
+  }
+
+  const percentages = (page: Page) =>
+    page
+      .locator("#probabilities .value")
+      .evaluateAll((values) => values.map((value) => Number.parseInt(value.textContent!, 10)));
+  const hasInk = (page: Page) =>
+    page.evaluate(() => {
+      const pad = document.getElementById("pad") as HTMLCanvasElement;
+      return pad
+        .getContext("2d")!
+        .getImageData(0, 0, pad.width, pad.height)
+        .data.filter((byte) => byte > 0).length;
+    });
+
+  it("draws and reads: mouse, touch, pen, keys", async () => {
+    const page = await open("?device=wasm", { hasTouch: true });
+    expect(await text(page, "answer")).toBe("Nothing drawn yet.");
+    await page.click("#sample");
+    await page.getByText(/as a guess: it has not learned anything yet/).waitFor();
+    await train(page, 200);
+    await page.click("#clear");
+    await page.getByText("Nothing drawn yet.").waitFor();
+    await drawSeven(page);
+    await page.getByText(/^It reads a 7 \(\d/).waitFor();
+    const shares = await percentages(page);
+    expect(shares.reduce((sum, share) => sum + share)).toBeGreaterThan(94);
+    expect(await page.locator("#probabilities .best .digit").textContent()).toBe("7");
+
+    await page.click("#clear"); // which scrolls to the button
+    const { x, y } = (await page.locator("#pad").boundingBox())!;
+    await page.touchscreen.tap(x + 90, y + 60);
+    expect(await hasInk(page)).toBeGreaterThan(0);
+    for (const pointerType of ["pen", "touch"]) {
+      await page.click("#clear");
+      const event = (offset: number) => ({
+        pointerType,
+        pointerId: 1,
+        pressure: 0.7,
+        isPrimary: true,
+        button: 0,
+        clientX: x + 60 + offset,
+        clientY: y + 60,
+      });
+      await page.evaluate(() => {
+        document.getElementById("pad")!.setPointerCapture = () => {}; // made up pointers cannot be captured
+      });
+      await page.dispatchEvent("#pad", "pointerdown", event(0));
+      await page.dispatchEvent("#pad", "pointermove", event(50));
+      await page.dispatchEvent("#pad", "pointerup", event(50));
+      expect(await hasInk(page), pointerType).toBeGreaterThan(2000);
+    }
+
+    await page.click("#clear");
+    await page.focus("#pad");
+    await page.keyboard.press("Space");
+    for (let i = 0; i < 9; i++) await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Space");
+    await page.getByText(/^It reads a 1 \(/).waitFor();
+    await page.keyboard.press("Delete");
+    await page.getByText("Nothing drawn yet.").waitFor();
+    await page.close();
   });
 
-  it("trains on WebGPU, saves and loads", async () => {
+  it("overlays runs that differ in dash and mark, measured on all test digits", async () => {
     const page = await open();
-    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
-    expect(await text(page, "device")).toMatch(/Trains on WebGPU: .*swiftshader/i);
-    await page.click("#train");
-    await stepsReach(page, 30);
-    await page.click("#keep");
-    await says(page, "Kept");
-    await page.screenshot({ path: `${screenshots}webgpu.png` });
-    const kept = await text(page, "step");
-    expect(Number(await text(page, "loss"))).toBeLessThan(1.2);
-    expect(await page.locator("#digits figcaption.right").count()).toBeGreaterThanOrEqual(10);
-    const names = await text(page, "digits");
+    await train(page, 100);
+    await page.selectOption("#optimizer", "AdamW");
+    await says(page, "Run 2 is ready: AdamW, rate 0.001, on WebAssembly.");
+    await train(page, 100);
+    await page.fill("#lr", "0.0005");
+    await page.press("#lr", "Tab");
+    await says(page, "Run 3 is ready: AdamW, rate 0.0005");
+    await train(page, 100);
+    const drawn = (selector: string, attribute: string) =>
+      page
+        .locator(`#loss-chart ${selector}`)
+        .evaluateAll((all, name) => [...new Set(all.map((each) => each.getAttribute(name)))], attribute);
+    for (const [selector, attribute] of [
+      ["polyline", "stroke-dasharray"],
+      ["polyline", "stroke"],
+      [".mark", "d"],
+    ] as const)
+      expect(await drawn(selector, attribute)).toHaveLength(3);
+    expect(await page.locator("#loss-chart .label").allTextContents()).toEqual(["1", "2", "3"]);
+    expect(await page.locator("#loss-chart").getAttribute("aria-label")).toMatch(
+      /run 1: NAdam.*; run 2: AdamW, rate 0.001.*% of the test digits; run 3/,
+    );
+    expect(await page.locator("#runs tr").count()).toBe(3);
+    expect(await page.locator("#runs .sample").count()).toBe(3);
+    expect(Number.parseFloat((await text(page, "accuracy")) ?? "")).toBeGreaterThan(75);
 
+    for (const colorScheme of ["light", "dark"] as const) {
+      for (const [size, [width, height]] of Object.entries(SIZES)) {
+        await page.setViewportSize({ width, height });
+        await page.emulateMedia({ colorScheme });
+        expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), size).toBeLessThanOrEqual(
+          0,
+        );
+        await page.screenshot({ path: `${screenshots}${size}-${colorScheme}.png`, fullPage: true });
+        const { score, violations } = await accessibilityOf(page);
+        expect(violations, `${size}, ${colorScheme}`).toEqual([]);
+        expect(score).toBeGreaterThanOrEqual(95);
+      }
+    }
+    const small = await page
+      .locator("main button:visible, main select")
+      .evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().height < 32).length);
+    expect(small).toBe(0);
+    await page.getByRole("button", { name: "Remove run 2" }).click();
+    expect(await page.locator("#loss-chart .label").allTextContents()).toEqual(["1", "3"]);
+    await page.close();
+  });
+
+  it("keeps, restores with its curve, downloads and opens", async () => {
+    const page = await open();
+    await page.click("#restore");
+    await says(page, "Nothing is kept in this browser yet.");
+    await train(page, 60);
+    const [steps, digits, runs] = [await text(page, "step"), await text(page, "digits"), await text(page, "runs")];
+    await page.click("#keep");
+    await says(page, new RegExp(`^Kept in this browser: ${steps} steps of run 1, 1.2 MB`));
+    const curve = () => page.locator("#loss-chart polyline").first().getAttribute("points");
+    const drawn = await curve();
     const downloading = page.waitForEvent("download");
     await page.click("#download");
-    const file = await (await downloading).path();
-    const bytes = await readFile(file);
+    const bytes = await readFile(await (await downloading).path());
     const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE())).toString());
     expect(header["0.weight"].shape).toEqual([128, 784]);
     expect(header["0.weight.exp_avg"].shape).toEqual([128, 784]);
+    expect(header["curve.losses"].shape).toEqual([Number(steps)]);
 
     await page.reload();
-    await page.locator("#train:enabled").waitFor();
-    expect(await text(page, "step")).toBe("0");
+    await page.locator("#train:enabled").waitFor(PATIENCE);
+    expect(await stepsOf(page)).toBe(0);
     await page.click("#restore");
-    await says(page, `Loaded: NAdam after ${kept} steps.`);
-    expect(await text(page, "digits")).toBe(names);
-    await page.setInputFiles("#file", { name: "digits.safetensors", mimeType: "", buffer: bytes });
-    await says(page, `Loaded: NAdam after ${kept} steps.`);
-    await page.click("#train");
-    await stepsReach(page, Number(kept) + 10);
-    await page.setInputFiles("#file", { name: "x.safetensors", mimeType: "", buffer: Buffer.from("not a checkpoint") });
-    await says(page, "no safetensors file");
-    expect(problems).toEqual([]);
+    await says(page, `Loaded: NAdam after ${steps} steps.`);
+    expect([await text(page, "step"), await text(page, "digits"), await text(page, "runs")]).toEqual([
+      steps,
+      digits,
+      runs,
+    ]);
+    expect(await curve()).toBe(drawn);
+    await train(page, 10);
+    const file = (buffer: Buffer) => ({ name: "digits.safetensors", mimeType: "", buffer });
+    await page.setInputFiles("#file", file(bytes));
+    await says(page, `Loaded: NAdam after ${steps} steps.`);
+    expect(await page.locator("#runs tr").count()).toBe(2);
+    await page.setInputFiles("#file", file(Buffer.from("not a checkpoint")));
+    await page
+      .locator("#problem")
+      .getByText(/^This is no safetensors file/)
+      .waitFor();
+    await page.setInputFiles("#file", file(bytes.subarray(0, -100)));
+    await page
+      .locator("#problem")
+      .getByText(/^This file is not whole/)
+      .waitFor();
+    expect(await text(page, "step")).toBe(steps);
+    await page.close();
+  });
+
+  it("says in words what is wrong", async () => {
+    const page = await open();
+    await page.fill("#lr", "0");
+    await page.press("#lr", "Tab");
+    await page
+      .locator("#problem")
+      .getByText('The learning rate must be a number above 0 and at most 10, got "0".')
+      .waitFor();
+    expect(await page.inputValue("#lr")).toBe("0.002");
+    await page.selectOption("#optimizer", "Adam");
+    await page.fill("#lr", "10");
+    await page.press("#lr", "Tab");
+    await says(page, /^Run 1 is ready/);
+    await page.close();
+
+    const unserved = await browser.newPage();
+    await unserved.route("**/t10k-images*", (route) => route.fulfill({ status: 503 }));
+    await unserved.goto(`${address}?device=wasm`);
+    await unserved
+      .locator("#problem")
+      .getByText("The digits did not load: for t10k-images-idx3-ubyte the server says 503.")
+      .waitFor(PATIENCE);
+    await unserved.unroute("**/t10k-images*");
+    await unserved.goto(`${address}?device=cray`);
+    await says(unserved, "This page cannot train.");
+    await unserved.locator("#problem").getByText(/cray/).waitFor(PATIENCE);
+    await unserved.close();
+  });
+
+  it("is used by keys alone, on a phone", async () => {
+    const page = await open("?device=wasm", { viewport: { width: 390, height: 844 } });
+    const focused = () => page.evaluate(() => document.activeElement?.id);
+    const order: (string | undefined)[] = [];
+    for (let i = 0; i < 9; i++) {
+      await page.keyboard.press("Tab");
+      order.push(await focused());
+    }
+    expect(order).toEqual(["optimizer", "device", "lr", "train", "again", "pad", "clear", "sample", "keep"]);
+    await page.focus("#train");
+    await page.keyboard.press("Enter");
+    await says(page, /^Training on/);
+    await page.keyboard.press("Enter");
+    await says(page, /^Paused after/);
+    await page.focus("#pad");
+    await page.keyboard.press("Space");
+    await page.keyboard.press("ArrowDown");
+    await page.getByText(/^It reads a \d \(/).waitFor();
+    await page.close();
+  });
+
+  it("trains on WebGPU where that is chosen", async () => {
+    const page = await open("");
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    await page.selectOption("#device", "webgpu");
+    await says(page, "Run 1 is ready: NAdam, rate 0.002, on WebGPU.");
+    expect(await text(page, "note")).toMatch(/WebGPU: .*swiftshader/i);
+    await train(page, 40);
+    expect(Number(await text(page, "loss"))).toBeLessThan(1.2);
+    await page.selectOption("#device", "wasm");
+    await says(page, /on WebAssembly\.$/);
+    await train(page, 10);
+    expect(await page.locator("#runs").textContent()).toMatch(/WebGPU[\s\S]*WebAssembly/);
     await page.close();
   });
 
@@ -96,10 +301,8 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     const page = await browser.newPage();
     await page.addInitScript(() => Object.defineProperty(navigator, "gpu", { value: undefined }));
     await page.goto(address);
-    await page.locator("#train:enabled").waitFor({ timeout: 100_000 });
-    expect(await text(page, "device")).toMatch(/WebAssembly, because WebGPU does not open here:.*navigator\.gpu/);
-    await page.click("#train");
-    await stepsReach(page, 10);
+    await says(page, "Ready to train on WebAssembly.");
+    expect(await text(page, "note")).toMatch(/WebGPU does not open here:.*navigator\.gpu/);
     await page.close();
   });
 });

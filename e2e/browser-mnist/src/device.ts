@@ -1,28 +1,41 @@
-/** Which device trains, and why. */
+/** Which devices the page can train on, and why not on the others. */
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
-import { type Device, init, OptError } from "@opt/core";
+import { listDevices } from "@opt/core";
 
-export interface Choice {
-  readonly device: Device;
-  /** For the page's reader. */
-  readonly sentence: string;
+const LABELS: Readonly<Record<string, string>> = { webgpu: "WebGPU", wasm: "WebAssembly", js: "JavaScript" };
+
+export interface DeviceChoice {
+  readonly name: string;
+  readonly label: string;
+  /** Why it does not open here. */
+  readonly reason: string | undefined;
+  /** What is behind it, where that can be said. */
+  readonly detail: string;
 }
 
-/** WebGPU where it opens, else WebAssembly; `wanted` overrides. */
-export async function chooseDevice(wanted: string | null): Promise<Choice> {
-  if (wanted !== null) return { device: await init(wanted), sentence: `Trains on ${wanted}, as the address asks.` };
-  try {
-    const device = await init("webgpu");
-    return { device, sentence: `Trains on WebGPU: ${await adapterName()}.` };
-  } catch (error) {
-    if (!(error instanceof OptError)) throw error;
-    const device = await init("wasm");
-    return { device, sentence: `Trains on WebAssembly, because WebGPU does not open here: ${error.message}` };
-  }
+export const labelOf = (name: string): string => LABELS[name] ?? name;
+
+/** Every device, fastest first. */
+export async function deviceChoices(): Promise<DeviceChoice[]> {
+  const listing = await listDevices();
+  return Promise.all(
+    listing.map(async ({ name, available, reason }) => ({
+      name,
+      label: labelOf(name),
+      reason: available ? undefined : (reason ?? "it does not open here."),
+      detail: available ? await detailOf(name) : "",
+    })),
+  );
+}
+
+async function detailOf(name: string): Promise<string> {
+  if (name === "webgpu") return adapterName();
+  if (name !== "wasm") return "";
+  return crossOriginIsolated ? `up to ${navigator.hardwareConcurrency} threads` : "one thread: no isolated page";
 }
 
 async function adapterName(): Promise<string> {
   const { vendor, architecture, description } = (await navigator.gpu.requestAdapter())?.info ?? {};
-  return [vendor, architecture, description].filter((part) => part).join(" ") || "this machine's adapter";
+  return [vendor, architecture, description].filter((part) => part).join(" ");
 }

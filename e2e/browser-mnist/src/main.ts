@@ -1,133 +1,272 @@
-/** The page: training runs between frames, and everything that it shows comes from the device. */
-import { concat, type Tensor, tidy } from "@opt/core";
-import { loadSession, readHeader, saveSession } from "./checkpoint";
-import { chooseDevice } from "./device";
-import { fetchDigits } from "./digits";
-import { drawCurve, drawDigits } from "./drawing";
-import { BATCH, type OptimizerName, Session } from "./session";
+/** The page: what its controls do, and what it shows. */
+import { init } from "@opt/core";
+import { drawChart } from "./chart";
+import { SavedRun, saveRun } from "./checkpoint";
+import { type DeviceChoice, deviceChoices, labelOf } from "./device";
+import { DIGITS_BYTES, type Digits, fetchDigits } from "./digits";
+import { Legend } from "./legend";
+import { isOptimizerName, OPTIMIZERS, type OptimizerName } from "./optimizers";
+import { Pad } from "./pad";
+import { button, complain, element, say, show, showProgress } from "./page";
+import { Probabilities } from "./probabilities";
+import { percent, type Run, smoothed } from "./run";
+import type { Settings } from "./session";
 import { keepInBrowser, restoreFromBrowser } from "./storage";
+import { Tiles } from "./tiles";
+import { Training } from "./training";
 
-/** Steps between two looks at the device: in between it runs ahead. */
-const LOOK_EVERY = 10;
 const SHOWN = Int32Array.from({ length: 20 }, (_, i) => i);
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-const element = <E extends HTMLElement>(id: string) => document.getElementById(id) as E;
-const button = (id: string) => element<HTMLButtonElement>(id);
-const show = (id: string, text: string) => {
-  element(id).textContent = text;
-};
+async function loadDigits(): Promise<[Digits, Digits]> {
+  say(`Loading ${megabytes(DIGITS_BYTES)} of digits …`);
+  let bytes = 0;
+  const arrived = (more: number) => {
+    bytes += more;
+    showProgress(bytes / DIGITS_BYTES);
+  };
+  const digits = await Promise.all([fetchDigits("train", arrived), fetchDigits("t10k", arrived)]);
+  showProgress(undefined);
+  return digits;
+}
 
-/** The values of tensors of one element, in one read. */
-async function readAll(scalars: readonly Tensor[]): Promise<number[]> {
-  const together = tidy(() => concat(scalars.map((scalar) => scalar.reshape([1]))));
-  for (const scalar of scalars) scalar.dispose();
-  const values = await together.data();
-  together.dispose();
-  return [...values];
+function fillChoices(devices: readonly DeviceChoice[]): void {
+  const option = (value: string, label: string, disabled = false) => {
+    const made = new Option(label, value);
+    made.disabled = disabled;
+    return made;
+  };
+  element("device").replaceChildren(
+    ...devices.map(({ name, label, reason }) =>
+      option(name, reason ? `${label} (not here)` : label, reason !== undefined),
+    ),
+  );
+  element("optimizer").replaceChildren(...Object.keys(OPTIMIZERS).map((name) => option(name, name)));
+}
+
+/** What the fields say. @throws Error in words */
+function settingsOfFields(): Settings {
+  const optimizer = element<HTMLSelectElement>("optimizer").value as OptimizerName;
+  const field = element<HTMLInputElement>("lr");
+  const lr = field.valueAsNumber;
+  const fits = lr > 0 && lr <= 10;
+  field.setAttribute("aria-invalid", String(!fits));
+  if (!fits) throw new Error(`The learning rate must be a number above 0 and at most 10, got "${field.value}".`);
+  return { optimizer, lr, device: element<HTMLSelectElement>("device").value };
+}
+
+function showSettings({ optimizer, lr, device }: Settings, devices: readonly DeviceChoice[]): void {
+  element<HTMLSelectElement>("optimizer").value = optimizer;
+  element<HTMLInputElement>("lr").value = String(lr);
+  element("lr").setAttribute("aria-invalid", "false");
+  element<HTMLSelectElement>("device").value = device;
+  const detail = devices.find(({ name }) => name === device)?.detail;
+  const missing = devices.filter(({ reason }) => reason !== undefined);
+  const notes = missing.map(({ label, reason }) => `${label} does not open here: ${reason}`);
+  show("note", [detail ? `${labelOf(device)}: ${detail}.` : "", ...notes].join(" ").trim());
 }
 
 async function start(): Promise<void> {
+  const probabilities = new Probabilities(element("probabilities"));
+  const [train, test] = await loadDigits();
+  say("Opening a device …");
+  const devices = await deviceChoices();
+  fillChoices(devices);
   const wanted = new URLSearchParams(location.search).get("device");
-  const { sentence } = await chooseDevice(wanted);
-  show("device", sentence);
-  const [training, test] = await Promise.all([fetchDigits("train"), fetchDigits("t10k")]);
-  const chosen = () => element<HTMLSelectElement>("optimizer").value as OptimizerName;
-  let session = new Session(training, chosen());
-  let losses: number[] = [];
-  let running = false;
+  const { name } = await init(wanted ?? undefined);
+  const first: Settings = { optimizer: "NAdam", lr: OPTIMIZERS.NAdam.lr, device: name };
+  showSettings(first, devices);
 
-  async function look(): Promise<void> {
-    const names = await session.predict(test, SHOWN);
-    drawDigits(element("digits"), test, SHOWN, names);
-    const right = SHOWN.filter((position, i) => names[i] === test.labels[position]).length;
-    show("accuracy", `${right} of ${SHOWN.length}`);
-    show("step", String(session.steps));
-    show("loss", losses.length === 0 ? "–" : losses.at(-1)!.toFixed(3));
-    drawCurve(element<HTMLCanvasElement>("curve"), losses);
+  const training = Training.from(train, test, { looked: look, measuring, failed }, first);
+  const tiles = new Tiles(element("digits"), test, SHOWN);
+  const legend = new Legend(element("runs"), (run) => {
+    training.remove(run);
+    draw();
+    element("again").focus();
+  });
+  const pad = new Pad(element<HTMLCanvasElement>("pad"), () => void judge().catch(complain));
+
+  /** What the network thinks of the pad. While an answer is on its way, the next question waits for it. */
+  let asking: Promise<void> | undefined;
+  let askAgain = false;
+  function judge(): Promise<void> {
+    askAgain = true;
+    asking ??= answer().finally(() => {
+      asking = undefined;
+    });
+    return asking;
   }
-
-  async function train(): Promise<void> {
-    while (running) {
-      const begin = performance.now();
-      losses.push(...(await readAll(Array.from({ length: LOOK_EVERY }, () => session.step()))));
-      show("speed", Math.round((LOOK_EVERY * BATCH * 1000) / (performance.now() - begin)).toLocaleString("en"));
-      await look();
-      await new Promise(requestAnimationFrame);
+  async function answer(): Promise<void> {
+    while (askAgain) {
+      askAgain = false;
+      const image = pad.image();
+      const likely = image && (await training.session.probabilities(image));
+      const best = probabilities.show(likely);
+      const untrained = training.run.losses.length === 0 ? ", as a guess: it has not learned anything yet" : "";
+      const sure = likely ? percent(likely[best]!) : "";
+      show("answer", likely ? `It reads a ${best} (${sure})${untrained}.` : "Nothing drawn yet.");
     }
   }
 
-  let round = Promise.resolve();
-  async function setRunning(value: boolean): Promise<void> {
-    running = value;
-    show("train", value ? "Pause" : "Train");
-    if (value) round = train();
-    else await round;
+  function draw(): void {
+    const { runs, run } = training;
+    drawChart(element<SVGSVGElement>("loss-chart"), runs, {
+      points: ({ losses }: Run) =>
+        smoothed(losses).flatMap((value, i) => (Number.isFinite(value) ? [{ step: i + 1, value }] : [])),
+      scale: Math.log,
+      ticks: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100],
+      format: String,
+      least: 0.2,
+      most: 2.5,
+    });
+    drawChart(element<SVGSVGElement>("accuracy-chart"), runs, {
+      points: ({ measured }: Run) => measured.map(({ step, accuracy }) => ({ step, value: accuracy })),
+      scale: (share) => -Math.log(1.005 - share), // what is missing: 90, 99 and 99.9 % are as far apart as they should be
+      ticks: [0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
+      format: (share) => `${Math.round(100 * share)} %`,
+      least: 0.8,
+      most: 0.985,
+    });
+    legend.show(runs, run);
   }
 
-  /** Runs what a button asks for while training rests, and says what went wrong. */
-  const whenPressed = (id: string, action: () => Promise<string>, event = "click") => {
-    element(id).addEventListener(event, async () => {
-      try {
-        await setRunning(false);
-        show("message", await action());
-      } catch (error) {
-        show("message", error instanceof Error ? error.message : String(error));
-      }
-    });
-  };
+  async function look(): Promise<void> {
+    const { run, session, speed } = training;
+    tiles.show(await session.predict(test, SHOWN));
+    show("step", session.steps.toLocaleString("en"));
+    show("loss", run.losses.at(-1)?.toFixed(3) ?? "–");
+    show("speed", speed > 0 ? Math.round(speed).toLocaleString("en") : "–");
+    const measured = run.measured.at(-1);
+    show("accuracy", measured ? percent(measured.accuracy) : "–");
+    draw();
+    if (training.running) say(`Training on ${labelOf(run.device)} …`);
+    await judge();
+  }
 
-  function restart(optimizer: OptimizerName): void {
-    session.dispose();
-    element<HTMLSelectElement>("optimizer").value = optimizer;
-    session = new Session(training, optimizer);
-    losses = [];
+  function measuring(): void {
+    say(`Measuring on the ${test.count.toLocaleString("en")} test digits …`);
+  }
+
+  function failed(error: unknown): void {
+    show("train", "Train");
+    draw();
+    say("Training has stopped.");
+    complain(error);
+  }
+
+  const saved = () => `${training.session.steps.toLocaleString("en")} steps of run ${training.run.number + 1}`;
+
+  async function pause(): Promise<void> {
+    show("train", "Train");
+    await training.pause();
+  }
+
+  /** Carries out what a control asks for, one thing at a time and while training rests, and says what went wrong. */
+  let working = Promise.resolve();
+  function whenUsed(id: string, action: () => Promise<string>, event = "click"): void {
+    element(id).addEventListener(event, () => {
+      working = working.then(async () => {
+        try {
+          await pause();
+          say(await action());
+        } catch (error) {
+          say("That did not work.");
+          complain(error);
+          showSettings(training.run, devices);
+        }
+      });
+    });
+  }
+
+  async function begin(settings: Settings, file?: SavedRun): Promise<void> {
+    say(`Opening ${labelOf(settings.device)} …`);
+    await training.begin(settings, file);
+    showSettings(settings, devices);
+    await look();
   }
 
   async function load(file: ArrayBuffer): Promise<string> {
-    restart(readHeader(file).header.__metadata__.optimizer);
-    loadSession(session, file);
-    await look();
-    return `Loaded: ${session.optimizerName} after ${session.steps} steps.`;
+    say("Loading …");
+    const run = new SavedRun(file);
+    const { device, ...settings } = run.metadata.settings;
+    const here = devices.some(({ name, reason }) => name === device && reason === undefined);
+    await begin({ ...settings, device: here ? device : training.run.device }, run);
+    return `Loaded: ${settings.optimizer} after ${training.session.steps.toLocaleString("en")} steps.`;
   }
 
-  button("train").addEventListener("click", () => setRunning(!running));
-  whenPressed(
-    "optimizer",
-    async () => {
-      restart(chosen());
-      await look();
-      return "";
-    },
-    "change",
-  );
-  whenPressed("download", async () => {
+  button("train").addEventListener("click", () => {
+    working = working.then(async () => {
+      if (training.running) {
+        await pause();
+        const { accuracy = 0 } = training.run.measured.at(-1) ?? {};
+        say(
+          `Paused after ${training.session.steps.toLocaleString("en")} steps: ${percent(accuracy)} of the test digits.`,
+        );
+        return;
+      }
+      show("train", "Pause");
+      say(`Training on ${labelOf(training.run.device)} …`);
+      training.start();
+    });
+  });
+  const newRun = async () => {
+    await begin(settingsOfFields());
+    return `Run ${training.run.number + 1} is ready: ${training.run.optimizer}, rate ${training.run.lr}, on ${labelOf(training.run.device)}.`;
+  };
+  whenUsed("again", newRun);
+  whenUsed("device", newRun, "change");
+  whenUsed("lr", newRun, "change");
+  element("optimizer").addEventListener("change", () => {
+    const { value } = element<HTMLSelectElement>("optimizer");
+    if (isOptimizerName(value)) element<HTMLInputElement>("lr").value = String(OPTIMIZERS[value].lr);
+  });
+  whenUsed("optimizer", newRun, "change");
+  whenUsed("keep", async () => {
+    say("Saving in this browser …");
+    const file = await saveRun(training.session, training.run);
+    await keepInBrowser(file);
+    return `Kept in this browser: ${saved()}, ${megabytes(file.size)}.`;
+  });
+  whenUsed("restore", async () => {
+    say("Looking for what is kept …");
+    const file = await restoreFromBrowser();
+    return file === undefined ? "Nothing is kept in this browser yet." : load(file);
+  });
+  whenUsed("download", async () => {
+    say("Saving …");
+    const file = await saveRun(training.session, training.run);
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(await saveSession(session));
-    link.download = `digits-${session.steps}.safetensors`;
+    link.href = URL.createObjectURL(file);
+    link.download = `digits-${training.session.steps}.safetensors`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    return `Saved as ${link.download}.`;
+    return `Saved as ${link.download}: ${saved()}, ${megabytes(file.size)}.`;
   });
-  whenPressed(
+  button("open").addEventListener("click", () => element<HTMLInputElement>("file").click());
+  whenUsed(
     "file",
     async () => {
       const input = element<HTMLInputElement>("file");
       const file = input.files?.[0];
       input.value = "";
-      return file === undefined ? "" : load(await file.arrayBuffer());
+      return file === undefined ? "No file was chosen." : load(await file.arrayBuffer());
     },
     "change",
   );
-  whenPressed("keep", async () => {
-    await keepInBrowser(await saveSession(session));
-    return `Kept ${session.steps} steps in this browser.`;
+  button("clear").addEventListener("click", () => pad.clear());
+  button("sample").addEventListener("click", () => {
+    const position = Math.floor(Math.random() * test.count);
+    pad.place(test.pixels.subarray(position * 784, (position + 1) * 784));
   });
-  whenPressed("restore", async () => {
-    const file = await restoreFromBrowser();
-    return file === undefined ? "Nothing is kept in this browser yet." : load(file);
-  });
+  new ResizeObserver(draw).observe(element("loss-chart"));
+
   await look();
-  for (const id of ["train", "download", "keep", "restore"]) button(id).disabled = false;
+  for (const id of ["train", "again", "sample", "keep", "restore", "download", "open"]) button(id).disabled = false;
+  say(`Ready to train on ${labelOf(name)}.`);
 }
 
-start().catch((error) => show("device", error instanceof Error ? error.message : String(error)));
+start().catch((error: unknown) => {
+  showProgress(undefined);
+  say("This page cannot train.");
+  complain(error);
+});

@@ -1,32 +1,39 @@
 /** The model, its optimizer, and steps of training. */
-import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Generator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
-import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { type Digits, PIXELS } from "./digits";
-
-export const OPTIMIZERS = {
-  NAdam: (model: Sequential) => new NAdam(model.namedParameters()),
-  AdamW: (model: Sequential) => new AdamW(model.namedParameters()),
-  AMSGrad: (model: Sequential) => new Adam(model.namedParameters(), { amsgrad: true }),
-} as const;
-
-export type OptimizerName = keyof typeof OPTIMIZERS;
+import { OPTIMIZERS, type OptimizerName, type Trainer } from "./optimizers";
 
 const HIDDEN = 128;
+const TEST_BATCH = 1000;
 export const BATCH = 128;
 
+export interface Settings {
+  readonly optimizer: OptimizerName;
+  readonly lr: number;
+  readonly device: string;
+}
+
+/** Where a run stands in the order of the images: the generator as it was before the epoch's permutation. */
+export interface Progress {
+  readonly steps: number;
+  readonly position: number;
+  readonly generator: ReturnType<Generator["stateDict"]>;
+}
+
+/** On the default device. */
 export class Session {
   readonly model: Sequential;
-  readonly optimizer: NAdam | Adam | AdamW;
+  readonly optimizer: Trainer;
   steps = 0;
   private readonly generator = new Generator(1);
+  private epoch: Progress["generator"];
   private order: Int32Array;
   private position = 0;
 
   constructor(
     private readonly training: Digits,
-    readonly optimizerName: OptimizerName,
+    readonly settings: Settings,
   ) {
     const { generator } = this;
     this.model = new Sequential(
@@ -34,22 +41,39 @@ export class Session {
       new ReLU(),
       new Linear(HIDDEN, 10, { generator }),
     );
-    this.optimizer = OPTIMIZERS[optimizerName](this.model);
+    this.optimizer = OPTIMIZERS[settings.optimizer].make(this.model.namedParameters(), settings.lr);
+    this.epoch = generator.stateDict();
     this.order = generator.permutation(training.count);
+  }
+
+  get progress(): Progress {
+    return { steps: this.steps, position: this.position, generator: this.epoch };
+  }
+
+  set progress({ steps, position, generator }: Progress) {
+    this.generator.loadStateDict(generator);
+    this.shuffle();
+    this.steps = steps;
+    this.position = position;
+  }
+
+  private shuffle(): void {
+    this.epoch = this.generator.stateDict();
+    this.order = this.generator.permutation(this.training.count);
+    this.position = 0;
   }
 
   /** Trains on the next batch. The loss is still on the device. */
   step(): Tensor {
-    if (this.position + BATCH > this.training.count) {
-      this.order = this.generator.permutation(this.training.count);
-      this.position = 0;
-    }
+    if (this.position + BATCH > this.training.count) this.shuffle();
     const positions = this.order.subarray(this.position, this.position + BATCH);
     this.position += BATCH;
     this.steps++;
     return tidy(() => {
-      const { images, labels } = batchOf(this.training, positions);
-      const loss = crossEntropy(this.model.forward(images), labels);
+      const loss = crossEntropy(
+        this.model.forward(imagesOf(this.training, positions)),
+        labelsOf(this.training, positions),
+      );
       loss.backward();
       this.optimizer.step();
       this.optimizer.zeroGrad();
@@ -59,26 +83,47 @@ export class Session {
 
   /** The names that the model gives to digits. */
   async predict(digits: Digits, positions: Int32Array): Promise<ArrayLike<number>> {
-    const named = tidy(() => noGrad(() => this.model.forward(batchOf(digits, positions).images).argmax(-1)));
-    const names = await named.data();
-    named.dispose();
-    return names;
+    return taken(tidy(() => noGrad(() => this.model.forward(imagesOf(digits, positions)).argmax(-1))));
+  }
+
+  /** The probability of each name for one image, in [0, 1]. */
+  async probabilities(image: Float32Array): Promise<ArrayLike<number>> {
+    return taken(tidy(() => noGrad(() => this.model.forward(tensor(image, { shape: [1, PIXELS] })).softmax())));
+  }
+
+  /** Share of the digits that the model names rightly. */
+  async accuracy(digits: Digits): Promise<number> {
+    let right = 0;
+    for (let start = 0; start < digits.count; start += TEST_BATCH) {
+      const positions = Int32Array.from({ length: Math.min(TEST_BATCH, digits.count - start) }, (_, i) => start + i);
+      const names = await this.predict(digits, positions);
+      for (let i = 0; i < names.length; i++) if (names[i] === digits.labels[start + i]) right++;
+    }
+    return right / digits.count;
   }
 
   dispose(): void {
     this.optimizer.zeroGrad();
-    for (const state of Object.values(this.optimizer.stateDict().state)) {
-      for (const value of Object.values(state)) if (typeof value === "object") value.dispose();
-    }
+    this.optimizer.dispose();
     for (const parameter of this.model.parameters()) parameter.dispose();
   }
 }
 
-function batchOf({ pixels, labels }: Digits, positions: Int32Array): { images: Tensor; labels: Uint8Array } {
+async function taken(result: Tensor): Promise<ArrayLike<number>> {
+  try {
+    return await result.data();
+  } finally {
+    result.dispose();
+  }
+}
+
+function imagesOf({ pixels }: Digits, positions: Int32Array): Tensor {
   const bytes = new Uint8Array(positions.length * PIXELS);
   positions.forEach((position, row) => {
     bytes.set(pixels.subarray(position * PIXELS, (position + 1) * PIXELS), row * PIXELS);
   });
-  const images = tensor(bytes, { shape: [positions.length, PIXELS] }).div(255);
-  return { images, labels: Uint8Array.from(positions, (position) => labels[position]!) };
+  return tensor(bytes, { shape: [positions.length, PIXELS] }).div(255);
 }
+
+const labelsOf = ({ labels }: Digits, positions: Int32Array): Uint8Array =>
+  Uint8Array.from(positions, (position) => labels[position]!);
