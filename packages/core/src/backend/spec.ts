@@ -2,13 +2,14 @@
 
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
+import type { StoredFormats } from "../rule/stored";
 import type { ComputeDType, DType, MapDType } from "../values/dtype";
 import type { Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
 export interface Specs {
-  /** Optimizer update over a list of tensors. */
-  rule: { rule: Rule; dtype: ComputeDType };
+  /** Optimizer update over a list of tensors. `stored`: how they lie in memory, where that is not the dtype; then dtype is f32. */
+  rule: { rule: Rule; dtype: ComputeDType; stored?: StoredFormats };
   /** Elementwise expression with broadcasting, one output. */
   map: { program: Program; dtype: MapDType };
   /** Over the middle axis of [outer, length, inner]. The sum of nothing is 0, its mean NaN. NaN wins in max and argmax; argmax gives the first. */
@@ -67,7 +68,7 @@ export interface Window2d {
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, all of one length; `scalars` are in the order of `rule.scalars`. The lists never change: devices may keep what they made of them. */
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`. The lists never change: devices may keep what they made of them. */
   rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly number[] };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {
@@ -170,7 +171,7 @@ export type Launch<K extends Kind = Kind> = {
 export function specKey(spec: Spec): string {
   switch (spec.kind) {
     case "rule":
-      return `rule ${spec.rule.hash} ${spec.dtype}`;
+      return `rule ${spec.rule.hash} ${spec.stored?.join() ?? spec.dtype}`;
     case "map":
       return `map ${programHash(spec.program)} ${spec.dtype}`;
     case "reduce":

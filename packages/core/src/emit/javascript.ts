@@ -2,6 +2,7 @@
 
 import type { Op } from "../rule/expression";
 import type { Program } from "../rule/program";
+import { type StoredFormats, withMirror } from "../rule/stored";
 import type { ComputeDType } from "../values/dtype";
 import type { Dialect, OpText } from "./dialect";
 import { writeStatements } from "./statements";
@@ -48,11 +49,13 @@ export const javascript: Dialect = {
 };
 
 /** A rule over elements start to end of arrays `<buffer>Array`, as the body of a function. */
-export function writeRuleLoop(program: Program, dtype: ComputeDType): string {
-  const { uniform, element } = writeStatements(program, javascript, dtype, {
+export function writeRuleLoop(program: Program, dtype: ComputeDType, stored?: StoredFormats): string {
+  const converted = (to: "from" | "to", slot: number, text: string) =>
+    (stored?.[slot] ?? "f32") === "f32" ? text : `${to}_${stored![slot]}(${text})`;
+  const { uniform, element } = writeStatements(withMirror(program, stored), javascript, dtype, {
     scalar: (slot) => (dtype === "f32" ? `fround(scalars[${slot}])` : `scalars[${slot}]`),
-    load: (_slot, name) => `${name}Array[i]`,
-    store: (_slot, name, value) => `${name}Array[i] = ${value};`,
+    load: (slot, name) => converted("from", slot, `${name}Array[i]`),
+    store: (slot, name, value) => `${name}Array[i] = ${converted("to", slot, value)};`,
   });
   return [...uniform, "for (let i = start; i < end; i++) {", ...element.map((line) => `  ${line}`), "}"].join("\n");
 }

@@ -27,7 +27,7 @@ interface MapKernel extends Kernel<"map"> {
 function runRule({ kernel, tensors, scalars }: Launch<"rule">): void {
   const { spec, run } = kernel as RuleKernel;
   for (const slices of tensors) {
-    const arrays = slices.map((slice) => elements(slice, spec.dtype));
+    const arrays = slices.map((slice, slot) => elements(slice, spec.stored?.[slot] ?? spec.dtype));
     run(arrays, scalars);
   }
 }
@@ -116,7 +116,8 @@ class JsBackend implements Backend {
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     const some = spec as unknown as Spec;
-    if (some.kind === "rule") return { spec, run: compileRule(some.rule.program, some.dtype) } as Kernel<K>;
+    if (some.kind === "rule")
+      return { spec, run: compileRule(some.rule.program, some.dtype, some.stored) } as Kernel<K>;
     if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype as ComputeDType) } as Kernel<K>;
     return { spec };
   }

@@ -2,9 +2,10 @@
 import { Random, SPECIALS, seededBuffers, seededScalars } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Expression, RULE_OPS, TRANSCENDENTAL_OPS } from "../rule/expression";
-import { evaluateOp, interpretRule } from "../rule/interpret";
+import { evaluateOp } from "../rule/interpret";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
+import { interpretRule } from "../rule/stored";
 import { abs, add, div, fma, less, max, min, mul, neg, select, sqrt, sub } from "../rule/symbols";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { compileMap, compileRule } from "./compile";

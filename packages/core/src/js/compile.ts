@@ -8,7 +8,9 @@ import { erf } from "../rule/erf";
 import { fma32, fma64 } from "../rule/fma";
 import { evaluateOp, interpret, maximum, minimum } from "../rule/interpret";
 import type { Program } from "../rule/program";
+import { interpretRule, type StoredFormats, withMirror } from "../rule/stored";
 import type { ComputeDType, TypedArray } from "../values/dtype";
+import { fromStored, toStored } from "../values/half";
 
 /** Names that generated text may use. */
 const LIBRARY = {
@@ -26,6 +28,10 @@ const LIBRARY = {
   pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
   max: maximum,
   min: minimum,
+  from_bf16: fromStored("bf16"),
+  to_bf16: toStored("bf16"),
+  from_f16: fromStored("f16"),
+  to_f16: toStored("f16"),
 };
 
 function compile(parameters: readonly string[], body: string): ((...args: unknown[]) => void) | undefined {
@@ -44,16 +50,11 @@ function compile(parameters: readonly string[], body: string): ((...args: unknow
 /** Updates the elements of one tensor in place. */
 export type RuleFunction = (buffers: readonly TypedArray[], scalars: readonly number[]) => void;
 
-export function compileRule(program: Program, dtype: ComputeDType): RuleFunction {
-  const arrays = program.buffers.map((name) => `${name}Array`);
-  const compiled = compile([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype));
+export function compileRule(program: Program, dtype: ComputeDType, stored?: StoredFormats): RuleFunction {
+  const arrays = withMirror(program, stored).buffers.map((name) => `${name}Array`);
+  const compiled = compile([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype, stored));
   if (compiled) return (buffers, scalars) => compiled(...buffers, scalars, 0, buffers[0]!.length);
-  return (buffers, scalars) => {
-    const store = (slot: number, i: number, value: number) => {
-      buffers[slot]![i] = value;
-    };
-    interpret(program, dtype, buffers, scalars, store, 0, buffers[0]!.length);
-  };
+  return (buffers, scalars) => interpretRule(program, dtype, buffers, scalars, stored);
 }
 
 /** Computes one row of a map: `length` outputs from `start` on, input k read from `bases[k]` in steps of `steps[k]`. */

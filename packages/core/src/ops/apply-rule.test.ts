@@ -1,8 +1,8 @@
 import { expectCode, gradCheck, seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import { interpretRule } from "../rule/interpret";
 import { defineRule } from "../rule/rule";
+import { interpretRule } from "../rule/stored";
 import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";

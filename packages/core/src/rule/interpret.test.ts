@@ -1,8 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import type { Op } from "./expression";
-import { evaluateOp, interpretRule } from "./interpret";
+import { evaluateOp } from "./interpret";
 import { defineRule } from "./rule";
+import { interpretRule } from "./stored";
 import { less, select, sub } from "./symbols";
 
 const inf = Number.POSITIVE_INFINITY;

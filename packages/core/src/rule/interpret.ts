@@ -96,16 +96,3 @@ export function interpret(
     for (const { slot, node } of outputs) store(slot, i, values[node]!);
   }
 }
-
-/** A rule's update of whole arrays, in place: the reference of the contract suite. */
-export function interpretRule(
-  program: Program,
-  dtype: ComputeDType,
-  buffers: readonly TypedArray[],
-  scalars: readonly number[],
-): void {
-  const store = (slot: number, i: number, value: number) => {
-    buffers[slot]![i] = value;
-  };
-  interpret(program, dtype, buffers, scalars, store, 0, buffers[0]!.length);
-}

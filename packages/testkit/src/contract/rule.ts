@@ -1,9 +1,10 @@
 /** Rules: the bits of the interpreter, over lists of tensors of different sizes. */
-import { interpretRule, type Rule, type TypedArray } from "@opt/core/backend";
+import { interpretRule, type Rule, type StoredDType, type StoredFormats, type TypedArray } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { Random } from "../numbers/random";
-import { seededBuffers, seededScalars } from "../numbers/seeded";
+import { seededArray, seededBuffers, seededScalars } from "../numbers/seeded";
 import { SPECIALS } from "../numbers/specials";
+import { narrowFloatValue } from "../reference/narrow-floats";
 import { type ContractContext, LARGE, SIZES } from "./context";
 import type { Regions } from "./guarded-launch";
 import { BUILTIN_RULES } from "./rules";
@@ -13,33 +14,65 @@ export function ruleContract(context: ContractContext): void {
   const { dtype, specials, rules, tolerances } = context;
 
   /** One launch over tensors of the given sizes. */
-  async function checkRule(rule: Rule, sizes: readonly number[], scalars: readonly number[], seed: number) {
-    const tensors = sizes.map((size, t) => seededBuffers(rule, { size, seed: seed + t, dtype, specials }));
+  async function checkRule(
+    rule: Rule,
+    sizes: readonly number[],
+    scalars: readonly number[],
+    seed: number,
+    stored?: StoredFormats,
+  ) {
+    const names = stored?.length === rule.buffers.length + 1 ? [...rule.buffers, "mirror"] : rule.buffers;
+    const tensors = sizes.map((size, t) =>
+      stored === undefined
+        ? seededBuffers(rule, { size, seed: seed + t, dtype, specials })
+        : stored.map((format, slot) => seededArray(format, size, { seed: (seed + t) * 64 + slot, specials })),
+    );
     const input: Record<string, TypedArray> = {};
     const update: Record<string, TypedArray> = {};
     const regions: Regions = { input, update };
-    const key = (t: number, slot: number) => `${rule.buffers[slot]} of tensor ${t}`;
+    const key = (t: number, slot: number) => `${names[slot]} of tensor ${t}`;
+    const isWritten = (slot: number) => slot === rule.buffers.length || rule.writes.includes(rule.buffers[slot]!);
     tensors.forEach((buffers, t) => {
       buffers.forEach((array, slot) => {
-        (rule.writes.includes(rule.buffers[slot]!) ? update : input)[key(t, slot)] = array;
+        (isWritten(slot) ? update : input)[key(t, slot)] = array;
       });
     });
     await context.check(
-      { kind: "rule", rule, dtype },
+      { kind: "rule", rule, dtype, ...(stored && { stored }) },
       regions,
       (slices) => ({ tensors: tensors.map((buffers, t) => buffers.map((_, slot) => slices[key(t, slot)]!)), scalars }),
       (results, label) => {
         tensors.forEach((buffers, t) => {
           const expected = buffers.map((array) => array.slice());
-          interpretRule(rule.program, dtype, expected, scalars);
+          interpretRule(rule.program, dtype, expected, scalars, stored);
           expected.forEach((array, slot) => {
             const result = results[key(t, slot)];
             if (result === undefined) return;
-            expect(result, `${key(t, slot)} (${array.length}), ${label}`).toAgreeWith(array, tolerances.rule);
+            const format = stored?.[slot] ?? dtype;
+            const words = [result, array].map((each) => numbers(each, format)) as [TypedArray, TypedArray];
+            expect(words[0], `${key(t, slot)} (${array.length}), ${label}`).toAgreeWith(words[1], tolerances.rule);
           });
         });
       },
     );
+  }
+
+  /** 16-bit training (a float32 master, its mirror, the gradient as it comes), states in 16 bits, and everything mixed. */
+  function checkFormats(rule: Rule): void {
+    if (dtype !== "f32") return;
+    const hasMirror = rule.writes.includes(rule.buffers[0]!);
+    const mixes: readonly ((slot: number) => StoredDType)[] = [
+      (slot) => (slot === 1 || slot === rule.buffers.length ? "bf16" : "f32"),
+      (slot) => (slot === 1 || slot === rule.buffers.length ? "f16" : "f32"),
+      (slot) => (["f16", "f32", "bf16"] as const)[slot % 3]!,
+      (slot) => (["bf16", "f16"] as const)[slot % 2]!,
+    ];
+    it.each(
+      mixes.map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
+    )("stored as %s, %s, %s, %s, ...", async (...stored) => {
+      await checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored);
+      if (hasMirror) await checkRule(rule, [31], seededScalars(rule, 91), 130, stored.slice(0, -1));
+    });
   }
 
   function checkScalarsOfAllKinds(rule: Rule): void {
@@ -61,6 +94,7 @@ export function ruleContract(context: ContractContext): void {
     it("of more than 65,535 elements", () => checkRule(rule, [3, LARGE, 1], seededScalars(rule, 3), 40));
     it("of no tensors", () => checkRule(rule, [], seededScalars(rule, 4), 50));
     checkScalarsOfAllKinds(rule);
+    checkFormats(rule);
   });
 
   describe.each(rules)("rule $name", (rule) => {
@@ -68,5 +102,12 @@ export function ruleContract(context: ContractContext): void {
       await checkRule(rule, [...SIZES, 1, 64, 0, 256], seededScalars(rule, 70), 80);
     });
     checkScalarsOfAllKinds(rule);
+    if (rules.indexOf(rule) % 4 === 0) checkFormats(rule);
   });
+}
+
+/** 16-bit floats as numbers, so that NaN equals NaN. */
+function numbers(array: TypedArray, format: StoredDType | "f64"): TypedArray {
+  if (format === "f32" || format === "f64") return array;
+  return Float32Array.from(array, (stored) => narrowFloatValue(stored, format));
 }

@@ -1,0 +1,38 @@
+/** How the buffers of a rule that computes in float32 lie in memory: in float32, or in 16 bits that are widened on load and rounded on store. */
+import type { ComputeDType, TypedArray } from "../values/dtype";
+import { toStored, widen } from "../values/half";
+import { interpret } from "./interpret";
+import type { Program } from "./program";
+
+export type StoredDType = "f32" | "bf16" | "f16";
+
+/**
+ * One for each slice of a tensor: those of the rule's buffers, then perhaps a mirror. It is not read, and takes the new value of the
+ * first buffer in a format of its own. Without a list all buffers are of the dtype that the rule computes in, and there is no mirror.
+ */
+export type StoredFormats = readonly StoredDType[];
+
+/** The program whose last buffer is the mirror. No buffer of a rule can be called as that. */
+export function withMirror(program: Program, stored: StoredFormats | undefined): Program {
+  const { buffers, outputs } = program;
+  const slot = buffers.length;
+  if (stored?.[slot] === undefined) return program;
+  const { node } = outputs.find((output) => output.slot === 0)!;
+  return { ...program, buffers: [...buffers, "mirror_"], outputs: [...outputs, { slot, node }] };
+}
+
+/** A rule's update of whole arrays as they are stored, in place: the reference of the contract suite. */
+export function interpretRule(
+  program: Program,
+  dtype: ComputeDType,
+  buffers: readonly TypedArray[],
+  scalars: readonly number[],
+  stored?: StoredFormats,
+): void {
+  const values = buffers.map((array, slot) => widen(array, stored?.[slot] ?? dtype));
+  const stores = buffers.map((_, slot) => toStored(stored?.[slot] ?? dtype));
+  const store = (slot: number, i: number, value: number) => {
+    buffers[slot]![i] = stores[slot]!(value);
+  };
+  interpret(withMirror(program, stored), dtype, values, scalars, store, 0, buffers[0]!.length);
+}
