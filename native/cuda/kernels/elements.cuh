@@ -119,6 +119,69 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
   }
 }
 
+// How a slice is stored, in two bits: STORED_FORMATS of packages/kernels-cuda/src/launches.ts.
+constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3;
+
+__device__ __forceinline__ float opt_from_half(unsigned bits) {
+  const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) return __int_as_float(static_cast<int>(sign | 0x7f800000u | magnitude << 13));
+  if (magnitude >= 0x0400u) return __int_as_float(static_cast<int>(sign | ((magnitude << 13) + 0x38000000u)));
+  const float subnormal = static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f;
+  return sign != 0 ? -subnormal : subnormal;
+}
+
+/** To nearest even. Adding 0.5, whose last place is that of subnormal halves, rounds to them. */
+__device__ __forceinline__ unsigned opt_to_half(float value) {
+  const auto bits = static_cast<unsigned>(__float_as_int(value));
+  const unsigned sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u;
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // from 65520 on
+  if (magnitude >= 0x38800000u) return sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  return sign | static_cast<unsigned>(__float_as_int(__fadd_rn(fabsf(value), 0.5f)) - 0x3f000000);
+}
+
+/** To nearest even; a NaN stays one. */
+__device__ __forceinline__ unsigned opt_to_bfloat(float value) {
+  const auto bits = static_cast<unsigned>(__float_as_int(value));
+  if (value != value) return bits >> 16 | 0x40u;
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+__device__ __forceinline__ float loadStored(const void* buffer, int i, int format) {
+  if (format == 0) return static_cast<const float*>(buffer)[i];
+  const unsigned bits = static_cast<const unsigned short*>(buffer)[i];
+  return format == STORED_BF16 ? __int_as_float(static_cast<int>(bits << 16)) : opt_from_half(bits);
+}
+
+__device__ __forceinline__ void storeStored(void* buffer, int i, int format, float value) {
+  if (format == 0) static_cast<float*>(buffer)[i] = value;
+  else static_cast<unsigned short*>(buffer)[i] = static_cast<unsigned short>(format == STORED_BF16 ? opt_to_bfloat(value) : opt_to_half(value));
+}
+
+/** The same for buffers that are stored as `formats` says, and one more that mirrors the first: a kernel of a rule serves all of them. */
+template <int BUFFERS, unsigned WRITES, typename Update>
+__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, Update update) {
+  const auto formats = static_cast<unsigned>(packed);
+  const int mirror = static_cast<int>(formats >> 2 * BUFFERS & 3u);
+  for (Index c = blockIdx.x; c < count; c += gridDim.x) {
+    char* buffers[BUFFERS + 1];
+#pragma unroll
+    for (int b = 0; b <= BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    const int length = static_cast<int>(chunks[c].length);
+    for (int i = threadIdx.x; i < length; i += THREADS) {
+      float element[BUFFERS];
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formats >> 2 * b & 3u);
+      update(element);
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) {
+        if (WRITES >> b & 1) storeStored(buffers[b], i, formats >> 2 * b & 3u, element[b]);
+      }
+      if (mirror != STORED_NOWHERE) storeStored(buffers[BUFFERS], i, mirror, element[0]);
+    }
+  }
+}
+
 /** Where the inputs of a map lie and how they are walked. rank 0: input k is dense (step 1) or one element (step 0). */
 template <int INPUTS>
 struct Walk {

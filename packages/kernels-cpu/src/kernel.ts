@@ -1,5 +1,5 @@
 /** Kernels of the cpu device: a number each, and for programs their instructions. */
-import type { Kernel, Kind, Rule, Spec } from "@opt/core/backend";
+import { type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { OPCODE } from "./opcode";
 import { encodeProgram } from "./program";
@@ -19,9 +19,10 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<strin
     const ruleNumber = ruleNumbers.get(spec.rule.hash);
     if (ruleNumber !== undefined) return { ...kernel, ruleNumber };
     noticeUnbuilt(spec.rule);
-    const { program, buffers } = spec.rule;
+    const program = withMirror(spec.rule.program, spec.stored);
     const targets = program.outputs.map(({ slot }) => slot);
-    return { ...kernel, opcode: OPCODE.map, ...withAddress(encodeProgram(program, buffers.length, targets), addon) };
+    const code = encodeProgram(program, program.buffers.length, targets);
+    return { ...kernel, opcode: OPCODE.map, ...withAddress(code, addon) };
   }
   if (spec.kind === "map") {
     // The output is one more buffer after the inputs.

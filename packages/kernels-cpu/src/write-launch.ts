@@ -1,5 +1,5 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
-import type { Kind, Launch, Slice, Window2d } from "@opt/core/backend";
+import type { Kind, Launch, Rule, Slice, Window2d } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
 import type { CpuKernel } from "./kernel";
 import { bug } from "./memory";
@@ -16,23 +16,34 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   rule(to, { kernel, tensors, scalars }) {
     const { ruleNumber, codeAddress, spec } = kernel as CpuKernel<"rule">;
     const { buffers, scalars: names } = spec.rule;
+    const { stored = buffers.map(() => spec.dtype) } = spec;
     checkCount("scalars", scalars.length, names.length);
     const built = ruleNumber !== undefined;
     to.flag(spec.dtype === "f64");
     to.number(built ? ruleNumber : codeAddress!);
     to.number(scalars.length);
     to.list(scalars);
-    if (built) to.number(buffers.length);
-    else to.number(0); // rank: all buffers are dense
+    if (built) {
+      to.number(buffers.length);
+      to.number(spec.stored === undefined ? 0 : stored.length);
+      spec.stored?.forEach((format, slot) => {
+        to.number(DTYPE_NUMBER[format]);
+        to.flag(isWritten(spec.rule, slot));
+      });
+    } else to.number(0); // rank: all buffers are dense
     // An optimizer launches the same list again while its gradients stay where they are.
     to.repeatable(tensors as Repeatable, kernel, () => {
       writeStarts(to, tensors);
       for (const slices of tensors) {
-        checkCount("buffers", slices.length, buffers.length);
-        for (const slice of slices) {
-          to.slice(slice, spec.dtype, slices[0]!.length);
-          if (!built) to.flag(false);
-        }
+        checkCount("buffers", slices.length, stored.length);
+        slices.forEach((slice, slot) => {
+          const format = stored[slot]!;
+          to.slice(slice, format, slices[0]!.length);
+          if (built) return;
+          const is16Bit = format !== spec.dtype;
+          to.number(is16Bit ? LAYOUT.stored : LAYOUT.dense);
+          if (is16Bit) to.list([DTYPE_NUMBER[format], Number(isWritten(spec.rule, slot))]);
+        });
       }
     });
   },
@@ -55,11 +66,11 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     inputs.forEach((input, i) => {
       to.slice(input, spec.dtype, reach(shape, strides[i]!).after);
       const strided = !isDense(shape, strides[i]!);
-      to.flag(strided);
+      to.number(strided ? LAYOUT.strided : LAYOUT.dense);
       if (strided) to.list(strides[i]!);
     });
     to.slice(output, spec.dtype, size);
-    to.flag(false);
+    to.number(LAYOUT.dense);
   },
 
   reduce(to, { kernel, input, output, outer, length, inner }) {
@@ -216,6 +227,14 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(output, dtype, plane);
   },
 };
+
+/** How a buffer of a program lies in memory (native/cpu/src/kernels/program.cc). */
+const LAYOUT = { dense: 0, strided: 1, stored: 2 } as const;
+
+/** Mirrors, which come after the rule's buffers, are. */
+function isWritten({ program }: Rule, slot: number): boolean {
+  return slot >= program.buffers.length || program.outputs.some((output) => output.slot === slot);
+}
 
 function slices(to: CommandWriter, dtype: "f32" | "f64", needed: number, ...all: readonly Slice[]): void {
   for (const slice of all) to.slice(slice, dtype, needed);

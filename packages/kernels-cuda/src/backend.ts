@@ -99,7 +99,8 @@ export class CudaBackend implements Backend {
     const { kernels } = this.on;
     const some = spec as unknown as Spec;
     this.gpu.use();
-    if (some.kind === "rule") return { spec, entry: kernels.rule(some.rule, some.dtype) } as CudaKernel<K>;
+    if (some.kind === "rule")
+      return { spec, entry: kernels.rule(some.rule, some.stored ? "stored" : some.dtype) } as CudaKernel<K>;
     if (some.kind === "map") return { spec, entry: kernels.map(some) } as CudaKernel<K>;
     return { spec };
   }

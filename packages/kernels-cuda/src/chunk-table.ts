@@ -2,7 +2,7 @@
  * One launch for a whole list of tensors: a table on the GPU says which stretches of them a block takes.
  * Tables of the last launches are kept, because a training step comes back with the same memory.
  */
-import { byteSize, type ComputeDType, type Slice } from "@opt/core/backend";
+import { byteSize, type DType, type Slice } from "@opt/core/backend";
 import { sliceAddress, writeInteger } from "./arguments";
 import { bug, type Gpu } from "./gpu";
 import { Allocator, type CudaMemory } from "./memory";
@@ -34,15 +34,15 @@ export interface ChunkPlan {
   readonly starts: readonly number[];
 }
 
-/** Rows of `buffers + 1` words: an address in each buffer, and a length; after them the first chunk of each tensor. */
+/** Rows of a word more than there are buffers: an address in each, and a length; after them the first chunk of each tensor. */
 export function planChunks(
   addresses: Float64Array,
   lengths: readonly number[],
-  elementBytes: number,
+  elementBytes: readonly number[],
   multiprocessors: number,
 ): ChunkPlan {
   const tensors = lengths.length;
-  const buffers = addresses.length / Math.max(tensors, 1);
+  const buffers = elementBytes.length;
   const length = chunkLength(
     lengths.reduce((sum, each) => sum + each, 0),
     multiprocessors,
@@ -54,7 +54,8 @@ export function planChunks(
   let word = 0;
   for (let t = 0; t < tensors; t++) {
     for (let from = 0; from < lengths[t]!; from += length) {
-      for (let b = 0; b < buffers; b++) writeInteger(words, word++, addresses[t * buffers + b]! + from * elementBytes);
+      for (let b = 0; b < buffers; b++)
+        writeInteger(words, word++, addresses[t * buffers + b]! + from * elementBytes[b]!);
       writeInteger(words, word++, Math.min(length, lengths[t]! - from));
     }
   }
@@ -85,11 +86,11 @@ export class ChunkTables {
     return this.memory.reservedBytes;
   }
 
-  /** The table of a list of tensors, each of `buffers` slices of one length: a kept one, or a new one. `stream`: on which it will be read. */
-  of(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
-    const { addresses, lengths } = this.addressesOf(tensors, buffers, dtype);
+  /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read. */
+  of(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[], stream: number): ChunkTable {
+    const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     // Gradients come back to a few places in turn: each has its table.
-    const key = `${dtype} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, buffers).join(" ")}`;
+    const key = `${dtypes} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
     const known = this.kept.get(key);
     if (known !== undefined) {
       this.kept.delete(key);
@@ -104,15 +105,15 @@ export class ChunkTables {
       this.kept.delete(oldest);
       this.memory.free(table.memory);
     }
-    const table = this.make(addresses, lengths, dtype, stream);
+    const table = this.make(addresses, lengths, dtypes, stream);
     this.kept.set(key, { addresses, lengths, table });
     return table;
   }
 
   /** One that is the caller's, and that nobody else sees. */
-  fresh(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType, stream: number): ChunkTable {
-    const { addresses, lengths } = this.addressesOf(tensors, buffers, dtype);
-    return this.make(addresses, lengths, dtype, stream);
+  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[], stream: number): ChunkTable {
+    const { addresses, lengths } = this.addressesOf(tensors, dtypes);
+    return this.make(addresses, lengths, dtypes, stream);
   }
 
   clear(): void {
@@ -121,7 +122,8 @@ export class ChunkTables {
     this.memory.clear();
   }
 
-  private addressesOf(tensors: readonly (readonly Slice[])[], buffers: number, dtype: ComputeDType) {
+  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[]) {
+    const buffers = dtypes.length;
     const addresses = new Float64Array(tensors.length * buffers);
     const lengths = tensors.map((slices, t) => {
       const { length } = slices[0]!;
@@ -129,15 +131,15 @@ export class ChunkTables {
       slices.forEach((slice, b) => {
         if (slice.length !== length)
           throw bug(`buffers of one tensor must be of one length, got ${length} and ${slice.length}.`);
-        addresses[t * buffers + b] = sliceAddress(this.owner, slice, dtype, length);
+        addresses[t * buffers + b] = sliceAddress(this.owner, slice, dtypes[b]!, length);
       });
       return length;
     });
     return { addresses, lengths };
   }
 
-  private make(addresses: Float64Array, lengths: number[], dtype: ComputeDType, stream: number): ChunkTable {
-    const { words, chunks, starts } = planChunks(addresses, lengths, byteSize(dtype), this.gpu.multiprocessors);
+  private make(addresses: Float64Array, lengths: number[], dtypes: readonly DType[], stream: number): ChunkTable {
+    const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(byteSize), this.gpu.multiprocessors);
     const bytes = new Uint8Array(words.buffer);
     const memory = this.memory.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);

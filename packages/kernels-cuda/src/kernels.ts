@@ -5,7 +5,7 @@ import { OptError } from "@opt/core";
 import { type ComputeDType, type Program, type Rule, type Spec, specKey } from "@opt/core/backend";
 import type { Compiler } from "./compiler";
 import { STATUS } from "./driver";
-import { ruleKernelName, writeMap, writeRule } from "./generate/write-kernels";
+import { type RuleForm, ruleKernelName, writeMap, writeRule } from "./generate/write-kernels";
 import type { Gpu } from "./gpu";
 
 export class Kernels {
@@ -59,9 +59,9 @@ export class Kernels {
     return entry;
   }
 
-  rule(rule: Rule, dtype: ComputeDType): number {
-    const name = ruleKernelName(rule, dtype);
-    return this.generated("rules", name, `the rule "${rule.name}"`, () => writeRule(rule, dtype));
+  rule(rule: Rule, form: RuleForm): number {
+    const name = ruleKernelName(rule, form);
+    return this.generated("rules", name, `the rule "${rule.name}"`, () => writeRule(rule, form));
   }
 
   map(spec: Spec<"map">): number {

@@ -6,6 +6,8 @@ import {
   type Kind,
   type Launch,
   type Slice,
+  type StoredDType,
+  type StoredFormats,
   type Window2d,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
@@ -30,12 +32,17 @@ const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 
 const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
-    const { rule, dtype } = kernel.spec;
+    const { rule, dtype, stored } = kernel.spec;
     checkCount("scalars", scalars.length, rule.scalars.length);
-    const { memory, chunks } = on.table(tensors, rule.buffers.length, dtype);
+    const hasMirror = stored?.length === rule.buffers.length + 1;
+    // A table of stored formats always has a column for the mirror.
+    const listed = stored && !hasMirror ? tensors.map((slices) => [...slices, slices[0]!]) : tensors;
+    const formats = stored && !hasMirror ? [...stored, stored[0]!] : (stored ?? rule.buffers.map(() => dtype));
+    const { memory, chunks } = on.table(listed, formats);
     if (chunks === 0) return;
     const replay = on.recording?.scalarAddress ?? 0;
     on.arguments.begin().integers([memory.address, chunks, replay]);
+    if (stored) on.arguments.integer(packed(stored, formats.length));
     for (const scalar of scalars) on.arguments.number(scalar);
     if (scalars.length === 0) on.arguments.number(0);
     on.run(entryOf(kernel), on.blocks(chunks, 1));
@@ -91,8 +98,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
     if (inputs.length === 0) return;
     const table = on.table(
       inputs.map((input) => [input]),
-      1,
-      dtype,
+      [dtype],
     );
     on.withScratch(Math.max(table.chunks, 1) * 8, (partials) => {
       if (table.chunks > 0) {
@@ -276,6 +282,15 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
   const [wanted, shortest] = acrossThreads ? [multiprocessors * 4, 4096] : [multiprocessors * 1024, 64];
   const slices = Math.max(1, Math.min(Math.floor(wanted / lines), Math.ceil(length / shortest)));
   return { slices, acrossThreads };
+}
+
+/** In the order of STORED_* in native/cuda/kernels/elements.cuh; the last means that there is none. */
+const STORED_FORMATS: readonly (StoredDType | undefined)[] = ["f32", "bf16", "f16", undefined];
+
+function packed(stored: StoredFormats, count: number): number {
+  let bits = 0;
+  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 4 ** slot;
+  return bits;
 }
 
 function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, ...all: readonly Slice[]): void {

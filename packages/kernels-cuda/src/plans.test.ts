@@ -36,7 +36,7 @@ it("covers every element of every tensor once, in order, in chunks that keep 128
     fc.property(fc.array(fc.integer({ min: 0, max: 300_000 }), { maxLength: 6 }), (lengths) => {
       const buffers = 3;
       const addresses = Float64Array.from({ length: lengths.length * buffers }, (_, i) => 2 ** 40 + i * 2 ** 24);
-      const { words, chunks, starts } = planChunks(addresses, lengths, 4, 4);
+      const { words, chunks, starts } = planChunks(addresses, lengths, [4, 4, 4], 4);
       const rows = new BigUint64Array(words.buffer);
       expect(rows.length).toBe(chunks * (buffers + 1) + lengths.length + 1);
       expect([...rows.slice(chunks * (buffers + 1))].map(Number)).toEqual(starts);

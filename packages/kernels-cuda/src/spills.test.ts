@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { builtRules } from "./generate/rules";
-import { ruleKernelName } from "./generate/write-kernels";
+import { RULE_FORMS, ruleKernelName } from "./generate/write-kernels";
 
 const log = fileURLToPath(new URL("../../../native/cuda/build/rules.fatbin.ptxas.log", import.meta.url));
 const built = existsSync(log);
@@ -16,10 +16,9 @@ describe.skipIf(!built)(`rule kernels${built ? "" : " (skipped: nvcc compiled no
     ),
   ];
 
-  it("are all there, in both dtypes", () => {
+  it("are all there, in every form", () => {
     const names = new Set(properties.map(([, name]) => name));
-    for (const rule of builtRules)
-      for (const dtype of ["f32", "f64"] as const) expect(names).toContain(ruleKernelName(rule, dtype));
+    for (const rule of builtRules) for (const form of RULE_FORMS) expect(names).toContain(ruleKernelName(rule, form));
   });
 
   it("spill nothing and keep nothing on a stack", () => {

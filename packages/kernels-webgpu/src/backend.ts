@@ -10,7 +10,7 @@ import { KERNELS } from "./kernels";
 import { MERGE_WORD } from "./kernels/merge-word";
 import { type HeapMemory, Heaps } from "./memory/heaps";
 import { findBindings } from "./memory/windows";
-import { memberNames, type Shader, unitOf } from "./shader/shader";
+import { memberNames, passesStart, type Shader, unitOf } from "./shader/shader";
 import { Tables } from "./tables";
 
 const MEBIBYTE = 2 ** 20;
@@ -233,10 +233,9 @@ export class WebGpuBackend implements Backend {
     this.#commands.dispatch(shader.name, pipeline, group, offset, gridOf(groups, this.#largestGrid));
   }
 
-  starts(where: string, slices: readonly Slice[]): number[] {
+  starts(where: string, slices: readonly Slice[], units: readonly number[]): number[] {
     const limits = { binding: this.largestBinding, bindings: this.#bindings };
-    const words = slices.map(() => 4);
-    return findBindings(where, slices, words, limits).byteOf.map((byte) => byte / 4);
+    return findBindings(where, slices, units, limits).byteOf.map((byte, k) => byte / units[k]!);
   }
 
   #factsOf(shader: Shader): ShaderFacts {
@@ -246,7 +245,7 @@ export class WebGpuBackend implements Backend {
       const bytes = memberNames(shader).length * 4;
       facts = {
         units: views.map(unitOf),
-        passesStart: views.map((view) => view !== "words"),
+        passesStart: views.map(passesStart),
         params: Object.entries(shader.params),
         uniformBytes: Math.max(1, Math.ceil(bytes / UNIFORM_GRAIN)) * UNIFORM_GRAIN,
       };

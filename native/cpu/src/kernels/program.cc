@@ -3,6 +3,7 @@
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/program-ops.h"
+#include "kernels/stored-block.h"
 
 namespace opt::OPT_ISA {
 namespace {
@@ -34,12 +35,16 @@ struct Code {
   }
 };
 
-/** A buffer of the launch: `rank` strides in elements, or dense (null) in the order of the loop. */
+/** A buffer of the launch: `rank` strides in elements, or dense (null) in the order of the loop, perhaps stored in 16 bits. */
 template <typename T>
 struct Operand {
   T* data;
   const double* strides;
+  double address, format;
+  bool isWritten;
 };
+
+enum class Layout { DENSE, STRIDED, STORED };
 
 struct Shape {
   const double* extents;
@@ -104,7 +109,9 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
   for (int64_t at = begin; at < end; at += BLOCK) {
     const int64_t n = smaller(BLOCK, end - at);
     for (int64_t b = 0; b < code.buffers; b++) {
-      if (operands[b].strides == nullptr) {
+      if (operands[b].format != 0) {
+        widenBlock(operands[b].format, operands[b].address, at, n, table[b]);
+      } else if (operands[b].strides == nullptr) {
         table[b] = operands[b].data + at;
       } else {
         gatherBlock(operands[b], shape, at, n, table[b]);
@@ -115,6 +122,10 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
       T* target = table[static_cast<int64_t>(code.stores[2 * s])];
       const T* source = table[static_cast<int64_t>(code.stores[2 * s + 1])];
       for (int64_t i = 0; i < n; i++) target[i] = source[i];
+    }
+    for (int64_t b = 0; b < code.buffers; b++) {
+      const Operand<T>& operand = operands[b];
+      if (operand.format != 0 && operand.isWritten) narrowBlock(operand.format, table[b], operand.address, at, n);
     }
   }
 }
@@ -137,8 +148,14 @@ Status launchProgram(Command& command) {
   if (!blocks || !uniformValues || !tables || !operands) return Status::OUT_OF_MEMORY;
 
   for (int64_t i = 0; i < tensors * code.buffers; i++) {
-    operands[i].data = command.pointer<T>();
-    operands[i].strides = command.flag() ? command.numbers(shape.rank) : nullptr;
+    const double start = command.number();
+    operands[i] = {address<T>(start), nullptr, start, 0, false};
+    const auto layout = static_cast<Layout>(command.integer());
+    if (layout == Layout::STRIDED) operands[i].strides = command.numbers(shape.rank);
+    if (layout == Layout::STORED) {
+      operands[i].format = command.number();
+      operands[i].isWritten = command.flag();
+    }
   }
   // Scalars come first among the uniform values; constants and what follows from both is computed.
   for (int64_t s = 0; s < scalars; s++) uniformValues[s] = static_cast<T>(scalarValues[s]);

@@ -3,6 +3,7 @@
 #include "kernels/command.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
+#include "kernels/stored-block.h"
 
 namespace opt::OPT_ISA {
 namespace {
@@ -20,8 +21,43 @@ struct Rule {
 
 // Elements of a part, for rules of a handful of buffers: some 100 KB, a few microseconds.
 constexpr int64_t GRAIN = 8192;
-// Parts meet at multiples of this within a tensor: two threads never write one cache line of aligned memory.
-constexpr int64_t LINE = 16;
+// Parts meet at multiples of this within a tensor: two threads never write one cache line of aligned memory, of 16-bit elements either.
+constexpr int64_t LINE = 32;
+
+/** The slices of a tensor: those of the rule's buffers, then perhaps a mirror of the first one's new values. */
+struct Slices {
+  int64_t count;
+  /** Of each slice how it is stored, and whether it is written; null where all are stored as T. */
+  const double* formats;
+};
+
+/** Where 16-bit elements are numbers: a block of each buffer, which stays in the first cache. */
+constexpr int64_t BLOCK = 1024;
+
+/** The update of elements `from` to `to` of one tensor, some of them stored in 16 bits, a block at a time. */
+template <typename T>
+void updateStored(RuleFunction<T> update, const T* scalars, const double* addresses, int64_t buffers, const Slices& slices,
+                  int64_t from, int64_t to) {
+  alignas(64) T blocks[MAX_BUFFERS][BLOCK];
+  T* pointers[MAX_BUFFERS];
+  for (int64_t at = from; at < to; at += BLOCK) {
+    const int64_t n = smaller(BLOCK, to - at);
+    for (int64_t b = 0; b < buffers; b++) {
+      pointers[b] = address<T>(addresses[b]) + at;
+      if (slices.formats[2 * b] == 0) continue;
+      pointers[b] = blocks[b];
+      widenBlock(slices.formats[2 * b], addresses[b], at, n, blocks[b]);
+    }
+    update(pointers, scalars, 0, n);
+    for (int64_t s = 0; s < slices.count; s++) {
+      const bool isMirror = s == buffers;
+      const double format = slices.formats[2 * s];
+      if (isMirror || (format != 0 && slices.formats[2 * s + 1] != 0)) {
+        narrowBlock(format, pointers[isMirror ? 0 : s], addresses[s], at, n);
+      }
+    }
+  }
+}
 
 template <typename T>
 Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
@@ -30,10 +66,12 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
   T scalars[MAX_SCALARS];
   for (int64_t s = 0; s < scalarCount; s++) scalars[s] = static_cast<T>(command.number());
   const int64_t buffers = command.integer();
+  Slices slices{buffers, nullptr};
+  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored)};
   const int64_t tensors = command.integer();
   // starts[t] is the number of elements before tensor t, starts[tensors] the total.
   const double* starts = command.numbers(tensors + 1);
-  const double* addresses = command.numbers(tensors * buffers);
+  const double* addresses = command.numbers(tensors * slices.count);
   parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, command.threads, [&](int64_t begin, int64_t end) {
     int64_t low = 0, high = tensors;
     while (high - low > 1) {
@@ -44,9 +82,15 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
       const auto start = static_cast<int64_t>(starts[t]), stop = static_cast<int64_t>(starts[t + 1]);
       const int64_t from = begin <= start ? 0 : (begin - start) / LINE * LINE;
       const int64_t to = end >= stop ? stop - start : (end - start) / LINE * LINE;
+      if (from >= to) continue;
+      const double* own = addresses + t * slices.count;
+      if (slices.formats != nullptr) {
+        updateStored(update, scalars, own, buffers, slices, from, to);
+        continue;
+      }
       T* pointers[MAX_BUFFERS];
-      for (int64_t b = 0; b < buffers; b++) pointers[b] = address<T>(addresses[t * buffers + b]);
-      if (from < to) update(pointers, scalars, from, to);
+      for (int64_t b = 0; b < buffers; b++) pointers[b] = address<T>(own[b]);
+      update(pointers, scalars, from, to);
     }
   });
   return Status::OK;

@@ -5,9 +5,14 @@
 import { type ComputeDType, type Program, type Rule, writeStatements } from "@opt/core/backend";
 import { cuda, TYPE } from "./dialect";
 
+/** All buffers in one dtype, or in the formats that a launch says, computed in f32. */
+export type RuleForm = ComputeDType | "stored";
+
+export const RULE_FORMS = ["f32", "f64", "stored"] as const satisfies readonly RuleForm[];
+
 /** The name of a rule's kernel: what it computes, not what the rule is called. */
-export function ruleKernelName(rule: Rule, dtype: ComputeDType): string {
-  return `rule_${rule.hash}_${dtype}`;
+export function ruleKernelName(rule: Rule, form: RuleForm): string {
+  return `rule_${rule.hash}_${form}`;
 }
 
 const indent = (lines: readonly string[], depth: number) => lines.map((line) => " ".repeat(depth) + line);
@@ -21,8 +26,10 @@ function rounded(dtype: ComputeDType, text: string): string {
  * A rule as one kernel over a table of chunks. Scalars come by value, or from `replay_` in a recorded step,
  * whose arguments are fixed.
  */
-export function writeRule(rule: Rule, dtype: ComputeDType): string {
+export function writeRule(rule: Rule, form: RuleForm): string {
   const { buffers, scalars, writes, program, name } = rule;
+  const isStored = form === "stored";
+  const dtype = isStored ? "f32" : form;
   const type = TYPE[dtype];
   const { uniform, element } = writeStatements(program, cuda, dtype, {
     scalar: (slot) => rounded(dtype, `given_.at(replay_, ${slot})`),
@@ -32,10 +39,12 @@ export function writeRule(rule: Rule, dtype: ComputeDType): string {
   const mask = writes.reduce((bits, write) => bits | (1 << buffers.indexOf(write)), 0);
   return [
     `// ${name}`,
-    `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, dtype)}(`,
-    `    const Chunk<${buffers.length}>* chunks_, Index count_, const double* replay_, Scalars<${scalars.length}> given_) {`,
+    `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, form)}(`,
+    `    const Chunk<${buffers.length + (isStored ? 1 : 0)}>* chunks_, Index count_, const double* replay_, ${isStored ? "Index formats_, " : ""}Scalars<${scalars.length}> given_) {`,
     ...indent(uniform, 2),
-    `  forEachElement<${type}, ${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, [=](${type}* element_) {`,
+    isStored
+      ? `  forEachStored<${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, formats_, [=](float* element_) {`
+      : `  forEachElement<${type}, ${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, [=](${type}* element_) {`,
     ...indent(element, 4),
     "  });",
     "}",
@@ -62,10 +71,10 @@ export function writeMap(program: Program, dtype: ComputeDType, kernelName: stri
   ].join("\n");
 }
 
-/** The source of all kernels of a list of rules, each in both dtypes. Rules that compute the same are written once. */
+/** The source of all kernels of a list of rules, each in every form. Rules that compute the same are written once. */
 export function writeRules(rules: readonly Rule[]): string {
   const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
-  const kernels = distinct.flatMap((rule) => [writeRule(rule, "f32"), "", writeRule(rule, "f64"), ""]);
+  const kernels = distinct.flatMap((rule) => RULE_FORMS.flatMap((form) => [writeRule(rule, form), ""]));
   const head = "// Written by @opt/kernels-cuda from the rules of the algorithm packages.";
   return [head, '#include "elements.cuh"', "", ...kernels].join("\n");
 }

@@ -72,6 +72,11 @@ export const i8x16 = {
   }),
 };
 
+export const i16x8 = {
+  /** Two vectors of i32, saturated to unsigned 16 bits, end to end. */
+  narrowI32x4U: binary(134),
+};
+
 /** Lane i of the result is lane `lanes[i]` of a and b laid end to end, for four lanes of 32 bits. */
 export function shuffle32(a: Value<"v128">, b: Value<"v128">, lanes: readonly number[]): Value<"v128"> {
   return i8x16.shuffle(
@@ -92,6 +97,8 @@ export const i32x4 = {
   gtS: binary(59),
   neg: unary(161),
   allTrue: test(163),
+  /** The four lower lanes of 16 bits, zeros above each. */
+  extendLowI16x8U: unary(169),
   bitmask: test(164),
   shl: shift(171),
   shrS: shift(172),

@@ -1,13 +1,21 @@
 /** Optimizer updates: one pass over all tensors of a launch, cut into parts of whole cache lines whatever the tensors' sizes. */
-import type { ComputeDType, Launch, Program, Slice } from "@opt/core/backend";
-import { i32, type Local, ModuleBuilder, v128 } from "../assembler";
+import {
+  type ComputeDType,
+  type Launch,
+  type Program,
+  type Slice,
+  type StoredFormats,
+  withMirror,
+} from "@opt/core/backend";
+import { type FunctionBuilder, i32, type Local, ModuleBuilder, v128 } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { LANES } from "./lanes";
 import { emitOperations } from "./operations";
 import { ProgramWriter } from "./program";
+import { type Stored, storedIn16Bits } from "./stored";
 
 /** Tensors are laid out on one line of elements on which each begins at a multiple of this, so parts begin where cache lines do. */
-const GRAIN = 16;
+const GRAIN = 32;
 
 /** Vectors per turn of the main loop. */
 const UNROLL = 4;
@@ -18,12 +26,12 @@ const LENGTH = 1;
 const ADDRESSES = 2;
 
 export const rule: KernelSource<"rule"> = {
-  emit: (spec, target) => emitRule(spec.rule.program, spec.dtype, target),
+  emit: ({ rule, dtype, stored }, target) => emitRule(withMirror(rule.program, stored), dtype, target, stored),
   launch: launchRule,
 };
 
 /** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
-export function emitRule(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
+export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder({ shared: target.shared });
   const operations = emitOperations(module, program, dtype, target);
@@ -34,19 +42,22 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
   module.function({ parameters, export: "run" }, (f, start, end, table, tensors, ...scalars) => {
     const writer = new ProgramWriter(f, program, dtype, operations, scalars);
     const pointers = slots.map(() => f.local("i32"));
+    const access = slots.map((slot) => accessTo(f, dtype, stored?.[slot]));
     const remaining = f.local("i32");
     const row = (index: Local<"i32">) => i32.add(table, i32.mul(index, 4 * words));
 
     const advance = (elements: number) => {
-      for (const pointer of pointers) f.set(pointer, i32.add(pointer, elements * lanes.bytes));
+      for (const [slot, pointer] of pointers.entries()) {
+        f.set(pointer, i32.add(pointer, elements * access[slot]!.bytes));
+      }
       f.set(remaining, i32.sub(remaining, elements));
     };
     const updateVectors = (count: number) => {
       f.while(i32.geU(remaining, count * lanes.count), () => {
-        for (let offset = 0; offset < 16 * count; offset += 16) {
-          const outputs = writer.element((slot) => v128.load(pointers[slot]!, offset));
+        for (let first = 0; first < lanes.count * count; first += lanes.count) {
+          const outputs = writer.element((slot) => access[slot]!.load(pointers[slot]!, first * access[slot]!.bytes));
           for (const [i, { slot }] of program.outputs.entries()) {
-            f.do(v128.store(pointers[slot]!, outputs[i]!, offset));
+            f.do(access[slot]!.store(pointers[slot]!, outputs[i]!, first * access[slot]!.bytes));
           }
         }
         advance(count * lanes.count);
@@ -54,8 +65,10 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
     };
     const updateSingles = () => {
       f.while(remaining, () => {
-        const outputs = writer.element((slot) => lanes.loadOne(pointers[slot]!));
-        for (const [i, { slot }] of program.outputs.entries()) f.do(lanes.storeOne(pointers[slot]!, outputs[i]!));
+        const outputs = writer.element((slot) => access[slot]!.loadOne(pointers[slot]!));
+        for (const [i, { slot }] of program.outputs.entries()) {
+          f.do(access[slot]!.storeOne(pointers[slot]!, outputs[i]!));
+        }
         advance(1);
       });
     };
@@ -88,7 +101,7 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
           f.set(remaining, i32.sub(stop, skip));
           for (const [slot, pointer] of pointers.entries()) {
             const address = i32.load(entry, 4 * (ADDRESSES + slot));
-            f.set(pointer, i32.add(address, i32.mul(skip, lanes.bytes)));
+            f.set(pointer, i32.add(address, i32.mul(skip, access[slot]!.bytes)));
           }
           updateVectors(UNROLL);
           updateVectors(1);
@@ -102,6 +115,12 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target):
     );
   });
   return module;
+}
+
+function accessTo(f: FunctionBuilder, dtype: ComputeDType, stored: StoredFormats[number] = "f32"): Stored {
+  if (stored !== "f32") return storedIn16Bits(f, stored);
+  const { bytes, loadOne, storeOne } = LANES[dtype];
+  return { bytes, load: v128.load, loadOne, store: v128.store, storeOne };
 }
 
 /** A list of tensors on the line, as the kernel reads it. */

@@ -106,10 +106,14 @@ function encode(to: Stored, fromFloat: boolean): string {
   }
 }
 
+/** The functions of this file that some text calls. */
+export function conversionsOf(text: string): string[] {
+  return Object.entries(LIBRARY).flatMap(([call, body]) => (text.includes(call) ? [body.trim()] : []));
+}
+
 /** A function `convert(bits)` from stored bits to stored bits, with what it needs. */
 export function writeConvert(from: Stored, to: Stored): string {
   const body =
     from === to ? "  return bits;" : `  let value = ${DECODE[from]};\n  return ${encode(to, isFloat(from))};`;
-  const functions = Object.entries(LIBRARY).flatMap(([call, text]) => (body.includes(call) ? [text.trim()] : []));
-  return [...functions, `fn convert(bits: u32) -> u32 {\n${body}\n}`].join("\n");
+  return [...conversionsOf(body), `fn convert(bits: u32) -> u32 {\n${body}\n}`].join("\n");
 }

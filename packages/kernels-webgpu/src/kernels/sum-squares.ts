@@ -62,7 +62,7 @@ export const sumSquares: KernelSource<"sumSquares", Prepared> = {
     );
     const sums = execution.scratch(blocks);
     const listed = inputs.map((slice, t) => ({ slices: [slice], extra: ends[t]! }));
-    for (const part of partsOf(listed, BLOCK, execution.largestBinding)) {
+    for (const part of partsOf(listed, BLOCK, execution.largestBinding, [4])) {
       dispatchPart(execution, prepared.blocks, prepared.blocks, part, BLOCK, {}, [sums]);
     }
     const table = execution.table(prepared.totals, ends);

@@ -5,7 +5,7 @@
 import type { Slice } from "@opt/core/backend";
 import type { Execution } from "../kernel";
 import { type HeapMemory, isOversized } from "../memory/heaps";
-import { LANES, type Shader } from "../shader/shader";
+import { LANES, type Shader, unitOf } from "../shader/shader";
 
 /** Words of a tensor's entry before its starts. */
 const HEADER = 3;
@@ -44,7 +44,12 @@ interface Part {
 }
 
 /** Splits a list so that each part fits one dispatch: by buffers, and oversized tensors by pieces that a binding shows. */
-export function partsOf(tensors: readonly ListedTensor[], block: number, largestBinding: number): Part[] {
+export function partsOf(
+  tensors: readonly ListedTensor[],
+  block: number,
+  largestBinding: number,
+  units: readonly number[],
+): Part[] {
   const parts = new Map<string, Part>();
   const pieces: Part[] = [];
   for (const tensor of tensors) {
@@ -54,7 +59,7 @@ export function partsOf(tensors: readonly ListedTensor[], block: number, largest
     if (slices.some(isOversized)) {
       const step = Math.max(1, Math.floor(largestBinding / 4 / block) - 1) * block;
       for (let from = 0; from < length; from += step) {
-        const piece = slices.map((slice) => pieceOf(slice, from, Math.min(step, length - from)));
+        const piece = slices.map((slice, k) => pieceOf(slice, from, Math.min(step, length - from), units[k]!));
         pieces.push({ tensors: [{ slices: piece, extra: tensor.extra + from / block }], oversized: true });
       }
       continue;
@@ -68,12 +73,12 @@ export function partsOf(tensors: readonly ListedTensor[], block: number, largest
   return [...parts.values(), ...pieces];
 }
 
-/** Elements `from` to `from + length` of a slice of words. */
-export function pieceOf({ memory, byteOffset }: Slice, from: number, length: number): Slice {
-  return { memory, byteOffset: byteOffset + 4 * from, length };
+/** Elements `from` to `from + length` of a slice, each of so many bytes. */
+export function pieceOf({ memory, byteOffset }: Slice, from: number, length: number, bytes = 4): Slice {
+  return { memory, byteOffset: byteOffset + bytes * from, length };
 }
 
-/** Dispatches one part. The shader's slices are the tensors' buffers as words, then `table`, then `rest`. */
+/** Dispatches one part. The shader's slices are the tensors' buffers as words or halves, then `table`, then `rest`. */
 export function dispatchPart(
   execution: Execution,
   owner: object,
@@ -84,8 +89,9 @@ export function dispatchPart(
   rest: readonly Slice[] = [],
 ): void {
   const { slices } = tensors[0]!;
-  const starts = oversized ? execution.starts(shader.name, slices) : undefined;
-  const { words, blocks } = tableOf(tensors, block, starts);
+  const units = Object.values(shader.slices).map(unitOf);
+  const starts = oversized ? execution.starts(shader.name, slices, units) : undefined;
+  const { words, blocks } = tableOf(tensors, block, units, starts);
   const table = execution.table(owner, words);
   execution.dispatch(shader, [...slices, table, ...rest], { ...params, blocks, entries_at: blocks }, blocks);
 }
@@ -98,6 +104,7 @@ export function blocksOf(length: number, block: number): number {
 function tableOf(
   tensors: readonly ListedTensor[],
   block: number,
+  units: readonly number[],
   starts: readonly number[] | undefined,
 ): { words: Uint32Array; blocks: number } {
   let blocks = 0;
@@ -114,7 +121,7 @@ function tableOf(
     words[at++] = length;
     words[at++] = extra;
     slices.forEach(({ memory, byteOffset }, k) => {
-      words[at++] = starts?.[k] ?? ((memory as HeapMemory).start + byteOffset) / 4;
+      words[at++] = starts?.[k] ?? ((memory as HeapMemory).start + byteOffset) / units[k]!;
     });
     first += count;
   });

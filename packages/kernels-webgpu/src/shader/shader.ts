@@ -1,7 +1,7 @@
 /** A compute shader before its text exists: the text depends on which of its slices share a buffer. */
 
 /** How a slice is seen: typed, with functions to read and write it; or as words of its buffer, addressed by the body. */
-export type View = "f32" | "i32" | "u32" | "words" | "bytes";
+export type View = "f32" | "i32" | "u32" | "words" | "halves" | "bytes";
 
 export type Parameter = "u32" | "i32" | "f32";
 
@@ -10,7 +10,7 @@ export interface Shader {
   readonly name: string;
   /**
    * In the order in which a launch gives them. `x: "f32"` declares `x(i)` and `put_x(i, value)`; `x: "bytes"` declares the parameter
-   * `x_at` (its first byte), and `x: "words"` nothing: both are read through the buffer's name, which `body` is given.
+   * `x_at` (its first byte), and `x: "words"` or "halves" nothing: these are read through the buffer's name, which `body` is given.
    */
   readonly slices: Readonly<Record<string, View>>;
   /** Members of `params`. */
@@ -72,14 +72,19 @@ export function writeShader(shader: Shader, pattern: readonly number[]): string 
   ].join("\n");
 }
 
+/** False where the body knows by itself where the slice starts. */
+export function passesStart(view: View): boolean {
+  return view !== "words" && view !== "halves";
+}
+
 /** The members of `params` in order: where typed slices start (in elements, all of them words; `bytes` in bytes), then the shader's own. */
 export function memberNames({ slices, params }: Shader): [string, Parameter][] {
-  const starts = Object.entries(slices).filter(([, view]) => view !== "words");
+  const starts = Object.entries(slices).filter(([, view]) => passesStart(view));
   return [...starts.map(([slice]): [string, Parameter] => [`${slice}_at`, "u32"]), ...Object.entries(params)];
 }
 
 function accessors(slice: string, view: View, buffer: string, atomic: boolean): string[] {
-  if (view === "words" || view === "bytes") return [];
+  if (view === "words" || view === "halves" || view === "bytes") return [];
   const word = `${buffer}[params.${slice}_at + i]`;
   const read = atomic ? `atomicLoad(&${word})` : word;
   const lines = [`fn ${slice}(i: u32) -> ${view} { return ${view === "u32" ? read : `bitcast<${view}>(${read})`}; }`];
@@ -92,5 +97,5 @@ function accessors(slice: string, view: View, buffer: string, atomic: boolean): 
 
 /** Bytes of one element of a view, as offsets count them. */
 export function unitOf(view: View): number {
-  return view === "bytes" ? 1 : 4;
+  return view === "bytes" ? 1 : view === "halves" ? 2 : 4;
 }
