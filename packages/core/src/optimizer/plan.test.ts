@@ -185,7 +185,7 @@ describe("one launch", () => {
     ones(params);
     for (let i = 0; i < 2; i++) optimizer.step();
     expect(first(params)).toEqual([-2, -2, -2, -2, -2, -2]);
-    for (const { launches } of devices) expect(launches.filter((kind) => kind === "rule").length).toBe(4);
+    for (const { launches } of devices) expect(launches.filter((kind) => kind === "rule").length).toBe(6);
     const states = Object.values(optimizer.stateDict().state).map(({ velocity }) => velocity as Tensor);
     expect(states.map(({ dtype }) => dtype)).toEqual(["f32", "f64", "f32", "f32", "f64", "f32"]);
     expect(states.map(({ device }) => devices.indexOf(device as FakeDevice))).toEqual([0, 0, 0, 1, 1, 1]);

@@ -6,12 +6,13 @@ import { activeRecorder, type Renewal, type Repeated } from "../device/recorder"
 import { check } from "../errors/errors";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
+import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
 import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
 import type { Slot } from "./slot";
-import { type ParameterState, stateDType, stateKeys } from "./state";
+import { formatsOf, type ParameterState, stateKeys } from "./state";
 
 /** One launch to come. */
 export interface Update {
@@ -20,7 +21,7 @@ export interface Update {
   readonly tensors: (readonly Slice[])[];
   readonly scalars: readonly number[];
   readonly slots: Slot[];
-  /** The memory that it overwrites: parameters or their master copies, and state. */
+  /** The memory that it overwrites: parameters, their master copies, and state. */
   readonly written: Set<Storage>;
   /** The slots' counters after the launch. */
   readonly counters: Counters;
@@ -30,7 +31,8 @@ export interface Update {
 
 /** What slots of one launch have in common. */
 interface Bucket extends Update {
-  readonly dtype: "f32" | "f64";
+  /** Of the parameters. */
+  readonly dtype: DType;
   readonly before: Counters;
   readonly regularizer: Regularizer | null;
   readonly plain: Rule;
@@ -64,12 +66,11 @@ export function planUpdates<Options extends BaseOptions>(
       bucket = buckets.find((known) => fits(known, slot, before, regularizer));
     }
     if (bucket === undefined) {
-      const { device } = slot.param;
-      const dtype = stateDType(slot.param);
+      const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options);
       advanced.set(before, counters);
       const rule = regularizer === null ? plain : regularized(plain, regularizer.kind);
-      const kernel = device.kernel({ kind: "rule", rule, dtype });
+      const kernel = device.kernel({ kind: "rule", rule, ...formatsOf(rule, slot.param) });
       const scalars = scalarsOf(algorithm, options, rule, counters, regularizer);
       bucket = {
         device,
@@ -225,7 +226,7 @@ function fits(bucket: Bucket, { param }: Slot, before: Counters, regularizer: Re
   return (
     bucket.before === before &&
     bucket.device === param.device &&
-    bucket.dtype === stateDType(param) &&
+    bucket.dtype === param.dtype &&
     samePenalty(bucket.regularizer, regularizer)
   );
 }

@@ -3,12 +3,12 @@
 import type { Slice } from "../backend/memory";
 import { activeRecorder, once } from "../device/recorder";
 import { keep } from "../device/scope";
-import { cast, copyInto } from "../ops";
+import { copyInto } from "../ops";
 import type { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
 import { follow } from "./master";
-import { MASTER, type ParameterState, stateDType } from "./state";
+import { MASTER, type ParameterState } from "./state";
 
 export class Slot {
   private current: ParameterState | null = null;
@@ -62,11 +62,9 @@ export class Slot {
     return true;
   }
 
-  /** Counts a step that was launched, and rounds what was stepped back to a 16-bit parameter. */
+  /** Counts a step that was launched, and that overwrote a 16-bit parameter together with its master copy. */
   stepped(counters: Counters): void {
     this.current!.counters = counters;
-    if (!this.is16Bit) return;
-    copyInto(this.current!.tensors.get(MASTER)!, this.param); // not master(): it would follow the old elements
     this.followed();
   }
 
@@ -88,21 +86,22 @@ export class Slot {
       this.gatheredKeys === keys &&
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
-      !this.is16Bit
+      (!this.is16Bit || this.hasFollowed())
     );
   }
 
-  /** The slices of a rule's buffers: parameter (or its master copy), gradient, state. The same array while nothing has moved. */
+  /** The slices of a rule's buffers: parameter, gradient, state; of 16-bit parameters the master copy first, and they themselves last. The same array while nothing has moved. */
   gather(keys: readonly string[]): readonly Slice[] {
     const grad = this.param.grad!;
     const { tensors } = this.current!;
     const master = this.master();
     if (this.gatheredKeys !== keys) {
-      const target = (master ?? this.param).memorySlice();
-      this.slices = [target, this.gradientSlice(grad), ...keys.map((key) => tensors.get(key)!.memorySlice())];
+      const mirror = master === null ? [] : [this.param];
+      const state = keys.map((key) => tensors.get(key)!);
+      this.slices = [master ?? this.param, grad, ...state, ...mirror].map((tensor) => tensor.memorySlice());
       this.gatheredKeys = keys;
-    } else if (grad !== this.gatheredGradient || master !== null) {
-      this.slices = this.slices.with(1, this.gradientSlice(grad));
+    } else if (grad !== this.gatheredGradient) {
+      this.slices = this.slices.with(1, grad.memorySlice());
     }
     this.gatheredGradient = grad;
     return this.slices;
@@ -110,12 +109,10 @@ export class Slot {
 
   /** The memory that a step of `gather` writes. */
   *storages(keys: readonly string[]): Generator<Storage> {
-    yield (this.master() ?? this.param).storage;
-    for (const key of keys) yield this.current!.tensors.get(key)!.storage;
-  }
-
-  private gradientSlice(grad: Tensor): Slice {
-    return cast(grad, stateDType(this.param)).memorySlice();
+    const { tensors } = this.current!;
+    yield this.param.storage;
+    if (this.is16Bit) yield tensors.get(MASTER)!.storage;
+    for (const key of keys) yield tensors.get(key)!.storage;
   }
 
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */

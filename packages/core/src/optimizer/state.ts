@@ -1,6 +1,8 @@
 /** Per-parameter optimizer state. */
 import type { Rule } from "../rule/rule";
+import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
+import type { ComputeDType } from "../values/dtype";
 import type { Counters } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
@@ -33,4 +35,12 @@ export function stateKeys(rule: Rule): readonly string[] {
 /** The dtype that a parameter is stepped in: its own, or float32 for 16-bit ones. */
 export function stateDType(param: Tensor): "f32" | "f64" {
   return param.dtype === "f64" ? "f64" : "f32";
+}
+
+/** How a rule's launch finds a parameter like this: 16-bit ones come as their master copy, which the parameter mirrors, and their gradient as it is. */
+export function formatsOf(rule: Rule, param: Tensor): { dtype: ComputeDType; stored?: StoredFormats } {
+  const { dtype } = param;
+  if (dtype === "f32" || dtype === "f64") return { dtype };
+  const narrow = dtype as StoredDType;
+  return { dtype: "f32", stored: [...rule.buffers.map((_, slot) => (slot === 1 ? narrow : "f32")), narrow] };
 }

@@ -4,6 +4,7 @@ import { toStored, widen } from "../values/half";
 import { interpret } from "./interpret";
 import type { Program } from "./program";
 
+/** How an element of a rule that computes in float32 may be stored. */
 export type StoredDType = "f32" | "bf16" | "f16";
 
 /**
