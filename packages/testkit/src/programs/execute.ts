@@ -70,7 +70,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     const target = world.value(to);
     if (typeof from === "string") target.set(world.value(from));
     else {
-      const source = tensor(world.numbers(from, target, target.requiresGrad ? 1 : 0), {
+      const source = tensor(world.numbers(from, target), {
         shape: target.shape,
         dtype: target.dtype,
         device: target.device,

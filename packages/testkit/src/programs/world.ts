@@ -11,6 +11,7 @@ import {
   tensorFromBytes,
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
+import { Random } from "../numbers/random";
 import { EPSILON, isFloat, numbersOf } from "./numbers";
 import type { Fill, Id, Program, Spec } from "./program";
 
@@ -28,7 +29,7 @@ export interface Mode {
   readonly apart?: boolean;
   readonly recorded?: boolean;
   readonly resumed?: boolean;
-  /** Moves the numbers of parameters by a unit in the last place, to learn how far that goes. */
+  /** Moves the numbers of leaves by units in the last place, more for a higher one, to learn how far that goes. */
   readonly jitter?: number;
 }
 
@@ -74,7 +75,7 @@ export class World {
   open(): void {
     const { leaves, optimizers } = this.program;
     for (const leaf of leaves) {
-      const data = this.numbers(leaf.fill, leaf, leaf.kind === "data" ? 0 : 1);
+      const data = this.numbers(leaf.fill, leaf);
       const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device: this.mode.device };
       const made =
         leaf.kind === "parameter"
@@ -97,11 +98,13 @@ export class World {
     return isFloat(dtype) ? (this.mode.dtype?.(dtype) ?? dtype) : dtype;
   }
 
-  numbers(fill: Fill, { shape, dtype }: Spec, jittered = 0): Float64Array {
+  numbers(fill: Fill, { shape, dtype }: Spec): Float64Array {
     const numbers = numbersOf(fill, shape);
     const { jitter } = this.mode;
-    if (jitter === undefined || jittered === 0 || !isFloat(dtype)) return numbers;
-    return numbers.map((x, i) => x * (1 + (((i * 7 + jitter * 13) % 3) - 1) * EPSILON[dtype]));
+    if (jitter === undefined || !isFloat(dtype)) return numbers;
+    const units = 2 ** Math.floor(jitter / 4);
+    const random = new Random(jitter * 1000 + numbers.length);
+    return numbers.map((x) => x * (1 + (random.below(3) - 1) * units * EPSILON[dtype]));
   }
 
   value(id: Id): Tensor {
