@@ -5,6 +5,7 @@ import "@opt/kernels-webgpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type Device, init } from "@opt/core";
 import { NAdam } from "@opt/nadam";
+import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
 import { type Court, useSoftwareVulkan } from "@opt/testkit";
 
 useSoftwareVulkan();
@@ -23,5 +24,5 @@ export async function court(...names: string[]): Promise<Court | string> {
   } catch (error) {
     return String((error as Error).message);
   }
-  return { devices, optimizers: { Adam, AdamW, NAdam } };
+  return { devices, optimizers: { Adam, AdamW, NAdam }, layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear } };
 }

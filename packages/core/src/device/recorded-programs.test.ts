@@ -390,6 +390,16 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     recording.dispose();
   });
 
+  it("a disposed parameter that had no gradient", () => {
+    const p = parts(new FakeDevice());
+    const idle = parameter([1], { device: p.device });
+    p.optimizer.addGroup({ params: [idle] });
+    const recording = p.device.record(() => train(p, p.loss));
+    recording.replay();
+    idle.dispose();
+    expectCode("BAD_STATE", () => recording.replay());
+  });
+
   it("gradients that came since, where the body clears what was not there", () => {
     const p = parts(new FakeDevice());
     const recording = p.device.record(() => {

@@ -35,6 +35,8 @@ export interface Spread {
   readonly factor: number;
   /** What is lost at the size of 1, whatever the size of the result: log(sum(exp(x))) - x and its like cancel. */
   readonly floor: number;
+  /** NaN and infinities count too. */
+  readonly special?: boolean;
 }
 
 export function coarsest(dtypes: Iterable<DType>): number {
@@ -45,7 +47,7 @@ export function coarsest(dtypes: Iterable<DType>): number {
 export function distance(
   actual: Observation,
   reference: Observation,
-  { runs, epsilon, factor, floor }: Spread,
+  { runs, epsilon, factor, floor, special }: Spread,
 ): string | null {
   return firstDifference(actual, reference, (name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
@@ -64,11 +66,21 @@ export function distance(
     const tolerance = factor * spread + UNITS * epsilon * scale + floor + epsilon * epsilon;
     for (let i = 0; i < b.data.length; i++) {
       const [x, y] = [a.data[i]!, b.data[i]!];
-      if (!Number.isFinite(y) || (a.dtype === "f16" && !Number.isFinite(x))) continue; // f16 ends at 65504
+      if (special && Object.is(x, y)) continue;
+      if (!special && (!Number.isFinite(y) || (a.dtype === "f16" && !Number.isFinite(x)))) continue; // f16 ends at 65504
       if (!(Math.abs(x - y) <= tolerance)) return `[${i}] is ${x}, must be ${y} within ${tolerance}`;
     }
     return null;
   });
+}
+
+/** True if numbers have grown to where float32 ends soon and float64 goes on. */
+export function isOutgrown(observation: Observation): boolean {
+  for (const seen of observation.values()) {
+    if (typeof seen === "string" || seen.dtype === "i32") continue;
+    for (let i = 0; i < seen.data.length; i++) if (Math.abs(seen.data[i]!) > 2 ** 100) return true;
+  }
+  return false;
 }
 
 function firstDifference(

@@ -13,7 +13,7 @@ import {
   tidy,
 } from "@opt/core";
 import { OPS } from "./ops";
-import { madeBy, type Statement } from "./program";
+import { type Id, madeBy, type Options, type Statement } from "./program";
 import { type World, WrongResult } from "./world";
 
 type Of<Kind extends Statement["do"]> = Extract<Statement, { do: Kind }>;
@@ -35,7 +35,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     const operands = given.map((operand) =>
       apart && typeof operand !== "number" ? world.made(operand.clone()) : operand,
     );
-    const own = op === "to" ? { dtype: world.dtype(options.dtype as DType) } : options;
+    const own = ownOptions(world, op, options);
     // A cast that this mode's dtypes make none of must still be a copy.
     const isCopy = op === "to" && options.dtype !== options.from && own.dtype === (operands[0] as Tensor).dtype;
     const result = isCopy ? (operands[0] as Tensor).clone() : kind.run(operands, own);
@@ -167,10 +167,22 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   reset(world, { optimizer }) {
     world.trainer(optimizer).optimizer.dispose();
   },
+  addGroup(world, group) {
+    world.addGroup(group);
+  },
+  train(world, { training }) {
+    world.train(training);
+  },
   option(world, { optimizer, group, name, value }) {
     (world.trainer(optimizer).optimizer.groups[group] as Record<string, unknown>)[name] = value;
   },
 };
+
+/** Options as this world has them: its dtypes, its layers. */
+function ownOptions(world: World, op: string, options: Options): Options {
+  if (op === "to") return { dtype: world.dtype(options.dtype as DType) };
+  return options.layer === undefined ? options : { ...options, layer: world.layers.get(options.layer as Id) };
+}
 
 function isOuter(world: World, outer: ReadonlySet<string>, one: Tensor): boolean {
   return [...outer].some((id) => world.values.get(id) === one);

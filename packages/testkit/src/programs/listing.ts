@@ -2,11 +2,20 @@
 import { type Fill, type Program, type Statement, statementsOf } from "./program";
 
 export function listing(program: Program): string {
-  const { leaves, optimizers, prelude, bodies, rounds, resume } = program;
-  const lines: string[] = statementsOf(program).some(({ do: kind }) => kind === "random")
-    ? ["const generator = new Generator(7);"]
-    : [];
-  for (const { id, kind, shape, dtype, fill } of leaves) {
+  const { leaves, layers, optimizers, prelude, bodies, rounds, resume } = program;
+  const lines: string[] =
+    statementsOf(program).some(({ do: kind }) => kind === "random") || layers.some(({ kind }) => kind === "Dropout")
+      ? ["const generator = new Generator(7);"]
+      : [];
+  for (const { id, kind, sizes, options, dtype } of layers) {
+    const given = kind === "Dropout" ? "{ generator }" : JSON.stringify({ ...options, dtype });
+    lines.push(`const ${id} = new ${kind}(${[...sizes, given].join(", ")});`);
+  }
+  for (const { id, kind, shape, dtype, fill, of } of leaves) {
+    if (of !== undefined) {
+      lines.push(`const ${id} = ${of.layer}.${of.name};`, `${id}.set(${numbers(fill)});`);
+      continue;
+    }
     const make = kind === "parameter" ? "parameter" : "tensor";
     const more = kind === "marked" ? ", requiresGrad: true" : kind === "parameter" ? `, name: "${id}"` : "";
     lines.push(`const ${id} = ${make}(${numbers(fill)}, { shape: [${shape}], dtype: "${dtype}"${more} });`);
@@ -15,6 +24,11 @@ export function listing(program: Program): string {
     const own = groups.map(({ params, options }) => `{ params: [${params.join(", ")}]${inside(options)} }`);
     lines.push(`const ${id} = new ${kind}([${own.join(", ")}], ${JSON.stringify(options)});`);
     if (schedule) lines.push(`const ${id}Schedule = new ${schedule.kind}(${id}, ${JSON.stringify(schedule.options)});`);
+  }
+  for (const { id, hooks = [] } of optimizers) {
+    for (const { event, body } of hooks) {
+      lines.push(`${id}.on("${event}", () => {`, ...indent(body.flatMap(show)), "});");
+    }
   }
   lines.push(...prelude.flatMap(show));
   bodies.forEach(({ statements, results }, i) => {
@@ -45,6 +59,7 @@ function show(statement: Statement): string[] {
   switch (statement.do) {
     case "op": {
       const { id, op, of, options } = statement;
+      if (options?.layer !== undefined) return [`const ${id} = ${options.layer}.forward(${of[0]});`];
       const given = options ? [JSON.stringify(options)] : [];
       if (op === "concat") return [`const ${id} = concat([${of.join(", ")}], ${options?.axis});`];
       if (op === "crossEntropy") return [`const ${id} = crossEntropyRows(${of.join(", ")});`];
@@ -91,6 +106,12 @@ function show(statement: Statement): string[] {
       return [`${statement.optimizer}.step();`];
     case "schedule":
       return [`${statement.optimizer}Schedule.step();`];
+    case "addGroup": {
+      const { optimizer, params, options } = statement;
+      return [`${optimizer}.addGroup({ params: [${params.join(", ")}]${inside(options)} });`];
+    }
+    case "train":
+      return [`model.${statement.training ? "train" : "eval"}();`];
     case "save":
       return [`const ${statement.optimizer}State = copied(${statement.optimizer}.stateDict());`];
     case "load":

@@ -8,6 +8,18 @@ export const sizeOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1)
 /** Multiples of 1/16 below 4 in magnitude: six bits, which even bf16 holds. */
 const GRID = 16;
 
+/** Not the largest: where sums leave a dtype depends on their order. */
+const SPECIAL = [
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  0,
+  -0,
+  2 ** -149,
+  -(2 ** -140),
+  2 ** -24,
+];
+
 /** Every run of a program asks for the same ones again. */
 const known = new WeakMap<Fill, Float64Array>();
 
@@ -19,6 +31,7 @@ export function numbersOf(fill: Fill, shape: Shape): Float64Array {
     grid: () => (random.below(8 * GRID - 1) - (4 * GRID - 1)) / GRID,
     small: () => (random.below(4 * GRID - 1) - (2 * GRID - 1)) / (4 * GRID),
     ties: () => (random.below(5) - 2) / 2,
+    special: () => (random.below(3) === 0 ? random.pick(SPECIAL) : (random.below(65) - 32) / 8),
     whole: () => random.below(fill.below ?? 6),
   }[fill.kind];
   const numbers = new Float64Array(sizeOf(shape));

@@ -23,50 +23,10 @@ import {
   sub,
   type Tensor,
 } from "@opt/core";
+import { LAYERS } from "./layers";
 import { isFloat } from "./numbers";
-import type { Options, Shape, Spec } from "./program";
-
-type Operand = Tensor | number;
-
-export interface OpKind {
-  run(operands: readonly Operand[], options: Options): Tensor;
-  /** From the specs of the tensor operands. */
-  spec(tensors: readonly Spec[], options: Options, numbers: readonly number[]): Spec;
-  /** The same bits on every exact device, backward too (but for the sums that undo broadcasting). */
-  readonly exact?: true;
-  /** The result may be the operand's memory. */
-  readonly view?: true;
-}
-
-const ORDER: readonly DType[] = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"];
-
-export function promote(a: DType, b: DType): DType {
-  if ((a === "f16" && b === "bf16") || (a === "bf16" && b === "f16")) return "f32";
-  return ORDER.indexOf(a) >= ORDER.indexOf(b) ? a : b;
-}
-
-/** The shape of several together; null where they do not fit. */
-export function broadcast(shapes: readonly Shape[]): Shape | null {
-  const rank = Math.max(...shapes.map((shape) => shape.length));
-  const result: number[] = [];
-  for (let axis = -rank; axis < 0; axis++) {
-    const stretched = new Set(shapes.map((shape) => shape.at(axis) ?? 1).filter((extent) => extent !== 1));
-    if (stretched.size > 1) return null;
-    result.push(stretched.values().next().value ?? 1);
-  }
-  return result;
-}
-
-const floatOf = (dtype: DType): DType => (isFloat(dtype) ? dtype : "f32");
-
-function together(tensors: readonly Spec[], numbers: readonly number[], result?: "float" | "bool"): Spec {
-  const shape = broadcast(tensors.map((tensor) => tensor.shape)) ?? [];
-  if (result === "bool") return { shape, dtype: "bool" };
-  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
-  if (isFloat(dtype)) return { shape, dtype };
-  if (result === "float" || !numbers.every(Number.isInteger)) return { shape, dtype: "f32" };
-  return { shape, dtype: dtype === "bool" ? "i32" : dtype };
-}
+import { broadcast, floatOf, type OpKind, promote, together } from "./op-kind";
+import type { Options, Shape } from "./program";
 
 const unary = (name: "neg" | "abs" | "relu" | "sqrt" | "exp" | "log" | "tanh" | "sigmoid" | "gelu"): OpKind => ({
   run: ([x]) => (x as Tensor)[name](),
@@ -266,4 +226,5 @@ export const OPS: Readonly<Record<string, OpKind>> = {
     exact: true,
     view: true,
   },
+  ...LAYERS,
 };

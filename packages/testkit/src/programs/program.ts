@@ -10,9 +10,9 @@ export interface Spec {
   readonly dtype: DType;
 }
 
-/** Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1. */
+/** Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1; special: NaN, infinities, zeros, subnormals among others. */
 export interface Fill {
-  readonly kind: "grid" | "ties" | "whole" | "small";
+  readonly kind: "grid" | "ties" | "whole" | "small" | "special";
   readonly seed: number;
   readonly below?: number;
 }
@@ -22,6 +22,18 @@ export interface Leaf extends Spec {
   readonly id: Id;
   readonly kind: "parameter" | "marked" | "data";
   readonly fill: Fill;
+  /** The layer that made it, and what it is called there. */
+  readonly of?: { readonly layer: Id; readonly name: string };
+}
+
+/** A layer of `@opt/nn`, by its class; its weights are leaves. */
+export interface Layer {
+  readonly id: Id;
+  readonly kind: string;
+  /** Of the constructor, before its options. */
+  readonly sizes: readonly number[];
+  readonly options: Options;
+  readonly dtype: DType;
 }
 
 export type Options = Readonly<Record<string, unknown>>;
@@ -33,6 +45,13 @@ export interface OptimizerUse {
   readonly options: Options;
   readonly groups: readonly { readonly params: readonly Id[]; readonly options: Options }[];
   readonly schedule: { readonly kind: string; readonly options: Options } | null;
+  readonly hooks?: readonly Hook[];
+}
+
+/** What an optimizer calls at each of its steps. */
+export interface Hook {
+  readonly event: "beforeStep" | "afterStep";
+  readonly body: readonly Statement[];
 }
 
 export type Statement =
@@ -64,6 +83,9 @@ export type Statement =
     }
   | { readonly do: "step" | "schedule" | "save" | "load" | "reset"; readonly optimizer: Id }
   | { readonly do: "zeroGrad"; readonly optimizer: Id; readonly setToNull: boolean }
+  | { readonly do: "addGroup"; readonly optimizer: Id; readonly params: readonly Id[]; readonly options: Options }
+  /** Switches every layer to training or to evaluation. */
+  | { readonly do: "train"; readonly training: boolean }
   | {
       readonly do: "option";
       readonly optimizer: Id;
@@ -90,6 +112,7 @@ export interface Round {
 export interface Program {
   readonly seed: number;
   readonly leaves: readonly Leaf[];
+  readonly layers: readonly Layer[];
   readonly optimizers: readonly OptimizerUse[];
   /** Done once, outside of every round. */
   readonly prelude: readonly Statement[];
@@ -128,6 +151,7 @@ export function usedBy(statement: Statement): readonly Id[] {
     case "gradient":
       return typeof statement.value === "string" ? [statement.of, statement.value] : [statement.of];
     case "clip":
+    case "addGroup":
       return statement.params;
     default:
       return [];
@@ -135,12 +159,13 @@ export function usedBy(statement: Statement): readonly Id[] {
 }
 
 /** All statements of a program, those inside of others too. */
-export function statementsOf({ prelude, bodies, rounds }: Program): Statement[] {
+export function statementsOf({ prelude, bodies, rounds, optimizers }: Program): Statement[] {
   const all = (statements: readonly Statement[]): Statement[] =>
     statements.flatMap((statement) => [statement, ...all(innerOf(statement))]);
   return all([
     ...prelude,
     ...bodies.flatMap(({ statements }) => statements),
     ...rounds.flatMap(({ before }) => before),
+    ...optimizers.flatMap(({ hooks = [] }) => hooks.flatMap(({ body }) => body)),
   ]);
 }

@@ -43,6 +43,7 @@ run(body0); // or recorded`);
 const SMALL: Program = {
   seed: 0,
   leaves: [{ id: "w", kind: "parameter", shape: [2], dtype: "f32", fill: { kind: "grid", seed: 1 } }],
+  layers: [],
   optimizers: [],
   prelude: [],
   bodies: [
@@ -69,7 +70,7 @@ describe("the judge", () => {
   const optimizers = {};
 
   it("lets a right program pass", async () => {
-    expect((await judge(SMALL, { devices: [device], optimizers })).failure).toBeNull();
+    expect((await judge(SMALL, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
   });
 
   it("does not take a refusal that nothing explains", async () => {
@@ -85,9 +86,11 @@ describe("the judge", () => {
         },
       ],
     };
-    expect((await judge(use, { devices: [device], optimizers })).failure?.rule).toBe("js refuses: DISPOSED");
+    expect((await judge(use, { devices: [device], optimizers, layers: {} })).failure?.rule).toBe(
+      "js refuses: DISPOSED",
+    );
     const expected = { ...use, mayRefuse: ["DISPOSED"] as const };
-    expect(await judge(expected, { devices: [device], optimizers })).toMatchObject({
+    expect(await judge(expected, { devices: [device], optimizers, layers: {} })).toMatchObject({
       failure: null,
       refused: "DISPOSED",
     });

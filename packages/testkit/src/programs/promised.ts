@@ -1,6 +1,7 @@
 /** Which numbers of a program have promised bits: those that no reduction, product or transcendental function has touched. */
-import { broadcast, OPS } from "./ops";
-import type { Id, Program, Spec, Statement } from "./program";
+import { broadcast } from "./op-kind";
+import { OPS } from "./ops";
+import type { Hook, Id, Program, Spec, Statement } from "./program";
 
 interface Known extends Spec {
   /** The memory that it may share. */
@@ -21,6 +22,7 @@ class Follower {
   private readonly known = new Map<Id, Known>();
   /** Roots of memory, "leaf.grad" and "optimizer.leaf" whose bits depend on the device. */
   private readonly inexact = new Set<string>();
+  private readonly added: { readonly optimizer: Id; readonly params: readonly Id[] }[] = [];
   private recording = true;
   constructor(private readonly program: Program) {
     for (const { id, shape, dtype, kind } of program.leaves) {
@@ -94,7 +96,11 @@ class Follower {
       case "clip":
         if (statement.how !== "value") for (const id of statement.params) this.mark(`${id}.grad`, false);
         return;
+      case "addGroup":
+        this.added.push(statement);
+        return;
       case "step":
+        this.hooks(statement.optimizer, "beforeStep");
         for (const { id, params } of this.trained(statement.optimizer)) {
           for (const param of params) {
             const names = [this.known.get(param)!.root, `${param}.grad`, `${id}.${param}`];
@@ -103,6 +109,7 @@ class Follower {
             this.mark(names[2]!, exact);
           }
         }
+        this.hooks(statement.optimizer, "afterStep");
         return;
       case "zeroGrad":
         for (const { params } of this.trained(statement.optimizer)) {
@@ -114,9 +121,14 @@ class Follower {
     }
   }
 
+  private hooks(id: Id, at: Hook["event"]): void {
+    const { hooks = [] } = this.program.optimizers.find((optimizer) => optimizer.id === id)!;
+    for (const { event, body } of hooks) if (event === at) this.follow(body);
+  }
+
   private trained(id: Id): { id: Id; params: readonly Id[] }[] {
     const { groups } = this.program.optimizers.find((optimizer) => optimizer.id === id)!;
-    return groups.map(({ params }) => ({ id, params }));
+    return [...groups, ...this.added.filter(({ optimizer }) => optimizer === id)].map(({ params }) => ({ id, params }));
   }
 
   private op({ id, op, of, options = {} }: Extract<Statement, { do: "op" }>): void {

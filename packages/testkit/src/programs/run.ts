@@ -2,7 +2,7 @@
 import { type ErrorCode, OptError, type Recording, type Tensor, tidy } from "@opt/core";
 import { execute } from "./execute";
 import { type Observation, observe } from "./observe";
-import type { Id, Program, Round } from "./program";
+import type { Id, Program, Round, Statement } from "./program";
 import { type Mode, World, WrongResult } from "./world";
 
 export interface Refusal {
@@ -71,9 +71,24 @@ class Run {
   constructor(readonly world: World) {}
 
   open(): void {
-    this.world.open();
-    for (const statement of this.world.program.prelude) execute(this.world, statement);
-    this.world.endPrelude();
+    const { world } = this;
+    world.open();
+    for (const { id, hooks = [] } of world.program.optimizers) {
+      for (const { event, body } of hooks) world.trainer(id).optimizer.on(event, () => this.hook(body));
+    }
+    for (const statement of world.program.prelude) execute(world, statement);
+    world.endPrelude();
+  }
+
+  private hook(body: readonly Statement[]): void {
+    const { world } = this;
+    const outer = new Set(world.values.keys());
+    world.inTidy(() =>
+      tidy(() => {
+        for (const statement of body) execute(world, statement);
+      }),
+    );
+    for (const id of [...world.values.keys()]) if (!outer.has(id)) world.values.delete(id);
   }
 
   async round({ before, body, eager }: Round): Promise<Observation> {

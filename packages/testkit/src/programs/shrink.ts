@@ -1,5 +1,5 @@
 /** Smaller programs that still do something like a given one, and the smallest that still fails. */
-import { type Id, innerOf, madeBy, type Program, type Statement, usedBy } from "./program";
+import { type Id, innerOf, madeBy, type Program, type Statement, statementsOf, usedBy } from "./program";
 
 /** The smallest program found by taking parts away as long as `fails` holds. */
 export async function smallest(program: Program, fails: (smaller: Program) => Promise<boolean>): Promise<Program> {
@@ -82,13 +82,19 @@ const omit = (options: object, key: string) =>
   Object.fromEntries(Object.entries(options).filter(([name]) => name !== key));
 
 /** Where a statement stands: prelude, body or round, then positions. */
-type Path = readonly [list: "prelude" | `body ${number}` | `round ${number}`, ...positions: number[]];
+type Path = readonly [
+  list: "prelude" | `body ${number}` | `round ${number}` | `hook ${number} ${number}`,
+  ...positions: number[],
+];
 
 function lists(program: Program): [Path[0], readonly Statement[]][] {
   return [
     ["prelude", program.prelude],
     ...program.bodies.map(({ statements }, i) => [`body ${i}`, statements] as [Path[0], readonly Statement[]]),
     ...program.rounds.map(({ before }, i) => [`round ${i}`, before] as [Path[0], readonly Statement[]]),
+    ...program.optimizers.flatMap(({ hooks = [] }, o) =>
+      hooks.map(({ body }, h) => [`hook ${o} ${h}`, body] as [Path[0], readonly Statement[]]),
+    ),
   ];
 }
 
@@ -121,6 +127,16 @@ function mapped(
     prelude: change(program.prelude, "prelude"),
     bodies: program.bodies.map((body, i) => ({ ...body, statements: change(body.statements, `body ${i}`) })),
     rounds: program.rounds.map((round, i) => ({ ...round, before: change(round.before, `round ${i}`) })),
+    optimizers: program.optimizers.map((optimizer, o) =>
+      optimizer.hooks === undefined
+        ? optimizer
+        : {
+            ...optimizer,
+            hooks: optimizer.hooks
+              .map((hook, h) => ({ ...hook, body: change(hook.body, `hook ${o} ${h}`) }))
+              .filter(({ body }) => body.length > 0),
+          },
+    ),
   };
 }
 
@@ -189,7 +205,7 @@ function without(program: Program, path: Path): Program {
 function withoutValues(program: Program, gone: Set<Id>): Program {
   const keep = (statements: readonly Statement[]): readonly Statement[] =>
     statements.flatMap((statement): Statement[] => {
-      if (statement.do === "clip") {
+      if (statement.do === "clip" || statement.do === "addGroup") {
         const params = statement.params.filter((id) => !gone.has(id));
         return params.length > 0 ? [{ ...statement, params }] : [];
       }
@@ -234,7 +250,13 @@ function pruned(program: Program): Program {
       .map((statement) =>
         innerOf(statement).length > 0 ? ({ ...statement, body: keep(innerOf(statement)) } as Statement) : statement,
       );
-  return mapped({ ...program, optimizers }, keep);
+  const next = mapped({ ...program, optimizers }, keep);
+  const used = new Set(statementsOf(next).map((statement) => statement.do === "op" && statement.options?.layer));
+  return {
+    ...next,
+    layers: next.layers.filter(({ id }) => used.has(id)),
+    leaves: next.leaves.filter(({ of }) => of === undefined || used.has(of.layer)),
+  };
 }
 
 function mentions(statements: readonly Statement[], optimizer: Id): boolean {

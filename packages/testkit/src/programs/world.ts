@@ -12,8 +12,9 @@ import {
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
 import { Random } from "../numbers/random";
+import { type LayerClasses, type LayerModule, makeLayer } from "./layers";
 import { EPSILON, isFloat, numbersOf } from "./numbers";
-import type { Fill, Id, Program, Spec } from "./program";
+import type { Fill, Id, Options, Program, Spec } from "./program";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
 export type AnyOptimizer = Optimizer<any>;
@@ -23,6 +24,7 @@ export type OptimizerClasses = Readonly<Record<string, new (params: any, options
 export interface Mode {
   readonly device: Device;
   readonly optimizers: OptimizerClasses;
+  readonly layers: LayerClasses;
   /** The dtype that stands for a float one: a device that lacks it, or the reference that has more digits. */
   readonly dtype?: (dtype: DType) => DType;
   /** Every op works on copies of its operands: nothing that is overwritten later can reach it. */
@@ -57,6 +59,7 @@ export interface Trainer {
 export class World {
   readonly values = new Map<Id, Tensor>();
   readonly trainers = new Map<Id, Trainer>();
+  readonly layers = new Map<Id, LayerModule>();
   /** State dicts that `save` made. */
   readonly checkpoints = new Map<Id, OptimizerState>();
   /** Where a refusal came from. */
@@ -64,6 +67,8 @@ export class World {
   readonly generator = new Generator(7);
   private readonly owned: Tensor[] = [];
   private readonly ofRound: Tensor[] = [];
+  private readonly groups: AddedGroup[] = [];
+  private training = true;
   private depth = 0;
 
   constructor(
@@ -73,10 +78,25 @@ export class World {
 
   /** Makes the leaves and the optimizers. */
   open(): void {
-    const { leaves, optimizers } = this.program;
+    const { leaves, layers, optimizers } = this.program;
+    const { device, layers: classes } = this.mode;
+    const { generator } = this;
+    this.at = "layers";
+    for (const layer of layers) {
+      this.layers.set(layer.id, makeLayer(classes, layer, { dtype: this.dtype(layer.dtype), device, generator }));
+    }
+    this.at = "leaves";
     for (const leaf of leaves) {
       const data = this.numbers(leaf.fill, leaf);
-      const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device: this.mode.device };
+      const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device };
+      if (leaf.of !== undefined) {
+        const weight = (this.layers.get(leaf.of.layer) as unknown as Record<string, Tensor>)[leaf.of.name]!;
+        const source = tensor(data, options);
+        weight.set(source);
+        source.dispose();
+        this.values.set(leaf.id, this.own(weight));
+        continue;
+      }
       const made =
         leaf.kind === "parameter"
           ? parameter(data, { ...options, name: leaf.id })
@@ -85,13 +105,30 @@ export class World {
     }
     this.at = "optimizers";
     for (const { id, kind, options, groups, schedule } of optimizers) {
-      const own = groups.map((group) => ({ ...group.options, params: group.params.map((name) => this.value(name)) }));
+      const own = groups.map((group) => ({ ...group.options, params: this.named(group.params) }));
       const optimizer = new this.mode.optimizers[kind]!(own, options);
       this.trainers.set(id, {
         optimizer,
         schedule: schedule && makeSchedule(schedule.kind, optimizer, schedule.options),
       });
     }
+  }
+
+  /** As optimizers take them: weights of layers have no name of their own. */
+  private named(params: readonly Id[]): Tensor[] | [Id, Tensor][] {
+    const hasWeights = this.program.leaves.some(({ id, of }) => of !== undefined && params.includes(id));
+    return hasWeights ? params.map((id): [Id, Tensor] => [id, this.value(id)]) : params.map((id) => this.value(id));
+  }
+
+  addGroup(group: AddedGroup): void {
+    const { optimizer, params, options } = group;
+    this.trainer(optimizer).optimizer.addGroup({ ...options, params: this.named(params) });
+    this.groups.push(group);
+  }
+
+  train(training: boolean): void {
+    for (const layer of this.layers.values()) layer.train(training);
+    this.training = training;
   }
 
   dtype(dtype: DType): DType {
@@ -157,12 +194,10 @@ export class World {
 
   /** All of it as JSON. */
   async saved(): Promise<Saved> {
-    const values = await Promise.all([...this.values].map(async ([id, value]) => [id, await packed(value)] as const));
+    const living = [...this.values].filter(([, value]) => !value.isDisposed);
+    const values = await Promise.all(living.map(async ([id, value]) => [id, await packed(value)] as const));
     const gradients = await Promise.all(
-      this.program.leaves.map(async ({ id }) => {
-        const { grad } = this.value(id);
-        return [id, grad && (await packed(grad))] as const;
-      }),
+      living.map(async ([id, { grad }]) => [id, grad && (await packed(grad))] as const),
     );
     const trainers = await Promise.all(
       [...this.trainers].map(async ([id, { optimizer, schedule }]) => {
@@ -177,18 +212,27 @@ export class World {
         return [id, { groups, states, schedule: schedule?.stateDict() }] as const;
       }),
     );
-    return JSON.parse(JSON.stringify({ values, gradients, trainers, generator: this.generator.stateDict() }));
+    const { groups, training, generator } = this;
+    return JSON.parse(
+      JSON.stringify({ values, gradients, trainers, groups, training, generator: generator.stateDict() }),
+    );
   }
 
   /** Goes on from what another world saved. */
-  load({ values, gradients, trainers, generator }: Saved): void {
+  load({ values, gradients, trainers, groups, training, generator }: Saved): void {
     this.generator.loadStateDict(generator);
+    for (const group of groups) this.addGroup(group);
+    if (!training) this.train(training);
+    for (const [id, value] of this.values) if (!values.some(([living]) => living === id)) value.dispose();
     const load = {
       model: () => {
         for (const [id, file] of values) {
           const source = this.unpacked(file);
-          this.value(id).set(source);
-          source.dispose();
+          try {
+            this.value(id).set(source);
+          } finally {
+            source.dispose();
+          }
         }
       },
       optimizer: () => {
@@ -204,8 +248,13 @@ export class World {
               ),
             ]),
           ) as OptimizerState["state"];
-          this.trainer(id).optimizer.loadStateDict({ groups, state });
-          for (const part of Object.values(state).flatMap(Object.values)) if (typeof part !== "number") part.dispose();
+          try {
+            this.trainer(id).optimizer.loadStateDict({ groups, state });
+          } finally {
+            for (const part of Object.values(state).flatMap(Object.values)) {
+              if (typeof part !== "number") part.dispose();
+            }
+          }
         }
       },
       schedule: () => {
@@ -224,12 +273,20 @@ export class World {
   }
 }
 
+interface AddedGroup {
+  readonly optimizer: Id;
+  readonly params: readonly Id[];
+  readonly options: Options;
+}
+
 interface Packed extends Spec {
   readonly bytes: string;
 }
 
 export interface Saved {
   readonly generator: ReturnType<Generator["stateDict"]>;
+  readonly groups: readonly AddedGroup[];
+  readonly training: boolean;
   readonly values: [Id, Packed][];
   readonly gradients: [Id, Packed | null][];
   readonly trainers: [

@@ -3,7 +3,7 @@ import type { DType, ErrorCode } from "@opt/core";
 import type { Random } from "../../numbers/random";
 import { isFloat, sizeOf } from "../numbers";
 import { OPS } from "../ops";
-import type { Fill, Id, Leaf, Options, Shape, Spec, Statement } from "../program";
+import type { Fill, Id, Layer, Leaf, Options, Shape, Spec, Statement } from "../program";
 
 export interface Value extends Spec {
   readonly id: Id;
@@ -21,8 +21,14 @@ export const NO_LIMIT = Number.NEGATIVE_INFINITY;
 
 export class Draft {
   readonly leaves: Leaf[] = [];
+  readonly layers: Layer[] = [];
+  /** Whether special values are among the numbers. */
+  isSpecial = false;
   readonly mayRefuse = new Set<ErrorCode>();
   recordable = true;
+  /** Leaves that a round has disposed, and parameters that joined an optimizer later. */
+  readonly disposed = new Set<Id>();
+  readonly joined = new Set<Id>();
   /** Optimizers whose state a round has saved, and the first such round. */
   readonly saved = new Set<Id>();
   resumeBefore: number | undefined;
@@ -49,6 +55,7 @@ export class Draft {
 
   fill(kind?: Fill["kind"]): Fill {
     const { random } = this;
+    if (this.isSpecial && kind === undefined && this.chance(0.5)) kind = "special";
     return { kind: kind ?? random.pick(["grid", "grid", "small", "ties"]), seed: random.below(1 << 20) };
   }
 
@@ -56,9 +63,9 @@ export class Draft {
     return `${prefix}${this.count++}`;
   }
 
-  leaf(kind: Leaf["kind"], shape: Shape, dtype: DType, fill = this.fill()): Value {
+  leaf(kind: Leaf["kind"], shape: Shape, dtype: DType, fill = this.fill(), of?: Leaf["of"]): Value {
     const id = this.newId(kind === "parameter" ? "w" : kind === "marked" ? "m" : "x");
-    this.leaves.push({ id, kind, shape, dtype, fill });
+    this.leaves.push({ id, kind, shape, dtype, fill, ...(of && { of }) });
     const value: Value = {
       id,
       shape,
@@ -71,6 +78,25 @@ export class Draft {
     };
     this.values.push(value);
     return value;
+  }
+
+  /** A layer, and its weights as leaves. */
+  layer(
+    kind: string,
+    sizes: readonly number[],
+    dtype: DType,
+    weights: Readonly<Record<string, Shape>>,
+    options: Options = {},
+  ): [Id, Value[]] {
+    const id = this.newId("n");
+    this.layers.push({ id, kind, sizes, dtype, options });
+    const of = (name: string) => ({ layer: id, name });
+    return [
+      id,
+      Object.entries(weights).map(([name, shape]) =>
+        this.leaf("parameter", shape, dtype, this.fill("small"), of(name)),
+      ),
+    ];
   }
 
   /** A float dtype of the program. */

@@ -1,7 +1,7 @@
 /** Random op graphs over the values of a draft, kept within the numbers that every dtype holds. */
 import type { DType } from "@opt/core";
 import { sizeOf } from "../numbers";
-import { broadcast } from "../ops";
+import { broadcast } from "../op-kind";
 import type { Shape } from "../program";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
 
@@ -18,6 +18,7 @@ export function grow(draft: Draft): Value | null {
   const floats = draft.floats();
   const recent = floats.slice(-4);
   const x = draft.chance(0.6) ? random.pick(recent) : random.pick(floats);
+  if (draft.chance(0.05)) return random.pick(LAYERS)(draft, tamed(draft, x));
   return random.pick(draft.chance(0.35) ? MOVES : draft.chance(0.4) ? UNARY : OTHERS)(draft, tamed(draft, x));
 }
 
@@ -80,7 +81,7 @@ const UNARY: readonly Growth[] = [
     draft.op("pow", [positive(draft, x), draft.random.pick([2, 0.5, -1, 1.5])], { bound: x.bound ** 2 + 4 }),
   (draft, x) => {
     const dtype = draft.random.pick<DType>(["f32", "f64", "bf16", "f16"]);
-    return dtype === x.dtype ? null : draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype, from: x.dtype });
+    return draft.op("to", [x], { certain: x.certain, low: x.low }, { dtype, from: x.dtype });
   },
   (draft, x) => (x.certain ? draft.op("clone", [x], { certain: true }) : draft.op("clone", [x], {})),
 ];
@@ -235,6 +236,69 @@ const OTHERS: readonly Growth[] = [
   },
 ];
 
+/** A layer of its own for a value. */
+const LAYERS: readonly Growth[] = [
+  (draft, x) => {
+    if (x.shape.length === 0 || draft.isEmpty(x)) return null;
+    const [inner, outer] = [x.shape.at(-1)!, draft.random.pick([1, 2, 3, 5])];
+    const bias = draft.chance(0.7);
+    const [layer, weights] = draft.layer(
+      "Linear",
+      [inner, outer],
+      x.dtype,
+      { weight: [outer, inner], ...(bias && { bias: [outer] }) },
+      { bias },
+    );
+    return draft.op("Linear", [x, ...weights], { bound: x.bound * inner + 1 }, { layer });
+  },
+  (draft, x) => {
+    if (x.shape.length !== 4 || x.shape[2]! < 2 || x.shape[3]! < 2 || draft.isEmpty(x)) return null;
+    const [channels, out] = [x.shape[1]!, draft.random.pick([1, 2, 3])];
+    const window = { stride: draft.random.pick([1, 2]), padding: draft.random.pick([0, 1]) };
+    const bias = draft.chance(0.7);
+    const [layer, weights] = draft.layer(
+      "Conv2d",
+      [channels, out, 2],
+      x.dtype,
+      { weight: [out, channels, 2, 2], ...(bias && { bias: [out] }) },
+      { bias, ...window },
+    );
+    return draft.op("Conv2d", [x, ...weights], { bound: x.bound * 4 * channels + 1 }, { layer, ...window });
+  },
+  (draft, x) => {
+    if (x.shape.length === 0 || draft.isEmpty(x) || x.shape.at(-1)! < 3) return null;
+    const shape = x.shape.slice(-1);
+    const bias = draft.chance(0.7);
+    const [layer, weights] = draft.layer(
+      "LayerNorm",
+      shape,
+      x.dtype,
+      { weight: shape, ...(bias && { bias: shape }) },
+      { bias },
+    );
+    return draft.op("LayerNorm", [x, ...weights], { bound: 4 * Math.sqrt(shape[0]!) + 1 }, { layer });
+  },
+  (draft) => {
+    const [count, width] = [draft.random.pick([1, 3, 6]), draft.random.pick([1, 2, 5])];
+    const indices = draft.leaf(
+      "data",
+      draft.random.pick<Shape>([[3], [2, 2], []]),
+      draft.random.pick<DType>(["i32", "u8"]),
+      {
+        ...draft.fill("whole"),
+        below: count,
+      },
+    );
+    const [layer, weights] = draft.layer("Embedding", [count, width], draft.floatDType(), { weight: [count, width] });
+    return draft.op("Embedding", [indices, ...weights], { bound: 1 }, { layer });
+  },
+  (draft, x) => {
+    const p = draft.random.pick([0.25, 0.5, 0.5, 0, 1]);
+    const [layer] = draft.layer("Dropout", [p], x.dtype, {});
+    return draft.op("Dropout", [x], { bound: 4 * x.bound, low: Math.min(x.low, 0) }, { layer });
+  },
+];
+
 /** A shape of the same size. */
 function reshaped(draft: Draft, shape: Shape): Shape {
   const size = sizeOf(shape);
@@ -248,8 +312,7 @@ function reshaped(draft: Draft, shape: Shape): Shape {
 
 export const MOVES: readonly Growth[] = [
   (draft, x) => {
-    const shape = reshaped(draft, x.shape);
-    if (String(shape) === String(x.shape)) return null;
+    const shape = draft.chance(0.1) ? x.shape : reshaped(draft, x.shape);
     return draft.op("reshape", [x], { certain: x.certain, low: x.low }, { shape });
   },
   (draft, x) => {

@@ -1,7 +1,7 @@
 /** A program from a seed. */
 import type { DType } from "@opt/core";
 import { Random } from "../../numbers/random";
-import type { Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
+import type { Hook, Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
 import { Draft } from "./draft";
 import { MOVES, stretchable } from "./forward";
 import { trainingBody } from "./training";
@@ -20,6 +20,7 @@ const DTYPES: readonly (readonly DType[])[] = [
 export function generate(seed: number): Program {
   const random = new Random(seed);
   const draft = new Draft(random, random.pick(DTYPES), baseShape(random));
+  draft.isSpecial = draft.chance(0.06);
   const parameters = Array.from({ length: 1 + random.below(4) }, () =>
     draft.leaf("parameter", leafShape(draft), draft.floatDType()),
   );
@@ -32,6 +33,7 @@ export function generate(seed: number): Program {
   const prelude = draft.inner(() => viewsAndCopies(draft));
   const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, optimizers));
   if (draft.chance(0.7)) trainOthers(draft, optimizers);
+  addHooks(draft, optimizers);
   const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
     const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers, i));
     return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };
@@ -44,6 +46,7 @@ export function generate(seed: number): Program {
   return {
     seed,
     leaves: draft.leaves,
+    layers: draft.layers,
     optimizers,
     prelude,
     bodies,
@@ -129,19 +132,27 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
   const { random } = draft;
   const say = (statement: Statement) => draft.statements.push(statement);
   for (const leaf of draft.leaves) {
+    if (draft.chance(0.003)) {
+      say({ do: "dispose", of: leaf.id });
+      draft.mayRefuse.add("DISPOSED");
+      draft.recordable = false;
+      draft.disposed.add(leaf.id);
+    }
+    if (draft.disposed.has(leaf.id)) continue;
     if (leaf.kind === "data" && draft.chance(0.5))
       say({ do: "set", to: leaf.id, from: { ...leaf.fill, seed: random.below(1 << 20) } });
     if (leaf.kind !== "parameter") continue;
-    if (draft.chance(0.03)) {
-      say({ do: "set", to: leaf.id, from: draft.fill("grid") });
-      if (leaf.dtype === "bf16" || leaf.dtype === "f16") draft.recordable = false;
-    }
+    if (draft.chance(0.03)) say({ do: "set", to: leaf.id, from: draft.fill("grid") });
     if (draft.chance(0.03)) {
       const how = random.below(3);
       if (how < 2) say({ do: "gradient", of: leaf.id, value: how === 0 ? draft.fill("small") : null });
       else lateGradient(draft, leaf.id);
       draft.recordable = false;
     }
+  }
+  if (draft.layers.some(({ kind }) => kind === "Dropout") && draft.chance(0.3)) {
+    say({ do: "train", training: draft.chance(0.4) });
+    draft.recordable = false;
   }
   for (const { id, kind, schedule, groups } of optimizers) {
     if (schedule !== null && draft.chance(0.8)) say({ do: "schedule", optimizer: id });
@@ -169,10 +180,54 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
       }
       draft.recordable = false;
     }
+    if (draft.chance(0.1)) addGroup(draft, optimizers, id);
     if (draft.chance(0.01)) {
       say({ do: "reset", optimizer: id });
       draft.recordable = false;
     }
+  }
+}
+
+/** A parameter that nothing trains yet joins an optimizer. */
+function addGroup(draft: Draft, optimizers: readonly OptimizerUse[], optimizer: Id): void {
+  if (draft.saved.has(optimizer)) return; // what was saved has no such group
+  const trained = optimizers.flatMap(({ groups }) => groups.flatMap(({ params }) => params));
+  const free = draft.leaves.filter(
+    ({ id, kind }) => kind === "parameter" && ![...trained, ...draft.joined, ...draft.disposed].includes(id),
+  );
+  if (free.length === 0) return;
+  const { id } = draft.random.pick(free);
+  draft.joined.add(id);
+  const options = draft.chance(0.5) ? { lr: 0.02 } : {};
+  draft.statements.push({ do: "addGroup", optimizer, params: [id], options });
+  draft.recordable = false;
+}
+
+/** Averages, clipping and scaling that an optimizer calls at each step. */
+function addHooks(draft: Draft, optimizers: OptimizerUse[]): void {
+  for (const [i, optimizer] of optimizers.entries()) {
+    if (draft.chance(0.85)) continue;
+    const params = optimizer.groups.flatMap((group) => group.params);
+    const chosen = draft.random.pick(params);
+    const param = draft.leaves.find(({ id }) => id === chosen)!;
+    const [a, b, c] = [draft.newId("h"), draft.newId("h"), draft.newId("h")];
+    const hook = draft.random.pick<() => Hook>([
+      () => ({ event: "beforeStep", body: [{ do: "gradient", of: param.id, value: 0.5 }] }),
+      () => ({ event: "beforeStep", body: [{ do: "clip", how: "value", params, limit: 0.5 }] }),
+      () => ({ event: "beforeStep", body: [{ do: "clip", how: "norm", params, limit: 0.5 }] }),
+      () => {
+        const average = draft.leaf("data", param.shape, param.dtype).id;
+        const body: Statement[] = [
+          { do: "op", id: a, op: "mul", of: [average, 0.75] },
+          { do: "op", id: b, op: "mul", of: [param.id, 0.25] },
+          { do: "op", id: c, op: "add", of: [a, b] },
+          { do: "set", to: average, from: c },
+        ];
+        return { event: "afterStep", body: [{ do: "noGrad", body }] };
+      },
+    ])();
+    if (hook.event === "beforeStep") draft.recordable = false; // a replay has launches where such hooks expect gradients
+    optimizers[i] = { ...optimizer, hooks: [hook] };
   }
 }
 

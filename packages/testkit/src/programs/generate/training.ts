@@ -56,6 +56,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
   const steps = 2 + random.below(9);
   for (let i = 0; i < steps; i++) {
     if (draft.chance(0.05)) inNoGrad(draft);
+    if (draft.chance(0.04)) nested(draft);
     if (draft.chance(0.03)) overwriteAnything(draft);
     if (draft.chance(0.03)) drawn(draft);
     if (draft.chance(0.01)) constant(draft);
@@ -101,6 +102,23 @@ function inTidy(draft: Draft, body: () => Value | null, results: Id[]): void {
   if (returned !== null) results.push(returned.id);
 }
 
+/** A tidy inside of the step: what it returns goes on, the rest of it is gone. */
+function nested(draft: Draft): void {
+  const outside = [...draft.values];
+  let returned: Value[] = [];
+  const body = draft.inner(() => {
+    for (let i = 0; i <= draft.random.below(3); i++) {
+      const grown = grow(draft);
+      if (grown !== null) returned = draft.chance(0.2) ? [...returned, grown] : [grown];
+      if (draft.chance(0.2)) nested(draft);
+    }
+    returned = returned.filter((value) => madeHere(draft).includes(value));
+  });
+  const isLeaf = ({ id }: Value) => draft.leaves.some((leaf) => leaf.id === id);
+  draft.forget((value) => !outside.includes(value) && !returned.includes(value) && !isLeaf(value));
+  if (body.length > 0) draft.statements.push({ do: "tidy", body, returns: returned.map(({ id }) => id) });
+}
+
 function inNoGrad(draft: Draft): void {
   const inner = draft.inner(() => {
     draft.recording = false;
@@ -115,7 +133,6 @@ function overwriteAnything(draft: Draft): void {
   const isTaped = ({ id, requiresGrad }: Value) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id);
   const mayBeTaped = draft.chance(0.1);
   const target = draft.random.pick(draft.floats().filter((value) => mayBeTaped || !isTaped(value)));
-  if (target.root.startsWith("w") && target.dtype.endsWith("16")) return;
   if (isTaped(target)) draft.mayRefuse.add("BAD_ARGUMENT"); // nobody could say what its gradient is
   const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
   if (sources.length === 0) return;
