@@ -10,6 +10,7 @@ import { enableGrad, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkGroup, checkNotNegative } from "./check";
+import { completeState } from "./complete-state";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
@@ -218,11 +219,15 @@ export abstract class Optimizer<Options extends BaseOptions> {
    */
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
-    for (const slot of this.slots.flat()) {
-      if (slot.state === null || slot.state.counters.step === 0) continue;
-      if (slot.state.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
-      state[slot.name] = parameterStateDict(slot.state);
-    }
+    this.groups.forEach((group, g) => {
+      const stepped = this.slots[g]!.filter(({ state }) => state !== null && state.counters.step > 0);
+      // An option that was switched on since (amsgrad) asks for state that the next step would make.
+      completeState(stepped, stateKeys(this.algorithm.rule(group)), this.algorithm.initialCounters);
+      for (const slot of stepped) {
+        if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
+        state[slot.name] = parameterStateDict(slot.state!);
+      }
+    });
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
       const penalty = typeof regularizer === "function" ? {} : { regularizer };
       return { ...ownArrays(options), ...penalty, params: [...names] };

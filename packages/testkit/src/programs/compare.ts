@@ -30,6 +30,8 @@ const UNITS = 16;
 export interface Spread {
   /** The first as it stands, the others from leaves moved by a unit in the last place. */
   readonly runs: readonly Observation[];
+  /** What the reference was in earlier rounds: averages are as exact as what they were made from. */
+  readonly before?: readonly Observation[];
   readonly epsilon: number;
   /** Times the largest distance. */
   readonly factor: number;
@@ -47,7 +49,7 @@ export function coarsest(dtypes: Iterable<DType>): number {
 export function distance(
   actual: Observation,
   reference: Observation,
-  { runs, epsilon, factor, floor, special }: Spread,
+  { runs, before = [], epsilon, factor, floor, special }: Spread,
 ): string | null {
   return firstDifference(actual, reference, (name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
@@ -62,6 +64,12 @@ export function distance(
       if (!Number.isFinite(x)) continue;
       scale = Math.max(scale, Math.abs(x));
       for (const { data } of moved) spread = Math.max(spread, Math.abs(data[i]! - still!.data[i]!) || 0);
+    }
+    for (const seen of before.map((round) => round.get(name))) {
+      if (seen === undefined || typeof seen === "string") continue;
+      for (let i = 0; i < seen.data.length; i++) {
+        if (Number.isFinite(seen.data[i])) scale = Math.max(scale, Math.abs(seen.data[i]!));
+      }
     }
     const tolerance = factor * spread + UNITS * epsilon * scale + floor + epsilon * epsilon;
     for (let i = 0; i < b.data.length; i++) {

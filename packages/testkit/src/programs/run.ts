@@ -3,7 +3,7 @@ import { type ErrorCode, OptError, type Recording, type Tensor, tidy } from "@op
 import { execute } from "./execute";
 import { type Observation, observe } from "./observe";
 import type { Id, Program, Round, Statement } from "./program";
-import { type Mode, World, WrongResult } from "./world";
+import { type Mode, type Saved, World, WrongResult } from "./world";
 
 export interface Refusal {
   readonly code: ErrorCode;
@@ -28,7 +28,12 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   try {
     run.open();
     for (const [i, round] of program.rounds.entries()) {
-      if (mode.resumed && i === program.resume.round) run = await run.reopened();
+      if (mode.resumed && i === program.resume.round) {
+        const saved = await run.saved();
+        run = new Run(new World(program, mode));
+        run.open();
+        run.world.load(saved);
+      }
       rounds.push(await run.round(round));
     }
   } catch (error) {
@@ -127,16 +132,12 @@ class Run {
     }
   }
 
-  /** The same program from bytes and JSON. */
-  async reopened(): Promise<Run> {
-    const { program, mode } = this.world;
+  /** Everything as bytes and JSON; nothing else is left. */
+  async saved(): Promise<Saved> {
     this.closeRecordings();
     const saved = await this.world.saved();
     this.world.close();
-    const next = new Run(new World(program, mode));
-    next.open();
-    next.world.load(saved);
-    return next;
+    return saved;
   }
 
   close(): void {
