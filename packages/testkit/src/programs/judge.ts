@@ -142,7 +142,8 @@ interface Trial {
 /** What is further from a reference than rounding explains; runs that are moved a little are made where it seems to be. */
 async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Promise<string | null> {
   const { program, js, on, play, judged, hasSpecials } = trial;
-  const epsilon = coarsest(dtypesOf(program));
+  const dtypes = dtypesOf(program);
+  const [epsilon, short] = [coarsest(dtypes), dtypes.includes("f16")];
   const floor = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op)) ? 8 * epsilon : 0;
   const runs = [judged];
   const outgrown = reference.rounds.findIndex(isOutgrown);
@@ -151,7 +152,7 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
       if (!hasSpecials && outgrown >= 0 && round >= outgrown) return null;
       const moved = runs.flatMap(({ rounds }) => rounds[round] ?? []);
       const before = reference.rounds.slice(0, round);
-      return distance(a, b, { runs: moved, before, epsilon, factor: 16, floor, special: hasSpecials });
+      return distance(a, b, { runs: moved, before, epsilon, factor: 16, floor, short, special: hasSpecials });
     });
   let tooFar = far();
   for (let jitter = 1; jitter <= JITTERS && tooFar !== null; jitter++) {
