@@ -19,8 +19,10 @@ describe("programs", () => {
     const programs = Array.from({ length: 1000 }, (_, seed) => generate(seed));
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
     expect([...kinds].sort().join(" ")).toBe(
-      "backward clip constant dispose gradient keep load noGrad op option random reset save schedule set step tidy zeroGrad",
+      "addGroup backward clip constant dispose gradient keep load noGrad op option random reset save schedule set step tidy train zeroGrad",
     );
+    const layers = new Set(programs.flatMap((program) => program.layers.map((layer) => layer.kind)));
+    expect([...layers].sort().join(" ")).toBe("Conv2d Dropout Embedding LayerNorm Linear");
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
     expect([...dtypes].sort()).toEqual(["bf16", "bool", "f16", "f32", "f64", "i32", "u8"]);
   });
