@@ -465,6 +465,7 @@ describe("memory of recordings", () => {
     const [p, q] = [parts(new FakeDevice()), parts(new FakeDevice())];
     const [first, second] = [p.device.record(() => train(p, p.loss)), p.device.record(() => train(p, p.loss))];
     first.dispose();
+    first.dispose(); // does nothing
     const others = Array.from({ length: 30 }, (_, i) => randn([4, 3], { ...p.seeded(i) }));
     const contents = others.map((other) => [...other.dataSync()]);
     second.replay();

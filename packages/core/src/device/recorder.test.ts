@@ -134,6 +134,28 @@ describe("hooks of a recorded step", () => {
   });
 });
 
+it("asks the backend only for what was launched", () => {
+  const { device, optimizer, train } = parts();
+  const asked: number[] = [];
+  device.backend.record = (launches) => {
+    asked.push(launches.length);
+    return { replay() {}, dispose() {} };
+  };
+  optimizer.on("beforeStep", () => {});
+  optimizer.on("afterStep", () => {});
+  device.record(train);
+  expect(asked.map((launches) => launches > 0)).toEqual([true, true]);
+});
+
+it("numbers alone are drawn anew", () => {
+  const { device } = parts();
+  const [recorded, eager] = [new Generator(5), new Generator(5)];
+  const recording = device.record(() => randn([3], { device, generator: recorded }));
+  recording.replay();
+  const drawn = [0, 1].map(() => [...randn([3], { device, generator: eager }).dataSync()]);
+  expect([...recording.result.dataSync()]).toEqual(drawn[1]);
+});
+
 it("a gradient from before, which the body adds to and clears, is refused: a replay would not find it", () => {
   const { device, w, train } = parts();
   w.pow(2).sum().backward();
@@ -149,6 +171,19 @@ describe("memory", () => {
     recording.replay();
     for (let i = 0; i < 2; i++) eager.train();
     expect(values()).toEqual(eager.values());
+  });
+
+  it("from before that the body uses and frees stays for the replays", () => {
+    const { device, w } = parts();
+    const y = parameter([1, 2, 3], { device });
+    const recording = device.record(() => {
+      const sum = w.detach().add(y.detach());
+      y.dispose();
+      return sum;
+    });
+    w.set([1, 1, 1]);
+    recording.replay();
+    expect([...recording.result.dataSync()]).toEqual([2, 3, 4]);
   });
 
   it("of another device that the body frees is free at once", () => {
