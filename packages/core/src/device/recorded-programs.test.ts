@@ -419,22 +419,28 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     expectCode("BAD_STATE", () => recording.replay());
   });
 
-  it("an option out of range, in the second of two optimizers: the first has not counted", () => {
-    const p = parts(new FakeDevice());
-    const second = new Momentum([p.b], { lr: 0.1 });
-    const recording = p.device.record(() => {
-      p.loss().backward();
-      p.optimizer.step();
-      second.step();
-      p.optimizer.zeroGrad();
-    });
-    second.groups[0]!.lr = Number.NaN;
-    expectCode("BAD_ARGUMENT", () => recording.replay());
-    expect(p.optimizer.stateDict().state[0]!.step).toBe(1);
-    second.groups[0]!.lr = 0.1;
-    recording.replay();
-    expect(p.optimizer.stateDict().state[0]!.step).toBe(2);
-  });
+  it.each(["at once", "after a hook"])(
+    "an option out of range, in the second optimizer %s: the first has not stepped",
+    (when) => {
+      const p = parts(new FakeDevice());
+      const second = new Momentum([p.b], { lr: 0.1 });
+      if (when === "after a hook") second.on("beforeStep", () => {});
+      const recording = p.device.record(() => {
+        p.loss().backward();
+        p.optimizer.step();
+        second.step();
+        p.optimizer.zeroGrad();
+      });
+      const before = [...p.w.dataSync()];
+      second.groups[0]!.lr = Number.NaN;
+      expectCode("BAD_ARGUMENT", () => recording.replay());
+      expect([...p.w.dataSync()]).toEqual(before);
+      expect(p.optimizer.stateDict().state[0]!.step).toBe(1);
+      second.groups[0]!.lr = 0.1;
+      recording.replay();
+      expect(p.optimizer.stateDict().state[0]!.step).toBe(2);
+    },
+  );
 });
 
 describe("memory of recordings", () => {

@@ -134,17 +134,20 @@ describe("hooks of a recorded step", () => {
   });
 });
 
-it("asks the backend only for what was launched", () => {
+it("asks the backend only for what was launched, and gives all of it back once", () => {
   const { device, optimizer, train } = parts();
   const asked: number[] = [];
+  let disposed = 0;
   device.backend.record = (launches) => {
     asked.push(launches.length);
-    return { replay() {}, dispose() {} };
+    return { replay() {}, dispose: () => void disposed++ };
   };
   optimizer.on("beforeStep", () => {});
   optimizer.on("afterStep", () => {});
-  device.record(train);
+  const recording = device.record(train);
   expect(asked.map((launches) => launches > 0)).toEqual([true, true]);
+  for (let i = 0; i < 2; i++) recording.dispose();
+  expect(disposed).toBe(2);
 });
 
 it("numbers alone are drawn anew", () => {
