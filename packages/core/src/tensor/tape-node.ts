@@ -36,7 +36,7 @@ export class TapeNode<T extends Saved> {
     private readonly saved: readonly T[],
     private backwardOf: Backward<T> | null,
     /** The output is its input's memory. */
-    readonly isView = false,
+    readonly isView: boolean,
   ) {
     this.versions = saved.map(({ storage }) => storage.version);
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
