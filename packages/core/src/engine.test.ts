@@ -1,6 +1,7 @@
 import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { full, parameter, tensor, zeros } from "./create";
+import { select } from "./functions";
 import { enableGrad, noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
 import { FakeDevice } from "./testing/fake-backend";
@@ -46,6 +47,12 @@ describe("backward", () => {
     const [x, y, z] = [parameter([1]), tensor([2]), parameter([3])];
     x.mul(y).add(z.detach()).sum().backward();
     expect([gradient(x), y.grad, z.grad]).toEqual([[2], null, null]);
+  });
+
+  it("stops at what decides and does not count: a condition that was computed", () => {
+    const [x, w] = [parameter([-1, 2]), parameter([3, 4])];
+    select(x.maximum(0), w, 0).sum().backward();
+    expect([x.grad, gradient(w)]).toEqual([null, [0, 1]]);
   });
 
   it.each<[string, "NO_GRADIENT" | "BAD_SHAPE" | "BAD_DTYPE" | "DEVICE_MISMATCH", (x: Tensor) => unknown]>([
