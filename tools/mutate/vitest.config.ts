@@ -37,6 +37,7 @@ await build({
   splitting: true,
   format: "esm",
   target: "node20",
+  conditions: ["@opt/source", "node"],
   packages: "external",
   ignoreAnnotations: true,
   logLevel: "warning",
