@@ -1,131 +1,114 @@
-/**
- * A run as one safetensors file: weights under their names, optimizer state under `<name>.<key>`, the curves under `curve.*`,
- * the rest in its metadata.
- */
-import { type OptimizerState, type Tensor, tensor } from "@opt/core";
+/** A run as a checkpoint: weights, optimizer state, the order of the images, and the curves. */
+import {
+  type CheckpointContents,
+  checkpointBlob,
+  type LoadedPlainTensor,
+  loadCheckpoint,
+  optimizerContents,
+  optimizerState,
+  saveCheckpoint,
+} from "@opt/checkpoint";
+import { OptError, type Tensor, tensorFromBytes } from "@opt/core";
 import { isOptimizerName } from "./optimizers";
 import type { Measured } from "./run";
 import type { Progress, Session, Settings } from "./session";
 
-interface Entry {
-  readonly dtype: "F32";
-  readonly shape: number[];
-  readonly data_offsets: [number, number];
-}
-
-type Numbers = Record<string, Record<string, number>>;
-
-interface Metadata {
-  readonly settings: Settings;
-  readonly progress: Progress;
-  readonly groups: OptimizerState["groups"];
-  /** The part of the optimizer's state that is no tensor. */
-  readonly numbers: Numbers;
-}
+/** Where the browser keeps runs among the page's own files. */
+const FOLDER = "digits";
+const LOSSES = "curve.losses";
+/** Rows of step and accuracy. */
+const MEASURED = "curve.measured";
 
 export interface Curves {
   readonly losses: readonly number[];
   readonly measured: readonly Measured[];
 }
 
-const LOSSES = "curve.losses";
-/** Rows of step and accuracy. */
-const MEASURED = "curve.measured";
-
-export async function saveRun(session: Session, { losses, measured }: Curves): Promise<Blob> {
-  const { groups, state } = session.optimizer.stateDict();
-  const numbers: Numbers = {};
-  const tensors = new Map<string, Tensor>(session.model.namedParameters());
-  for (const [name, values] of Object.entries(state)) {
-    numbers[name] = {};
-    for (const [key, value] of Object.entries(values)) {
-      if (typeof value === "number") numbers[name][key] = value;
-      else tensors.set(`${name}.${key}`, value as Tensor);
-    }
-  }
-  const metadata: Metadata = { settings: session.settings, progress: session.progress, groups, numbers };
-  const header: Record<string, unknown> = { __metadata__: { run: JSON.stringify(metadata) } };
-  const parts: Uint8Array<ArrayBuffer>[] = [];
-  let end = 0;
-  const add = (name: string, shape: readonly number[], bytes: Uint8Array<ArrayBuffer>) => {
-    header[name] = { dtype: "F32", shape: [...shape], data_offsets: [end, end + bytes.length] };
-    end += bytes.length;
-    parts.push(bytes);
-  };
-  for (const [name, value] of tensors) add(name, value.shape, (await value.bytes()).slice());
-  const floats = (values: readonly number[]) => new Uint8Array(Float32Array.from(values).buffer);
-  add(LOSSES, [losses.length], floats(losses));
-  add(MEASURED, [measured.length, 2], floats(measured.flatMap(({ step, accuracy }) => [step, accuracy])));
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const padded = new Uint8Array(Math.ceil(text.length / 8) * 8).fill(0x20);
-  padded.set(text);
-  const length = new Uint8Array(8);
-  new DataView(length.buffer).setBigUint64(0, BigInt(padded.length), true);
-  return new Blob([length, padded, ...parts], { type: "application/octet-stream" });
+interface Values {
+  readonly settings: Settings;
+  readonly progress: Progress;
+  readonly optimizer: unknown;
 }
 
-/** A file that this page has written. */
-export class SavedRun {
-  readonly metadata: Metadata;
-  private readonly entries: Readonly<Record<string, Entry>>;
-  private readonly data: number;
+function contentsOf(session: Session, { losses, measured }: Curves): CheckpointContents {
+  const { tensors, values } = optimizerContents(session.optimizer.stateDict());
+  const floats = (numbers: readonly number[], shape: readonly number[]) => ({
+    dtype: "f32",
+    shape,
+    data: Float32Array.from(numbers),
+  });
+  const rows = measured.flatMap(({ step, accuracy }) => [step, accuracy]);
+  return {
+    step: session.steps,
+    tensors: {
+      ...session.model.stateDict(),
+      ...tensors,
+      [LOSSES]: floats(losses, [losses.length]),
+      [MEASURED]: floats(rows, [measured.length, 2]),
+    },
+    values: { ...values, settings: { ...session.settings }, progress: session.progress },
+  };
+}
 
-  /** @throws Error saying in words what is wrong with the file */
-  constructor(private readonly file: ArrayBuffer) {
-    const length = file.byteLength < 8 ? Number.NaN : Number(new DataView(file).getBigUint64(0, true));
-    if (!(length <= file.byteLength - 8))
-      throw new Error("This is no safetensors file, or a part of one: its header does not fit.");
-    const { __metadata__: metadata, ...entries } = parsed(new TextDecoder().decode(new Uint8Array(file, 8, length)));
-    if (metadata?.run === undefined) throw new Error("This safetensors file was not written by this page.");
-    this.metadata = parsed(metadata.run);
-    this.entries = entries;
-    this.data = 8 + length;
-    const { optimizer } = this.metadata.settings;
-    if (!isOptimizerName(optimizer)) throw new Error(`This page does not know the file's optimizer, ${optimizer}.`);
-    const ends = Object.values(this.entries).map(({ data_offsets: [, end] }) => end);
-    if (Math.max(0, ...ends) !== file.byteLength - this.data)
-      throw new Error("This file is not whole: bytes are missing.");
+/** One safetensors file. */
+export const fileOf = (session: Session, curves: Curves): Promise<Blob> => checkpointBlob(contentsOf(session, curves));
+
+/** Keeps the run where it outlives the page, in the place of the one before. */
+export async function keep(session: Session, curves: Curves): Promise<void> {
+  // Numbered by the time: what was kept last is the newest, also where it has fewer steps.
+  await saveCheckpoint(FOLDER, { ...contentsOf(session, curves), step: Date.now() }, { keep: 1 });
+}
+
+/** What was kept, or undefined. */
+export async function kept(): Promise<SavedRun | undefined> {
+  try {
+    return await SavedRun.open(FOLDER);
+  } catch (error) {
+    if (error instanceof OptError && error.code === "MISSING") return undefined;
+    throw error;
+  }
+}
+
+export class SavedRun {
+  private constructor(
+    readonly values: Values,
+    private readonly tensors: Readonly<Record<string, LoadedPlainTensor>>,
+  ) {}
+
+  /** @throws an error that says in words what is wrong with the file */
+  static async open(place: Blob | string): Promise<SavedRun> {
+    const { tensors, values } = await loadCheckpoint(place, { as: "plain" });
+    const { settings, progress } = values as unknown as Partial<Values>;
+    if (settings === undefined || progress === undefined || !tensors[LOSSES] || !tensors[MEASURED])
+      throw new Error("This checkpoint was not written by this page.");
+    if (!isOptimizerName(settings.optimizer))
+      throw new Error(`This page does not know the file's optimizer, ${settings.optimizer}.`);
+    return new SavedRun(values as unknown as Values, tensors);
   }
 
   private floats(name: string): Float32Array {
-    const { data_offsets: offsets } = this.entries[name]!;
-    return new Float32Array(this.file.slice(this.data + offsets[0], this.data + offsets[1]));
+    return new Float32Array(this.tensors[name]!.data.slice().buffer);
   }
 
   get curves(): { losses: number[]; measured: Measured[] } {
     const rows = this.floats(MEASURED);
-    const measured = Array.from({ length: rows.length / 2 }, (_, i) => ({
-      step: rows[2 * i]!,
-      accuracy: rows[2 * i + 1]!,
-    }));
-    return { losses: [...this.floats(LOSSES)], measured };
+    const row = (_: unknown, i: number) => ({ step: rows[2 * i]!, accuracy: rows[2 * i + 1]! });
+    return { losses: [...this.floats(LOSSES)], measured: Array.from({ length: rows.length / 2 }, row) };
   }
 
   /** Puts weights, state and progress into a new session of the same settings. */
   loadInto(session: Session): void {
-    const { progress, groups, numbers } = this.metadata;
-    const read = (name: string) => tensor(this.floats(name), { shape: this.entries[name]!.shape });
-    const names = [...session.model.namedParameters()].map(([name]) => name);
-    const weights = Object.fromEntries(names.map((name) => [name, read(name)]));
-    session.model.loadStateDict(weights);
-    const state: OptimizerState["state"] = {};
-    for (const [name, values] of Object.entries(numbers)) {
-      const keys = Object.keys(this.entries).filter((key) => key.startsWith(`${name}.`));
-      const tensors = keys.map((key): [string, Tensor] => [key.slice(name.length + 1), read(key)]);
-      state[name] = { ...values, ...Object.fromEntries(tensors) } as OptimizerState["state"][string];
+    const made: Record<string, Tensor> = {};
+    for (const [name, { data, shape }] of Object.entries(this.tensors)) {
+      if (name !== LOSSES && name !== MEASURED) made[name] = tensorFromBytes(data, shape);
     }
-    session.optimizer.loadStateDict({ groups, state });
-    for (const made of [weights, ...Object.values(state)].flatMap((group) => Object.values(group))) {
-      if (typeof made === "object") (made as Tensor).dispose();
+    try {
+      const weights = Object.keys(session.model.stateDict()).map((name) => [name, made[name]!] as const);
+      session.model.loadStateDict(Object.fromEntries(weights));
+      session.optimizer.loadStateDict(optimizerState({ tensors: made, values: this.values as never }));
+      session.progress = this.values.progress;
+    } finally {
+      for (const tensor of Object.values(made)) tensor.dispose();
     }
-    session.progress = progress;
-  }
-}
-
-function parsed(text: string) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error("This is no safetensors file: its header is no JSON.");
   }
 }

@@ -1,7 +1,7 @@
 /** The page: what its controls do, and what it shows. */
 import { init } from "@opt/core";
 import { drawChart } from "./chart";
-import { SavedRun, saveRun } from "./checkpoint";
+import { fileOf, keep, kept, SavedRun } from "./checkpoint";
 import { type DeviceChoice, deviceChoices, labelOf } from "./device";
 import { DIGITS_BYTES, type Digits, fetchDigits } from "./digits";
 import { Legend } from "./legend";
@@ -11,7 +11,6 @@ import { button, complain, element, say, show, showProgress } from "./page";
 import { Probabilities } from "./probabilities";
 import { percent, type Run, smoothed } from "./run";
 import type { Settings } from "./session";
-import { keepInBrowser, restoreFromBrowser } from "./storage";
 import { Tiles } from "./tiles";
 import { Training } from "./training";
 
@@ -185,10 +184,8 @@ async function start(): Promise<void> {
     await look();
   }
 
-  async function load(file: ArrayBuffer): Promise<string> {
-    say("Loading …");
-    const run = new SavedRun(file);
-    const { device, ...settings } = run.metadata.settings;
+  async function load(run: SavedRun): Promise<string> {
+    const { device, ...settings } = run.values.settings;
     const here = devices.some(({ name, reason }) => name === device && reason === undefined);
     await begin({ ...settings, device: here ? device : training.run.device }, run);
     return `Loaded: ${settings.optimizer} after ${training.session.steps.toLocaleString("en")} steps.`;
@@ -223,18 +220,17 @@ async function start(): Promise<void> {
   whenUsed("optimizer", newRun, "change");
   whenUsed("keep", async () => {
     say("Saving in this browser …");
-    const file = await saveRun(training.session, training.run);
-    await keepInBrowser(file);
-    return `Kept in this browser: ${saved()}, ${megabytes(file.size)}.`;
+    await keep(training.session, training.run);
+    return `Kept in this browser: ${saved()}.`;
   });
   whenUsed("restore", async () => {
     say("Looking for what is kept …");
-    const file = await restoreFromBrowser();
-    return file === undefined ? "Nothing is kept in this browser yet." : load(file);
+    const run = await kept();
+    return run === undefined ? "Nothing is kept in this browser yet." : load(run);
   });
   whenUsed("download", async () => {
     say("Saving …");
-    const file = await saveRun(training.session, training.run);
+    const file = await fileOf(training.session, training.run);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(file);
     link.download = `digits-${training.session.steps}.safetensors`;
@@ -249,7 +245,9 @@ async function start(): Promise<void> {
       const input = element<HTMLInputElement>("file");
       const file = input.files?.[0];
       input.value = "";
-      return file === undefined ? "No file was chosen." : load(await file.arrayBuffer());
+      if (file === undefined) return "No file was chosen.";
+      say(`Reading ${file.name} …`);
+      return load(await SavedRun.open(file));
     },
     "change",
   );

@@ -1,7 +1,8 @@
 import "@opt/kernels-wasm";
-import { init } from "@opt/core";
+import { checkpointBlob } from "@opt/checkpoint";
+import { init, OptError, tensor } from "@opt/core";
 import { afterAll, describe, expect, it } from "vitest";
-import { SavedRun, saveRun } from "./checkpoint";
+import { fileOf, SavedRun } from "./checkpoint";
 import { type Digits, PIXELS } from "./digits";
 import { OPTIMIZERS, type OptimizerName } from "./optimizers";
 import { BATCH, Session } from "./session";
@@ -38,24 +39,22 @@ describe("a run in a file", () => {
   it.each(Object.keys(OPTIMIZERS) as OptimizerName[])("%s goes on as if it had never stopped", async (optimizer) => {
     const whole = open(optimizer);
     const before = await losses(whole, 3);
-    const file = await saveRun(whole, { losses: before, measured: [{ step: 3, accuracy: 0.5 }] });
+    const file = await fileOf(whole, { losses: before, measured: [{ step: 3, accuracy: 0.5 }] });
     const after = await losses(whole, 3);
 
-    const saved = new SavedRun(await file.arrayBuffer());
+    const saved = await SavedRun.open(file);
     expect(saved.curves).toEqual({ losses: before.map(Math.fround), measured: [{ step: 3, accuracy: 0.5 }] });
-    const resumed = open(saved.metadata.settings.optimizer);
+    const resumed = open(saved.values.settings.optimizer);
     saved.loadInto(resumed);
     expect(resumed.steps).toBe(3);
     expect(await losses(resumed, 3)).toEqual(after);
   });
 
-  it("is refused in words where it is not whole", async () => {
-    const file = await (await saveRun(open("Adam"), { losses: [], measured: [] })).arrayBuffer();
-    const text = (words: string) => new TextEncoder().encode(words).buffer;
-    expect(() => new SavedRun(file.slice(0, 4))).toThrow("This is no safetensors file");
-    expect(() => new SavedRun(file.slice(0, 100))).toThrow("its header does not fit");
-    expect(() => new SavedRun(file.slice(0, -4))).toThrow("This file is not whole");
-    expect(() => new SavedRun(text("\x02\0\0\0\0\0\0\0{}"))).toThrow("was not written by this page");
-    expect(() => new SavedRun(text("\x02\0\0\0\0\0\0\0no"))).toThrow("its header is no JSON");
+  it("is refused in words where it is no run, or not whole", async () => {
+    const file = await fileOf(open("Adam"), { losses: [], measured: [] });
+    const other = await checkpointBlob({ step: 1, tensors: { w: tensor([1, 2]) } });
+    await expect(SavedRun.open(other)).rejects.toThrow("was not written by this page");
+    for (const part of [file.slice(0, file.size - 4), file.slice(0, 100), new Blob(["not a checkpoint"])])
+      await expect(SavedRun.open(part)).rejects.toThrow(OptError);
   });
 });
