@@ -5,6 +5,7 @@ const WORDS = {
   OptError: 1,
   check: 2,
   checkRepeatable: 0,
+  checkTensor: 2,
   checkOptions: 0,
   internalError: 0,
   checkValue: 1,

@@ -1,6 +1,7 @@
 import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { full, parameter, tensor, zeros } from "./create";
+import { tidy } from "./device/scope";
 import { select } from "./functions";
 import { enableGrad, noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
@@ -47,6 +48,18 @@ describe("backward", () => {
     const [x, y, z] = [parameter([1]), tensor([2]), parameter([3])];
     x.mul(y).add(z.detach()).sum().backward();
     expect([gradient(x), y.grad, z.grad]).toEqual([[2], null, null]);
+  });
+
+  it("gives back all but the gradients, also what it added up", () => {
+    const device = new FakeDevice();
+    const x = parameter([0.5], { device });
+    const loss = tidy(() => {
+      const y = x.mul(2);
+      return y.mul(3).add(y).sum();
+    });
+    loss.backward();
+    loss.dispose();
+    expect([device.memory().tensors, gradient(x)]).toEqual([2, [8]]);
   });
 
   it("stops at what decides and does not count: a condition that was computed", () => {

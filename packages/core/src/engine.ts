@@ -44,7 +44,6 @@ function checkBackward(root: Tensor, given: Tensor | undefined): void {
     return;
   }
   checkTensor(where, given, "the gradient");
-  given.checkAlive();
   check(
     sameShape(given.shape, root.shape),
     "BAD_SHAPE",

@@ -202,9 +202,12 @@ describe("set of a result that is still to be differentiated", () => {
 it("a backward that throws anywhere leaves nothing behind, and the next one works", () => {
   const device = new FakeDevice();
   const [x, w] = [parameter([1, 2], { device }), parameter([3, 4], { device })];
+  const data = tensor([0, 0], { device });
   const before = device.memory();
   const attempt = (allocations: number) => {
-    const root = tidy(() => x.mul(w).add(x.exp()).mul(x).sum().add(w.mul(x).sum()).add(w.add(x).sum()));
+    const root = tidy(() =>
+      x.mul(w).add(x.exp()).mul(x).sum().add(w.mul(x).sum()).add(w.add(x).sum()).add(x.mul(data).sum()),
+    );
     device.allocationsLeft = allocations;
     try {
       root.backward();
@@ -218,7 +221,8 @@ it("a backward that throws anywhere leaves nothing behind, and the next one work
     try {
       attempt(failures);
       break;
-    } catch {
+    } catch (error) {
+      expect(error).toHaveProperty("code", "OUT_OF_MEMORY");
       [x.grad, w.grad] = [null, null];
       expect([failures, device.memory()]).toEqual([failures, before]);
     }
