@@ -1,9 +1,8 @@
 /** Who allocated what: kept only when asked for, because a stack trace costs more than an allocation. */
 import type { Memory } from "../backend/memory";
+import { shared } from "../host/shared";
 
-/** One switch for every copy of core. */
-const shared = globalThis as { [key: symbol]: boolean | undefined };
-const key = Symbol.for("@opt/core.traceAllocations");
+const tracing = /* @__PURE__ */ shared("traceAllocations", () => ({ on: false }));
 
 /**
  * From now on every allocation notes where it was made, until `traceAllocations(false)`: an OUT_OF_MEMORY error then shows who holds most.
@@ -14,14 +13,14 @@ const key = Symbol.for("@opt/core.traceAllocations");
  * traceAllocations(false);
  */
 export function traceAllocations(on = true): void {
-  shared[key] = on;
+  tracing.on = on;
 }
 
 export class AllocationTrace {
   private readonly stacks = new Map<Memory, string>();
 
   made(memory: Memory): void {
-    if (shared[key]) this.stacks.set(memory, new Error().stack ?? "");
+    if (tracing.on) this.stacks.set(memory, new Error().stack ?? "");
   }
 
   freed(memory: Memory): void {

@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
-import { check, OptError } from "../errors/errors";
+import { OptError } from "../errors/errors";
 import { collectGarbage } from "../host/garbage";
 import type { TypedArray } from "../values/dtype";
 import { AllocationTrace } from "./allocation-trace";
@@ -35,14 +35,9 @@ export class DeviceMemory {
 
   /** @throws OptError DISPOSED once closed */
   get backend(): Backend {
-    check(
-      this.opened,
-      "DISPOSED",
-      this.name,
-      () => "the device was closed, and its tensors with it.",
-      `await init("${this.name}") opens it anew.`,
-    );
-    return this.opened;
+    if (this.opened !== undefined) return this.opened;
+    const advice = `await init("${this.name}") opens it anew.`;
+    throw new OptError("DISPOSED", this.name, "the device was closed, and its tensors with it.", advice);
   }
 
   /** From now on memory is counted, but there is nobody to give it back to. */

@@ -4,6 +4,7 @@ import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { shared } from "../host/shared";
 import { checkRepeatable, setRecorded } from "./repeatable";
+import type { Versioned } from "./versions";
 
 /** The scalars of a rule launch in its next step, which is counted already. */
 export interface Renewal {
@@ -29,12 +30,6 @@ export interface Draw {
   readonly memory: Memory;
   readonly byteOffset: number;
   bytes(): Uint8Array;
-}
-
-/** Memory that knows how often it was overwritten. */
-export interface Versioned {
-  version: number;
-  readonly isAlive: boolean;
 }
 
 /** A tensor with a gradient. */

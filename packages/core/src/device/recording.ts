@@ -4,9 +4,10 @@ import { type Memory, slicesOf } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import type { DeviceMemory } from "./device-memory";
-import { type Recorder, type Renewal, Segment, type Versioned } from "./recorder";
+import { type Recorder, type Renewal, Segment } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
+import { countOverwrites, versionNumbers } from "./versions";
 
 /** A recorded step, made by `device.record`: `replay()` does what running it again would, bit for bit. */
 export class Recording<Result> {
@@ -117,13 +118,13 @@ export class Recording<Result> {
 class RecordedSegment {
   private readonly own: RecordedLaunches;
   /** What outlives the body, and has other contents after each replay. */
-  private readonly written: readonly Versioned[];
+  private readonly written: Int32Array;
 
   constructor(
     private readonly backend: Backend,
     private readonly segment: Segment,
   ) {
-    this.written = [...segment.written].filter((storage) => storage.isAlive);
+    this.written = versionNumbers([...segment.written].filter((storage) => storage.isAlive));
     this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
   }
 
@@ -138,7 +139,7 @@ class RecordedSegment {
       for (const renewal of [...renewals.values()].reverse()) renewal.undo();
       throw error;
     }
-    for (const storage of this.written) storage.version++;
+    countOverwrites(this.written);
     for (const renewal of renewals.values()) renewal.launched();
   }
 

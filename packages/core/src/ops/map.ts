@@ -6,9 +6,12 @@ import { type Program, trace } from "../rule/program";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, type DType, isFloat, type MapDType } from "../values/dtype";
 import { toStored } from "../values/half";
-import { broadcastStrides, mergeDimensions, type Shape, sameShape, sizeOf } from "../values/shape";
+import { broadcastStrides, mergeDimensions, type Shape, sameShape } from "../values/shape";
 import { cast, copyInto } from "./cast";
 import { computeOn } from "./compute";
+
+/** Strides of dense inputs, by their number. */
+const DENSE: readonly (readonly (readonly number[])[])[] = [0, 1, 2, 3, 4, 5].map((n) => Array(n).fill([1]));
 
 /** Computes a program on tensors of the compute dtype, into a new tensor or, in place, into `output`. */
 export function launchMap(
@@ -22,12 +25,7 @@ export function launchMap(
   const { device } = output;
   const kernel = device.kernel({ kind: "map", program, dtype });
   const dense = inputs.every((input) => sameShape(input.shape, shape));
-  const layout = dense
-    ? { shape: [sizeOf(shape)], strides: inputs.map(() => [1]) }
-    : mergeDimensions(shape, [
-        ...inputs.map((input) => broadcastStrides(input.shape, shape)),
-        broadcastStrides(shape, shape),
-      ]);
+  const layout = dense ? { shape: [output.size], strides: DENSE[inputs.length]! } : merged(inputs, shape);
   device.launch({
     kind: "map",
     kernel,
@@ -35,10 +33,16 @@ export function launchMap(
     output: output.memorySlice(),
     scalars,
     shape: layout.shape,
-    strides: layout.strides.slice(0, inputs.length),
+    strides: layout.strides,
   });
   output.storage.overwritten();
   return output;
+}
+
+function merged(inputs: readonly Tensor[], shape: Shape): { shape: Shape; strides: readonly (readonly number[])[] } {
+  const all = [...inputs.map((input) => broadcastStrides(input.shape, shape)), broadcastStrides(shape, shape)];
+  const layout = mergeDimensions(shape, all);
+  return { shape: layout.shape, strides: layout.strides.slice(0, inputs.length) };
 }
 
 const buffer = (slot: number) => new Expression("buffer", [], slot);

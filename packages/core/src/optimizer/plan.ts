@@ -3,6 +3,7 @@ import type { Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
+import { versionNumbers } from "../device/versions";
 import { check } from "../errors/errors";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
@@ -22,7 +23,9 @@ export interface Update {
   readonly scalars: readonly number[];
   readonly slots: Slot[];
   /** The memory that it overwrites: parameters, their master copies, and state. */
-  readonly written: Set<Storage>;
+  readonly written: Storage[];
+  /** Under which its overwrites are counted. */
+  versions: Int32Array;
   /** The slots' counters after the launch. */
   readonly counters: Counters;
   /** For replays: the next steps of the same slots by the same rule. */
@@ -85,7 +88,8 @@ export function planUpdates<Options extends BaseOptions>(
         keys: stateKeys(plain),
         tensors: [],
         slots: [],
-        written: new Set(),
+        written: [],
+        versions: new Int32Array(),
         repeated() {
           return new RepeatedUpdate(algorithm, options, this as Bucket);
         },
@@ -94,21 +98,23 @@ export function planUpdates<Options extends BaseOptions>(
     }
     bucket.slots.push(slot);
     bucket.tensors.push(slot.gather(bucket.keys));
-    for (const storage of slot.storages(bucket.keys)) bucket.written.add(storage);
+    bucket.written.push(...slot.storages(bucket.keys));
   }
+  for (const bucket of buckets) bucket.versions = versionNumbers(bucket.written);
   return buckets;
 }
 
 /** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
 function hasNotMoved(last: readonly Bucket[], plain: Rule, { regularizer = null }: GroupOptions, all: number): boolean {
-  if (typeof regularizer === "function") return false;
-  let slots = 0;
+  if (typeof regularizer === "function" || activeRecorder() !== null) return false; // a recorder is told of every gradient
+  let count = 0;
   for (const bucket of last) {
-    slots += bucket.slots.length;
+    count += bucket.slots.length;
     if (bucket.plain !== plain || !samePenalty(bucket.regularizer, regularizer)) return false;
-    for (const slot of bucket.slots) if (!slot.isSettled(bucket.keys, bucket.counters)) return false;
+    const { slots, keys, counters } = bucket;
+    for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(keys, counters)) return false;
   }
-  return slots === all;
+  return count === all;
 }
 
 function nextStep<Options extends BaseOptions>(

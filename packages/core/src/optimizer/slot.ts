@@ -108,11 +108,10 @@ export class Slot {
   }
 
   /** The memory that a step of `gather` writes. */
-  *storages(keys: readonly string[]): Generator<Storage> {
+  storages(keys: readonly string[]): Storage[] {
     const { tensors } = this.current!;
-    yield this.param.storage;
-    if (this.is16Bit) yield tensors.get(MASTER)!.storage;
-    for (const key of keys) yield tensors.get(key)!.storage;
+    const written = [this.param, ...(this.is16Bit ? [MASTER] : []).concat(keys).map((key) => tensors.get(key)!)];
+    return written.map(({ storage }) => storage);
   }
 
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */

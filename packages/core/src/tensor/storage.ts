@@ -2,11 +2,13 @@
 import type { Memory } from "../backend/memory";
 import type { Device } from "../device/device";
 import { activeRecorder } from "../device/recorder";
+import { countOf, returnVersionNumber, takeVersionNumber, type Versioned } from "../device/versions";
 
-export class Storage {
-  /** Counts the overwrites, through whichever view, for whoever relies on the contents: the tape, master copies. */
-  version = 0;
+export class Storage implements Versioned {
   private owners = 1;
+  /** Overwrites that are not counted under its number. */
+  private overwrites = 0;
+  private number = -1;
 
   constructor(
     readonly device: Device,
@@ -29,9 +31,22 @@ export class Storage {
     return this.owners > 0;
   }
 
+  /** Counts the overwrites, through whichever view, for whoever relies on the contents: the tape, master copies. */
+  get version(): number {
+    return this.number < 0 ? this.overwrites : this.overwrites + countOf(this.number);
+  }
+
+  get versionNumber(): number {
+    if (this.number < 0) {
+      this.number = takeVersionNumber();
+      this.overwrites -= countOf(this.number); // what its last owner left there
+    }
+    return this.number;
+  }
+
   /** Called by whatever writes into memory that a tensor may be seen in. */
   overwritten(): void {
-    this.version++;
+    this.overwrites++;
     activeRecorder()?.overwrote(this);
   }
 
@@ -41,6 +56,8 @@ export class Storage {
   }
 
   release(): void {
-    if (--this.owners === 0) this.device.free(this.memory);
+    if (--this.owners > 0) return;
+    if (this.number >= 0) returnVersionNumber(this.number);
+    this.device.free(this.memory);
   }
 }

@@ -1,0 +1,40 @@
+/** How often memory was overwritten, where steps and replays do it: counts that lie side by side, because one step counts thousands. */
+import { shared } from "../host/shared";
+
+/** Memory that knows how often it was overwritten. */
+export interface Versioned {
+  readonly isAlive: boolean;
+  /** The number under which its overwrites can be counted from now on. */
+  readonly versionNumber: number;
+}
+
+const all = /* @__PURE__ */ shared("versions", () => ({ counts: new Int32Array(256), used: 0, free: [] as number[] }));
+
+/** A number that nobody else has. */
+export function takeVersionNumber(): number {
+  const number = all.free.pop() ?? all.used++;
+  if (number === all.counts.length) {
+    const counts = new Int32Array(2 * number);
+    counts.set(all.counts);
+    all.counts = counts;
+  }
+  return number;
+}
+
+export function returnVersionNumber(number: number): void {
+  all.free.push(number);
+}
+
+export function countOf(versionNumber: number): number {
+  return all.counts[versionNumber]!;
+}
+
+/** One overwrite more for each of them. */
+export function countOverwrites(versionNumbers: Int32Array): void {
+  const { counts } = all;
+  for (let i = 0; i < versionNumbers.length; i++) counts[versionNumbers[i]!]! += 1;
+}
+
+export function versionNumbers(storages: Iterable<Versioned>): Int32Array {
+  return Int32Array.from(storages, (storage) => storage.versionNumber);
+}
