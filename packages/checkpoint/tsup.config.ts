@@ -4,6 +4,7 @@ export default defineConfig({
   entry: {
     index: "src/index.ts",
     planner: "src/planner.ts",
+    s3: "src/s3.ts",
     cli: "src/command/cli.ts",
     "platform/node": "src/platform/node.ts",
     "platform/browser": "src/platform/browser.ts",

@@ -16,7 +16,7 @@ import { basename, dirname } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { streamTensors, writerBuffer } from "./stream";
+import { besides, streamTensors, writerBuffer } from "./stream";
 
 export interface MergeOptions extends Selection, OpenOptions {
   /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
@@ -65,7 +65,8 @@ export async function mergeSource(
   );
   const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
     const pool = new FilePool(fileSystem, "update");
-    const store = { fileSystem, pool, bufferBytes: writerBuffer(options.maxMemory, 1) };
+    const maxMemory = besides(fileSystem.unfinished?.memory([total]) ?? 0, options.maxMemory);
+    const store = { fileSystem, pool, bufferBytes: writerBuffer(maxMemory, 1) };
     const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
     try {
       await writer.create();
@@ -73,10 +74,7 @@ export async function mergeSource(
         tensor,
         targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes) }],
       }));
-      await streamTensors(targets, {
-        progress: reporter(options.progress, total),
-        ...(options.maxMemory === undefined ? {} : { maxMemory: options.maxMemory }),
-      });
+      await streamTensors(targets, { progress: reporter(options.progress, total), maxMemory });
       await writer.finish();
       await pool.close();
       return writer.byteLength;

@@ -18,7 +18,7 @@ import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { streamTensors, writerBuffer } from "./stream";
+import { besides, DEFAULT_MAX_MEMORY, streamTensors, writerBuffer } from "./stream";
 
 export interface ReshardOptions extends Selection, OpenOptions {
   /** How many ranks will load it; may be left out where a layout says. */
@@ -139,8 +139,13 @@ async function writeFiles(
   options: ReshardOptions,
 ): Promise<{ files: readonly FileRecord[]; tensors: readonly ManifestTensor[] }> {
   const pool = new FilePool(fileSystem, "update");
-  const { maxMemory } = options;
-  const bufferBytes = writerBuffer(maxMemory, byRank.length);
+  const lengths = byRank.map((boxes) =>
+    boxes.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0),
+  );
+  const groups = writtenTogether(lengths, fileSystem, options.maxMemory);
+  const held = (ranks: readonly number[]) => fileSystem.unfinished?.memory(ranks.map((rank) => lengths[rank]!)) ?? 0;
+  const maxMemory = besides(Math.max(0, ...groups.map(held)), options.maxMemory);
+  const bufferBytes = writerBuffer(maxMemory, Math.max(1, ...groups.map((ranks) => ranks.length)));
   const writers = byRank.map((boxes, rank) => {
     const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
     return boxes.length === 0
@@ -148,33 +153,34 @@ async function writeFiles(
       : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool, bufferBytes });
   });
   try {
-    for (const writer of writers) await writer?.create();
     const placed = new Map<string, Place[]>(tensors.map(({ name }) => [name, []]));
     byRank.forEach((boxes, rank) => {
       for (const [index, { tensor, box }] of boxes.entries()) placed.get(tensor.name)!.push({ box, rank, index });
     });
     const total = tensors.reduce((sum, tensor) => sum + bytesIn(tensor), 0);
-    await streamTensors(
-      [...tensors]
-        .sort((a, b) => fileOrder(asPiece(a), asPiece(b)))
-        .map((tensor) => ({
-          tensor,
-          // Made when it is their turn, and dropped after it.
-          get targets() {
-            return placed.get(tensor.name)!.map(({ box, rank, index }) => ({
-              box,
-              write: (bytes: Uint8Array) => writers[rank]!.write(index, bytes),
-            }));
-          },
-        })),
-      { progress: reporter(options.progress, total), ...(maxMemory === undefined ? {} : { maxMemory }) },
-    );
+    const sorted = [...tensors].sort((a, b) => fileOrder(asPiece(a), asPiece(b)));
+    const progress = reporter(options.progress, total);
     const files: FileRecord[] = [];
     const written: { readonly file: number; readonly boxes: readonly WrittenBox[] }[] = [];
-    for (const [rank, writer] of writers.entries()) {
-      if (!writer) continue;
-      const { file, boxes } = await writer.finish({ sha256: options.sha256 ?? false });
-      written[rank] = { file: files.push(file) - 1, boxes };
+    for (const group of groups) {
+      for (const rank of group) await writers[rank]?.create();
+      const ranks = new Set(group);
+      const streamed = sorted.map((tensor) => ({
+        tensor,
+        // Made when it is their turn, and dropped after it.
+        get targets() {
+          const places = placed.get(tensor.name)!.filter(({ rank }) => ranks.has(rank));
+          return places.map(({ box, rank, index }) => ({
+            box,
+            write: (bytes: Uint8Array) => writers[rank]!.write(index, bytes),
+          }));
+        },
+      }));
+      await streamTensors(streamed, { progress, maxMemory });
+      for (const rank of group) {
+        const finished = await writers[rank]?.finish({ sha256: options.sha256 ?? false });
+        if (finished) written[rank] = { file: files.push(finished.file) - 1, boxes: finished.boxes };
+      }
     }
     await pool.close();
     const whole = tensors.map((tensor) => ({
@@ -190,6 +196,23 @@ async function writeFiles(
     await pool.close().catch(() => {}); // the first error is the one that tells
     throw error;
   }
+}
+
+/** Ranks whose files are written in one pass: all, or as many as half of the memory holds the parts of. */
+function writtenTogether(
+  lengths: readonly number[],
+  { unfinished }: FileSystem,
+  maxMemory = DEFAULT_MAX_MEMORY,
+): number[][] {
+  if (!unfinished) return [[...lengths.keys()]];
+  const groups: number[][] = [[]];
+  for (const rank of lengths.keys()) {
+    const group = [...groups.at(-1)!, rank];
+    const bytes = unfinished.memory(group.map((one) => lengths[one]!));
+    if (group.length > 1 && bytes > maxMemory / 2) groups.push([rank]);
+    else groups.at(-1)!.push(rank);
+  }
+  return groups;
 }
 
 /** The box of a tensor that a rank's file has at a place. */

@@ -61,6 +61,11 @@ export function* chunksOf(shape: readonly number[], most: number): Generator<Box
   }
 }
 
+/** What is left of a cap of which a store takes `writing` bytes to write; at least half. */
+export function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number {
+  return writing === 0 ? maxMemory : Math.max(maxMemory - writing, Math.floor(maxMemory / 2));
+}
+
 /** Streams the tensors in the order given. All buffers together stay under `maxMemory` bytes. Throws what readers and writers throw. */
 export async function streamTensors(
   tensors: Iterable<StreamedTensor>,
@@ -123,6 +128,7 @@ function* inChunks(tensors: readonly StreamedTensor[], bytes: number, scratch: S
   let small: ChunkPart[] = [];
   let filled = 0;
   for (const { tensor, targets } of tensors) {
+    if (targets.length === 0) continue;
     const length = bytesIn(tensor);
     const isSmall = length <= Math.min(bytes, BATCH);
     if (small.length > 0 && (!isSmall || filled + length > Math.min(bytes, BATCH) || small.length === MOST)) {
@@ -137,7 +143,8 @@ function* inChunks(tensors: readonly StreamedTensor[], bytes: number, scratch: S
     }
     const index = new BoxIndex(targets.map(({ box }) => box));
     for (const region of chunksOf(tensor.shape, Math.floor(bytes / bytesPerElement(tensor.dtype)))) {
-      yield [{ reader, region, targets: index.touching(region).map((i) => targets[i]!) }];
+      const touched = index.touching(region).map((i) => targets[i]!);
+      if (touched.length > 0) yield [{ reader, region, targets: touched }];
     }
   }
   if (small.length > 0) yield small;

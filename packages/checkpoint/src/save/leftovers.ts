@@ -21,6 +21,9 @@ export const MEMBER = /^rank-\d+\.here$/;
 /** The file that tells ranks that share no communicator which attempt is theirs: its first word. */
 export const POINTER = /\.life-\d+$/;
 
+/** What lies beside an attempt: the messages of its ranks, and what a store is tried with. */
+const BESIDE = /\.(ranks|probe-[0-9a-f]+)$/;
+
 /** The folder in which the ranks of an attempt leave each other messages. */
 export function messagesOf(attemptPath: string): string {
   return `${attemptPath}.ranks`;
@@ -48,7 +51,7 @@ function ifGone(error: unknown): undefined {
 /** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
 export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
   const [, step, attempt] = /^(step-\d+)\.tmp-(.+)$/.exec(basename(path)) ?? [];
-  const isSave = attempt !== undefined && !POINTER.test(attempt) && !attempt.endsWith(".ranks");
+  const isSave = attempt !== undefined && !POINTER.test(attempt) && !BESIDE.test(attempt);
   if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
   await fileSystem.remove(path);
 }
@@ -98,7 +101,7 @@ async function look(fileSystem: FileSystem, path: string): Promise<Leftover | un
 async function ownerOf(fileSystem: FileSystem, path: string, suffix: string): Promise<Leftover["owner"]> {
   const attempt = POINTER.test(suffix)
     ? await readText(fileSystem, path).then((text) => /^\S*/.exec(text)![0])
-    : suffix.replace(/\.ranks$/, "");
+    : suffix.replace(BESIDE, "");
   const messages = messagesOf(path.slice(0, path.length - suffix.length) + attempt);
   const names: string[] = await fileSystem.list(messages).then(
     (entries) => entries.map(({ name }) => name),

@@ -8,7 +8,7 @@
  * were alive at one moment, and no file of an earlier life can be among theirs.
  */
 
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { stepName } from "../format/steps";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { join } from "../stores/path";
@@ -47,6 +47,14 @@ const numbered = (rank: number) => `rank-${String(rank).padStart(5, "0")}`;
 /** Comes together with every other rank. Throws MISSING (a rank does not come), BAD_ARGUMENT (they disagree), IO (a rank has died). */
 export async function meet(invitation: Invitation): Promise<Meeting> {
   const deadline = performance.now() + invitation.patience;
+  const { unfinished } = invitation.fileSystem;
+  check(
+    (await unfinished?.isFenced(join(invitation.folder, pointerPrefix(invitation)))) ?? true,
+    "UNSUPPORTED",
+    "saveCheckpoint",
+    () => "ranks meet where a file can be created once only, and this store does not keep that (If-None-Match: *).",
+    "Give the ranks a communicator.",
+  );
   for (;;) {
     const meeting = await enter(invitation);
     try {
@@ -105,8 +113,7 @@ async function beginLife(invitation: Invitation, generation: number): Promise<Me
   await fileSystem.createOnce(join(meeting.messages, `${numbered(invitation.rank)}.here`), attempt);
   const pointer = join(folder, pointerPrefix(invitation) + generation);
   if (await fileSystem.createOnce(pointer, `${attempt} ${terms}\n`)) return meeting;
-  await fileSystem.remove(meeting.messages);
-  endAttempt(attempt);
+  await meeting.giveWay();
   return undefined;
 }
 
@@ -166,7 +173,7 @@ export class Meeting implements Communicator {
   readonly #self: Attempt;
   readonly #members = new Map<string, Attempt>();
   #round = 0;
-  #endPulse: (() => void) | undefined;
+  #endPulse: (() => Promise<void>) | undefined;
 
   constructor(invitation: Invitation, attempt: Attempt, generation: number, self: Attempt) {
     this.#invitation = invitation;
@@ -185,8 +192,7 @@ export class Meeting implements Communicator {
 
   /** From now on this rank answers those who ask whether it lives, also while it writes. */
   entered(): this {
-    const answer = async () => this.#answer(await this.#names()).catch(() => {}); // asked again soon
-    this.#endPulse = pulse(() => void answer(), 1000);
+    this.#endPulse = pulse(async () => this.#answer(await this.#names()), 1000);
     return this;
   }
 
@@ -243,9 +249,16 @@ export class Meeting implements Communicator {
     return error;
   }
 
+  /** Another rank's attempt is the one that all join. */
+  async giveWay(): Promise<void> {
+    await this.#endPulse?.();
+    await this.#fileSystem.remove(this.messages);
+    endAttempt(this.#self);
+  }
+
   /** Called once the outcome is known; the last one tidies up. */
   async leave(): Promise<void> {
-    this.#endPulse?.();
+    await this.#endPulse?.();
     endAttempt(this.#self);
     const fileSystem = this.#fileSystem;
     const tidy = async () => {

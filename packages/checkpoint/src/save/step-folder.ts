@@ -64,20 +64,28 @@ export class StepFolder {
     options: { overwrite: boolean },
   ): Promise<StepFolder> {
     const pending = new StepFolder(fileSystem, fileSystem.resolve(folder), step, attempt, options);
-    await pending.#disk("creating", async () => {
-      if (!options.overwrite) await pending.#refuseExisting();
-      if (fileSystem.unfinished) {
-        await pending.#showSign();
-        await pending.#sweep().catch(() => {}); // as below
-        return;
-      }
-      const isNew = (await fileSystem.kind(fileSystem.resolve(folder))) === undefined;
-      await fileSystem.makeFolder(pending.path);
-      // What died here before must not fill the disk; whether sweeping works is no matter of this save.
-      if (!isNew) await pending.#sweep().catch(() => {});
-      if (isNew) await fileSystem.syncFolder(dirname(fileSystem.resolve(folder)));
-    });
+    try {
+      await pending.#disk("creating", () => pending.#create(options.overwrite, fileSystem.resolve(folder)));
+    } catch (error) {
+      await pending.abandon();
+      throw error;
+    }
     return pending;
+  }
+
+  async #create(overwrite: boolean, folder: string): Promise<void> {
+    const fileSystem = this.#fileSystem;
+    if (!overwrite) await this.#refuseExisting();
+    if (fileSystem.unfinished) {
+      await this.#showSign();
+      await this.#sweep().catch(() => {}); // as below
+      return;
+    }
+    const isNew = (await fileSystem.kind(folder)) === undefined;
+    await fileSystem.makeFolder(this.path);
+    // What died here before must not fill the disk; whether sweeping works is no matter of this save.
+    if (!isNew) await this.#sweep().catch(() => {});
+    if (isNew) await fileSystem.syncFolder(dirname(folder));
   }
 
   /** The folder of an attempt that another rank began. */
@@ -161,14 +169,7 @@ export class StepFolder {
   async #showSign(): Promise<void> {
     const text = new TextEncoder().encode(this.attempt);
     await this.#fileSystem.createOnce(this.#sign, text);
-    let showing: Promise<void> = Promise.resolve();
-    const stop = pulse(() => {
-      showing = this.#write(this.#sign, text).catch(() => {}); // shown again soon
-    }, SIGN_EVERY);
-    this.#endPulse = () => {
-      stop();
-      return showing;
-    };
+    this.#endPulse = pulse(() => this.#write(this.#sign, text), SIGN_EVERY);
   }
 
   /** Gives the folder the step's name. Whoever else wants it at the same moment finds a whole step there, or gets it after us. */

@@ -50,6 +50,10 @@ export interface UnfinishedFiles {
   list(folder: string): Promise<string[]>;
   /** Forgets what was written; what stood at the path before stays. */
   discard(path: string): Promise<void>;
+  /** Whether `createOnce` keeps its word against others at the same moment. */
+  isFenced(folder: string): Promise<boolean>;
+  /** Bytes that are held while files of these lengths are written at the same time. */
+  memory(byteLengths: readonly number[]): number;
 }
 
 /** Throws BAD_ARGUMENT for what cannot be a path. */

@@ -33,6 +33,8 @@ export interface ObjectWriter {
   put(key: string, data: Uint8Array): Promise<void>;
   /** Writes where there is nothing, else returns false. */
   putOnce(key: string, data: Uint8Array): Promise<boolean>;
+  /** Whether `putOnce` keeps its word against others at the same moment; true without it. A key of its own may be tried below `folder`. */
+  isFenced?(folder: string): Promise<boolean>;
   /** Begins an object of several parts. */
   begin(key: string): Promise<Upload>;
   /** Nothing there is fine. */
@@ -53,7 +55,7 @@ export interface Upload {
 const MARKER = "manifest.json";
 
 /** Parts on their way at once, for each store. */
-const LANES = 4;
+const LANES = 3;
 
 export function fail(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code });
@@ -180,6 +182,13 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
         return [...new Set([...own, ...((await writing(path).unfinished?.(folder)) ?? [])])];
       },
       discard,
+      isFenced: async (path) => (await writing(path).isFenced?.(keyOf(path))) ?? true,
+      memory(byteLengths) {
+        const parts = byteLengths.map((byteLength) => Math.min(byteLength, writer?.partBytes(byteLength) ?? 0));
+        const gathered = parts.reduce((sum, bytes) => sum + bytes, 0);
+        const all = byteLengths.reduce((sum, bytes) => sum + bytes, 0);
+        return gathered + Math.min(LANES * Math.max(0, ...parts), all);
+      },
     },
   };
 }

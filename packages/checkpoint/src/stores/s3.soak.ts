@@ -1,0 +1,42 @@
+// Merging and re-slicing in a bucket under a cap of memory, in a process of its own.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { build } from "esbuild";
+import { expect, it } from "vitest";
+import { diffCheckpoints } from "../read/diff";
+import { saveCheckpoint } from "../save/save";
+import { randomBytes, scratchFolder } from "../testing/fixtures";
+import { s3TestServer } from "../testing/s3-server";
+
+const MIB = 1 << 20;
+const scratch = scratchFolder();
+const held = s3TestServer();
+
+it("192 MiB from 4 ranks under 64 MiB", async () => {
+  const fileSystem = held.server.fileSystem();
+  const data = randomBytes(96 * MIB, 1);
+  const tensors = { a: { dtype: "F32", shape: [96, 262144], data }, b: { dtype: "F32", shape: [96, 262144], data } };
+  await saveCheckpoint("run", { step: 1, tensors }, { fileSystem, world: 4 });
+  const program = `${scratch.path}/s3-memory.mjs`;
+  await build({
+    entryPoints: [new URL("../testing/s3-memory.ts", import.meta.url).pathname],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    conditions: ["@opt/source"],
+    outfile: program,
+    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    logLevel: "silent",
+  });
+  const out = `${scratch.path}/memory.json`;
+  const child = spawn(process.execPath, [program, held.server.url, `${64 * MIB}`, out], { stdio: "inherit" });
+  expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0);
+  const { base, merged, resliced, ok } = JSON.parse(readFileSync(out, "utf8"));
+  console.log(`over ${(base / MIB).toFixed(0)} MiB: merged ${(merged - base) / MIB}, re-sliced ${(resliced - base) / MIB} MiB`);
+  expect(ok).toBe(true);
+  // Beside the buffers there is the garbage of small objects, and what sockets hold.
+  expect((merged - base) / MIB).toBeLessThan(64 + 24);
+  expect((resliced - base) / MIB).toBeLessThan(64 + 24);
+  expect(await diffCheckpoints("run", "resliced", { fileSystem })).toMatchObject({ equal: true });
+  expect(await diffCheckpoints("run", "merged.safetensors", { fileSystem })).toMatchObject({ equal: true });
+});
