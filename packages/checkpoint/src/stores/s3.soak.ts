@@ -32,7 +32,9 @@ it("192 MiB from 4 ranks under 64 MiB", async () => {
   const child = spawn(process.execPath, [program, held.server.url, `${64 * MIB}`, out], { stdio: "inherit" });
   expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0);
   const { base, merged, resliced, ok } = JSON.parse(readFileSync(out, "utf8"));
-  console.log(`over ${(base / MIB).toFixed(0)} MiB: merged ${(merged - base) / MIB}, re-sliced ${(resliced - base) / MIB} MiB`);
+  console.log(
+    `over ${(base / MIB).toFixed(0)} MiB: merged ${(merged - base) / MIB}, re-sliced ${(resliced - base) / MIB} MiB`,
+  );
   expect(ok).toBe(true);
   // Beside the buffers there is the garbage of small objects, and what sockets hold.
   expect((merged - base) / MIB).toBeLessThan(64 + 24);
