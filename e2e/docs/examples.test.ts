@@ -18,6 +18,7 @@ const PACKAGES = [
   "@opt/adam-amsgrad",
   "@opt/adam-amsgrad/rules",
   "@opt/checkpoint",
+  "@opt/checkpoint/s3",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

@@ -80,11 +80,15 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
     const { files: own } = parseManifest(await readWhole(fileSystem, manifest, MAX_MANIFEST_BYTES), manifest);
     for (const { name } of own) claimed.add(name);
   }
-  for (const name of files) {
-    if (claimed.has(name) || tags.has(name.slice(-"0123456789ab.safetensors".length, -".safetensors".length))) continue;
+  const isClaimed = (name: string) =>
+    claimed.has(name) || tags.has(name.slice(-"0123456789ab.safetensors".length, -".safetensors".length));
+  const unclaimed = new Set(files.filter((name) => !isClaimed(name)));
+  for (const name of unclaimed) {
     await fileSystem.unfinished!.discard(join(step, name));
     await fileSystem.remove(join(step, name));
   }
+  // Some stores keep folders that nothing is in.
+  if (listed.every((name) => unclaimed.has(name))) await fileSystem.remove(step);
 }
 
 async function look(fileSystem: FileSystem, path: string): Promise<Leftover | undefined> {

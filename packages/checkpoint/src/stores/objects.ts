@@ -37,7 +37,7 @@ export interface ObjectWriter {
   isFenced?(folder: string): Promise<boolean>;
   /** Begins an object of several parts. */
   begin(key: string): Promise<Upload>;
-  /** Nothing there is fine. */
+  /** An object, or a folder that is empty, where the store keeps such; nothing there is fine, a folder that is not empty stays. */
   remove(key: string): Promise<void>;
   /** Uploads of other processes that never ended: their keys' last names, and an end to one. */
   unfinished?(folder: string): Promise<string[]>;
@@ -146,9 +146,9 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
 
   const remove = async (path: string): Promise<void> => {
     const key = keyOf(path);
-    await writing(path).remove(key);
     const below = (await store.list?.(key).catch(unlessForbidden)) ?? [];
     for (const { name } of below) await remove(join(key, name));
+    await writing(path).remove(key);
   };
 
   return {

@@ -103,7 +103,9 @@ export function opfsFileSystem(root?: FileSystemDirectoryHandle): FileSystem {
         coded(key, async () => {
           const names = key.split("/");
           const folder = await folderOf(names.slice(0, -1), false);
-          await unlessMissing(folder?.removeEntry(names.at(-1)!, { recursive: true }));
+          await unlessMissing(folder?.removeEntry(names.at(-1)!)).catch((error: Error) => {
+            if (error.name !== "InvalidModificationError") throw error; // something has been put into it meanwhile
+          });
         }),
     },
   });
