@@ -4,24 +4,29 @@
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
 import { notRun } from "./must-run.mjs";
-import { build, pack } from "./packages.mjs";
+import { build, pack, publicPackages } from "./packages.mjs";
 import { root, start } from "./run.mjs";
 import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
 
+/** The optimizers' packages. */
+const algorithms = publicPackages()
+  .filter(({ exports }) => exports?.["./rules"])
+  .map(({ folder }) => basename(folder));
+
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
-  ...["core", "nadam", "adam-amsgrad", "kernels-wasm"].map((name) => `packages/${name}/`),
+  ...["core", ...algorithms, "kernels-wasm"].map((name) => `packages/${name}/`),
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
 ];
 
 /** The tests of --quick: no device but js, no build, no browser. */
 const quickSuites = [
-  ...["core", "nn", "nadam", "adam-amsgrad", "testkit"].map((name) => `packages/${name}/`),
+  ...["core", "nn", ...algorithms, "testkit"].map((name) => `packages/${name}/`),
   "tools/release/",
   "tools/graph/declared",
 ];

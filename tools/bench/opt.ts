@@ -1,7 +1,11 @@
 /** Opt itself, on one of its devices. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import { init, type Optimizer, parameter, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 import { type Contender, timed } from "./contender";
 import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
@@ -9,6 +13,10 @@ const OPTIMIZERS = {
   AdamW: (params: Parameters<typeof parameter>[0][]) => new AdamW(params as never),
   AMSGrad: (params: Parameters<typeof parameter>[0][]) => new Adam(params as never, { amsgrad: true }),
   NAdam: (params: Parameters<typeof parameter>[0][]) => new NAdam(params as never),
+  SGD: (params: Parameters<typeof parameter>[0][]) => new SGD(params as never, { momentum: 0.9 }),
+  RMSprop: (params: Parameters<typeof parameter>[0][]) => new RMSprop(params as never),
+  Adamax: (params: Parameters<typeof parameter>[0][]) => new Adamax(params as never),
+  RAdam: (params: Parameters<typeof parameter>[0][]) => new RAdam(params as never),
 } as const;
 
 /** The js device takes minutes on the largest work. */

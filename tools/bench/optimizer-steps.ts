@@ -9,7 +9,7 @@ import { tfjs } from "./tfjs";
 import { torch } from "./torch";
 import { typedArrayLoop } from "./typed-array-loop";
 
-const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam"];
+const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
   { tensors: 1, size: 65_536 },
   { tensors: 1, size: 1_048_576 },

@@ -1,8 +1,8 @@
 /** The work of the optimizer benchmarks, and the values that every contender begins with. */
 
-export type OptimizerName = "AdamW" | "AMSGrad" | "NAdam";
+export type OptimizerName = "AdamW" | "AMSGrad" | "NAdam" | "SGD" | "RMSprop" | "Adamax" | "RAdam";
 
-/** One step over `tensors` parameters of `size` float32 elements each, with default options and gradients that never change. */
+/** One step over `tensors` parameters of `size` float32 elements each, with default options (SGD: a momentum of 0.9) and gradients that never change. */
 export interface OptimizerWork {
   readonly optimizer: OptimizerName;
   readonly tensors: number;

@@ -6,8 +6,11 @@ import { openTorch } from "./torch-process";
 export type TorchVariant = "fused" | "foreach" | "single";
 
 /** Why PyTorch has no such implementation. */
+/** The works whose optimizer PyTorch has fused. */
+const FUSED = ["AdamW", "AMSGrad", "SGD"];
+
 export function missingVariant(variant: TorchVariant, optimizer: string): string | undefined {
-  return variant === "fused" && optimizer === "NAdam" ? "PyTorch has no fused NAdam" : undefined;
+  return variant === "fused" && !FUSED.includes(optimizer) ? `PyTorch has no fused ${optimizer}` : undefined;
 }
 
 export function torch(variant: TorchVariant): Contender<OptimizerWork> {

@@ -12,14 +12,14 @@ torch.set_num_threads(int(os.environ.get("OPT_NUM_THREADS", os.cpu_count())))
 def make_optimizer(name, variant, parameters, **options):
     """`variant`: fused, foreach or single (the loop over tensors)."""
     options["foreach"] = variant == "foreach"
-    if name != "NAdam":
+    if name in ("AdamW", "AMSGrad", "SGD"):
         options["fused"] = variant == "fused"
     makers = {
         "AdamW": lambda: torch.optim.AdamW(parameters, **options),
         "AMSGrad": lambda: torch.optim.Adam(parameters, amsgrad=True, **options),
-        "NAdam": lambda: torch.optim.NAdam(parameters, **options),
+        "SGD": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, **options),
     }
-    return makers[name]()
+    return makers[name]() if name in makers else getattr(torch.optim, name)(parameters, **options)
 
 
 def serve(open_work):

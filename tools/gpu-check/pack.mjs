@@ -20,9 +20,16 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { buildCuda } from "../build-cuda.mjs";
+import { publicPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 
-const PACKAGES = ["core", "nadam", "adam-amsgrad", "kernels-cuda", "testkit"];
+const PACKAGES = [
+  ...["core", "kernels-cuda", "testkit"],
+  // The optimizers: kernels are built for the rules of each.
+  ...publicPackages()
+    .filter(({ exports }) => exports?.["./rules"])
+    .map(({ folder }) => basename(folder)),
+];
 const PROGRAMS = ["vitest", "tsx", "fast-check"];
 
 /** @param {string} folder */

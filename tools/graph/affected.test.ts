@@ -15,7 +15,8 @@ const e2e = [
   "tiny-gpt",
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
-const others = ["adam-amsgrad", "checkpoint", "core", "nadam", "nn", "testkit"];
+const algorithms = ["adam-amsgrad", "adamax", "nadam", "radam", "rmsprop", "sgd"];
+const others = [...algorithms, "checkpoint", "core", "nn", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -23,8 +24,10 @@ const everythingBut = (...names: string[]) => everything.filter((name) => !names
 const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[] = [
   ["packages/core/src/index.ts", everything],
   ["packages/testkit/src/index.ts", everything],
-  ["packages/nadam/src/rule.ts", everythingBut("adam-amsgrad", "core", "nn", "testkit")],
-  ["packages/adam-amsgrad/src/rule.ts", everythingBut("nadam", "core", "nn", "testkit")],
+  ...algorithms.map((name): [string, readonly string[]] => [
+    `packages/${name}/src/rule.ts`,
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "nn", "testkit"),
+  ]),
   [
     "packages/nn/src/index.ts",
     ["nn", "kernels-webgpu", "browser-mnist", "docs", "goldens", "install", "mnist", "programs", "tiny-gpt", "tools"],

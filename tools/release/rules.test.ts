@@ -53,6 +53,6 @@ it("keeps what the two newest series have had", () => {
 
 it("finds the rules of the algorithm packages", async () => {
   const present = await presentRules();
-  expect(present.map(({ name }) => name)).toEqual(["@opt/adam-amsgrad", "@opt/nadam"]);
+  expect(present.map(({ name }) => name)).toEqual(expect.arrayContaining(["@opt/adam-amsgrad", "@opt/nadam"]));
   for (const { rules } of present) expect(rules.length).toBeGreaterThan(1);
 });

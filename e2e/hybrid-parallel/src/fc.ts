@@ -2,6 +2,7 @@
 import { type Box, type Layout, loadCheckpoint } from "@opt/checkpoint";
 import { boxesOfRank } from "@opt/checkpoint/plan";
 import { parameter, type Tensor, tensor } from "@opt/core";
+import { SGD } from "@opt/sgd";
 
 export const OUTPUTS = 8;
 export const INPUTS = 8;
@@ -38,7 +39,7 @@ export class FcRank {
   readonly rank: number;
   readonly ranks: number;
   readonly weight: Tensor;
-  readonly moments: Tensor;
+  readonly optimizer: SGD;
 
   constructor(rank: number, ranks: number, saved?: Readonly<Record<string, Tensor>>) {
     const { offset, size } = rowsOf(rank, ranks);
@@ -52,9 +53,15 @@ export class FcRank {
       shape: [rows, INPUTS],
       name: "fc.weight",
     });
-    this.moments = tensor(saved ? saved["moments.fc.weight"]!.dataSync() : new Float32Array(rows * INPUTS), {
-      shape: [rows, INPUTS],
-    });
+    this.optimizer = new SGD([this.weight], { lr: LEARNING_RATE, momentum: MOMENTUM });
+    if (saved === undefined) return;
+    const state = { "fc.weight": { step: 1, momentum_buffer: saved["moments.fc.weight"]! } };
+    this.optimizer.loadStateDict({ groups: [{ params: ["fc.weight"] }], state });
+  }
+
+  /** The running sum of the gradients, once it has stepped. */
+  get moments(): Tensor {
+    return this.optimizer.stateDict().state["fc.weight"]!.momentum_buffer as Tensor;
   }
 
   /** Goes on from a checkpoint, whatever number of ranks it was re-sliced for. */
@@ -70,10 +77,9 @@ export class FcRank {
       const { inputs, targets } = batchOf(step);
       const own = tensor(targets.map((row) => row.slice(offset[0], offset[0]! + size[0]!)));
       const error = inputs.matmul(this.weight.transpose()).sub(own);
-      this.weight.grad = null;
+      this.optimizer.zeroGrad();
       error.mul(error).sum().backward();
-      this.moments.set(this.moments.mul(MOMENTUM).add(this.weight.grad!));
-      this.weight.set(this.weight.detach().sub(this.moments.mul(LEARNING_RATE)));
+      this.optimizer.step();
     }
     return this;
   }

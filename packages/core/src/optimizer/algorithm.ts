@@ -36,6 +36,8 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly initialCounters: Counters;
   /** Counters of the next step. */
   advance(counters: Counters, options: Options): Counters;
+  /** Counters that a saved state stands for, where PyTorch's has none. */
+  counted?(saved: Readonly<Record<string, unknown>>): Counters;
   /** The rule's scalars at a step, in float64. */
   scalars(options: Options, counters: Counters): Readonly<Record<string, number>>;
 }

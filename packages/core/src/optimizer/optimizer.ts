@@ -223,7 +223,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
     this.groups.forEach((group, g) => {
-      const stepped = this.slots[g]!.filter(({ state }) => state !== null && state.counters.step > 0);
+      const stepped = this.slots[g]!.filter(
+        ({ state }) => state && (state.counters.step > 0 || state.tensors.has(MASTER)),
+      );
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
       completeState(stepped, stateKeys(this.algorithm.rule(group)), this.algorithm.initialCounters);
       for (const slot of stepped) {
@@ -246,15 +248,16 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */
   loadStateDict(saved: OptimizerState): void {
-    const { name: where, initialCounters } = this.algorithm;
+    const { name: where, initialCounters, counted } = this.algorithm;
     checkRepeatable(where, "loading a state");
     const matched = matchNames(where, this.slots, saved);
     const options = this.groups.map((group, g) => this.loadedOptions(group, saved.groups[g]!, g));
     const plan = this.slots.flatMap((slots, g) => {
       const keys = stateKeys(this.algorithm.rule(options[g]!));
       return slots.flatMap((slot) => {
-        const entry = saved.state[matched.get(slot)!];
-        if (entry === undefined) return [];
+        const stored = saved.state[matched.get(slot)!];
+        if (stored === undefined) return [];
+        const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
         checkParameterState(where, slot.name, slot.param, entry, keys, initialCounters);
         return [{ slot, entry, keys }];
       });

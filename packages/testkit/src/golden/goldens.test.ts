@@ -5,15 +5,15 @@ import { torchGoldens } from "./torch";
 import { trainingGolden } from "./training";
 
 describe("torchGoldens", () => {
-  it("has twenty cases of three optimizers, five of them with an absent gradient", () => {
+  it("has 32 cases of seven optimizers, nine of them with an absent gradient", () => {
     const cases = torchGoldens();
     expect(cases.map(({ optimizer }) => optimizer).filter((name) => name === "NAdam")).toHaveLength(8);
-    expect(cases).toHaveLength(20);
-    expect(cases.filter(({ gradients }) => gradients.includes(null))).toHaveLength(5);
+    expect(cases).toHaveLength(32);
+    expect(cases.filter(({ gradients }) => gradients.includes(null))).toHaveLength(9);
     for (const { param0, gradients, exact, torch } of cases) {
       expect(gradients).toHaveLength(25);
       expect(exact.arrays.get("param")).toHaveLength(param0.length);
-      expect(torch.arrays.get("exp_avg_sq")).toHaveLength(param0.length);
+      for (const array of torch.arrays.values()) expect(array).toHaveLength(param0.length);
     }
   });
 
@@ -28,10 +28,11 @@ describe("torchGoldens", () => {
 
 describe("semanticsGoldens", () => {
   it("has every case, and names options as we do", () => {
-    expect(semanticsGoldens()).toHaveLength(88);
+    expect(semanticsGoldens()).toHaveLength(104);
     expect(float64Runs("NAdam")).toHaveLength(18);
     expect(float64Runs("Adam")).toHaveLength(9);
     expect(float64Runs("AdamW")).toHaveLength(4);
+    expect(float64Runs("SGD")).toHaveLength(3);
     expect(kerasTable("keras_nadam_golden", "NAdam").options).toEqual({ lr: 0.5, betas: [0.5, 0.67], eps: 1e-5 });
   });
 });

@@ -1,6 +1,6 @@
 /** Optimizers as the goldens know them: by name, options and public API. */
 
-export type OptimizerName = "NAdam" | "Adam" | "AdamW";
+export type OptimizerName = "NAdam" | "Adam" | "AdamW" | "SGD" | "RMSprop" | "Adamax" | "RAdam";
 export type OptimizerOptions = Readonly<Record<string, number | boolean | readonly number[]>>;
 
 /** What is needed of an optimizer. */

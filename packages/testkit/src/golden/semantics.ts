@@ -1,4 +1,4 @@
-/** `semantics.json`: what Keras publishes, and runs of PyTorch in float64, Keras and optax. */
+/** `semantics.json`: what Keras publishes, and runs of PyTorch in float64, Keras and optax; `torch-optimizers.json`: further runs of PyTorch. */
 import { readGoldenJson } from "./files";
 import type { OptimizerName, OptimizerOptions } from "./optimizer";
 
@@ -26,7 +26,8 @@ export interface OptimizerRun {
 }
 
 export function semanticsGoldens(): SemanticsCase[] {
-  return readGoldenJson<SemanticsCase[]>("semantics.json");
+  const { float64 } = readGoldenJson<{ float64: SemanticsCase[] }>("torch-optimizers.json");
+  return [...readGoldenJson<SemanticsCase[]>("semantics.json"), ...float64];
 }
 
 export function semanticsGolden(id: string): SemanticsCase {
@@ -44,6 +45,11 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   decoupled_weight_decay: "decoupledWeightDecay",
   momentum_decay: "momentumDecay",
   amsgrad: "amsgrad",
+  momentum: "momentum",
+  dampening: "dampening",
+  nesterov: "nesterov",
+  alpha: "alpha",
+  centered: "centered",
   maximize: "maximize",
   learning_rate: "lr",
   epsilon: "eps",

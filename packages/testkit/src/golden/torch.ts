@@ -1,4 +1,4 @@
-/** `torch-f32.json`: optimizers in float32, 25 steps, by PyTorch 2.13 and by the exact recipe. */
+/** `torch-f32.json` and `torch-optimizers.json`: optimizers in float32, 25 steps, by PyTorch 2.13 and by the exact recipe. */
 import { readGoldenJson } from "./files";
 import type { OptimizerName, OptimizerOptions } from "./optimizer";
 
@@ -34,7 +34,8 @@ interface StoredCase {
 
 export function torchGoldens(optimizer?: OptimizerName): TorchCase[] {
   const { cases } = readGoldenJson<{ cases: readonly StoredCase[] }>("torch-f32.json");
-  return cases
+  const { float32 } = readGoldenJson<{ float32: readonly StoredCase[] }>("torch-optimizers.json");
+  return [...cases, ...float32]
     .map((stored, i) => ({
       name: `${i}: ${stored.optimizer} ${describe(stored.options)}, ${stored.size} elements`,
       optimizer: stored.optimizer,

@@ -1,0 +1,114 @@
+// Optimizers against PyTorch itself: 30 random configurations each, 200 steps, some without a gradient. OPT_TORCH_PYTHON names a Python that has it.
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { execFileSync } from "node:child_process";
+import { Adamax } from "@opt/adamax";
+import { type Device, init, listDevices } from "@opt/core";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { type OptimizerClass, type OptimizerOptions, runOptimizer, seededArray } from "@opt/testkit";
+import fc from "fast-check";
+import { beforeAll, describe, expect, it } from "vitest";
+
+const python = process.env.OPT_TORCH_PYTHON;
+const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
+const [CASES, STEPS, SIZE] = [30, 200, 19];
+
+/** The roots of float32 are those of float64, rounded: PyTorch's own are off by a bit now and then. */
+const torchProgram = `
+import base64, json, re, sys, torch
+torch.set_num_threads(1)
+plain = torch.Tensor.sqrt
+torch.Tensor.sqrt = lambda x: plain(x.double()).to(x.dtype)
+torch.Tensor.sqrt_ = lambda x: x.copy_(plain(x.double()))
+def snake(key): return re.sub("[A-Z]", lambda m: "_" + m.group(0).lower(), key)
+def run(case):
+    dtype = getattr(torch, case["dtype"])
+    read = lambda text: torch.frombuffer(bytearray(base64.b64decode(text)), dtype=dtype)
+    write = lambda tensor: base64.b64encode(tensor.detach().numpy().tobytes()).decode()
+    param = torch.nn.Parameter(read(case["start"]))
+    options = {snake(key): value for key, value in case["options"].items()}
+    optimizer = getattr(torch.optim, case["name"])([param], foreach=False, **options)
+    for gradient in case["gradients"]:
+        param.grad = None if gradient is None else read(gradient)
+        optimizer.step()
+    state = {key: write(value) for key, value in optimizer.state[param].items() if key != "step" and value is not None}
+    return {"param": write(param), **state}
+print(json.dumps([run(case) for case in json.load(sys.stdin)]))
+`;
+
+const real = (min: number, max: number) => fc.double({ min, max, noNaN: true });
+const perhaps = (arbitrary: fc.Arbitrary<number>) => fc.oneof(fc.constant(0), arbitrary);
+const common = { lr: real(1e-4, 0.1), weightDecay: perhaps(real(1e-4, 0.3)), maximize: fc.boolean() };
+const betas = fc.tuple(real(0, 0.98), real(0.3, 0.9999));
+const eps = fc.constantFrom(1e-8, 1e-4, 0.1);
+const arbitraries: Record<string, [OptimizerClass, fc.Arbitrary<OptimizerOptions>]> = {
+  SGD: [
+    SGD,
+    fc.oneof(
+      fc.record({ ...common, momentum: perhaps(real(0.1, 0.99)), dampening: perhaps(real(0, 0.9)) }),
+      fc.record({ ...common, momentum: real(0.1, 0.99), nesterov: fc.constant(true) }),
+    ),
+  ],
+  RMSprop: [
+    RMSprop,
+    fc.record({ ...common, eps, alpha: real(0.1, 0.999), momentum: perhaps(real(0, 0.9)), centered: fc.boolean() }),
+  ],
+  Adamax: [Adamax, fc.record({ ...common, eps, betas })],
+  RAdam: [RAdam, fc.record({ ...common, eps, betas, decoupledWeightDecay: fc.boolean() })],
+};
+
+const base64 = (array: ArrayBufferView) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+
+function numbers(text: string, dtype: "f32" | "f64"): Float32Array | Float64Array {
+  const { buffer } = Uint8Array.from(Buffer.from(text, "base64"));
+  return dtype === "f32" ? new Float32Array(buffer) : new Float64Array(buffer);
+}
+
+const available = (await listDevices()).filter((device) => device.available).map(({ name }) => name);
+const devices = ["js", "wasm", "cpu"].filter((name) => available.includes(name));
+
+/** Every configuration, in both dtypes. */
+const cases = Object.entries(arbitraries).flatMap(([name, [, options]], o) =>
+  (["f32", "f64"] as const).flatMap((dtype) =>
+    fc.sample(options, { numRuns: CASES, seed: 12 }).map((chosen, i) => {
+      const drawn = (n: number) => seededArray(dtype as "f32", SIZE, { seed: (o * CASES + i) * (STEPS + 1) + n });
+      const absent = (step: number) => (step * 7 + i) % 23 === 0;
+      const gradients = Array.from({ length: STEPS }, (_, step) => (absent(step) ? null : drawn(step + 1)));
+      return { name, dtype, options: chosen, start: drawn(0), gradients };
+    }),
+  ),
+);
+
+let expected: Record<string, string>[] = [];
+beforeAll(() => {
+  if (python === undefined) return;
+  const stored = cases.map(({ dtype, start, gradients, ...others }) => ({
+    ...others,
+    dtype: dtype === "f32" ? "float32" : "float64",
+    start: base64(start),
+    gradients: gradients.map((gradient) => gradient && base64(gradient)),
+  }));
+  const input = { input: JSON.stringify(stored), encoding: "utf8", maxBuffer: 1 << 28 } as const;
+  expected = JSON.parse(execFileSync(python, ["-c", torchProgram], input));
+});
+
+describe.each(Object.keys(arbitraries))(`%s as PyTorch${why}`, (name) => {
+  const [Optimizer] = arbitraries[name]!;
+  describe.each(["f32", "f64"] as const)("in %s", (dtype) => {
+    it.skipIf(python === undefined).each(devices)("on %s", async (on) => {
+      const device: Device = await init(on);
+      for (const [i, { name: own, dtype: in_, start, gradients, options }] of cases.entries()) {
+        if (own !== name || in_ !== dtype) continue;
+        const { trace, state } = await runOptimizer(Optimizer, { start, gradients, options, dtype, device });
+        const ours = new Map(state).set("param", trace.at(-1)!);
+        for (const [key, text] of Object.entries(expected[i]!)) {
+          const tolerance = dtype === "f32" ? "bits" : { absolute: 1e-12, relative: 1e-12 };
+          const what = `${key} of ${JSON.stringify(options)}`;
+          expect(ours.get(key), what).toAgreeWith(numbers(text, dtype), tolerance);
+        }
+      }
+    });
+  });
+});

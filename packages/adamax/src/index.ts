@@ -1,0 +1,2 @@
+export { Adamax } from "./adamax";
+export type { AdamaxOptions } from "./options";

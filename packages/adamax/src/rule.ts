@@ -1,0 +1,60 @@
+/** `@opt/adamax/rules`: Adamax's update of one element, in PyTorch's order of operations, in all variants. */
+import {
+  abs,
+  add,
+  defineRule,
+  div,
+  type Expression,
+  fma,
+  less,
+  max,
+  mul,
+  neg,
+  type Rule,
+  select,
+  sub,
+} from "@opt/core";
+
+/** What makes one variant different from another. */
+export interface AdamaxVariant {
+  /** Weight decay, added to the gradient. */
+  readonly decay: boolean;
+  readonly maximize: boolean;
+  /** beta1 <= 0.5: PyTorch interpolates from the other end there. */
+  readonly smallBeta1: boolean;
+}
+
+const rules = new Map<string, Rule>();
+
+/** The rule of a variant; the same object for the same variant. Scalars: `adamaxScalars`. */
+export function adamaxRule(variant: AdamaxVariant): Rule {
+  const { decay, maximize, smallBeta1 } = variant;
+  const name = `adamax${decay ? "L2" : ""}${maximize ? "Maximize" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
+  const known = rules.get(name);
+  if (known !== undefined) return known;
+  const rule = defineRule({
+    name,
+    buffers: ["param", "grad", "expAvg", "expInf"],
+    scalars: [...(decay ? ["decay"] : []), "oneMinusBeta1", "beta2", "eps", "negStepSize"],
+    update({ param, grad, expAvg, expInf }, scalars) {
+      const h = scalars as Record<string, Expression>;
+      const climbed = maximize ? neg(grad) : grad;
+      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      const m = smallBeta1
+        ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
+        : fma(h.oneMinusBeta1!, sub(g, expAvg), expAvg);
+      const decayed = mul(expInf, h.beta2!);
+      // PyTorch's maximum is NaN where either is; `max` sees to its first operand only.
+      const isNumber = less(Number.NEGATIVE_INFINITY, decayed);
+      const u = select(isNumber, max(add(abs(g), h.eps!), decayed), decayed);
+      return { param: add(param, div(mul(h.negStepSize!, m), u)), expAvg: m, expInf: u };
+    },
+  });
+  rules.set(name, rule);
+  return rule;
+}
+
+/** Every variant, for kernel builds and tests. */
+export const adamaxRules: readonly Rule[] = [false, true].flatMap((decay) =>
+  [false, true].flatMap((maximize) => [false, true].map((smallBeta1) => adamaxRule({ decay, maximize, smallBeta1 }))),
+);

@@ -1,0 +1,2 @@
+export type { RAdamOptions } from "./options";
+export { RAdam } from "./radam";

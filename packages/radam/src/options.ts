@@ -1,0 +1,17 @@
+/** What RAdam can be told. */
+import type { BaseOptions } from "@opt/core";
+
+export interface RAdamOptions extends BaseOptions {
+  /** Learning rate, >= 0. Default 1e-3. */
+  lr: number;
+  /** Decay rates of the running averages of the gradient and its square, in [0, 1). Default [0.9, 0.999]. */
+  betas: readonly [number, number];
+  /** Added to the denominator, >= 0. Default 1e-8. */
+  eps: number;
+  /** Weight decay, >= 0. Default 0. */
+  weightDecay: number;
+  /** Take the decay off the parameter (as AdamW does) instead of adding it to the gradient. Default false. */
+  decoupledWeightDecay: boolean;
+  /** Climb instead of descend. Default false. */
+  maximize: boolean;
+}

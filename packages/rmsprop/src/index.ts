@@ -1,0 +1,2 @@
+export type { RMSpropOptions } from "./options";
+export { RMSprop } from "./rmsprop";

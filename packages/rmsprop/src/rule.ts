@@ -1,0 +1,65 @@
+/** `@opt/rmsprop/rules`: RMSprop's update of one element, in PyTorch's order of operations, in all variants. */
+import { add, defineRule, div, type Expression, fma, mul, neg, type Rule, sqrt, sub } from "@opt/core";
+
+/** What makes one variant different from another. */
+export interface RMSpropVariant {
+  readonly momentum: boolean;
+  /** smallAlpha: alpha <= 0.5, where PyTorch interpolates from the other end. */
+  readonly centered: "no" | "yes" | "smallAlpha";
+  /** Weight decay, added to the gradient. */
+  readonly decay: boolean;
+  readonly maximize: boolean;
+}
+
+const rules = new Map<string, Rule>();
+
+/** The rule of a variant; the same object for the same variant. Scalars: `rmspropScalars`. */
+export function rmspropRule(variant: RMSpropVariant): Rule {
+  const { momentum, centered, decay, maximize } = variant;
+  const kind = centered === "no" ? "" : centered === "yes" ? "Centered" : "CenteredSmallAlpha";
+  const name = `rmsprop${kind}${momentum ? "Momentum" : ""}${decay ? "L2" : ""}${maximize ? "Maximize" : ""}`;
+  const known = rules.get(name);
+  if (known !== undefined) return known;
+  const rule = defineRule({
+    name,
+    buffers: [
+      "param",
+      "grad",
+      "squareAvg",
+      ...(momentum ? ["momentumBuffer"] : []),
+      ...(centered === "no" ? [] : ["gradAvg"]),
+    ],
+    scalars: [...(decay ? ["decay"] : []), "alpha", "oneMinusAlpha", "eps", ...(momentum ? ["momentum"] : []), "negLr"],
+    update(buffers, scalars) {
+      const { param, grad, squareAvg, momentumBuffer, gradAvg } = buffers as Record<string, Expression> &
+        Record<"param" | "grad" | "squareAvg", Expression>;
+      const h = scalars as Record<string, Expression>;
+      const climbed = maximize ? neg(grad) : grad;
+      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      const square = fma(mul(h.oneMinusAlpha!, g), g, mul(squareAvg, h.alpha!));
+      const mean =
+        centered === "no"
+          ? undefined
+          : centered === "yes"
+            ? fma(h.oneMinusAlpha!, sub(g, gradAvg!), gradAvg!)
+            : fma(sub(h.oneMinusAlpha!, 1), sub(g, gradAvg!), g);
+      const variance = mean === undefined ? square : fma(neg(mean), mean, square);
+      const denom = add(sqrt(variance), h.eps!);
+      const state = { squareAvg: square, ...(mean === undefined ? {} : { gradAvg: mean }) };
+      if (!momentum) return { param: add(param, div(mul(h.negLr!, g), denom)), ...state };
+      const m = add(mul(momentumBuffer!, h.momentum!), div(g, denom));
+      return { param: fma(h.negLr!, m, param), momentumBuffer: m, ...state };
+    },
+  });
+  rules.set(name, rule);
+  return rule;
+}
+
+/** Every variant, for kernel builds and tests. */
+export const rmspropRules: readonly Rule[] = (["no", "yes", "smallAlpha"] as const).flatMap((centered) =>
+  [false, true].flatMap((momentum) =>
+    [false, true].flatMap((decay) =>
+      [false, true].map((maximize) => rmspropRule({ centered, momentum, decay, maximize })),
+    ),
+  ),
+);

@@ -1,0 +1,2 @@
+export type { SGDOptions } from "./options";
+export { SGD } from "./sgd";

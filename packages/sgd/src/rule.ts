@@ -1,0 +1,50 @@
+/** `@opt/sgd/rules`: SGD's update of one element, in PyTorch's order of operations, in all variants. */
+import { defineRule, type Expression, fma, less, mul, neg, type Rule, select } from "@opt/core";
+
+/** What makes one variant different from another. */
+export interface SGDVariant {
+  readonly momentum: "none" | "plain" | "nesterov";
+  /** Weight decay, added to the gradient. */
+  readonly decay: boolean;
+  readonly maximize: boolean;
+}
+
+const rules = new Map<string, Rule>();
+
+/** The rule of a variant; the same object for the same variant. Scalars: `sgdScalars`. */
+export function sgdRule(variant: SGDVariant): Rule {
+  const { momentum, decay, maximize } = variant;
+  const kind = momentum === "none" ? "" : momentum === "plain" ? "Momentum" : "Nesterov";
+  const name = `sgd${kind}${decay ? "L2" : ""}${maximize ? "Maximize" : ""}`;
+  const known = rules.get(name);
+  if (known !== undefined) return known;
+  const rule = defineRule({
+    name,
+    buffers: ["param", "grad", ...(momentum === "none" ? [] : ["momentumBuffer"])],
+    scalars: [
+      ...(decay ? ["decay"] : []),
+      ...(momentum === "none" ? [] : ["momentum", "oneMinusDampening", "isFirst"]),
+      "negLr",
+    ],
+    update(buffers, scalars) {
+      const { param, grad, momentumBuffer } = buffers as Record<string, Expression> &
+        Record<"param" | "grad", Expression>;
+      const h = scalars as Record<string, Expression>;
+      const climbed = maximize ? neg(grad) : grad;
+      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      if (momentum === "none") return { param: fma(h.negLr!, g, param) };
+      // The first momentum is the gradient itself, whatever the dampening.
+      const later = fma(h.oneMinusDampening!, g, mul(momentumBuffer!, h.momentum!));
+      const m = select(less(0, h.isFirst!), g, later);
+      const direction = momentum === "nesterov" ? fma(h.momentum!, m, g) : m;
+      return { param: fma(h.negLr!, direction, param), momentumBuffer: m };
+    },
+  });
+  rules.set(name, rule);
+  return rule;
+}
+
+/** Every variant, for kernel builds and tests. */
+export const sgdRules: readonly Rule[] = (["none", "plain", "nesterov"] as const).flatMap((momentum) =>
+  [false, true].flatMap((decay) => [false, true].map((maximize) => sgdRule({ momentum, decay, maximize }))),
+);
