@@ -1,0 +1,66 @@
+// Runs that PyTorch saved go on here: each optimizer's state by name, SGD's without a count of steps.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Adamax } from "@opt/adamax";
+import { type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { convertCheckpoint, loadCheckpoint, optimizerState } from "../index";
+import { python, runPython, withTorch } from "../testing/torch-files";
+
+const TRAIN = `
+import json, sys, torch
+runs = json.loads(sys.argv[1])
+weight = lambda: torch.nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.1, 0.0, -3.0]]))
+result = []
+for i, (name, options) in enumerate(runs):
+    model = torch.nn.Module(); model.w = weight()
+    optimizer = getattr(torch.optim, name)([("w", model.w)], foreach=False, **options)
+    def step(s):
+        model.w.grad = torch.sin(torch.arange(6.0) * (s + 1)).reshape(2, 3)
+        optimizer.step()
+    for s in range(7): step(s)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, f"{i}.pt")
+    for s in range(7, 12): step(s)
+    result.append(model.w.flatten().tolist())
+print(json.dumps(result))
+`;
+
+type Make = (params: Parameters) => Optimizer<never>;
+const RUNS: [string, object, Make][] = [
+  ["SGD", { lr: 0.1, momentum: 0.9, dampening: 0.3 }, (params) => new SGD(params) as never],
+  ["SGD", { lr: 0.1, momentum: 0.9, nesterov: true }, (params) => new SGD(params) as never],
+  ["RMSprop", { lr: 0.01, momentum: 0.9, centered: true }, (params) => new RMSprop(params) as never],
+  ["Adamax", { lr: 0.01, weight_decay: 0.1 }, (params) => new Adamax(params) as never],
+  ["RAdam", { lr: 0.01, decoupled_weight_decay: true, weight_decay: 0.1 }, (params) => new RAdam(params) as never],
+];
+
+describe.skipIf(python === undefined)(withTorch, () => {
+  let expected: number[][] = [];
+  let folder = "";
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "opt-torch-optimizers-"));
+    const runs = JSON.stringify(RUNS.map(([name, options]) => [name, options]));
+    expected = JSON.parse(runPython(TRAIN, folder, runs));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it.each(RUNS.map((run, i) => [i, ...run] as const))("%d: %s %o goes on", async (i, _name, _options, make) => {
+    await convertCheckpoint(join(folder, `${i}.pt`), join(folder, `${i}`), { to: "checkpoint" });
+    const loaded = await loadCheckpoint(join(folder, `${i}`));
+    const w = parameter(loaded.tensors.w!.dataSync(), { shape: [2, 3], name: "w" });
+    const optimizer = make([["w", w]]);
+    optimizer.loadStateDict(optimizerState(loaded));
+    for (let s = 7; s < 12; s++) {
+      w.grad = tensor(
+        Array.from({ length: 6 }, (_, k) => Math.sin(k * (s + 1))),
+        { shape: [2, 3] },
+      );
+      optimizer.step();
+    }
+    for (const [k, x] of w.dataSync().entries()) expect(Math.abs(x - expected[i]![k]!)).toBeLessThan(1e-6);
+  });
+});
