@@ -42,6 +42,7 @@ export {
 export type { Algorithm, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
+export { ExponentialMovingAverage, type MovingAverageState } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";

@@ -1,0 +1,176 @@
+import { execFileSync } from "node:child_process";
+import { expectCode, seededArray } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import { init } from "../device/registry";
+import { tidy } from "../device/scope";
+import { Momentum } from "../testing/momentum";
+import { ExponentialMovingAverage, type MovingAverageState } from "./moving-average";
+
+const device = await init("js");
+const python = process.env.OPT_TORCH_PYTHON;
+
+const averageOf = (ema: ExponentialMovingAverage, name = "0") => [
+  ...(ema.stateDict()[`module.${name}`] as ReturnType<typeof tensor>).dataSync(),
+];
+
+const torchProgram = `
+import json, sys, torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+results = []
+for run in json.load(sys.stdin):
+    dtype = getattr(torch, run["dtype"])
+    model = torch.nn.Module(); model.w = torch.nn.Parameter(torch.tensor(run["values"][0], dtype=dtype))
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(run["decay"]))
+    for values in run["values"][1:]:
+        with torch.no_grad(): model.w.copy_(torch.tensor(values, dtype=dtype))
+        ema.update_parameters(model)
+    state = ema.state_dict()
+    results.append([sorted(state), state["n_averaged"].item(), state["module.w"].double().tolist()])
+print(json.dumps(results))
+`;
+
+it.skipIf(!python)(`has the keys and the bits of torch's AveragedModel${python ? "" : " (OPT_TORCH_PYTHON)"}`, () => {
+  const runs = [0, 0.3, 0.9, 0.999].flatMap((decay, i) =>
+    (["f32", "f64"] as const).map((dtype) => {
+      const values = Array.from({ length: 9 }, (_, s) => [...seededArray(dtype as "f32", 13, { seed: 50 * i + s })]);
+      return { decay, dtype, values };
+    }),
+  );
+  const input = JSON.stringify(runs.map((run) => ({ ...run, dtype: run.dtype === "f32" ? "float32" : "float64" })));
+  const expected = JSON.parse(execFileSync(python as string, ["-c", torchProgram], { input, encoding: "utf8" }));
+  runs.forEach(({ decay, dtype, values }, i) => {
+    const w = parameter(values[0]!, { dtype, name: "w" });
+    const ema = new ExponentialMovingAverage([w], { decay });
+    for (const next of values.slice(1)) {
+      w.set(next);
+      ema.update();
+    }
+    const state = ema.stateDict();
+    expect([Object.keys(state).sort(), state.n_averaged, averageOf(ema, "w")]).toEqual([
+      ["module.w", "n_averaged"],
+      8,
+      expected[i][2],
+    ]);
+    expect(expected[i].slice(0, 2)).toEqual([["module.w", "n_averaged"], 8]);
+  });
+});
+
+it("the first update copies, later ones move by 1 - decay", () => {
+  const w = parameter([0, 8]);
+  const ema = new ExponentialMovingAverage([w], { decay: 0.75 });
+  w.set([4, 4]);
+  ema.update();
+  w.set([8, 0]);
+  ema.update();
+  expect(averageOf(ema)).toEqual([5, 3]);
+});
+
+it("averages 16-bit parameters in float32", () => {
+  const w = parameter([1], { dtype: "bf16" });
+  const ema = new ExponentialMovingAverage([w], { decay: 0.999 });
+  ema.update();
+  w.set([2]);
+  for (let i = 0; i < 3; i++) ema.update();
+  expect(averageOf(ema)[0]).toBeCloseTo(2 - 0.999 ** 3, 6);
+});
+
+it("averaged shows the averages and gives the parameters back: after a value, an error, a promise, a rejection", async () => {
+  const w = parameter([1]);
+  const ema = new ExponentialMovingAverage([w], { decay: 0.5 });
+  ema.update();
+  w.set([3]);
+  ema.update();
+  const seen = () => w.dataSync()[0];
+  expect([ema.averaged(seen), seen()]).toEqual([2, 3]);
+  const failing = () => {
+    throw new RangeError("in body");
+  };
+  expect(() => ema.averaged(failing)).toThrow(RangeError);
+  expect(seen()).toBe(3);
+  const later = ema.averaged(async () => {
+    await Promise.resolve();
+    return seen();
+  });
+  expectCode("BAD_STATE", () => ema.averaged(seen));
+  expectCode("BAD_STATE", () => ema.update());
+  expect([await later, seen()]).toEqual([2, 3]);
+  await expect(ema.averaged(async () => failing())).rejects.toThrow(RangeError);
+  expect(seen()).toBe(3);
+});
+
+it("is recorded, but for the first update and averaged(), which are refused", () => {
+  const start = () => {
+    const w = parameter([1, 2]);
+    const optimizer = new Momentum([w], { lr: 0.1 });
+    const ema = new ExponentialMovingAverage([w], { decay: 0.9 });
+    const body = () => {
+      optimizer.zeroGrad();
+      w.mul(w).sum().backward();
+      optimizer.step();
+      ema.update();
+    };
+    return { ema, body };
+  };
+  const [eager, recorded] = [start(), start()];
+  for (let i = 0; i < 6; i++) eager.body();
+  expectCode("UNSUPPORTED", () => device.record(() => recorded.ema.update()));
+  expectCode("UNSUPPORTED", () => device.record(() => recorded.ema.averaged(() => 0)));
+  recorded.body();
+  const recording = device.record(recorded.body);
+  for (let i = 0; i < 4; i++) recording.replay();
+  expect(averageOf(recorded.ema)).toEqual(averageOf(eager.ema));
+  expect(recorded.ema.stateDict().n_averaged).toBe(eager.ema.stateDict().n_averaged);
+  recording.dispose();
+});
+
+it("is saved and loaded, also from a tensor's count, and refuses what does not fit before it changes", () => {
+  const [a, b] = [parameter([1, 2]), parameter([5, 6])];
+  const [saved, loaded] = [new ExponentialMovingAverage([a]), new ExponentialMovingAverage([b])];
+  saved.update();
+  const state = saved.stateDict();
+  const wrong: unknown[] = [
+    null,
+    {},
+    { n_averaged: 0.5, "module.0": tensor([1, 2]) },
+    { n_averaged: 1 },
+    { n_averaged: 1, "module.0": tensor([1]) },
+  ];
+  for (const each of wrong) expectCode("BAD_STATE", () => loaded.loadStateDict(each as MovingAverageState));
+  expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[5, 6], 0]);
+  loaded.loadStateDict({ ...state, n_averaged: tensor(1, { dtype: "i32" }) });
+  expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[1, 2], 1]);
+  saved.dispose();
+  expect(averageOf(loaded)).toEqual([1, 2]);
+});
+
+it("outlives tidy, and leaves nothing behind", () => {
+  const before = device.memory().tensors;
+  const w = parameter([1, 2]);
+  const ema = tidy(() => new ExponentialMovingAverage([w], { decay: 0 }));
+  tidy(() => {
+    for (let i = 0; i < 3; i++) ema.update();
+    ema.averaged(() => w.dataSync());
+  });
+  expect(averageOf(ema)).toEqual([1, 2]);
+  ema.dispose();
+  w.dispose();
+  expect(device.memory().tensors).toBe(before);
+});
+
+it.each<[string, unknown, object]>([
+  ["no list", 1, {}],
+  ["integers", [tensor([1], { dtype: "i32" })], {}],
+  ["decay above 1", [parameter([1])], { decay: 1.5 }],
+  ["decay NaN", [parameter([1])], { decay: Number.NaN }],
+  ["an unknown option", [parameter([1])], { momentum: 0.9 }],
+])("refuses %s", (name, params, options) => {
+  const code = name === "integers" ? "BAD_DTYPE" : "BAD_ARGUMENT";
+  expectCode(code, () => new ExponentialMovingAverage(params as never, options));
+});
+
+it("takes nothing, and refuses one name twice", () => {
+  new ExponentialMovingAverage([]).update();
+  const w = parameter([1], { name: "w" });
+  expectCode("DUPLICATE", () => new ExponentialMovingAverage([w, w]));
+});

@@ -1,0 +1,165 @@
+/** An exponential moving average of parameters, to evaluate and to save in their place. */
+
+import { hooks } from "../device/recorder";
+import { checkRepeatable } from "../device/repeatable";
+import { keep, tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { cast, clone, copyInto } from "../ops";
+import { assign } from "../ops/cast";
+import { launchMap } from "../ops/map";
+import { Expression } from "../rule/expression";
+import { trace } from "../rule/program";
+import { fma, sub } from "../rule/symbols";
+import { noGrad } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { sameShape, showShape } from "../values/shape";
+import { type Parameters, toParameters } from "./parameters";
+import { stateDType } from "./state";
+
+const WHERE = "ExponentialMovingAverage";
+const ALREADY = "Wait for averaged() to end.";
+
+/** Interpolates from the nearer end, as PyTorch's lerp does. */
+const lerp = (isNearAverage: boolean) => {
+  const [average, param] = [new Expression("buffer", [], 0), new Expression("buffer", [], 1)];
+  const [weight, way] = [new Expression("scalar", [], 0), sub(param, average)];
+  const expression = isNearAverage ? fma(weight, way, average) : fma(sub(weight, 1), way, param);
+  return trace(["average", "param"], ["weight"], [{ slot: 0, expression }]);
+};
+const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
+const FROM_PARAM = /* @__PURE__ */ lerp(false);
+
+/** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */
+export type MovingAverageState = { n_averaged: number | Tensor } & { [name: string]: number | Tensor };
+
+/**
+ * Averages of parameters: average += (1 - decay) (parameter - average) at each `update`; the first one copies.
+ * The bits are those of torch.optim.swa_utils' `get_ema_multi_avg_fn`; averages of 16-bit parameters are kept in float32.
+ *
+ * @throws OptError BAD_ARGUMENT for parameters or options that are none, BAD_DTYPE for integers
+ * @example
+ * const w = parameter([1, 2, 3]);
+ * const ema = new ExponentialMovingAverage([w], { decay: 0.99 });
+ * ema.update(); // after each optimizer.step()
+ * const loss = ema.averaged(() => w.mul(w).sum().dataSync()[0]);
+ */
+export class ExponentialMovingAverage {
+  readonly decay: number;
+  private readonly entries: readonly { readonly name: string; readonly param: Tensor; readonly average: Tensor }[];
+  private updates = 0;
+  private inPlace = false;
+
+  constructor(params: Parameters, options: { readonly decay?: number } = {}) {
+    checkOptions(WHERE, options, { decay: "number" });
+    const { decay = 0.999 } = options;
+    const problem = () => `decay must be from 0 to 1, got ${decay}.`;
+    check(decay >= 0 && decay <= 1, "BAD_ARGUMENT", WHERE, problem, "For example 0.999.");
+    checkRepeatable(WHERE, "making averages");
+    this.decay = decay;
+    this.entries = noGrad(() =>
+      toParameters(WHERE, params).map(({ name, tensor }, i) => {
+        const average = tidy(() => clone(cast(tensor.detach(), stateDType(tensor))));
+        return { name: name ?? String(i), param: tensor, average: keep(average) };
+      }),
+    );
+    const names = new Set(this.entries.map(({ name }) => name));
+    const twice = () => "parameters must have names of their own, got one twice.";
+    check(names.size === this.entries.length, "DUPLICATE", WHERE, twice, "Pass model.namedParameters().");
+  }
+
+  /** Takes the parameters in. @throws OptError BAD_STATE inside of `averaged`, UNSUPPORTED for the first one in a recorded step */
+  update(): void {
+    const isIn = () => "the averages stand in the parameters' place.";
+    check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
+    if (this.updates === 0) checkRepeatable(WHERE, "the first update, which copies");
+    const weight = 1 - this.decay;
+    for (const { param, average } of this.entries) {
+      if (this.updates === 0) assign(average, param);
+      else {
+        const program = weight < 0.5 ? FROM_AVERAGE : FROM_PARAM;
+        const dtype = average.dtype as "f32" | "f64";
+        noGrad(() =>
+          tidy(() => {
+            launchMap(program, dtype, [average, cast(param, dtype)], [weight], average.shape, average);
+          }),
+        );
+      }
+    }
+    hooks(() => {
+      this.updates++;
+    });
+  }
+
+  /**
+   * Runs `body` with the averages in the parameters' place, and puts the parameters back after it, also if it throws or rejects.
+   *
+   * @throws OptError BAD_STATE inside of another one, UNSUPPORTED in a recorded step
+   */
+  averaged<Result>(body: () => Result): Result {
+    const isFunction = () => `body must be a function, got ${typeof body}.`;
+    check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
+    check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
+    checkRepeatable(WHERE, "averaged()");
+    const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param.detach()))));
+    const restore = () => {
+      this.inPlace = false;
+      this.entries.forEach(({ param }, i) => {
+        if (!param.isDisposed) copyInto(own[i]!, param);
+        own[i]!.dispose();
+      });
+    };
+    this.inPlace = true;
+    let result: Result;
+    try {
+      for (const { param, average } of this.entries) copyInto(average, param);
+      result = body();
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    if (result instanceof Promise) return result.finally(restore) as Result;
+    restore();
+    return result;
+  }
+
+  /** The averages are the live ones, not copies: save or clone them before the next update. */
+  stateDict(): MovingAverageState {
+    const averages = this.entries.map(({ name, average }) => [`module.${name}`, average]);
+    return { n_averaged: this.updates, ...Object.fromEntries(averages) };
+  }
+
+  /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
+  loadStateDict(saved: MovingAverageState): void {
+    checkRepeatable(WHERE, "loading averages");
+    const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
+    const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;
+    const count = () => `n_averaged must be a whole number, got ${String(updates)}.`;
+    const isCount = Number.isInteger(updates) && (updates as number) >= 0;
+    check(isCount, "BAD_STATE", WHERE, count, "Pass what stateDict() returned.");
+    const found = this.entries.map(({ name, average }) => {
+      const value = saved[`module.${name}`];
+      const missing = () => `needs the tensor module.${name}, got ${typeof value}.`;
+      check(value instanceof Tensor, "BAD_STATE", WHERE, missing, "The model has changed since it was saved.");
+      value.checkAlive();
+      const shape = () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`;
+      check(sameShape(value.shape, average.shape), "BAD_STATE", WHERE, shape, "The model has changed since.");
+      return value;
+    });
+    noGrad(() => {
+      this.entries.forEach(({ average }, i) => {
+        assign(average, found[i]!.detach());
+      });
+    });
+    this.updates = updates as number;
+  }
+
+  /** Frees the averages. */
+  dispose(): void {
+    for (const { average } of this.entries) average.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
