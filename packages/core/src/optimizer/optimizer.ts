@@ -15,7 +15,7 @@ import { completeState } from "./complete-state";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
-import { MASTER, stateKeys } from "./state";
+import { MASTER, type ParameterState, stateKeys } from "./state";
 import {
   checkParameterState,
   copyParameterState,
@@ -223,11 +223,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
     this.groups.forEach((group, g) => {
-      const stepped = this.slots[g]!.filter(
-        ({ state }) => state && (state.counters.step > 0 || state.tensors.has(MASTER)),
-      );
+      const keys = stateKeys(this.algorithm.rule(group));
+      // Without state there are no steps to count; a float32 copy tells that there were some.
+      const isStepped = ({ counters, tensors }: ParameterState) =>
+        counters.step > 0 || (keys.length === 0 && tensors.has(MASTER));
+      const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
-      completeState(stepped, stateKeys(this.algorithm.rule(group)), this.algorithm.initialCounters);
+      completeState(stepped, keys, this.algorithm.initialCounters);
       for (const slot of stepped) {
         if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
         state[slot.name] = parameterStateDict(slot.state!);
