@@ -180,7 +180,8 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
       }
       draft.recordable = false;
     }
-    if (draft.chance(0.1)) addGroup(draft, optimizers, id);
+    // OneCycleLR must know every group.
+    if (draft.chance(0.1) && schedule?.kind !== "OneCycleLR") addGroup(draft, optimizers, id);
     if (draft.chance(0.01)) {
       say({ do: "reset", optimizer: id });
       draft.recordable = false;
