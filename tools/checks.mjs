@@ -86,10 +86,13 @@ async function checkManifest(tarball) {
 
 const bundleBudget = 62 * 1024;
 
-/** Core, one optimizer and a backend of browsers, with every export kept, stay under the budget when minified and gzipped. */
+/** What a page that trains, clips, records and resumes takes of core, one optimizer and a backend stays under the budget when minified and gzipped. */
 async function checkBundleSize() {
   for (const kernels of ["@opt/kernels-wasm", "@opt/kernels-webgpu"]) {
-    await checkBundle(["@opt/core", "@opt/nadam", kernels], kernels === "@opt/kernels-webgpu" ? [] : ["node:*"]);
+    const program = `import "${kernels}";
+      export { clipGradNorm, init, noGrad, parameter, randn, tensor, tidy } from "@opt/core";
+      export { NAdam } from "@opt/nadam";`;
+    await checkBundle(kernels, program, kernels === "@opt/kernels-webgpu" ? [] : ["node:*"]);
   }
 }
 
@@ -111,14 +114,25 @@ async function checkTreeShaking() {
 }
 
 /**
- * @param {string[]} names
+ * @param {string} kernels
+ * @param {string} program
  * @param {string[]} external what a browser is trusted never to import
  */
-async function checkBundle(names, external) {
-  const bundle = await bundled(names.map((name) => `export * from "${name}";`).join("\n"), external);
-  const bytes = gzipSync(bundle, { level: 9 }).length;
-  console.log(`      ${names.join(" + ")}: ${bytes} of ${bundleBudget} bytes, minified and gzipped`);
+async function checkBundle(kernels, program, external) {
+  const whole = ["@opt/core", "@opt/nadam", kernels].map((name) => `export * from "${name}";`).join("\n");
+  const [bytes, everything] = [await gzippedSize(program, external), await gzippedSize(whole, external)];
+  console.log(
+    `      core + nadam + ${kernels}: ${bytes} of ${bundleBudget} bytes in a program, ${everything} with every export`,
+  );
   if (bytes > bundleBudget) throw new Error(`${bytes} bytes are over the budget of ${bundleBudget}.`);
+}
+
+/**
+ * @param {string} contents
+ * @param {string[]} external
+ */
+async function gzippedSize(contents, external) {
+  return gzipSync(await bundled(contents, external), { level: 9 }).length;
 }
 
 /**
