@@ -18,8 +18,8 @@ export default {
   ignorePatterns: ["runs", "native", "e2e", "dist", "docs", "packages/kernels-*", "packages/nn", ...others],
   coverageAnalysis: "perTest",
   concurrency: 1,
-  // Loops without end are found by counting; a busy machine may stand still for minutes, which must not pass for a bug found.
-  timeoutMS: 120_000,
+  // Loops without end are found by counting; a busy machine may stand still for long, which must not pass for a bug found.
+  timeoutMS: 60_000,
   // What is computed once at import would run every test; tables of ops have tests of their own.
   ignoreStatic: true,
   incremental: true,

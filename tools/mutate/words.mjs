@@ -6,6 +6,8 @@ const WORDS = {
   check: 2,
   checkRepeatable: 0,
   checkTensor: 2,
+  checkBoolean: 1,
+  checkNotNegative: 1,
   checkOptions: 0,
   internalError: 0,
   checkValue: 1,

@@ -142,12 +142,14 @@ it("asks the backend only for what was launched, and gives all of it back once",
     asked.push(launches.length);
     return { replay() {}, dispose: () => void disposed++ };
   };
+  device.record(train).dispose();
+  expect([asked.length, disposed]).toEqual([1, 1]); // in one piece, where no hook stands between
   optimizer.on("beforeStep", () => {});
   optimizer.on("afterStep", () => {});
   const recording = device.record(train);
-  expect(asked.map((launches) => launches > 0)).toEqual([true, true]);
+  expect(asked.map((launches) => launches > 0)).toEqual([true, true, true]);
   for (let i = 0; i < 2; i++) recording.dispose();
-  expect(disposed).toBe(2);
+  expect(disposed).toBe(3);
 });
 
 it("numbers alone are drawn anew", () => {

@@ -155,6 +155,12 @@ describe("step", () => {
     expect(calls).toEqual(["before true", "before 2", "closure", "after true", "before 2", "after true"]);
   });
 
+  it("runs no hook for what is no closure", () => {
+    const optimizer = new Momentum([parameter([1])]);
+    optimizer.on("beforeStep", () => expect.unreachable());
+    expectCode("BAD_ARGUMENT", () => optimizer.step(0.1 as never));
+  });
+
   it("climbs with maximize as it descends with the gradient negated", () => {
     const [up, down] = [parameter([1, 2]), parameter([1, 2])];
     const optimizers = [new Momentum([up], { maximize: true }), new Momentum([down])];

@@ -128,8 +128,6 @@ export abstract class Optimizer<Options extends BaseOptions> {
     check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
     this.runHooks("beforeStep");
     const loss = closure === undefined ? undefined : enableGrad(closure);
-    const promised = () => "the closure must be synchronous, got a promise.";
-    check(!(loss instanceof Promise), "BAD_ARGUMENT", where, promised, "Await before step().");
     noGrad(() => tidy(() => this.update()));
     this.runHooks("afterStep");
     return loss;
