@@ -1,130 +1,204 @@
-/** Checkpoints beside raw input and output of the same bytes, and beside torch DCP, interleaved in one run: only ratios mean something. */
+/**
+ * Checkpoints beside raw input and output, torch.save, torch DCP and safetensors, on the same bytes and interleaved in one run: only
+ * ratios mean something. What each has written is read back and compared before anything is timed.
+ */
+import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { loadCheckpoint, mergeCheckpoint, reshardCheckpoint, saveCheckpoint, verifyCheckpoint } from "@opt/checkpoint";
+import { build } from "esbuild";
 import { planningSeconds } from "./checkpoint-plan";
-import { type DcpSeconds, torchDcp } from "./checkpoint-torch";
 
-const HELP = `tsx --conditions=@opt/source tools/bench/checkpoint.ts -- [options]
-  --mib <n>       size of the checkpoint (default 256: 64 tensors of 1024 x 1024 f32 at 256)
+const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source tools/bench/checkpoint.ts [options]
+  --mib <n>       size of the checkpoint (default 512: 128 tensors of 1024 x 1024 f32)
   --rounds <n>    interleaved rounds (default 7)
+  --few <n>       rounds of 100,000 small tensors on 4 ranks (default 3)
+  --device <name> where tensors are loaded to (default: the best there is)
   --folder <dir>  where to write (default runs/bench)
   --out <file>    JSON report (default runs/bench/checkpoint.json)
-torch DCP takes part when OPT_TORCH_PYTHON names a Python that has torch.`;
+safetensors takes part when that Python has it.`;
 
 const { values: options } = parseArgs({
   options: {
-    mib: { type: "string", default: "256" },
+    mib: { type: "string", default: "512" },
     rounds: { type: "string", default: "7" },
+    few: { type: "string", default: "3" },
+    device: { type: "string" },
     folder: { type: "string", default: "runs/bench" },
     out: { type: "string", default: "runs/bench/checkpoint.json" },
     help: { type: "boolean", default: false },
   },
 });
-if (options.help) {
+const python = process.env.OPT_TORCH_PYTHON;
+if (options.help || !python) {
   console.log(HELP);
-  process.exit(0);
+  process.exit(options.help ? 0 : 2);
 }
 
-const count = Math.ceil(Number(options.mib) / 4);
-const rounds = Number(options.rounds);
+interface Session {
+  ask(request: object): Promise<Answer>;
+  close(): void;
+}
+
+interface Answer {
+  readonly error?: string;
+  readonly works?: readonly string[];
+  readonly torch?: string;
+  readonly isEqual?: boolean;
+  readonly milliseconds: number;
+  /** Processor time of all threads, in milliseconds: what a busy machine changes least. */
+  readonly cpu: number;
+  /** MiB beyond what the process held before. */
+  readonly peak: number;
+}
+
+function session(command: string, args: readonly string[]): Session {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async ask(request) {
+      child.stdin.write(`${JSON.stringify(request)}\n`);
+      const { value, done } = await answers.next();
+      if (done) throw new Error(`${command} ended`);
+      const answer = JSON.parse(value) as Answer;
+      if (answer.error !== undefined) throw new Error(answer.error);
+      return answer;
+    },
+    close: () => child.stdin.end(),
+  };
+}
+
 mkdirSync(options.folder, { recursive: true });
 const folder = mkdtempSync(join(resolve(options.folder), "checkpoint-"));
-const tensors = Object.fromEntries(
-  Array.from({ length: count }, (_, i) => {
-    const data = Float32Array.from({ length: 1 << 20 }, (_, k) => Math.sin(i * 7919 + k));
-    return [`layer.${i}.weight`, { dtype: "f32", shape: [1024, 1024], data }];
-  }),
-);
+const program = join(folder, "session.mjs");
+await build({
+  entryPoints: [new URL("./checkpoint-session.ts", import.meta.url).pathname],
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  conditions: ["@opt/source"],
+  external: ["h5wasm"],
+  outfile: program,
+  // Some libraries still call require.
+  banner: { js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);' },
+  logLevel: "error",
+});
 
-async function rawWrite(path: string): Promise<void> {
-  const file = await open(path, "w");
-  for (const { data } of Object.values(tensors)) await file.write(new Uint8Array(data.buffer));
-  await file.sync();
-  await file.close();
-}
+const SMALL = "100,000 tensors";
+/** In the order of a round: who writes what another work reads comes first. */
+const OURS = [
+  ...["raw write + fsync", "save", "save, 4 ranks", "memory copy", "async save, until it returns"],
+  ...[
+    "raw read",
+    "load as Tensors",
+    "load as Tensors, no checksums",
+    "load, 4 ranks",
+    "verify",
+    "merge",
+    "reshard 4 to 2",
+  ],
+];
+const OURS_SMALL = [`${SMALL}, 4 ranks: save`, `${SMALL}, 4 ranks: load`, `${SMALL}: reshard 4 to 3`];
+/** What others wrote and we can read. */
+const CHECKED = ["one", "four", "two", "merged.safetensors", "torch.pt", "dcp", "st.safetensors"];
 
-async function rawRead(path: string): Promise<void> {
-  const file = await open(path, "r");
-  for (let i = 0; i < count; i++) await file.read(new Uint8Array(4 << 20), 0, 4 << 20, i * (4 << 20));
-  await file.close();
-}
-
-const at = (name: string) => join(folder, name);
-const layout = { mesh: { shape: [2, 2], axes: ["a", "b"] }, tensors: { "*": ["a", "b"] } };
-const WORKS: Record<string, (round: number) => Promise<unknown>> = {
-  "raw write + fsync": (round) => rawWrite(at(`raw-${round}`)),
-  "save, 1 rank": (round) => saveCheckpoint(at(`one-${round}`), { step: 1, tensors }),
-  "save, 4 ranks": (round) => saveCheckpoint(at(`four-${round}`), { step: 1, tensors }, { world: 4 }),
-  "save, 4 ranks, 2x2": (round) => saveCheckpoint(at(`mesh-${round}`), { step: 1, tensors }, { layout }),
-  "raw read": (round) => rawRead(at(`raw-${round}`)),
-  "load, 1 rank": (round) => loadCheckpoint(at(`one-${round}`), { as: "plain" }),
-  "load, 4 ranks": (round) => loadCheckpoint(at(`four-${round}`), { as: "plain" }),
-  verify: (round) => verifyCheckpoint(at(`four-${round}`)),
-  "merge, 4 ranks": (round) => mergeCheckpoint(at(`four-${round}`), at(`merged-${round}`)),
-  "merge, 4 ranks, 2x2": (round) => mergeCheckpoint(at(`mesh-${round}`), at(`merged2-${round}`)),
-  "reshard 4 to 2": (round) => reshardCheckpoint(at(`four-${round}`), at(`two-${round}`), { ranks: 2 }),
-};
-
-const seconds = new Map(Object.keys(WORKS).map((name) => [name, [] as number[]]));
-const torch: DcpSeconds[] = [];
-let torchReason: string | undefined;
+const results = new Map<string, Answer[]>();
+const opened: Session[] = [];
 try {
-  for (let round = 0; round < rounds; round++) {
-    for (const [name, work] of Object.entries(WORKS)) {
-      const start = performance.now();
-      await work(round);
-      seconds.get(name)!.push((performance.now() - start) / 1000);
-    }
-    const dcp = torchReason === undefined ? torchDcp(at(`dcp-${round}`), count) : torchReason;
-    if (typeof dcp === "string") torchReason = dcp;
-    else torch.push(dcp);
-    for (const name of ["raw", "one", "four", "mesh", "merged", "merged2", "two", "dcp"]) {
-      rmSync(at(`${name}-${round}`), { recursive: true, force: true });
-    }
+  const source = join(folder, "source.pt");
+  const theirs = session(python, [new URL("./checkpoint_session.py", import.meta.url).pathname]);
+  const ours = session(process.execPath, ["--expose-gc", program]);
+  opened.push(theirs, ours);
+  const count = Math.ceil(Number(options.mib) / 4);
+  const { works = [], torch } = await theirs.ask({ command: "open", folder, count, source });
+  await ours.ask({ command: "open", folder, source, ...(options.device ? { device: options.device } : {}) });
+  rmSync(source);
+  const run = async (who: Session, name: string) => {
+    const answer = await who.ask({ command: "run", name });
+    results.set(name, [...(results.get(name) ?? []), answer]);
+  };
+  const [large, small] = [works.filter((one) => !one.startsWith(SMALL)), works.filter((one) => one.startsWith(SMALL))];
+  // The first round warms up, and what it wrote is compared.
+  for (const name of large) await run(theirs, name);
+  for (const name of OURS) await run(ours, name);
+  for (const path of CHECKED) {
+    if (path === "st.safetensors" && !works.some((one) => one.startsWith("safetensors"))) continue;
+    const { isEqual } = await ours.ask({ command: "check", path });
+    if (!isEqual) throw new Error(`${path} does not hold what was saved`);
   }
+  results.clear();
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const name of large) await run(theirs, name);
+    for (const name of OURS) await run(ours, name);
+  }
+  for (let round = 0; round < Number(options.few); round++) {
+    for (const name of small) await run(theirs, name);
+    for (const name of OURS_SMALL) await run(ours, name);
+  }
+  report(torch ?? "");
 } finally {
+  for (const one of opened) one.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
-const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
-// On a busy machine the quickest round is the one that was disturbed least.
-const of = (name: string) => Math.min(...seconds.get(name)!);
-const ratios: [string, number, number | undefined][] = [
-  ["save, 1 rank / raw write + fsync", of("save, 1 rank") / of("raw write + fsync"), 1.3],
-  ["save, 4 ranks / raw write + fsync", of("save, 4 ranks") / of("raw write + fsync"), 1.3],
-  ["save, 4 ranks, 2x2 / raw write + fsync", of("save, 4 ranks, 2x2") / of("raw write + fsync"), undefined],
-  ["merge, 4 ranks / raw write + fsync", of("merge, 4 ranks") / of("raw write + fsync"), 2],
-  ["merge, 4 ranks, 2x2 / raw write + fsync", of("merge, 4 ranks, 2x2") / of("raw write + fsync"), 2],
-  ["load, 1 rank / raw read", of("load, 1 rank") / of("raw read"), 1.5],
-  ["load, 4 ranks / raw read", of("load, 4 ranks") / of("raw read"), 1.5],
-  ["verify / raw read", of("verify") / of("raw read"), undefined],
-];
-if (torch.length > 0) {
-  const dcp = Math.min(...torch.map(({ save, reshard }) => save + reshard));
-  ratios.push(["reshard 4 to 2 / torch DCP save + load into 2", of("reshard 4 to 2") / dcp, 1]);
+function report(torch: string): void {
+  const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
+  const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
+    median((results.get(name) ?? []).map((one) => one[what]));
+  const data = Number(options.mib);
+  const rows: [title: string, ratio: number, limit: number | undefined][] = [];
+  const compare = (a: string, b: string, limit?: number) => {
+    rows.push([`${a} / ${b}`, of(a) / of(b), limit], [`  processor time`, of(a, "cpu") / of(b, "cpu"), undefined]);
+  };
+  compare("save", "safetensors save_file + fsync", 1.15);
+  compare("save", "raw write + fsync");
+  compare("save", "torch.save + fsync");
+  compare("save", "DCP save");
+  compare("load as Tensors", "safetensors load_file, copied", 1.5);
+  compare("load as Tensors", "safetensors load_file, touched");
+  compare("load as Tensors", "torch.load");
+  compare("load as Tensors", "DCP load");
+  rows.push(["load as Tensors: peak / data", of("load as Tensors", "peak") / data, 1.2]);
+  compare("verify", "raw read");
+  compare("merge", "DCP merge", 0.4);
+  compare("async save, until it returns", "memory copy", 1.2);
+  const seconds: [string, number, number][] = [
+    [`${SMALL}, 4 ranks: save`, of(`${SMALL}, 4 ranks: save`) / 1000, 6],
+    [`${SMALL}, 4 ranks: load`, of(`${SMALL}, 4 ranks: load`) / 1000, 6],
+    [`${SMALL}: reshard 4 to 3`, of(`${SMALL}: reshard 4 to 3`) / 1000, 10],
+  ];
+  const planning = planningSeconds();
+  const table = Object.fromEntries(
+    [...results.keys()].map((name) => [
+      name,
+      { seconds: of(name) / 1000, cpu: of(name, "cpu") / 1000, peakMiB: of(name, "peak") },
+    ]),
+  );
+  const load = loadavg().map((one) => one.toFixed(1));
+  const written = {
+    mib: data,
+    rounds: Number(options.rounds),
+    node: process.version,
+    torch,
+    load,
+    table,
+    rows,
+    seconds,
+  };
+  mkdirSync(dirname(options.out), { recursive: true });
+  writeFileSync(options.out, `${JSON.stringify({ ...written, planning }, null, 1)}\n`);
+  console.log(
+    `${data} MiB, ${options.rounds} rounds, Node ${process.version}, PyTorch ${torch}, load ${load.join(" ")}\n`,
+  );
+  for (const [name, { seconds: s, cpu, peakMiB }] of Object.entries(table))
+    console.log(
+      `${name.padEnd(50)} ${s.toFixed(3)} s, processors ${cpu.toFixed(3)} s, peak +${peakMiB.toFixed(0)} MiB`,
+    );
+  console.log();
+  const bound = (limit: number | undefined) => (limit === undefined ? "" : ` (must hold: ${limit})`);
+  for (const [title, ratio, limit] of rows) console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${bound(limit)}`);
+  for (const [title, s, limit] of [...seconds, ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const])
+    console.log(`${title.padEnd(66)} ${s.toFixed(2)} s${bound(limit)}`);
 }
-const planning = planningSeconds();
-const report = {
-  mib: count * 4,
-  rounds,
-  seconds: Object.fromEntries(
-    [...seconds].map(([name, list]) => [name, { least: Math.min(...list), median: median(list) }]),
-  ),
-  torch:
-    torch.length > 0
-      ? { save: median(torch.map(({ save }) => save)), reshard: median(torch.map(({ reshard }) => reshard)) }
-      : torchReason,
-  ratios: Object.fromEntries(ratios.map(([name, ratio]) => [name, ratio])),
-  planningSeconds: planning,
-};
-mkdirSync(dirname(options.out), { recursive: true });
-writeFileSync(options.out, `${JSON.stringify(report, null, 2)}\n`);
-for (const [name, list] of seconds)
-  console.log(`${name.padEnd(46)} least ${Math.min(...list).toFixed(3)} s, median ${median(list).toFixed(3)} s`);
-for (const [name, ratio, limit] of ratios)
-  console.log(`${name.padEnd(46)} ${ratio.toFixed(2)}${limit === undefined ? "" : ` (must hold: ${limit})`}`);
-console.log(`${"planning 4096 to 3072 ranks, 2,000 tensors".padEnd(46)} ${planning.toFixed(2)} s (must hold: 5 s)`);
-if (torchReason !== undefined) console.log(`torch DCP skipped: ${torchReason}`);

@@ -44,34 +44,70 @@ export const MAX_MANIFEST_BYTES = 400 << 20;
 /** Values may be nested to 100. */
 const DEEPEST = 110;
 
-function tailOf(body: Uint8Array): string {
-  return `,\n"crc32":"${crcText(crc32(body))}"}\n`;
+function tailOf(crc: number): string {
+  return `,\n"crc32":"${crcText(crc)}"}\n`;
 }
 
-const TAIL_LENGTH = tailOf(new Uint8Array(0)).length;
+const TAIL_LENGTH = tailOf(0).length;
+
+/** Text is encoded when there is so much of it, so that of a long manifest no string is made. */
+const PIECE = 1 << 20;
 
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
-  const { step, attempt, world, mesh, files, tensors, values } = manifest;
-  const lines = (list: readonly unknown[]) =>
-    list.length === 0 ? "[]" : `[\n${list.map((item) => JSON.stringify(item)).join(",\n")}\n]`;
-  const members = [
-    `{"format":${JSON.stringify(FORMAT_NAME)}`,
-    `"version":${FORMAT_VERSION}`,
-    `"step":${step}`,
-    ...(attempt === undefined ? [] : [`"attempt":${JSON.stringify(attempt)}`]),
-    `"world":${world}`,
-    `"mesh":${JSON.stringify(mesh)}`,
-    `"files":${lines(files.map((file) => ({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32) })))}`,
-    `"tensors":${lines(tensors.map((tensor) => ({ ...tensor, boxes: tensor.boxes.map((box) => ({ ...box, crc32: crcText(box.crc32) })) })))}`,
-    `"values":${JSON.stringify(values)}`,
-  ];
-  const body = new TextEncoder().encode(members.join(",\n"));
-  const bytes = new Uint8Array(body.length + TAIL_LENGTH);
-  bytes.set(body);
-  bytes.set(new TextEncoder().encode(tailOf(body)), body.length);
+  const pieces: Uint8Array[] = [];
+  let text = "";
+  let crc = 0;
+  const encode = () => {
+    const piece = new TextEncoder().encode(text);
+    crc = crc32(piece, crc);
+    pieces.push(piece);
+    text = "";
+  };
+  for (const line of linesOf(manifest)) {
+    text += line;
+    if (text.length >= PIECE) encode();
+  }
+  encode();
+  pieces.push(new TextEncoder().encode(tailOf(crc)));
+  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let filled = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, filled);
+    filled += piece.length;
+  }
   return bytes;
 }
+
+function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manifest): Generator<string> {
+  yield `{"format":${JSON.stringify(FORMAT_NAME)},\n"version":${FORMAT_VERSION},\n"step":${step},\n`;
+  if (attempt !== undefined) yield `"attempt":${JSON.stringify(attempt)},\n`;
+  yield `"world":${world},\n"mesh":${JSON.stringify(mesh)},\n"files":`;
+  yield* listed(files, (file) =>
+    JSON.stringify({ ...file, headerCrc32: crcText(file.headerCrc32), crc32: crcText(file.crc32) }),
+  );
+  yield `,\n${TENSORS}`;
+  yield* listed(tensors, lineOf);
+  yield `,\n"values":${JSON.stringify(values)}`;
+}
+
+function* listed<T>(list: readonly T[], text: (item: T) => string): Generator<string> {
+  if (list.length === 0) return yield "[]";
+  yield "[\n";
+  for (const [i, item] of list.entries()) yield i === 0 ? text(item) : `,\n${text(item)}`;
+  yield "\n]";
+}
+
+function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): string {
+  const title = `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape}],"role":"${role}"`;
+  const listedBoxes = boxes.map(
+    ({ offset, size, file, byteOffset, byteLength, crc32 }) =>
+      `{"offset":[${offset}],"size":[${size}],"file":${file},"byteOffset":${byteOffset},"byteLength":${byteLength},"crc32":"${crcText(crc32)}"}`,
+  );
+  return `${title}${follows === undefined ? "" : `,"follows":${JSON.stringify(follows)}`},"boxes":[${listedBoxes}]}`;
+}
+
+const TENSORS = '"tensors":';
 
 /** Reads and checks a manifest. Throws CORRUPT (damaged), UNSUPPORTED (a newer version), REFUSED (a file name that leaves the folder). */
 export function parseManifest(bytes: Uint8Array, where: string): Manifest {
@@ -80,16 +116,12 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
   };
   const body = bytes.subarray(0, Math.max(0, bytes.length - TAIL_LENGTH));
   const tail = new TextDecoder("latin1").decode(bytes.subarray(body.length));
-  if (tail !== tailOf(body)) fail("its checksum does not match its bytes.");
-  let raw: Record<string, unknown>;
-  try {
-    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-    const problem = problemOfJson(text, DEEPEST);
-    if (problem !== undefined) throw new Error(problem);
-    raw = JSON.parse(text);
-  } catch (error) {
-    return fail(`must be JSON, got ${error instanceof Error ? error.message : error}.`);
-  }
+  if (tail !== tailOf(crc32(body))) fail("its checksum does not match its bytes.");
+  const list = tensorLines(bytes);
+  const raw = parsed(
+    list ? [bytes.subarray(0, list.begin), bytes.subarray(list.end)].map(decode).join("") : decode(bytes),
+    fail,
+  );
   if (raw.format !== FORMAT_NAME) fail(`format must be ${FORMAT_NAME}, got ${JSON.stringify(raw.format)}.`);
   if (raw.version !== FORMAT_VERSION) {
     throw new OptError(
@@ -99,13 +131,68 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
       "Update @opt/checkpoint.",
     );
   }
-  return new ManifestChecker(where, fail).check(raw);
+  if (!Array.isArray(raw.tensors) || (list && raw.tensors.length > 0)) fail("tensors must be a list.");
+  const checker = new ManifestChecker(where, fail);
+  return checker.check(raw, list ? lines(bytes, list, fail) : (raw.tensors as unknown[]));
+}
+
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+}
+
+function parsed(text: string, fail: (problem: string) => never): Record<string, unknown> {
+  try {
+    const raw = JSON.parse(text);
+    // What is written back as it was read has no key twice: the quicker proof.
+    const problem = JSON.stringify(raw) === text ? undefined : problemOfJson(text, DEEPEST);
+    if (problem !== undefined) throw new Error(problem);
+    return raw;
+  } catch (error) {
+    return fail(`must be JSON, got ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+/** Where the lines of the tensors are; undefined where they are not one a line, as nobody has to write them. */
+function tensorLines(bytes: Uint8Array): { begin: number; end: number } | undefined {
+  const begin = find(bytes, `\n${TENSORS}[\n`, 0);
+  const end = begin === undefined ? undefined : find(bytes, "\n]", begin.end - 1);
+  return begin && end && { begin: begin.end, end: end.begin };
+}
+
+function find(bytes: Uint8Array, text: string, from: number): { begin: number; end: number } | undefined {
+  const wanted = new TextEncoder().encode(text);
+  for (let at = bytes.indexOf(wanted[0]!, from); at >= 0; at = bytes.indexOf(wanted[0]!, at + 1)) {
+    if (wanted.every((byte, i) => bytes[at + i] === byte)) return { begin: at, end: at + wanted.length };
+  }
+  return undefined;
+}
+
+const [NEWLINE, COMMA] = [0x0a, 0x2c];
+
+/** Line by line: what is parsed is checked and dropped before the next, and no text of the whole is made. */
+function* lines(
+  bytes: Uint8Array,
+  { begin, end }: { begin: number; end: number },
+  fail: (problem: string) => never,
+): Generator<unknown> {
+  for (let from = begin; from < end; ) {
+    const found = bytes.indexOf(NEWLINE, from);
+    const to = found < 0 || found > end ? end : found;
+    const isLast = to === end;
+    if (!isLast && bytes[to - 1] !== COMMA) fail("a comma must end each tensor but the last.");
+    yield parsed(decode(bytes.subarray(from, isLast ? to : to - 1)), fail);
+    from = to + 1;
+  }
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isCounts = (value: unknown): value is number[] => Array.isArray(value) && value.every(isCount);
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+
+function alike(list: readonly number[], before: readonly number[] | undefined): readonly number[] {
+  return before?.length === list.length && list.every((value, i) => value === before[i]) ? before : list;
+}
 
 /** A checksum protects against accidents, not against malice: everything is checked before anything is believed. */
 class ManifestChecker {
@@ -117,18 +204,19 @@ class ManifestChecker {
     this.#fail = fail;
   }
 
-  check(raw: Record<string, unknown>): Manifest {
-    const { step, attempt, world, mesh, files, tensors, values } = raw;
+  check(raw: Record<string, unknown>, tensors: Iterable<unknown>): Manifest {
+    const { step, attempt, world, mesh, files, values } = raw;
     if (!isCount(step)) this.#fail(`step must be a whole number, got ${JSON.stringify(step)}.`);
     if (attempt !== undefined && typeof attempt !== "string") this.#fail("attempt must be a name.");
     if (!isCount(world) || world < 1) this.#fail(`world must be positive, got ${JSON.stringify(world)}.`);
     if (!isObject(mesh) || !isCounts(mesh.shape) || !Array.isArray(mesh.axes))
       this.#fail("mesh must have a shape and axes.");
-    if (!Array.isArray(files) || !Array.isArray(tensors)) this.#fail("files and tensors must be lists.");
+    if (!Array.isArray(files)) this.#fail("files must be a list.");
     if (!isObject(values)) this.#fail("values must be an object.");
     const checkedFiles = (files as unknown[]).map((file) => this.#file(file));
     if (new Set(checkedFiles.map(({ name }) => name)).size < checkedFiles.length) this.#fail("a file occurs twice.");
-    const checkedTensors = (tensors as unknown[]).map((tensor) => this.#tensor(tensor, checkedFiles));
+    const checkedTensors: ManifestTensor[] = [];
+    for (const tensor of tensors) checkedTensors.push(this.#tensor(tensor, checkedFiles, checkedTensors.at(-1)));
     if (new Set(checkedTensors.map(({ name }) => name)).size < checkedTensors.length)
       this.#fail("a tensor occurs twice.");
     return {
@@ -163,7 +251,8 @@ class ManifestChecker {
     return { ...(raw as unknown as FileRecord), headerCrc32, crc32: this.#crc(raw.crc32, `file ${name}`) };
   }
 
-  #tensor(raw: unknown, files: readonly FileRecord[]): ManifestTensor {
+  /** `before`: most tensors lie as the one before them does, and share its lists of numbers. */
+  #tensor(raw: unknown, files: readonly FileRecord[], before: ManifestTensor | undefined): ManifestTensor {
     if (!isObject(raw) || typeof raw.name !== "string") return this.#fail("a tensor has no name.");
     const { name, dtype, shape, role, follows, boxes } = raw;
     const title = `tensor ${JSON.stringify(name)}`;
@@ -172,8 +261,15 @@ class ManifestChecker {
     if (role !== "param" && role !== "state" && role !== "scalar") return this.#fail(`${title}: bad role.`);
     if (follows !== undefined && typeof follows !== "string") return this.#fail(`${title}: bad follows.`);
     if (!Array.isArray(boxes)) return this.#fail(`${title}: boxes must be a list.`);
-    const checked = boxes.map((box) => this.#box(box, title, dtype, shape, files));
-    return { name: name as string, dtype, shape, role, ...(follows === undefined ? {} : { follows }), boxes: checked };
+    const checked = boxes.map((box, i) => this.#box(box, title, dtype, shape, files, before?.boxes[i]));
+    return {
+      name: name as string,
+      dtype,
+      shape: alike(shape, before?.shape),
+      role,
+      ...(follows === undefined ? {} : { follows }),
+      boxes: checked,
+    };
   }
 
   #box(
@@ -182,6 +278,7 @@ class ManifestChecker {
     dtype: StoredDType,
     shape: readonly number[],
     files: readonly FileRecord[],
+    before: ManifestBox | undefined,
   ): ManifestBox {
     if (!isObject(raw) || !isCounts(raw.offset) || !isCounts(raw.size))
       return this.#fail(`${title}: a box has no offset or size.`);
@@ -199,6 +296,8 @@ class ManifestChecker {
     if (box.byteOffset < file.headerLength || box.byteOffset + box.byteLength > file.byteLength) {
       this.#fail(`${title}: a box leaves ${file.name}.`);
     }
-    return { ...box, crc32: this.#crc(raw.crc32, title) };
+    const { file: index, byteOffset, byteLength } = box;
+    const [offset, size] = [alike(box.offset, before?.offset), alike(box.size, before?.size)];
+    return { offset, size, file: index, byteOffset, byteLength, crc32: this.#crc(raw.crc32, title) };
   }
 }

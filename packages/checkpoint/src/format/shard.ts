@@ -119,6 +119,7 @@ export class ShardWriter {
   readonly #crcs: Uint32Array;
   readonly #checksums: boolean;
   readonly #bufferBytes: number;
+  readonly #isStable: boolean;
   /** How many buffers there are, and those that wait for bytes. */
   #made = 0;
   readonly #free: Uint8Array[] = [];
@@ -133,18 +134,22 @@ export class ShardWriter {
   #unsynced = 0;
   #syncing: Promise<void> | undefined;
 
-  /** `merged`: metadata in place of the sharding information; a file that no manifest describes needs no checksums. */
+  /**
+   * `isStable`: nobody changes bytes that are being written, so long ones need no copy. `merged`: metadata in place of the sharding
+   * information; a file that no manifest describes needs no checksums.
+   */
   constructor(
     folder: string,
     name: string,
     boxes: readonly ShardBox[],
-    store: { fileSystem: FileSystem; pool: FilePool; bufferBytes?: number },
+    store: { fileSystem: FileSystem; pool: FilePool; bufferBytes?: number; isStable?: boolean },
     merged?: { readonly metadata: Record<string, string> },
   ) {
     this.name = name;
     this.#path = join(folder, name);
     this.#fileSystem = store.fileSystem;
     this.#pool = store.pool;
+    this.#isStable = store.isStable ?? false;
     const { bytes, begins } = shardHeader(boxes, merged?.metadata);
     this.#header = { bytes, byteLength: bytes.length, crc32: crc32(bytes) };
     this.#begins = begins;
@@ -179,9 +184,21 @@ export class ShardWriter {
     const start = this.#taken[box]!;
     this.#taken[box] = start + bytes.length;
     const position = this.#begins[box]! + start;
+    if (this.#isStable && bytes.length >= this.#bufferBytes) return this.#writeThrough(box, bytes, position);
     if (this.#buffer && position !== this.#position + this.#filled) this.#flush();
     const done = this.#take(box, bytes, position);
     return done < bytes.length ? this.#takeRest(box, bytes.subarray(done), position + done) : undefined;
+  }
+
+  async #writeThrough(box: number, bytes: Uint8Array, position: number): Promise<void> {
+    if (this.#buffer) this.#flush();
+    const write = this.#pool.use(this.#path, async (file) => {
+      await file.write(bytes, position);
+      this.#syncEarly(file, bytes.length);
+    });
+    write.catch(() => {}); // awaited below
+    if (this.#checksums) this.#crcs[box] = crc32(bytes, this.#crcs[box]);
+    await this.#disk("writing", () => write);
   }
 
   async #takeRest(box: number, bytes: Uint8Array, position: number): Promise<void> {

@@ -29,7 +29,8 @@ export class BoxIndex {
 
   constructor(boxes: readonly Box[]) {
     this.#boxes = boxes;
-    this.#grid = BoxGrid.of(boxes);
+    // Of a few boxes all are looked at.
+    this.#grid = boxes.length > LEAF ? BoxGrid.of(boxes) : undefined;
     const dimensions = boxes[0]?.offset.map((_, d) => d) ?? [];
     this.#root = build(boxes, this.#grid ? [] : [...boxes.keys()], dimensions);
   }

@@ -9,25 +9,40 @@ export interface Run {
   readonly length: number;
 }
 
-/** The runs of `region` from box to box, ascending on both sides and as long as both sides allow. */
-export function* runsOf(source: Box, target: Box, region: Box, elementBytes: number): Generator<Run> {
-  const rank = region.size.length;
+/** How many dimensions, from the first on, must be walked through, and the bytes of a run: what lies in one piece on both sides. */
+function walkOf(source: Box, target: Box, region: Box, elementBytes: number): { inner: number; length: number } {
   // Trailing dimensions that the region spans whole on both sides melt into one run with the dimension before them.
-  let inner = rank;
+  let inner = region.size.length;
   let length = elementBytes;
   while (inner > 0) {
     inner--;
     length *= region.size[inner]!;
     if (region.size[inner] !== source.size[inner] || region.size[inner] !== target.size[inner]) break;
   }
+  return { inner, length };
+}
+
+/** Where the region begins in a box, in bytes. */
+function startOf(box: Box, region: Box, elementBytes: number): number {
+  let start = 0;
+  for (let d = 0; d < box.size.length; d++) start = start * box.size[d]! + region.offset[d]! - box.offset[d]!;
+  return start * elementBytes;
+}
+
+/** The only run of `region`, or undefined where there are several: the quick answer for what is asked most. */
+export function onlyRun(source: Box, target: Box, region: Box, elementBytes: number): Run | undefined {
+  const { inner, length } = walkOf(source, target, region, elementBytes);
+  for (let d = 0; d < inner; d++) if (region.size[d]! > 1) return undefined;
+  return { from: startOf(source, region, elementBytes), to: startOf(target, region, elementBytes), length };
+}
+
+/** The runs of `region` from box to box, ascending on both sides and as long as both sides allow. */
+export function* runsOf(source: Box, target: Box, region: Box, elementBytes: number): Generator<Run> {
+  const { inner, length } = walkOf(source, target, region, elementBytes);
   const sourceStrides = strides(source.size, elementBytes);
   const targetStrides = strides(target.size, elementBytes);
-  let from = 0;
-  let to = 0;
-  for (let d = 0; d < rank; d++) {
-    from += (region.offset[d]! - source.offset[d]!) * sourceStrides[d]!;
-    to += (region.offset[d]! - target.offset[d]!) * targetStrides[d]!;
-  }
+  let from = startOf(source, region, elementBytes);
+  let to = startOf(target, region, elementBytes);
   const position = new Array<number>(inner).fill(0);
   for (;;) {
     yield { from, to, length };

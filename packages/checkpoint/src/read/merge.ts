@@ -66,7 +66,7 @@ export async function mergeSource(
   const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
     const pool = new FilePool(fileSystem, "update");
     const maxMemory = besides(fileSystem.unfinished?.memory([total]) ?? 0, options.maxMemory);
-    const store = { fileSystem, pool, bufferBytes: writerBuffer(maxMemory, 1) };
+    const store = { fileSystem, pool, bufferBytes: writerBuffer(maxMemory, 1), isStable: true };
     const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
     try {
       await writer.create();

@@ -4,7 +4,7 @@ import { bytesPerElement } from "../format/dtype";
 import type { SourceBox, SourceTensor, StoredFile } from "../format/source";
 import { type Box, intersect } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
-import { copyBytes, type Run, runsOf } from "../plan/runs";
+import { copyBytes, onlyRun, type Run, runsOf } from "../plan/runs";
 import { allOf } from "../stores/lanes";
 import type { Scratch } from "../stores/scratch";
 
@@ -104,7 +104,9 @@ function smallPart(
   most: number,
 ): Part | undefined {
   if (box.byteLength > most && target.length > most) return undefined;
-  const runs = [...runsOf(box, region, intersect(box, region)!, width)];
+  const shared = intersect(box, region)!;
+  const only = onlyRun(box, region, shared, width);
+  const runs = only ? [only] : [...runsOf(box, region, shared, width)];
   const begin = runs[0]!.from;
   const end = runs.at(-1)!.from + runs.at(-1)!.length;
   if (end - begin > most) return undefined;

@@ -150,7 +150,7 @@ async function writeFiles(
     const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
     return boxes.length === 0
       ? undefined
-      : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool, bufferBytes });
+      : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool, bufferBytes, isStable: true });
   });
   try {
     const placed = new Map<string, Place[]>(tensors.map(({ name }) => [name, []]));

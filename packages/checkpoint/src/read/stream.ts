@@ -7,7 +7,7 @@ import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
 import { type Box, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
 import { BoxIndex } from "../plan/box-index";
-import { copyRegion, runsOf } from "../plan/runs";
+import { copyRegion, onlyRun } from "../plan/runs";
 import { Scratch } from "../stores/scratch";
 import { readAll, TensorReader } from "./reader";
 
@@ -168,9 +168,8 @@ function pieceOf(region: Box, bytes: Uint8Array, box: Box, width: number, scratc
   const shared = intersect(box, region);
   if (!shared) return bytes.subarray(0, 0);
   if (sameBox(shared, region)) return bytes;
-  const runs = runsOf(region, shared, shared, width);
-  const first = runs.next().value!;
-  if (runs.next().done) return bytes.subarray(first.from, first.from + first.length);
+  const only = onlyRun(region, shared, shared, width);
+  if (only) return bytes.subarray(only.from, only.from + only.length);
   const piece = scratch.take(elementsIn(shared) * width);
   copyRegion(region, bytes, shared, piece, shared, width);
   return piece;

@@ -5,7 +5,7 @@ import { bytesPerElement } from "../format/dtype";
 import type { LocalTensor } from "../format/tensors";
 import { type Box, elementsIn, sameBox, wholeOf } from "../layout/box";
 import { boxesOfRank, type Layout } from "../layout/layout";
-import { copyRegion, runsOf } from "../plan/runs";
+import { copyRegion, onlyRun } from "../plan/runs";
 import type { Scratch } from "../stores/scratch";
 import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
 
@@ -109,8 +109,8 @@ function sharedCopy(bytes: Uint8Array): Uint8Array {
 /** A box out of a larger one, copied only where it does not lie there in one piece. */
 function cutOut(bytes: Uint8Array, whole: Box, box: Box, elementBytes: number, scratch?: Scratch): Uint8Array {
   const length = elementsIn(box) * elementBytes;
-  const first = runsOf(whole, box, box, elementBytes).next().value;
-  if (first?.length === length) return bytes.subarray(first.from, first.from + length);
+  const only = onlyRun(whole, box, box, elementBytes);
+  if (only) return bytes.subarray(only.from, only.from + length);
   const cut = scratch?.take(length) ?? new Uint8Array(length);
   copyRegion(whole, bytes, box, cut, box, elementBytes);
   return cut;

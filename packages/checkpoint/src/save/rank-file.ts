@@ -44,9 +44,12 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
   const recordOf = ({ name, dtype, shape, role, follows }: LocalTensor) => {
     const known = recorded.get(name);
     if (known) return known;
-    const made = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), written: [], held: [] };
+    const made: OpenRecord =
+      follows === undefined
+        ? { name, dtype, shape, role, written: [], held: [] }
+        : { name, dtype, shape, role, follows, written: [], held: [] };
     recorded.set(name, made);
-    return made as OpenRecord;
+    return made;
   };
   for (const tensor of described) recordOf(tensor);
   const scratch = new Scratch([...written, ...held].reduce((most, piece) => Math.max(most, bytesOf([piece])), 0));
