@@ -12,6 +12,7 @@ import { type Options, parseOptions } from "./options";
 import { startProgress } from "./progress";
 import { htmlReport } from "./report";
 import { resume } from "./resume";
+import { measureSpeed } from "./speed";
 import { formatTable, resultTable } from "./table";
 import { stepsOf, type TrainingResult, train, warmUp } from "./train";
 
@@ -23,17 +24,18 @@ const COUNTEREXAMPLE_STEPS = 20_000;
 /** Returns what went wrong. */
 async function main(options: Options): Promise<string[]> {
   const { epochs, batchSize, seed } = options;
+  const run = { epochs, batchSize, seed };
   const device = await init(options.device);
   const data = loadMnist();
   console.log(`MNIST, 784-256-10, ${epochs} × 60,000 images in batches of ${batchSize}, on ${device.name}\n`);
 
   const results: TrainingResult[] = [];
   for (const optimizer of options.optimizer ?? optimizerNames) {
-    const run = { optimizer, epochs, batchSize, seed };
-    await warmUp(data, run);
-    const progress = startProgress(optimizer.padEnd(7), stepsOf(data, run));
+    const ofOne = { optimizer, ...run };
+    await warmUp(data, ofOne);
+    const progress = startProgress(optimizer.padEnd(7), stepsOf(data, ofOne));
     try {
-      results.push(await train(data, { ...run, onProgress: progress.update }));
+      results.push(await train(data, { ...ofOne, onProgress: progress.update }));
     } finally {
       progress.stop();
     }
@@ -53,15 +55,25 @@ async function main(options: Options): Promise<string[]> {
     `  AMSGrad ends at x = ${amsgrad.x.toFixed(2).padStart(5)}, average regret ${amsgrad.regret.toFixed(2)}\n`,
   );
 
+  const speeds = await measureSpeed(device.name);
+  console.log("One step over 1,048,576 parameters, and the memory limit: milliseconds");
+  for (const { optimizer, ours, limit } of speeds)
+    console.log(`  ${optimizer.padEnd(7)} ${ours.toFixed(2)}, ${limit?.toFixed(2) ?? "not measured: no compiler"}`);
+  await init(device.name);
+
   const folder = resolve(options.out);
   await mkdir(folder, { recursive: true });
-  const { uninterrupted, resumed } = await resume(data, join(folder, "checkpoint"));
+  const resumption = await resume(data, join(folder, "checkpoint"));
+  const { uninterrupted, resumed } = resumption;
   const isSame = resumed.every((loss, step) => loss === uninterrupted[step]);
-  console.log("Saved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
+  console.log("\nSaved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
   console.log(`  ${resumed.at(-1)}, and ${uninterrupted.at(-1)} in the run that never stopped\n`);
 
   const file = join(folder, "report.html");
-  await writeFile(file, await htmlReport({ device: device.name, epochs, batchSize, seed, results, descents }));
+  await writeFile(
+    file,
+    await htmlReport({ ...run, device: device.name, results, speeds, resumed: resumption, descents }),
+  );
   console.log(`Report: ${file}`);
 
   const problems: string[] = [];

@@ -3,7 +3,7 @@ import { smooth, thin } from "./charts";
 import { descend } from "./counterexample";
 import { htmlReport } from "./report";
 
-it("a report holds its table and four charts, and loads nothing", async () => {
+it("a report holds its table and six charts, and loads nothing", async () => {
   const run = { losses: [2, 1, 0.5], accuracies: [0.9, 0.95], seconds: 1, imagesPerSecond: 1000 };
   const html = await htmlReport({
     device: "<js>",
@@ -14,10 +14,17 @@ it("a report holds its table and four charts, and loads nothing", async () => {
       { optimizer: "NAdam", ...run },
       { optimizer: "AdamW", ...run },
     ],
+    speeds: [
+      { optimizer: "NAdam", ours: 0.6, limit: 0.5 },
+      { optimizer: "AdamW", ours: 1, limit: 0.5 },
+    ],
+    resumed: { before: [2, 1.5], uninterrupted: [1, 0.5], resumed: [1, 0.5] },
     descents: [descend(false, 300), descend(true, 300)],
   });
-  expect(html.match(/<svg/g)).toHaveLength(4);
+  expect(html.match(/<svg/g)).toHaveLength(6);
   expect(html).toContain("<td>95.00 %</td>");
+  expect(html).toContain("Here a step takes 1.20 to 2.00 times the limit.");
+  expect(html).toContain("All 2 losses that follow are those of the run that never stopped, bit for bit.");
   expect(html).toContain("&#60;js&#62;");
   expect(html).not.toMatch(/<script|<link|<img|@import|url\(["']?http/);
 });

@@ -1,7 +1,9 @@
 /** The report: one HTML file that holds everything it shows. */
 import { cpus } from "node:os";
-import { accuracyChart, descentChart, lossChart } from "./charts";
+import { accuracyChart, descentChart, lossChart, resumeChart, speedChart } from "./charts";
 import type { Descent } from "./counterexample";
+import type { Resumed } from "./resume";
+import { SPEED_SIZE, type Speed } from "./speed";
 import { resultTable, type Table } from "./table";
 import type { TrainingResult } from "./train";
 
@@ -11,6 +13,8 @@ export interface Report {
   readonly batchSize: number;
   readonly seed: number;
   readonly results: readonly TrainingResult[];
+  readonly speeds: readonly Speed[];
+  readonly resumed: Resumed;
   /** Adam, then AMSGrad. */
   readonly descents: readonly Descent[];
 }
@@ -43,7 +47,17 @@ function htmlTable({ head, rows }: Table): string {
 
 const card = (title: string, body: string) => `<section class="card"><h3>${escaped(title)}</h3>${body}</section>`;
 
-export async function htmlReport({ device, epochs, batchSize, seed, results, descents }: Report): Promise<string> {
+/** How the steps compare with the limit, in words. */
+function speedSentence(speeds: readonly Speed[]): string {
+  if (speeds.some(({ limit }) => limit === undefined))
+    return "Without a compiler (g++ with OpenMP) the limit is not measured.";
+  const factors = speeds.map(({ ours, limit }) => ours / limit!);
+  const [least, most] = [Math.min(...factors).toFixed(2), Math.max(...factors).toFixed(2)];
+  return `Here a step takes ${least} to ${most} times the limit.`;
+}
+
+export async function htmlReport(report: Report): Promise<string> {
+  const { device, epochs, batchSize, seed, results, speeds, resumed, descents } = report;
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? "unknown processor"}, Node ${process.versions.node}`;
   const ends = descents.map((descent) => descent.trace.at(-1)!.x.toFixed(2).replace("-", "−"));
   return `<!doctype html>
@@ -61,11 +75,23 @@ export async function htmlReport({ device, epochs, batchSize, seed, results, des
 every optimizer (seed ${seed}). Device <strong>${escaped(device)}</strong> on ${escaped(machine)}.</p>
 <div class="card">${htmlTable(resultTable(results))}</div>
 <h2>Training</h2>
-<p>The final loss above is the mean of the last 100 steps; seconds and images a second are of training alone, without the test images.</p>
+<p>Each run has a panel of its own, with the others in grey. The final loss above is the mean of the last 100 steps; seconds and images a second are of training alone, without the test images.</p>
 <div class="cards">
 ${card("Training loss", await lossChart(results))}
 ${card("Test accuracy", await accuracyChart(results))}
 </div>
+<h2>Speed</h2>
+<p>One step over ${SPEED_SIZE.toLocaleString("en")} parameters, beside a compiled loop over all cores that moves the same bytes and computes
+next to nothing: no optimizer can be faster than that. ${speedSentence(speeds)}</p>
+<div class="cards">${card("Optimizer steps and the memory limit", await speedChart(speeds, device))}</div>
+<h2>Save, cut anew, resume</h2>
+<p>After ${resumed.before.length} steps the run is saved in slices for 4 ranks; the slices are cut anew for 3, and a second run goes on from those.
+${
+  resumed.resumed.every((loss, step) => loss === resumed.uninterrupted[step])
+    ? `All ${resumed.resumed.length} losses that follow are those of the run that never stopped, bit for bit.`
+    : "The losses that follow differ from those of the run that never stopped."
+}</p>
+<div class="cards">${card("Loss before and after", await resumeChart(resumed))}</div>
 <h2>Where Adam fails</h2>
 <p>Reddi, Kale &amp; Kumar (2018): every 101st loss is 1010 x, all others are −10 x, on [−1, 1]. On average the loss falls towards x = −1.
 Adam forgets the rare large gradient and ends at ${ends[0]}; AMSGrad, which keeps the largest second moment, ends at ${ends[1]}.</p>

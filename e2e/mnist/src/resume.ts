@@ -15,6 +15,8 @@ const BEFORE = 30;
 const AFTER = 20;
 
 export interface Resumed {
+  /** Losses before the checkpoint. */
+  readonly before: readonly number[];
   /** Losses after the checkpoint, of the run that never stopped and of the resumed one. */
   readonly uninterrupted: readonly number[];
   readonly resumed: readonly number[];
@@ -47,7 +49,7 @@ export async function resume(data: Mnist, folder: string): Promise<Resumed> {
   for (const old of [saved, cut]) await rm(old, { recursive: true, force: true });
 
   const first = new Run();
-  await first.train(data, 0, BEFORE);
+  const before = await first.train(data, 0, BEFORE);
   const state = optimizerContents(first.optimizer.stateDict());
   const tensors = { ...first.model.stateDict(), ...state.tensors };
   await saveCheckpoint(saved, { step: BEFORE, tensors, values: state.values }, { world: 4 });
@@ -64,5 +66,5 @@ export async function resume(data: Mnist, folder: string): Promise<Resumed> {
   for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
   const resumed = await second.train(data, BEFORE, BEFORE + AFTER);
   second.dispose();
-  return { uninterrupted, resumed };
+  return { before, uninterrupted, resumed };
 }

@@ -1,6 +1,7 @@
 /** Finds an adapter and opens a device: the page's, Deno's, or Dawn's in Node. */
 import { OptError } from "@opt/core";
 import { type BackendLimits, WebGpuBackend } from "../backend";
+import { hasVulkanDriver } from "./vulkan";
 
 export interface WebGpuOptions extends BackendLimits {
   /** A device of the caller's. The backend closes it when it is closed itself. */
@@ -53,10 +54,23 @@ function languageFeatures(gpu: GPU | undefined): ReadonlySet<string> {
 let dawn: Promise<GPU> | undefined;
 
 function loadDawn(): Promise<GPU> {
-  const { versions } = (globalThis as { process?: { versions?: Record<string, string> } }).process ?? {};
-  if (versions?.node === undefined) return Promise.reject(unavailable("this browser has no WebGPU (navigator.gpu)."));
+  const { process } = globalThis as { process?: Partial<NodeJS.Process> };
+  if (process?.versions?.node === undefined)
+    return Promise.reject(unavailable("this browser has no WebGPU (navigator.gpu)."));
+  // Node's own module, found where no bundler sees it.
+  const files = process.platform === "linux" ? process.getBuiltinModule?.("node:fs") : undefined;
+  if (files && !hasVulkanDriver({ env: process.env ?? {}, list: (folder) => namesIn(files, folder) }))
+    return Promise.reject(unavailable("no adapter answers: no Vulkan driver of a GPU is here."));
   dawn ??= importDawn();
   return dawn;
+}
+
+function namesIn(files: typeof import("node:fs"), folder: string): string[] {
+  try {
+    return files.readdirSync(folder);
+  } catch {
+    return []; // not there, or not for us
+  }
 }
 
 async function importDawn(): Promise<GPU> {
