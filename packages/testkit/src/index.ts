@@ -38,6 +38,8 @@ export { hexadecimal, ulpDistance } from "./numbers/ulp";
 export { campaign, newReport, ProgramFailure, type Report, tryProgram } from "./programs/campaign";
 export { generate } from "./programs/generate/generate";
 export type { Court } from "./programs/judge";
+export { listing } from "./programs/listing";
 export { type Program, statementsOf } from "./programs/program";
+export { judgeByTorch, type TorchReport, torchCan } from "./programs/torch/torch";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { rawErrors } from "./wrong-arguments";

@@ -2,7 +2,7 @@
 import type { Device, DType } from "@opt/core";
 import { bitDifference, coarsest, distance, isOutgrown } from "./compare";
 import type { LayerClasses } from "./layers";
-import { isFloat } from "./numbers";
+import { EPSILON, isFloat } from "./numbers";
 import type { Observation } from "./observe";
 import { type Program, type Statement, statementsOf } from "./program";
 import { promised } from "./promised";
@@ -149,7 +149,9 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   const { program, js, on, play, judged, hasSpecials } = trial;
   const dtypes = dtypesOf(program);
   const [epsilon, short] = [coarsest(dtypes), dtypes.includes("f16")];
-  const floor = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op)) ? 8 * epsilon : 0;
+  const cancels = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op));
+  // Sums of 16-bit numbers cancel to what rounding left of them.
+  const floor = (cancels ? 8 : epsilon > EPSILON.f32 ? 2 : 0) * epsilon;
   const runs = [judged];
   const outgrown = reference.rounds.findIndex(isOutgrown);
   const far = () =>

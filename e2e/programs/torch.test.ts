@@ -1,0 +1,23 @@
+/** Random training programs in PyTorch's float64 and in ours. OPT_TORCH_PYTHON names a Python that has it. */
+import { generate, judgeByTorch, listing, torchCan } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { court } from "./court";
+
+const python = process.env.OPT_TORCH_PYTHON;
+const PROGRAMS = Number(process.env.OPT_PROGRAMS ?? 200);
+const first = Number(process.env.OPT_PROGRAMS_FIRST ?? 1);
+
+it(`${PROGRAMS} programs do the same in PyTorch${python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)"}`, async ({
+  skip,
+}) => {
+  const opened = await court("js");
+  if (python === undefined || typeof opened === "string") return skip();
+  const programs = [];
+  for (let seed = first; programs.length < PROGRAMS; seed++) {
+    const program = generate(seed);
+    if (torchCan(program)) programs.push(program);
+  }
+  const { compared, failures } = await judgeByTorch(python, programs, opened);
+  expect(failures.map(({ detail, program }) => `seed ${program.seed}: ${detail}\n${listing(program)}`)).toEqual([]);
+  expect(compared).toBeGreaterThan(PROGRAMS / 2);
+});

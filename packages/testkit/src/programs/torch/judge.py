@@ -1,0 +1,253 @@
+"""Runs programs in PyTorch in float64: one JSON a line comes in, its rounds (or why PyTorch refuses it) go out."""
+import copy, json, math, sys, warnings
+import torch
+import torch.nn.functional as F
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+DTYPES = {"i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
+OPTIONS = {
+    "weightDecay": "weight_decay", "momentumDecay": "momentum_decay", "decoupledWeightDecay": "decoupled_weight_decay",
+    "stepSize": "step_size", "tMax": "T_max", "totalIters": "total_iters", "maxLr": "max_lr", "totalSteps": "total_steps",
+}
+
+
+def dtype_of(dtype):
+    return DTYPES.get(dtype, torch.float64)
+
+
+def named(options):
+    floats = lambda value: tuple(float(x) for x in value) if isinstance(value, list) else value
+    return {OPTIONS.get(key, key): floats(value) for key, value in options.items()}
+
+
+def made(numbers, shape, dtype):
+    return torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(dtype_of(dtype))
+
+
+def tensors(a, b):
+    return [x if torch.is_tensor(x) else torch.tensor(x, dtype=torch.float64) for x in (a, b)]
+
+
+def reduced(reduce):
+    def run(x, axis=None, keepDim=False):
+        axes = list(range(x.dim())) if axis is None else axis
+        return x.clone() if axes == [] else reduce(x, axes, keepDim)
+    return run
+
+
+def matmul(a, b, transposeA=False, transposeB=False):
+    return torch.matmul(a.mT if transposeA else a, b.mT if transposeB else b)
+
+
+def cross_entropy(logits, labels):
+    rows = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1).long(), reduction="none")
+    return rows.reshape(labels.shape)
+
+
+def taken(x, start, end, axis):
+    index = [slice(None)] * x.dim()
+    index[axis] = slice(start, end)
+    return x[tuple(index)].clone()
+
+
+def window(options):
+    return {key: options[key] for key in ("stride", "padding") if key in options}
+
+
+OPS = {
+    "neg": lambda x: -x, "abs": torch.abs, "relu": torch.relu, "sqrt": torch.sqrt, "exp": torch.exp, "log": torch.log,
+    "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+    "pow": lambda a, b: a ** b, "fma": lambda a, b, c: a * b + c, "less": lambda a, b: a < b,
+    "maximum": lambda a, b: torch.maximum(*tensors(a, b)), "minimum": lambda a, b: torch.minimum(*tensors(a, b)),
+    "select": lambda c, a, b: torch.where(c, a, b),
+    "sum": reduced(torch.sum), "mean": reduced(torch.mean), "max": reduced(torch.amax),
+    "softmax": lambda x, axis: torch.softmax(x, axis), "logSoftmax": lambda x, axis: torch.log_softmax(x, axis),
+    "layerNorm": lambda x, w, b=None: F.layer_norm(x, w.shape, w, b),
+    "matmul": matmul, "gather": lambda table, at: table[at.long()], "crossEntropy": cross_entropy,
+    "conv2d": lambda x, w, **options: F.conv2d(x, w, **options),
+    "maxPool2d": lambda x, kernel, stride: F.max_pool2d(x, kernel, stride),
+    "concat": lambda *xs, axis: torch.cat(xs, axis), "reshape": lambda x, shape: x.view(shape), "slice": taken,
+    "permute": lambda x, axes: x.permute(axes).clone(memory_format=torch.contiguous_format),
+    "transpose": lambda x: x.transpose(-2, -1).clone(memory_format=torch.contiguous_format),
+    "detach": lambda x: x.detach(), "clone": torch.clone,
+    "Linear": lambda x, w, b=None, **_: F.linear(x, w, b),
+    "Conv2d": lambda x, w, b=None, **options: F.conv2d(x, w, b, **window(options)),
+    "LayerNorm": lambda x, w, b=None, **_: F.layer_norm(x, w.shape, w, b),
+    "Embedding": lambda at, w, **_: w[at.long()],
+}
+
+
+class World:
+    def __init__(self, program):
+        self.program, self.values, self.saved = program, {}, {}
+        for leaf in program["leaves"]:
+            value = made(leaf["numbers"], leaf["shape"], leaf["dtype"])
+            self.values[leaf["id"]] = value.requires_grad_() if leaf["kind"] != "data" else value
+        self.optimizers, self.schedules = {}, {}
+        for use in program["optimizers"]:
+            groups = [{"params": self.listed(g["params"]), **named(g["options"])} for g in use["groups"]]
+            options = named(use["options"])
+            penalty = options.pop("regularizer", None)
+            for group in groups:
+                group.setdefault("regularizer", penalty)
+            made_of = getattr(torch.optim, use["kind"])(groups, foreach=False, **options)
+            self.optimizers[use["id"]], self.schedules[use["id"]] = made_of, None
+            made_of.defaults["regularizer"] = penalty
+            if use["schedule"]:
+                kind = getattr(torch.optim.lr_scheduler, use["schedule"]["kind"])
+                self.schedules[use["id"]] = kind(made_of, **named(use["schedule"]["options"]))
+
+    def listed(self, ids):
+        return [self.values[id] for id in ids]
+
+    def run(self, statements):
+        for statement in statements:
+            getattr(self, statement["do"])(statement)
+
+    def op(self, s):
+        operands = [self.values[of] if isinstance(of, str) else of for of in s["of"]]
+        if s["op"] == "to":
+            dtype = dtype_of(s["options"]["dtype"])
+            cast = s["options"]["dtype"] != s["options"]["from"]
+            value = operands[0].clone() if cast else operands[0].view(operands[0].shape)
+            self.values[s["id"]] = value.to(dtype)
+        else:
+            self.values[s["id"]] = OPS[s["op"]](*operands, **s.get("options", {}))
+
+    def constant(self, s):
+        self.values[s["id"]] = made(s["numbers"], s["shape"], s["dtype"])
+
+    def set(self, s):
+        target = self.values[s["to"]]
+        source = self.values[s["from"]] if isinstance(s["from"], str) else made(s["from"], target.shape, "f64")
+        with torch.no_grad():
+            target.copy_(source)
+
+    def tidy(self, s):
+        self.run(s["body"])
+
+    def noGrad(self, s):
+        with torch.no_grad():
+            self.run(s["body"])
+
+    def keep(self, s):
+        pass
+
+    def dispose(self, s):
+        if s["of"] in self.leaves():
+            raise RuntimeError("a leaf is disposed")
+
+    def leaves(self):
+        return {leaf["id"] for leaf in self.program["leaves"]}
+
+    def backward(self, s):
+        self.values[s["of"]].backward(None if s["gradient"] is None else self.values[s["gradient"]])
+
+    def gradient(self, s):
+        leaf, value = self.values[s["of"]], s["value"]
+        if value is None:
+            leaf.grad = None
+        elif isinstance(value, list):
+            leaf.grad = made(value, leaf.shape, "f64")
+        elif leaf.grad is not None:
+            leaf.grad = leaf.grad * value
+
+    def clip(self, s):
+        params, limit = self.listed(s["params"]), s["limit"]
+        if s["how"] == "norm":
+            torch.nn.utils.clip_grad_norm_(params, limit, s.get("normType", 2))
+        elif s["how"] == "each":
+            for param in params:
+                if param.grad is not None:
+                    norm = param.grad.norm()
+                    param.grad = param.grad * limit / norm if norm > limit else param.grad
+        else:
+            torch.nn.utils.clip_grad_value_(params, limit)
+
+    def hooks(self, id, event):
+        for use in self.program["optimizers"]:
+            for hook in use.get("hooks", []):
+                if use["id"] == id and hook["event"] == event:
+                    self.scoped(hook["body"])
+
+    def scoped(self, statements):
+        outer = set(self.values)
+        self.run(statements)
+        self.values = {id: value for id, value in self.values.items() if id in outer}
+
+    def step(self, s):
+        optimizer = self.optimizers[s["optimizer"]]
+        self.hooks(s["optimizer"], "beforeStep")
+        plain = []
+        for group in optimizer.param_groups:
+            penalty = group.get("regularizer")
+            for param in group["params"]:
+                if penalty is None or param.grad is None:
+                    continue
+                plain.append((param, param.grad))
+                way = param.sign() if penalty["kind"] == "l1" else param
+                sign = -1 if group["maximize"] else 1
+                param.grad = param.grad + sign * penalty["coefficient"] * way.detach()
+        optimizer.step()
+        for param, grad in plain:
+            param.grad = grad
+        self.hooks(s["optimizer"], "afterStep")
+
+    def schedule(self, s):
+        self.schedules[s["optimizer"]].step()
+
+    def save(self, s):
+        self.saved[s["optimizer"]] = copy.deepcopy(self.optimizers[s["optimizer"]].state_dict())
+
+    def load(self, s):
+        if s["optimizer"] in self.saved:
+            self.optimizers[s["optimizer"]].load_state_dict(copy.deepcopy(self.saved[s["optimizer"]]))
+
+    def reset(self, s):
+        self.optimizers[s["optimizer"]].state.clear()
+
+    def zeroGrad(self, s):
+        self.optimizers[s["optimizer"]].zero_grad(set_to_none=s["setToNull"])
+
+    def addGroup(self, s):
+        group = {"params": self.listed(s["params"]), **named(s["options"])}
+        self.optimizers[s["optimizer"]].add_param_group(group)
+
+    def option(self, s):
+        self.optimizers[s["optimizer"]].param_groups[s["group"]].update(named({s["name"]: s["value"]}))
+
+    def round(self, round):
+        self.run(round["before"])
+        body, outer = self.program["bodies"][round["body"]], set(self.values)
+        self.run(body["statements"])
+        seen = {f"result {id}": self.values[id] for id in body["results"]}
+        self.values = {id: value for id, value in self.values.items() if id in outer}
+        for id, value in self.values.items():
+            if id in self.leaves():
+                seen[id] = value
+                if value.grad is not None:
+                    seen[f"{id}.grad"] = value.grad
+        for id, optimizer in self.optimizers.items():
+            for name in self.leaves():
+                state = optimizer.state.get(self.values[name], {})
+                for key in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"):
+                    if key in state:
+                        seen[f"{id}.{name}.{key}"] = state[key]
+        return {name: numbers(value) for name, value in seen.items()}
+
+
+def numbers(value):
+    return [x if math.isfinite(x) else None for x in value.detach().to(torch.float64).reshape(-1).tolist()]
+
+
+for line in sys.stdin:
+    program = json.loads(line)
+    try:
+        world = World(program)
+        world.run(program["prelude"])
+        answer = {"rounds": [world.round(round) for round in program["rounds"]]}
+    except (RuntimeError, KeyError) as error:
+        answer = {"refused": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), flush=True)
