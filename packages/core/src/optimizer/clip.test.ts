@@ -134,6 +134,17 @@ describe("gradients of several dtypes and sizes", () => {
     ]);
   });
 
+  it.each([1, 2, Number.POSITIVE_INFINITY])(
+    "have a %d-norm of their dtype on their device, all of them empty",
+    (normType) => {
+      const device = new FakeDevice();
+      const param = parameter(new Float64Array(0), { device });
+      param.grad = tensor(new Float64Array(0), { device });
+      const norm = clipGradNorm([param], 1, { normType });
+      expect([norm.dtype, norm.device, norm.shape, Number(norm)]).toEqual(["f64", device, [], 0]);
+    },
+  );
+
   it("may be empty, or one", () => {
     const empty = parameter(new Float32Array(0));
     empty.grad = tensor(new Float32Array(0));
@@ -200,10 +211,24 @@ describe("clipGradValue", () => {
   });
 });
 
+it("a limit of 0 clips everything to 0", () => {
+  for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
+    const list = params();
+    clip(list, 0);
+    expect(gradients(list).map(Math.abs)).toEqual(flat.map(() => 0));
+  }
+});
+
 describe("clipping refuses", () => {
   it.each([-1, Number.NaN, "1"])("the limit %s", (limit) => {
     for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
       expectCode("BAD_ARGUMENT", () => clip(params(), limit as number));
+    }
+  });
+
+  it.each([5, null, undefined, "ab", {}, () => [], [null], [5]])("%j in the place of parameters", (params) => {
+    for (const clip of [clipGradNorm, clipGradNormEach, clipGradValue]) {
+      expectCode("BAD_ARGUMENT", () => clip(params as never, 1));
     }
   });
 
