@@ -6,6 +6,7 @@ const WORDS = {
   check: 2,
   checkRepeatable: 0,
   checkTensor: 2,
+  checkLimit: 1,
   checkBoolean: 1,
   checkNotNegative: 1,
   checkOptions: 0,

@@ -45,7 +45,9 @@ describe("clipGradNorm", () => {
     [Number.POSITIVE_INFINITY, 8, 0.7499998807907104],
   ])("by the %d-norm gives PyTorch's norm and gradients", (normType, norm, first) => {
     const list = params();
-    expect(Float32Array.of(Number(clipGradNorm(list, 2, { normType })))).toAgreeWith([norm], { ulp: 1 });
+    const total = clipGradNorm(list, 2, { normType });
+    expect(total.dtype).toBe("f32");
+    expect(Float32Array.of(Number(total))).toAgreeWith([norm], { ulp: 1 });
     expect(Float32Array.from(gradients(list))).toAgreeWith(
       flat.map((g) => (g / 3) * first),
       { ulp: 3 },
@@ -97,6 +99,16 @@ describe("clipGradNorm", () => {
     expect(device.memory().tensors).toBe(before);
     expect(device.launches.filter((kind) => kind === "sumSquares").length).toBe(2);
   });
+});
+
+it("one gradient is measured once, and scaled where it is", () => {
+  const device = new FakeDevice();
+  const param = parameter([1, 2], { device });
+  param.grad = tensor([3, 4], { device });
+  device.launches.length = 0;
+  clipGradNorm(param, 1);
+  expect(device.launches.filter((kind) => kind === "sumSquares")).toHaveLength(1);
+  expect(device.launches).not.toContain("copy");
 });
 
 describe("gradients of several dtypes and sizes", () => {
