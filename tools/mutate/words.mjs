@@ -10,6 +10,7 @@ const WORDS = {
   checkBoolean: 1,
   checkNotNegative: 1,
   checkOptions: 0,
+  corrupt: 0,
   internalError: 0,
   checkValue: 1,
   checkState: 1,

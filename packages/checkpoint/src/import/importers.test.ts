@@ -342,6 +342,17 @@ describe("our names", () => {
   });
 });
 
+it("refuses replicas in safetensors shards that hold different bytes, by the tensor's name, once they are read", async () => {
+  const files = {
+    "a.safetensors": shard("w", [0, 0], [1, 2], 1, 2),
+    "b.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
+    "c.safetensors": shard("w", [1, 0], [1, 2], 3, 5),
+  };
+  const source = await open(files, "");
+  expect(await expectCode("BAD_STATE", readFloats(source, "w"))).toMatch(/b.safetensors and c.safetensors hold "w"/);
+  await source.close();
+});
+
 describe("refusals", () => {
   const evil = new Call(new Name("os", "system"), ["true"]);
   const keyed = (size: number[]): Uint8Array => made.torchZip({ w: torchTensorCall("0", size) }, { 0: floats(1, 2) });

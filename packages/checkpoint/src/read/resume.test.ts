@@ -11,6 +11,7 @@ import { localCommunicators } from "../save/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/memory-file-system";
 import { loadCheckpoint } from "./load";
+import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 
 const SHAPES: Record<string, number[]> = { "fc.weight": [7, 5], "fc.bias": [7], scale: [] };
@@ -111,11 +112,14 @@ describe.each<[string, Make]>([
     await reshardCheckpoint("/4", "/2", { ranks: 2, fileSystem });
     await reshardCheckpoint("/2", "/3", { ranks: 3, fileSystem });
     await reshardCheckpoint("/3", "/1", { ranks: 1, fileSystem });
+    await mergeCheckpoint("/3", "/merged.safetensors", { fileSystem });
     for (const world of [1, 2, 3, 4]) {
       for (let rank = 0; rank < world; rank++) {
-        const uninterrupted = new Rank(rank, world, make).train(0, 20);
-        const again = (await resumed(fileSystem, `/${world}`, rank, world, make)).train(10, 20);
-        expect(bits(again)).toEqual(bits(uninterrupted));
+        const uninterrupted = bits(new Rank(rank, world, make).train(0, 20));
+        for (const path of [`/${world}`, "/merged.safetensors"]) {
+          const again = (await resumed(fileSystem, path, rank, world, make)).train(10, 20);
+          expect(bits(again)).toEqual(uninterrupted);
+        }
       }
     }
     const { values } = await loadCheckpoint("/3", { fileSystem, as: "plain" });

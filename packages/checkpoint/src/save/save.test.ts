@@ -1,9 +1,10 @@
-import { tensor } from "@opt/core";
+import { hostBytes, Tensor, tensor } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import type { Layout } from "../layout/layout";
 import { loadCheckpoint } from "../read/load";
 import { readManifest } from "../read/native";
 import { verifyCheckpoint } from "../read/verify";
+import type { OpenMode } from "../stores/file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
 import { MemoryFileSystem } from "../testing/memory-file-system";
 import { localCommunicators } from "./communicator";
@@ -31,6 +32,28 @@ describe("saveCheckpoint", () => {
     expect([...(await tensors.a!.data())]).toEqual([1, 2, 3, 4]);
     expect(tensors.a!.shape).toEqual([2, 2]);
     expect([...(await tensors.b!.data())]).toEqual([5]);
+  });
+
+  it.each([
+    ["a plain tensor", (data: Float32Array) => ({ dtype: "f32", shape: [data.length], data })],
+    ["a Tensor", (data: Float32Array) => tensor(data)],
+  ])("%s that changes while it is written is what its checksum says", async (_, made) => {
+    const saved = made(new Float32Array(600_000).fill(1));
+    const change = () => (saved instanceof Tensor ? hostBytes(saved, "write")! : saved.data).fill(2);
+    class Slow extends MemoryFileSystem {
+      override async open(path: string, mode: OpenMode) {
+        const file = await super.open(path, mode);
+        const write = async (bytes: Uint8Array, position: number) => {
+          await Promise.resolve();
+          change();
+          await file.write(bytes, position);
+        };
+        return { ...file, write };
+      }
+    }
+    const fileSystem = new Slow();
+    await saveCheckpoint("/r", { step: 0, tensors: { w: saved } }, { fileSystem });
+    expect(await verifyCheckpoint("/r", { fileSystem })).toMatchObject({ ok: true });
   });
 
   it.each<[string, Partial<CheckpointContents>, SaveOptions, string]>([

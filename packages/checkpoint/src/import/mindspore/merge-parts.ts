@@ -1,9 +1,9 @@
 /** The parts that MindSpore's ranks hold of a tensor, as one tensor: by a layout where there is one, as replicas that must be equal where not. */
 
 import { check, OptError } from "@opt/core";
-import { platform } from "#platform";
 import type { SourceBox, SourceTensor } from "../../format/source";
 import { boxesOfRank, type Layout, matchesPattern, ranksOf, wholeShape } from "../../layout/layout";
+import { comparedBox } from "../bytes/replicas";
 import { type MindsporeLayout, mindsporePart } from "./strategy";
 
 /** What one rank's file holds under a name. */
@@ -144,32 +144,21 @@ function byStrategy(
   return { shape: whole, placed };
 }
 
-/** The first rank's box, which is compared with every other rank's as it is read: 64 KiB of each at a time. */
+/** The first rank's box, which is compared with every other rank's as it is read. */
 function replicated(name: string, [first, ...others]: readonly Placed[], path: string): SourceBox {
   const own = first!.tensor.boxes[0]!;
   const { size, byteLength, file } = own;
-  const placed = { offset: first!.offset, size, byteLength, file };
-  if (others.length === 0) return { ...placed, read: (target, start) => own.read(target, start) };
-  const piece = new Uint8Array(64 * 1024);
-  return {
-    ...placed,
-    async read(target, start) {
-      await own.read(target, start);
-      for (const { rank, tensor } of others) {
-        for (let done = 0; done < target.length; done += piece.length) {
-          const mine = target.subarray(done, done + piece.length);
-          const theirs = piece.subarray(0, mine.length);
-          await tensor.boxes[0]!.read(theirs, start + done);
-          check(
-            platform.sameBytes(mine, theirs),
-            "BAD_STATE",
-            path,
-            () =>
-              `ranks ${first!.rank} and ${rank} hold ${JSON.stringify(name)} with different bytes, and nothing says that it is split between them.`,
-            "Give a source layout (--source-layout) that says how it is split.",
-          );
-        }
-      }
-    },
-  };
+  const read = (target: Uint8Array, start: number) => own.read(target, start);
+  const placed = { offset: first!.offset, size, byteLength, file, read };
+  const theirs = others.map(({ tensor }) => tensor.boxes[0]!);
+  return comparedBox(placed, theirs, (other) => {
+    const ranks = `${first!.rank} and ${others[other]!.rank}`;
+    const problem = `ranks ${ranks} hold ${JSON.stringify(name)} with different bytes, and nothing says that it is split between them.`;
+    return new OptError(
+      "BAD_STATE",
+      path,
+      problem,
+      "Give a source layout (--source-layout) that says how it is split.",
+    );
+  });
 }

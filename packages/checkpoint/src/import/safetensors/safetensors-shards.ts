@@ -3,10 +3,12 @@
 import { OptError } from "@opt/core";
 import type { SafetensorsEntry } from "../../format/safetensors";
 import type { FormatReader, Json, SourceBox, SourceTensor } from "../../format/source";
+import { sameBox } from "../../layout/box";
 import { join } from "../../stores/path";
 import { partOf } from "../bytes/byte-source";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
+import { comparedBox } from "../bytes/replicas";
 import { openSafetensors, reasons, withPool } from "./safetensors-file";
 
 const SHARDING = "DCP_SHARDING_INFO";
@@ -72,8 +74,19 @@ function addBox(
       "The files are of different runs.",
     );
   }
-  // The same place twice is a replica.
-  if (known.boxes.some(({ offset, size }) => `${offset}` === `${box.offset}` && `${size}` === `${box.size}`)) return;
+  const same = known.boxes.findIndex((one) => sameBox(one, box));
+  if (same >= 0) {
+    known.boxes[same] = comparedBox(known.boxes[same]!, [box], () => {
+      const problem = `${known.boxes[same]!.file} and ${box.file} hold ${JSON.stringify(name)} at the same place with different bytes.`;
+      return new OptError(
+        "BAD_STATE",
+        where,
+        problem,
+        "The ranks have drifted apart, or the files are of different runs.",
+      );
+    });
+    return;
+  }
   known.boxes.push(box);
   for (const [d, end] of reach.entries()) known.shape[d] = Math.max(known.shape[d]!, end);
 }
