@@ -3,28 +3,79 @@
 import { activeRecorder } from "./device/recorder";
 import { keep, tidy } from "./device/scope";
 import { check } from "./errors/errors";
-import { addInto, checkTensor, elementwise, fill, owned } from "./ops";
-import { noGrad } from "./tensor/tape";
+import { checkOptions } from "./errors/options";
+import { show } from "./errors/show";
+import { addInto, checkTensor, elementwise, fill, owned, reshape } from "./ops";
+import type { BackwardOptions } from "./tensor/fluent";
+import { enableGrad, noGrad } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";
 import type { Tensor } from "./tensor/tensor";
 import { sameShape, showShape } from "./values/shape";
 
 type Node = TapeNode<Tensor>;
 
-/** Accumulates the gradient of `root` into every leaf that it was computed from, and frees the tape. */
-export function backward(root: Tensor, given?: Tensor): void {
-  checkBackward(root, given);
-  const seed = given?.alias() ?? fill(root.shape, 1, root.dtype, root.device);
+/** How a backward goes, and how far it is. */
+interface Pass {
+  readonly createGraph: boolean;
+  readonly retainGraph: boolean;
+  /** What grad() asks for, as it is found; null: leaves accumulate. */
+  readonly wanted: Map<Tensor | Node, Tensor | null> | null;
+  /** Of nodes that are still to run. */
+  readonly gradients: Map<Node, Tensor>;
+}
+
+const OPTIONS = { retainGraph: "boolean", createGraph: "boolean" } as const;
+
+/** Accumulates the gradient of `root` into every leaf that it was computed from, and frees the tape unless it is retained. */
+export function backward(root: Tensor, given?: Tensor, options: BackwardOptions = {}): void {
+  checkOptions("backward", options, OPTIONS);
+  checkBackward("backward", root, given);
+  start(root, given, options, null);
+}
+
+/**
+ * The gradients of `output` by `inputs`: leaves or results on the way to it. No `.grad` changes.
+ * With `createGraph` they can be differentiated themselves; with `retainGraph` (by default as `createGraph`) the tape stays.
+ * As torch.autograd.grad.
+ *
+ * @throws OptError NO_GRADIENT for an input that `output` was not computed from; further as `backward`
+ * @example
+ * const x = parameter([1, 2]);
+ * const [slope] = grad(x.pow(3).sum(), [x], { createGraph: true });
+ * const [curvature] = grad(slope.sum(), [x]); // 6 x
+ */
+export function grad(
+  output: Tensor,
+  inputs: readonly Tensor[],
+  options: BackwardOptions & { readonly gradient?: Tensor } = {},
+): Tensor[] {
+  const where = "grad";
+  checkOptions(where, options, { ...OPTIONS, gradient: "object" });
+  checkTensor(where, output, "the output");
+  const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
+  check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
+  const keys = inputs.map((input, i) => {
+    checkTensor(where, input, `input ${i}`);
+    const problem = () => `input ${i} does not require a gradient.`;
+    check(input.requiresGrad, "NO_GRADIENT", where, problem, "Use parameter(), or do not compute inside noGrad.");
+    return input.node ?? input;
+  });
+  checkBackward(where, output, options.gradient);
+  const wanted = new Map<Tensor | Node, Tensor | null>(keys.map((key) => [key, null]));
   try {
-    if (root.node === null) accumulate(root, seed);
-    else run(root.node, seed);
+    start(output, options.gradient, options, wanted);
+    return keys.map((key, i) => {
+      const found = wanted.get(key)!;
+      const problem = () => `the output must be computed from input ${i}, got one that it is not.`;
+      check(found !== null, "NO_GRADIENT", where, problem, "Leave it out.");
+      return options.createGraph ? view(found) : owned(found);
+    });
   } finally {
-    seed.dispose();
+    for (const found of wanted.values()) found?.dispose();
   }
 }
 
-function checkBackward(root: Tensor, given: Tensor | undefined): void {
-  const where = "backward";
+function checkBackward(where: string, root: Tensor, given: Tensor | undefined): void {
   root.checkAlive();
   check(
     root.requiresGrad,
@@ -67,45 +118,100 @@ function checkBackward(root: Tensor, given: Tensor | undefined): void {
   );
 }
 
-function run(root: Node, seed: Tensor): void {
+function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions, wanted: Pass["wanted"]): void {
+  const { createGraph = false, retainGraph = createGraph } = options;
+  const pass: Pass = { createGraph, retainGraph, wanted, gradients: new Map() };
+  (createGraph ? enableGrad : noGrad)(() => {
+    const seed = keep(given === undefined ? fill(root.shape, 1, root.dtype, root.device) : view(given));
+    if (root.node !== null) run(root.node, seed, pass);
+    else {
+      try {
+        accumulate(root, seed, pass);
+      } finally {
+        seed.dispose();
+      }
+    }
+  });
+}
+
+function run(root: Node, seed: Tensor, pass: Pass): void {
+  const { wanted, gradients } = pass;
+  const needs = new Map<Node, boolean[]>();
   const nodes = inReverse(root);
-  for (const node of nodes) {
-    node.checkNotFreed();
-    node.checkUnchanged();
-    activeRecorder()?.checkTaped(node.order);
-  }
-  const gradients = new Map<Node, Tensor>([[root, keep(seed.alias())]]);
-  try {
-    noGrad(() => {
-      for (const node of nodes) propagate(node, gradients);
+  // Earlier nodes first: what is wanted may lie behind them.
+  for (const node of nodes.toReversed()) {
+    const needed = node.inputs.map((input) => {
+      if (input === null || wanted === null) return input !== null;
+      return wanted.has(input as Tensor | Node) || needs.has(input as Node);
     });
+    if (wanted === null || needed.includes(true)) needs.set(node, needed);
+  }
+  gradients.set(root, seed);
+  try {
+    const through = nodes.filter((node) => needs.has(node));
+    for (const node of through) {
+      node.checkNotFreed();
+      node.checkUnchanged();
+      activeRecorder()?.checkTaped(node.order);
+    }
+    for (const node of through) propagate(node, needs.get(node)!, pass);
+    for (const key of wanted?.keys() ?? []) {
+      const end = gradients.get(key as Node);
+      if (end !== undefined) wanted!.set(key, end);
+      gradients.delete(key as Node);
+    }
   } finally {
     for (const pending of gradients.values()) pending.dispose(); // what an error left over
   }
 }
 
 /** Takes the gradient of a node's output on to its inputs, and frees the node. */
-function propagate(node: Node, gradients: Map<Node, Tensor>): void {
+function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
+  const { createGraph, retainGraph, wanted, gradients } = pass;
   const outputGradient = gradients.get(node);
   if (outputGradient !== undefined) {
-    const inputGradients = tidy(() => node.backward(outputGradient).map((g) => (g === outputGradient ? g.alias() : g)));
-    handOn(node, inputGradients, gradients);
+    const inputGradients = tidy(() => {
+      const saved = createGraph ? reconnected(node) : undefined;
+      return node.backward(outputGradient, needs, saved).map((g) => (g === outputGradient ? view(g) : g));
+    });
+    handOn(node, needs, inputGradients, pass);
     gradients.delete(node);
-    outputGradient.dispose();
+    if (wanted?.has(node)) wanted.set(node, outputGradient);
+    else outputGradient.dispose();
   }
-  node.free();
+  if (!retainGraph) node.free();
 }
 
-function handOn({ inputs }: Node, inputGradients: readonly (Tensor | null)[], gradients: Map<Node, Tensor>): void {
+/** What a node saved, on the tape again: gradients by it go on to where it came from. */
+function reconnected(node: Node): Tensor[] {
+  return node.saved.map((held, i) => {
+    const origin = node.origins[i]!;
+    const maker = origin === node.inputs.length ? node : (node.inputs[origin] as Tensor | Node | null | undefined);
+    if (!(maker instanceof TapeNode)) return maker ?? held;
+    const again = held.alias();
+    again.attach(maker.retain());
+    return again;
+  });
+}
+
+/** Another tensor of the same memory, with the same gradient. */
+const view = (x: Tensor) => reshape(x, x.shape);
+
+function handOn(
+  { inputs }: Node,
+  needs: readonly boolean[],
+  inputGradients: readonly (Tensor | null)[],
+  pass: Pass,
+): void {
   let i = 0;
   try {
     for (; i < inputs.length; i++) {
       const input = inputs[i] as Tensor | Node | null;
       const gradient = inputGradients[i];
       if (!gradient) continue;
-      if (input instanceof TapeNode) add(gradients, input, gradient);
+      if (needs[i] && input instanceof TapeNode) add(pass.gradients, input, gradient);
       else {
-        if (input !== null) accumulate(input, gradient);
+        if (needs[i]) accumulate(input as Tensor, gradient, pass);
         gradient.dispose();
       }
     }
@@ -130,9 +236,16 @@ function add(gradients: Map<Node, Tensor>, node: Node, gradient: Tensor): void {
   }
 }
 
-/** leaf.grad += gradient, in place from the second time on; a gradient never shares memory with anything else. */
-function accumulate(leaf: Tensor, gradient: Tensor): void {
+/** leaf.grad += gradient, in place from the second time on; a gradient never shares memory with anything else, but for the tape that it is on. */
+function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pass): void {
+  if (wanted !== null) {
+    const other = wanted.get(leaf) ?? null;
+    wanted.set(leaf, keep(other === null ? view(gradient) : elementwise("add", [other, gradient])));
+    other?.dispose();
+    return;
+  }
   if (!leaf.requiresGrad) return; // frozen since the forward computation
-  if (leaf.grad === null) leaf.receiveGradient(owned(gradient));
+  if (leaf.grad === null) leaf.receiveGradient(createGraph ? view(gradient) : owned(gradient));
+  else if (createGraph) leaf.grad = elementwise("add", [leaf.grad, gradient]);
   else addInto(leaf.grad, gradient);
 }

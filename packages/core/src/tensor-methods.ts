@@ -51,8 +51,8 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
   set(data) {
     ops.overwrite(this, data);
   },
-  backward(gradient) {
-    backward(this, gradient);
+  backward(gradient, options) {
+    backward(this, gradient, options);
   },
   detach() {
     return this.alias();

@@ -3,14 +3,12 @@
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
-import type { Op } from "../rule/expression";
-import { evaluateOp } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import { cast } from "./cast";
-import { elementwise } from "./elementwise";
+import { elementwise, evaluate } from "./elementwise";
 import { fill } from "./map";
 import { reshape } from "./shape";
 
@@ -57,29 +55,13 @@ export function applyRule<Buffer extends string, Scalar extends string>(
       check(sameShape(buffer.shape, shape), "BAD_SHAPE", rule.name, problem, "All buffers have one shape.");
     }
     const compute = computeDType(dtype);
-    const round = compute === "f32" ? Math.fround : (x: number) => x;
-    const inCompute = (value: Tensor | number) => (value instanceof Tensor ? cast(value, compute) : round(value));
-    const apply = (op: Op, operands: readonly (Tensor | number)[]): Tensor | number => {
-      const [a, b, c] = operands;
-      if (!operands.some((operand) => operand instanceof Tensor)) {
-        return evaluateOp(op, compute, a as number, b as number, c as number);
-      }
-      // Between two numbers, a condition would choose an integer.
-      if (op === "select" && typeof b === "number" && typeof c === "number") {
-        return elementwise(op, [a!, fill([], b, compute, device), c]);
-      }
-      return elementwise(op, operands);
-    };
-    const values: (Tensor | number)[] = [];
-    for (const { op, args, value } of rule.program.nodes) {
-      if (op === "buffer") values.push(inCompute(given[value]!));
-      else if (op === "scalar") values.push(inCompute(numbers[value]!));
-      else if (op === "constant") values.push(round(value));
-      else {
-        const operands = args.map((arg) => values[arg]!);
-        values.push(apply(op, operands));
-      }
-    }
+    const inCompute = (value: Tensor | number) => (value instanceof Tensor ? cast(value, compute) : value);
+    const values = evaluate(
+      rule.program,
+      compute,
+      given.map((buffer) => cast(buffer, compute)),
+      numbers.map(inCompute),
+    );
     const result: Partial<Record<Buffer, Tensor>> = {};
     for (const { slot, node } of rule.program.outputs) {
       const value = values[node]!;

@@ -2,7 +2,7 @@
 
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { record } from "../tensor/tape";
+import { isTaping, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
@@ -10,6 +10,10 @@ import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkIndices } from "./check-indices";
 import { checkTensor } from "./check-tensor";
+import { elementwise } from "./elementwise";
+import { fill } from "./map";
+import { reshape } from "./shape";
+import { softmax } from "./softmax";
 
 /**
  * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
@@ -62,21 +66,37 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
     classes,
     ignoreIndex,
   });
-  const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => {
-    const result = Tensor.empty(x!.shape, x!.dtype, device);
-    device.launch({
-      kind: "crossEntropyGrad",
-      kernel: device.kernel({ kind: "crossEntropyGrad", dtype: x!.dtype as ComputeDType }),
-      logits: x!.memorySlice(),
-      labels: held!.memorySlice(),
-      gradient: g.memorySlice(),
-      output: result.memorySlice(),
-      rows,
-      classes,
-      ignoreIndex,
-    });
-    return [result];
-  });
+  const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => [
+    isTaping() ? recordedGrad(x!, held!, g, ignoreIndex) : crossEntropyGrad(x!, held!, g, ignoreIndex),
+  ]);
   if (indices !== labels) indices.dispose(); // the tape holds its own
   return recorded;
+}
+
+/** g (softmax(x) - the label's class) in each row, and 0 where the label is ignored. */
+function crossEntropyGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number): Tensor {
+  const result = Tensor.empty(x.shape, x.dtype, x.device);
+  x.device.launch({
+    kind: "crossEntropyGrad",
+    kernel: x.device.kernel({ kind: "crossEntropyGrad", dtype: x.dtype as ComputeDType }),
+    logits: x.memorySlice(),
+    labels: labels.memorySlice(),
+    gradient: g.memorySlice(),
+    output: result.memorySlice(),
+    rows: labels.size,
+    classes: x.shape.at(-1)!,
+    ignoreIndex,
+  });
+  return result;
+}
+
+/** The same by ops that are recorded: softmax(x) less itself is 0, and has its gradient. */
+function recordedGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number): Tensor {
+  const dtype = x.dtype as ComputeDType;
+  const one = crossEntropyGrad(x, labels, fill(g.shape, 1, dtype, x.device), ignoreIndex);
+  const [below, above] = [elementwise("less", [labels, ignoreIndex]), elementwise("less", [ignoreIndex, labels])];
+  const column = [...labels.shape, 1];
+  const counts = reshape(cast(elementwise("add", [below, above]), dtype), column);
+  const change = elementwise("sub", [softmax(x, -1, false), noGrad(() => softmax(x, -1, false))]);
+  return elementwise("mul", [reshape(g, column), elementwise("fma", [counts, change, one])]);
 }

@@ -4,16 +4,17 @@ import type { Device } from "../device/device";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
+import { evaluateOp } from "../rule/interpret";
 import { type Program, trace } from "../rule/program";
-import { type Backward, record } from "../tensor/tape";
+import { type Backward, isTaping, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { computeDType, type DType, isFloat, type MapDType, promote } from "../values/dtype";
+import { type ComputeDType, computeDType, type DType, isFloat, type MapDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { comparedScalars, computeOn, INTEGER_FORWARD, integerScalars } from "./compute";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
-import { launchMap } from "./map";
+import { fill, launchMap } from "./map";
 import { sumTo } from "./reduce";
 
 type Operands = readonly (Tensor | number)[];
@@ -162,7 +163,39 @@ function differentiate(
 ): Tensor {
   const [output] = program.outputs;
   const isIdentity = reads.length === 1 && reads[0] === 0 && program.nodes[output!.node]!.op === "buffer";
-  return isIdentity && sameShape(g.shape, shape) ? g : launchMap(program, dtype, inputs, scalars, shape);
+  if (isIdentity && sameShape(g.shape, shape)) return g;
+  // A gradient that has one itself is computed op by op: each is recorded, and rounds as it does in the launch.
+  if (isTaping()) return evaluate(program, dtype as ComputeDType, inputs, scalars)[output!.node] as Tensor;
+  return launchMap(program, dtype, inputs, scalars, shape);
+}
+
+/** The value of each node of a program, by elementwise ops on tensors; what involves none stays a number. */
+export function evaluate(
+  program: Program,
+  dtype: ComputeDType,
+  buffers: readonly Tensor[],
+  scalars: Operands,
+): (Tensor | number)[] {
+  const round = dtype === "f32" ? Math.fround : (x: number) => x;
+  const { device } = buffers[0]!;
+  const values: (Tensor | number)[] = [];
+  for (const { op, args, value } of program.nodes) {
+    if (op === "buffer") values.push(buffers[value]!);
+    else if (op === "scalar" || op === "constant") {
+      const number = op === "scalar" ? scalars[value]! : value;
+      values.push(typeof number === "number" ? round(number) : number);
+    } else {
+      const operands = args.map((arg) => values[arg]!);
+      const [a, b, c] = operands;
+      if (operands.every((operand) => typeof operand === "number")) {
+        values.push(evaluateOp(op, dtype, a as number, b as number, c as number));
+      } else if (op === "select" && typeof b === "number" && typeof c === "number") {
+        // Between two numbers, a condition would choose an integer.
+        values.push(elementwise(op, [a!, fill([], b, dtype, device), c]));
+      } else values.push(elementwise(op, operands));
+    }
+  }
+  return values;
 }
 
 function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced {

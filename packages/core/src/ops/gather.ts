@@ -3,7 +3,8 @@
 import { check } from "../errors/errors";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { computeDType, isFloat } from "../values/dtype";
+import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
+import type { Shape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkIndices } from "./check-indices";
@@ -48,20 +49,26 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
     count,
   });
   const { shape } = table;
-  const recorded = record("gather", output, [table], [at], (g, [held]) => {
-    const result = fill(shape, 0, compute, device);
-    device.launch({
-      kind: "scatterAdd",
-      kernel: device.kernel({ kind: "scatterAdd", dtype: compute }),
-      source: g.memorySlice(),
-      indices: held!.memorySlice(),
-      output: result.memorySlice(),
-      rows,
-      width,
-      count,
-    });
-    return [result];
-  });
+  const recorded = record("gather", output, [table], [at], (g, [held]) => [scatterAdd(g, held!, shape)]);
   if (at !== indices) at.dispose(); // the tape holds its own
   return recorded;
+}
+
+/** Adds rows up at their indices, in a table of zeros: the adjoint of gather. */
+function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
+  const { device } = source;
+  const dtype = source.dtype as ComputeDType;
+  const result = fill(shape, 0, dtype, device);
+  const rows = shape[0]!;
+  device.launch({
+    kind: "scatterAdd",
+    kernel: device.kernel({ kind: "scatterAdd", dtype }),
+    source: source.memorySlice(),
+    indices: indices.memorySlice(),
+    output: result.memorySlice(),
+    rows,
+    width: rows === 0 ? 0 : result.size / rows,
+    count: indices.size,
+  });
+  return record("scatterAdd", result, [source], [indices], (g, [held]) => [gather(g, held!)]);
 }

@@ -6,7 +6,7 @@ export { elementwise } from "./elementwise";
 export { gather } from "./gather";
 export { argmax, maxOver } from "./largest";
 export { layerNorm } from "./layer-norm";
-export { addInto, expand, fill, fillInPlace } from "./map";
+export { addInto, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
 export { overwrite } from "./overwrite";
 export { type Axes, mean, sum } from "./reduce";

@@ -2,14 +2,16 @@
 
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { record } from "../tensor/tape";
+import { isTaping, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
+import { elementwise } from "./elementwise";
 import { fill } from "./map";
+import { mean, sumTo } from "./reduce";
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
@@ -42,7 +44,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   const length = weight.size;
   const rows = length === 0 ? 0 : x.size / length;
   const output = Tensor.empty(x.shape, compute, device);
-  const mean = Tensor.empty([rows], compute, device);
+  const average = Tensor.empty([rows], compute, device);
   const rstd = Tensor.empty([rows], compute, device);
   device.launch({
     kind: "layerNorm",
@@ -51,23 +53,42 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
     weight: weight.memorySlice(),
     bias: shift.memorySlice(),
     output: output.memorySlice(),
-    mean: mean.memorySlice(),
+    mean: average.memorySlice(),
     rstd: rstd.memorySlice(),
     rows,
     length,
     eps,
   });
-  const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, mean, rstd], (g, saved) =>
-    layerNormGrad(g, saved, rows, length),
+  const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, average, rstd], (g, saved) =>
+    isTaping() ? recordedGrad(g, saved, eps) : layerNormGrad(g, saved, rows, length),
   );
-  mean.dispose(); // the tape holds its own
+  average.dispose(); // the tape holds its own
   rstd.dispose();
   if (shift !== bias) shift.dispose();
   return recorded;
 }
 
+/** The gradients by ops that are recorded: of what was saved, x and weight have gradients themselves. */
+function recordedGrad(g: Tensor, [x, weight]: readonly Tensor[], eps: number): Tensor[] {
+  const [mul, sub] = (["mul", "sub"] as const).map((op) => (a: Tensor, b: Tensor) => elementwise(op, [a, b])) as [
+    Op,
+    Op,
+  ];
+  const axes = weight!.shape.map((_, i) => x!.shape.length - weight!.shape.length + i);
+  const centered = sub(x!, mean(x!, axes, true));
+  const variance = mean(mul(centered, centered), axes, true);
+  const rstd = elementwise("div", [1, elementwise("sqrt", [elementwise("add", [variance, eps])])]);
+  const normal = mul(centered, rstd);
+  const scaled = mul(g, weight!);
+  const along = mul(normal, mean(mul(scaled, normal), axes, true));
+  const input = mul(rstd, sub(sub(scaled, mean(scaled, axes, true)), along));
+  return [input, sumTo(mul(g, normal), weight!.shape), sumTo(g, weight!.shape)];
+}
+
+type Op = (a: Tensor, b: Tensor) => Tensor;
+
 function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number, length: number): Tensor[] {
-  const [x, weight, mean, rstd] = saved as [Tensor, Tensor, Tensor, Tensor];
+  const [x, weight, average, rstd] = saved as [Tensor, Tensor, Tensor, Tensor];
   const { device } = x;
   const inputGradient = Tensor.empty(x.shape, x.dtype, device);
   const weightGradient = Tensor.empty(weight.shape, x.dtype, device);
@@ -77,7 +98,7 @@ function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number,
     kernel: device.kernel({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }),
     input: x.memorySlice(),
     weight: weight.memorySlice(),
-    mean: mean.memorySlice(),
+    mean: average.memorySlice(),
     rstd: rstd.memorySlice(),
     gradient: gradient.memorySlice(),
     inputGradient: inputGradient.memorySlice(),

@@ -4,7 +4,7 @@ import { tidy } from "../device/scope";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType, type DType, isFloat, type MapDType } from "../values/dtype";
+import { computeDType, type DType, isFloat, type MapDType } from "../values/dtype";
 import { toStored } from "../values/half";
 import { broadcastStrides, mergeDimensions, type Shape, sameShape } from "../values/shape";
 import { cast, copyInto } from "./cast";
@@ -49,9 +49,6 @@ const buffer = (slot: number) => new Expression("buffer", [], slot);
 const scalar = new Expression("scalar", [], 0);
 const FILL = trace([], ["value"], [{ slot: 0, expression: scalar }]);
 const SUM = trace(["a", "b"], [], [{ slot: 0, expression: new Expression("add", [buffer(0), buffer(1)]) }]);
-const EXPAND = trace(["a"], [], [{ slot: 0, expression: buffer(0) }]);
-const SCALE = trace(["a"], ["factor"], [{ slot: 0, expression: new Expression("mul", [buffer(0), scalar]) }]);
-
 /** A tensor of one value. */
 export function fill(shape: Shape, value: number, dtype: DType, device: Device): Tensor {
   const filled = Tensor.empty(shape, dtype, device);
@@ -83,12 +80,4 @@ export function addInto(target: Tensor, other: Tensor): void {
       copyInto(sum, target);
     });
   }
-}
-
-/** A tensor stretched to a shape, times a number. */
-export function expand(tensor: Tensor, shape: Shape, factor = 1): Tensor {
-  const dtype = tensor.dtype as ComputeDType;
-  return factor === 1
-    ? launchMap(EXPAND, dtype, [tensor], [], shape)
-    : launchMap(SCALE, dtype, [tensor], [factor], shape);
 }

@@ -2,15 +2,14 @@
 
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
-import { record } from "../tensor/tape";
+import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
-import { expand } from "./map";
-import { sumTo } from "./reduce";
+import { expand, sumTo } from "./reduce";
 import { reshape } from "./shape";
 
 interface Transposes {
@@ -122,5 +121,5 @@ function matrix(shape: Shape, transposed: boolean): [number, number] {
 function batched(x: Tensor, own: Shape, batch: Shape): { tensor: Tensor; isShared: boolean } {
   if (sizeOf(own) === 1) return { tensor: x, isShared: true };
   if (sameShape(own, batch)) return { tensor: x, isShared: false };
-  return { tensor: expand(x, [...batch, ...x.shape.slice(-2)]), isShared: false };
+  return { tensor: noGrad(() => expand(x, [...batch, ...x.shape.slice(-2)])), isShared: false };
 }

@@ -3,15 +3,22 @@
 import type { Specs } from "../backend/spec";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { Expression } from "../rule/expression";
+import { trace } from "../rule/program";
+import { mul } from "../rule/symbols";
 import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { computeDType, isFloat, type MapDType } from "../values/dtype";
+import { type ComputeDType, computeDType, isFloat, type MapDType } from "../values/dtype";
 import { normalizeAxis, type Shape, sameShape, sizeOf } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { computeOn, WRAP } from "./compute";
-import { expand, launchMap } from "./map";
+import { launchMap } from "./map";
 import { permute, reshape } from "./shape";
+
+const expanded = new Expression("buffer", [], 0);
+const EXPAND = trace(["a"], [], [{ slot: 0, expression: expanded }]);
+const SCALE = trace(["a"], ["factor"], [{ slot: 0, expression: mul(expanded, new Expression("scalar", [], 0)) }]);
 
 export type Axes = number | readonly number[] | undefined;
 
@@ -101,6 +108,15 @@ export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const { shape } = x;
   const count = sizeOf(reduced.axes.map((a) => shape[a]!));
   return record("mean", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape, 1 / count)]);
+}
+
+/** A tensor stretched to a shape, times a number. */
+export function expand(tensor: Tensor, shape: Shape, factor = 1): Tensor {
+  const dtype = tensor.dtype as ComputeDType;
+  const output =
+    factor === 1 ? launchMap(EXPAND, dtype, [tensor], [], shape) : launchMap(SCALE, dtype, [tensor], [factor], shape);
+  const { shape: own } = tensor;
+  return record("expand", output, [tensor], [], (g) => [sumTo(factor === 1 ? g : expand(g, g.shape, factor), own)]);
 }
 
 /** The adjoint of broadcasting: sums a gradient down to the shape that was stretched. */

@@ -125,12 +125,18 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
   const offset = from * strides[along]!;
   const output = Tensor.empty(shape, x.dtype, x.device);
   copyBox(x, output, shape, { offset, strides }, { offset: 0, strides: denseStrides(shape) });
-  const { shape: whole, dtype, device } = x;
-  return record("slice", output, [x], [], (g) => {
-    const result = fill(whole, 0, dtype, device);
-    copyBox(g, result, shape, { offset: 0, strides: denseStrides(shape) }, { offset, strides });
-    return [result];
-  });
+  const { shape: whole } = x;
+  return record("slice", output, [x], [], (g) => [padded(g, whole, from, along)]);
+}
+
+/** Zeros with x in them, from a position of an axis on: the adjoint of slice. */
+function padded(x: Tensor, shape: Shape, from: number, axis: number): Tensor {
+  const result = fill(shape, 0, x.dtype, x.device);
+  const strides = denseStrides(shape);
+  const place = { offset: from * strides[axis]!, strides };
+  copyBox(x, result, x.shape, { offset: 0, strides: denseStrides(x.shape) }, place);
+  const end = from + x.shape[axis]!;
+  return record("padded", result, [x], [], (g) => [slice(g, from, end, axis)]);
 }
 
 /** Joins tensors along an axis. @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */

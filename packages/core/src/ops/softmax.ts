@@ -1,12 +1,14 @@
 /** softmax and log-softmax along an axis. */
 
 import { tidy } from "../device/scope";
-import { record } from "../tensor/tape";
+import { isTaping, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
 import { normalizeAxis } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
+import { elementwise } from "./elementwise";
+import { sum } from "./reduce";
 import { transpose } from "./shape";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
@@ -30,7 +32,13 @@ function softmaxAlong(x: Tensor, axis: number, log: boolean): Tensor {
   return tidy(() => transpose(softmax(transpose(x, axis, -1), -1, log), axis, -1));
 }
 
+/** y (g - sum(g y)); of the logarithm g - exp(y) sum(g). */
 function softmaxGrad(forward: Tensor, gradient: Tensor, log: boolean, rows: number, length: number): Tensor {
+  if (isTaping()) {
+    const scaled = log ? gradient : elementwise("mul", [gradient, forward]);
+    const factor = log ? elementwise("exp", [forward]) : forward;
+    return elementwise("sub", [scaled, elementwise("mul", [factor, sum(scaled, -1, true)])]);
+  }
   const { device } = forward;
   const output = Tensor.empty(forward.shape, forward.dtype, device);
   device.launch({

@@ -12,6 +12,7 @@ import { showShape } from "../values/shape";
 import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { elementwise } from "./elementwise";
+import { gather } from "./gather";
 import { matmul } from "./matmul";
 import { reshape } from "./shape";
 
@@ -87,13 +88,19 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
   return output;
 }
 
+/** Each is the other's adjoint. */
+function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
+  const adjoint = kind === "unfold" ? "fold" : "unfold";
+  return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
+}
+
 /** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
   checkTensor("unfold", x);
   const window = windowOf("unfold", x, kernelSize, options, 1);
   const compute = computeDType(x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
-  return record("unfold", launchWindow("unfold", x, window), [x], [], (g) => [launchWindow("fold", g, window)]);
+  return windows("unfold", x, window);
 }
 
 /**
@@ -173,19 +180,34 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
     indices: indices.memorySlice(),
     window,
   });
-  const { shape: imageShape } = x;
-  const recorded = record("maxPool2d", output, [x], [indices], (g, [held]) => {
-    const result = Tensor.empty(imageShape, compute, device);
-    device.launch({
-      kind: "maxPool2dGrad",
-      kernel: device.kernel({ kind: "maxPool2dGrad", dtype: compute }),
-      gradient: g.memorySlice(),
-      indices: held!.memorySlice(),
-      output: result.memorySlice(),
-      window,
-    });
-    return [result];
-  });
+  const recorded = record("maxPool2d", output, [x], [indices], (g, [held]) => [maxPoolGrad(g, held!, window)]);
   indices.dispose();
   return recorded;
+}
+
+/** The gradient at the places of the largest values. */
+function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tensor {
+  const { device } = gradient;
+  const dtype = gradient.dtype as ComputeDType;
+  const { batch, channels, height, width } = window;
+  const result = Tensor.empty([batch, channels, height, width], dtype, device);
+  device.launch({
+    kind: "maxPool2dGrad",
+    kernel: device.kernel({ kind: "maxPool2dGrad", dtype }),
+    gradient: gradient.memorySlice(),
+    indices: indices.memorySlice(),
+    output: result.memorySlice(),
+    window,
+  });
+  return record("maxPool2dGrad", result, [gradient], [indices], (g, [held]) => [atPlaces(g, held!)]);
+}
+
+/** What images hold at places that are counted in each plane. */
+function atPlaces(images: Tensor, places: Tensor): Tensor {
+  const [batch, channels, height, width] = images.shape as [number, number, number, number];
+  const planes = batch * channels;
+  const starts = Tensor.empty([batch, channels, 1, 1], "i32", images.device);
+  const first = Int32Array.from({ length: planes }, (_, plane) => plane * height * width);
+  images.device.write(starts.memorySlice(), new Uint8Array(first.buffer));
+  return gather(reshape(images, [images.size]), elementwise("add", [places, starts]));
 }

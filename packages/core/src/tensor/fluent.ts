@@ -12,6 +12,14 @@ export type NestedValues = number | boolean | NestedValues[];
 /** By which Node asks for what console.log writes. */
 export const inspectSymbol: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
+/** How a backward goes. */
+export interface BackwardOptions {
+  /** Keeps the tape, to run through it once more. By default as `createGraph`. */
+  readonly retainGraph?: boolean;
+  /** Records the gradients too, so that they can be differentiated. Default false. */
+  readonly createGraph?: boolean;
+}
+
 export interface Fluent<T> {
   /**
    * The elements, in a new array: `const w: Float32Array = await x.data()`. The dtype decides which array it is: f16 and bf16 are widened
@@ -44,14 +52,15 @@ export interface Fluent<T> {
    */
   set(data: TensorData | T): void;
   /**
-   * Accumulates the gradient of this tensor with respect to every leaf it was computed from into `leaf.grad`, and frees the tape.
+   * Accumulates the gradient of this tensor with respect to every leaf it was computed from into `leaf.grad`, and frees the tape unless
+   * `retainGraph` keeps it. With `createGraph` the gradients are on the tape themselves.
    *
    * @param gradient the gradient of something with respect to this tensor; 1 if it has one element
    * @throws OptError NO_GRADIENT if it requires none, or if it has several elements and no `gradient` was given;
    * CHANGED if a tensor that a gradient is computed from was overwritten since (by set, a step, clipping), through whichever view.
    * No gradient has changed then.
    */
-  backward(gradient?: T): void;
+  backward(gradient?: T, options?: BackwardOptions): void;
   /** The same memory, without a tape. */
   detach(): T;
   /** A copy. */

@@ -33,7 +33,9 @@ export class TapeNode<T extends Saved> {
     readonly name: string,
     /** Where each input's gradient goes: a leaf tensor, the node that made it, or nowhere. */
     readonly inputs: readonly (T | TapeNode<T> | null)[],
-    private readonly saved: readonly T[],
+    readonly saved: readonly T[],
+    /** What each saved tensor is: the input of that place, the output (the place after them), or neither (-1). */
+    readonly origins: readonly number[],
     private backwardOf: Backward<T> | null,
     /** The output is its input's memory. */
     readonly isView: boolean,
@@ -72,10 +74,15 @@ export class TapeNode<T extends Saved> {
   }
 
   /** @throws OptError CHANGED */
-  backward(gradient: T): readonly (T | null)[] {
+  backward(gradient: T, needs: readonly boolean[], saved: readonly T[] = this.saved): readonly (T | null)[] {
     this.checkUnchanged(); // once more: a gradient that backward itself has just added to may be saved
-    const needs = this.inputs.map((input) => input !== null);
-    return this.backwardOf!(gradient, this.saved, needs);
+    return this.backwardOf!(gradient, saved, needs);
+  }
+
+  /** One more tensor is its output. */
+  retain(): this {
+    this.users++;
+    return this;
   }
 
   free(): void {

@@ -53,7 +53,8 @@ export function record(
   if (!mode.recording || !inputs.some((input) => input.requiresGrad)) return output;
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
   const held = saved.map(hold);
-  const node = new TapeNode(name, edges, held, backward, output.storage === inputs[0]?.storage);
+  const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
+  const node = new TapeNode(name, edges, held, origins, backward, output.storage === inputs[0]?.storage);
   output.attach(node);
   activeRecorder()?.taped(node.order);
   return output;

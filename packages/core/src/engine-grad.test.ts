@@ -1,0 +1,216 @@
+// grad(), and what backward can be told: the graph kept, the graph of gradients, as PyTorch's.
+import { execFileSync } from "node:child_process";
+import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor } from "./create";
+import { init } from "./device/registry";
+import { tidy } from "./device/scope";
+import { grad } from "./engine";
+import { noGrad } from "./tensor/tape";
+import type { Tensor } from "./tensor/tensor";
+
+const device = await init("js");
+const numbers = (x: Tensor) => [...x.dataSync()];
+
+describe("grad", () => {
+  it("gives gradients by leaves and by results on the way, and changes no .grad", () => {
+    const [a, b] = [parameter([1, 2]), parameter([3, 4])];
+    const middle = a.mul(b);
+    const output = middle.mul(a).sum(); // a^2 b
+    const [ofA, ofMiddle, ofB] = grad(output, [a, middle, b]) as [Tensor, Tensor, Tensor];
+    expect([ofA, ofMiddle, ofB].map(numbers)).toEqual([
+      [6, 16],
+      [1, 2],
+      [1, 4],
+    ]);
+    expect([a.grad, b.grad]).toEqual([null, null]);
+  });
+
+  it("takes a gradient of the output, the output itself, and an input twice: each result is one's own", () => {
+    const x = parameter([1, 2]);
+    const y = x.mul(3);
+    const gradient = tensor([10, 20]);
+    const [own, first, second] = grad(y, [y, x, x], { gradient }) as [Tensor, Tensor, Tensor];
+    expect([own, first, second].map(numbers)).toEqual([
+      [10, 20],
+      [30, 60],
+      [30, 60],
+    ]);
+    first.set([0, 0]);
+    own.set([0, 0]);
+    expect([numbers(second), numbers(gradient)]).toEqual([
+      [30, 60],
+      [10, 20],
+    ]);
+    expect(grad(x, [x], { gradient }).map(numbers)).toEqual([[10, 20]]);
+  });
+
+  it("runs through no more of the tape than it needs, and frees no more", () => {
+    const [a, b] = [parameter([2]), parameter([5])];
+    const left = a.mul(a);
+    const right = b.mul(b);
+    const output = left.mul(right).sum();
+    expect(numbers(grad(output, [left])[0]!)).toEqual([25]);
+    left.sum().backward();
+    right.sum().backward();
+    expect([a.grad!, b.grad!].map(numbers)).toEqual([[4], [10]]);
+  });
+
+  it("differentiates again and again: x^4", () => {
+    const x = parameter([2], { dtype: "f64" });
+    let y = x.pow(4).sum();
+    const orders = [32, 48, 48, 24].map((expected) => {
+      [y] = grad(y, [x], { createGraph: true }).map((g) => g.sum()) as [Tensor];
+      return [Number(y), expected];
+    });
+    for (const [ours, expected] of orders) expect(ours).toBeCloseTo(expected!, 10);
+  });
+
+  it("differentiates by the gradient that was given", () => {
+    const [x, v] = [parameter([1, 2]), parameter([3, 4])];
+    const [product] = grad(x.mul(x), [x], { gradient: v, createGraph: true });
+    expect(grad(product!.sum(), [v]).map(numbers)).toEqual([[2, 4]]);
+  });
+
+  it("refuses what it cannot give, and leaves nothing behind", () => {
+    const [x, other] = [parameter([1, 2]), parameter([1])];
+    const before = device.memory().tensors;
+    tidy(() => {
+      const loss = x.mul(x).sum();
+      expectCode("NO_GRADIENT", () => grad(loss, [other], { retainGraph: true }));
+      expectCode("NO_GRADIENT", () => grad(loss, [tensor([1])]));
+      expectCode("NO_GRADIENT", () => grad(x.mul(x), [x]));
+      expectCode("BAD_ARGUMENT", () => grad(loss, x as never));
+      expectCode("BAD_ARGUMENT", () => grad(loss, [1] as never));
+      expectCode("BAD_ARGUMENT", () => grad(1 as never, [x]));
+      expectCode("BAD_ARGUMENT", () => grad(loss, [x], { createGraf: true } as never));
+      expectCode("BAD_SHAPE", () => grad(loss, [x], { gradient: tensor([1, 2]) }));
+      grad(loss, [x]);
+      expectCode("NO_GRADIENT", () => grad(loss, [x]));
+      expectCode("BAD_ARGUMENT", () => loss.backward(undefined, { retain: true } as never));
+    });
+    expect(device.memory().tensors).toBe(before);
+  });
+
+  it("of no inputs is nothing", () => expect(grad(parameter([1]).sum(), [])).toEqual([]));
+
+  it("refuses what was overwritten, also between the first gradient and the second", () => {
+    const x = parameter([1, 2]);
+    const [slope] = grad(x.pow(3).sum(), [x], { createGraph: true });
+    noGrad(() => x.set([5, 5]));
+    expectCode("CHANGED", () => grad(slope!.sum(), [x]));
+  });
+});
+
+describe("backward", () => {
+  it("keeps the graph where it is told to", () => {
+    const x = parameter([3]);
+    const loss = x.mul(x).sum();
+    loss.backward(undefined, { retainGraph: true });
+    loss.backward();
+    expect(numbers(x.grad!)).toEqual([12]);
+    expectCode("NO_GRADIENT", () => loss.backward());
+  });
+
+  it("with createGraph leaves gradients that can be differentiated, also where they add up", () => {
+    const x = parameter([3]);
+    x.mul(2).sum().backward();
+    x.pow(3).sum().backward(undefined, { createGraph: true });
+    const slope = x.grad!;
+    expect([slope.requiresGrad, numbers(slope)]).toEqual([true, [29]]);
+    expect(grad(slope.sum(), [x]).map(numbers)).toEqual([[18]]);
+  });
+
+  it("trains on a penalty of the gradient, recorded as run again", () => {
+    const start = () => {
+      const x = parameter([0.5, -1.5], { dtype: "f64" });
+      const body = () => {
+        const [slope] = grad(x.pow(4).sum(), [x], { createGraph: true }) as [Tensor];
+        x.grad = null;
+        slope.mul(slope).sum().backward();
+        noGrad(() => x.set(x.detach().sub(x.grad!.mul(1e-3))));
+      };
+      return { x, body: () => tidy(body) };
+    };
+    const [eager, recorded] = [start(), start()];
+    for (let i = 0; i < 4; i++) eager.body();
+    const recording = device.record(recorded.body);
+    for (let i = 0; i < 3; i++) recording.replay();
+    expect(numbers(recorded.x)).toEqual(numbers(eager.x));
+    recording.dispose();
+  });
+
+  it("with a graph of gradients leaves nothing behind in tidy", () => {
+    const x = parameter([1, 2]);
+    const before = device.memory().tensors;
+    for (let i = 0; i < 3; i++) {
+      tidy(() => {
+        const loss = x.softmax().mul(x).sum();
+        loss.backward(undefined, { createGraph: true });
+        x.grad!.mul(x.grad!).sum().backward();
+      });
+      x.grad = null;
+    }
+    expect(device.memory().tensors).toBe(before);
+  });
+});
+
+const python = process.env.OPT_TORCH_PYTHON;
+
+const torchProgram = `
+import json, sys, torch
+F = torch.nn.functional
+t = lambda v, s: torch.tensor(v, dtype=torch.float64).reshape(s).requires_grad_()
+index = torch.tensor([[2, 0], [2, 1]])
+ops = {
+    **{n: getattr(torch, n) for n in "neg abs exp log sqrt tanh erf sin cos sigmoid relu".split()}, "gelu": F.gelu,
+    **{f"{n} [2,3] [2,3]": getattr(torch, n) for n in "add sub mul div pow maximum minimum".split()},
+    "pow by 3 of negatives": lambda x: x ** 3, "sum over [0,2]": lambda x: x.sum((0, 2)), "mean over 1": lambda x: x.mean(1),
+    "max over 1": lambda x: x.amax(1), "matmul batched nn": torch.matmul, "softmax along -1": lambda x: x.softmax(-1),
+    "logSoftmax along 1": lambda x: x.log_softmax(1), "layerNorm": lambda x, w, b: F.layer_norm(x, (4,), w, b),
+    "crossEntropyRows": lambda x: F.cross_entropy(x, torch.tensor([2, 0, -100]), reduction="none"),
+    "gather": lambda x: x[index], "conv2d": lambda x, w, b: F.conv2d(x, w, b), "maxPool2d": lambda x: F.max_pool2d(x, 2),
+}
+answer = {}
+for name, inputs in json.load(sys.stdin).items():
+    if name not in ops: continue
+    xs = [t(v, s) for v, s in inputs]
+    y = ops[name](*xs)
+    weights = torch.sin(torch.arange(1, y.numel() + 1, dtype=torch.float64)).reshape(y.shape)
+    first = torch.autograd.grad((y * y * weights).sum(), xs, create_graph=True)
+    second = torch.autograd.grad(sum((g * g).sum() for g in first), xs)
+    answer[name] = [[g.flatten().tolist() for g in each] for each in (first, second)]
+print(json.dumps(answer))
+`;
+
+it.skipIf(!python)(`first and second gradients are PyTorch's${python ? "" : " (OPT_TORCH_PYTHON)"}`, () => {
+  const cases = new Map(DIFFERENTIABLE_OPS.map((op) => [op.name, op]));
+  const given = Object.fromEntries(
+    [...cases].map(([name, op]) => [name, inputsOf(op).map(({ values, shape }) => [[...values], shape])]),
+  );
+  const options = { input: JSON.stringify(given), encoding: "utf8", maxBuffer: 1 << 26 } as const;
+  const expected = JSON.parse(execFileSync(python as string, ["-c", torchProgram], options)) as Record<
+    string,
+    number[][][]
+  >;
+  expect(Object.keys(expected).length).toBe(31);
+  for (const [name, [first, second]] of Object.entries(expected)) {
+    const op = cases.get(name)!;
+    const xs = inputsOf(op).map(({ values, shape }) => parameter(values, { shape, dtype: "f64" }));
+    const y = op.run(...xs);
+    const weights = Float64Array.from({ length: y.size }, (_, i) => Math.sin(i + 1));
+    const slopes = grad(
+      y
+        .mul(y)
+        .mul(tensor(weights, { shape: y.shape }))
+        .sum(),
+      xs,
+      { createGraph: true },
+    );
+    const squared = slopes.map((g) => g.mul(g).sum()).reduce((a, b) => a.add(b));
+    const curves = grad(squared, xs);
+    const close = { absolute: 1e-10, relative: 1e-9 };
+    for (const [i, g] of slopes.entries()) expect(g.dataSync(), `${name}, first`).toAgreeWith(first![i]!, close);
+    for (const [i, g] of curves.entries()) expect(g.dataSync(), `${name}, second`).toAgreeWith(second![i]!, close);
+  }
+});
