@@ -62,6 +62,10 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   manualSeed: () => [1],
   traceAllocations: () => [false],
   applyRule: () => [scale, { param: x() }, { s: 2 }],
+  grad: () => {
+    const leaf = core.parameter([1, 2]);
+    return [leaf.mul(leaf).sum(), [leaf], { createGraph: false }];
+  },
 };
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
@@ -73,7 +77,7 @@ const ELSEWHERE = new Set(
 
 const METHODS: Readonly<Record<string, () => unknown[]>> = {
   set: () => [[[3, 4]]],
-  backward: () => [x()],
+  backward: () => [x(), { retainGraph: true }],
   to: () => ["f64"],
   ...Object.fromEntries(["add", "sub", "mul", "div", "pow", "maximum", "minimum"].map((name) => [name, () => [x()]])),
   ...Object.fromEntries(["sum", "mean", "max", "argmax"].map((name) => [name, () => [0, true]])),
