@@ -1,0 +1,23 @@
+/** Random training programs on the emulated driver, beside js. OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST. */
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { init, registerBackend } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
+import { campaign, whyUnavailable } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { openEmulated } from "./testing/emulator";
+
+const reason = await whyUnavailable(async () => openEmulated());
+const programs = Number(process.env.OPT_PROGRAMS ?? 10);
+const first = Number(process.env.OPT_PROGRAMS_FIRST ?? 1);
+
+it.skipIf(reason)(`${programs} programs${reason === undefined ? "" : ` (skipped: ${reason})`}`, async () => {
+  registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
+  const court = {
+    devices: [await init("js"), await init("cuda")],
+    optimizers: { Adam, AdamW, NAdam },
+    layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
+  };
+  const report = await campaign(court, { first, isOver: (done) => done >= programs });
+  expect(report.programs).toBe(programs);
+});
