@@ -1,7 +1,6 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
-export { convertCheckpoint } from "./export/convert";
-export type { ConvertOptions, ConvertResult, ConvertTarget } from "./export/target";
+export type { ConvertOptions, ConvertResult, ConvertTarget } from "./export/convert";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { Json, Role, SourceBox, SourceTensor, StoredFile, TensorSource } from "./format/source";
@@ -9,20 +8,31 @@ export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from ".
 export type { Rename } from "./import/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
+export {
+  checkpointBlob,
+  cleanCheckpoints,
+  convertCheckpoint,
+  diffCheckpoints,
+  inspectCheckpoint,
+  loadCheckpoint,
+  mergeCheckpoint,
+  openSource,
+  reshardCheckpoint,
+  verifyCheckpoint,
+} from "./operations";
 export { localFileSystem } from "./platform/local";
-export { checkpointBlob } from "./read/blob";
-export { type Difference, type DiffOptions, type DiffResult, diffCheckpoints } from "./read/diff";
-export { type InspectedTensor, type Inspection, inspectCheckpoint } from "./read/inspect";
-export { type Loaded, type LoadedPlainTensor, type LoadOptions, loadCheckpoint, type Slice } from "./read/load";
-export { type MergeOptions, type MergeResult, mergeCheckpoint } from "./read/merge";
-export { type OpenOptions, openSource, type Place } from "./read/open";
-export { type ReshardOptions, type ReshardResult, reshardCheckpoint } from "./read/reshard";
+export type { Difference, DiffOptions, DiffResult } from "./read/diff";
+export type { InspectedTensor, Inspection } from "./read/inspect";
+export type { Loaded, LoadedPlainTensor, LoadOptions, Slice } from "./read/load";
+export type { MergeOptions, MergeResult } from "./read/merge";
+export type { OpenOptions, Place } from "./read/open";
+export type { ReshardOptions, ReshardResult } from "./read/reshard";
 export type { Selection } from "./read/select";
-export { type Problem, type VerifyOptions, type VerifyResult, verifyCheckpoint } from "./read/verify";
-export { type CleanOptions, type CleanResult, cleanCheckpoints } from "./save/clean";
+export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";
+export type { CleanOptions, CleanResult } from "./save/clean";
 export { type Communicator, communicatorOver, localCommunicators, type Meet, singleProcess } from "./save/communicator";
+export type { Retention } from "./save/keep";
 export type { Leftover } from "./save/leftovers";
-export type { Retention } from "./save/retention";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export { blobFileSystem } from "./stores/blob";
 export type { FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";

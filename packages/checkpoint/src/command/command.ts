@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { OptError } from "@opt/core";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
+import type { ConvertTarget } from "../export/convert";
 import { convertCheckpoint } from "../export/convert";
-import type { ConvertTarget } from "../export/target";
 import type { Layout } from "../layout/layout";
 import { type DiffResult, diffCheckpoints } from "../read/diff";
 import { type Inspection, inspectCheckpoint } from "../read/inspect";

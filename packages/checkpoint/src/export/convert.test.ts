@@ -7,8 +7,7 @@ import { scratchFolder } from "../testing/fixtures";
 import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../testing/made-files";
 import { pickleOf } from "../testing/pickles";
 import { readFloats } from "../testing/read-tensor";
-import { convertCheckpoint } from "./convert";
-import type { ConvertTarget } from "./target";
+import { type ConvertTarget, convertCheckpoint } from "./convert";
 
 const scratch = scratchFolder();
 const STORAGES = { 0: floats(1, 2), 1: floats(3, 4), 2: floats(5, 6) };

@@ -3,8 +3,8 @@
 import { check } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
-import { elementCount } from "../format/safetensors";
 import type { SourceTensor, TensorSource } from "../format/source";
+import { elementCount } from "../layout/box";
 import { type MergeOptions, mergeSource } from "../read/merge";
 import { selectTensors } from "../read/select";
 import { join } from "../stores/path";

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { expectCode } from "../testing/expect-code";
 import { MemoryFileSystem } from "../testing/memory-file-system";
 import { problemOfJson } from "./json-text";
-import { encodeSafetensorsHeader, parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
+import { parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
+import { encodeSafetensorsHeader } from "./safetensors-writer";
 import { openRandomAccess } from "./source";
 
 describe("JSON text", () => {

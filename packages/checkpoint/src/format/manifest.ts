@@ -1,11 +1,10 @@
 /** The manifest: which boxes of which tensors lie where, with every checksum, and its own at the end. */
 import { OptError } from "@opt/core";
-import { type Box, elementsIn, fits } from "../layout/box";
+import { type Box, elementCount, elementsIn, fits } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { problemOfJson } from "./json-text";
-import { elementCount } from "./safetensors";
 import type { FileRecord, WrittenBox } from "./shard";
 import type { Json, Role } from "./source";
 

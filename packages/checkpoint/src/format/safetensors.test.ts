@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { random } from "../testing/fixtures";
 import { MemoryFileSystem } from "../testing/memory-file-system";
-import { encodeSafetensorsHeader, parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
+import { parseSafetensorsHeader, readSafetensorsHeader } from "./safetensors";
+import { encodeSafetensorsHeader } from "./safetensors-writer";
 import { openRandomAccess } from "./source";
 
 const parse = (json: string, dataBytes: number) => {

@@ -8,7 +8,7 @@ import { diskError, type FileSystem, type OpenFile } from "../stores/file-system
 import { join } from "../stores/path";
 import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
-import { encodeSafetensorsHeader } from "./safetensors";
+import { encodeSafetensorsHeader } from "./safetensors-writer";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
 export function shardName(rank: number, tag?: string): string {

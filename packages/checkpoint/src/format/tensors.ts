@@ -1,8 +1,7 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
 import { hostBytes, OptError, type Tensor, tensorFromBytes } from "@opt/core";
-import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
+import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
-import { elementCount } from "./safetensors";
 import type { Role } from "./source";
 
 /** Elements row-major and little-endian: bytes, or a typed array whose elements are as wide as the dtype's. */

@@ -86,3 +86,10 @@ function without(box: Box, hole: Box): Box[] {
 export function describeBox(box: Box): string {
   return `[${box.offset.map((begin, d) => `${begin}:${begin + box.size[d]!}`).join(", ")}]`;
 }
+
+/** Number of elements, or undefined where the product leaves the exact integers. */
+export function elementCount(shape: readonly number[]): number | undefined {
+  let count = 1;
+  for (const length of shape) count *= length;
+  return Number.isSafeInteger(count) ? count : undefined;
+}

@@ -12,10 +12,6 @@ import { mergeSource } from "./merge";
 /**
  * A safetensors file of everything that `saveCheckpoint` takes, whole; `loadCheckpoint(blob)` gives it back bit for bit. The tensors may
  * be changed when the promise has resolved. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole).
- *
- * @example
- * const blob = await checkpointBlob({ step: 3, tensors: { weight: tensor([1, 2]) } });
- * const { step } = await loadCheckpoint(blob);
  */
 export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
   const where = "checkpointBlob";

@@ -63,9 +63,6 @@ const MOST = 2048;
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole.
  * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
- *
- * @example
- * const { tensors, values, step } = await loadCheckpoint("runs/a");
  */
 export async function loadCheckpoint(
   path: Place,

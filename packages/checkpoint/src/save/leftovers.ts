@@ -4,7 +4,7 @@ import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/mani
 import { readWhole } from "../format/source";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { basename, dirname, join } from "../stores/path";
-import { type Attempt, lifeOf } from "./owner";
+import { fileTagOf, lifeOf } from "./owner";
 
 /** `dead`: safe to remove; `alive`: a save in progress; `unknown`: of a process that cannot be seen from here, and changed lately. */
 export interface Leftover {
@@ -54,11 +54,6 @@ export async function removeLeftover(fileSystem: FileSystem, path: string): Prom
   const isSave = attempt !== undefined && !POINTER.test(attempt) && !BESIDE.test(attempt);
   if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
   await fileSystem.remove(path);
-}
-
-/** What the names of an attempt's files end with, where those of others may lie beside them. */
-export function fileTagOf(attempt: Attempt): string {
-  return attempt.slice(-12);
 }
 
 async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: string): Promise<void> {

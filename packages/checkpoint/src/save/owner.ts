@@ -44,3 +44,8 @@ export function describeOwner(attempt: string): string {
   const [host, , pid] = attempt.split(".");
   return `process ${pid} on ${host}`;
 }
+
+/** What the names of an attempt's files end with, where those of others may lie beside them. */
+export function fileTagOf(attempt: Attempt): string {
+  return attempt.slice(-12);
+}

@@ -8,7 +8,6 @@ import type { FileSystem } from "../stores/file-system";
 import { Scratch } from "../stores/scratch";
 import { bytesOf, type Piece } from "./pieces";
 import { type ShardJob, writeShard } from "./shard-job";
-import { writeShardInThread } from "./shard-thread";
 import { fileOrder } from "./writers";
 
 export interface RankFile {
@@ -59,7 +58,7 @@ export async function writeRankFile(file: RankFile, options: RankFileOptions): P
     const job: ShardJob = { folder: folder.path, name: shardName(rank, folder.fileTag), boxes, sha256 };
     const result =
       copied && platform.startThread && fileSystem === platform.fileSystem
-        ? await writeShardInThread(
+        ? await (await import("./shard-thread")).writeShardInThread(
             platform.startThread,
             job,
             await Promise.all(written.map(({ bytes }) => bytes())),

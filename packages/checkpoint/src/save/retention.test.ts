@@ -3,8 +3,8 @@ import { listSteps } from "../format/steps";
 import { expectCode } from "../testing/expect-code";
 import { MemoryFileSystem } from "../testing/memory-file-system";
 import { cleanCheckpoints } from "./clean";
+import type { Retention } from "./keep";
 import { endAttempt, newAttempt } from "./owner";
-import type { Retention } from "./retention";
 import { saveCheckpoint } from "./save";
 
 const w = { dtype: "U8", shape: [1], data: new Uint8Array(1) };

@@ -13,13 +13,13 @@ import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { type AgreedTensors, agree, describeTensor, type Hello, unseenTensors } from "./agreement";
 import { type Communicator, singleProcess } from "./communicator";
+import { checkedRetention, type Retention } from "./keep";
 import type { Meeting } from "./meeting";
 import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type Attempt, newAttempt } from "./owner";
 import { bytesOf, Holdings, type Piece } from "./pieces";
 import { oneAtATime } from "./queue";
 import { writeRankFile } from "./rank-file";
-import { checkedRetention, type Retention } from "./retention";
 import { StepFolder } from "./step-folder";
 import type { ShardableTensor } from "./writers";
 

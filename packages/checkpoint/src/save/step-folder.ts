@@ -10,9 +10,8 @@ import { listSteps, stepName } from "../format/steps";
 import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { dirname, join } from "../stores/path";
 import { pulse } from "../stores/timers";
-import { fileTagOf, leftoversOf, removeLeftover } from "./leftovers";
-import { type Attempt, endAttempt } from "./owner";
-import { type Retention, stepsToRemove } from "./retention";
+import type { Retention } from "./keep";
+import { type Attempt, endAttempt, fileTagOf } from "./owner";
 
 /** Well below the time after which a save that shows no sign is taken for dead. */
 const SIGN_EVERY = 300_000;
@@ -191,7 +190,7 @@ export class StepFolder {
   /** Removes what this attempt has written so far. */
   async abandon(): Promise<void> {
     await this.#endPulse?.();
-    if (!this.#isUncertain) await removeLeftover(this.#fileSystem, this.#sign).catch(() => {}); // the next save sweeps it
+    if (!this.#isUncertain) await this.#removeOwn().catch(() => {}); // the next save sweeps it
     endAttempt(this.attempt);
   }
 
@@ -205,8 +204,10 @@ export class StepFolder {
     await this.#endPulse?.();
     await attempt(folder, async () => {
       // What the step replaced goes with the sign.
-      if (fs.unfinished) await removeLeftover(fs, this.#sign);
+      if (fs.unfinished) await this.#removeOwn();
       if (keep !== undefined) {
+        const { stepsToRemove } = await import("./retention");
+        const { removeLeftover } = await import("./leftovers");
         const doomed = await stepsToRemove(fs, await listSteps(fs, folder), keep);
         for (const { path } of doomed.filter((one) => one.path !== this.#final)) {
           await attempt(path, async () => {
@@ -225,8 +226,15 @@ export class StepFolder {
     return warnings;
   }
 
+  /** Removes this save's sign, and what of its files is not the step's. */
+  async #removeOwn(): Promise<void> {
+    const { removeLeftover } = await import("./leftovers");
+    await removeLeftover(this.#fileSystem, this.#sign);
+  }
+
   /** Removes what dead saves have left. */
   async #sweep(): Promise<void> {
+    const { leftoversOf, removeLeftover } = await import("./leftovers");
     for (const { path, owner } of await leftoversOf(this.#fileSystem, dirname(this.#final))) {
       if (path !== this.#sign && owner === "dead") await removeLeftover(this.#fileSystem, path);
     }

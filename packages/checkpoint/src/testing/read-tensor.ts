@@ -1,6 +1,6 @@
 import { bytesPerElement } from "../format/dtype";
-import { elementCount } from "../format/safetensors";
 import type { TensorSource } from "../format/source";
+import { elementCount } from "../layout/box";
 import { TensorReader } from "../read/reader";
 import { Scratch } from "../stores/scratch";
 

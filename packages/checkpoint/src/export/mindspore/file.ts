@@ -1,12 +1,11 @@
 /** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
 import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "../../import/mindspore/format";
 import { mindsporeCrcTrailer, mindsporeValueHead } from "../../import/mindspore/values";
 import { mindsporeName } from "../../import/names/state-words";
-import { wholeOf } from "../../layout/box";
+import { elementCount, wholeOf } from "../../layout/box";
 import { streamTensors } from "../../read/stream";
 import type { ExportOptions } from "../options";
 import { known, type Part, SequenceWriter } from "../sequence";

@@ -1,10 +1,10 @@
 /** Python objects as `torch.save` writes them: the pickle, and the tensors whose storages follow it. */
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
 import { denseStrides } from "../../import/bytes/strided";
 import type { PythonTree } from "../../import/python/tree";
 import { torchTypeNames } from "../../import/torch/tensors";
+import { elementCount } from "../../layout/box";
 import type { Member } from "../zip";
 import { PickleWriter } from "./pickle-writer";
 

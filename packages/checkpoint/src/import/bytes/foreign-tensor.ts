@@ -1,7 +1,7 @@
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
 import type { SourceBox, SourceTensor } from "../../format/source";
+import { elementCount } from "../../layout/box";
 import type { ByteSource } from "./byte-source";
 
 /** A tensor, or a part of one, as an importer finds it: its bytes row-major and little-endian. */

@@ -1,5 +1,5 @@
 import { OptError } from "@opt/core";
-import { elementCount } from "../../format/safetensors";
+import { elementCount } from "../../layout/box";
 import { type ByteSource, partOf, readBytes } from "./byte-source";
 
 /** A view of elements in a storage: element `i` of the tensor lies at `offset + sum(index_d * strides_d)`. */

@@ -1,7 +1,7 @@
 /** NumPy arrays and scalars as pickles describe them. */
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
+import { elementCount } from "../../layout/box";
 import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/byte-source";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { denseStrides, stridedSource } from "../bytes/strided";

@@ -2,8 +2,8 @@
 
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
 import { type FormatReader, type Json, readWhole, type SourceTensor } from "../../format/source";
+import { elementCount } from "../../layout/box";
 import { basename, dirname, join } from "../../stores/path";
 import { joined, partOf, pooledFile } from "../bytes/byte-source";
 import { wholeTensor } from "../bytes/foreign-tensor";

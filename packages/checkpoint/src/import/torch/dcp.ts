@@ -2,8 +2,8 @@
 
 import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
-import { elementCount } from "../../format/safetensors";
 import type { FormatReader, Json, SourceBox, SourceTensor } from "../../format/source";
+import { elementCount } from "../../layout/box";
 import { FilePool } from "../../stores/file-pool";
 import { join } from "../../stores/path";
 import { partOf, pooledFile } from "../bytes/byte-source";

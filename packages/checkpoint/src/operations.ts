@@ -1,0 +1,113 @@
+/**
+ * What reads, compares and rewrites checkpoints. Each is loaded when it is first called, and readers of other systems' formats when such a
+ * file is met: a page that saves and resumes its own run loads little more than that takes.
+ */
+import type { Tensor } from "@opt/core";
+import type { ConvertOptions, ConvertResult } from "./export/convert";
+import type { TensorSource } from "./format/source";
+import type { DiffOptions, DiffResult } from "./read/diff";
+import type { Inspection } from "./read/inspect";
+import type { Loaded, LoadedPlainTensor, LoadOptions } from "./read/load";
+import type { MergeOptions, MergeResult } from "./read/merge";
+import type { OpenOptions, Place } from "./read/open";
+import type { ReshardOptions, ReshardResult } from "./read/reshard";
+import type { VerifyOptions, VerifyResult } from "./read/verify";
+import type { CleanOptions, CleanResult } from "./save/clean";
+import type { CheckpointContents } from "./save/save";
+
+/**
+ * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
+ * Nothing is returned, and nothing in `into` changed, unless all of it is whole.
+ * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
+ *
+ * @example
+ * const { tensors, values, step } = await loadCheckpoint("runs/a");
+ */
+export async function loadCheckpoint(
+  path: Place,
+  options: LoadOptions<"plain"> & { as: "plain" },
+): Promise<Loaded<LoadedPlainTensor>>;
+export async function loadCheckpoint(path: Place, options?: LoadOptions): Promise<Loaded<Tensor>>;
+export async function loadCheckpoint(path: Place, options?: LoadOptions<"tensor" | "plain">): Promise<Loaded<unknown>> {
+  const { loadCheckpoint: load } = await import("./read/load");
+  return load(path, options as LoadOptions);
+}
+
+/**
+ * A safetensors file of everything that `saveCheckpoint` takes, whole; `loadCheckpoint(blob)` gives it back bit for bit. The tensors may
+ * be changed when the promise has resolved. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole).
+ *
+ * @example
+ * const blob = await checkpointBlob({ step: 3, tensors: { weight: tensor([1, 2]) } });
+ * const { step } = await loadCheckpoint(blob);
+ */
+export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
+  const { checkpointBlob: make } = await import("./read/blob");
+  return make(contents);
+}
+
+/**
+ * Writes all tensors of a checkpoint, of ours or of any known system, whole into one safetensors file; readers of `outFile` see the old
+ * one or the new one. Throws MISSING where a piece is missing, CORRUPT, UNSUPPORTED, IO: then there is no file.
+ */
+export async function mergeCheckpoint(path: string, outFile: string, options?: MergeOptions): Promise<MergeResult> {
+  const { mergeCheckpoint: merge } = await import("./read/merge");
+  return merge(path, outFile, options);
+}
+
+/**
+ * Writes the step of `source` (a checkpoint of ours or of any known system) sliced anew under `destination`; optimizer state follows its
+ * parameter. Throws MISSING, CORRUPT, BAD_ARGUMENT, BAD_SHAPE, DUPLICATE, IO: then there is no new step.
+ */
+export async function reshardCheckpoint(
+  path: string,
+  destination: string,
+  options: ReshardOptions,
+): Promise<ReshardResult> {
+  const { reshardCheckpoint: reshard } = await import("./read/reshard");
+  return reshard(path, destination, options);
+}
+
+/** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
+export async function verifyCheckpoint(path: string, options?: VerifyOptions): Promise<VerifyResult> {
+  const { verifyCheckpoint: verify } = await import("./read/verify");
+  return verify(path, options);
+}
+
+/** Compares two checkpoints tensor by tensor, whatever their layouts and formats. Throws MISSING, CORRUPT, BAD_ARGUMENT, UNSUPPORTED, IO. */
+export async function diffCheckpoints(a: string, b: string, options?: DiffOptions): Promise<DiffResult> {
+  const { diffCheckpoints: diff } = await import("./read/diff");
+  return diff(a, b, options);
+}
+
+/** What a checkpoint holds, without reading a tensor. Throws MISSING, CORRUPT, UNSUPPORTED, REFUSED, IO. */
+export async function inspectCheckpoint(path: Place, options?: OpenOptions): Promise<Inspection> {
+  const { inspectCheckpoint: inspect } = await import("./read/inspect");
+  return inspect(path, options);
+}
+
+/** Opens what stands at a path: its tensors' bytes are read when asked for. Throws MISSING, UNSUPPORTED, and what the format's reader throws. */
+export async function openSource(path: Place, options?: OpenOptions): Promise<TensorSource> {
+  const { openSource: open } = await import("./read/open");
+  return open(path, options);
+}
+
+/** Removes a run's leftovers; steps are never touched. Throws MISSING, IO. */
+export async function cleanCheckpoints(folder: string, options?: CleanOptions): Promise<CleanResult> {
+  const { cleanCheckpoints: clean } = await import("./save/clean");
+  return clean(folder, options);
+}
+
+/**
+ * Writes the checkpoint at `path` (or the files that make one together: a model and its optimizer) to `destination`, parameters under their
+ * names, optimizer state as `<parameter>.<state>`, so that a run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED,
+ * BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
+ */
+export async function convertCheckpoint(
+  path: string | readonly string[],
+  destination: string,
+  options: ConvertOptions,
+): Promise<ConvertResult> {
+  const { convertCheckpoint: convert } = await import("./export/convert");
+  return convert(path, destination, options);
+}
