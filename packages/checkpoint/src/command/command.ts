@@ -5,6 +5,7 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ConvertTarget } from "../export/convert";
 import { convertCheckpoint } from "../export/convert";
 import type { Layout } from "../layout/layout";
+import { localFileSystem } from "../platform/local";
 import { type DiffResult, diffCheckpoints } from "../read/diff";
 import { type Inspection, inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
@@ -12,6 +13,7 @@ import { reshardCheckpoint } from "../read/reshard";
 import { type VerifyResult, verifyCheckpoint } from "../read/verify";
 import { type CleanResult, cleanCheckpoints } from "../save/clean";
 import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
+import { placeOf, placesOf } from "./place";
 
 const SIZE_HELP = "most memory for buffers, e.g. 64MiB";
 
@@ -59,7 +61,8 @@ function build(output: Output, exit: (code: number) => void): Command {
   ])
     .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
     .action(async (path: string, options: { json?: boolean; step?: number }) => {
-      const inspection = await inspectCheckpoint(path, stepOf(options));
+      const { path: at, fileSystem } = await placeOf(path);
+      const inspection = await inspectCheckpoint(at, { ...stepOf(options), ...given({ fileSystem }) });
       print(options.json, inspection, () => showInspection(inspection));
     });
 
@@ -68,8 +71,9 @@ function build(output: Output, exit: (code: number) => void): Command {
   ])
     .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
     .action(async (path: string, options: { json?: boolean; step?: number }) => {
+      const { path: at, fileSystem } = await placeOf(path);
       const result = await withBar(output, (progress) =>
-        verifyCheckpoint(path, { ...stepOf(options), ...given({ progress }) }),
+        verifyCheckpoint(at, { ...stepOf(options), ...given({ fileSystem, progress }) }),
       );
       if (!result.ok) exit(1);
       if (options.json) output.out(`${JSON.stringify(result, null, 2)}\n`);
@@ -79,6 +83,7 @@ function build(output: Output, exit: (code: number) => void): Command {
 
   add("merge <path>", "Join all slices into one safetensors file of whole tensors.", [
     "merge runs/a --out model.safetensors",
+    "merge s3://training/runs/a --out model.safetensors",
     "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
   ])
     .requiredOption("--out <file>", "the file to write")
@@ -89,8 +94,13 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
     .action(async (path: string, options: MergeFlags & { out: string }) => {
       const sourceLayout = await layoutIn(options.sourceLayout);
+      const stores = await fromAndTo(path, options.out);
       const result = await withBar(output, (progress) =>
-        mergeCheckpoint(path, options.out, { ...selectionOf(options), ...given({ sourceLayout, progress }) }),
+        mergeCheckpoint(stores.path, stores.out, {
+          ...selectionOf(options),
+          ...stores.options,
+          ...given({ sourceLayout, progress }),
+        }),
       );
       print(options.json, result, () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}`);
     });
@@ -124,9 +134,11 @@ function build(output: Output, exit: (code: number) => void): Command {
         }
         const layout = await layoutIn(options.layout);
         const sourceLayout = await layoutIn(options.sourceLayout);
+        const stores = await fromAndTo(path, options.out);
         const result = await withBar(output, (progress) =>
-          reshardCheckpoint(path, options.out, {
+          reshardCheckpoint(stores.path, stores.out, {
             ...selectionOf(options),
+            ...stores.options,
             ...given({ ranks, layout, sourceLayout, overwrite, progress }),
           }),
         );
@@ -144,8 +156,15 @@ function build(output: Output, exit: (code: number) => void): Command {
     .action(
       async (a: string, b: string, options: { json?: boolean; atol?: number; rtol?: number; names?: string[] }) => {
         const { atol, rtol, names } = options;
+        const [first, second] = [await placeOf(a), await placeOf(b)];
+        const { fileSystem = localFileSystem } = first;
+        const { fileSystem: otherFileSystem = localFileSystem } = second;
         const result = await withBar(output, (progress) =>
-          diffCheckpoints(a, b, given({ atol, rtol, names, progress })),
+          diffCheckpoints(first.path, second.path, {
+            fileSystem,
+            otherFileSystem,
+            ...given({ atol, rtol, names, progress }),
+          }),
         );
         if (!result.equal) exit(1);
         print(options.json, result, () => showDiff(result));
@@ -160,7 +179,8 @@ function build(output: Output, exit: (code: number) => void): Command {
     .option("--force", "remove also what belongs to processes that cannot be seen from here")
     .action(async (folder: string, options: { json?: boolean; dryRun?: boolean; force?: boolean }) => {
       const { dryRun, force } = options;
-      const result = await cleanCheckpoints(folder, given({ dryRun, force }));
+      const { path, fileSystem } = await placeOf(folder);
+      const result = await cleanCheckpoints(path, given({ dryRun, force, fileSystem }));
       print(options.json, result, () => showCleaned(result, dryRun ?? false));
     });
 
@@ -201,9 +221,12 @@ function build(output: Output, exit: (code: number) => void): Command {
       const map = file === undefined ? undefined : ((await readJson(file)) as Record<string, string>);
       const rename = pairs === undefined ? undefined : Object.fromEntries(pairs);
       const [layout, sourceLayout] = [await layoutIn(cut), await layoutIn(held)];
+      const [from, target] = [await placesOf(paths), await placeOf(out)];
       const result = await withBar(output, (progress) =>
-        convertCheckpoint(paths, out, {
+        convertCheckpoint(from.paths, target.path, {
           to: to as ConvertTarget,
+          fileSystem: from.fileSystem ?? localFileSystem,
+          outFileSystem: target.fileSystem ?? localFileSystem,
           ...selectionOf(options),
           ...given({ map, parameterOrder, rename, exclude, crc, overwrite, progress }),
           ...given({ ranks, layout, job, sourceLayout, maxShardSize, maxTensors, maxUnpacked }),
@@ -212,6 +235,12 @@ function build(output: Output, exit: (code: number) => void): Command {
       print(json, result, () => `${out}: written as ${to}`);
     });
   return program;
+}
+
+async function fromAndTo(path: string, out: string) {
+  const [from, to] = [await placeOf(path), await placeOf(out)];
+  const { fileSystem = localFileSystem } = from;
+  return { path: from.path, out: to.path, options: { fileSystem, outFileSystem: to.fileSystem ?? localFileSystem } };
 }
 
 interface MergeFlags {

@@ -12,6 +12,7 @@ import { mergeSource } from "../read/merge";
 import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
 import { reshardSource } from "../read/reshard";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
+import type { FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { writeHuggingFace } from "./hugging-face";
 import { writeMindspore } from "./mindspore/file";
@@ -36,6 +37,8 @@ export interface ConvertOptions extends Selection, OpenOptions, Naming {
   readonly overwrite?: boolean;
   /** Most bytes of buffers, 64 MiB without it. */
   readonly maxMemory?: number;
+  /** Where the result goes, if not into `fileSystem`. */
+  readonly outFileSystem?: FileSystem;
   /** End MindSpore files with a checksum. */
   readonly crc?: boolean;
   /** For how many ranks: of a checkpoint of ours, 1 without it; of `ckpt`, a folder of their files and the strategy. */
@@ -59,6 +62,7 @@ const CONVERT_OPTIONS = {
   rename: "object",
   overwrite: "boolean",
   maxMemory: "number",
+  outFileSystem: "any",
   crc: "boolean",
   ranks: "number",
   layout: "object",
@@ -131,7 +135,8 @@ export async function convertCheckpoint(
       () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
     );
     const result = renamePatterns(named, rename);
-    const { tensors, unverified } = await write(result, destination, options);
+    const fileSystem = options.outFileSystem ?? options.fileSystem;
+    const { tensors, unverified } = await write(result, destination, { ...options, ...(fileSystem && { fileSystem }) });
     return { path: destination, from: named.format, to, tensors, unverified };
   } finally {
     for (const source of sources) await source.close();

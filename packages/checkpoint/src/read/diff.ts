@@ -8,7 +8,7 @@ import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { elementsIn } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
-import { checkedPath } from "../stores/file-system";
+import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
 import { type OpenOptions, useSource } from "./open";
@@ -20,6 +20,8 @@ export interface DiffOptions extends Omit<Selection, "dtype">, Omit<OpenOptions,
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
   readonly atol?: number;
   readonly rtol?: number;
+  /** Where `b` is, if not in `fileSystem`. */
+  readonly otherFileSystem?: FileSystem;
   readonly progress?: ProgressCallback;
 }
 
@@ -58,6 +60,7 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
     verify: "boolean",
     atol: "number",
     rtol: "number",
+    otherFileSystem: "any",
     progress: "function",
   });
   const { atol = 0, rtol = 0 } = options;
@@ -69,8 +72,10 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
       "Fix them.",
     );
   }
+  const fileSystem = options.otherFileSystem ?? options.fileSystem;
+  const there = { ...options, ...(fileSystem && { fileSystem }) };
   return useSource(a, options, (left) =>
-    useSource(b, options, (right) => diffSources(left, right, { ...options, atol, rtol })),
+    useSource(b, there, (right) => diffSources(left, right, { ...options, atol, rtol })),
   );
 }
 

@@ -11,7 +11,7 @@ import { localFileSystem } from "../platform/local";
 import { replaceFile } from "../save/replace-file";
 import { fileOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
-import { checkedPath } from "../stores/file-system";
+import { checkedPath, type FileSystem } from "../stores/file-system";
 import { basename, dirname } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
@@ -21,6 +21,8 @@ import { besides, streamTensors, writerBuffer } from "./stream";
 export interface MergeOptions extends Selection, OpenOptions {
   /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
   readonly maxMemory?: number;
+  /** Where the result goes, if not into `fileSystem`. */
+  readonly outFileSystem?: FileSystem;
   readonly progress?: ProgressCallback;
 }
 
@@ -43,6 +45,7 @@ export async function mergeCheckpoint(path: string, outFile: string, options: Me
     ...OPEN_OPTIONS,
     ...SELECTION_OPTIONS,
     maxMemory: "number",
+    outFileSystem: "any",
     progress: "function",
   });
   return useSource(path, options, (source) => mergeSource(source, outFile, options));
@@ -53,7 +56,7 @@ export async function mergeSource(
   outFile: string,
   options: MergeOptions = {},
 ): Promise<MergeResult> {
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = options.outFileSystem ?? options.fileSystem ?? localFileSystem;
   const verification = new Verification();
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);

@@ -27,6 +27,8 @@ export interface ReshardOptions extends Selection, OpenOptions {
   readonly layout?: Layout;
   /** Most bytes of buffers, 64 MiB without it. */
   readonly maxMemory?: number;
+  /** Where the result goes, if not into `fileSystem`. */
+  readonly outFileSystem?: FileSystem;
   readonly overwrite?: boolean;
   readonly sha256?: boolean;
   readonly progress?: ProgressCallback;
@@ -57,6 +59,7 @@ export async function reshardCheckpoint(
     ranks: "number",
     layout: "object",
     maxMemory: "number",
+    outFileSystem: "any",
     overwrite: "boolean",
     sha256: "boolean",
     progress: "function",
@@ -82,7 +85,7 @@ export async function reshardSource(
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source));
   const byRank = filesOf(assignWriters(layout, tensors), ranks);
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = options.outFileSystem ?? options.fileSystem ?? localFileSystem;
   const overwrite = options.overwrite ?? false;
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });

@@ -80,6 +80,14 @@ it("a slice reads its rows and the manifest, and no other byte", async () => {
   expect(server.bytesRead).toBe(manifest + 24);
 });
 
+it("keys of any letters are signed as they are sent", async () => {
+  const fileSystem = held.server.fileSystem();
+  const run = "runs/ä b+c(1)'*!~=&%41";
+  await saveCheckpoint(run, contents(1), { fileSystem });
+  expect(await names(fileSystem, run)).toEqual(["step-00000001"]);
+  await expectWhole(fileSystem, 1, run);
+});
+
 it("large files go in parts, and come back bit for bit", async () => {
   const { server } = held;
   const fileSystem = server.fileSystem();

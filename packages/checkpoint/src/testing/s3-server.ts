@@ -1,4 +1,5 @@
 /** An S3 server on loopback, and before it a gate that adds conditional puts, counts bytes, and does what networks do. */
+import { createHash, createHmac } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request as forward, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,6 +16,28 @@ export interface S3Request {
   readonly method: string;
   /** With its query. */
   readonly url: string;
+}
+
+const SECRET = "S3RVER";
+const hash = (data: Buffer | string) => createHash("sha256").update(data).digest("hex");
+const mac = (key: Buffer | string, text: string) => createHmac("sha256", key).update(text).digest();
+
+/** Signature version 4, which the server takes without looking. */
+function isSigned(request: IncomingMessage, body: Buffer): boolean {
+  const pattern =
+    /^AWS4-HMAC-SHA256 Credential=[^/]+\/((\d+)\/([^/]+)\/s3)\/aws4_request, SignedHeaders=([^,]+), Signature=(\w+)$/;
+  const [, scope, day, region, names, signature] = pattern.exec(request.headers.authorization ?? "") ?? [];
+  if (signature === undefined) return false;
+  const [path, query = ""] = request.url!.split("?");
+  const encoded = (text: string) =>
+    encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  const pairs = [...new URLSearchParams(query)].map(([name, value]) => `${encoded(name)}=${encoded(value)}`);
+  const headers = names!.split(";").map((name) => `${name}:${request.headers[name]}\n`);
+  const digest = request.headers["x-amz-content-sha256"];
+  const canonical = [request.method, path, pairs.sort().join("&"), headers.join(""), names, digest].join("\n");
+  const text = `AWS4-HMAC-SHA256\n${request.headers["x-amz-date"]}\n${scope}/aws4_request\n${hash(canonical)}`;
+  const key = mac(mac(mac(mac(`AWS4${SECRET}`, day!), region!), "s3"), "aws4_request");
+  return mac(key, text).toString("hex") === signature && digest === hash(body);
 }
 
 export class S3TestServer {
@@ -64,6 +87,8 @@ export class S3TestServer {
     if (fate === "forbidden") return void response.writeHead(403).end("<Error><Code>AccessDenied</Code></Error>");
     if (fate === "silent") return;
     if (fate === "cut") return void request.socket.destroy();
+    if (!isSigned(request, Buffer.concat(body)))
+      return void response.writeHead(403).end("<Error><Code>SignatureDoesNotMatch</Code></Error>");
     const upload = new URL(asked.url, "http://gate").searchParams;
     const isBucket = /^\/bucket\/?\?/.test(asked.url);
     // The server knows neither of these two.
@@ -139,7 +164,7 @@ export class S3TestServer {
   }
 
   fileSystem(more: Partial<Parameters<typeof s3FileSystem>[0]> = {}) {
-    const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
+    const credentials = { accessKeyId: "S3RVER", secretAccessKey: SECRET };
     return s3FileSystem({ bucket: "bucket", endpoint: this.url, credentials, ...more });
   }
 }

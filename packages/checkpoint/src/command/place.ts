@@ -1,0 +1,28 @@
+/** Where a path of the command line leads: to the disk, or with `s3://bucket/` into a bucket. */
+import { check } from "@opt/core";
+import type { FileSystem } from "../stores/file-system";
+
+export interface Place {
+  readonly path: string;
+  /** Absent for the disk. */
+  readonly fileSystem?: FileSystem;
+}
+
+const BUCKET = /^s3:\/\/([^/]+)\/?(.*)$/;
+
+/** Credentials, region and endpoint come from the environment. Throws BAD_ARGUMENT where they are missing. */
+export async function placeOf(path: string): Promise<Place> {
+  const [, bucket, key] = BUCKET.exec(path) ?? [];
+  if (bucket === undefined) return { path };
+  const { s3FileSystem } = await import("../stores/s3");
+  return { path: key || ".", fileSystem: s3FileSystem({ bucket }) };
+}
+
+/** Several files that make one checkpoint, in one store. */
+export async function placesOf(paths: readonly string[]): Promise<{ paths: string[]; fileSystem?: FileSystem }> {
+  const buckets = new Set(paths.map((path) => BUCKET.exec(path)?.[1]));
+  check(buckets.size <= 1, "BAD_ARGUMENT", "convert", () => "the files must lie in one store.", "Copy them together.");
+  const places = await Promise.all(paths.map(placeOf));
+  const [first] = places;
+  return { paths: places.map(({ path }) => path), ...(first?.fileSystem && { fileSystem: first.fileSystem }) };
+}
