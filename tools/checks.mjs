@@ -37,6 +37,7 @@ export function packageChecks(tarballs) {
   return [
     ...checks,
     { name: "bundle size", check: checkBundleSize },
+    { name: "bundle of checkpoints", check: checkCheckpointBundle },
     { name: "tree shaking", check: checkTreeShaking },
   ];
 }
@@ -94,6 +95,51 @@ async function checkBundleSize() {
       export { NAdam } from "@opt/nadam";`;
     await checkBundle(kernels, program, kernels === "@opt/kernels-webgpu" ? [] : ["node:*"]);
   }
+}
+
+const checkpointBudget = 25 * 1024;
+
+/** Words that only readers of pickles, HDF5 and zip archives write. */
+const loadedLater = ["_rebuild_tensor_v2", "h5wasm", "central directory"];
+
+/** What a page loads of checkpoints at first, with every export kept: the rest comes when it is called. Nothing of Node's is in any of it. */
+async function checkCheckpointBundle() {
+  const { build } = await import("esbuild");
+  const { metafile, outputFiles } = await build({
+    stdin: { contents: 'export * from "@opt/checkpoint";', resolveDir: root },
+    bundle: true,
+    splitting: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    outdir: "bundle",
+    external: ["@opt/core", "h5wasm"],
+    logLevel: "silent",
+  });
+  const { outputs } = metafile;
+  /** @type {Set<string>} */
+  const first = new Set();
+  /** @param {string} path */
+  const visit = (path) => {
+    if (first.has(path)) return;
+    first.add(path);
+    for (const { kind, path: other } of outputs[path]?.imports ?? []) {
+      if (kind === "import-statement" && other in outputs) visit(other);
+    }
+  };
+  visit(Object.keys(outputs).find((path) => outputs[path]?.entryPoint === "<stdin>") ?? "");
+  const loaded = outputFiles.filter(({ path }) => [...first].some((name) => path.endsWith(name)));
+  const bytes = gzipSync(Buffer.concat(loaded.map(({ contents }) => contents)), { level: 9 }).length;
+  const all = gzipSync(Buffer.concat(outputFiles.map(({ contents }) => contents)), { level: 9 }).length;
+  console.log(
+    `      @opt/checkpoint: ${bytes} of ${checkpointBudget} bytes at first, minified and gzipped, ${all} in all`,
+  );
+  if (bytes > checkpointBudget) throw new Error(`${bytes} bytes are over the budget of ${checkpointBudget}.`);
+  const early = loadedLater.filter((word) => loaded.some(({ text }) => text.includes(word)));
+  if (early.length > 0) throw new Error(`what a page loads at first must not contain ${early.join(", ")}.`);
 }
 
 /** Words that only the optimizer loop, clipping and schedules write. */

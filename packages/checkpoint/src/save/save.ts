@@ -11,7 +11,7 @@ import { localFileSystem } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { type AgreedTensors, agree, describeTensor, type Hello, unseenTensors } from "./agreement";
+import type { AgreedTensors, Hello } from "./agreement";
 import { type Communicator, singleProcess } from "./communicator";
 import { checkedRetention, type Retention } from "./keep";
 import type { Meeting } from "./meeting";
@@ -259,6 +259,7 @@ class Save {
   /** What exists is agreed on first; then each rank writes, and everybody learns how it ended. */
   async #saveTogether(communicator: Communicator, met?: Attempt): Promise<SaveResult> {
     const { tensors } = this.holdings;
+    const { describeTensor } = await import("./agreement");
     const hellos = await communicator.gather<Hello>({ terms: this.#terms(), tensors: tensors.map(describeTensor) });
     const agreed = unwrap(
       await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, met ?? newAttempt())))),
@@ -280,6 +281,7 @@ class Save {
     hellos: readonly Hello[],
     attempt: Attempt,
   ): Promise<{ attempt: Attempt; overwrite: boolean; tensors: AgreedTensors }> {
+    const { agree } = await import("./agreement");
     const tensors = agree(this.#layout, hellos, this.#options.whole ?? false);
     await this.#begin(attempt);
     return { attempt, overwrite: this.#options.overwrite ?? false, tensors };
@@ -294,7 +296,8 @@ class Save {
     return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, attempt, { overwrite });
   }
 
-  #writeOwn(folder: StepFolder, rank: number, agreed: AgreedTensors): Promise<RankRecord> {
+  async #writeOwn(folder: StepFolder, rank: number, agreed: AgreedTensors): Promise<RankRecord> {
+    const { unseenTensors } = await import("./agreement");
     const tensors: ShardableTensor[] = this.holdings.tensors.map((tensor) => ({ ...tensor, ...agreed[tensor.name]! }));
     for (const tensor of tensors) this.holdings.checkSlice(tensor, rank);
     const own = new Set(tensors.map(({ name }) => name));
