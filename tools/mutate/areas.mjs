@@ -44,7 +44,7 @@ export const areas = {
   "checkpoint-commit": {
     package: "checkpoint",
     files: ["save/step-folder.ts"],
-    tests: ["save/save", "save/step-folder", "save/retention", "save/meeting", "read/replaced", "save/crash"],
+    tests: ["save/step-folder", "save/save", "save/retention", "read/replaced", "save/objects", "save/crash"],
   },
   "checkpoint-verify": {
     package: "checkpoint",

@@ -1,0 +1,155 @@
+/** In which order a step's folder is made, filled, named and cleared: what a crash in between leaves follows from it. */
+import { describe, expect, it } from "vitest";
+import type { Manifest } from "../format/manifest";
+import type { OpenMode } from "../stores/file-system";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { newAttempt } from "./owner";
+import { StepFolder } from "./step-folder";
+
+/** Writes down every change to the disk, and refuses those that a test names. */
+class Noting extends MemoryFileSystem {
+  notes: string[] = [];
+  refused = /^$/;
+
+  #note(note: string): void {
+    this.notes.push(note);
+    if (this.refused.test(note)) throw Object.assign(new Error("refused"), { code: "EIO" });
+  }
+  override async open(path: string, mode: OpenMode) {
+    if (mode !== "read") this.#note(`${mode} ${path}`);
+    const file = await super.open(path, mode);
+    const finish = async () => {
+      this.#note(`finish ${path}`);
+      await file.finish();
+    };
+    const close = async () => {
+      if (mode !== "read") this.#note(`close ${path}`);
+    };
+    return { ...file, finish, close };
+  }
+  override async makeFolder(path: string) {
+    this.#note(`make ${path}`);
+    await super.makeFolder(path);
+  }
+  override async rename(from: string, to: string) {
+    this.#note(`rename ${from} ${to}`);
+    await super.rename(from, to);
+  }
+  override async remove(path: string) {
+    this.#note(`remove ${path}`);
+    await super.remove(path);
+  }
+  override async syncFolder(path: string) {
+    this.#note(`sync ${path}`);
+    await super.syncFolder(path);
+  }
+}
+
+const manifest = (step: number, attempt: string): Manifest => ({
+  ...{ step, attempt, world: 1, files: [], tensors: [], values: {} },
+  mesh: { shape: [1], axes: ["rank"] },
+});
+
+const A = "/runs/a/step-00000001";
+
+async function saved(
+  disk: Noting,
+  step: number,
+  { overwrite = false, keep }: { overwrite?: boolean; keep?: number } = {},
+) {
+  const attempt = newAttempt();
+  const folder = await StepFolder.begin(disk, "/runs/a", step, attempt, { overwrite });
+  const retention = keep === undefined ? {} : { keep: { newest: keep } };
+  const warnings = await folder.commit(manifest(step, attempt), { overwrite, ...retention });
+  return { attempt, folder, warnings };
+}
+
+async function notesOf(disk: Noting, body: () => Promise<{ attempt: string }>): Promise<string[]> {
+  disk.notes = [];
+  const { attempt } = await body();
+  return disk.notes.map((note) => note.replaceAll(attempt, "ATTEMPT"));
+}
+
+describe("a step's folder", () => {
+  it("the first of a run: the manifest is durable before the folder has its name, and the run's folder too", async () => {
+    const disk = new Noting();
+    expect(await notesOf(disk, () => saved(disk, 1))).toEqual([
+      `make ${A}.tmp-ATTEMPT`,
+      "sync /runs",
+      ...["create", "finish", "close"].map((what) => `${what} ${A}.tmp-ATTEMPT/manifest.json`),
+      `sync ${A}.tmp-ATTEMPT`,
+      `rename ${A}.tmp-ATTEMPT ${A}`,
+      "sync /runs/a",
+    ]);
+  });
+
+  it("a later one sweeps what the dead have left, before it writes and after", async () => {
+    const disk = new Noting();
+    await saved(disk, 1);
+    const dead = `/runs/a/step-00000009.tmp-${newAttempt().replace(/\d+(\.\d+\.\d+-)/, "4194303$1")}`;
+    await disk.makeFolder(dead);
+    const notes = await notesOf(disk, () => saved(disk, 2));
+    expect(notes.indexOf(`remove ${dead}`)).toBe(1);
+    expect(notes).not.toContain("sync /runs");
+    expect(notes.filter((note) => note.startsWith("remove"))).toEqual([`remove ${dead}`]);
+  });
+
+  it("that replaces another sets it aside under a name of its own, which goes once the new one is there", async () => {
+    const disk = new Noting();
+    await saved(disk, 1);
+    const { attempt, folder } = await saved(disk, 1, { overwrite: true });
+    const aside = `${A}.old-${attempt}.0`;
+    const changes = disk.notes.filter((note) => /^(rename|remove)/.test(note));
+    expect(changes.slice(1)).toEqual([`rename ${A} ${aside}`, `rename ${A}.tmp-${attempt} ${A}`, `remove ${aside}`]);
+    expect(folder.fileTag).toBe(attempt.slice(-12));
+    expect((await saved(disk, 2)).folder.fileTag).toBeUndefined();
+  });
+
+  it("that is old goes after the new one is there, and never looks like half a step", async () => {
+    const disk = new Noting();
+    await saved(disk, 1);
+    const notes = await notesOf(disk, () => saved(disk, 2, { keep: 1 }));
+    const named = notes.findIndex((note) => note.endsWith(" /runs/a/step-00000002"));
+    expect(notes.slice(named)).toEqual([
+      expect.stringMatching(/^rename /),
+      "sync /runs/a",
+      `rename ${A} ${A}.tmp-ATTEMPT`,
+      `remove ${A}.tmp-ATTEMPT`,
+    ]);
+    expect((await saved(disk, 1, { keep: 1 })).warnings).toEqual([]);
+    expect(await disk.kind(A)).toBe("folder"); // saved last, although its number is lower
+  });
+
+  it("knows whether the step that is there is its own", async () => {
+    const disk = new Noting();
+    const first = await saved(disk, 1);
+    expect(await first.folder.isCommitted()).toBe(true);
+    const second = await saved(disk, 1, { overwrite: true });
+    expect([await first.folder.isCommitted(), await second.folder.isCommitted()]).toEqual([false, true]);
+  });
+
+  it("is there although nothing could be tidied up, which it says", async () => {
+    const disk = new Noting();
+    await saved(disk, 1);
+    expect((await saved(disk, 2)).warnings).toEqual([]);
+    disk.refused = new RegExp(`^rename ${A} `);
+    const { warnings, folder } = await saved(disk, 3, { keep: 1 });
+    expect(warnings).toEqual([expect.stringMatching(/tidying failed: refused/)]);
+    expect(await folder.isCommitted()).toBe(true);
+  });
+
+  it("that cannot be written is closed, refused by name and swept", async () => {
+    const disk = new Noting();
+    disk.refused = /^finish/;
+    const attempt = newAttempt();
+    const folder = await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: false });
+    const commit = folder.commit(manifest(1, attempt), { overwrite: false });
+    await expect(commit).rejects.toMatchObject({ code: "IO", where: A, message: expect.stringMatching(/committing/) });
+    expect(disk.notes.at(-1)).toBe(`close ${A}.tmp-${attempt}/manifest.json`);
+    await folder.abandon();
+    expect(await disk.kind(`${A}.tmp-${attempt}`)).toBeUndefined();
+    disk.refused = /^make/;
+    const again = StepFolder.begin(disk, "/runs/a", 1, newAttempt(), { overwrite: false });
+    await expect(again).rejects.toMatchObject({ code: "IO", message: expect.stringMatching(/creating/) });
+  });
+});
