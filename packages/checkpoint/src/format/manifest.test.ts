@@ -36,6 +36,53 @@ function forged(edit: (raw: RawManifest) => void): Uint8Array {
 describe("a manifest", () => {
   it("round-trips", () => expect(parseManifest(encodeManifest(manifest), "m")).toEqual(manifest));
 
+  it("of many tensors round-trips, is JSON, and shares the lists of tensors that lie alike", () => {
+    const [first] = manifest.tensors;
+    const tensors = Array.from({ length: 4000 }, (_, i) => ({
+      ...first!,
+      name: `ü "tensors":[\n${i}`,
+      follows: `p${i}`,
+    }));
+    const long = { ...manifest, tensors, values: { text: '\n"tensors":[\n]', list: [[]] } };
+    const bytes = encodeManifest(long);
+    expect(bytes.length).toBeGreaterThan(1 << 20);
+    const read = parseManifest(bytes, "m");
+    expect(read).toEqual(long);
+    expect(JSON.parse(new TextDecoder().decode(bytes)).tensors[3999].name).toBe(tensors[3999]!.name);
+    expect(read.tensors[7]!.boxes[0]!.offset).toBe(read.tensors[6]!.boxes[0]!.offset);
+  });
+
+  it("of no tensors, and one whose tensors are not one a line, round-trip", () => {
+    const empty = { ...manifest, tensors: [], files: [] };
+    expect(parseManifest(encodeManifest(empty), "m")).toEqual(empty);
+    expect(
+      parseManifest(
+        forged(() => {}),
+        "m",
+      ),
+    ).toEqual(manifest);
+  });
+
+  it.each<[string, (text: string) => string]>([
+    ["a key twice in a tensor's line", (text) => text.replace('"role":"param"', '"role":"state","role":"param"')],
+    ["a key twice in a box", (text) => text.replace('"file":0', '"file":1,"file":0')],
+    ["lines without commas", (text) => text.replace("]},\n{", "]}\n{")],
+    ["two tensors in a line", (text) => text.replace("]},\n{", "]},{")],
+    ["a comma after the last tensor", (text) => text.replace("]}\n]", "]},\n]")],
+    [
+      "tensors of another member first",
+      (text) => text.replace('"files":', '"other":{\n"tensors":[\n{}\n]},\n"files":'),
+    ],
+    ["an empty line", (text) => text.replace("]},\n{", "]},\n\n{")],
+  ])("with %s is refused", (_, edit) => {
+    const text = new TextDecoder().decode(encodeManifest(manifest));
+    const edited = edit(text.slice(0, text.lastIndexOf(',\n"crc32"')));
+    expect(text.startsWith(edited)).toBe(false);
+    const body = Buffer.from(edited);
+    const bytes = Buffer.concat([body, Buffer.from(`,\n"crc32":"${crcText(crc32(body))}"}\n`)]);
+    expect(() => parseManifest(bytes, "m")).toThrow(expect.objectContaining({ code: "CORRUPT" }));
+  });
+
   it.each<[string, string, (raw: RawManifest) => void]>([
     [
       "another format",
