@@ -36,7 +36,7 @@ async function serve(folder, headers) {
   };
 }
 
-const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
+export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 /** @type {Record<string, Record<string, string>>} */
 const POLICIES = {
   "isolated page": ISOLATED,
@@ -44,11 +44,16 @@ const POLICIES = {
   "CSP script-src 'self' 'wasm-unsafe-eval'": {
     "content-security-policy": "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'",
   },
+  "CSP with worker-src 'self' blob:, isolated": {
+    ...ISOLATED,
+    "content-security-policy":
+      "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; object-src 'none'",
+  },
   "CSP script-src 'self'": { "content-security-policy": "default-src 'self'; script-src 'self'" },
 };
 
 /** @param {string} folder @param {Record<string, string>} headers */
-async function open(folder, headers) {
+export async function openPage(folder, headers) {
   const executablePath = CHROMIUM.find((path) => path && existsSync(path));
   if (executablePath === undefined) return { untried: "no Chromium" };
   const { chromium } = await import("playwright-core");
@@ -142,7 +147,7 @@ export function bundlerRows(folder, tools) {
     name,
     run: async () => {
       const { out, problem } = await bundle(bundler, entry);
-      return out ? open(out, POLICIES[policy] ?? {}) : { line: problem };
+      return out ? openPage(out, POLICIES[policy] ?? {}) : { line: problem };
     },
   });
   return [
@@ -170,5 +175,5 @@ async function importMap(folder) {
   }
   const head = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
   writeFileSync(join(folder, "index.html"), page('<script type="module" src="/page.mjs"></script>', head));
-  return open(folder, ISOLATED);
+  return openPage(folder, ISOLATED);
 }

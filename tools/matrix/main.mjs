@@ -1,13 +1,15 @@
-/** `npm run matrix`: the packages as their users get them, in every runtime and bundler that npm can bring. Prints one table. */
+/** `npm run matrix`: the packages as their users get them, in every runtime and bundler that npm can bring. Prints one table, of the rows that contain one of the words after `npm run matrix --`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build, pack, publicPackages, tarballOf } from "../packages.mjs";
 import { start } from "../run.mjs";
 import { bundlerRows } from "./bundlers.mjs";
+import { nextRows } from "./next.mjs";
 import { files } from "./programs.mjs";
 import { runtimeRows } from "./runtimes.mjs";
 import { typeRows, typescripts } from "./typescript.mjs";
+import { workerdRows } from "./workerd.mjs";
 
 const TOOLS = [
   "bun@1",
@@ -18,11 +20,12 @@ const TOOLS = [
   "@rollup/plugin-node-resolve@16",
   "vite@8",
   "esbuild@0.28.2",
+  "workerd@1",
   "@types/node@20",
   "@webgpu/types@0.1.74",
   ...typescripts,
 ];
-const NOT_TRIED = ["Next", "Electron", "Safari and Firefox", "Cloudflare's workerd", "Windows and macOS"];
+const NOT_TRIED = ["Electron", "Safari and Firefox", "Windows and macOS"];
 
 const scratch = mkdtempSync(join(tmpdir(), "opt-matrix-"));
 const folder = join(scratch, "program");
@@ -45,18 +48,23 @@ try {
   const packed = join(scratch, "tarballs");
   mkdirSync(packed);
   await Promise.all([build().then(() => pack(packed)), install(tools, TOOLS)]);
-  await install(
-    folder,
-    publicPackages().map((each) => tarballOf(packed, each)),
-  );
+  const tarballs = publicPackages().map((each) => tarballOf(packed, each));
+  await install(folder, tarballs);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 
-  const rows = [...runtimeRows(folder, tools), ...bundlerRows(folder, tools), ...typeRows(folder, tools)];
-  const wanted = process.argv[2] ?? "";
+  const rows = [
+    ...runtimeRows(folder, tools),
+    ...workerdRows(folder, tools),
+    ...bundlerRows(folder, tools),
+    ...nextRows(folder, scratch, install, tarballs),
+    ...typeRows(folder, tools),
+  ];
+  const wanted = process.argv.slice(2);
+  const isWanted = (/** @type {string} */ name) => wanted.length === 0 || wanted.some((word) => name.includes(word));
   let expected = "";
   let failed = 0;
   console.log("\n| where | device | result |\n|---|---|---|");
-  for (const { name, run } of rows.filter((row) => row.name.includes(wanted))) {
+  for (const { name, run } of rows.filter((row) => isWanted(row.name))) {
     const { line = "", untried, verdict } = await run();
     const [device = "", ...numbers] = line.split(" ");
     const shown = numbers.join(" ");

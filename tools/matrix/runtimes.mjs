@@ -27,7 +27,7 @@ async function node(version) {
 }
 
 /** A binary of a package for this platform, whose install script did not run. @param {string} folder @param {string} scope @param {string} file */
-function binary(folder, scope, file) {
+export function binary(folder, scope, file) {
   const packages = join(folder, "node_modules", scope);
   if (!existsSync(packages)) return undefined;
   return readdirSync(packages)

@@ -1,7 +1,11 @@
 /** The optimizers that the page offers, in one list. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import type { OptimizerState, Tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 
 /** What the page asks of an optimizer. */
 export interface Trainer {
@@ -26,6 +30,10 @@ export const OPTIMIZERS = {
   AdamW: { lr: 0.001, make: (parameters, lr) => new AdamW(parameters, { lr }) },
   "Adam, AMSGrad": { lr: 0.001, make: (parameters, lr) => new Adam(parameters, { lr, amsgrad: true }) },
   "AdamW, AMSGrad": { lr: 0.001, make: (parameters, lr) => new AdamW(parameters, { lr, amsgrad: true }) },
+  Adamax: { lr: 0.002, make: (parameters, lr) => new Adamax(parameters, { lr }) },
+  RAdam: { lr: 0.001, make: (parameters, lr) => new RAdam(parameters, { lr }) },
+  RMSprop: { lr: 0.001, make: (parameters, lr) => new RMSprop(parameters, { lr }) },
+  "SGD, momentum": { lr: 0.05, make: (parameters, lr) => new SGD(parameters, { lr, momentum: 0.9 }) },
 } satisfies Record<string, Choice>;
 
 export type OptimizerName = keyof typeof OPTIMIZERS;

@@ -173,9 +173,9 @@ export function speedChart(speeds: readonly Speed[], device: string): Promise<st
   ]);
   const y = { field: "optimizer", type: "nominal", title: null, sort: null };
   const yOffset = { field: "what", type: "nominal", sort: [ours, "memory limit"] };
-  const x = { field: "milliseconds", type: "quantitative", title: "milliseconds a step" };
+  const x = { field: "milliseconds", type: "quantitative", title: "milliseconds a step", axis: { tickCount: 6 } };
   return draw(values, {
-    height: 180,
+    height: 200,
     layer: [
       {
         mark: { type: "bar", cornerRadiusEnd: 2 },
