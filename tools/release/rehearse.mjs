@@ -5,7 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build, publicPackages } from "../packages.mjs";
+import { publicPackages } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
 import { managerNames, tryPackages } from "./consumers.mjs";
 import { commit, copyWorkspace, remove } from "./copy.mjs";
@@ -64,11 +64,11 @@ function must(condition, problem) {
 /** @type {{ stop(): void } | undefined} */
 let registry;
 try {
-  const [{ npmrc, stop }] = await step("registry started, packages built", () =>
-    Promise.all([startRegistry(join(scratch, "registry")), build()]),
+  // Nothing is built before: versions are part of what a build is made of, and the release builds with its own.
+  const [{ npmrc, stop }] = await step("registry started, workspace copied", () =>
+    Promise.all([startRegistry(join(scratch, "registry")), copyWorkspace(workspace)]),
   );
   registry = { stop };
-  await step("workspace copied", () => copyWorkspace(workspace));
   writeUserConfig(npmrc);
 
   const before = versions();

@@ -1,0 +1,115 @@
+/** Every block of code in the documentation runs, or is checked against what it speaks of; none is only text. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { saveCheckpoint } from "@opt/checkpoint";
+import { tensor } from "@opt/core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { publishedPackages } from "./exports";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "opt-blocks-"));
+const names = publishedPackages().map(({ name }) => name);
+const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
+
+interface Block {
+  readonly place: string;
+  readonly language: string;
+  readonly text: string;
+}
+
+function blocksOf(file: string): Block[] {
+  const text = readFileSync(ROOT + file, "utf8");
+  return [...text.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, language, body], i) => ({
+    place: `${file}, block ${i + 1}`,
+    language: language!,
+    text: body!,
+  }));
+}
+
+const pages = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".md"));
+const readmes = publishedPackages().map(({ readme }) => readme.slice(ROOT.length));
+const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", ...readmes, ...pages.map((page) => `docs/${page}`)];
+const blocks = files.flatMap(blocksOf);
+
+/** Runs a line of a shell as a reader would, beside a checkpoint of three tensors. */
+function shell(line: string, cwd: string): void {
+  const bin = `${ROOT}node_modules/.bin`;
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, npm_config_loglevel: "error" };
+  const { status, stderr, stdout } = spawnSync("sh", ["-c", line], { cwd, env, encoding: "utf8" });
+  expect(status, `${line}\n${stdout}${stderr}`).toBe(0);
+}
+
+const optCheckpoint = `tsx --conditions=@opt/source ${ROOT}packages/checkpoint/src/command/cli.ts`;
+
+/** What is done with a line, by its first words. The first that fits. */
+const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray) => void])[] = [
+  // Installed as typed by the rehearsal of a release and by e2e/install.
+  [
+    /^npm (?:i|install) (.*)$/,
+    (_, [, list]) => {
+      for (const name of list!.split(/\s+/)) expect([...names, "webgpu", "h5wasm"]).toContain(name);
+    },
+  ],
+  // Scripts of the workspace take minutes and are run by CI, or by hand as the benchmarks: they exist.
+  [/^npm (start|test)$/, (_, [, script]) => expect(scripts).toHaveProperty(script!)],
+  [
+    /^(?:OPT_\w+=\S+ |\(cd (\S+) && npm ci\) && )?npm run (\S+)/,
+    (_, [, place = ".", script]) => {
+      expect(scripts).toHaveProperty([script!]);
+      expect(existsSync(`${ROOT}${place}/package-lock.json`), place).toBe(true);
+    },
+  ],
+  [/ npx tsx --conditions=@opt\/source (\S+)$/, (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true)],
+  [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`${optCheckpoint} ${rest}`, folder)],
+  [/^node --conditions=@opt\/source /, (line) => shell(line, ROOT)],
+  [/^mkdir \w+ && cd /, (line) => shell(line, folder)],
+];
+
+beforeAll(async () => {
+  writeFileSync(join(folder, "package.json"), "{}");
+  await saveCheckpoint(join(folder, "runs/mesh"), { step: 1, tensors: { w: tensor([1, 2, 3]) } }, { world: 3 });
+});
+
+const HEADERS = [
+  ["Cross-Origin-Opener-Policy", "same-origin"],
+  ["Cross-Origin-Embedder-Policy", "require-corp"],
+] as const;
+
+describe("blocks of the documentation", () => {
+  it("are found", () => expect(blocks.length).toBeGreaterThan(30));
+
+  it.each(blocks)("$place ($language)", async ({ place, language, text }) => {
+    const [kind, file] = language.split(" ");
+    if (language === "js" || language === "ts") return; // runs in examples.test.ts
+    if (place.startsWith("docs/tutorials/from-pytorch.md") && file !== undefined) return; // runs in from-pytorch.test.ts
+    if (kind === "http") {
+      expect(text.trim().split("\n")).toEqual(HEADERS.map(([name, value]) => `${name}: ${value}`));
+    } else if (file === "vite.config.js") {
+      const config = await import(`data:text/javascript,${encodeURIComponent(text)}`);
+      expect(config.default.server.headers).toEqual(Object.fromEntries(HEADERS));
+    } else {
+      expect(kind, "a block that no test runs").toBe("sh");
+      for (const line of text.trim().split("\n")) {
+        const bare = line.replace(/\s+#.*$/, "").trim();
+        if (bare === "") continue;
+        const rule = LINES.find(([pattern]) => pattern.test(bare));
+        expect(rule, `a line that no test runs: ${bare}`).toBeDefined();
+        rule![1](bare, rule![0].exec(bare)!);
+      }
+    }
+  });
+
+  it.each(pages.map((page) => `docs/${page}`))("%s installs what it imports", (page) => {
+    const own = blocksOf(page);
+    const lines = own.flatMap(({ text }) =>
+      [...text.matchAll(/^npm (?:i|install) (.*)$/gm)].flatMap(([, list]) => list!.split(/\s+/)),
+    );
+    const imported = own
+      .filter(({ language }) => /^(?:js|ts)\b/.test(language))
+      .flatMap(({ text }) => [...text.matchAll(/(?:from|^import) "(@opt\/[\w-]+)/gm)]);
+    if (lines.length > 0) for (const [, name] of imported) expect(lines).toContain(name);
+  });
+});
