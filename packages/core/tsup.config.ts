@@ -1,7 +1,7 @@
 import { defineConfig } from "tsup";
 
 export default defineConfig({
-  entry: ["src/index.ts", "src/schedules/index.ts", "src/backend/index.ts"],
+  entry: ["src/index.ts", "src/schedules/index.ts", "src/backend/index.ts", "src/optimizer/rules.ts"],
   format: "esm",
   target: "es2022",
   dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`

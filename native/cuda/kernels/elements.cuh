@@ -40,9 +40,22 @@ __device__ __forceinline__ double opt_pow(double a, double b) { return pow(a, b)
 template <int COUNT>
 struct Scalars {
   double values[AT_LEAST_ONE<COUNT>];
+};
 
-  /** By value, or from memory in a recorded step, whose arguments stay as they are. */
-  __device__ __forceinline__ double at(const double* replay, int slot) const { return replay != nullptr ? replay[slot] : values[slot]; }
+/** Where the scalars of a rule come from: by value, or from memory in a recorded step, whose arguments stay as they are. */
+template <typename T, int COUNT>
+struct Given {
+  const double* replay;
+  /** Bit s: scalar s is the address of an element. */
+  Index onDevice;
+  Scalars<COUNT> values;
+
+  __device__ __forceinline__ T at(int slot) const {
+    const double given = replay != nullptr ? replay[slot] : values.values[slot];
+    if (onDevice >> slot & 1) return *reinterpret_cast<const T*>(__double_as_longlong(given));
+    if constexpr (sizeof(T) == 4) return __double2float_rn(given);
+    else return given;
+  }
 };
 
 /** 128 bits: the widest load and store. */
@@ -158,9 +171,48 @@ __device__ __forceinline__ void storeStored(void* buffer, int i, int format, flo
   else static_cast<unsigned short*>(buffer)[i] = static_cast<unsigned short>(format == STORED_BF16 ? opt_to_bfloat(value) : opt_to_half(value));
 }
 
+// What is done to a gradient before a rule sees it, in three bits each: REWRITES of packages/kernels-cuda/src/launches.ts.
+constexpr int MAX_REWRITES = 5;
+constexpr int REWRITE_SCALE = 1, REWRITE_CLAMP = 2, REWRITE_L1 = 3, REWRITE_L2 = 4, REWRITE_GUARD = 5;
+
+/** The rewrites of a launch, their scalars after those of the rule. */
+struct Rewrites {
+  int ops[MAX_REWRITES];
+  float by[MAX_REWRITES];
+
+  template <int COUNT>
+  __device__ __forceinline__ Rewrites(Index packed, const Given<float, COUNT>& given) {
+#pragma unroll
+    for (int k = 0; k < MAX_REWRITES; k++) {
+      ops[k] = static_cast<int>(packed >> 3 * k & 7);
+      by[k] = ops[k] == 0 ? 0.0f : given.at(COUNT - MAX_REWRITES + k);
+    }
+  }
+
+  /** A guard above 0 keeps everything as it is. */
+  __device__ __forceinline__ bool keepsAll() const {
+    bool keeps = false;
+#pragma unroll
+    for (int k = 0; k < MAX_REWRITES; k++) keeps = keeps || (ops[k] == REWRITE_GUARD && by[k] > 0.0f);
+    return keeps;
+  }
+
+  __device__ __forceinline__ float gradient(float grad, float param) const {
+#pragma unroll
+    for (int k = 0; k < MAX_REWRITES; k++) {
+      if (ops[k] == REWRITE_SCALE) grad = __fmul_rn(grad, by[k]);
+      else if (ops[k] == REWRITE_CLAMP) grad = opt_max(opt_min(grad, by[k]), -by[k]);
+      else if (ops[k] == REWRITE_L1) grad = param < 0.0f ? __fsub_rn(grad, by[k]) : 0.0f < param ? __fadd_rn(grad, by[k]) : grad;
+      else if (ops[k] == REWRITE_L2) grad = __fmaf_rn(by[k], param, grad);
+    }
+    return grad;
+  }
+};
+
 /** The same for buffers that are stored as `formats` says, and one more that mirrors the first: a kernel of a rule serves all of them. */
 template <int BUFFERS, unsigned WRITES, typename Update>
-__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, Update update) {
+__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Rewrites& rewrites, Update update) {
+  if (rewrites.keepsAll()) return;
   const auto formats = static_cast<unsigned>(packed);
   const int mirror = static_cast<int>(formats >> 2 * BUFFERS & 3u);
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
@@ -172,6 +224,7 @@ __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, 
       float element[BUFFERS];
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formats >> 2 * b & 3u);
+      if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
       update(element);
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) {

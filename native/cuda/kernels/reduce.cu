@@ -1,5 +1,5 @@
 // Reductions over the middle axis of [outer, length, inner] and sums of squares of lists, in two passes of fixed order.
-#include "block.cuh"
+#include "stored.cuh"
 
 /** What is known of some elements of a line: their sum, or the largest and where it stands (-1: no element yet). */
 struct Partial {
@@ -90,16 +90,6 @@ __device__ void reducePartials(const Partial* partials, void* output, Index line
   DEFINE_OP(mean, DTYPE, T, Sum, Result::MEAN)                                                                         \
   DEFINE_OP(max, DTYPE, T, Max, Result::VALUE)                                                                         \
   DEFINE_OP(argmax, DTYPE, T, Max, Result::PLACE)                                                                      \
-  OPT_KERNEL(sumSquares_##DTYPE)(const Chunk<1>* chunks, Index count, double* partials) {                              \
-    for (Index c = blockIdx.x; c < count; c += gridDim.x) {                                                            \
-      const T* x = global<T>(chunks[c].buffers[0]);                                                                    \
-      const double sum = sumOver(chunks[c].length, [=](Index i) {                                                      \
-        const auto value = static_cast<double>(x[i]);                                                                  \
-        return value * value;                                                                                          \
-      });                                                                                                              \
-      if (threadIdx.x == 0) partials[c] = sum;                                                                         \
-    }                                                                                                                  \
-  }                                                                                                                    \
   OPT_KERNEL(sumSquaresPartials_##DTYPE)(const double* partials, const Index* starts, Index tensors, T* output) {      \
     for (Index t = blockIdx.x; t < tensors; t += gridDim.x) {                                                          \
       const double* own = partials + starts[t];                                                                        \
@@ -108,3 +98,25 @@ __device__ void reducePartials(const Partial* partials, void* output, Index line
     }                                                                                                                  \
   }
 OPT_EACH_DTYPE(DEFINE)
+
+/** The sum of term(x) over each chunk of elements that are stored so. */
+template <typename Stored, typename Term>
+__device__ __forceinline__ void sumChunks(const Chunk<1>* chunks, Index count, double* partials, Term term) {
+  for (Index c = blockIdx.x; c < count; c += gridDim.x) {
+    const Stored* x = global<Stored>(chunks[c].buffers[0]);
+    const double sum = sumOver(chunks[c].length, [=](Index i) { return term(numberOf(x[i])); });
+    if (threadIdx.x == 0) partials[c] = sum;
+  }
+}
+
+#define DEFINE_SUMS(STORED, T)                                                                                         \
+  OPT_KERNEL(sumSquares_##STORED)(const Chunk<1>* chunks, Index count, double* partials) {                             \
+    sumChunks<T>(chunks, count, partials, [](double x) { return x * x; });                                             \
+  }                                                                                                                    \
+  OPT_KERNEL(nonFinite_##STORED)(const Chunk<1>* chunks, Index count, double* partials) {                              \
+    sumChunks<T>(chunks, count, partials, [](double x) { return x - x; });                                             \
+  }
+DEFINE_SUMS(f32, float)
+DEFINE_SUMS(f64, double)
+DEFINE_SUMS(f16, f16)
+DEFINE_SUMS(bf16, bf16)

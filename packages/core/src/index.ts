@@ -41,12 +41,14 @@ export {
   type WindowOptions,
 } from "./ops";
 export type { Algorithm, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
+export type { Around, ClipOptions } from "./optimizer/around";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
 export { ExponentialMovingAverage, type MovingAverageState } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
+export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/scaler";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";

@@ -1,5 +1,5 @@
 /** Writes launches as native code reads them (native/cpu/src/kernels/command.h): float64 numbers in a row at a fixed address. */
-import { byteSize, type DType, type Slice } from "@opt/core/backend";
+import { byteSize, type ComputeDType, type DType, type Scalar, type Slice, viewElements } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { bug, type CpuMemory, cpuMemory } from "./memory";
 
@@ -44,6 +44,13 @@ export class CommandWriter {
   number(value: number): void {
     if (this.length === this.numbers.length) this.grow();
     this.numbers[this.length++] = value;
+  }
+
+  /** The number that a scalar is now. */
+  scalarOf(scalar: Scalar, dtype: ComputeDType): number {
+    if (typeof scalar === "number") return scalar;
+    const { buffer, byteOffset } = cpuMemory(scalar.memory).byteView(scalar.byteOffset, byteSize(dtype));
+    return viewElements(buffer, byteOffset, 1, dtype)[0]!;
   }
 
   flag(value: boolean): void {

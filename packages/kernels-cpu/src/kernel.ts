@@ -16,7 +16,8 @@ export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
 export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<string, number>): CpuKernel {
   const kernel = { spec, opcode: OPCODE[spec.kind] };
   if (spec.kind === "rule") {
-    const ruleNumber = ruleNumbers.get(spec.rule.hash);
+    // Rewrites are steps of their own before the kernel of the rule that they were made for.
+    const ruleNumber = ruleNumbers.get((spec.rule.rewritten?.rule ?? spec.rule).hash);
     if (ruleNumber !== undefined) return { ...kernel, ruleNumber };
     noticeUnbuilt(spec.rule);
     const program = withMirror(spec.rule.program, spec.stored);

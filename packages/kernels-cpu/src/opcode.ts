@@ -1,5 +1,5 @@
 /** Numbers shared with native/cpu/src/opcode.h and kernels/program-ops.h, in the same order. */
-import { type DType, type Kind, type Op, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
+import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 const KINDS = [
   "rule",
@@ -26,6 +26,8 @@ const OPS: readonly Op[] = [...RULE_OPS, ...TRANSCENDENTAL_OPS];
 const DTYPES: readonly DType[] = ["f32", "f64", "f16", "bf16", "i32", "u8", "bool"];
 const REDUCTIONS = ["sum", "mean", "max", "argmax"] as const;
 
+const REWRITES = ["scale", "clamp", "l1", "l2", "guard"] as const satisfies readonly Rewrite[];
+
 const numbered = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name, number) => [name, number])) as Record<Name, number>;
 
@@ -33,6 +35,8 @@ export const OPCODE = numbered(KINDS);
 export const OP_NUMBER = numbered(OPS);
 export const DTYPE_NUMBER = numbered(DTYPES);
 export const REDUCTION_NUMBER = numbered(REDUCTIONS);
+/** In the order of Rewrite in native/cpu/src/kernels/rule.cc. */
+export const REWRITE_NUMBER = numbered(REWRITES);
 
 /** What a launch came to, as native code says it. */
 export const STATUS = { ok: 0, badCommand: 1, outOfMemory: 2 } as const;

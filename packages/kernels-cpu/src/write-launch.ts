@@ -3,7 +3,7 @@ import type { Kind, Launch, Rule, Slice, Window2d } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
 import type { CpuKernel } from "./kernel";
 import { bug } from "./memory";
-import { DTYPE_NUMBER, REDUCTION_NUMBER } from "./opcode";
+import { DTYPE_NUMBER, REDUCTION_NUMBER, REWRITE_NUMBER } from "./opcode";
 import { isDense, mergeDimensions, reach, type Walk } from "./strides";
 
 type Writer<K extends Kind> = (to: CommandWriter, launch: Launch<K>) => void;
@@ -13,23 +13,32 @@ export function writeLaunch(to: CommandWriter, launch: Launch): void {
 }
 
 const WRITERS: { readonly [K in Kind]: Writer<K> } = {
-  rule(to, { kernel, tensors, scalars }) {
+  rule(to, { kernel, tensors, scalars: given }) {
     const { ruleNumber, codeAddress, spec } = kernel as CpuKernel<"rule">;
-    const { buffers, scalars: names } = spec.rule;
+    const { buffers, scalars: names, rewritten } = spec.rule;
     const { stored = buffers.map(() => spec.dtype) } = spec;
-    checkCount("scalars", scalars.length, names.length);
+    checkCount("scalars", given.length, names.length);
     const built = ruleNumber !== undefined;
+    const values = given.map((scalar) => to.scalarOf(scalar, spec.dtype));
+    const own = built && rewritten ? rewritten.rule.scalars.length : values.length;
+    const scalars = values.slice(0, own);
+    const rewrites = values.slice(own).map((by, k) => [REWRITE_NUMBER[rewritten!.rewrites[k]!], by]);
     to.flag(spec.dtype === "f64");
     to.number(built ? ruleNumber : codeAddress!);
     to.number(scalars.length);
     to.list(scalars);
     if (built) {
       to.number(buffers.length);
-      to.number(spec.stored === undefined ? 0 : stored.length);
-      spec.stored?.forEach((format, slot) => {
-        to.number(DTYPE_NUMBER[format]);
-        to.flag(isWritten(spec.rule, slot));
-      });
+      to.number(rewrites.length);
+      to.list(rewrites.flat());
+      const inBlocks = spec.stored !== undefined || rewrites.length > 0;
+      to.number(inBlocks ? stored.length : 0);
+      if (inBlocks) {
+        stored.forEach((format, slot) => {
+          to.number(format === spec.dtype ? 0 : DTYPE_NUMBER[format]);
+          to.flag(isWritten(spec.rule, slot));
+        });
+      }
     } else to.number(0); // rank: all buffers are dense
     // An optimizer launches the same list again while its gradients stay where they are.
     to.repeatable(tensors as Repeatable, kernel, () => {
@@ -85,11 +94,12 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   },
 
   sumSquares(to, { kernel, inputs, output }) {
-    const { dtype } = kernel.spec;
-    to.flag(dtype === "f64");
+    const { dtype, stored = dtype, nonFinite = false } = kernel.spec;
+    to.number(DTYPE_NUMBER[stored]);
+    to.flag(nonFinite);
     to.number(inputs.length);
     for (const { length } of inputs) to.number(length);
-    for (const input of inputs) to.slice(input, dtype, input.length);
+    for (const input of inputs) to.slice(input, stored, input.length);
     to.slice(output, dtype, inputs.length);
   },
 

@@ -17,7 +17,7 @@ import type { Driver } from "./driver";
 import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
 import { Launcher } from "./launcher";
-import { type CudaKernel, startLaunch } from "./launches";
+import { type CudaKernel, ruleForm, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
 import { GraphRecording } from "./recording";
 import type { Download } from "./staging";
@@ -99,8 +99,7 @@ export class CudaBackend implements Backend {
     const { kernels } = this.on;
     const some = spec as unknown as Spec;
     this.gpu.use();
-    if (some.kind === "rule")
-      return { spec, entry: kernels.rule(some.rule, some.stored ? "stored" : some.dtype) } as CudaKernel<K>;
+    if (some.kind === "rule") return { spec, entry: kernels.rule(...ruleForm(some)) } as CudaKernel<K>;
     if (some.kind === "map") return { spec, entry: kernels.map(some) } as CudaKernel<K>;
     return { spec };
   }

@@ -5,13 +5,17 @@ import {
   type Kernel,
   type Kind,
   type Launch,
+  type Rewrite,
+  type Rule,
   type Slice,
+  type Spec,
   type StoredDType,
   type StoredFormats,
   type Window2d,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
 import type { Product } from "./blas";
+import type { RuleForm } from "./generate/write-kernels";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { isDense, reach, shorten, sizeOf } from "./strides";
@@ -32,7 +36,9 @@ const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 
 const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
-    const { rule, dtype, stored } = kernel.spec;
+    const { rule, dtype } = kernel.spec;
+    const [own, form] = ruleForm(kernel.spec);
+    const stored = kernel.spec.stored ?? (form === "stored" ? rule.buffers.map(() => "f32" as const) : undefined);
     checkCount("scalars", scalars.length, rule.scalars.length);
     const hasMirror = stored?.length === rule.buffers.length + 1;
     // A table of stored formats always has a column for the mirror.
@@ -40,11 +46,16 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
     const formats = stored && !hasMirror ? [...stored, stored[0]!] : (stored ?? rule.buffers.map(() => dtype));
     const { memory, chunks } = on.table(listed, formats);
     if (chunks === 0) return;
-    const replay = on.recording?.scalarAddress ?? 0;
-    on.arguments.begin().integers([memory.address, chunks, replay]);
-    if (stored) on.arguments.integer(packed(stored, formats.length));
-    for (const scalar of scalars) on.arguments.number(scalar);
-    if (scalars.length === 0) on.arguments.number(0);
+    on.arguments.begin().integers([memory.address, chunks]);
+    if (stored) on.arguments.integers([packedFormats(stored, formats.length), packedRewrites(rule, own)]);
+    const onDevice = scalars.reduce<number>((bits, scalar, s) => bits + (typeof scalar === "number" ? 0 : 2 ** s), 0);
+    on.arguments.integers([on.recording?.scalarAddress ?? 0, onDevice]);
+    for (const scalar of scalars) {
+      if (typeof scalar === "number") on.arguments.number(scalar);
+      else on.arguments.slice(scalar, dtype, 1);
+    }
+    const count = Math.max(form === "stored" ? own.scalars.length + MAX_REWRITES : scalars.length, 1);
+    for (let s = scalars.length; s < count; s++) on.arguments.number(0);
     on.run(entryOf(kernel), on.blocks(chunks, 1));
   },
 
@@ -94,16 +105,19 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
   },
 
   sumSquares(on, { kernel, inputs, output }) {
-    const { dtype } = kernel.spec;
+    const { dtype, stored = dtype, nonFinite } = kernel.spec;
     if (inputs.length === 0) return;
     const table = on.table(
       inputs.map((input) => [input]),
-      [dtype],
+      [stored],
     );
     on.withScratch(Math.max(table.chunks, 1) * 8, (partials) => {
       if (table.chunks > 0) {
         on.arguments.begin().integers([table.memory.address, table.chunks, partials]);
-        on.run(on.kernels.named("reduce", `sumSquares_${dtype}`), on.blocks(table.chunks, 1));
+        on.run(
+          on.kernels.named("reduce", `${nonFinite ? "nonFinite" : "sumSquares"}_${stored}`),
+          on.blocks(table.chunks, 1),
+        );
       }
       on.arguments.begin().integers([partials, table.memory.address + table.startsOffset, inputs.length]);
       on.arguments.slice(output, dtype, inputs.length);
@@ -287,7 +301,23 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
 /** In the order of STORED_* in native/cuda/kernels/elements.cuh; the last means that there is none. */
 const STORED_FORMATS: readonly (StoredDType | undefined)[] = ["f32", "bf16", "f16", undefined];
 
-function packed(stored: StoredFormats, count: number): number {
+/** In the order of REWRITE_* there, from 1 on. */
+const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
+const MAX_REWRITES = 5;
+
+/** The rule whose kernel serves a spec, and the form of it: rewrites in float32 are told to the kernel of the rule that they were made for. */
+export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm] {
+  const { rewritten } = rule;
+  if (dtype === "f32" && rewritten && rewritten.rewrites.length <= MAX_REWRITES) return [rewritten.rule, "stored"];
+  return [rule, stored ? "stored" : dtype];
+}
+
+function packedRewrites({ rewritten }: Rule, own: Rule): number {
+  if (rewritten?.rule !== own) return 0;
+  return rewritten.rewrites.reduce((bits, rewrite, k) => bits + (REWRITES.indexOf(rewrite) + 1) * 8 ** k, 0);
+}
+
+function packedFormats(stored: StoredFormats, count: number): number {
   let bits = 0;
   for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 4 ** slot;
   return bits;

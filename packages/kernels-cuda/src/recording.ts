@@ -1,7 +1,8 @@
 /** Launches recorded into a CUDA graph: the same kernels on the same memory, started with one call. */
 
 import { OptError } from "@opt/core";
-import type { Launch, RecordedLaunches } from "@opt/core/backend";
+import type { Launch, RecordedLaunches, Scalar } from "@opt/core/backend";
+import { sliceAddress, writeInteger } from "./arguments";
 import { CAPTURE_RELAXED } from "./driver";
 import type { Launcher, OpenRecording } from "./launcher";
 import { startLaunch } from "./launches";
@@ -45,7 +46,16 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
   /** Where the scalars of the launch that is being recorded lie. */
   scalarAddress = 0;
 
-  replay(scalars: ReadonlyMap<number, readonly number[]>): void {
+  /** Numbers as they are, and of what the device has the address. */
+  private write(scalars: readonly Scalar[], start: number): void {
+    const halves = new Uint32Array(this.values.buffer);
+    scalars.forEach((scalar, s) => {
+      if (typeof scalar === "number") this.values[start + s] = scalar;
+      else writeInteger(halves, start + s, sliceAddress(this.on.allocator, scalar, "f32", 1));
+    });
+  }
+
+  replay(scalars: ReadonlyMap<number, readonly Scalar[]>): void {
     const { gpu, staging } = this.on;
     if (this.disposed)
       throw new OptError("DISPOSED", gpu.where, "the recording was disposed.", "Record the step again.");
@@ -55,7 +65,7 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
         const problem = `launch ${index} takes ${place?.count ?? "no"} scalars, got ${list.length}.`;
         throw new OptError("INTERNAL", gpu.where, problem, "Please report this: it is a bug in Opt.");
       }
-      this.values.set(list, place.start);
+      this.write(list, place.start);
     }
     gpu.use();
     staging.upload(this.owned[0]!.address, new Uint8Array(this.values.buffer), gpu.stream);
@@ -110,7 +120,7 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
       launches.forEach((launch, index) => {
         const place = this.places.get(index);
         if (place !== undefined) {
-          this.values.set((launch as Launch<"rule">).scalars, place.start);
+          this.write((launch as Launch<"rule">).scalars, place.start);
           this.scalarAddress = area + place.start * 8;
         }
         startLaunch(on, launch);

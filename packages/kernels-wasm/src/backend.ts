@@ -2,13 +2,17 @@
 import { OptError } from "@opt/core";
 import {
   type Backend,
+  byteSize,
+  type ComputeDType,
   environmentVariable,
   type Kernel,
   type Kind,
   type Launch,
   type Memory,
+  type Scalar,
   type Slice,
   type Spec,
+  viewElements,
 } from "@opt/core/backend";
 import { HOST_FUNCTIONS } from "./host";
 import type { Execution, KernelSource, Split, Target } from "./kernel";
@@ -139,6 +143,12 @@ export class WasmBackend implements Backend, Execution {
 
   address({ memory, byteOffset }: Slice): number {
     return (memory as Block).address + byteOffset;
+  }
+
+  scalar(scalar: Scalar, dtype: ComputeDType): number {
+    if (typeof scalar === "number") return scalar;
+    const bytes = this.readSync(scalar.memory, scalar.byteOffset, byteSize(dtype));
+    return viewElements(bytes.buffer, bytes.byteOffset, 1, dtype)[0]!;
   }
 
   scratch(bytes: number): number {

@@ -1,5 +1,5 @@
 /** What a kernel is here: a module emitted for a spec, and how a launch becomes calls of its exports. */
-import type { Kind, Launch, Slice, Spec } from "@opt/core/backend";
+import type { ComputeDType, Kind, Launch, Scalar, Slice, Spec } from "@opt/core/backend";
 import type { ModuleBuilder } from "./assembler";
 
 /** The machine that modules are emitted for. */
@@ -25,6 +25,8 @@ export interface Split {
 export interface Execution {
   /** Where a slice begins: an i32 argument. Addresses above 2^31 turn negative in WASM: compare them unsigned. */
   address(slice: Slice): number;
+  /** What a scalar is now. */
+  scalar(scalar: Scalar, dtype: ComputeDType): number;
   /** Uninitialised memory, aligned to 64 bytes. */
   scratch(bytes: number): number;
   /** Address of i32 words in memory: pointer tables, shapes. */

@@ -2,6 +2,7 @@
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
+#include "kernels/stored.h"
 
 namespace opt::OPT_ISA {
 namespace {
@@ -100,8 +101,10 @@ Status reduce(Command& command) {
   return reduceMax(command, reduction == ARGMAX, outer, length, inner, input, output);
 }
 
-template <typename T>
+/** Of elements that are stored so, in T. With `nonFinite` the sum of their differences from themselves: 0, or NaN. */
+template <typename T, typename Stored>
 Status sumSquares(Command& command) {
+  const bool nonFinite = command.flag();
   const int64_t tensors = command.integer();
   const double* lengths = command.numbers(tensors);
   const double* addresses = command.numbers(tensors);
@@ -109,7 +112,7 @@ Status sumSquares(Command& command) {
   int64_t chunks = 0;
   for (int64_t t = 0; t < tensors; t++) chunks += ceilDivide(static_cast<int64_t>(lengths[t]), CHUNK);
   struct Piece {
-    const T* x;
+    const Stored* x;
     int64_t length;
     double sum;
   };
@@ -118,11 +121,13 @@ Status sumSquares(Command& command) {
   Piece* next = pieces.data();
   for (int64_t t = 0; t < tensors; t++) {
     const auto length = static_cast<int64_t>(lengths[t]);
-    for (int64_t at = 0; at < length; at += CHUNK) *next++ = {address<const T>(addresses[t]) + at, smaller(CHUNK, length - at), 0};
+    for (int64_t at = 0; at < length; at += CHUNK) *next++ = {address<const Stored>(addresses[t]) + at, smaller(CHUNK, length - at), 0};
   }
-  parallelFor(chunks, 1, chunks == 1 ? 1 : command.threads, [first = pieces.data()](int64_t begin, int64_t end) {
+  parallelFor(chunks, 1, chunks == 1 ? 1 : command.threads, [first = pieces.data(), nonFinite](int64_t begin, int64_t end) {
     for (Piece* piece = first + begin; piece < first + end; piece++) {
-      piece->sum = sumOf(piece->length, [x = piece->x](int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); });
+      const auto value = [x = piece->x](int64_t i) { return static_cast<double>(valueOf(x[i])); };
+      piece->sum = nonFinite ? sumOf(piece->length, [=](int64_t i) { return value(i) - value(i); })
+                             : sumOf(piece->length, [=](int64_t i) { return value(i) * value(i); });
     }
   });
   next = pieces.data();
@@ -137,6 +142,13 @@ Status sumSquares(Command& command) {
 }  // namespace
 
 Status runReduce(Command& command) { return command.flag() ? reduce<double>(command) : reduce<float>(command); }
-Status runSumSquares(Command& command) { return command.flag() ? sumSquares<double>(command) : sumSquares<float>(command); }
+Status runSumSquares(Command& command) {
+  switch (static_cast<DType>(command.integer())) {
+    case DType::F64: return sumSquares<double, double>(command);
+    case DType::BF16: return sumSquares<float, BFloat>(command);
+    case DType::F16: return sumSquares<float, Half>(command);
+    default: return sumSquares<float, float>(command);
+  }
+}
 
 }  // namespace opt::OPT_ISA

@@ -1,4 +1,6 @@
 // Launches of the update rules that were compiled ahead: all chunks of all tensors of a group are one loop.
+#include <cstring>
+
 #include "kernels/arithmetic.h"
 #include "kernels/command.h"
 #include "kernels/loops.h"
@@ -31,22 +33,60 @@ struct Slices {
   const double* formats;
 };
 
-/** Where 16-bit elements are numbers: a block of each buffer, which stays in the first cache. */
+/** What is done to the gradient before the rule sees it (core's rule/rewrite.ts). A guard above 0 keeps everything as it is. */
+enum class Rewrite { SCALE, CLAMP, L1, L2, GUARD };
+
+/** Each a Rewrite and its scalar. */
+struct Rewrites {
+  int64_t count;
+  const double* pairs;
+};
+
+template <typename T>
+void rewriteGradient(Rewrite rewrite, T by, const T* param, T* grad, int64_t n) {
+  switch (rewrite) {
+    case Rewrite::SCALE:
+      for (int64_t i = 0; i < n; i++) grad[i] = grad[i] * by;
+      break;
+    case Rewrite::CLAMP:
+      for (int64_t i = 0; i < n; i++) grad[i] = max(min(grad[i], by), -by);
+      break;
+    case Rewrite::L1:
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < n; i++) {
+        const T less = grad[i] - by, more = grad[i] + by;
+        grad[i] = param[i] < T(0) ? less : T(0) < param[i] ? more : grad[i];
+      }
+      break;
+    case Rewrite::L2:
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < n; i++) grad[i] = fma(by, param[i], grad[i]);
+      break;
+    case Rewrite::GUARD: break;
+  }
+}
+
+/** Where 16-bit elements are numbers, and gradients are rewritten: a block of each buffer, which stays in the first cache. */
 constexpr int64_t BLOCK = 1024;
 
-/** The update of elements `from` to `to` of one tensor, some of them stored in 16 bits, a block at a time. */
+/** The update of elements `from` to `to` of one tensor, a block at a time: stored in 16 bits, or with rewrites of the gradient. */
 template <typename T>
-void updateStored(RuleFunction<T> update, const T* scalars, const double* addresses, int64_t buffers, const Slices& slices,
-                  int64_t from, int64_t to) {
+void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addresses, int64_t buffers, const Slices& slices,
+                    const Rewrites& rewrites, int64_t from, int64_t to) {
   alignas(64) T blocks[MAX_BUFFERS][BLOCK];
   T* pointers[MAX_BUFFERS];
   for (int64_t at = from; at < to; at += BLOCK) {
     const int64_t n = smaller(BLOCK, to - at);
     for (int64_t b = 0; b < buffers; b++) {
       pointers[b] = address<T>(addresses[b]) + at;
-      if (slices.formats[2 * b] == 0) continue;
+      const bool isPlain = slices.formats[2 * b] == 0;
+      if (isPlain && (b != 1 || rewrites.count == 0)) continue;
+      if (isPlain) std::memcpy(blocks[b], pointers[b], static_cast<size_t>(n) * sizeof(T));
+      else widenBlock(slices.formats[2 * b], addresses[b], at, n, blocks[b]);
       pointers[b] = blocks[b];
-      widenBlock(slices.formats[2 * b], addresses[b], at, n, blocks[b]);
+    }
+    for (int64_t k = 0; k < rewrites.count; k++) {
+      rewriteGradient(static_cast<Rewrite>(rewrites.pairs[2 * k]), static_cast<T>(rewrites.pairs[2 * k + 1]), pointers[0], pointers[1], n);
     }
     update(pointers, scalars, 0, n);
     for (int64_t s = 0; s < slices.count; s++) {
@@ -66,6 +106,13 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
   T scalars[MAX_SCALARS];
   for (int64_t s = 0; s < scalarCount; s++) scalars[s] = static_cast<T>(command.number());
   const int64_t buffers = command.integer();
+  Rewrites rewrites;
+  rewrites.count = command.integer();
+  rewrites.pairs = command.numbers(2 * rewrites.count);
+  for (int64_t k = 0; k < rewrites.count; k++) {
+    const bool isGuard = static_cast<Rewrite>(rewrites.pairs[2 * k]) == Rewrite::GUARD;
+    if (isGuard && rewrites.pairs[2 * k + 1] > 0) return Status::OK;
+  }
   Slices slices{buffers, nullptr};
   if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored)};
   const int64_t tensors = command.integer();
@@ -85,7 +132,7 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
       if (from >= to) continue;
       const double* own = addresses + t * slices.count;
       if (slices.formats != nullptr) {
-        updateStored(update, scalars, own, buffers, slices, from, to);
+        updateInBlocks(update, scalars, own, buffers, slices, rewrites, from, to);
         continue;
       }
       T* pointers[MAX_BUFFERS];

@@ -1,11 +1,11 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
 import type { MapDType, TypedArray } from "../values/dtype";
-import type { Memory } from "./memory";
+import type { Memory, Scalar } from "./memory";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 
 /** What a device makes of recorded launches: `scalars` replaces those of the launch at its index. */
 export interface RecordedLaunches {
-  replay(scalars: ReadonlyMap<number, readonly number[]>): void;
+  replay(scalars: ReadonlyMap<number, readonly Scalar[]>): void;
   dispose(): void;
 }
 

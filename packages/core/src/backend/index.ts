@@ -11,11 +11,12 @@ export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../ru
 export { fma32, fma64 } from "../rule/fma";
 export { evaluateOp, interpret } from "../rule/interpret";
 export type { Node, Program } from "../rule/program";
-export type { Rule } from "../rule/rule";
+export { rewritten } from "../rule/rewrite";
+export type { Rewrite, Rule } from "../rule/rule";
 export { interpretRule, type StoredDType, type StoredFormats, withMirror } from "../rule/stored";
 export type { ComputeDType, DType, MapDType, TypedArray } from "../values/dtype";
 export { byteSize, viewElements } from "../values/dtype";
 export type { Backend, BackendRegistration, RecordedLaunches } from "./backend";
-export { type Memory, type Slice, slicesOf } from "./memory";
+export { type Memory, type Scalar, type Slice, slicesOf } from "./memory";
 export type { Kernel, Kind, Launch, LaunchArguments, Spec, Specs, Window2d } from "./spec";
 export { specKey } from "./spec";

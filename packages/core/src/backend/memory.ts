@@ -12,6 +12,9 @@ export interface Slice {
   readonly length: number;
 }
 
+/** A scalar of a rule's launch: a number, or one element of the rule's dtype that the device has, as it is when the launch runs. */
+export type Scalar = number | Slice;
+
 /** All memory that a launch touches. */
 export function* slicesOf(value: unknown): Generator<Slice> {
   if (typeof value !== "object" || value === null) return;

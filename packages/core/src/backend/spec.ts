@@ -2,9 +2,9 @@
 
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
-import type { StoredFormats } from "../rule/stored";
+import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { ComputeDType, DType, MapDType } from "../values/dtype";
-import type { Slice } from "./memory";
+import type { Scalar, Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
 export interface Specs {
@@ -14,8 +14,8 @@ export interface Specs {
   map: { program: Program; dtype: MapDType };
   /** Over the middle axis of [outer, length, inner]. The sum of nothing is 0, its mean NaN. NaN wins in max and argmax; argmax gives the first. */
   reduce: { op: "sum" | "mean" | "max" | "argmax"; dtype: MapDType };
-  /** Sum of squares of each tensor of a list. */
-  sumSquares: { dtype: ComputeDType };
+  /** Sum of squares of each tensor of a list. With `nonFinite`: 0 if all of its elements are finite, else not 0, perhaps NaN. `stored`: as in rules. */
+  sumSquares: { dtype: ComputeDType; stored?: StoredDType; nonFinite?: boolean };
   /** Batched C = op(A) op(B), op being the transpose where flagged. */
   matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType };
   /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
@@ -68,8 +68,8 @@ export interface Window2d {
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`. The lists never change: devices may keep what they made of them. */
-  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly number[] };
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`. The lists of tensors never change: devices may keep what they made of them. */
+  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[] };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {
     inputs: readonly Slice[];
@@ -178,6 +178,8 @@ export function specKey(spec: Spec): string {
       return `reduce ${spec.op} ${spec.dtype}`;
     case "matmul":
       return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}`;
+    case "sumSquares":
+      return `sumSquares ${spec.stored ?? spec.dtype}${spec.nonFinite ? " nonFinite" : ""}`;
     case "copy":
       return `copy ${spec.from} ${spec.to}`;
     case "softmax":

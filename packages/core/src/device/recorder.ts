@@ -1,5 +1,5 @@
 /** What a recorded body does, while it runs: its launches in order, and what must still hold when they are replayed. */
-import type { Memory } from "../backend/memory";
+import type { Memory, Scalar } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { shared } from "../host/shared";
@@ -8,7 +8,7 @@ import type { Versioned } from "./versions";
 
 /** The scalars of a rule launch in its next step, which is counted already. */
 export interface Renewal {
-  readonly scalars: readonly number[];
+  readonly scalars: readonly Scalar[];
   /** Counts it no more: a later launch was refused. */
   undo(): void;
   /** It was launched. */

@@ -24,8 +24,9 @@ interface MapKernel extends Kernel<"map"> {
   readonly run: MapFunction;
 }
 
-function runRule({ kernel, tensors, scalars }: Launch<"rule">): void {
+function runRule({ kernel, tensors, scalars: given }: Launch<"rule">): void {
   const { spec, run } = kernel as RuleKernel;
+  const scalars = given.map((scalar) => (typeof scalar === "number" ? scalar : elements(scalar, spec.dtype)[0]!));
   for (const slices of tensors) {
     const arrays = slices.map((slice, slot) => elements(slice, spec.stored?.[slot] ?? spec.dtype));
     run(arrays, scalars);
@@ -46,7 +47,7 @@ const RUN: { readonly [K in Kind]: (launch: Launch<K>) => void } = {
   map: runMap,
   copy: (launch) => copy(launch.kernel.spec.from, launch.kernel.spec.to, launch),
   reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype as ComputeDType, launch),
-  sumSquares: (launch) => sumSquares(launch.kernel.spec.dtype, launch),
+  sumSquares: (launch) => sumSquares(launch.kernel.spec, launch),
   matmul: (launch) => matmul(launch.kernel.spec, launch),
   gather: (launch) => gather(launch.kernel.spec.dtype, launch),
   scatterAdd: (launch) => scatterAdd(launch.kernel.spec.dtype, launch),

@@ -1,6 +1,7 @@
 /** Reductions, accumulated in float64. */
 import type { LaunchArguments, Specs } from "../backend/spec";
 import type { ComputeDType, TypedArray } from "../values/dtype";
+import { fromStored } from "../values/half";
 import { elements } from "./memory";
 
 export function reduce(
@@ -45,12 +46,17 @@ const LINES: Record<Specs["reduce"]["op"], Line> = {
   argmax,
 };
 
-export function sumSquares(dtype: ComputeDType, { inputs, output }: LaunchArguments["sumSquares"]): void {
+export function sumSquares(spec: Specs["sumSquares"], { inputs, output }: LaunchArguments["sumSquares"]): void {
+  const { dtype, stored = dtype, nonFinite } = spec;
   const out = elements(output, dtype);
+  const widened = fromStored(stored);
   inputs.forEach((input, t) => {
-    const x = elements(input, dtype);
+    const x = elements(input, stored);
     let total = 0;
-    for (let i = 0; i < x.length; i++) total += x[i]! * x[i]!;
+    for (let i = 0; i < x.length; i++) {
+      const value = widened(x[i]!);
+      total += nonFinite ? value - value : value * value;
+    }
     out[t] = total;
   });
 }

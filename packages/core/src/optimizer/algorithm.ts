@@ -1,5 +1,6 @@
 /** What an optimizer package supplies; everything else is core's. */
 import type { Rule } from "../rule/rule";
+import type { ClipOptions } from "./around";
 import type { Regularizer } from "./regularizer";
 
 /** Options that every optimizer has. */
@@ -14,6 +15,8 @@ export interface BaseOptions {
 export interface GroupOptions {
   /** A penalty added to the gradient of each parameter, chosen by the parameter where a function is given. */
   regularizer?: Regularizer | null | ((name: string) => Regularizer | null);
+  /** Clips gradients in the launch of the step, which leaves them as they are. */
+  clip?: ClipOptions | null;
 }
 
 /** Per-parameter numbers kept on the host, under their names in state dicts: `step` and, for NAdam, `mu_product`. Never changed, only replaced. */

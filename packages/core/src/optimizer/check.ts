@@ -1,6 +1,7 @@
 /** Checks that the options of most optimizers share. */
 import { check } from "../errors/errors";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import { checkClip } from "./around";
 import { checked } from "./regularizer";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
@@ -50,6 +51,7 @@ export function checkGroup<Options extends BaseOptions>(
   const problem = () => `lr must be a number, got ${show(lr)}.`;
   check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
+  checkClip(where, options.clip);
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }

@@ -4,15 +4,13 @@ import { zeros } from "../create";
 import { replacing, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { cast, concat, copyInto, elementwise } from "../ops";
-import { launchMap } from "../ops/map";
-import { Expression } from "../rule/expression";
-import { trace } from "../rule/program";
+import { elementwise } from "../ops";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { computeDType } from "../values/dtype";
+import { launchInPlace } from "./in-place";
+import { clipFactor, norms, scaleInPlace, totalNorm } from "./norm";
 import { listOf } from "./parameters";
 
 export interface ClipNormOptions {
@@ -38,61 +36,9 @@ function gradientsOf(params: readonly Tensor[]): Tensor[] {
   return params.flatMap(({ grad }) => (grad === null ? [] : [grad]));
 }
 
-function checkLimit(where: string, name: string, limit: number): void {
+export function checkLimit(where: string, name: string, limit: number): void {
   const problem = () => `${name} must be a number >= 0, got ${limit}.`;
   check(typeof limit === "number" && limit >= 0, "BAD_ARGUMENT", where, problem, "For example 1.");
-}
-
-/** Sums of squares of all gradients of one device, one launch per dtype. */
-function sumsOfSquares(grads: readonly Tensor[]): Tensor {
-  const { device } = grads[0]!;
-  const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
-  const output = Tensor.empty([grads.length], dtype, device);
-  device.launch({
-    kind: "sumSquares",
-    kernel: device.kernel({ kind: "sumSquares", dtype }),
-    inputs: grads.map((grad) => cast(grad, dtype).memorySlice()),
-    output: output.memorySlice(),
-  });
-  return output;
-}
-
-/** The p-norm of each gradient. */
-function norms(grads: readonly Tensor[], p: number): Tensor {
-  if (p === 2) return sumsOfSquares(grads).sqrt();
-  const each = grads.map((grad) => {
-    const magnitude = cast(grad, computeDType(grad.dtype)).abs();
-    if (grad.size === 0) return zeros([1], { dtype: magnitude.dtype, device: grad.device });
-    return (
-      p === Number.POSITIVE_INFINITY
-        ? magnitude.max()
-        : magnitude
-            .pow(p)
-            .sum()
-            .pow(1 / p)
-    ).reshape([1]);
-  });
-  const dtype = each.some((norm) => norm.dtype === "f64") ? "f64" : "f32";
-  return concat(each.map((norm) => cast(norm, dtype)));
-}
-
-const SCALE = /* @__PURE__ */ trace(
-  ["a", "factor"],
-  [],
-  [{ slot: 0, expression: new Expression("mul", [new Expression("buffer", [], 0), new Expression("buffer", [], 1)]) }],
-);
-
-function scaleInPlace(grad: Tensor, factor: Tensor): void {
-  const compute = computeDType(grad.dtype);
-  const scaled = launchMap(
-    SCALE,
-    compute,
-    [cast(grad, compute), cast(factor, compute)],
-    [],
-    grad.shape,
-    grad.dtype === compute ? grad : undefined,
-  );
-  if (scaled !== grad) copyInto(scaled, grad);
 }
 
 /**
@@ -123,8 +69,7 @@ export function clipGradNorm(
   checkOneDevice(where, grads);
   const norm = noGrad(() =>
     tidy(() => {
-      const each = norms(grads, normType);
-      const total = each.size === 1 ? each.reshape([]) : norms([each], normType).reshape([]);
+      const total = totalNorm(grads, normType);
       check(
         !errorIfNonfinite || Number.isFinite(Number(total)),
         "NOT_FINITE",
@@ -132,8 +77,7 @@ export function clipGradNorm(
         () => `the norm of the gradients is ${Number(total)}.`,
         "Look for overflow, or leave out errorIfNonfinite.",
       );
-      const factor = elementwise("div", [maxNorm, total.add(1e-6)]).minimum(1);
-      for (const grad of grads) scaleInPlace(grad, factor);
+      scaleInPlace(grads, clipFactor(total, maxNorm));
       return total;
     }),
   );
@@ -156,13 +100,13 @@ export function clipGradNormEach(params: Iterable<Tensor> | Tensor, maxNorm: num
     tidy(() => {
       const factors = elementwise("div", [maxNorm, norms(grads, 2).maximum(maxNorm)]);
       grads.forEach((grad, i) => {
-        scaleInPlace(grad, factors.slice(i, i + 1));
+        scaleInPlace([grad], factors.slice(i, i + 1));
       });
     }),
   );
 }
 
-const CLAMP = /* @__PURE__ */ defineRule({
+export const CLAMP = /* @__PURE__ */ defineRule({
   name: "clamp",
   buffers: ["grad"],
   scalars: ["limit"],
@@ -178,33 +122,10 @@ const CLAMP = /* @__PURE__ */ defineRule({
 export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: number): void {
   checkLimit("clipGradValue", "clipValue", clipValue);
   const grads = gradientsOf(listed("clipGradValue", params));
-  noGrad(() =>
-    tidy(() => {
-      for (const device of new Set(grads.map((grad) => grad.device))) {
-        for (const dtype of ["f32", "f64"] as const) {
-          const mine = grads.filter(
-            (grad) => grad.device === device && (grad.dtype === "f64" ? "f64" : "f32") === dtype,
-          );
-          if (mine.length === 0) continue;
-          const widened = mine.map((grad) => cast(grad, dtype));
-          const tensors = widened.map((grad) => [grad.memorySlice()]);
-          device.launch({
-            kind: "rule",
-            kernel: device.kernel({ kind: "rule", rule: CLAMP, dtype }),
-            tensors,
-            scalars: [clipValue],
-          });
-          mine.forEach((grad, i) => {
-            if (widened[i] === grad) grad.storage.overwritten();
-            else copyInto(widened[i]!, grad);
-          });
-        }
-      }
-    }),
-  );
+  launchInPlace(CLAMP, grads, () => clipValue);
 }
 
-function checkOneDevice(where: string, grads: readonly Tensor[]): void {
+export function checkOneDevice(where: string, grads: readonly Tensor[]): void {
   const { device } = grads[0]!;
   for (const grad of grads) {
     const problem = () => `gradients must be on one device, got ${device.name} and ${grad.device.name}.`;

@@ -10,8 +10,11 @@ import { fillInPlace } from "../ops";
 import { enableGrad, noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import type { Around } from "./around";
 import { checkGroup, checkNotNegative } from "./check";
+import { checkOneDevice } from "./clip";
 import { completeState } from "./complete-state";
+import { clipFactor, totalNorm } from "./norm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
@@ -94,7 +97,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Defaults and overrides together, validated. */
   private complete(defaults: Options, overrides: object, besides: readonly string[] = []): Options {
     const { name: where, fixed } = this.algorithm;
-    const known = [...Object.keys(this.algorithm.defaults), "regularizer"];
+    const known = [...Object.keys(this.algorithm.defaults), "regularizer", "clip"];
     checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
     const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
     const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
@@ -128,9 +131,20 @@ export abstract class Optimizer<Options extends BaseOptions> {
     check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
     this.runHooks("beforeStep");
     const loss = closure === undefined ? undefined : enableGrad(closure);
-    noGrad(() => tidy(() => this.update()));
-    this.runHooks("afterStep");
+    this.finish({});
     return loss;
+  }
+
+  /** @internal A step with what the device says of it. Returns what counts it no more, where it was skipped. */
+  apply(around: Around): () => void {
+    this.runHooks("beforeStep");
+    return this.finish(around);
+  }
+
+  private finish(around: Around): () => void {
+    const uncount = noGrad(() => tidy(() => this.update(around)));
+    this.runHooks("afterStep");
+    return uncount;
   }
 
   private runHooks(event: HookName): void {
@@ -158,14 +172,29 @@ export abstract class Optimizer<Options extends BaseOptions> {
     };
   }
 
-  private update(): void {
+  /** The norm of all gradients in groups that limit it. */
+  private limitedNorm(): Tensor | undefined {
+    const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
+    const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
+    if (grads.length === 0) return undefined;
+    for (const grad of grads) grad.checkAlive();
+    checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
+    return totalNorm(grads, 2);
+  }
+
+  private update(around: Around): () => void {
     this.groups.forEach((group, g) => {
       checkGroup(this.algorithm, group);
       const { length } = this.slots[g]!;
       const problem = () => `group ${g} was made of ${length} parameters, and has ${group.params.length} in params.`;
       check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
     });
-    const plans = this.groups.map((group, g) => planUpdates(this.algorithm, group, this.slots[g]!, this.plans[g]));
+    const norm = this.limitedNorm();
+    const plans = this.groups.map((group, g) => {
+      const limit = group.clip?.norm;
+      const factor = limit === undefined || norm === undefined ? undefined : clipFactor(norm, limit);
+      return planUpdates(this.algorithm, group, this.slots[g]!, { ...around, factor }, this.plans[g]);
+    });
     const recorder = activeRecorder();
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, slots, written, versions, counters } = update;
@@ -176,6 +205,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
     this.plans = plans;
     recorder?.guard(this.guard());
+    return () => {
+      for (const { slots, before, counters } of plans.flat())
+        for (const { state } of slots) if (state?.counters === counters) state.counters = before;
+    };
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
@@ -281,6 +314,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const options = {
       ...Object.fromEntries(known),
       regularizer: saved.regularizer === undefined ? group.regularizer : saved.regularizer,
+      clip: saved.clip === undefined ? group.clip : saved.clip,
       ...fixed,
     } as Options & GroupOptions;
     try {

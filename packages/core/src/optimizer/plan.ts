@@ -1,5 +1,5 @@
 /** Plans the launches of a step: one for all parameters that share device, dtype, counters and penalty. */
-import type { Slice } from "../backend/memory";
+import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
@@ -9,9 +9,10 @@ import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { type Around, type ClipOptions, surrounded } from "./around";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
-import { checked, PENALTY, type Regularizer, regularized } from "./regularizer";
+import { checked, type Regularizer } from "./regularizer";
 import type { Slot } from "./slot";
 import { formatsOf, type ParameterState, stateKeys } from "./state";
 
@@ -20,13 +21,14 @@ export interface Update {
   readonly device: Device;
   readonly kernel: Kernel<"rule">;
   readonly tensors: (readonly Slice[])[];
-  readonly scalars: readonly number[];
+  readonly scalars: readonly Scalar[];
   readonly slots: Slot[];
   /** The memory that it overwrites: parameters, their master copies, and state. */
   readonly written: Storage[];
   /** Under which its overwrites are counted. */
   versions: Int32Array;
-  /** The slots' counters after the launch. */
+  /** The slots' counters before the launch and after. */
+  readonly before: Counters;
   readonly counters: Counters;
   /** For replays: the next steps of the same slots by the same rule. */
   repeated(): Repeated;
@@ -36,8 +38,9 @@ export interface Update {
 interface Bucket extends Update {
   /** Of the parameters. */
   readonly dtype: DType;
-  readonly before: Counters;
   readonly regularizer: Regularizer | null;
+  readonly clip: ClipOptions | null;
+  readonly around: Around;
   readonly plain: Rule;
   readonly rule: Rule;
   readonly keys: readonly string[];
@@ -52,11 +55,14 @@ export function planUpdates<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
   all: readonly Slot[],
+  around: Around,
   previous: readonly Update[] = [],
 ): Update[] {
   const plain = algorithm.rule(options);
   const last = previous as readonly Bucket[];
-  if (hasNotMoved(last, plain, options, all.length)) return last.map((bucket) => nextStep(algorithm, options, bucket));
+  if (hasNotMoved(last, plain, options, around, all.length)) {
+    return last.map((bucket) => nextStep(algorithm, options, { ...bucket, around }));
+  }
   const slots = all.filter((slot) => slot.hasGradient());
   completeState(slots, stateKeys(plain), algorithm.initialCounters);
   const advanced = new Map<Counters, Counters>();
@@ -72,19 +78,21 @@ export function planUpdates<Options extends BaseOptions>(
       const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options);
       advanced.set(before, counters);
-      const rule = regularizer === null ? plain : regularized(plain, regularizer.kind);
-      const kernel = device.kernel({ kind: "rule", rule, ...formatsOf(rule, slot.param) });
-      const scalars = scalarsOf(algorithm, options, rule, counters, regularizer);
+      const formats = formatsOf(plain, slot.param);
+      const { rule, scalars } = surrounded(plain, formats.dtype, around, options, regularizer);
+      const kernel = device.kernel({ kind: "rule", rule, ...formats });
       bucket = {
         device,
         dtype,
         before,
         counters,
         regularizer,
+        clip: { ...options.clip },
+        around,
         plain,
         rule,
         kernel,
-        scalars,
+        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalars],
         keys: stateKeys(plain),
         tensors: [],
         slots: [],
@@ -105,12 +113,20 @@ export function planUpdates<Options extends BaseOptions>(
 }
 
 /** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
-function hasNotMoved(last: readonly Bucket[], plain: Rule, { regularizer = null }: GroupOptions, all: number): boolean {
+function hasNotMoved(
+  last: readonly Bucket[],
+  plain: Rule,
+  options: BaseOptions & GroupOptions,
+  around: Around,
+  all: number,
+): boolean {
+  const { regularizer = null } = options;
   if (typeof regularizer === "function" || activeRecorder() !== null) return false; // a recorder is told of every gradient
   let count = 0;
   for (const bucket of last) {
     count += bucket.slots.length;
-    if (bucket.plain !== plain || !samePenalty(bucket.regularizer, regularizer)) return false;
+    if (!samePenalty(bucket.regularizer, regularizer)) return false;
+    if (surrounded(plain, bucket.kernel.spec.dtype, around, options, regularizer).rule !== bucket.rule) return false;
     const { slots, keys, counters } = bucket;
     for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(keys, counters)) return false;
   }
@@ -119,12 +135,14 @@ function hasNotMoved(last: readonly Bucket[], plain: Rule, { regularizer = null 
 
 function nextStep<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
-  options: Options,
+  options: Options & GroupOptions,
   bucket: Bucket,
 ): Bucket {
+  const { plain, around, regularizer, kernel } = bucket;
   const counters = algorithm.advance(bucket.counters, options);
-  const scalars = scalarsOf(algorithm, options, bucket.rule, counters, bucket.regularizer);
-  return { ...bucket, before: bucket.counters, counters, scalars };
+  const { scalars } = surrounded(plain, kernel.spec.dtype, around, options, regularizer);
+  const own = scalarsOf(algorithm, options, plain, counters);
+  return { ...bucket, clip: { ...options.clip }, before: bucket.counters, counters, scalars: [...own, ...scalars] };
 }
 
 /** A launch in a recorded step, from one replay to the next. */
@@ -150,11 +168,13 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
 
   check(): void {
     const { algorithm, options, bucket, states } = this;
-    const { slots, plain, regularizer } = bucket;
+    const { slots, plain, regularizer, clip } = bucket;
     checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
       algorithm.rule(options) === plain &&
+      options.clip?.norm === clip?.norm &&
+      options.clip?.value === clip?.value &&
       penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
     check(
       isSameRule,
@@ -180,20 +200,21 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   renew(): Renewal {
     this.check();
     const { algorithm, options, bucket } = this;
-    const { slots, rule, regularizer } = bucket;
+    const { slots, plain, around } = bucket;
     for (const slot of this.found) slot.master();
     const before = slots[0]!.state!.counters;
     const next = algorithm.advance(before, options);
     const count = (counters: Counters) => {
       for (const slot of slots) slot.state!.counters = counters;
     };
-    const scalars = scalarsOf(algorithm, options, rule, next, regularizer);
+    const scalars = [...scalarsOf(algorithm, options, plain, next), ...bucket.scalars.slice(plain.scalars.length)];
     count(next);
     return {
       scalars,
       undo: () => count(before),
       launched: () => {
         for (const slot of this.following) slot.followed();
+        if (around.skipped?.()) count(before);
       },
     };
   }
@@ -204,11 +225,8 @@ function scalarsOf<Options extends BaseOptions>(
   options: Options,
   rule: Rule,
   counters: Counters,
-  regularizer: Regularizer | null,
 ): number[] {
-  const values: Record<string, number> = { ...algorithm.scalars(options, counters) };
-  // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
-  if (regularizer !== null) values[PENALTY] = options.maximize ? -regularizer.coefficient : regularizer.coefficient;
+  const values = algorithm.scalars(options, counters);
   return rule.scalars.map((name) => {
     const value = values[name];
     check(

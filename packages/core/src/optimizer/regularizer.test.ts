@@ -1,11 +1,12 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter } from "../create";
+import { rewritten } from "../rule/rewrite";
 import { defineRule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
-import { l1, l2, type Regularizer, regularized } from "./regularizer";
+import { l1, l2, type Regularizer } from "./regularizer";
 
 const START = [1.5, -0.5, 0, 2];
 const PENALTY = {
@@ -59,15 +60,15 @@ it("makes one rule of a rule and a kind, under a name of its own", () => {
       update: ({ grad }) => ({ param: grad }),
     }),
   );
-  const made = rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => regularized(rule, kind)));
+  const made = rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => rewritten(rule, [kind])));
   expect(made.map(({ name, scalars }) => [name, ...scalars])).toEqual([
-    ["descentL1", "rate", "penalty"],
-    ["descentL2", "rate", "penalty"],
-    ["descentL1", "speed", "penalty"],
-    ["descentL2", "speed", "penalty"],
+    ["descent after l1", "rate", "l1By0"],
+    ["descent after l2", "rate", "l2By0"],
+    ["descent after l1", "speed", "l1By0"],
+    ["descent after l2", "speed", "l2By0"],
   ]);
-  expect(rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => regularized(rule, kind)))).toEqual(made);
-  expect(regularized(rules[0]!, "l1")).toBe(made[0]);
+  expect(rules.flatMap((rule) => (["l1", "l2"] as const).map((kind) => rewritten(rule, [kind])))).toEqual(made);
+  expect(rewritten(rules[0]!, ["l1"])).toBe(made[0]);
 });
 
 describe("a regularizer", () => {

@@ -1,8 +1,5 @@
 /** L1 and L2 penalties: added to the gradient by rewriting the rule, so that the step stays one launch. */
 import { check } from "../errors/errors";
-import type { Expression } from "../rule/expression";
-import { defineRule, type Rule } from "../rule/rule";
-import { add, fma, less, select, sub } from "../rule/symbols";
 
 export interface Regularizer {
   readonly kind: "l1" | "l2";
@@ -29,33 +26,4 @@ export function checked(regularizer: Regularizer): Regularizer {
     "Make it with l1(0.01) or l2(0.01).",
   );
   return regularizer;
-}
-
-/** The scalar that regularized rules take last. */
-export const PENALTY = "penalty";
-
-const PENALIZED = {
-  l1: (grad: Expression, param: Expression, penalty: Expression) =>
-    select(less(param, 0), sub(grad, penalty), select(less(0, param), add(grad, penalty), grad)),
-  l2: (grad: Expression, param: Expression, penalty: Expression) => fma(penalty, param, grad),
-};
-
-/** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
-const penalizedRules = { l1: new WeakMap<Rule, Rule>(), l2: new WeakMap<Rule, Rule>() };
-
-/** The rule that first adds a penalty to the gradient. Penalties follow `maximize`: pass the coefficient negated. */
-export function regularized(rule: Rule, kind: Regularizer["kind"]): Rule {
-  const known = penalizedRules[kind].get(rule);
-  if (known !== undefined) return known;
-  const made = defineRule({
-    name: `${rule.name}${kind === "l1" ? "L1" : "L2"}`,
-    buffers: rule.buffers,
-    scalars: [...rule.scalars, PENALTY],
-    update(buffers, scalars) {
-      const grad = PENALIZED[kind](buffers.grad!, buffers.param!, scalars[PENALTY]!);
-      return rule.update({ ...buffers, grad }, scalars);
-    },
-  });
-  penalizedRules[kind].set(rule, made);
-  return made;
 }

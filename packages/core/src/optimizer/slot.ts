@@ -65,7 +65,7 @@ export class Slot {
   /** Counts a step that was launched, and that overwrote a 16-bit parameter together with its master copy. */
   stepped(counters: Counters): void {
     this.current!.counters = counters;
-    this.followed();
+    if (this.is16Bit) this.followed();
   }
 
   /** The parameter is its master copy, rounded. */

@@ -14,6 +14,9 @@ export interface RuleDefinition<Buffer extends string, Scalar extends string> {
   update(buffers: Record<Buffer, Expression>, scalars: Record<Scalar, Expression>): Partial<Record<Buffer, Expression>>;
 }
 
+/** What may be done to the gradient before a rule sees it; a guard keeps all buffers as they are. See `rewritten`. */
+export type Rewrite = "scale" | "clamp" | "l1" | "l2" | "guard";
+
 export interface Rule<Buffer extends string = string, Scalar extends string = string>
   extends RuleDefinition<Buffer, Scalar> {
   readonly program: Program;
@@ -21,6 +24,8 @@ export interface Rule<Buffer extends string = string, Scalar extends string = st
   readonly hash: string;
   /** The buffers that change. */
   readonly writes: readonly Buffer[];
+  /** What it was made from: devices that have a kernel for that rule need none for this one. */
+  readonly rewritten?: { readonly rule: Rule; readonly rewrites: readonly Rewrite[] };
 }
 
 /** Words that mean something in a language that rules are written out to: C++ and CUDA, JavaScript, WGSL, and the ops of all. */

@@ -23,8 +23,8 @@ function rounded(dtype: ComputeDType, text: string): string {
 }
 
 /**
- * A rule as one kernel over a table of chunks. Scalars come by value, or from `replay_` in a recorded step,
- * whose arguments are fixed.
+ * A rule as one kernel over a table of chunks. In the stored form the launch says how buffers are stored and what is done to the
+ * gradient before.
  */
 export function writeRule(rule: Rule, form: RuleForm): string {
   const { buffers, scalars, writes, program, name } = rule;
@@ -32,19 +32,21 @@ export function writeRule(rule: Rule, form: RuleForm): string {
   const dtype = isStored ? "f32" : form;
   const type = TYPE[dtype];
   const { uniform, element } = writeStatements(program, cuda, dtype, {
-    scalar: (slot) => rounded(dtype, `given_.at(replay_, ${slot})`),
+    scalar: (slot) => `given_.at(${slot})`,
     load: (slot) => `element_[${slot}]`,
     store: (slot, _name, value) => `element_[${slot}] = ${value};`,
   });
   const mask = writes.reduce((bits, write) => bits | (1 << buffers.indexOf(write)), 0);
+  const each = isStored ? "forEachStored" : "forEachElement";
+  const how = isStored ? "formats_, Rewrites(rewrites_, given_), " : "";
+  const elements = `${isStored ? "" : `${type}, `}${buffers.length}, 0b${mask.toString(2)}`;
   return [
     `// ${name}`,
     `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, form)}(`,
-    `    const Chunk<${buffers.length + (isStored ? 1 : 0)}>* chunks_, Index count_, const double* replay_, ${isStored ? "Index formats_, " : ""}Scalars<${scalars.length}> given_) {`,
+    `    const Chunk<${buffers.length + (isStored ? 1 : 0)}>* chunks_, Index count_,${isStored ? " Index formats_, Index rewrites_," : ""}`,
+    `    Given<${type}, ${scalars.length}${isStored ? " + MAX_REWRITES" : ""}> given_) {`,
     ...indent(uniform, 2),
-    isStored
-      ? `  forEachStored<${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, formats_, [=](float* element_) {`
-      : `  forEachElement<${type}, ${buffers.length}, 0b${mask.toString(2)}>(chunks_, count_, [=](${type}* element_) {`,
+    `  ${each}<${elements}>(chunks_, count_, ${how}[=](${type}* element_) {`,
     ...indent(element, 4),
     "  });",
     "}",

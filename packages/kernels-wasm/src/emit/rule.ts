@@ -7,12 +7,12 @@ import {
   type StoredFormats,
   withMirror,
 } from "@opt/core/backend";
-import { type FunctionBuilder, i32, type Local, ModuleBuilder, v128 } from "../assembler";
+import { i32, type Local, ModuleBuilder } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { LANES } from "./lanes";
 import { emitOperations } from "./operations";
 import { ProgramWriter } from "./program";
-import { type Stored, storedIn16Bits } from "./stored";
+import { accessTo } from "./stored";
 
 /** Tensors are laid out on one line of elements on which each begins at a multiple of this, so parts begin where cache lines do. */
 const GRAIN = 32;
@@ -117,12 +117,6 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target, 
   return module;
 }
 
-function accessTo(f: FunctionBuilder, dtype: ComputeDType, stored: StoredFormats[number] = "f32"): Stored {
-  if (stored !== "f32") return storedIn16Bits(f, stored);
-  const { bytes, loadOne, storeOne } = LANES[dtype];
-  return { bytes, load: v128.load, loadOne, store: v128.store, storeOne };
-}
-
 /** A list of tensors on the line, as the kernel reads it. */
 interface Line {
   readonly table: Int32Array;
@@ -148,7 +142,7 @@ function lineOf(tensors: Launch<"rule">["tensors"], execution: Execution): Line 
   return { table: Int32Array.from(table), tensors: count, length };
 }
 
-function launchRule({ tensors, scalars }: Launch<"rule">, execution: Execution): void {
+function launchRule({ kernel, tensors, scalars }: Launch<"rule">, execution: Execution): void {
   let line = lines.get(tensors);
   if (line === undefined) {
     line = lineOf(tensors, execution);
@@ -156,6 +150,7 @@ function launchRule({ tensors, scalars }: Launch<"rule">, execution: Execution):
   }
   if (line.tensors === 0) return;
   const work = line.length * (tensors[0] as readonly Slice[]).length;
+  const values = scalars.map((scalar) => execution.scalar(scalar, kernel.spec.dtype));
   const table = execution.table(line.table);
-  execution.run("run", { range: line.length, grain: GRAIN, work }, table, line.tensors, ...scalars);
+  execution.run("run", { range: line.length, grain: GRAIN, work }, table, line.tensors, ...values);
 }

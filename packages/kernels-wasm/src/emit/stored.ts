@@ -1,5 +1,5 @@
-/** How vectors of four f32, and single ones, come from memory and go there in each stored format. */
-import type { StoredDType } from "@opt/core/backend";
+/** How vectors, and single elements, come from memory and go there in each stored format. */
+import type { ComputeDType, StoredDType } from "@opt/core/backend";
 import {
   type Effect,
   type FunctionBuilder,
@@ -12,10 +12,12 @@ import {
   v128,
 } from "../assembler";
 
+import { LANES } from "./lanes";
+
 type Vector = Value<"v128">;
 type Address = Operand<"i32">;
 
-export interface Stored {
+export interface Access {
   /** Of an element. */
   readonly bytes: number;
   load(address: Address, offset: number): Vector;
@@ -24,8 +26,12 @@ export interface Stored {
   storeOne(address: Address, value: Vector): Effect;
 }
 
-/** Access to a 16-bit format inside one function. */
-export function storedIn16Bits(f: FunctionBuilder, format: Exclude<StoredDType, "f32">): Stored {
+/** Access inside one function to what is computed in the dtype, and stored in it or in 16 bits. */
+export function accessTo(f: FunctionBuilder, dtype: ComputeDType, format: StoredDType = "f32"): Access {
+  if (format === "f32") {
+    const { bytes, loadOne, storeOne } = LANES[dtype];
+    return { bytes, load: v128.load, loadOne, store: v128.store, storeOne };
+  }
   const widen = (bits: Vector) => (format === "bf16" ? i32x4.shl(bits, 16) : fromHalf(f, bits));
   const narrow = (value: Vector) => (format === "bf16" ? toBf16(f, value) : toHalf(f, value));
   return {

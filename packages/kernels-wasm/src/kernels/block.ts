@@ -1,9 +1,11 @@
 /** Sums and maxima of contiguous elements: in the dtype over short blocks, in float64 across them. */
-import type { ComputeDType } from "@opt/core/backend";
-import { type Callable, f32, f64, i32, type Local, type ModuleBuilder, type Value, v128 } from "../assembler";
+import type { ComputeDType, StoredDType } from "@opt/core/backend";
+import { type Callable, f32, f64, i32, type ModuleBuilder, type Value } from "../assembler";
+import { accessTo } from "../emit/stored";
 import type { Float } from "./float";
 
-export type Fold = "sum" | "squares" | "max";
+/** nonFinite: the sum of differences of elements from themselves, 0 or NaN. */
+export type Fold = "sum" | "squares" | "max" | "nonFinite";
 
 /** Elements summed in the dtype: 64 in each of the 16 lanes of f32, so that rounding errors stay near one unit. */
 export const BLOCK = 1024;
@@ -30,34 +32,38 @@ export function combine(fold: Fold, a: Value<"f64">, b: Value<"f64">): Value<"f6
 /** Folds one more vector, or one more element, into a sum. */
 export function accumulate(float: Float, fold: Fold) {
   const { vector, scalar } = float;
-  return {
-    vector: (sum: Value<"v128">, x: Local<"v128">) =>
-      fold === "max" ? vector.max(sum, x) : vector.add(sum, fold === "squares" ? vector.mul(x, x) : x),
-    scalar: (sum: Value<ComputeDType>, x: Local<ComputeDType>) =>
-      fold === "max" ? scalar.max(sum, x) : scalar.add(sum, fold === "squares" ? scalar.mul(x, x) : x),
+  const by = <Any>({ add, sub, mul, max }: Record<"add" | "sub" | "mul" | "max", (a: Any, b: Any) => Any>) => {
+    const term = (x: Any) => (fold === "squares" ? mul(x, x) : fold === "nonFinite" ? sub(x, x) : x);
+    return (sum: Any, x: Any) => (fold === "max" ? max(sum, x) : add(sum, term(x)));
   };
+  return { vector: by<Value<"v128">>(vector), scalar: by<Value<ComputeDType>>(scalar) };
 }
 
-/** (address, count): the fold of `count` elements from `address` on, in float64. */
-export function emitFold(module: ModuleBuilder, float: Float, fold: Fold): Callable<readonly ["i32", "i32"], "f64"> {
-  const { bytes, lanes, scalar, vector } = float;
-  const step = VECTORS * 16;
+/** (address, count): the fold of `count` elements, stored so, from `address` on, in float64. */
+export function emitFold(
+  module: ModuleBuilder,
+  float: Float,
+  fold: Fold,
+  stored?: StoredDType,
+): Callable<readonly ["i32", "i32"], "f64"> {
+  const { lanes, scalar, vector } = float;
   const add = accumulate(float, fold);
   return module.function({ parameters: ["i32", "i32"], result: "f64" }, (f, address, count) => {
     const total = f.local("f64", identityOf(fold));
     const identity = f.local("v128", vector.splat(scalar.const(identityOf(fold))));
     const sums = Array.from({ length: VECTORS }, () => f.local("v128"));
     const x = f.local("v128");
+    const { bytes, load, loadOne } = accessTo(f, float.type, stored);
     f.while(i32.geU(count, VECTORS * lanes), () => {
       const whole = f.local("i32", i32.and(f.least(count, BLOCK), -VECTORS * lanes));
       f.set(count, i32.sub(count, whole));
       for (const sum of sums) f.set(sum, identity);
       f.doWhile(() => {
         sums.forEach((sum, v) => {
-          f.set(x, v128.load(address, 16 * v));
+          f.set(x, load(address, v * lanes * bytes));
           f.set(sum, add.vector(sum, x));
         });
-        f.set(address, i32.add(address, step));
+        f.set(address, i32.add(address, VECTORS * lanes * bytes));
         f.set(whole, i32.sub(whole, VECTORS * lanes));
       }, whole);
       for (const sum of sums) {
@@ -68,7 +74,7 @@ export function emitFold(module: ModuleBuilder, float: Float, fold: Fold): Calla
     });
     const tail = f.local(float.type, scalar.const(identityOf(fold)));
     f.while(count, () => {
-      const element = f.local(float.type, scalar.load(address));
+      const element = f.local(float.type, vector.extractLane(loadOne(address), 0));
       f.set(tail, add.scalar(tail, element));
       f.set(address, i32.add(address, bytes));
       f.set(count, i32.sub(count, 1));

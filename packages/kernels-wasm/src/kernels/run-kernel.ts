@@ -102,6 +102,7 @@ export function runKernel<K extends Kind>(
   >;
   const execution: Execution = {
     address: (slice) => slice.byteOffset,
+    scalar: Number,
     scratch: reserve,
     table(words) {
       const at = reserve(4 * words.length);

@@ -1,5 +1,5 @@
 /** Sum of squares of each tensor of a list: segments of all tensors are shared out, their sums added up per tensor. */
-import type { Spec } from "@opt/core/backend";
+import { byteSize, type Spec } from "@opt/core/backend";
 import { f64, i32, ModuleBuilder } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { emitFold, narrow } from "./block";
@@ -7,10 +7,10 @@ import { floatOf } from "./float";
 
 const SEGMENT = 65_536;
 
-function emit({ dtype }: Spec<"sumSquares">, target: Target): ModuleBuilder {
+function emit({ dtype, stored, nonFinite }: Spec<"sumSquares">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const module = new ModuleBuilder({ shared: target.shared });
-  const squares = emitFold(module, float, "squares");
+  const squares = emitFold(module, float, nonFinite ? "nonFinite" : "squares", stored);
 
   // `segments` holds an address and a count for each item.
   module.function(
@@ -49,7 +49,8 @@ export const sumSquares: KernelSource<"sumSquares"> = {
   emit,
   launch({ kernel, inputs, output }, execution) {
     if (inputs.length === 0) return;
-    const { bytes } = floatOf(kernel.spec.dtype);
+    const { dtype, stored = dtype } = kernel.spec;
+    const bytes = byteSize(stored);
     const segments: number[] = [];
     const firsts = [0];
     let work = 0;

@@ -11,13 +11,13 @@ export interface ProgramText {
 
 export function writeProgram(
   program: Program,
-  access: Omit<Access, "scalar">,
+  access: Omit<Access, "scalar"> & Partial<Pick<Access, "scalar">>,
   type: "f32" | "i32" = "f32",
 ): ProgramText {
   const scalar = (_slot: number, name: string) => `params.${name}`;
   const { uniform, element } = writeStatements(program, type === "i32" ? wgslIntegers : wgsl, "f32", {
-    ...access,
     scalar,
+    ...access,
   });
   const library = libraryOf([...uniform, ...element].join("\n"));
   const text = [...uniform, ...element, ...library].join("\n");

@@ -1,6 +1,6 @@
 /** Conversions between stored elements, on their bits: no driver's rounding of halves is relied on. */
 import { OptError } from "@opt/core";
-import type { DType } from "@opt/core/backend";
+import type { DType, StoredDType } from "@opt/core/backend";
 
 /** Bytes of one stored element. */
 export const BYTES: Readonly<Record<Exclude<DType, "f64">, number>> = {
@@ -109,6 +109,14 @@ function encode(to: Stored, fromFloat: boolean): string {
 /** The functions of this file that some text calls. */
 export function conversionsOf(text: string): string[] {
   return Object.entries(LIBRARY).flatMap(([call, body]) => (text.includes(call) ? [body.trim()] : []));
+}
+
+/** Element `at` of a buffer of words that is stored so, as an f32. */
+export function readStored(buffer: string, at: string, stored: StoredDType, atomic = false): string {
+  const read = (word: string) => (atomic ? `atomicLoad(&${buffer}[${word}])` : `${buffer}[${word}]`);
+  if (stored === "f32") return `bitcast<f32>(${read(at)})`;
+  const bits = `((${read(`(${at}) >> 1u`)} >> (((${at}) & 1u) * 16u)) & 0xffffu)`;
+  return stored === "bf16" ? `bitcast<f32>(${bits} << 16u)` : `from_half(${bits})`;
 }
 
 /** A function `convert(bits)` from stored bits to stored bits, with what it needs. */

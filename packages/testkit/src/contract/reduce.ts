@@ -1,6 +1,8 @@
 /** Reductions over a middle axis, and sums of squares over lists of tensors. */
 import type { TypedArray } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
+import { seededArray } from "../numbers/seeded";
+import { narrowFloatBits, narrowFloatValue } from "../reference/narrow-floats";
 import { type ContractContext, LARGE, SIZES } from "./context";
 import "../numbers/matcher";
 
@@ -165,6 +167,56 @@ export function reduceContract(context: ContractContext): void {
     });
 
     it("of no tensors", () => checkSquares([]));
+
+    if (dtype === "f32") {
+      it.each(["bf16", "f16"] as const)("of tensors stored in %s", async (stored) => {
+        const tensors = SIZES.map((size, t) => seededArray(stored, size, { seed: 800 + t }));
+        const numbers = tensors.map((x) => Array.from(x, (bits) => narrowFloatValue(bits, stored)));
+        const expected = numbers.map((x) => x.reduce((sum, value) => sum + value * value, 0));
+        await context.check(
+          { kind: "sumSquares", dtype, stored },
+          {
+            input: Object.fromEntries(tensors.map((x, t) => [`x${t}`, x])),
+            output: { output: context.empty(tensors.length) },
+          },
+          (slices) => ({ inputs: tensors.map((_, t) => slices[`x${t}`]!), output: slices.output! }),
+          ({ output }, label) =>
+            expect(output, label).toAgreeWith(expected, context.sumTolerance(Math.max(...expected))),
+        );
+      });
+    }
+
+    // Exact or not: loss scaling stands on it.
+    const formats = dtype === "f32" ? (["f32", "bf16", "f16"] as const) : (["f64"] as const);
+    it.each(formats)("finds what is not finite in %s", async (format) => {
+      const stored = format === "f64" ? undefined : format;
+      const bad: Record<string, number> = { 4: Number.NaN, 5: Number.POSITIVE_INFINITY, 6: Number.NEGATIVE_INFINITY };
+      const tensors = [0, 1, 17, 1027, 5, 1027, 70_000].map((size, t) => {
+        const x = seededArray(format, size, { seed: 900 + t });
+        x.set(
+          [3, -7]
+            .map((value) => (format === "bf16" || format === "f16" ? narrowFloatBits(value, format) : value))
+            .slice(0, size),
+        );
+        const value = bad[t];
+        if (value !== undefined)
+          x[size - 1] = format === "bf16" || format === "f16" ? narrowFloatBits(value, format) : value;
+        return x;
+      });
+      await context.check(
+        { kind: "sumSquares", dtype, nonFinite: true, ...(stored && { stored }) },
+        {
+          input: Object.fromEntries(tensors.map((x, t) => [`x${t}`, x])),
+          output: { output: context.empty(tensors.length) },
+        },
+        (slices) => ({ inputs: tensors.map((_, t) => slices[`x${t}`]!), output: slices.output! }),
+        ({ output }, label) =>
+          expect(
+            [...output!].map((sum) => sum === 0),
+            label,
+          ).toEqual([true, true, true, true, false, false, false]),
+      );
+    });
 
     context.itWithSpecials("lets NaN and infinity through, each in its own tensor", async () => {
       const tensors = [5, 1027, 17].map((size, t) => context.seeded(size, 700 + t));

@@ -1,10 +1,18 @@
 /** Rules: the bits of the interpreter, over lists of tensors of different sizes. */
-import { interpretRule, type Rule, type StoredDType, type StoredFormats, type TypedArray } from "@opt/core/backend";
+import {
+  interpretRule,
+  type Rewrite,
+  type Rule,
+  rewritten,
+  type StoredDType,
+  type StoredFormats,
+  type TypedArray,
+} from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { Random } from "../numbers/random";
 import { seededArray, seededBuffers, seededScalars } from "../numbers/seeded";
 import { SPECIALS } from "../numbers/specials";
-import { narrowFloatValue } from "../reference/narrow-floats";
+import { narrowFloatBits, narrowFloatValue } from "../reference/narrow-floats";
 import { type ContractContext, LARGE, SIZES } from "./context";
 import type { Regions } from "./guarded-launch";
 import { BUILTIN_RULES } from "./rules";
@@ -20,6 +28,7 @@ export function ruleContract(context: ContractContext): void {
     scalars: readonly number[],
     seed: number,
     stored?: StoredFormats,
+    onDevice: readonly number[] = [],
   ) {
     const names = stored?.length === rule.buffers.length + 1 ? [...rule.buffers, "mirror"] : rule.buffers;
     const tensors = sizes.map((size, t) =>
@@ -27,6 +36,16 @@ export function ruleContract(context: ContractContext): void {
         ? seededBuffers(rule, { size, seed: seed + t, dtype, specials })
         : stored.map((format, slot) => seededArray(format, size, { seed: (seed + t) * 64 + slot, specials })),
     );
+    // A mirror is what the first buffer rounds to: a guard may leave it alone.
+    if (stored !== undefined && names.length > rule.buffers.length) {
+      const format = stored.at(-1)!;
+      for (const buffers of tensors) {
+        const mirror = buffers.at(-1)!;
+        numbers(buffers[0]!, stored[0]!).forEach((value, i) => {
+          mirror[i] = format === "f32" ? value : narrowFloatBits(value, format);
+        });
+      }
+    }
     const input: Record<string, TypedArray> = {};
     const update: Record<string, TypedArray> = {};
     const regions: Regions = { input, update };
@@ -37,10 +56,15 @@ export function ruleContract(context: ContractContext): void {
         (isWritten(slot) ? update : input)[key(t, slot)] = array;
       });
     });
+    for (const s of onDevice)
+      input[`scalar ${s}`] = dtype === "f64" ? Float64Array.of(scalars[s]!) : Float32Array.of(scalars[s]!);
     await context.check(
       { kind: "rule", rule, dtype, ...(stored && { stored }) },
       regions,
-      (slices) => ({ tensors: tensors.map((buffers, t) => buffers.map((_, slot) => slices[key(t, slot)]!)), scalars }),
+      (slices) => ({
+        tensors: tensors.map((buffers, t) => buffers.map((_, slot) => slices[key(t, slot)]!)),
+        scalars: scalars.map((scalar, s) => slices[`scalar ${s}`] ?? scalar),
+      }),
       (results, label) => {
         tensors.forEach((buffers, t) => {
           const expected = buffers.map((array) => array.slice());
@@ -92,6 +116,21 @@ export function ruleContract(context: ContractContext): void {
     });
   }
 
+  /** What is done to the gradient before, by numbers and by what the device has. */
+  function checkRewrites(rule: Rule): void {
+    const own = seededScalars(rule, 140);
+    it.each(REWRITES)("after %j", async ({ rewrites, by }) => {
+      const made = rewritten(rule, rewrites);
+      const scalars = [...own, ...by];
+      const device = [...scalars.keys()];
+      const half = rule.buffers.map((_, slot) => (slot === 1 ? "bf16" : "f32") as StoredDType);
+      await checkRule(made, [...SIZES, 300], scalars, 150);
+      await checkRule(made, [5, 1027], scalars, 160, undefined, device.slice(own.length));
+      await checkRule(made, [17], scalars, 170, undefined, device);
+      if (dtype === "f32") await checkRule(made, [0, 1027, 3], scalars, 180, [...half, "bf16"], device.slice(-1));
+    });
+  }
+
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
     it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
     it("of many tensors of different sizes in one launch", async () => {
@@ -101,6 +140,7 @@ export function ruleContract(context: ContractContext): void {
     it("of no tensors", () => checkRule(rule, [], seededScalars(rule, 4), 50));
     checkScalarsOfAllKinds(rule);
     checkFormats(rule);
+    if (rule.name === "lion") checkRewrites(rule);
   });
 
   describe.each(rules)("rule $name", (rule) => {
@@ -109,8 +149,16 @@ export function ruleContract(context: ContractContext): void {
     });
     checkScalarsOfAllKinds(rule);
     if (rules.indexOf(rule) % 4 === 0) checkFormats(rule);
+    if (rules.indexOf(rule) % 8 === 0 && rule.buffers.length > 2) checkRewrites(rule);
   });
 }
+
+const REWRITES: readonly { rewrites: readonly Rewrite[]; by: readonly number[] }[] = [
+  { rewrites: ["scale"], by: [1 / 3] },
+  { rewrites: ["scale", "scale", "clamp", "l2", "guard"], by: [0.7, 1.3, 0.4, -0.1, 0] },
+  { rewrites: ["clamp", "l1"], by: [0.3, 0.2] },
+  { rewrites: ["scale", "guard"], by: [2, 1] },
+];
 
 /** 16-bit floats as numbers, so that NaN equals NaN. */
 function numbers(array: TypedArray, format: StoredDType | "f64"): TypedArray {

@@ -1,0 +1,81 @@
+/** What a step does around its rule, in PyTorch's order: unscale, clip by norm, clip by value, penalty; a guard keeps everything where its scalar is above 0. */
+import type { Scalar } from "../backend/memory";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { cast } from "../ops";
+import { rewritten } from "../rule/rewrite";
+import type { Rewrite, Rule } from "../rule/rule";
+import type { Tensor } from "../tensor/tensor";
+import type { ComputeDType } from "../values/dtype";
+import type { Regularizer } from "./regularizer";
+
+/** Limits of gradients; both may be given. */
+export interface ClipOptions {
+  /** Of the 2-norm of all gradients of the optimizer's groups that have this limit, as `clipGradNorm`. */
+  norm?: number;
+  /** Of each element's magnitude, as `clipGradValue`. */
+  value?: number;
+}
+
+/** What the device says of a step: tensors of one element. */
+export interface Around {
+  /** 1 / loss scale. */
+  readonly unscale?: Tensor | undefined;
+  /** By which the norm is clipped. */
+  readonly factor?: Tensor | undefined;
+  /** Above 0 where the step is to be skipped. */
+  readonly skip?: Tensor | undefined;
+  /** The same, read by the host. */
+  skipped?(): boolean;
+}
+
+/** One of them, with its scalar for rules of a dtype. */
+interface Step {
+  readonly rewrite: Rewrite;
+  readonly by: Scalar | Tensor;
+}
+
+/** @throws OptError BAD_ARGUMENT */
+export function checkClip(where: string, clip: unknown): void {
+  if (clip === undefined || clip === null) return;
+  checkOptions(`${where} clip`, clip as object, { norm: "number", value: "number" });
+  for (const [name, limit] of Object.entries(clip as ClipOptions)) {
+    const problem = () => `clip.${name} must be a number >= 0, got ${limit}.`;
+    check(limit === undefined || limit >= 0, "BAD_ARGUMENT", where, problem, "For example 1.");
+  }
+}
+
+function stepsOf(
+  { unscale, factor, skip }: Around,
+  clip: ClipOptions | null | undefined,
+  penalty: Regularizer | null,
+  maximize: boolean,
+): Step[] {
+  const steps: (Step | false | undefined)[] = [
+    unscale && { rewrite: "scale", by: unscale },
+    factor && { rewrite: "scale", by: factor },
+    clip?.value !== undefined && { rewrite: "clamp", by: clip.value },
+    // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
+    penalty !== null && { rewrite: penalty.kind, by: maximize ? -penalty.coefficient : penalty.coefficient },
+    skip && { rewrite: "guard", by: skip },
+  ];
+  return steps.filter((step): step is Step => Boolean(step));
+}
+
+/** The rule with these steps around it, and their scalars. */
+export function surrounded(
+  rule: Rule,
+  dtype: ComputeDType,
+  around: Around,
+  { clip, maximize }: { clip?: ClipOptions | null; maximize: boolean },
+  penalty: Regularizer | null,
+): { rule: Rule; scalars: Scalar[] } {
+  const steps = stepsOf(around, clip, penalty, maximize);
+  return {
+    rule: rewritten(
+      rule,
+      steps.map(({ rewrite }) => rewrite),
+    ),
+    scalars: steps.map(({ by }) => (typeof by === "object" && "dtype" in by ? cast(by, dtype).memorySlice() : by)),
+  };
+}

@@ -1,0 +1,26 @@
+/** Rules on gradients alone, where they are: one launch per device and dtype, 16 bits read and written as they are stored. */
+import type { Scalar } from "../backend/memory";
+import type { Rule } from "../rule/rule";
+import type { StoredFormats } from "../rule/stored";
+import type { Tensor } from "../tensor/tensor";
+import type { ComputeDType, DType } from "../values/dtype";
+
+/** How a rule finds tensors of this dtype: what it computes in, and how they are stored where that differs. */
+export function formatOf(dtype: DType): { dtype: ComputeDType; stored?: StoredFormats } {
+  if (dtype === "f32" || dtype === "f64") return { dtype };
+  return { dtype: "f32", stored: [dtype as "bf16" | "f16"] };
+}
+
+/** Applies a rule of one buffer and one scalar. */
+export function launchInPlace(rule: Rule, tensors: readonly Tensor[], scalar: (dtype: DType) => Scalar): void {
+  for (const device of new Set(tensors.map((tensor) => tensor.device))) {
+    const here = tensors.filter((tensor) => tensor.device === device);
+    for (const dtype of new Set(here.map((tensor) => tensor.dtype))) {
+      const mine = here.filter((tensor) => tensor.dtype === dtype);
+      const kernel = device.kernel({ kind: "rule", rule, ...formatOf(dtype) });
+      const slices = mine.map((tensor) => [tensor.memorySlice()]);
+      device.launch({ kind: "rule", kernel, tensors: slices, scalars: [scalar(dtype)] });
+      for (const { storage } of mine) storage.overwritten();
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
+import type { Expression } from "./expression";
+import { defineRule, type Rewrite, type Rule } from "./rule";
+import { add, fma, less, max, min, mul, neg, select, sub } from "./symbols";
+
+/** The gradient from the gradient, the parameter and the rewrite's scalar; a guard keeps all buffers where its scalar is above 0. */
+const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, by: Expression) => Expression>> = {
+  scale: (grad, _param, by) => mul(grad, by),
+  clamp: (grad, _param, limit) => max(min(grad, limit), neg(limit)),
+  l1: (grad, param, penalty) =>
+    select(less(param, 0), sub(grad, penalty), select(less(0, param), add(grad, penalty), grad)),
+  l2: (grad, param, penalty) => fma(penalty, param, grad),
+  guard: (grad) => grad,
+};
+
+/** By the rule itself: rules that compute the same, and so have one hash, may call their scalars otherwise. */
+const known = new WeakMap<Rule, Map<string, Rule>>();
+
+/** The rule after these rewrites, in their order; its first buffers are the parameter and the gradient. Scalar k of theirs comes k-th after the rule's own. */
+export function rewritten(rule: Rule, rewrites: readonly Rewrite[]): Rule {
+  if (rewrites.length === 0) return rule;
+  const made = known.get(rule) ?? new Map<string, Rule>();
+  known.set(rule, made);
+  const key = rewrites.join();
+  const found = made.get(key);
+  if (found !== undefined) return found;
+  const names = rewrites.map((rewrite, k) => `${rewrite}By${k}`);
+  const fresh: Rule = {
+    ...defineRule({
+      name: `${rule.name} after ${rewrites.join(", ")}`,
+      buffers: rule.buffers,
+      scalars: [...rule.scalars, ...names],
+      update(buffers, scalars) {
+        const [param, gradient] = rule.buffers as [string, string];
+        let grad = buffers[gradient]!;
+        rewrites.forEach((rewrite, k) => {
+          grad = GRADIENT[rewrite](grad, buffers[param]!, scalars[names[k]!]!);
+        });
+        const updated = rule.update({ ...buffers, [gradient]: grad }, scalars);
+        const guard = names[rewrites.indexOf("guard")];
+        if (guard === undefined) return updated;
+        const kept = Object.entries(updated).map(([name, value]) => [
+          name,
+          select(less(0, scalars[guard]!), buffers[name]!, value!),
+        ]);
+        return Object.fromEntries(kept);
+      },
+    }),
+    rewritten: { rule, rewrites },
+  };
+  made.set(key, fresh);
+  return fresh;
+}
