@@ -17,6 +17,8 @@ export interface GroupOptions {
   regularizer?: Regularizer | null | ((name: string) => Regularizer | null);
   /** Clips gradients in the launch of the step, which leaves them as they are. */
   clip?: ClipOptions | null;
+  /** How running averages are kept from their first value on: 16 bits halve them. Those of float64 parameters stay float64. Default "f32". */
+  stateDType?: "f32" | "bf16";
 }
 
 /** Per-parameter numbers kept on the host, under their names in state dicts: `step` and, for NAdam, `mu_product`. Never changed, only replaced. */

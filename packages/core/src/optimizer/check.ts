@@ -52,6 +52,9 @@ export function checkGroup<Options extends BaseOptions>(
   check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
   checkClip(where, options.clip);
+  const { stateDType } = options;
+  const wrong = () => `stateDType must be "f32" or "bf16", got ${show(stateDType)}.`;
+  check([undefined, "f32", "bf16"].includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }

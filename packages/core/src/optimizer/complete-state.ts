@@ -3,14 +3,15 @@ import { arena } from "../create";
 import type { Device } from "../device/device";
 import { once } from "../device/recorder";
 import { keep } from "../device/scope";
-import type { Counters } from "./algorithm";
+import type { DType } from "../values/dtype";
+import type { Counters, GroupOptions } from "./algorithm";
 import type { Slot } from "./slot";
 import { stateDType } from "./state";
 
 /** State tensors that are still to be made, for slots that share a device and a dtype. */
 interface Missing {
   readonly device: Device;
-  readonly dtype: "f32" | "f64";
+  readonly dtype: DType;
   readonly wanted: { slot: Slot; key: string }[];
 }
 
@@ -18,14 +19,19 @@ interface Missing {
  * Gives every slot the state it lacks: zeros, in one block of memory for each device and dtype.
  * Everything is allocated before the first slot changes, so that running out of memory loses nothing.
  */
-export function completeState(slots: readonly Slot[], keys: readonly string[], initial: Counters): void {
+export function completeState(
+  slots: readonly Slot[],
+  keys: readonly string[],
+  initial: Counters,
+  options: GroupOptions,
+): void {
   const missing: Missing[] = [];
   for (const slot of slots) {
     const { param, state } = slot;
     if (slot.isComplete(keys)) continue;
     for (const key of keys) {
       if (state?.tensors.has(key)) continue;
-      const dtype = stateDType(param);
+      const dtype = stateDType(param, options);
       let block = missing.find((known) => known.device === param.device && known.dtype === dtype);
       if (block === undefined) {
         block = { device: param.device, dtype, wanted: [] };

@@ -97,7 +97,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Defaults and overrides together, validated. */
   private complete(defaults: Options, overrides: object, besides: readonly string[] = []): Options {
     const { name: where, fixed } = this.algorithm;
-    const known = [...Object.keys(this.algorithm.defaults), "regularizer", "clip"];
+    const known = [...Object.keys(this.algorithm.defaults), "regularizer", "clip", "stateDType"];
     checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
     const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
     const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
@@ -260,7 +260,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
         counters.step > 0 || (keys.length === 0 && tensors.has(MASTER));
       const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
-      completeState(stepped, keys, this.algorithm.initialCounters);
+      completeState(stepped, keys, this.algorithm.initialCounters, group);
       for (const slot of stepped) {
         if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
         state[slot.name] = parameterStateDict(slot.state!);
@@ -292,11 +292,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
         if (stored === undefined) return [];
         const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
         checkParameterState(where, slot.name, slot.param, entry, keys, initialCounters);
-        return [{ slot, entry, keys }];
+        return [{ slot, entry, keys, options: options[g]! }];
       });
     });
     const states = shareCounters(
-      plan.map(({ slot, entry, keys }) => copyParameterState(slot.param, entry, keys, initialCounters)),
+      plan.map(({ slot, entry, keys, options }) =>
+        copyParameterState(slot.param, entry, keys, initialCounters, options),
+      ),
     );
     this.dispose();
     plan.forEach(({ slot }, i) => {
@@ -315,6 +317,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       ...Object.fromEntries(known),
       regularizer: saved.regularizer === undefined ? group.regularizer : saved.regularizer,
       clip: saved.clip === undefined ? group.clip : saved.clip,
+      stateDType: saved.stateDType === undefined ? group.stateDType : saved.stateDType,
       ...fixed,
     } as Options & GroupOptions;
     try {

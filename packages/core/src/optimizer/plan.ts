@@ -64,7 +64,8 @@ export function planUpdates<Options extends BaseOptions>(
     return last.map((bucket) => nextStep(algorithm, options, { ...bucket, around }));
   }
   const slots = all.filter((slot) => slot.hasGradient());
-  completeState(slots, stateKeys(plain), algorithm.initialCounters);
+  const keys = stateKeys(plain);
+  completeState(slots, keys, algorithm.initialCounters, options);
   const advanced = new Map<Counters, Counters>();
   const buckets: Bucket[] = [];
   let bucket: Bucket | undefined;
@@ -78,7 +79,7 @@ export function planUpdates<Options extends BaseOptions>(
       const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options);
       advanced.set(before, counters);
-      const formats = formatsOf(plain, slot.param);
+      const formats = formatsOf(plain, slot.param, slot.state!);
       const { rule, scalars } = surrounded(plain, formats.dtype, around, options, regularizer);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
       bucket = {
@@ -93,7 +94,7 @@ export function planUpdates<Options extends BaseOptions>(
         rule,
         kernel,
         scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalars],
-        keys: stateKeys(plain),
+        keys,
         tensors: [],
         slots: [],
         written: [],
@@ -246,11 +247,15 @@ function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer
   return chosen === null ? null : checked(chosen);
 }
 
-function fits(bucket: Bucket, { param }: Slot, before: Counters, regularizer: Regularizer | null): boolean {
+function fits(bucket: Bucket, slot: Slot, before: Counters, regularizer: Regularizer | null): boolean {
+  const { param } = slot;
+  const [first] = bucket.slots;
+  const hasSameState = (key: string) => slot.state!.tensors.get(key)!.dtype === first!.state!.tensors.get(key)!.dtype;
   return (
     bucket.before === before &&
     bucket.device === param.device &&
     bucket.dtype === param.dtype &&
+    bucket.keys.every(hasSameState) &&
     samePenalty(bucket.regularizer, regularizer)
   );
 }

@@ -6,7 +6,7 @@ import { cast, clone, move } from "../ops";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
-import type { Counters } from "./algorithm";
+import type { Counters, GroupOptions } from "./algorithm";
 import type { Slot } from "./slot";
 import { MASTER, type ParameterState, stateDType } from "./state";
 
@@ -114,18 +114,21 @@ export function copyParameterState(
   saved: ParameterStateDict,
   keys: readonly string[],
   initial: Counters,
+  options: GroupOptions,
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
   const is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
   const copied = is16Bit && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
-  const copyOf = (source: Tensor) =>
+  const copyOf = (key: string) =>
     noGrad(() =>
       tidy(() => {
-        const converted = cast(move(source.detach(), param.device), stateDType(param));
+        const source = saved[key] as Tensor;
+        const dtype = key === MASTER ? "f32" : stateDType(param, options);
+        const converted = cast(move(source.detach(), param.device), dtype);
         return keep(clone(converted));
       }),
     );
-  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(saved[key] as Tensor)])) };
+  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(key)])) };
 }
 
 /** Gives equal counters one object, so that their parameters step in one launch again. */

@@ -3,7 +3,7 @@ import type { Rule } from "../rule/rule";
 import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
 import type { ComputeDType } from "../values/dtype";
-import type { Counters } from "./algorithm";
+import type { Counters, GroupOptions } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
 export const MASTER = "master_param";
@@ -32,15 +32,23 @@ export function stateKeys(rule: Rule): readonly string[] {
   return keys;
 }
 
-/** The dtype that a parameter is stepped in: its own, or float32 for 16-bit ones. */
-export function stateDType(param: Tensor): "f32" | "f64" {
-  return param.dtype === "f64" ? "f64" : "f32";
+/** The dtype of a parameter's state: float64 for float64 parameters, else what the option `stateDType` says. */
+export function stateDType(param: Tensor, { stateDType = "f32" }: GroupOptions = {}): "f32" | "f64" | "bf16" {
+  return param.dtype === "f64" ? "f64" : stateDType;
 }
 
-/** How a rule's launch finds a parameter like this: 16-bit ones come as their master copy, which the parameter mirrors, and their gradient as it is. */
-export function formatsOf(rule: Rule, param: Tensor): { dtype: ComputeDType; stored?: StoredFormats } {
+/**
+ * How a rule's launch finds a parameter with this state: 16-bit ones come as their master copy, which the parameter mirrors, and their
+ * gradient as it is.
+ */
+export function formatsOf(
+  rule: Rule,
+  param: Tensor,
+  state: ParameterState,
+): { dtype: ComputeDType; stored?: StoredFormats } {
   const { dtype } = param;
-  if (dtype === "f32" || dtype === "f64") return { dtype };
+  const states = stateKeys(rule).map((key) => state.tensors.get(key)!.dtype as StoredDType);
+  if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
-  return { dtype: "f32", stored: [...rule.buffers.map((_, slot) => (slot === 1 ? narrow : "f32")), narrow] };
+  return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };
 }
