@@ -149,7 +149,7 @@ export function ruleContract(context: ContractContext): void {
     });
     checkScalarsOfAllKinds(rule);
     if (rules.indexOf(rule) % 4 === 0) checkFormats(rule);
-    if (rules.indexOf(rule) % 8 === 0 && rule.buffers.length > 2) checkRewrites(rule);
+    if (specials && rules.indexOf(rule) % 8 === 0 && rule.buffers.length > 2) checkRewrites(rule);
   });
 }
 
