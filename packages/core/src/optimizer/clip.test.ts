@@ -1,5 +1,5 @@
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { parameter, tensor } from "../create";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
@@ -207,10 +207,19 @@ describe("clipGradValue", () => {
     const devices = [new FakeDevice({ name: "one" }), new FakeDevice({ name: "two" })];
     const list = [0, 1, 0, 1].map((at) => parameter([1], { device: devices[at]! }));
     for (const param of list) param.grad = tensor([5], { device: param.device });
+    const launches = devices.map((device) => vi.spyOn(device.backend, "launch"));
     for (const device of devices) device.launches.length = 0;
     clipGradValue(list, 2);
+    const sizes = launches.map(({ mock }) => mock.calls.map(([call]) => call.kind === "rule" && call.tensors.length));
+    expect(sizes).toEqual([[2], [2]]);
     expect(list.map(({ grad }) => Number(grad))).toEqual([2, 2, 2, 2]);
     expect(devices.map(({ launches }) => launches)).toEqual([["rule"], ["rule"]]);
+  });
+
+  it("leaves every digit of f64 within the limit", () => {
+    const list = params("f64", [[0.1, -3]]);
+    clipGradValue(list, 1);
+    expect(gradients(list)).toEqual([0.1, -1]);
   });
 
   it("is one launch", () => {
