@@ -54,7 +54,7 @@ export function record(
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
   const held = saved.map(hold);
   const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
-  const node = new TapeNode(name, edges, held, origins, backward, output.storage === inputs[0]?.storage);
+  const node = new TapeNode(name, edges, held, origins, backward, output.storage === inputs[0]!.storage);
   output.attach(node);
   activeRecorder()?.taped(node.order);
   return output;

@@ -205,9 +205,11 @@ it("a backward that throws anywhere leaves nothing behind, and the next one work
   const data = tensor([0, 0], { device });
   const before = device.memory();
   const attempt = (allocations: number) => {
-    const root = tidy(() =>
-      x.mul(w).add(x.exp()).mul(x).sum().add(w.mul(x).sum()).add(w.add(x).sum()).add(x.mul(data).sum()),
-    );
+    const root = tidy(() => {
+      const y = x.exp();
+      const early = y.mul(data).sum();
+      return x.mul(w).add(y).mul(x).sum().add(w.mul(x).sum()).add(w.add(x).sum()).add(early);
+    });
     device.allocationsLeft = allocations;
     try {
       root.backward();
