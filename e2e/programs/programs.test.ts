@@ -9,7 +9,7 @@ describe.runIf(given === undefined)("programs do the same on every device, recor
   it.for([
     { devices: ["js", "wasm", "cpu"], programs: 2000 },
     { devices: ["js", "webgpu"], programs: 40 },
-  ])("$programs on $devices", async ({ devices, programs }, { skip }) => {
+  ])("$programs on $devices", { timeout: 1_800_000 }, async ({ devices, programs }, { skip }) => {
     const opened = await court(...devices);
     if (typeof opened === "string") return skip(opened);
     const report = await campaign(opened, { isOver: (done) => done >= programs });
