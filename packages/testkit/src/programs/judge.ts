@@ -4,7 +4,7 @@ import { bitDifference, coarsest, distance, isOutgrown } from "./compare";
 import type { LayerClasses } from "./layers";
 import { EPSILON, isFloat } from "./numbers";
 import type { Observation } from "./observe";
-import { type Program, type Statement, statementsOf } from "./program";
+import { type Options, type Program, type Statement, statementsOf } from "./program";
 import { promised } from "./promised";
 import { type Outcome, run } from "./run";
 import type { Mode, OptimizerClasses } from "./world";
@@ -87,7 +87,7 @@ export async function judge(program: Program, { devices, optimizers, layers, tho
     const tooFar = isJudged ? await tooFarFrom(reference ?? judged, eager, trial) : null;
     if (tooFar !== null && !mayTie(program)) {
       // Numbers that nearly cancel, divided by themselves: an optimizer that divides by less noise must agree.
-      const gentle = withEps(program);
+      const gentle = gentler(program);
       const again = (mode: Omit<Mode, "optimizers" | "layers">) => run(gentle, { ...mode, optimizers, layers });
       const [target, ours, still] = [
         await again(hasSpecials ? { device: js } : { device: js, dtype: inF64, apart: isApart }),
@@ -172,19 +172,24 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   return tooFar;
 }
 
-/** The program with optimizers that do not make much of gradients that are nearly nothing. */
-function withEps(program: Program): Program {
-  const eps = 0.01;
-  const calm = (statement: Statement) =>
-    statement.do === "option" && statement.name === "eps" ? { ...statement, value: eps } : statement;
+/** The program with optimizers that do not make much of gradients that are nearly nothing, and without the jump of l1 at 0. */
+function gentler(program: Program): Program {
+  const calm = (options: Options): Options => {
+    const isL1 = (options.regularizer as { kind?: string } | null | undefined)?.kind === "l1";
+    return { ...options, eps: 0.01, ...(isL1 && { regularizer: null }) };
+  };
+  const calmed = (statement: Statement): Statement =>
+    statement.do === "option"
+      ? { ...statement, value: calm({ [statement.name]: statement.value })[statement.name] }
+      : statement;
   return {
     ...program,
     optimizers: program.optimizers.map((optimizer) => ({
       ...optimizer,
-      options: { ...optimizer.options, eps },
-      groups: optimizer.groups.map((group) => ({ ...group, options: { ...group.options, eps } })),
+      options: calm(optimizer.options),
+      groups: optimizer.groups.map((group) => ({ ...group, options: calm(group.options) })),
     })),
-    rounds: program.rounds.map((round) => ({ ...round, before: round.before.map(calm) })),
+    rounds: program.rounds.map((round) => ({ ...round, before: round.before.map(calmed) })),
   };
 }
 
