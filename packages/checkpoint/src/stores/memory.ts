@@ -41,7 +41,7 @@ export function memoryFileSystem(): MemoryFileSystem {
         const parts: Uint8Array[] = [];
         return {
           async part(index, data) {
-            parts[index] = data;
+            parts[index] = data.slice();
           },
           finish: async () => put(key, parts),
           abort: async () => {},

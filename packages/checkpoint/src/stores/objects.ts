@@ -45,7 +45,7 @@ export interface ObjectWriter {
 }
 
 export interface Upload {
-  /** Parts come in any order, each once; all but the last have the same length. */
+  /** Parts come in any order, each once; all but the last have the same length. The memory of `data` is used again afterwards. */
   part(index: number, data: Uint8Array): Promise<void>;
   finish(parts: number): Promise<void>;
   abort(): Promise<void>;
@@ -187,7 +187,8 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
         const parts = byteLengths.map((byteLength) => Math.min(byteLength, writer?.partBytes(byteLength) ?? 0));
         const gathered = parts.reduce((sum, bytes) => sum + bytes, 0);
         const all = byteLengths.reduce((sum, bytes) => sum + bytes, 0);
-        return gathered + Math.min(LANES * Math.max(0, ...parts), all);
+        // A part that is on its way is held twice: here, and by what sends it.
+        return gathered + Math.min(2 * LANES * Math.max(0, ...parts), all);
       },
     },
   };
@@ -198,13 +199,23 @@ function unlessForbidden(error: unknown): undefined {
   if ((error as { code?: unknown }).code !== "EACCES") throw error;
 }
 
-/** Lets a bounded number of bodies run at once. */
+/** Lets a bounded number of bodies run at once, and keeps the memory of their parts for the next. */
 class Lanes {
+  readonly #spare: Uint8Array[] = [];
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
   constructor(count: number) {
     this.#free = count;
+  }
+
+  memory(length: number): Uint8Array {
+    const at = this.#spare.findIndex((bytes) => bytes.length === length);
+    return at < 0 ? new Uint8Array(length) : this.#spare.splice(at, 1)[0]!;
+  }
+
+  giveBack(bytes: Uint8Array): void {
+    if (this.#spare.push(bytes) > LANES) this.#spare.shift();
   }
 
   /** Resolves when `body` has begun; `done` when it has ended. */
@@ -261,7 +272,7 @@ class Gathered {
     let part = this.#parts.get(index);
     if (!part) {
       const rest = this.#expected === undefined ? this.#partBytes : this.#expected - index * this.#partBytes;
-      part = { bytes: new Uint8Array(Math.max(0, Math.min(this.#partBytes, rest))), filled: 0 };
+      part = { bytes: this.#lanes.memory(Math.max(0, Math.min(this.#partBytes, rest))), filled: 0 };
       this.#parts.set(index, part);
     }
     return part;
@@ -273,7 +284,10 @@ class Gathered {
     this.#sent.add(index);
     this.#upload ??= this.#writer.begin(this.#key);
     const upload = await this.#upload;
-    const { done } = await this.#lanes.begin(() => upload.part(index, bytes.subarray(0, filled)));
+    const { done } = await this.#lanes.begin(async () => {
+      await upload.part(index, bytes.subarray(0, filled));
+      this.#lanes.giveBack(bytes);
+    });
     this.#sending.push(done);
   }
 

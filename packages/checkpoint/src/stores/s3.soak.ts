@@ -12,10 +12,10 @@ const MIB = 1 << 20;
 const scratch = scratchFolder();
 const held = s3TestServer();
 
-it("192 MiB from 4 ranks under 64 MiB", async () => {
+it("128 MiB from 4 ranks under 64 MiB", async () => {
   const fileSystem = held.server.fileSystem();
-  const data = randomBytes(96 * MIB, 1);
-  const tensors = { a: { dtype: "F32", shape: [96, 262144], data }, b: { dtype: "F32", shape: [96, 262144], data } };
+  const data = randomBytes(64 * MIB, 1);
+  const tensors = { a: { dtype: "F32", shape: [64, 262144], data }, b: { dtype: "F32", shape: [64, 262144], data } };
   await saveCheckpoint("run", { step: 1, tensors }, { fileSystem, world: 4 });
   const program = `${scratch.path}/s3-memory.mjs`;
   await build({
