@@ -1,5 +1,5 @@
 /** An optimizer's state dict as contents of a checkpoint, and back: tensors as `<parameter>.<state>`, numbers among the values. */
-import { OptError, type OptimizerState, type ParameterStateDict, type Tensor } from "@opt/core";
+import { check, OptError, type OptimizerState, type ParameterStateDict, show, type Tensor } from "@opt/core";
 import { checkedValues } from "./json";
 import type { Json } from "./source";
 import { type AnnotatedTensor, followedName, isTensor } from "./tensors";
@@ -26,6 +26,15 @@ export interface OptimizerContents {
  * await saveCheckpoint("runs/b", { step: 1, tensors: { ...weights, ...state.tensors }, values: state.values });
  */
 export function optimizerContents(state: OptimizerState, key = "optimizer"): OptimizerContents {
+  const isState = isObject(state) && Array.isArray(state.groups) && isObject(state.state);
+  const advice = "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.";
+  check(
+    isState,
+    "BAD_ARGUMENT",
+    "optimizerContents",
+    () => `state must be { groups, state }, got ${show(state)}.`,
+    advice,
+  );
   const tensors: Record<string, AnnotatedTensor> = {};
   const counters: Record<string, Record<string, number>> = {};
   for (const [param, entry] of Object.entries(state.state)) {
@@ -47,6 +56,9 @@ export function optimizerState(
   loaded: { readonly tensors: Readonly<Record<string, Tensor>>; readonly values: { readonly [key: string]: Json } },
   options: { readonly key?: string; readonly params?: readonly string[] } = {},
 ): OptimizerState {
+  const isLoaded = isObject(loaded) && isObject(loaded.tensors) && isObject(loaded.values);
+  const advice = "Pass what loadCheckpoint returned.";
+  check(isLoaded, "BAD_ARGUMENT", "optimizerState", () => `needs { tensors, values }, got ${show(loaded)}.`, advice);
   const { key = "optimizer" } = options;
   const saved = loaded.values[key] as unknown as SavedOptimizer | undefined;
   const known = typeof saved === "object" && saved !== null && Array.isArray(saved.groups) ? saved : undefined;
@@ -67,6 +79,10 @@ export function optimizerState(
     );
   }
   return { groups, state };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function statesByParam(
