@@ -6,6 +6,7 @@ import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
 import { tidy } from "./device/scope";
 import { grad } from "./engine";
+import { maxPool2d } from "./ops";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
 
@@ -131,6 +132,26 @@ describe("backward", () => {
         noGrad(() => x.set(x.detach().sub(x.grad!.mul(1e-3))));
       };
       return { x, body: () => tidy(body) };
+    };
+    const [eager, recorded] = [start(), start()];
+    for (let i = 0; i < 4; i++) eager.body();
+    const recording = device.record(recorded.body);
+    for (let i = 0; i < 3; i++) recording.replay();
+    expect(numbers(recorded.x)).toEqual(numbers(eager.x));
+    recording.dispose();
+  });
+
+  it("of a gradient of pooling, recorded, is what it is run again", () => {
+    const start = () => {
+      const x = parameter([4, 1, 2, 3, 5, 6, 8, 7], { shape: [2, 1, 2, 2] });
+      const body = () =>
+        tidy(() => {
+          const [slope] = grad(maxPool2d(x, 2).pow(3).sum(), [x], { createGraph: true }) as [Tensor];
+          x.grad = null;
+          slope.sum().backward();
+          noGrad(() => x.set(x.detach().sub(x.grad!.mul(0.01))));
+        });
+      return { x, body };
     };
     const [eager, recorded] = [start(), start()];
     for (let i = 0; i < 4; i++) eager.body();

@@ -5,7 +5,7 @@ import { parameter, tensor } from "../create";
 import { grad } from "../engine";
 import { enableGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
-import { concat } from "./index";
+import { concat, crossEntropyRows } from "./index";
 
 /** Every element squared, with weights of its own: the gradients of linear ops depend on their inputs, too. */
 function weighted(output: Tensor): Tensor {
@@ -37,4 +37,24 @@ describe("the gradient of the gradient of", () => {
       expect([g.requiresGrad, g.shape]).toEqual([false, inputs[i]!.shape]);
     });
   });
+});
+
+it("outlives the results that it goes through", () => {
+  const x = parameter([0.5, -1], { dtype: "f64" });
+  const y = x.exp();
+  const total = y.sum();
+  const [slope] = grad(total, [x], { createGraph: true }) as [Tensor];
+  for (const gone of [y, total]) gone.dispose();
+  expect(grad(slope.sum(), [x])[0]!.dataSync()).toAgreeWith([Math.exp(0.5), Math.exp(-1)], {
+    absolute: 0,
+    relative: 1e-14,
+  });
+});
+
+it("is 0 for rows of cross-entropy that are ignored", () => {
+  const x = parameter([1, 2, 3, 4, 5, 7], { shape: [2, 3], dtype: "f64" });
+  const [slope] = grad(crossEntropyRows(x, tensor([2, -100], { dtype: "i32" })).sum(), [x], { createGraph: true });
+  const curve = grad(slope!.mul(tensor([1, 2, 4])).sum(), [x])[0]!.dataSync();
+  expect([...curve.slice(3)]).toEqual([0, 0, 0]);
+  expect(curve[0]).not.toBe(0);
 });

@@ -208,6 +208,7 @@ function atPlaces(images: Tensor, places: Tensor): Tensor {
   const planes = batch * channels;
   const starts = Tensor.empty([batch, channels, 1, 1], "i32", images.device);
   const first = Int32Array.from({ length: planes }, (_, plane) => plane * height * width);
-  images.device.write(starts.memorySlice(), new Uint8Array(first.buffer));
+  const bytes = () => new Uint8Array(first.buffer);
+  images.device.write(starts.memorySlice(), bytes(), bytes); // in each replay, too
   return gather(reshape(images, [images.size]), elementwise("add", [places, starts]));
 }
