@@ -67,8 +67,8 @@ class Listed extends BaseSequencer {
 const mutate = mergeConfig(base, {
   root,
   // One registry of modules for all files of a run.
-  test: { isolate: false, setupFiles: ["tools/mutate/skip-long.ts"], sequence: { sequencer: Listed } },
+  test: { isolate: false, setupFiles: ["tools/mutate/leave-out.ts"], sequence: { sequencer: Listed } },
 });
-mutate.test.include = ["runs/bundled/**/*.test.js"];
+mutate.test.include = [`runs/bundled/${area.name}/**/*.test.js`];
 
 export default mutate;
