@@ -1,0 +1,65 @@
+/** Steps with what the device says of them, on the emulated driver, eager and as a CUDA graph: the words of the js device. */
+import { AdamW } from "@opt/adam-amsgrad";
+import { GradScaler, init, parameter, registerBackend, tensor } from "@opt/core";
+import { whyUnavailable } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { openEmulated } from "./testing/emulator";
+
+const SIZE = 300;
+const STEPS = 12;
+
+const why = await whyUnavailable(async () => openEmulated());
+
+registerBackend({ name: "emulated", rank: -1, load: async () => openEmulated() });
+
+type Way = { dtype: "f32" | "bf16"; scaled: boolean; stateDType: "f32" | "bf16" };
+
+async function train(name: string, { dtype, scaled, stateDType }: Way, isRecorded = false) {
+  const device = await init(name);
+  const filled = (value: (i: number) => number) => Float32Array.from({ length: SIZE }, (_, i) => value(i));
+  const w = parameter(filled(Math.sin), { device, dtype });
+  const clip = scaled ? null : { norm: 0.5, value: 0.04 };
+  const optimizer = new AdamW([w], { lr: 0.01, stateDType, clip });
+  const scaler = new GradScaler({ initScale: 1024, growthInterval: 3 });
+  const x = tensor(
+    filled(() => 0),
+    { device, dtype },
+  );
+  const body = () => {
+    optimizer.zeroGrad();
+    const loss = w.mul(x).sum();
+    if (!scaled) {
+      loss.backward();
+      optimizer.step();
+      return;
+    }
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
+  };
+  let recording: { replay(): void } | undefined;
+  for (let step = 0; step < STEPS; step++) {
+    x.set(filled((i) => (scaled && step % 5 === 2 && i === 7 ? Number.POSITIVE_INFINITY : Math.cos(i * step + i))));
+    if (!isRecorded) body();
+    else if (recording === undefined) recording = device.record(body);
+    else recording.replay();
+  }
+  const [state] = Object.values(optimizer.stateDict().state);
+  return { weights: [...(await w.data())], scaler: scaler.stateDict(), step: state!.step };
+}
+
+const WAYS: Way[] = [
+  { dtype: "f32", scaled: true, stateDType: "f32" },
+  { dtype: "bf16", scaled: true, stateDType: "f32" },
+  { dtype: "f32", scaled: false, stateDType: "f32" },
+  { dtype: "bf16", scaled: false, stateDType: "bf16" },
+];
+
+describe.skipIf(why)(`emulated steps${why ? ` (skipped: ${why})` : ""}`, () => {
+  it.each(WAYS)("%j", async (way) => {
+    const expected = await train("js", way);
+    expect(expected.step).toBe(way.scaled ? STEPS - 2 : STEPS);
+    expect(await train("emulated", way)).toEqual(expected);
+    expect(await train("emulated", way, true)).toEqual(expected);
+  });
+});
