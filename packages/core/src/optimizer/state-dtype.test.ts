@@ -1,6 +1,6 @@
 // The option `stateDType`: averages kept in 16 bits, updated from their values and rounded once a step.
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { parameter, tensor } from "../create";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
@@ -91,6 +91,26 @@ it("stays as it is where the option changes between steps, beside new state", ()
   train(2);
   const { velocity, grad_avg } = optimizer.stateDict().state.w!;
   expect([(velocity as Tensor).dtype, (grad_avg as Tensor).dtype]).toEqual(["bf16", "f32"]);
+});
+
+it("is its own where a step failed before the option changed", () => {
+  const device = new FakeDevice();
+  const params = [0, 1].map(() => parameter([0], { device }));
+  const optimizer = new Momentum(params, { lr: 1, stateDType: "bf16" });
+  params[0]!.grad = tensor([1], { device });
+  const { launch: real } = device.backend;
+  const launch = vi.spyOn(device.backend, "launch").mockImplementation((each) => {
+    if (each.kind === "rule") throw new Error("lost");
+    real(each);
+  });
+  expect(() => optimizer.step()).toThrow("lost");
+  launch.mockRestore();
+  optimizer.groups[0]!.stateDType = "f32";
+  params[1]!.grad = tensor([1], { device });
+  optimizer.step();
+  const states = Object.values(optimizer.stateDict().state).map(({ velocity }) => velocity as Tensor);
+  expect(states.map(({ dtype }) => dtype)).toEqual(["bf16", "f32"]);
+  expect(states.map((velocity) => [...velocity.dataSync()])).toEqual([[1], [1]]);
 });
 
 it.each(["f16", "q8", 16, null])("refuses %j", (stateDType) => {
