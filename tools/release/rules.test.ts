@@ -3,11 +3,13 @@ import { pendingChangesets } from "./changesets.mjs";
 import {
   type Algorithm,
   KERNELS,
+  parsed,
   presentRules,
   type ReleasedRule,
   recorded,
   releasedRules,
   unannounced,
+  written,
 } from "./rules";
 
 const rule = (hash: string) => ({ name: "nadam", hash }) as ReleasedRule;
@@ -55,4 +57,10 @@ it("finds the rules of the algorithm packages", async () => {
   const present = await presentRules();
   expect(present.map(({ name }) => name)).toEqual(expect.arrayContaining(["@opt/adam-amsgrad", "@opt/nadam"]));
   for (const { rules } of present) expect(rules.length).toBeGreaterThan(1);
+});
+
+it("the record brings back every rule as it was, infinite constants too", async () => {
+  const record = recorded({}, await presentRules());
+  expect(JSON.stringify(record)).toContain("null");
+  expect(parsed(written(record))).toEqual(record);
 });

@@ -38,7 +38,7 @@ export async function presentRules(): Promise<Algorithm[]> {
 }
 
 export function releasedRules(): ReleasedRules {
-  return JSON.parse(readFileSync(FILE, "utf8"));
+  return parsed(readFileSync(FILE, "utf8"));
 }
 
 /** The record after a release: what each series has had, of the two newest series. */
@@ -73,11 +73,23 @@ export function unannounced(
   });
 }
 
+/** What JSON has no number for is text there: an infinite constant must not come back as null. */
+const asText = (key: string, value: unknown) =>
+  key === "value" && typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))
+    ? Object.is(value, -0)
+      ? "-0"
+      : String(value)
+    : value;
+
+/** The inverse of `written`; the generators of kernels read it in the same way. */
+export const parsed = (text: string): ReleasedRules =>
+  JSON.parse(text, (key, value) => (key === "value" ? Number(value) : value));
+
 /** One rule a line. */
-function written(rules: ReleasedRules): string {
+export function written(rules: ReleasedRules): string {
   const packages = Object.entries(rules).map(([name, all]) => {
     const rows = Object.entries(all).map(([key, list]) => {
-      return `    "${key}": [\n${list.map((rule) => `      ${JSON.stringify(rule)}`).join(",\n")}\n    ]`;
+      return `    "${key}": [\n${list.map((rule) => `      ${JSON.stringify(rule, asText)}`).join(",\n")}\n    ]`;
     });
     return `  "${name}": {\n${rows.join(",\n")}\n  }`;
   });

@@ -5,12 +5,15 @@ import { builtMaps, writeMaps } from "./maps";
 import { builtRules, releasedRules } from "./rules";
 import { writeRules } from "./write-kernels";
 
+/** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
+const number = (key: string, value: unknown) => (key === "value" ? Number(value) : value);
+
 const [folder, released] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Say where to write: tsx main.ts <folder>.");
 mkdirSync(folder, { recursive: true });
 const rules = [
   ...builtRules,
-  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8")))),
+  ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8"), number))),
 ];
 for (const [name, text] of [
   ["rules.cu", writeRules(rules)],
