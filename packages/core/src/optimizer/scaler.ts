@@ -83,7 +83,7 @@ const where = "GradScaler";
  * @throws OptError BAD_ARGUMENT for options out of range; BAD_STATE for calls out of order; DEVICE_MISMATCH for losses of several devices
  * @example
  * const scaler = new GradScaler();
- * scaler.scale(loss).backward();
+ * scaler.scale(crossEntropy(model.forward(x), y)).backward();
  * await scaler.step(optimizer);
  * await scaler.update();
  */
