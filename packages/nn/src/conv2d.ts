@@ -1,5 +1,6 @@
 import { checkOptions, conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
 import { checkExtents } from "./extent";
+import { holdParameters } from "./held";
 import { uniform } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
@@ -34,6 +35,7 @@ export class Conv2d extends Module {
     this.weight = uniform(weightOf([outChannels, inChannels, height, width], layer), -bound, bound, drawnBy(layer));
     this.bias = bias ? uniform(weightOf([outChannels], layer), -bound, bound, drawnBy(layer)) : null;
     this.window = { stride, padding, dilation };
+    holdParameters(this, ["weight"]);
   }
 
   forward(x: Tensor): Tensor {

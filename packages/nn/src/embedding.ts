@@ -1,5 +1,6 @@
 import { checkOptions, checkTensor, gather, type Tensor } from "@opt/core";
 import { checkExtents } from "./extent";
+import { holdParameters } from "./held";
 import { normal } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
@@ -20,6 +21,7 @@ export class Embedding extends Module {
     checkOptions("Embedding", options, LAYER_OPTIONS);
     checkExtents("Embedding", { count, width });
     this.weight = normal(weightOf([count, width], options), 0, 1, drawnBy(options));
+    holdParameters(this, ["weight"]);
   }
 
   forward(indices: Tensor): Tensor {

@@ -1,5 +1,6 @@
 import { check, checkOptions, layerNorm, show, type Tensor } from "@opt/core";
 import { checkExtents } from "./extent";
+import { holdParameters } from "./held";
 import { ones } from "./initializers";
 import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
@@ -32,6 +33,7 @@ export class LayerNorm extends Module {
     this.weight = ones(weightOf(extents, layer));
     this.bias = bias ? weightOf(extents, layer) : null;
     this.eps = eps;
+    holdParameters(this, ["weight"]);
   }
 
   forward(x: Tensor): Tensor {

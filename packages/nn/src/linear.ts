@@ -1,5 +1,6 @@
 import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
 import { checkExtents } from "./extent";
+import { holdParameters } from "./held";
 import { uniform } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { Module } from "./module";
@@ -28,6 +29,7 @@ export class Linear extends Module {
     const bound = 1 / Math.sqrt(inFeatures);
     this.weight = uniform(weightOf([outFeatures, inFeatures], layer), -bound, bound, drawnBy(options));
     this.bias = bias ? uniform(weightOf([outFeatures], layer), -bound, bound, drawnBy(options)) : null;
+    holdParameters(this, ["weight"]);
   }
 
   forward(x: Tensor): Tensor {

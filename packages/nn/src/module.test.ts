@@ -105,6 +105,57 @@ describe("Module finds children and tensors", () => {
   });
 });
 
+describe("a property with a parameter", () => {
+  const frozen = () => Object.assign(parameter([[1, 2]]), { requiresGrad: false });
+  const rows: [string, () => unknown][] = [
+    ["a tensor that requires no gradient", () => zeros([2, 2])],
+    ["a frozen tensor that no module had", frozen],
+    ["an array", () => [[1, 2]]],
+    ["nothing", () => undefined],
+  ];
+  it.each(rows)("refuses %s and keeps what it has", (_, value) => {
+    const holders: Module[] = [new Linear(2, 2), new Embedding(2, 2), new LayerNorm(2), new Conv2d(2, 2, 1), new Net()];
+    for (const module of holders) {
+      const before = module.parameters();
+      const name = "weight" in module ? "weight" : "embedding";
+      expectCode("BAD_ARGUMENT", () => Object.assign(module, { [name]: value() }));
+      expect(module.parameters()).toEqual(before);
+    }
+    expect(() => Object.assign(new Linear(2, 2), { bias: value() })).toThrow(
+      /Linear.bias.*or null.*bias.set\(values\)/,
+    );
+  });
+
+  it("takes another parameter, a shared one, one that was frozen since, and null where there may be none", () => {
+    const [head, embedding] = [new Linear(2, 3), new Embedding(3, 2)];
+    Object.assign(head, { weight: embedding.weight, bias: null });
+    const model = new Sequential(embedding, head);
+    expect(names(model.namedParameters())).toEqual(["0.weight"]);
+    expect(Object.keys(model.stateDict())).toEqual(["0.weight", "1.weight"]);
+    embedding.weight.requiresGrad = false;
+    Object.assign(new Linear(2, 3), { weight: embedding.weight });
+    const own = Object.assign(head, { weight: parameter([[1, 2]]) });
+    expect(own.parameters()).toEqual([own.weight]);
+    expectCode("BAD_ARGUMENT", () => Object.assign(head, { weight: null }));
+  });
+
+  it("may be defined again by a subclass, and be frozen with its object", () => {
+    class Own extends Linear {
+      override readonly weight = parameter([[1]]);
+    }
+    expect(names(new Own(2, 2).namedParameters())).toContain("weight");
+    expect(Object.freeze(new Net()).parameters().length).toBe(3);
+  });
+});
+
+it("a class without forward is refused when it is called, alone and among layers", () => {
+  // biome-ignore lint/suspicious/noExplicitAny: what a program without types may write
+  class Unfinished extends (Module as any) {}
+  const module = new Unfinished() as Linear;
+  expectCode("UNSUPPORTED", () => module.forward(zeros([1])));
+  expectCode("UNSUPPORTED", () => new Sequential(new ReLU(), module).forward(zeros([1])));
+});
+
 it("a model prints its layers", () => {
   class Classifier extends Module {
     readonly features = new Sequential(new Conv2d(1, 8, [3, 2], { stride: 2 }), new MaxPool2d(2), new Dropout(0.1));

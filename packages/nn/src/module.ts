@@ -1,5 +1,6 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, checkOptions, show, Tensor } from "@opt/core";
+import { check, checkOptions, OptError, show, Tensor } from "@opt/core";
+import { holdParameters } from "./held";
 import { members } from "./members";
 
 /** By which modules are known, of whichever copy of this package. */
@@ -12,6 +13,7 @@ export type StateDict = Record<string, Tensor>;
  * The base of layers and models. A property that is a tensor is part of the state, a property that is a module is a child; so is
  * what lies in arrays, maps, sets and plain objects, however deep: `blocks[0].fc.weight` has the name "blocks.0.fc.weight", as in PyTorch.
  * Tensors that require a gradient are parameters, the others buffers. What must stay out of the state goes into a #private field.
+ * A property that held a parameter when the module was last asked for its tensors takes only parameters, or null: BAD_ARGUMENT otherwise.
  *
  * @example
  * class Net extends Module {
@@ -31,6 +33,7 @@ export abstract class Module {
   /** Whether layers that behave differently in training (Dropout) do so. */
   training = true;
 
+  /** @throws OptError UNSUPPORTED where a class without types has left it out */
   abstract forward(...inputs: never[]): unknown;
 
   /** Child modules by name, in the order of the properties. */
@@ -150,6 +153,15 @@ export abstract class Module {
   }
 }
 
+Module.prototype.forward = function (this: Module): never {
+  throw new OptError(
+    "UNSUPPORTED",
+    this.constructor.name,
+    "a module must have a method forward, got none.",
+    "Write forward(x) { ... } in its class.",
+  );
+};
+
 /** True for modules, of whichever copy of this package. */
 export function isModule(value: unknown): value is Module {
   return typeof value === "object" && value !== null && mark in value;
@@ -185,6 +197,7 @@ function write(module: Module, holders: readonly Module[]): string {
 }
 
 function* walk(module: Module, prefix: string, holders: readonly Module[]): Generator<[string, Tensor]> {
+  holdParameters(module);
   for (const [name, value] of members(module.constructor.name, module)) {
     if (value instanceof Tensor) yield [prefix + name, value];
   }
