@@ -20,7 +20,7 @@ export const devices = [
   {
     name: "cuda",
     binaries: ["opt_cuda.node", "kernels/rules.fatbin"],
-    door: ["src/addon.cc", "src/call.h", "src/tables.h"],
+    door: ["src/addon.cc", "src/call.h", "src/tables.h", "kernels/elements.cuh"],
   },
 ].map((device) => {
   const source = join(root, "native", device.name);

@@ -46,6 +46,11 @@ Napi::Value instructionSets(const Napi::CallbackInfo& info) {
   return names;
 }
 
+/** commandFormat(): the format of the commands that it reads. */
+Napi::Value commandFormat(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), opt::COMMAND_FORMAT);
+}
+
 /** ruleHashes(): the rules compiled ahead, in the order of their numbers. */
 Napi::Value ruleHashes(const Napi::CallbackInfo& info) {
   Napi::Array hashes = Napi::Array::New(info.Env());
@@ -116,6 +121,7 @@ napi_value run(napi_env env, napi_callback_info info) {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("instructionSets", Napi::Function::New(env, instructionSets));
+  exports.Set("commandFormat", Napi::Function::New(env, commandFormat));
   exports.Set("ruleHashes", Napi::Function::New(env, ruleHashes));
   exports.Set("address", Napi::Function::New(env, address));
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));

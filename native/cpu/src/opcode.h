@@ -24,6 +24,9 @@ enum class Opcode {
   MAX_POOL_2D_GRAD,
 };
 
+// How commands are written. One more whenever a command is read otherwise than before.
+constexpr int COMMAND_FORMAT = 2;
+
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 
 }  // namespace opt

@@ -1,12 +1,15 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
 import { createRequire } from "node:module";
-import { OptError, type TypedArray } from "@opt/core";
+import { check, OptError, type TypedArray } from "@opt/core";
 import { environmentVariable } from "@opt/core/backend";
+import { COMMAND_FORMAT } from "./opcode";
 
 /** Functions of native/cpu/src/addon.cc. */
 export interface Addon {
   /** Names of the instruction sets that the binary holds, best last; null where this processor lacks one. */
   instructionSets(): (string | null)[];
+  /** The format of the commands that it reads. */
+  commandFormat(): number;
   /** Hashes of the rules compiled ahead; a rule's place is its number. */
   ruleHashes(): string[];
   /** Where the bytes of a view lie, until its buffer is detached. */
@@ -40,17 +43,28 @@ function isMusl(): boolean {
 /**
  * Loads the binary of a platform from its package. `OPT_CPU_BINARY` names a file instead.
  *
- * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing
+ * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing, or of another version than this one
  */
 export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_CPU_BINARY")): Addon {
   const name = `@opt/kernels-cpu-${platform}`;
   const path = binary || name;
+  let addon: Addon;
   try {
-    return require(path) as Addon;
+    addon = require(path) as Addon;
   } catch (cause) {
     const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
     const problem = missing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
     const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`;
     throw new OptError("DEVICE_UNAVAILABLE", "cpu", problem, advice, { cause });
   }
+  const format = (addon as Partial<Addon>).commandFormat?.();
+  check(
+    format === COMMAND_FORMAT,
+    "DEVICE_UNAVAILABLE",
+    "cpu",
+    () =>
+      `${path} must read commands of format ${COMMAND_FORMAT}, got ${format ?? "one without a format"}: it is of another version.`,
+    "Install it anew; in a checkout, node tools/build-native.mjs.",
+  );
+  return addon;
 }

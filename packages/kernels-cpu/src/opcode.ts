@@ -1,6 +1,9 @@
 /** Numbers shared with native/cpu/src/opcode.h and kernels/program-ops.h, in the same order. */
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
+/** How commands are written: a binary of another format would read them as something else. */
+export const COMMAND_FORMAT = 2;
+
 const KINDS = [
   "rule",
   "map",

@@ -1,0 +1,26 @@
+/** Binaries of another version would read commands as something else. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expectCode } from "@opt/testkit";
+import { afterAll, expect, it } from "vitest";
+import { loadAddon, platformName } from "./addon";
+import { COMMAND_FORMAT } from "./opcode";
+
+const folder = mkdtempSync(join(tmpdir(), "opt-addon-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+it.each([
+  ["none", "{}", "DEVICE_UNAVAILABLE"],
+  ["an older", `{ commandFormat: () => ${COMMAND_FORMAT - 1} }`, "DEVICE_UNAVAILABLE"],
+] as const)("refuses a binary of %s format", (name, exports, code) => {
+  const path = join(folder, `${name}.cjs`);
+  writeFileSync(path, `module.exports = ${exports};`);
+  expectCode(code, () => loadAddon(platformName(), path));
+});
+
+it("takes one of its own format", () => {
+  const path = join(folder, "same.cjs");
+  writeFileSync(path, `module.exports = { commandFormat: () => ${COMMAND_FORMAT} };`);
+  expect(loadAddon(platformName(), path).commandFormat()).toBe(COMMAND_FORMAT);
+});
