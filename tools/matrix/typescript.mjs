@@ -27,14 +27,29 @@ const FORMS = [
     from: 5.4,
     to: 5.9,
   },
+  {
+    form: "nodenext, without the DOM",
+    file: "program.mts",
+    options: { module: "nodenext", lib: ["es2022", "esnext.disposable"], types: ["node"] },
+    from: 5.4,
+    to: 99,
+  },
 ];
 
-function program() {
-  const entries = publicPackages().flatMap(({ name, exports = {} }) =>
-    Object.keys(exports)
-      .filter((entry) => !entry.endsWith(".json"))
-      .map((entry) => name + entry.slice(1)),
-  );
+/** What the browser hands out is taken as it is. */
+const PICKED = `import { blobFileSystem, opfsFileSystem } from "@opt/checkpoint";
+export const picked = (folder: FileSystemDirectoryHandle, files: File[]) => [opfsFileSystem(folder), blobFileSystem(files)];
+`;
+
+/** @param {boolean} hasDom WebGPU's own types stand on the DOM's. */
+function program(hasDom) {
+  const entries = publicPackages()
+    .filter(({ name }) => hasDom || name !== "@opt/kernels-webgpu")
+    .flatMap(({ name, exports = {} }) =>
+      Object.keys(exports)
+        .filter((entry) => !entry.endsWith(".json"))
+        .map((entry) => name + entry.slice(1)),
+    );
   const imports = entries.map((entry, i) => `import * as entry${i} from "${entry}";`);
   return `${imports.join("\n")}
 import { tensor } from "@opt/core";
@@ -45,7 +60,7 @@ export async function main(): Promise<Float32Array> {
   const elements: Float32Array = await x.mul(2).data();
   return elements;
 }
-`;
+${hasDom ? PICKED : ""}`;
 }
 
 /** @param {string} folder with the packages installed @param {string} tools where the compilers are @returns {import("./runtimes.mjs").Row[]} */
@@ -56,7 +71,7 @@ export function typeRows(folder, tools) {
       run: async () => {
         const project = join(folder, "types", `${version}-${form}`.replace(/\W+/g, "-"));
         mkdirSync(project, { recursive: true });
-        writeFileSync(join(project, file), program());
+        writeFileSync(join(project, file), program(!("lib" in options)));
         const strict = {
           target: "es2022",
           lib: ["es2023", "dom", "esnext.disposable"],

@@ -34,10 +34,10 @@ export { type Communicator, communicatorOver, localCommunicators, type Meet, sin
 export type { Retention } from "./save/keep";
 export type { Leftover } from "./save/leftovers";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
-export { blobFileSystem } from "./stores/blob";
+export { blobFileSystem, type NamedBlob } from "./stores/blob";
 export type { FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";
 export { type MemoryFileSystem, memoryFileSystem } from "./stores/memory";
 export { type ObjectStat, type ObjectStore, type ObjectWriter, objectFileSystem, type Upload } from "./stores/objects";
-export { opfsFileSystem } from "./stores/opfs";
+export { opfsFileSystem, type PickedFolder } from "./stores/opfs";
 export type { ProgressCallback } from "./stores/progress";

@@ -4,6 +4,12 @@ import type { FileSystem } from "./file-system";
 import { namesBelow } from "./memory";
 import { fail, objectFileSystem } from "./objects";
 
+/** A File of a browser or of Node; one of a chosen folder has its path there. */
+export interface NamedBlob extends Blob {
+  readonly name: string;
+  readonly webkitRelativePath?: string;
+}
+
 /**
  * Reads files by the names given, or by their own (`webkitRelativePath` where a folder was chosen). For the option `fileSystem`; nothing
  * is written. Throws BAD_ARGUMENT for what is no Blob.
@@ -11,7 +17,7 @@ import { fail, objectFileSystem } from "./objects";
  * @example
  * const fileSystem = blobFileSystem({ "model.safetensors": new Blob([]) });
  */
-export function blobFileSystem(files: Readonly<Record<string, Blob>> | Iterable<File>): FileSystem {
+export function blobFileSystem(files: Readonly<Record<string, Blob>> | Iterable<NamedBlob>): FileSystem {
   const named =
     Symbol.iterator in files
       ? [...files].map((file): [string, Blob] => [file.webkitRelativePath || file.name, file])

@@ -16,6 +16,13 @@ const CODES: Readonly<Record<string, string>> = {
   NoModificationAllowedError: "EBUSY",
 };
 
+/** What `showDirectoryPicker()` gives, a FileSystemDirectoryHandle: programs without the DOM's types compile too. */
+export interface PickedFolder {
+  readonly kind: "directory";
+  readonly name: string;
+  getDirectoryHandle(name: string, options?: { create?: boolean }): Promise<PickedFolder>;
+}
+
 /**
  * Files that only pages of this origin see, or those of a folder from `showDirectoryPicker()`. For the option `fileSystem`; in browsers it
  * is the one that is taken where none is given. Throws UNSUPPORTED, when it is first used, where the browser has none.
@@ -23,7 +30,7 @@ const CODES: Readonly<Record<string, string>> = {
  * @example
  * const save = () => saveCheckpoint("runs/a", { step: 1, tensors: {} }, { fileSystem: opfsFileSystem() });
  */
-export function opfsFileSystem(root?: FileSystemDirectoryHandle): FileSystem {
+export function opfsFileSystem(root?: PickedFolder): FileSystem {
   let opened: Promise<FileSystemDirectoryHandle> | undefined;
 
   /** Undefined where it is not there and is not to be created. */
@@ -31,7 +38,7 @@ export function opfsFileSystem(root?: FileSystemDirectoryHandle): FileSystem {
     names: readonly string[],
     create: boolean,
   ): Promise<FileSystemDirectoryHandle | undefined> => {
-    opened ??= root ? Promise.resolve(root) : ownFolder();
+    opened ??= root ? Promise.resolve(root as FileSystemDirectoryHandle) : ownFolder();
     let folder = await opened;
     for (const name of names) {
       const next = await unlessMissing(folder.getDirectoryHandle(name, { create }));
