@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
 import type { ErrorCode } from "./errors/errors";
 import { hostBytes } from "./tensor/read";
-import type { DType } from "./values/dtype";
+import { type DType, isFloat } from "./values/dtype";
 import { Generator } from "./values/generator";
 import type { TensorData } from "./values/literal";
 
@@ -48,8 +48,12 @@ describe("tensor takes", () => {
     ["i32", [-1.9, 3e9, -3e9, nan], [-1, 2 ** 31 - 1, -(2 ** 31), 0]],
     ["u8", [254.9, 256, -3, nan], [254, 255, 0, 0]],
     ["bool", [0, -0, 0.1, nan], [0, 0, 1, 1]],
-  ])("numbers as %s, rounded as a cast does", async (dtype, values, expected) => {
-    expect([...(await tensor(values, { dtype }).data())]).toEqual(expected);
+  ])("numbers as %s, rounded as a cast does, which saturates", async (dtype, values, expected) => {
+    const fitting = values.filter(
+      (_, i) => isFloat(dtype) || dtype === "bool" || Math.trunc(values[i]!) === expected[i],
+    );
+    const kept = expected.filter((_, i) => fitting.includes(values[i]!));
+    expect([...(await tensor(fitting, { dtype }).data())]).toEqual(kept);
     expect([...(await tensor(Float64Array.from(values)).to(dtype).data())]).toEqual(expected);
   });
 
@@ -100,6 +104,49 @@ describe("refusals", () => {
   ])("%s", (_, code, make) => expectCode(code, make));
 });
 
+describe.each<[DType, number]>([
+  ["i32", 1e10],
+  ["i32", 2 ** 31 - 0.5],
+  ["i32", -(2 ** 31) - 0.9],
+  ["i32", nan],
+  ["i32", inf],
+  ["u8", 256],
+  ["u8", 255.9],
+  ["u8", -1],
+  ["u8", -0.5],
+  ["u8", nan],
+])("%s cannot hold %d:", (dtype, value) => {
+  it.each<[string, () => unknown]>([
+    ["tensor of a number", () => tensor(value, { dtype })],
+    ["tensor of an array", () => tensor([[1, value]], { dtype })],
+    ["tensor of a typed array", () => tensor(Float64Array.of(value), { dtype })],
+    ["full", () => full([2], value, { dtype })],
+    ["set", () => zeros([], { dtype }).set(value)],
+    ["set with a typed array", () => zeros([1], { dtype }).set(Float64Array.of(value))],
+  ])("%s", (_, make) => expectCode("BAD_ARGUMENT", make));
+});
+
+it("a shape is nobody's to change: results share it", () => {
+  const shape = [2, 3];
+  const x = zeros(shape);
+  shape[0] = 5; // the caller's array stays the caller's
+  expect([x.shape, Object.isFrozen(shape)]).toEqual([[2, 3], false]);
+  const made = [
+    x,
+    x.add(1),
+    x.add(zeros([3])),
+    x.reshape([6]),
+    x.sum(0),
+    x.transpose(),
+    x.slice(0, 1),
+    parameter([1]),
+    tensor([[1]], { shape: [1] }),
+  ];
+  expect(made.map((t) => Object.isFrozen(t.shape))).not.toContain(false);
+  for (const key of ["shape", "dtype", "size"]) expect(() => Object.assign(x, { [key]: [9] })).toThrow(TypeError);
+  expect([x.shape, x.dtype, x.size]).toEqual([[2, 3], "f32", 6]);
+});
+
 it("parameter makes a named leaf, from data, from a tensor, with a copy", async () => {
   const source = tensor([1, 2]);
   for (const made of [
@@ -145,7 +192,7 @@ it.each<[DType, number, number]>([
   ["f32", 0.1, Math.fround(0.1)],
   ["bf16", 1 + 2 ** -8, 1],
   ["i32", 2 ** 30 + 1, 2 ** 30 + 1],
-  ["u8", 300, 255],
+  ["u8", 254.9, 254],
   ["bool", 2, 1],
 ])("full in %s", (dtype, value, stored) => {
   expect([...full([2], value, { dtype }).dataSync()]).toEqual([stored, stored]);

@@ -14,7 +14,7 @@ import { installMethods } from "./tensor-methods";
 import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./values/dtype";
 import { checkGenerator, defaultGenerator, type Generator } from "./values/generator";
 import { narrow } from "./values/half";
-import { flatten, type TensorData } from "./values/literal";
+import { checkRange, flatten, type TensorData } from "./values/literal";
 import { checkShape, type Shape, showShape, sizeOf } from "./values/shape";
 
 installMethods(); // here every tensor begins
@@ -83,7 +83,7 @@ function shapeFor(where: string, shape: Shape | undefined, implied: Shape, count
 /**
  * A tensor with a copy of `data`: a number, nested arrays (f32; booleans give bool) or a typed array (its own dtype).
  *
- * @throws OptError BAD_SHAPE if rows differ in length or `shape` holds another count; BAD_DTYPE; UNKNOWN_DEVICE
+ * @throws OptError BAD_SHAPE if rows differ in length or `shape` holds another count; BAD_ARGUMENT for numbers beyond an integer dtype; BAD_DTYPE; UNKNOWN_DEVICE
  * @example
  * const x = tensor([[1, 2], [3, 4]]);
  * const y = tensor(new Float32Array(6), { shape: [2, 3] });
@@ -173,7 +173,7 @@ export function empty(shape: Shape, options: CreateOptions = {}): Tensor {
   return marked(Tensor.empty([...shape], dtype, deviceOf("empty", device)), requiresGrad);
 }
 
-/** A tensor of one value. @throws OptError BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
+/** A tensor of one value. @throws OptError BAD_ARGUMENT for a number beyond an integer dtype; BAD_SHAPE, BAD_DTYPE, UNKNOWN_DEVICE */
 export function full(shape: Shape, value: number, options: CreateOptions = {}): Tensor {
   return filled("full", shape, value, options);
 }
@@ -195,6 +195,7 @@ function filled(where: string, shape: Shape, value: number, options: CreateOptio
   checkDType(where, dtype);
   const isNumber = typeof value === "number";
   check(isNumber, "BAD_ARGUMENT", where, () => `the value must be a number, got ${show(value)}.`, "For example 0.");
+  checkRange(where, [value], dtype);
   return marked(fill([...shape], value, dtype, deviceOf(where, device)), requiresGrad);
 }
 

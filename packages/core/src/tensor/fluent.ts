@@ -48,7 +48,7 @@ export interface Fluent<T> {
   /**
    * Overwrites the elements in place; a tensor may be of another dtype or device. Not recorded: what backward needs of the old elements, it refuses.
    *
-   * @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT for the result of a computation, outside of noGrad
+   * @throws OptError BAD_SHAPE if the count differs; BAD_ARGUMENT for the result of a computation, outside of noGrad, and for numbers beyond an integer dtype
    */
   set(data: TensorData | T): void;
   /**

@@ -32,10 +32,6 @@ export interface Tensor extends Fluent<Tensor> {}
 /** Elements of one dtype in a shape, dense and row-major, on a device. Made by `tensor`, `parameter` and others; operations are methods. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: every tensor begins in create.ts, which installs the methods
 export class Tensor {
-  readonly shape: Shape;
-  readonly dtype: DType;
-  /** Number of elements. */
-  readonly size: number;
   /** For parameters: the name under which optimizers and checkpoints know it. */
   name: string | undefined;
   readonly [isTensor] = true;
@@ -45,16 +41,19 @@ export class Tensor {
   isMadeByHand = false;
   private readonly holding: Holding;
   private readonly byteOffset: number;
+  private readonly extents: Shape;
+  private readonly elementType: DType;
+  private readonly count: number;
   private disposed = false;
   private leafRequiresGrad = false;
   private gradient: Tensor | null = null;
   private gradientIsOurs = false;
 
-  /** @internal Takes over one ownership of `storage`. Use `tensor`, `parameter`, `zeros`, ... */
+  /** @internal Takes over one ownership of `storage`, and `shape`. Use `tensor`, `parameter`, `zeros`, ... */
   constructor(storage: Storage, byteOffset: number, shape: Shape, dtype: DType) {
-    this.shape = shape;
-    this.dtype = dtype;
-    this.size = sizeOf(shape);
+    this.extents = Object.isFrozen(shape) ? shape : Object.freeze(shape);
+    this.elementType = dtype;
+    this.count = sizeOf(shape);
     this.byteOffset = byteOffset;
     this.holding = { storage, node: null };
     storage.device.countTensors(1);
@@ -70,6 +69,20 @@ export class Tensor {
   /** @internal A tensor with undefined contents. */
   static empty(shape: Shape, dtype: DType, device: Device): Tensor {
     return new Tensor(Storage.allocate(device, sizeOf(shape) * byteSize(dtype)), 0, shape, dtype);
+  }
+
+  /** The extents, frozen: results share them. */
+  get shape(): Shape {
+    return this.extents;
+  }
+
+  get dtype(): DType {
+    return this.elementType;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return this.count;
   }
 
   get device(): Device {

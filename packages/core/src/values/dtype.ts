@@ -29,6 +29,11 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(BYTES, value);
 }
 
+/** The smallest and the largest number of an integer dtype. */
+export function rangeOf(dtype: DType): readonly [low: number, high: number] | undefined {
+  return dtype === "i32" ? [-(2 ** 31), 2 ** 31 - 1] : dtype === "u8" ? [0, 255] : undefined;
+}
+
 export function isFloat(dtype: DType): boolean {
   return dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";
 }

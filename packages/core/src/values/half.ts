@@ -1,5 +1,5 @@
 /** Numbers as stored: f16 as multiples of a power of two, bf16 as the upper half of a float32, integers truncated and saturated. */
-import { byteSize, type DType, type TypedArray, viewElements } from "./dtype";
+import { byteSize, type DType, rangeOf, type TypedArray, viewElements } from "./dtype";
 
 const view = new DataView(new ArrayBuffer(8));
 
@@ -21,12 +21,14 @@ const fromBits: Partial<Record<DType, (stored: number) => number>> = {
   },
 };
 
-const saturating = (low: number, high: number) => (value: number) =>
-  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, low), high));
+function saturating(dtype: "i32" | "u8"): (value: number) => number {
+  const [low, high] = rangeOf(dtype)!;
+  return (value) => (Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, low), high)));
+}
 
 const toBits: Partial<Record<DType, (value: number) => number>> = {
-  i32: saturating(-(2 ** 31), 2 ** 31 - 1),
-  u8: saturating(0, 255),
+  i32: saturating("i32"),
+  u8: saturating("u8"),
   bool: (value) => (value !== 0 ? 1 : 0),
   f16(value) {
     if (Number.isNaN(value)) return 0x7e00;

@@ -2,7 +2,7 @@
 
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { type DType, dtypeOfArray, type TypedArray } from "./dtype";
+import { type DType, dtypeOfArray, rangeOf, type TypedArray } from "./dtype";
 import { narrow } from "./half";
 import { type Shape, showShape } from "./shape";
 
@@ -18,6 +18,7 @@ export function flatten(
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data);
     const target = dtype ?? own;
+    if (own !== target) checkRange(where, data as TypedArray, target);
     const elements = own === target ? (data as TypedArray) : narrow(data as TypedArray, target);
     return { elements, shape: [data.length], dtype: target };
   }
@@ -49,7 +50,25 @@ export function flatten(
   };
   visit(data, 0);
   const target = dtype ?? (booleans && values.length > 0 ? "bool" : "f32");
+  checkRange(where, values, target);
   return { elements: narrow(values, target), shape, dtype: target };
+}
+
+/** Refuses numbers that an integer dtype cannot hold: fractions are cut, but what is beyond the range would be another number. @throws OptError BAD_ARGUMENT */
+export function checkRange(where: string, values: ArrayLike<number>, dtype: DType): void {
+  const range = rangeOf(dtype);
+  if (range === undefined) return;
+  const [low, high] = range;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    check(
+      value >= low && value <= high, // false for NaN
+      "BAD_ARGUMENT",
+      where,
+      () => `${dtype} holds integers from ${low} to ${high}, got ${value}.`,
+      "Use a wider dtype, or cast a tensor with to(), which saturates.",
+    );
+  }
 }
 
 function shapeOf(where: string, data: NestedArray): number[] {

@@ -6,12 +6,15 @@ export type Shape = readonly number[];
 
 export function sizeOf(shape: Shape): number {
   let size = 1;
-  for (const extent of shape) size *= extent;
+  for (let axis = 0; axis < shape.length; axis++) size *= shape[axis]!;
   return size;
 }
 
 export function sameShape(a: Shape, b: Shape): boolean {
-  return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
+  if (a === b) return true; // results share the shapes of their operands
+  if (a.length !== b.length) return false;
+  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
+  return true;
 }
 
 /** "[2, 3]" */
