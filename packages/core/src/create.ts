@@ -11,7 +11,7 @@ import { fill, owned } from "./ops";
 import { Storage } from "./tensor/storage";
 import { Tensor } from "./tensor/tensor";
 import { installMethods } from "./tensor-methods";
-import { byteSize, type DType, isDType, isFloat, type TypedArray } from "./values/dtype";
+import { byteSize, checkDType, type DType, isFloat, type TypedArray } from "./values/dtype";
 import { checkGenerator, defaultGenerator, type Generator } from "./values/generator";
 import { narrow } from "./values/half";
 import { checkRange, flatten, type TensorData } from "./values/literal";
@@ -39,16 +39,6 @@ const CREATE = { dtype: "any", device: ["string", "object"], requiresGrad: "bool
 const TENSOR = { ...CREATE, shape: "array" } as const;
 const PARAMETER = { shape: "array", dtype: "any", device: ["string", "object"], name: "string" } as const;
 const RANDOM = { ...CREATE, generator: "object" } as const;
-
-function checkDType(where: string, dtype: unknown): void {
-  check(
-    dtype === undefined || isDType(dtype),
-    "BAD_DTYPE",
-    where,
-    () => `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${show(dtype)}.`,
-    `For example "f32".`,
-  );
-}
 
 /** @param again makes the elements of a replay, where the tensor is made in a recorded step */
 function upload(elements: TypedArray, shape: Shape, dtype: DType, device: Device, again?: () => TypedArray): Tensor {
@@ -91,7 +81,7 @@ function shapeFor(where: string, shape: Shape | undefined, implied: Shape, count
 export function tensor(data: TensorData, options: TensorOptions = {}): Tensor {
   checkOptions("tensor", options, TENSOR);
   const { shape, dtype, device, requiresGrad } = options;
-  checkDType("tensor", dtype);
+  if (dtype !== undefined) checkDType("tensor", dtype);
   const flat = flatten("tensor", data, dtype);
   return marked(
     upload(
@@ -118,7 +108,7 @@ export function parameter(
 ): Tensor {
   checkOptions("parameter", options, PARAMETER);
   const { name, ...created } = options;
-  checkDType("parameter", options.dtype);
+  if (options.dtype !== undefined) checkDType("parameter", options.dtype);
   const result = keep(
     data instanceof Tensor
       ? tidy(() => parameterFrom(data, created))

@@ -54,6 +54,7 @@ export { Expression, type Op, type Operand, type RuleOp } from "./rule/expressio
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
 export { hostBytes } from "./tensor/read";
+export { checkNotSummary } from "./tensor/summary";
 export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
 export type { Bytes, DType, TypedArray } from "./values/dtype";

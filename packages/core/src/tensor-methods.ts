@@ -9,8 +9,9 @@ import { operate } from "./rule/expression";
 import { type Fluent, inspectSymbol } from "./tensor/fluent";
 import { inspected, nested, printed } from "./tensor/inspect";
 import { checkSingle, decode, readBytes, readBytesSync } from "./tensor/read";
+import { summaryOf } from "./tensor/summary";
 import { Tensor } from "./tensor/tensor";
-import { isDType, type TypedArray } from "./values/dtype";
+import { checkDType, isDType, meantDType, type TypedArray } from "./values/dtype";
 
 const methods: Fluent<Tensor> & ThisType<Tensor> = {
   async data<A extends TypedArray>() {
@@ -36,8 +37,7 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
     console.log(await printed(this));
   },
   toJSON() {
-    const { shape, dtype, device } = this;
-    return { shape, dtype, device: device.name };
+    return summaryOf(this);
   },
   [inspectSymbol]() {
     return inspected(this);
@@ -64,6 +64,7 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
     this.checkAlive();
     const isGiven = target !== undefined;
     check(isGiven, "BAD_ARGUMENT", "to", () => "needs a dtype or a device, got undefined.", `For example "f64".`);
+    if (!isDType(target) && meantDType(target) !== undefined) checkDType("to", target);
     const result = isDType(target) ? ops.cast(this, target) : ops.move(this, deviceOf("to", target));
     return result === this ? ops.reshape(this, this.shape) : result;
   },

@@ -3,6 +3,7 @@ import { rawErrors } from "@opt/testkit";
 import { afterEach, describe, expect, it } from "vitest";
 import * as core from "./index";
 import { installedMethods } from "./tensor-methods";
+import { Momentum } from "./testing/momentum";
 
 const x = () => core.tensor([[1, 2]]);
 const labels = () => core.tensor([0], { dtype: "i32" });
@@ -70,7 +71,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
+  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
     " ",
   ),
 );
@@ -118,6 +119,51 @@ describe("methods of tensors", () => {
       expect(await rawErrors(property, assign, () => [null])).toEqual([]);
     }
   });
+});
+
+describe("messages say what was meant", () => {
+  const w = () => core.parameter([1]);
+  const model = { parameters: () => [w()] } as never;
+  const adam = () => new Momentum([["w", w()]], { lr: 0.1 });
+  const logged = (state: object) => JSON.parse(JSON.stringify(state));
+  const stepped = () => {
+    const optimizer = adam();
+    optimizer.groups[0]!.params[0]!.grad = core.tensor([1]);
+    optimizer.step();
+    return optimizer;
+  };
+  it.each<[string, () => unknown, string]>([
+    ["float32", () => x().to("float32"), 'Did you mean "f32"?'],
+    ["torch.float16", () => x().to("torch.float16"), 'Did you mean "f16"?'],
+    ["half", () => x().to("half"), 'Did you mean "f16"?'],
+    ["bfloat16", () => x().to("bfloat16"), 'Did you mean "bf16"?'],
+    ["int32", () => x().to("int32"), 'Did you mean "i32"?'],
+    ["F32", () => x().to("F32"), 'Did you mean "f32"?'],
+    ["a dtype option", () => core.zeros([1], { dtype: "float32" as never }), 'Did you mean "f32"?'],
+    ["no dtype", () => core.zeros([1], { dtype: "constructor" as never }), 'For example "f32".'],
+    ["a device", () => x().to("JS"), 'Did you mean "js"?'],
+    ["no device", () => x().to("CUDA"), '"@opt/kernels-cuda"'],
+    ["a model as params", () => new Momentum(model), "Pass model.parameters()."],
+    ["a model among params", () => new Momentum([model]), "Pass model.parameters()."],
+    ["a model in a group", () => new Momentum([{ params: model }]), "Pass model.parameters()."],
+    ["a model as averages", () => new core.ExponentialMovingAverage(model), "Pass model.parameters()."],
+    ["names to clip", () => core.clipGradNorm([["w", w()]] as never, 1), "without names, got ["],
+    ["a closure", () => adam().step(async () => 1), "[Momentum.step] body must be synchronous"],
+    ["no rule", () => core.defineRule({} as never), "[defineRule] a rule needs name"],
+    ["half a rule", () => core.defineRule({ name: "r", buffers: ["a"], scalars: [] } as never), "needs update"],
+    ["no tensor but a name", () => core.checkTensor("f", [w()], "x"), "got [a Tensor]"],
+    ["a state that was logged", () => adam().loadStateDict(logged(stepped().stateDict())), "written by JSON.stringify"],
+    [
+      "averages that were logged",
+      () => {
+        const ema = new core.ExponentialMovingAverage([w()]);
+        ema.loadStateDict(logged(ema.stateDict()));
+      },
+      "written by JSON.stringify",
+    ],
+  ])("%s", (_, call, words) =>
+    expect(call).toThrow(expect.objectContaining({ name: "OptError", message: expect.stringContaining(words) })),
+  );
 });
 
 it("the generator", async () => {

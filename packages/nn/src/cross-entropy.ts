@@ -12,7 +12,7 @@ export interface CrossEntropyOptions {
   readonly weight?: Tensor;
 }
 
-const OPTIONS = { reduction: "string", ignoreIndex: "number", labelSmoothing: "number", weight: "object" } as const;
+const OPTIONS = { reduction: "string", ignoreIndex: "number", labelSmoothing: "number", weight: "any" } as const;
 
 /**
  * Cross-entropy of rows of logits [..., classes] with class labels [...], as PyTorch's (which has the classes on axis 1).

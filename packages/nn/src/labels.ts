@@ -1,5 +1,5 @@
 /** Class labels from wherever they come: arrays are checked on the host, tensors stay on their device. */
-import { check, checkTensor, type NestedArray, type Shape, show, type Tensor, tensor } from "@opt/core";
+import { check, checkTensor, type NestedArray, type Shape, show, Tensor, tensor } from "@opt/core";
 
 export type Labels = Tensor | Int32Array | Uint8Array | NestedArray;
 
@@ -18,6 +18,9 @@ export interface Counted {
 export function labelIndices(where: string, labels: Labels, logits: Tensor, ignoreIndex: number): Counted {
   const isArray = Array.isArray(labels) || (ArrayBuffer.isView(labels) && !(labels instanceof DataView));
   if (!isArray) {
+    const isTensor = labels instanceof Tensor;
+    const problem = () => `labels must be a list or a Tensor, got ${show(labels)}.`;
+    check(isTensor, "BAD_ARGUMENT", where, problem, "Pass one class per row of logits: [0].");
     checkTensor(where, labels, "labels");
     return { indices: labels, count: undefined };
   }
@@ -38,6 +41,14 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
   }
   const rows: Shape = logits.shape.slice(0, -1);
   const isNested = Array.isArray(labels) && labels.some(Array.isArray);
+  const needed = rows.reduce((product, extent) => product * extent, 1);
+  check(
+    isNested || values.length === needed,
+    "BAD_SHAPE",
+    where,
+    () => `labels must be one per row of logits [${logits.shape}], ${needed}, got ${values.length}.`,
+    "Pass class indices, the last axis of logits being the classes.",
+  );
   const { device } = logits;
   return { indices: tensor(labels, { dtype: "i32", device, ...(isNested ? {} : { shape: rows }) }), count };
 }

@@ -108,6 +108,24 @@ describe("crossEntropy", () => {
     ["BAD_ARGUMENT", "too much smoothing", () => crossEntropy(zeros([2, 3]), [0, 1], { labelSmoothing: 1.1 })],
     ["BAD_ARGUMENT", "another reduction", () => crossEntropy(zeros([2, 3]), [0, 1], { reduction: "max" as "sum" })],
   ];
+  it.each<[string, () => unknown, string]>([
+    [
+      "three labels for two rows",
+      () => crossEntropy(zeros([2, 3]), [0, 1, 1]),
+      "[crossEntropy] labels must be one per row of logits [2,3], 2, got 3.",
+    ],
+    [
+      "one class for one row",
+      () => crossEntropy(zeros([3]), 0 as never),
+      "[crossEntropy] labels must be a list or a Tensor, got 0. Pass one",
+    ],
+    [
+      "weights in an array",
+      () => crossEntropy(zeros([1, 2]), [0], { weight: [1, 2] as never }),
+      "[crossEntropy] weight must be a Tensor",
+    ],
+  ])("%s: the message names them", (_, body, words) => expect(body).toThrow(words));
+
   it.each(refusals)("refuses with %s %s", (code, _, body) => expectCode(code, body));
 });
 

@@ -221,6 +221,8 @@ describe("state", () => {
     const layer = made(1);
     const before = await layer.weight.data();
     expectCode("BAD_STATE", () => layer.loadStateDict(state));
+    const logged = JSON.parse(JSON.stringify(layer.stateDict()));
+    expect(() => layer.loadStateDict(logged)).toThrow("written by JSON.stringify, which keeps no numbers");
     expect(() => layer.loadStateDict(state)).toThrow(words);
     expect(await layer.weight.data()).toEqual(before);
   });

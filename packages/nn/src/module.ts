@@ -1,5 +1,5 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, checkOptions, OptError, show, Tensor } from "@opt/core";
+import { check, checkNotSummary, checkOptions, OptError, show, Tensor } from "@opt/core";
 import { holdParameters } from "./held";
 import { members } from "./members";
 
@@ -98,6 +98,7 @@ export abstract class Module {
       () => `the state must be tensors by name, got ${show(state)}.`,
       "{ name: tensor }",
     );
+    for (const [name, value] of Object.entries(state)) checkNotSummary(where, name, value);
     const own = new Map(this.namedTensors());
     const problems = [...misfits(own, state, strict)];
     check(

@@ -117,6 +117,12 @@ export class Registry {
     return device;
   }
 
+  private advice(base: string): string {
+    const lower = base.toLowerCase();
+    if (this.registrations.has(lower)) return `Did you mean "${lower}"?`;
+    return `Import its package first, for example import "@opt/kernels-${lower}".`;
+  }
+
   /** A device has one name: "cuda:0" is "cuda". @throws OptError BAD_ARGUMENT, UNKNOWN_DEVICE */
   private parse(where: string, given: string): { name: string; registration: BackendRegistration; index: number } {
     check(typeof given === "string", "BAD_ARGUMENT", where, () => `a device is named by a string, got ${show(given)}.`);
@@ -131,7 +137,7 @@ export class Registry {
       "UNKNOWN_DEVICE",
       where,
       () => `the device must be one of ${names()}, got "${given}".`,
-      `Import its package first, for example import "@opt/kernels-${given.split(":")[0]}".`,
+      this.advice(base ?? given),
     );
     const index = Number(digits);
     check(

@@ -18,6 +18,8 @@ describe("show writes", () => {
     [{}, "{}"],
     [{ lr: 1, betas: 2 }, "{ lr, betas }"],
     [new Map(), "a Map"],
+    [{ [Symbol.for("@opt/core.tensor")]: true }, "a Tensor"],
+    [{ [Symbol.for("@opt/core.operate")]: true }, "an Expression"],
     [Object.create({ constructor: undefined }), "a nameless object"],
     ["x".repeat(99), `"${"x".repeat(39)}...`],
   ])("%#", (value, text) => expect(show(value)).toBe(text));

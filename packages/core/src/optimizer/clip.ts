@@ -4,6 +4,7 @@ import { zeros } from "../create";
 import { replacing, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
+import { show } from "../errors/show";
 import { elementwise } from "../ops";
 import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
@@ -22,11 +23,11 @@ export interface ClipNormOptions {
 
 function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `params must be a tensor or a list of them, got ${typeof params}.`;
+  const problem = () => `params must be a tensor or a list of them, got ${show(params)}.`;
   check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass model.parameters().");
   const list = params instanceof Tensor ? [params] : listOf(where, params);
   for (const param of list) {
-    const each = () => `params must be tensors, got ${typeof param}.`;
+    const each = () => `params must be tensors without names, got ${show(param)}.`;
     check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");
   }
   return list;

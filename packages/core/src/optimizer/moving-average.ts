@@ -11,6 +11,7 @@ import { launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { fma, sub } from "../rule/symbols";
+import { checkNotSummary } from "../tensor/summary";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
@@ -140,6 +141,7 @@ export class ExponentialMovingAverage {
     const found = this.entries.map(({ name, average }) => {
       const value = saved[`module.${name}`];
       const missing = () => `needs the tensor module.${name}, got ${typeof value}.`;
+      checkNotSummary(WHERE, `module.${name}`, value);
       check(value instanceof Tensor, "BAD_STATE", WHERE, missing, "The model has changed since it was saved.");
       value.checkAlive();
       const shape = () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`;

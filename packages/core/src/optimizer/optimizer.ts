@@ -7,7 +7,7 @@ import { countOverwrites } from "../device/versions";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
 import { fillInPlace } from "../ops";
-import { enableGrad, noGrad } from "../tensor/tape";
+import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Around } from "./around";
@@ -130,7 +130,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const isFunction = closure === undefined || typeof closure === "function";
     check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
     this.runHooks("beforeStep");
-    const loss = closure === undefined ? undefined : enableGrad(closure);
+    const loss = closure === undefined ? undefined : recordingSetTo(`${where}.step`, true, closure);
     this.finish({});
     return loss;
   }

@@ -28,7 +28,7 @@ export function toGroups<Options extends BaseOptions>(
     "BAD_ARGUMENT",
     where,
     () => `params must be a list of tensors, named tensors or groups, got ${show(input)}.`,
-    "Wrap it: [w].",
+    isModel(input) ? FROM_MODEL : "Wrap it: [w].",
   );
   const items = listOf<Tensor | readonly [string, Tensor] | GroupInput<Options>>(where, input);
   check(
@@ -40,6 +40,10 @@ export function toGroups<Options extends BaseOptions>(
   );
   const isGroup = (item: unknown): item is GroupInput<Options> =>
     typeof item === "object" && item !== null && !(item instanceof Tensor) && !Array.isArray(item);
+  for (const item of items) {
+    const problem = () => "params must be tensors, named tensors or groups, got a module among them.";
+    check(!isModel(item), "BAD_ARGUMENT", where, problem, FROM_MODEL);
+  }
   if (items.every(isGroup)) return items;
   const problem = () => "params must be all groups or all tensors, got both.";
   check(!items.some(isGroup), "BAD_ARGUMENT", where, problem, "Wrap the tensors: { params: [...] }.");
@@ -50,7 +54,8 @@ export function toGroups<Options extends BaseOptions>(
 export function toParameters(where: string, params: Parameters | Tensor): NamedParameter[] {
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
   const problem = () => `a group needs params, got ${show(params)}.`;
-  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass { params: [w], lr: 0.1 }.");
+  const advice = isModel(params) ? FROM_MODEL : "Pass { params: [w], lr: 0.1 }.";
+  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, advice);
   const items = params instanceof Tensor ? [params] : listOf<unknown>(where, params);
   return items.map((item) => {
     const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
@@ -59,7 +64,7 @@ export function toParameters(where: string, params: Parameters | Tensor): NamedP
       "BAD_ARGUMENT",
       where,
       () => `a parameter must be a Tensor or [name, Tensor], got ${show(item)}.`,
-      "Make it with parameter(data).",
+      isModel(item) ? FROM_MODEL : "Make it with parameter(data).",
     );
     checkTrainable(where, name ?? String(tensor), tensor);
     return { name, tensor };
@@ -95,6 +100,13 @@ function checkTrainable(where: string, name: string, tensor: Tensor): void {
   );
   const problem = () => `parameters must be floating-point, got ${tensor.dtype} (${name}).`;
   check(isFloat(tensor.dtype), "BAD_DTYPE", where, problem, `Use dtype: "f32".`);
+}
+
+const FROM_MODEL = "Pass model.parameters().";
+
+/** A module, of whatever library: what it trains is behind a method. */
+function isModel(value: unknown): boolean {
+  return typeof (value as { parameters?: unknown } | null | undefined)?.parameters === "function";
 }
 
 function show(item: unknown): string {

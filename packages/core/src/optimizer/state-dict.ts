@@ -3,6 +3,7 @@
 import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { cast, clone, move } from "../ops";
+import { checkNotSummary } from "../tensor/summary";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
@@ -95,6 +96,7 @@ export function checkParameterState(
     if (value === undefined && key === MASTER) continue;
     const missing = () => `${name}: needs the tensor ${key}, got ${typeof value}.`;
     const advice = "This state is of another optimizer, or of other options (amsgrad).";
+    checkNotSummary(where, `${name}: ${key}`, value);
     check(value instanceof Tensor, "BAD_STATE", where, missing, advice);
     value.checkAlive();
     const problem = () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`;

@@ -1,5 +1,6 @@
 /** Rules: an optimizer's update of one element, written once and compiled by every device. */
 import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
 import { Expression, RULE_OPS } from "./expression";
 import { hashProgram, type Program, trace } from "./program";
 
@@ -56,6 +57,7 @@ const GENERATED = /^t\d+$|(New|Array)$/;
 export function defineRule<const Buffer extends string, const Scalar extends string>(
   definition: RuleDefinition<Buffer, Scalar>,
 ): Rule<Buffer, Scalar> {
+  checkDefinition(definition);
   const { name, buffers, scalars, update } = definition;
   const where = `rule ${name}`;
   checkNames(where, [...buffers, ...scalars]);
@@ -93,6 +95,23 @@ export function defineRule<const Buffer extends string, const Scalar extends str
     check(isExact, "BAD_ARGUMENT", where, problem, `Use only ${RULE_OPS.join(", ")}.`);
   }
   return { name, buffers, scalars, update, program, hash: hashProgram(program), writes };
+}
+
+const DEFINITION = { name: "string", buffers: "array", scalars: "array", update: "function" } as const;
+
+/** @throws OptError BAD_ARGUMENT */
+function checkDefinition(definition: Partial<Record<keyof typeof DEFINITION, unknown>>): void {
+  checkOptions("defineRule", definition, DEFINITION);
+  for (const part of Object.keys(DEFINITION) as (keyof typeof DEFINITION)[]) {
+    const advice = "Pass { name, buffers, scalars, update }.";
+    check(
+      definition[part] !== undefined,
+      "BAD_ARGUMENT",
+      "defineRule",
+      () => `a rule needs ${part}, got none.`,
+      advice,
+    );
+  }
 }
 
 function checkNames(where: string, names: readonly string[]): void {

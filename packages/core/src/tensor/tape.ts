@@ -26,7 +26,8 @@ export function enableGrad<Result>(body: () => Result): Result {
   return recordingSetTo("enableGrad", true, body);
 }
 
-function recordingSetTo<Result>(where: string, on: boolean, body: () => Result): Result {
+/** Either, named in its refusals by `where`. */
+export function recordingSetTo<Result>(where: string, on: boolean, body: () => Result): Result {
   checkBody(where, body);
   const before = mode.recording;
   mode.recording = on;

@@ -29,6 +29,45 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(BYTES, value);
 }
 
+/** What PyTorch and numpy call them; of integers the one that there is. */
+const FOREIGN: Readonly<Record<string, DType>> = {
+  float: "f32",
+  float32: "f32",
+  single: "f32",
+  double: "f64",
+  float64: "f64",
+  half: "f16",
+  float16: "f16",
+  bfloat16: "bf16",
+  int: "i32",
+  int32: "i32",
+  int64: "i32",
+  long: "i32",
+  uint8: "u8",
+  byte: "u8",
+  boolean: "bool",
+};
+
+/** The dtype that another library's name (`float32`, `torch.float32`) or other letter case means. */
+export function meantDType(name: unknown): DType | undefined {
+  if (typeof name !== "string") return undefined;
+  const plain = name.toLowerCase().replace(/^(torch|numpy|np|jnp)\./, "");
+  return isDType(plain) ? plain : Object.hasOwn(FOREIGN, plain) ? FOREIGN[plain] : undefined;
+}
+
+/** @throws OptError BAD_DTYPE offering the one that was meant */
+export function checkDType(where: string, dtype: unknown): asserts dtype is DType {
+  if (isDType(dtype)) return;
+  const meant = meantDType(dtype);
+  const advice = meant === undefined ? `For example "f32".` : `Did you mean "${meant}"?`;
+  throw new OptError(
+    "BAD_DTYPE",
+    where,
+    `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${show(dtype)}.`,
+    advice,
+  );
+}
+
 /** The smallest and the largest number of an integer dtype. */
 export function rangeOf(dtype: DType): readonly [low: number, high: number] | undefined {
   return dtype === "i32" ? [-(2 ** 31), 2 ** 31 - 1] : dtype === "u8" ? [0, 255] : undefined;
