@@ -16,23 +16,24 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   rule(to, { kernel, tensors, scalars: given }) {
     const { ruleNumber, codeAddress, spec } = kernel as CpuKernel<"rule">;
     const { buffers, scalars: names, rewritten } = spec.rule;
-    const { stored = buffers.map(() => spec.dtype) } = spec;
     checkCount("scalars", given.length, names.length);
     const built = ruleNumber !== undefined;
-    const values = given.map((scalar) => to.scalarOf(scalar, spec.dtype));
-    const own = built && rewritten ? rewritten.rule.scalars.length : values.length;
-    const scalars = values.slice(0, own);
-    const rewrites = values.slice(own).map((by, k) => [REWRITE_NUMBER[rewritten!.rewrites[k]!], by]);
+    const own = built && rewritten ? rewritten.rule.scalars.length : given.length;
     to.flag(spec.dtype === "f64");
     to.number(built ? ruleNumber : codeAddress!);
-    to.number(scalars.length);
-    to.list(scalars);
+    to.number(own);
+    for (let i = 0; i < own; i++) to.number(to.scalarOf(given[i]!, spec.dtype));
+    const formats = () => spec.stored ?? buffers.map(() => spec.dtype);
     if (built) {
       to.number(buffers.length);
-      to.number(rewrites.length);
-      to.list(rewrites.flat());
-      const inBlocks = spec.stored !== undefined || rewrites.length > 0;
-      to.number(inBlocks ? stored.length : 0);
+      to.number(given.length - own);
+      for (let i = own; i < given.length; i++) {
+        to.number(REWRITE_NUMBER[rewritten!.rewrites[i - own]!]);
+        to.number(to.scalarOf(given[i]!, spec.dtype));
+      }
+      const inBlocks = spec.stored !== undefined || given.length > own;
+      const stored = inBlocks ? formats() : [];
+      to.number(stored.length);
       if (inBlocks) {
         stored.forEach((format, slot) => {
           to.number(format === spec.dtype ? 0 : DTYPE_NUMBER[format]);
@@ -42,6 +43,7 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     } else to.number(0); // rank: all buffers are dense
     // An optimizer launches the same list again while its gradients stay where they are.
     to.repeatable(tensors as Repeatable, kernel, () => {
+      const stored = formats();
       writeStarts(to, tensors);
       for (const slices of tensors) {
         checkCount("buffers", slices.length, stored.length);

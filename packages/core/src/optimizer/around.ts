@@ -29,6 +29,8 @@ export interface Around {
   skipped?(): boolean;
 }
 
+const NONE: readonly Scalar[] = [];
+
 /** One of them, with its scalar for rules of a dtype. */
 interface Step {
   readonly rewrite: Rewrite;
@@ -51,15 +53,14 @@ function stepsOf(
   penalty: Regularizer | null,
   maximize: boolean,
 ): Step[] {
-  const steps: (Step | false | undefined)[] = [
-    unscale && { rewrite: "scale", by: unscale },
-    factor && { rewrite: "scale", by: factor },
-    clip?.value !== undefined && { rewrite: "clamp", by: clip.value },
-    // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
-    penalty !== null && { rewrite: penalty.kind, by: maximize ? -penalty.coefficient : penalty.coefficient },
-    skip && { rewrite: "guard", by: skip },
-  ];
-  return steps.filter((step): step is Step => Boolean(step));
+  const steps: Step[] = [];
+  if (unscale) steps.push({ rewrite: "scale", by: unscale });
+  if (factor) steps.push({ rewrite: "scale", by: factor });
+  if (clip?.value !== undefined) steps.push({ rewrite: "clamp", by: clip.value });
+  // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
+  if (penalty) steps.push({ rewrite: penalty.kind, by: maximize ? -penalty.coefficient : penalty.coefficient });
+  if (skip) steps.push({ rewrite: "guard", by: skip });
+  return steps;
 }
 
 /** The rule with these steps around it, and their scalars. */
@@ -69,8 +70,9 @@ export function surrounded(
   around: Around,
   { clip, maximize }: { clip?: ClipOptions | null; maximize: boolean },
   penalty: Regularizer | null,
-): { rule: Rule; scalars: Scalar[] } {
+): { rule: Rule; scalars: readonly Scalar[] } {
   const steps = stepsOf(around, clip, penalty, maximize);
+  if (steps.length === 0) return { rule, scalars: NONE };
   return {
     rule: rewritten(
       rule,

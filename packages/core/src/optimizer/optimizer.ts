@@ -174,6 +174,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /** The norm of all gradients in groups that limit it. */
   private limitedNorm(): Tensor | undefined {
+    if (this.groups.every(({ clip }) => clip?.norm === undefined)) return undefined;
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
     const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
     if (grads.length === 0) return undefined;
@@ -192,8 +193,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const norm = this.limitedNorm();
     const plans = this.groups.map((group, g) => {
       const limit = group.clip?.norm;
-      const factor = limit === undefined || norm === undefined ? undefined : clipFactor(norm, limit);
-      return planUpdates(this.algorithm, group, this.slots[g]!, { ...around, factor }, this.plans[g]);
+      const clipped =
+        limit === undefined || norm === undefined ? around : { ...around, factor: clipFactor(norm, limit) };
+      return planUpdates(this.algorithm, group, this.slots[g]!, clipped, this.plans[g]);
     });
     const recorder = activeRecorder();
     for (const update of plans.flat()) {

@@ -61,7 +61,7 @@ export function planUpdates<Options extends BaseOptions>(
   const plain = algorithm.rule(options);
   const last = previous as readonly Bucket[];
   if (hasNotMoved(last, plain, options, around, all.length)) {
-    return last.map((bucket) => nextStep(algorithm, options, { ...bucket, around }));
+    return last.map((bucket) => nextStep(algorithm, options, bucket, around));
   }
   const slots = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
@@ -88,7 +88,7 @@ export function planUpdates<Options extends BaseOptions>(
         before,
         counters,
         regularizer,
-        clip: { ...options.clip },
+        clip: options.clip ? { ...options.clip } : null,
         around,
         plain,
         rule,
@@ -138,12 +138,20 @@ function nextStep<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
   bucket: Bucket,
+  around: Around,
 ): Bucket {
-  const { plain, around, regularizer, kernel } = bucket;
+  const { plain, regularizer, kernel } = bucket;
   const counters = algorithm.advance(bucket.counters, options);
   const { scalars } = surrounded(plain, kernel.spec.dtype, around, options, regularizer);
   const own = scalarsOf(algorithm, options, plain, counters);
-  return { ...bucket, clip: { ...options.clip }, before: bucket.counters, counters, scalars: [...own, ...scalars] };
+  return {
+    ...bucket,
+    around,
+    clip: options.clip ? { ...options.clip } : null,
+    before: bucket.counters,
+    counters,
+    scalars: scalars.length === 0 ? own : [...own, ...scalars],
+  };
 }
 
 /** A launch in a recorded step, from one replay to the next. */
