@@ -6,6 +6,7 @@ import {
   type DType,
   keep as keepTensor,
   noGrad,
+  OptError,
   rand,
   randn,
   type Tensor,
@@ -78,6 +79,22 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
       target.set(source);
       source.dispose();
     }
+  },
+  stale(world, { of, by }) {
+    const [x, y] = [world.value(of), world.value(by)];
+    if (world.mode.apart) {
+      y.set(x); // a product of copies could be differentiated
+      return;
+    }
+    const loss = world.made(world.made(x.mul(y)).sum());
+    y.set(x);
+    try {
+      loss.backward();
+    } catch (error) {
+      if (error instanceof OptError && error.code === "CHANGED") return;
+      throw error;
+    }
+    throw new WrongResult("differentiates what was overwritten", `${of}.mul(${by}) after ${by}.set(${of})`);
   },
   tidy(world, { body, returns }) {
     const outer = new Set(world.values.keys());

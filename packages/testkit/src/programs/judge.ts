@@ -2,8 +2,9 @@
 import type { Device, DType } from "@opt/core";
 import { bitDifference, coarsest, distance, isOutgrown } from "./compare";
 import type { LayerClasses } from "./layers";
-import { EPSILON, isFloat } from "./numbers";
+import { EPSILON, isFloat, sizeOf } from "./numbers";
 import type { Observation } from "./observe";
+import { OPS } from "./ops";
 import { type Options, type Program, type Statement, statementsOf } from "./program";
 import { promised } from "./promised";
 import { type Outcome, run } from "./run";
@@ -36,6 +37,9 @@ const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
 
 /** The contract of these is absolute: 1e-6 in float32. */
 const CANCELLING = /^(softmax|logSoftmax|crossEntropy|layerNorm|erf|gelu|tanh|sin|cos|log)$/;
+
+/** Their slopes are differences of numbers near 1. */
+const SATURATING = /^(tanh|sigmoid|erf|gelu)$/;
 
 /** Perturbed runs that say what rounding does to a program, made only where a device differs. */
 const JITTERS = 12;
@@ -110,8 +114,11 @@ export async function judge(program: Program, { devices, optimizers, layers, tho
     if (recorded.broken) return fail(`${name} recorded ${recorded.broken.what}`, recorded.broken.detail);
     if (recorded.refused === null) {
       replayed = true;
-      // A replay knows memory, not tensors: what a view from the prelude keeps alive can be replayed.
-      const livesOn = refused?.code === "DISPOSED" && program.prelude.length > 0;
+      // A replay knows memory, not tensors: what a view from the prelude keeps alive can be replayed, and so can
+      // views and empty slices, which launch nothing.
+      const op = refused?.at.split(" = ")[1] ?? "";
+      const mayBeIdle = op === "slice" || OPS[op]?.view === true;
+      const livesOn = refused?.code === "DISPOSED" && (mayBeIdle || program.prelude.length > 0);
       if (refused !== null && !livesOn) return fail(`${name} recorded refuses as eager does`, show(eager), eager);
       const differs = roundsDiffer(recorded, eager, (a, b) => bitDifference(a, b));
       if (differs !== null) return fail(`${name} recorded = eager`, differs);
@@ -152,8 +159,12 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   const cancels = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op));
   // Rows that are nearly constant are divided by no less than the root of layerNorm's eps.
   const normalizes = statementsOf(program).some((one) => one.do === "op" && /^layerNorm$/i.test(one.op));
-  // Sums of 16-bit numbers cancel to what rounding left of them.
-  const units = cancels || normalizes ? 8 : epsilon > EPSILON.f32 ? 2 : 0;
+  // Sums of 16-bit numbers cancel to what rounding left of them, and so do gradients that a cast has rounded.
+  const casts = statementsOf(program).some((one) => one.do === "op" && one.op === "to");
+  // Of 1 - tanh(x)^2 rounding leaves nothing or a unit, once for each element of a sum.
+  const saturates = statementsOf(program).some((one) => one.do === "op" && SATURATING.test(one.op));
+  const summed = saturates ? Math.max(...program.leaves.map(({ shape }) => sizeOf(shape))) : 0;
+  const units = cancels || normalizes || saturates ? Math.max(8, summed) : epsilon > EPSILON.f32 || casts ? 2 : 0;
   const floor = Math.max(units * epsilon, normalizes ? 300 * EPSILON.f32 : 0);
   const runs = [judged];
   const outgrown = reference.rounds.findIndex(isOutgrown);
@@ -210,10 +221,11 @@ function mayTie(program: Program): boolean {
 
 /** The float dtypes of a program. */
 function dtypesOf(program: Program): DType[] {
-  const cast = statementsOf(program).map(
-    (one) => (one.do === "op" ? one.options?.dtype : undefined) as DType | undefined,
-  );
-  const dtypes = [...program.leaves.map(({ dtype }) => dtype), ...cast.filter((dtype) => dtype !== undefined)];
+  const made = statementsOf(program).map((one) => {
+    if (one.do === "random" || one.do === "constant") return one.dtype;
+    return (one.do === "op" ? one.options?.dtype : undefined) as DType | undefined;
+  });
+  const dtypes = [...program.leaves.map(({ dtype }) => dtype), ...made.filter((dtype) => dtype !== undefined)];
   return [...dtypes.filter(isFloat), "f32"];
 }
 

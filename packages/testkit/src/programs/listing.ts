@@ -77,6 +77,16 @@ function show(statement: Statement): string[] {
     }
     case "set":
       return [`${statement.to}.set(${typeof statement.from === "string" ? statement.from : numbers(statement.from)});`];
+    case "stale": {
+      const { of, by } = statement;
+      return [
+        "{",
+        `  const loss = ${of}.mul(${by}).sum();`,
+        `  ${by}.set(${of});`,
+        "  loss.backward(); // CHANGED",
+        "}",
+      ];
+    }
     case "tidy":
       return [
         `const [${statement.returns.join(", ")}] = tidy(() => {`,

@@ -68,6 +68,8 @@ export type Statement =
   | { readonly do: "random"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly normal: boolean }
   /** Overwrites in place. */
   | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
+  /** Overwrites one factor of a product by the other: its backward must be refused, and change nothing. */
+  | { readonly do: "stale"; readonly of: Id; readonly by: Id }
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
   | { readonly do: "noGrad"; readonly body: readonly Statement[] }
   | { readonly do: "keep" | "dispose"; readonly of: Id }
@@ -143,6 +145,8 @@ export function usedBy(statement: Statement): readonly Id[] {
       return statement.of.filter((operand) => typeof operand === "string");
     case "set":
       return typeof statement.from === "string" ? [statement.to, statement.from] : [statement.to];
+    case "stale":
+      return [statement.of, statement.by];
     case "keep":
     case "dispose":
       return [statement.of];

@@ -19,7 +19,7 @@ describe("programs", () => {
     const programs = Array.from({ length: 1000 }, (_, seed) => generate(seed));
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
     expect([...kinds].sort().join(" ")).toBe(
-      "addGroup backward clip constant dispose gradient keep load noGrad op option random reset save schedule set step tidy train zeroGrad",
+      "addGroup backward clip constant dispose gradient keep load noGrad op option random reset save schedule set stale step tidy train zeroGrad",
     );
     const layers = new Set(programs.flatMap((program) => program.layers.map((layer) => layer.kind)));
     expect([...layers].sort().join(" ")).toBe("Conv2d Dropout Embedding LayerNorm Linear");
@@ -96,6 +96,54 @@ describe("the judge", () => {
       failure: null,
       refused: "DISPOSED",
     });
+  });
+
+  it("lets a replay do without a disposed leaf that nothing reads", async () => {
+    const view: Program = {
+      ...SMALL,
+      bodies: [{ statements: [{ do: "op", id: "a", op: "detach", of: ["w"] }], results: [] }],
+      rounds: [
+        { before: [], body: 0 },
+        { before: [{ do: "dispose", of: "w" }], body: 0 },
+      ],
+      mayRefuse: ["DISPOSED"],
+    };
+    expect((await judge(view, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
+  });
+
+  it("knows how far drawn float16 numbers and gradients through casts are rounded", async () => {
+    const body = (...statements: Program["bodies"][number]["statements"]): Program => ({
+      ...SMALL,
+      leaves: [{ id: "w", kind: "parameter", shape: [17, 8, 8], dtype: "f64", fill: { kind: "grid", seed: 78598 } }],
+      bodies: [{ statements, results: ["loss"] }],
+    });
+    const drawn = body(
+      { do: "random", id: "a", shape: [8], dtype: "f16", normal: false },
+      { do: "op", id: "loss", op: "sum", of: ["a"] },
+    );
+    const cast = body(
+      { do: "op", id: "a", op: "to", of: ["w"], options: { dtype: "f32", from: "f64" } },
+      { do: "op", id: "b", op: "sub", of: ["a", "w"] },
+      { do: "op", id: "loss", op: "mean", of: ["b"] },
+      { do: "backward", of: "loss", gradient: null },
+    );
+    for (const one of [drawn, cast]) {
+      expect((await judge(one, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
+    }
+  });
+
+  it("sees that backward refuses what was overwritten", async () => {
+    const factor = { id: "x", kind: "data", shape: [2], dtype: "f32", fill: { kind: "grid", seed: 2 } } as const;
+    const stale = (dtype: "f32" | "bf16"): Program => ({
+      ...SMALL,
+      leaves: [...SMALL.leaves, factor].map((leaf) => ({ ...leaf, dtype })),
+      bodies: [{ statements: [{ do: "stale", of: "w", by: "x" }], results: [] }],
+    });
+    const found = async (program: Program) =>
+      (await judge({ ...program, seed: 1 }, { devices: [device], optimizers, layers: {} })).failure?.rule;
+    expect(await found(stale("f32"))).toBeUndefined();
+    // 16-bit factors are saved as they were widened, which nothing overwrites.
+    expect(await found(stale("bf16"))).toBe("js differentiates what was overwritten");
   });
 
   it("finds the smallest program that fails", async () => {

@@ -75,6 +75,9 @@ class Follower {
           this.mark(this.known.get(statement.to)!.root, false);
         } // a view that is overwritten leaves the rest of its memory as it was
         return;
+      case "stale":
+        if (!this.isExactValue(statement.of)) this.mark(this.known.get(statement.by)!.root, false);
+        return;
       case "tidy":
         this.follow(statement.body);
         return;

@@ -163,6 +163,8 @@ function renamed(program: Program, from: Id, to: Id): Program {
         return { ...statement, of: statement.of.map(other) };
       case "set":
         return { ...statement, to: other(statement.to), from: other(statement.from) };
+      case "stale":
+        return { ...statement, of: other(statement.of), by: other(statement.by) };
       case "gradient":
         return { ...statement, of: other(statement.of), value: other(statement.value) };
       case "backward":

@@ -45,7 +45,7 @@ export function partner(draft: Draft, x: Value): Value {
     const together = broadcast([shape, x.shape]);
     return together !== null && sizeOf(together) <= MOST;
   });
-  if (draft.chance(0.85)) return tamed(draft, draft.random.pick(fitting));
+  if (draft.chance(0.85)) return tamed(draft, fitting.length > 0 ? draft.random.pick(fitting) : x);
   return draft.leaf(draft.chance(0.6) ? "parameter" : "data", stretchable(draft, x.shape), draft.floatDType());
 }
 

@@ -58,6 +58,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
     if (draft.chance(0.05)) inNoGrad(draft);
     if (draft.chance(0.04)) nested(draft);
     if (draft.chance(0.03)) overwriteAnything(draft);
+    if (draft.chance(0.015)) stale(draft);
     if (draft.chance(0.03)) drawn(draft);
     if (draft.chance(0.01)) constant(draft);
     const grown = grow(draft);
@@ -139,6 +140,24 @@ function overwriteAnything(draft: Draft): void {
   draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id });
   draft.overwritten(target.root);
   if (draft.taped.has(target.root)) draft.mayRefuse.add("CHANGED");
+}
+
+/** 16-bit factors are saved as they were widened: only others can be spoiled. */
+function stale(draft: Draft): void {
+  const pairs = draft.floats().flatMap((of) =>
+    draft
+      .floats()
+      .filter(({ shape, dtype }) => dtype === of.dtype && String(shape) === String(of.shape))
+      .filter(({ root, requiresGrad }) => root !== of.root && !requiresGrad && !draft.taped.has(root))
+      .map((by) => [of, by] as const),
+  );
+  const fitting = pairs.filter(
+    ([of]) => of.requiresGrad && of.bound <= 4 && /^f(32|64)$/.test(of.dtype) && !draft.isEmpty(of),
+  );
+  if (fitting.length === 0) return;
+  const [of, by] = draft.random.pick(fitting);
+  draft.statements.push({ do: "stale", of: of.id, by: by.id });
+  draft.overwritten(by.root);
 }
 
 function drawn(draft: Draft): void {

@@ -125,6 +125,17 @@ class World:
         with torch.no_grad():
             target.copy_(source)
 
+    def stale(self, s):
+        of, by = self.values[s["of"]], self.values[s["by"]]
+        loss = (of * by).sum()
+        with torch.no_grad():
+            by.copy_(of)
+        try:
+            loss.backward()
+        except RuntimeError:
+            return
+        raise AssertionError("differentiates what was overwritten")
+
     def tidy(self, s):
         self.run(s["body"])
 
