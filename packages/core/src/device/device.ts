@@ -3,6 +3,7 @@ import type { Backend } from "../backend/backend";
 import type { Memory, Slice } from "../backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "../backend/spec";
 import { check } from "../errors/errors";
+import { inspectSymbol } from "../inspect-symbol";
 import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
@@ -99,6 +100,14 @@ export class Device {
       for (const tensor of kept) tensor.dispose();
       throw error;
     }
+  }
+
+  /** For console.log in Node. */
+  [inspectSymbol](): string {
+    const { tensors, bytes } = this.memory();
+    return this.pool.isClosed
+      ? `Device(${this.name}, closed)`
+      : `Device(${this.name}, tensors=${tensors}, bytes=${bytes})`;
   }
 
   /** @internal @throws OptError UNSUPPORTED while a step is being recorded */

@@ -3,6 +3,7 @@ import type { Backend, RecordedLaunches } from "../backend/backend";
 import { type Memory, slicesOf } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
+import { inspectSymbol } from "../inspect-symbol";
 import type { DeviceMemory } from "./device-memory";
 import { type Recorder, type Renewal, Segment } from "./recorder";
 import { checkRepeatable } from "./repeatable";
@@ -111,6 +112,13 @@ export class Recording<Result> {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** For console.log in Node. */
+  [inspectSymbol](): string {
+    if (this.disposed) return "Recording(disposed)";
+    const segments = this.recorder.parts.filter((part) => part instanceof Segment);
+    return `Recording(launches=${segments.reduce((sum, { launches }) => sum + launches.length, 0)})`;
   }
 }
 

@@ -6,6 +6,8 @@ import { tidy } from "../device/scope";
 import { countOverwrites } from "../device/versions";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
+import { isPlainObject, show } from "../errors/show";
+import { inspectSymbol } from "../inspect-symbol";
 import { fillInPlace } from "../ops";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -63,6 +65,15 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const { name, defaults } = this.algorithm;
     this.defaults = this.complete(defaults, options);
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
+  }
+
+  /** For console.log in Node: each group's options, and how many parameters it has. */
+  [inspectSymbol](): string {
+    const lines = this.groups.map(({ params, names, ...options }, i) => {
+      const set = Object.entries(options).filter(([, value]) => value !== null && value !== undefined);
+      return `  (${i}): ${[...set.map(([name, value]) => `${name}=${written(value)}`), `params=${params.length}`].join(", ")}`;
+    });
+    return `${this.algorithm.name}(\n${lines.join("\n")}\n)`;
   }
 
   /** Adds parameters with options of their own. @throws OptError as the constructor does; nothing is added then */
@@ -336,4 +347,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
 function ownArrays<Options extends object>(options: Options): Options {
   const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
   return Object.fromEntries(own) as Options;
+}
+
+/** An option as it is written, whatever a program has set it to. */
+function written(value: unknown): string {
+  return isPlainObject(value)
+    ? `{ ${Object.entries(value)
+        .map(([name, each]) => `${name}: ${show(each)}`)
+        .join(", ")} }`
+    : show(value);
 }

@@ -1,5 +1,6 @@
 import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
+import { inspectSymbol } from "../inspect-symbol";
 import { checkValue } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -43,6 +44,11 @@ export abstract class LRScheduler {
   /** Each group's learning rate after this schedule's last step. */
   get lastLr(): readonly number[] {
     return this.#lastLr;
+  }
+
+  /** For console.log in Node. */
+  [inspectSymbol](): string {
+    return `${this.kind}(lastEpoch=${this.lastEpoch}, lastLr=[${this.lastLr.join(", ")}])`;
   }
 
   /** Moves on by one epoch; a step that throws changes nothing. */

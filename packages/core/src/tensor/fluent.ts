@@ -1,5 +1,6 @@
 /** What tensors can be asked to do, as methods. Generic, so that a tensor's data knows none of the ops behind it. */
 import type { Device } from "../device/device";
+import type { inspectSymbol } from "../inspect-symbol";
 import type { Op, Operand } from "../rule/expression";
 import { operate } from "../rule/expression";
 import type { Bytes, DType, TypedArray } from "../values/dtype";
@@ -8,9 +9,6 @@ import type { Shape } from "../values/shape";
 
 /** A number or boolean, or arrays of them as the shape nests. */
 export type NestedValues = number | boolean | NestedValues[];
-
-/** By which Node asks for what console.log writes. */
-export const inspectSymbol: unique symbol = Symbol.for("nodejs.util.inspect.custom");
 
 /** How a backward goes. */
 export interface BackwardOptions {

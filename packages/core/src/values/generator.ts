@@ -4,6 +4,7 @@ import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { shared } from "../host/shared";
+import { inspectSymbol } from "../inspect-symbol";
 
 /**
  * Philox 4x32-10 (Salmon et al. 2011): four 32-bit words from a 128-bit counter and a 64-bit key.
@@ -71,6 +72,11 @@ export class Generator {
       [order[i], order[j]] = [order[j]!, order[i]!];
     }
     return order;
+  }
+
+  /** For console.log in Node. */
+  [inspectSymbol](): string {
+    return `Generator(key=[${this.key.join(", ")}], counter=${this.counter})`;
   }
 
   /** Plain JSON from which `loadStateDict` continues the stream. */
