@@ -154,7 +154,8 @@ class World:
         return {leaf["id"] for leaf in self.program["leaves"]}
 
     def backward(self, s):
-        self.values[s["of"]].backward(None if s["gradient"] is None else self.values[s["gradient"]])
+        # PyTorch may keep a gradient that it is given as a leaf's own, and clears it with that.
+        self.values[s["of"]].backward(None if s["gradient"] is None else self.values[s["gradient"]].clone())
 
     def gradient(self, s):
         leaf, value = self.values[s["of"]], s["value"]
