@@ -13,7 +13,7 @@ it("the console shows what was asked for, not what is behind it", () => {
   ]);
   const [first, second] = inspect(optimizer).split("\n").slice(1);
   expect(inspect(optimizer)).toMatch(/^Momentum\(\n {2}\(0\): lr=/);
-  expect(first).toMatch(/regularizer=\{ kind: "l2", coefficient: 0.5 \}.*, params=1$/);
+  expect(first).toMatch(/regularizer=\{ kind, coefficient \}.*, params=1$/);
   expect(second).toMatch(/^ {2}\(1\): lr=3, .*params=1$/);
   const schedule = new StepLR(optimizer, { stepSize: 1 });
   schedule.step();

@@ -105,9 +105,7 @@ export class Device {
   /** For console.log in Node. */
   [inspectSymbol](): string {
     const { tensors, bytes } = this.memory();
-    return this.pool.isClosed
-      ? `Device(${this.name}, closed)`
-      : `Device(${this.name}, tensors=${tensors}, bytes=${bytes})`;
+    return `Device(${this.name}, tensors=${tensors}, bytes=${bytes})`;
   }
 
   /** @internal @throws OptError UNSUPPORTED while a step is being recorded */

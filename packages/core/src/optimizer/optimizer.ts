@@ -6,8 +6,8 @@ import { tidy } from "../device/scope";
 import { countOverwrites } from "../device/versions";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
-import { isPlainObject, show } from "../errors/show";
-import { inspectSymbol } from "../inspect-symbol";
+import { show } from "../errors/show";
+import { showAs } from "../inspect-symbol";
 import { fillInPlace } from "../ops";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -65,13 +65,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const { name, defaults } = this.algorithm;
     this.defaults = this.complete(defaults, options);
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
+    showAs(this, () => this.summary());
   }
 
-  /** For console.log in Node: each group's options, and how many parameters it has. */
-  [inspectSymbol](): string {
+  /** Each group's options, and how many parameters it has. */
+  private summary(): string {
     const lines = this.groups.map(({ params, names, ...options }, i) => {
-      const set = Object.entries(options).filter(([, value]) => value !== null && value !== undefined);
-      return `  (${i}): ${[...set.map(([name, value]) => `${name}=${written(value)}`), `params=${params.length}`].join(", ")}`;
+      const set = Object.entries({ ...options, params: params.length }).filter(([, value]) => value != null);
+      return `  (${i}): ${set.map(([name, value]) => `${name}=${show(value)}`).join(", ")}`;
     });
     return `${this.algorithm.name}(\n${lines.join("\n")}\n)`;
   }
@@ -185,8 +186,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /** The norm of all gradients in groups that limit it. */
   private limitedNorm(): Tensor | undefined {
-    if (this.groups.every(({ clip }) => clip?.norm === undefined)) return undefined;
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
+    if (limited.length === 0) return undefined;
     const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
     if (grads.length === 0) return undefined;
     for (const grad of grads) grad.checkAlive();
@@ -347,13 +348,4 @@ export abstract class Optimizer<Options extends BaseOptions> {
 function ownArrays<Options extends object>(options: Options): Options {
   const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
   return Object.fromEntries(own) as Options;
-}
-
-/** An option as it is written, whatever a program has set it to. */
-function written(value: unknown): string {
-  return isPlainObject(value)
-    ? `{ ${Object.entries(value)
-        .map(([name, each]) => `${name}: ${show(each)}`)
-        .join(", ")} }`
-    : show(value);
 }

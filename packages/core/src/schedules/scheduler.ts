@@ -1,6 +1,6 @@
 import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
-import { inspectSymbol } from "../inspect-symbol";
+import { showAs } from "../inspect-symbol";
 import { checkValue } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
@@ -34,6 +34,7 @@ export abstract class LRScheduler {
     this.parts = parts;
     this.baseLrs = groups.map(initialLr);
     this.#lastLr = groups.map((group) => group.lr);
+    showAs(this, () => `${this.kind}(lastEpoch=${this.lastEpoch}, lastLr=[${this.lastLr.join(", ")}])`);
   }
 
   /** Steps taken since the schedule was made or took over; -1 where it still waits for its turn. */
@@ -44,11 +45,6 @@ export abstract class LRScheduler {
   /** Each group's learning rate after this schedule's last step. */
   get lastLr(): readonly number[] {
     return this.#lastLr;
-  }
-
-  /** For console.log in Node. */
-  [inspectSymbol](): string {
-    return `${this.kind}(lastEpoch=${this.lastEpoch}, lastLr=[${this.lastLr.join(", ")}])`;
   }
 
   /** Moves on by one epoch; a step that throws changes nothing. */

@@ -29,21 +29,14 @@ export function isDType(value: unknown): value is DType {
   return typeof value === "string" && Object.hasOwn(BYTES, value);
 }
 
-/** What PyTorch and numpy call them; of integers the one that there is. */
-const FOREIGN: Readonly<Record<string, DType>> = {
-  float: "f32",
-  float32: "f32",
-  single: "f32",
-  double: "f64",
-  float64: "f64",
+/** What PyTorch and numpy call them, without the bits; of integers the one that there is. */
+const FOREIGN: Readonly<Record<string, string>> = {
+  bfloat: "bf16",
   half: "f16",
-  float16: "f16",
-  bfloat16: "bf16",
+  double: "f64",
   int: "i32",
-  int32: "i32",
-  int64: "i32",
   long: "i32",
-  uint8: "u8",
+  uint: "u8",
   byte: "u8",
   boolean: "bool",
 };
@@ -51,8 +44,9 @@ const FOREIGN: Readonly<Record<string, DType>> = {
 /** The dtype that another library's name (`float32`, `torch.float32`) or other letter case means. */
 export function meantDType(name: unknown): DType | undefined {
   if (typeof name !== "string") return undefined;
-  const plain = name.toLowerCase().replace(/^(torch|numpy|np|jnp)\./, "");
-  return isDType(plain) ? plain : Object.hasOwn(FOREIGN, plain) ? FOREIGN[plain] : undefined;
+  const [plain, kind, bits] = /([a-z]+)(\d*)$/.exec(name.toLowerCase()) ?? [];
+  const meant = kind === "float" ? `f${bits || 32}` : (FOREIGN[kind!] ?? plain);
+  return isDType(meant) ? meant : undefined;
 }
 
 /** @throws OptError BAD_DTYPE offering the one that was meant */
@@ -63,7 +57,7 @@ export function checkDType(where: string, dtype: unknown): asserts dtype is DTyp
   throw new OptError(
     "BAD_DTYPE",
     where,
-    `dtype must be one of f32, f64, f16, bf16, i32, u8, bool, got ${show(dtype)}.`,
+    `dtype must be one of ${Object.keys(BYTES).join(", ")}, got ${show(dtype)}.`,
     advice,
   );
 }
