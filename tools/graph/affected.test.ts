@@ -4,6 +4,7 @@ import { start } from "../run.mjs";
 
 // A new project gets its name here, and in the rows of what it depends on.
 const e2e = [
+  "browser-checkpoint",
   "browser-mnist",
   "custom-optimizer",
   "docs",
@@ -30,12 +31,28 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ]),
   [
     "packages/nn/src/index.ts",
-    ["nn", "kernels-webgpu", "browser-mnist", "docs", "goldens", "install", "mnist", "programs", "tiny-gpt", "tools"],
+    [
+      "nn",
+      "kernels-cuda",
+      "kernels-webgpu",
+      "browser-checkpoint",
+      "browser-mnist",
+      "docs",
+      "goldens",
+      "install",
+      "mnist",
+      "programs",
+      "tiny-gpt",
+      "tools",
+    ],
   ],
-  ["packages/checkpoint/src/index.ts", ["checkpoint", "docs", "hybrid-parallel", "install", "mnist", "tools"]],
+  [
+    "packages/checkpoint/src/index.ts",
+    ["checkpoint", "browser-checkpoint", "browser-mnist", "docs", "hybrid-parallel", "install", "mnist", "tools"],
+  ],
   [
     "packages/kernels-wasm/src/index.ts",
-    ["kernels-wasm", ...e2e.filter((name) => name !== "hybrid-parallel"), "tools"],
+    ["kernels-wasm", ...e2e.filter((name) => name !== "hybrid-parallel" && name !== "browser-checkpoint"), "tools"],
   ],
   [
     "packages/kernels-webgpu/src/index.ts",
