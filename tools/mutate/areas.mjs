@@ -35,7 +35,7 @@ export const areas = {
     files: ["rule/*.ts"],
     tests: ["rule/", "emit/", "js/compile", "ops/apply-rule", "ops/integers", "optimizer/regularizer"],
   },
-  schedules: { files: ["schedules/*.ts"], tests: ["schedules/"] },
+  schedules: { files: ["schedules/**/*.ts"], tests: ["schedules/"] },
   "checkpoint-save": {
     package: "checkpoint",
     files: ["save/save.ts"],

@@ -4,7 +4,7 @@ import { deviceOf } from "./device/registry";
 import { backward } from "./engine";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
-import { inspectSymbol } from "./inspect-symbol";
+import { inspectSymbol } from "./host/inspect-symbol";
 import * as ops from "./ops";
 import { operate } from "./rule/expression";
 import type { Fluent } from "./tensor/fluent";

@@ -1,19 +1,20 @@
 /** `@opt/nn`: modules, layers, losses and initialisers over the ops of `@opt/core`. */
-export { GELU, ReLU, Sigmoid, Tanh } from "./activations";
-export { Conv2d, type Conv2dOptions } from "./conv2d";
-export { type CrossEntropyOptions, crossEntropy } from "./cross-entropy";
-export { Dropout, type DropoutOptions } from "./dropout";
-export { Embedding } from "./embedding";
-export type { Fan } from "./fan";
-export { Flatten } from "./flatten";
-export { gainOf, type Nonlinearity } from "./gain";
-export * from "./initializers";
-export type { Labels } from "./labels";
-export { LayerNorm, type LayerNormOptions } from "./layer-norm";
-export type { LayerOptions } from "./layer-options";
-export { Linear, type LinearOptions } from "./linear";
-export { MaxPool2d } from "./max-pool2d";
-export { Module, type StateDict } from "./module";
-export { type MseLossOptions, mseLoss } from "./mse-loss";
-export type { Reduction } from "./reduction";
-export { type Layer, Sequential } from "./sequential";
+
+export type { Fan } from "./initializers/fan";
+export { gainOf, type Nonlinearity } from "./initializers/gain";
+export * from "./initializers/initializers";
+export { GELU, ReLU, Sigmoid, Tanh } from "./layers/activations";
+export { Conv2d, type Conv2dOptions } from "./layers/conv2d";
+export { Dropout, type DropoutOptions } from "./layers/dropout";
+export { Embedding } from "./layers/embedding";
+export { Flatten } from "./layers/flatten";
+export { LayerNorm, type LayerNormOptions } from "./layers/layer-norm";
+export type { LayerOptions } from "./layers/layer-options";
+export { Linear, type LinearOptions } from "./layers/linear";
+export { MaxPool2d } from "./layers/max-pool2d";
+export { type Layer, Sequential } from "./layers/sequential";
+export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
+export type { Labels } from "./losses/labels";
+export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
+export type { Reduction } from "./losses/reduction";
+export { Module, type StateDict } from "./module/module";

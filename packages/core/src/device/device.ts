@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend";
 import type { Memory, Slice } from "../backend/memory";
 import { type Kernel, type Kind, type Launch, type Spec, specKey } from "../backend/spec";
 import { check } from "../errors/errors";
-import { inspectSymbol } from "../inspect-symbol";
+import { inspectSymbol } from "../host/inspect-symbol";
 import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";

@@ -3,7 +3,7 @@ import type { Backend, RecordedLaunches } from "../backend/backend";
 import { type Memory, slicesOf } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
-import { inspectSymbol } from "../inspect-symbol";
+import { inspectSymbol } from "../host/inspect-symbol";
 import type { DeviceMemory } from "./device-memory";
 import { type Recorder, type Renewal, Segment } from "./recorder";
 import { checkRepeatable } from "./repeatable";

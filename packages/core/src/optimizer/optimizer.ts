@@ -7,7 +7,7 @@ import { countOverwrites } from "../device/versions";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
 import { show } from "../errors/show";
-import { showAs } from "../inspect-symbol";
+import { showAs } from "../host/inspect-symbol";
 import { fillInPlace } from "../ops";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";

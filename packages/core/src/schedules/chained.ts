@@ -1,8 +1,8 @@
-import { givenOptions } from "./check";
-import { requireParts } from "./parts";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
-import { LRScheduler } from "./scheduler";
+import { givenOptions } from "./scheduler/check";
+import { requireParts } from "./scheduler/parts";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import { LRScheduler } from "./scheduler/scheduler";
 
 /**
  * Steps several schedules of one optimizer together, in order: the chainable ones multiply.

@@ -1,6 +1,6 @@
-import { finiteNumber, givenOptions, wholeNumber } from "./check";
-import { ClosedFormLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { finiteNumber, givenOptions, wholeNumber } from "./scheduler/check";
+import { ClosedFormLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface CosineAnnealingWarmRestartsOptions {
   /** Epochs of the first period. */

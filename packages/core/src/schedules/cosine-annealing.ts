@@ -1,6 +1,6 @@
-import { finiteNumber, givenOptions, wholeNumber } from "./check";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { finiteNumber, givenOptions, wholeNumber } from "./scheduler/check";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface CosineAnnealingLROptions {
   /** Epochs from the base lr to the lowest: half a wave. */

@@ -1,7 +1,15 @@
-import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber, trueOrFalse } from "./check";
-import { momentumValue, requireMomentum } from "./momentum";
-import { ClosedFormLR } from "./planned";
-import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
+import {
+  checkValue,
+  finiteNumber,
+  givenOptions,
+  oneOf,
+  perGroup,
+  positiveNumber,
+  trueOrFalse,
+} from "./scheduler/check";
+import { momentumValue, requireMomentum } from "./scheduler/momentum";
+import { ClosedFormLR } from "./scheduler/planned";
+import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface CyclicLROptions {
   /** The lowest lr, for all groups or for each. */

@@ -1,6 +1,6 @@
-import { finiteNumber, givenOptions } from "./check";
-import { ClosedFormLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { finiteNumber, givenOptions } from "./scheduler/check";
+import { ClosedFormLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface InverseTimeLROptions {
   gamma: number;

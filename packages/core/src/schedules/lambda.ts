@@ -1,6 +1,6 @@
-import { checkValue, givenOptions, perGroup } from "./check";
-import { ClosedFormLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { checkValue, givenOptions, perGroup } from "./scheduler/check";
+import { ClosedFormLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 /** A factor for an epoch. */
 export type LRLambda = (epoch: number) => number;

@@ -1,8 +1,8 @@
-import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./check";
-import { requirePart } from "./parts";
-import { PlannedLR } from "./planned";
-import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
-import type { LRScheduler } from "./scheduler";
+import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./scheduler/check";
+import { requirePart } from "./scheduler/parts";
+import { PlannedLR } from "./scheduler/planned";
+import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import type { LRScheduler } from "./scheduler/scheduler";
 
 export interface LinearWarmupLROptions {
   warmupSteps: number;

@@ -1,6 +1,6 @@
-import { checkValue, finiteNumber, givenOptions, isFiniteNumber, wholeNumber } from "./check";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { checkValue, finiteNumber, givenOptions, isFiniteNumber, wholeNumber } from "./scheduler/check";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface LinearLROptions {
   startFactor?: number;

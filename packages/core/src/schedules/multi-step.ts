@@ -1,6 +1,6 @@
-import { checkValue, finiteNumber, givenOptions, wholeNumber } from "./check";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { checkValue, finiteNumber, givenOptions, wholeNumber } from "./scheduler/check";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface MultiStepLROptions {
   /** Epochs at which the lr decays, in any order; one that occurs twice counts twice. */

@@ -1,6 +1,6 @@
 import { type LambdaLROptions, type LRLambda, lambdasOf } from "./lambda";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 /**
  * Multiplies the present lr by a function of the epoch.

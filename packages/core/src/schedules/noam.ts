@@ -1,6 +1,6 @@
-import { givenOptions, positiveNumber } from "./check";
-import { ClosedFormLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { givenOptions, positiveNumber } from "./scheduler/check";
+import { ClosedFormLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface NoamLROptions {
   /** Width of the model. */

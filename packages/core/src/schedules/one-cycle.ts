@@ -8,10 +8,10 @@ import {
   positiveNumber,
   trueOrFalse,
   wholeNumber,
-} from "./check";
-import { momentumValue, requireMomentum } from "./momentum";
-import { ClosedFormLR } from "./planned";
-import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduled-optimizer";
+} from "./scheduler/check";
+import { momentumValue, requireMomentum } from "./scheduler/momentum";
+import { ClosedFormLR } from "./scheduler/planned";
+import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface OneCycleLROptions {
   /** The highest lr, for all groups or for each. */

@@ -1,6 +1,6 @@
-import { checkValue, finiteNumber, givenOptions, increasing } from "./check";
-import { ClosedFormLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { checkValue, finiteNumber, givenOptions, increasing } from "./scheduler/check";
+import { ClosedFormLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface PiecewiseLROptions {
   /** Epochs at which the next value begins, increasing. */

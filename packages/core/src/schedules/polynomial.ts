@@ -1,6 +1,6 @@
-import { finiteNumber, givenOptions, positiveNumber, trueOrFalse, wholeNumber } from "./check";
-import { PlannedLR } from "./planned";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
+import { finiteNumber, givenOptions, positiveNumber, trueOrFalse, wholeNumber } from "./scheduler/check";
+import { PlannedLR } from "./scheduler/planned";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface PolynomialLROptions {
   /** Epochs from the base lr to the end. */

@@ -7,10 +7,10 @@ import {
   perGroup,
   trueOrFalse,
   wholeNumber,
-} from "./check";
-import type { ScheduledOptimizer } from "./scheduled-optimizer";
-import { LRScheduler } from "./scheduler";
-import { checkState, type SchedulerState, savedInteger } from "./state";
+} from "./scheduler/check";
+import type { ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import { LRScheduler } from "./scheduler/scheduler";
+import { checkState, type SchedulerState, savedInteger } from "./scheduler/state";
 
 export interface ReduceLROnPlateauOptions {
   /** Whether a lower or a higher metric is better. */

@@ -1,9 +1,9 @@
 import { ChainedScheduler } from "./chained";
-import { checkValue, givenOptions, increasing } from "./check";
-import { requireParts } from "./parts";
-import { PlannedLR } from "./planned";
-import { initialLr, type ScheduledOptimizer } from "./scheduled-optimizer";
-import { LRScheduler } from "./scheduler";
+import { checkValue, givenOptions, increasing } from "./scheduler/check";
+import { requireParts } from "./scheduler/parts";
+import { PlannedLR } from "./scheduler/planned";
+import { initialLr, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
+import { LRScheduler } from "./scheduler/scheduler";
 
 export interface SequentialLROptions {
   /** Schedules of the same optimizer, in the order of their turns. */

@@ -1,6 +1,6 @@
 /** What tensors can be asked to do, as methods. Generic, so that a tensor's data knows none of the ops behind it. */
 import type { Device } from "../device/device";
-import type { inspectSymbol } from "../inspect-symbol";
+import type { inspectSymbol } from "../host/inspect-symbol";
 import type { Op, Operand } from "../rule/expression";
 import { operate } from "../rule/expression";
 import type { Bytes, DType, TypedArray } from "../values/dtype";

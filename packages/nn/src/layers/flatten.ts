@@ -1,5 +1,5 @@
 import { checkTensor, type Tensor } from "@opt/core";
-import { Module } from "./module";
+import { Module } from "../module/module";
 
 /** Every axis after the first as one: [batch, ...] to [batch, features], without a copy. */
 export class Flatten extends Module {

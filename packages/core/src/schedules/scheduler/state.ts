@@ -1,5 +1,5 @@
 // The saved form of a schedule and its checks. Options are not in it: they are the program's, progress is the state's.
-import { check } from "../errors/errors";
+import { check } from "../../errors/errors";
 import { isFiniteNumber, shown } from "./check";
 
 /** Plain JSON: what a schedule needs to go on where it stopped. */

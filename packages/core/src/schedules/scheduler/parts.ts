@@ -1,6 +1,7 @@
 // What SequentialLR, ChainedScheduler and LinearWarmupLR ask of the schedules that they drive.
+
+import { ReduceLROnPlateau } from "../reduce-on-plateau";
 import { checkValue, shown } from "./check";
-import { ReduceLROnPlateau } from "./reduce-on-plateau";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 import { LRScheduler } from "./scheduler";
 

@@ -13,7 +13,7 @@ import {
   Sequential,
   Sigmoid,
   Tanh,
-} from "./index";
+} from "../index";
 import type { Layer } from "./sequential";
 
 const f64 = { dtype: "f64" } as const;

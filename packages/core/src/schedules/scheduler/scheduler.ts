@@ -1,6 +1,6 @@
-import { checkRepeatable } from "../device/repeatable";
-import { check } from "../errors/errors";
-import { showAs } from "../inspect-symbol";
+import { checkRepeatable } from "../../device/repeatable";
+import { check } from "../../errors/errors";
+import { showAs } from "../../host/inspect-symbol";
 import { checkValue } from "./check";
 import { momentumOf, setMomentum } from "./momentum";
 import { initialLr, noteInitialLr, type ScheduledOptimizer } from "./scheduled-optimizer";

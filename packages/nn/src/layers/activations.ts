@@ -1,6 +1,6 @@
 /** The elementwise functions as layers. */
 import { gelu, relu, sigmoid, type Tensor, tanh } from "@opt/core";
-import { Module } from "./module";
+import { Module } from "../module/module";
 
 /** max(x, 0) */
 export class ReLU extends Module {

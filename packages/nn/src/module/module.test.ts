@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { Generator, parameter, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Conv2d, Dropout, Embedding, LayerNorm, Linear, MaxPool2d, Module, ReLU, Sequential } from "./index";
+import { Conv2d, Dropout, Embedding, LayerNorm, Linear, MaxPool2d, Module, ReLU, Sequential } from "../index";
 
 class Block extends Module {
   readonly fc = new Linear(2, 2, { bias: false });

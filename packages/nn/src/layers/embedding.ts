@@ -1,9 +1,9 @@
 import { checkOptions, checkTensor, gather, type Tensor } from "@opt/core";
+import { normal } from "../initializers/initializers";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
 import { checkExtents } from "./extent";
-import { holdParameters } from "./held";
-import { normal } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
-import { Module } from "./module";
 
 /**
  * Rows of a trained table: indices [...] of integers, weight [count, width], result [..., width]. The weight begins as N(0, 1), as PyTorch's.

@@ -1,7 +1,7 @@
 import { Generator, parameter, randn, tensor, zeros } from "@opt/core";
 import { expectCode, gradCheck } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { type CrossEntropyOptions, crossEntropy, mseLoss } from "./index";
+import { type CrossEntropyOptions, crossEntropy, mseLoss } from "../index";
 
 const f64 = { dtype: "f64" } as const;
 const close = { absolute: 1e-12, relative: 1e-12 };

@@ -1,9 +1,9 @@
 import { checkOptions, conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
+import { uniform } from "../initializers/initializers";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
 import { checkExtents } from "./extent";
-import { holdParameters } from "./held";
-import { uniform } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
-import { Module } from "./module";
 import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
 
 export interface Conv2dOptions extends LayerOptions, WindowOptions {

@@ -1,5 +1,5 @@
 import { checkOptions, maxPool2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
-import { Module } from "./module";
+import { Module } from "../module/module";
 import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { OptError } from "../errors/errors";
-import type { LRScheduler, ScheduledOptimizer } from "./index";
-import * as schedules from "./index";
+import { OptError } from "../../errors/errors";
+import type { LRScheduler, ScheduledOptimizer } from "../index";
+import * as schedules from "../index";
 
 const newOptimizer = () => ({
   groups: [

@@ -1,9 +1,9 @@
 import { check, checkOptions, layerNorm, show, type Tensor } from "@opt/core";
+import { ones } from "../initializers/initializers";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
 import { checkExtents } from "./extent";
-import { holdParameters } from "./held";
-import { ones } from "./initializers";
 import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
-import { Module } from "./module";
 
 export interface LayerNormOptions extends Omit<LayerOptions, "generator"> {
   readonly eps?: number;

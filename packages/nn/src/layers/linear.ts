@@ -1,9 +1,9 @@
 import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
+import { uniform } from "../initializers/initializers";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
 import { checkExtents } from "./extent";
-import { holdParameters } from "./held";
-import { uniform } from "./initializers";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
-import { Module } from "./module";
 
 export interface LinearOptions extends LayerOptions {
   readonly bias?: boolean;

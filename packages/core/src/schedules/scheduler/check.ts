@@ -1,6 +1,6 @@
 // Refusals shared by the schedules: each returns the value that passed, or throws BAD_ARGUMENT.
-import { check } from "../errors/errors";
-import { checkOptions } from "../errors/options";
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 
 /** How a value is shown in a message. */
