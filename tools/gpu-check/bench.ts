@@ -73,7 +73,7 @@ async function stepTime(device: Device, make: (params: Tensor[]) => Optimizer<ne
 /** The same launch, started launch by launch and as a recorded step. */
 async function replayTimes(tensors: number, size: number): Promise<{ eager: number; replayed: number }> {
   const backend = openCudaBackend();
-  const rule = adamRule({ amsgrad: false, maximize: false, decay: "decoupled", smallBeta1: false });
+  const rule = adamRule({ amsgrad: false, decay: "decoupled", smallBeta1: false });
   const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });
   const zeros = new Uint8Array(size * 4);
   const slice = (): Slice => {

@@ -172,7 +172,7 @@ __device__ __forceinline__ void storeStored(void* buffer, int i, int format, flo
 }
 
 // What is done to a gradient before a rule sees it, in three bits each: REWRITES of packages/kernels-cuda/src/launches.ts.
-constexpr int MAX_REWRITES = 5;
+constexpr int MAX_REWRITES = 6;
 constexpr int REWRITE_SCALE = 1, REWRITE_CLAMP = 2, REWRITE_L1 = 3, REWRITE_L2 = 4, REWRITE_GUARD = 5;
 
 /** The rewrites of a launch, their scalars after those of the rule. */

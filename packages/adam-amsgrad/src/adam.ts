@@ -22,10 +22,9 @@ function algorithm(name: string, defaults: Partial<AdamOptions>, fixed?: Partial
       checkBetas(name, options.betas);
       for (const option of ["amsgrad", "decoupledWeightDecay"] as const) checkBoolean(name, option, options[option]);
     },
-    rule: ({ betas, weightDecay, decoupledWeightDecay, amsgrad, maximize }) =>
+    rule: ({ betas, weightDecay, decoupledWeightDecay, amsgrad }) =>
       adamRule({
         amsgrad,
-        maximize,
         decay: weightDecay === 0 ? "none" : decoupledWeightDecay ? "decoupled" : "l2",
         smallBeta1: 1 - betas[0] >= 0.5,
       }),

@@ -1,10 +1,9 @@
 /** `@opt/adam-amsgrad/rules`: Adam's update of one element, in PyTorch's order of operations, in all variants. */
-import { add, defineRule, div, type Expression, fma, max, mul, neg, type Rule, sqrt, sub } from "@opt/core";
+import { add, defineRule, div, type Expression, fma, max, mul, type Rule, sqrt, sub } from "@opt/core";
 
 /** What makes one variant different from another. */
 export interface AdamVariant {
   readonly amsgrad: boolean;
-  readonly maximize: boolean;
   /** Weight decay: none, added to the gradient (l2) or taken off the parameter (decoupled). */
   readonly decay: "none" | "l2" | "decoupled";
   /** beta1 <= 0.5: PyTorch interpolates from the other end there. */
@@ -15,8 +14,8 @@ const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `adamScalars`. */
 export function adamRule(variant: AdamVariant): Rule {
-  const { amsgrad, maximize, decay, smallBeta1 } = variant;
-  const suffix = `${amsgrad ? "Amsgrad" : ""}${maximize ? "Maximize" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
+  const { amsgrad, decay, smallBeta1 } = variant;
+  const suffix = `${amsgrad ? "Amsgrad" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
   const name = `${decay === "decoupled" ? "adamw" : decay === "l2" ? "adamL2" : "adam"}${suffix}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
@@ -36,8 +35,7 @@ export function adamRule(variant: AdamVariant): Rule {
       const { param, grad, expAvg, expAvgSq, maxExpAvgSq } = buffers as Record<string, Expression> &
         Record<"param" | "grad" | "expAvg" | "expAvgSq", Expression>;
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay === "l2" ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay === "l2" ? fma(h.decay!, param, grad) : grad;
       const p = decay === "decoupled" ? mul(param, h.decay!) : param;
       const m = smallBeta1
         ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
@@ -59,9 +57,5 @@ export function adamRule(variant: AdamVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const adamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
-  [false, true].flatMap((amsgrad) =>
-    [false, true].flatMap((maximize) =>
-      [false, true].map((smallBeta1) => adamRule({ amsgrad, maximize, decay, smallBeta1 })),
-    ),
-  ),
+  [false, true].flatMap((amsgrad) => [false, true].map((smallBeta1) => adamRule({ amsgrad, decay, smallBeta1 }))),
 );

@@ -10,8 +10,7 @@ const adamax: Algorithm<AdamaxOptions> = {
     for (const name of ["eps", "weightDecay"] as const) checkNotNegative("Adamax", name, options[name]);
     checkBetas("Adamax", options.betas);
   },
-  rule: ({ betas, weightDecay, maximize }) =>
-    adamaxRule({ decay: weightDecay !== 0, maximize, smallBeta1: 1 - betas[0] >= 0.5 }),
+  rule: ({ betas, weightDecay }) => adamaxRule({ decay: weightDecay !== 0, smallBeta1: 1 - betas[0] >= 0.5 }),
   initialCounters: { step: 0 },
   advance: ({ step }) => ({ step: step + 1 }),
   scalars: adamaxScalars,

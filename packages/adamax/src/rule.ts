@@ -1,25 +1,10 @@
 /** `@opt/adamax/rules`: Adamax's update of one element, in PyTorch's order of operations, in all variants. */
-import {
-  abs,
-  add,
-  defineRule,
-  div,
-  type Expression,
-  fma,
-  less,
-  max,
-  mul,
-  neg,
-  type Rule,
-  select,
-  sub,
-} from "@opt/core";
+import { abs, add, defineRule, div, type Expression, fma, less, max, mul, type Rule, select, sub } from "@opt/core";
 
 /** What makes one variant different from another. */
 export interface AdamaxVariant {
   /** Weight decay, added to the gradient. */
   readonly decay: boolean;
-  readonly maximize: boolean;
   /** beta1 <= 0.5: PyTorch interpolates from the other end there. */
   readonly smallBeta1: boolean;
 }
@@ -28,8 +13,8 @@ const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `adamaxScalars`. */
 export function adamaxRule(variant: AdamaxVariant): Rule {
-  const { decay, maximize, smallBeta1 } = variant;
-  const name = `adamax${decay ? "L2" : ""}${maximize ? "Maximize" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
+  const { decay, smallBeta1 } = variant;
+  const name = `adamax${decay ? "L2" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = defineRule({
@@ -38,8 +23,7 @@ export function adamaxRule(variant: AdamaxVariant): Rule {
     scalars: [...(decay ? ["decay"] : []), "oneMinusBeta1", "beta2", "eps", "negStepSize"],
     update({ param, grad, expAvg, expInf }, scalars) {
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay ? fma(h.decay!, param, grad) : grad;
       const m = smallBeta1
         ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
         : fma(h.oneMinusBeta1!, sub(g, expAvg), expAvg);
@@ -56,5 +40,5 @@ export function adamaxRule(variant: AdamaxVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const adamaxRules: readonly Rule[] = [false, true].flatMap((decay) =>
-  [false, true].flatMap((maximize) => [false, true].map((smallBeta1) => adamaxRule({ decay, maximize, smallBeta1 }))),
+  [false, true].map((smallBeta1) => adamaxRule({ decay, smallBeta1 })),
 );

@@ -303,7 +303,7 @@ const STORED_FORMATS: readonly (StoredDType | undefined)[] = ["f32", "bf16", "f1
 
 /** In the order of REWRITE_* there, from 1 on. */
 const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
-const MAX_REWRITES = 5;
+const MAX_REWRITES = 6;
 
 /** The rule whose kernel serves a spec, and the form of it: rewrites in float32 are told to the kernel of the rule that they were made for. */
 export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm] {

@@ -19,9 +19,8 @@ const nadam: Algorithm<NAdamOptions> = {
     checkBetas("NAdam", options.betas);
     checkBoolean("NAdam", "decoupledWeightDecay", options.decoupledWeightDecay);
   },
-  rule: ({ betas, weightDecay, decoupledWeightDecay, maximize }) =>
+  rule: ({ betas, weightDecay, decoupledWeightDecay }) =>
     nadamRule({
-      maximize,
       decay: weightDecay === 0 ? "none" : decoupledWeightDecay ? "decoupled" : "l2",
       smallBeta1: 1 - betas[0] >= 0.5,
     }),

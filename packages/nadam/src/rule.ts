@@ -1,9 +1,8 @@
 /** `@opt/nadam/rules`: NAdam's update of one element, in PyTorch's order of operations, in all variants. */
-import { add, defineRule, div, type Expression, fma, mul, neg, type Rule, sqrt, sub } from "@opt/core";
+import { add, defineRule, div, type Expression, fma, mul, type Rule, sqrt, sub } from "@opt/core";
 
 /** What makes one variant different from another. */
 export interface NAdamVariant {
-  readonly maximize: boolean;
   /** Weight decay: none, added to the gradient (l2) or taken off the parameter (decoupled). */
   readonly decay: "none" | "l2" | "decoupled";
   /** beta1 <= 0.5: PyTorch interpolates from the other end there. */
@@ -14,8 +13,8 @@ const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `nadamScalars`. */
 export function nadamRule(variant: NAdamVariant): Rule {
-  const { maximize, decay, smallBeta1 } = variant;
-  const name = `nadam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${maximize ? "Maximize" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
+  const { decay, smallBeta1 } = variant;
+  const name = `nadam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${smallBeta1 ? "SmallBeta1" : ""}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = defineRule({
@@ -33,8 +32,7 @@ export function nadamRule(variant: NAdamVariant): Rule {
     ],
     update({ param, grad, expAvg, expAvgSq }, scalars) {
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay === "l2" ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay === "l2" ? fma(h.decay!, param, grad) : grad;
       const p = decay === "decoupled" ? mul(param, h.decay!) : param;
       const m = smallBeta1
         ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
@@ -51,5 +49,5 @@ export function nadamRule(variant: NAdamVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const nadamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
-  [false, true].flatMap((maximize) => [false, true].map((smallBeta1) => nadamRule({ decay, maximize, smallBeta1 }))),
+  [false, true].map((smallBeta1) => nadamRule({ decay, smallBeta1 })),
 );

@@ -18,9 +18,8 @@ const radam: Algorithm<RAdamOptions> = {
     checkBetas("RAdam", options.betas);
     checkBoolean("RAdam", "decoupledWeightDecay", options.decoupledWeightDecay);
   },
-  rule: ({ betas, weightDecay, decoupledWeightDecay, maximize }) =>
+  rule: ({ betas, weightDecay, decoupledWeightDecay }) =>
     radamRule({
-      maximize,
       decay: weightDecay === 0 ? "none" : decoupledWeightDecay ? "decoupled" : "l2",
       smallBeta1: 1 - betas[0] >= 0.5,
     }),

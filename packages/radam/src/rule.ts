@@ -1,9 +1,8 @@
 /** `@opt/radam/rules`: RAdam's update of one element, in PyTorch's order of operations, in all variants. */
-import { add, defineRule, div, type Expression, fma, less, mul, neg, type Rule, select, sqrt, sub } from "@opt/core";
+import { add, defineRule, div, type Expression, fma, less, mul, type Rule, select, sqrt, sub } from "@opt/core";
 
 /** What makes one variant different from another. */
 export interface RAdamVariant {
-  readonly maximize: boolean;
   /** Weight decay: none, added to the gradient (l2) or taken off the parameter (decoupled). */
   readonly decay: "none" | "l2" | "decoupled";
   /** beta1 <= 0.5: PyTorch interpolates from the other end there. */
@@ -14,8 +13,8 @@ const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `radamScalars`. */
 export function radamRule(variant: RAdamVariant): Rule {
-  const { maximize, decay, smallBeta1 } = variant;
-  const name = `radam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${maximize ? "Maximize" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
+  const { decay, smallBeta1 } = variant;
+  const name = `radam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${smallBeta1 ? "SmallBeta1" : ""}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = defineRule({
@@ -34,8 +33,7 @@ export function radamRule(variant: RAdamVariant): Rule {
     ],
     update({ param, grad, expAvg, expAvgSq }, scalars) {
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay === "l2" ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay === "l2" ? fma(h.decay!, param, grad) : grad;
       const p = decay === "decoupled" ? mul(param, h.decay!) : param;
       const m = smallBeta1
         ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
@@ -53,5 +51,5 @@ export function radamRule(variant: RAdamVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const radamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
-  [false, true].flatMap((maximize) => [false, true].map((smallBeta1) => radamRule({ decay, maximize, smallBeta1 }))),
+  [false, true].map((smallBeta1) => radamRule({ decay, smallBeta1 })),
 );

@@ -12,12 +12,11 @@ const rmsprop: Algorithm<RMSpropOptions> = {
     }
     checkBoolean("RMSprop", "centered", options.centered);
   },
-  rule: ({ alpha, weightDecay, momentum, centered, maximize }) =>
+  rule: ({ alpha, weightDecay, momentum, centered }) =>
     rmspropRule({
       momentum: momentum > 0,
       centered: !centered ? "no" : 1 - alpha >= 0.5 ? "smallAlpha" : "yes",
       decay: weightDecay !== 0,
-      maximize,
     }),
   initialCounters: { step: 0 },
   advance: ({ step }) => ({ step: step + 1 }),

@@ -8,16 +8,15 @@ export interface RMSpropVariant {
   readonly centered: "no" | "yes" | "smallAlpha";
   /** Weight decay, added to the gradient. */
   readonly decay: boolean;
-  readonly maximize: boolean;
 }
 
 const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `rmspropScalars`. */
 export function rmspropRule(variant: RMSpropVariant): Rule {
-  const { momentum, centered, decay, maximize } = variant;
+  const { momentum, centered, decay } = variant;
   const kind = centered === "no" ? "" : centered === "yes" ? "Centered" : "CenteredSmallAlpha";
-  const name = `rmsprop${kind}${momentum ? "Momentum" : ""}${decay ? "L2" : ""}${maximize ? "Maximize" : ""}`;
+  const name = `rmsprop${kind}${momentum ? "Momentum" : ""}${decay ? "L2" : ""}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = defineRule({
@@ -34,8 +33,7 @@ export function rmspropRule(variant: RMSpropVariant): Rule {
       const { param, grad, squareAvg, momentumBuffer, gradAvg } = buffers as Record<string, Expression> &
         Record<"param" | "grad" | "squareAvg", Expression>;
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay ? fma(h.decay!, param, grad) : grad;
       const square = fma(mul(h.oneMinusAlpha!, g), g, mul(squareAvg, h.alpha!));
       const mean =
         centered === "no"
@@ -57,9 +55,5 @@ export function rmspropRule(variant: RMSpropVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const rmspropRules: readonly Rule[] = (["no", "yes", "smallAlpha"] as const).flatMap((centered) =>
-  [false, true].flatMap((momentum) =>
-    [false, true].flatMap((decay) =>
-      [false, true].map((maximize) => rmspropRule({ centered, momentum, decay, maximize })),
-    ),
-  ),
+  [false, true].flatMap((momentum) => [false, true].map((decay) => rmspropRule({ centered, momentum, decay }))),
 );

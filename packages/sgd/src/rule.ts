@@ -1,21 +1,20 @@
 /** `@opt/sgd/rules`: SGD's update of one element, in PyTorch's order of operations, in all variants. */
-import { defineRule, type Expression, fma, less, mul, neg, type Rule, select } from "@opt/core";
+import { defineRule, type Expression, fma, less, mul, type Rule, select } from "@opt/core";
 
 /** What makes one variant different from another. */
 export interface SGDVariant {
   readonly momentum: "none" | "plain" | "nesterov";
   /** Weight decay, added to the gradient. */
   readonly decay: boolean;
-  readonly maximize: boolean;
 }
 
 const rules = new Map<string, Rule>();
 
 /** The rule of a variant; the same object for the same variant. Scalars: `sgdScalars`. */
 export function sgdRule(variant: SGDVariant): Rule {
-  const { momentum, decay, maximize } = variant;
+  const { momentum, decay } = variant;
   const kind = momentum === "none" ? "" : momentum === "plain" ? "Momentum" : "Nesterov";
-  const name = `sgd${kind}${decay ? "L2" : ""}${maximize ? "Maximize" : ""}`;
+  const name = `sgd${kind}${decay ? "L2" : ""}`;
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = defineRule({
@@ -30,8 +29,7 @@ export function sgdRule(variant: SGDVariant): Rule {
       const { param, grad, momentumBuffer } = buffers as Record<string, Expression> &
         Record<"param" | "grad", Expression>;
       const h = scalars as Record<string, Expression>;
-      const climbed = maximize ? neg(grad) : grad;
-      const g = decay ? fma(h.decay!, param, climbed) : climbed;
+      const g = decay ? fma(h.decay!, param, grad) : grad;
       if (momentum === "none") return { param: fma(h.negLr!, g, param) };
       // The first momentum is the gradient itself, whatever the dampening.
       const later = fma(h.oneMinusDampening!, g, mul(momentumBuffer!, h.momentum!));
@@ -46,5 +44,5 @@ export function sgdRule(variant: SGDVariant): Rule {
 
 /** Every variant, for kernel builds and tests. */
 export const sgdRules: readonly Rule[] = (["none", "plain", "nesterov"] as const).flatMap((momentum) =>
-  [false, true].flatMap((decay) => [false, true].map((maximize) => sgdRule({ momentum, decay, maximize }))),
+  [false, true].map((decay) => sgdRule({ momentum, decay })),
 );

@@ -18,11 +18,10 @@ const sgd: Algorithm<SGDOptions> = {
       "Pass momentum: 0.9, or leave nesterov out.",
     );
   },
-  rule: ({ momentum, weightDecay, nesterov, maximize }) =>
+  rule: ({ momentum, weightDecay, nesterov }) =>
     sgdRule({
       momentum: momentum === 0 ? "none" : nesterov ? "nesterov" : "plain",
       decay: weightDecay !== 0,
-      maximize,
     }),
   initialCounters: { step: 0 },
   advance: advanceSGD,

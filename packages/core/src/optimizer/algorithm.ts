@@ -35,7 +35,7 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly fixed?: Partial<Options>;
   /** Checks the options of its own; core checks `lr` and `maximize`. @throws OptError BAD_ARGUMENT naming the option */
   validate(options: Options): void;
-  /** The update. Its first buffers are `param` and `grad`; the others are state, zero at first, known in state dicts by their snake_case names. */
+  /** The update, always downwards: `maximize` is core's, which negates the gradient. Its first buffers are `param` and `grad`; the others are state, zero at first, known in state dicts by their snake_case names. */
   rule(options: Options): Rule;
   /** Counters before the first step. */
   readonly initialCounters: Counters;

@@ -1,4 +1,4 @@
-/** What a step does around its rule, in PyTorch's order: unscale, clip by norm, clip by value, penalty; a guard keeps everything where its scalar is above 0. */
+/** What a step does around its rule, in PyTorch's order: unscale, clip by norm, clip by value, climb, penalty; a guard keeps everything where its scalar is above 0. */
 import type { Scalar } from "../backend/memory";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
@@ -57,8 +57,9 @@ function stepsOf(
   if (unscale) steps.push({ rewrite: "scale", by: unscale });
   if (factor) steps.push({ rewrite: "scale", by: factor });
   if (clip?.value !== undefined) steps.push({ rewrite: "clamp", by: clip.value });
-  // The rule negates the gradient when it climbs; the penalty must still pull towards zero.
-  if (penalty) steps.push({ rewrite: penalty.kind, by: maximize ? -penalty.coefficient : penalty.coefficient });
+  if (maximize) steps.push({ rewrite: "scale", by: -1 });
+  // After it: the penalty pulls towards zero when the rule climbs, too.
+  if (penalty) steps.push({ rewrite: penalty.kind, by: penalty.coefficient });
   if (skip) steps.push({ rewrite: "guard", by: skip });
   return steps;
 }

@@ -1,5 +1,5 @@
 /** An optimizer for tests, with everything that the loop knows: state, options, counters, a fixed rule. */
-import { add, fma, mul, neg, sub } from "../functions";
+import { add, fma, mul, sub } from "../functions";
 import type { Algorithm, BaseOptions } from "../optimizer/algorithm";
 import { checkNotNegative } from "../optimizer/check";
 import { Optimizer } from "../optimizer/optimizer";
@@ -12,31 +12,28 @@ export interface MomentumOptions extends BaseOptions {
   averaged: boolean;
 }
 
-const rules = [false, true].map((maximize) =>
-  [false, true].map((averaged) =>
-    defineRule({
-      name: `momentum${averaged ? "Averaged" : ""}${maximize ? "Maximize" : ""}`,
-      buffers: ["param", "grad", "velocity", ...(averaged ? ["gradAvg"] : [])],
-      scalars: ["momentum", "negLr"],
-      update(buffers, { momentum, negLr }) {
-        const { param, grad, velocity, gradAvg } = buffers as Record<string, Expression>;
-        const g = maximize ? neg(grad!) : grad!;
-        const v = fma(momentum, velocity!, g);
-        return {
-          param: add(param!, mul(negLr, v)),
-          velocity: v,
-          ...(averaged ? { gradAvg: fma(0.5, sub(g, gradAvg!), gradAvg!) } : {}),
-        };
-      },
-    }),
-  ),
+const rules = [false, true].map((averaged) =>
+  defineRule({
+    name: `momentum${averaged ? "Averaged" : ""}`,
+    buffers: ["param", "grad", "velocity", ...(averaged ? ["gradAvg"] : [])],
+    scalars: ["momentum", "negLr"],
+    update(buffers, { momentum, negLr }) {
+      const { param, grad, velocity, gradAvg } = buffers as Record<string, Expression>;
+      const v = fma(momentum, velocity!, grad!);
+      return {
+        param: add(param!, mul(negLr, v)),
+        velocity: v,
+        ...(averaged ? { gradAvg: fma(0.5, sub(grad!, gradAvg!), gradAvg!) } : {}),
+      };
+    },
+  }),
 );
 
 const algorithm: Algorithm<MomentumOptions> = {
   name: "Momentum",
   defaults: { lr: 0.1, momentum: 0.9, maximize: false, averaged: false },
   validate: ({ momentum }) => checkNotNegative("Momentum", "momentum", momentum),
-  rule: ({ maximize, averaged }) => rules[Number(maximize)]![Number(averaged)]!,
+  rule: ({ averaged }) => rules[Number(averaged)]!,
   initialCounters: { step: 0 },
   advance: ({ step }) => ({ step: step + 1 }),
   // Warmed up over the first steps, so that a wrong count shows.
