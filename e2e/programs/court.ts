@@ -3,10 +3,15 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import { type Device, init } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 import { type Court, useSoftwareVulkan } from "@opt/testkit";
+import { inCheckpoints } from "./checkpoints";
 
 useSoftwareVulkan();
 
@@ -24,5 +29,10 @@ export async function court(...names: string[]): Promise<Court | string> {
   } catch (error) {
     return String((error as Error).message);
   }
-  return { devices, optimizers: { Adam, AdamW, NAdam }, layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear } };
+  return {
+    devices,
+    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam },
+    layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
+    checkpoints: inCheckpoints,
+  };
 }

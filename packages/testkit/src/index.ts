@@ -40,6 +40,7 @@ export { generate } from "./programs/generate/generate";
 export type { Court } from "./programs/judge";
 export { listing } from "./programs/listing";
 export { type Program, statementsOf } from "./programs/program";
+export type { Contents, Store } from "./programs/store";
 export { judgeByTorch, type TorchReport, torchCan } from "./programs/torch/torch";
 export { useSoftwareVulkan } from "./software-vulkan";
 export { rawErrors } from "./wrong-arguments";

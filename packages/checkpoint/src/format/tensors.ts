@@ -1,5 +1,5 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
-import { hostBytes, OptError, type Tensor, tensorFromBytes } from "@opt/core";
+import { type DType, hostBytes, OptError, type Tensor, tensorFromBytes } from "@opt/core";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
 import type { Role } from "./source";
@@ -175,8 +175,13 @@ function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: 
 
 /** A Tensor of loaded bytes. Throws UNSUPPORTED for what tensors cannot hold. */
 export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
+  return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
+}
+
+/** What a Tensor of it has. Throws UNSUPPORTED for what tensors cannot hold. */
+export function heldDType(name: string, dtype: StoredDType): DType {
   const core = tensorDType(dtype);
-  if (core) return tensorFromBytes(bytes, [...shape], { dtype: core });
+  if (core) return core;
   const advice = 'Ask for another with { dtype: "f32" }, or for plain data with { as: "plain" }.';
   throw new OptError("UNSUPPORTED", `tensor ${JSON.stringify(name)}`, `tensors cannot hold ${dtype}.`, advice);
 }

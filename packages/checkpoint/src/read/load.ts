@@ -3,7 +3,7 @@ import { check, checkOptions, empty, hostBytes, OptError, type Tensor } from "@o
 import { Verification } from "../format/checked";
 import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
 import type { Json, SourceTensor, TensorSource } from "../format/source";
-import { isTensor, type PlainTensor, toTensor } from "../format/tensors";
+import { heldDType, isTensor, type PlainTensor, toTensor } from "../format/tensors";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
 import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { allOf } from "../stores/lanes";
@@ -123,8 +123,7 @@ async function loadFrom(
   const selected = selectTensors(source, selection, verification);
   const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
   if (into) for (const one of wanted) checkInto(one, into);
-  else if (options.as !== "plain")
-    for (const { tensor } of wanted) toTensor(tensor.name, tensor.dtype, [0], new Uint8Array(0));
+  else if (options.as !== "plain") for (const { tensor } of wanted) heldDType(tensor.name, tensor.dtype);
   const total = wanted.reduce((sum, one) => sum + bytesIn(one), 0);
   const report = reporter(options.progress, total);
   const loaded = new Map<string, LoadedPlainTensor | Tensor>();
@@ -291,7 +290,9 @@ function finish(
 ): Tensor | LoadedPlainTensor {
   const target = into?.[name];
   if (target && isTensor(target)) {
-    target.set(toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data));
+    const source = toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data);
+    target.set(source);
+    source.dispose();
     return target;
   }
   if (target) {

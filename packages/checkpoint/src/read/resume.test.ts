@@ -1,6 +1,6 @@
 /** A run that is saved, re-sliced and resumed computes the bits of one that never stopped. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { type Optimizer, type Parameters, parameter, type Tensor, tensor } from "@opt/core";
+import { init, type Optimizer, type Parameters, parameter, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { describe, expect, it } from "vitest";
 import { optimizerContents, optimizerState } from "../format/optimizer-state";
@@ -127,4 +127,15 @@ describe.each<[string, Make]>([
     expect(counters.step).toBe(10);
     if (name === "NAdam") expect(counters.mu_product).toBeLessThan(1);
   });
+});
+
+it("leaves no tensors behind but those that it returns, `into` included", async () => {
+  const [fileSystem, device] = [new MemoryFileSystem(), await init("js")];
+  const weight = tensor([1, 2, 3], { device });
+  await saveCheckpoint("run", { step: 1, tensors: { weight, "weight.half": weight } }, { fileSystem });
+  const before = device.memory();
+  const { tensors } = await loadCheckpoint("run", { fileSystem });
+  for (const one of Object.values(tensors)) one.dispose();
+  await loadCheckpoint("run", { fileSystem, into: { weight } });
+  expect(device.memory()).toEqual(before);
 });

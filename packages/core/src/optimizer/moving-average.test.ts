@@ -150,8 +150,9 @@ it("outlives tidy, and leaves nothing behind", () => {
   const ema = tidy(() => new ExponentialMovingAverage([w], { decay: 0 }));
   tidy(() => {
     for (let i = 0; i < 3; i++) ema.update();
-    ema.averaged(() => w.dataSync());
   });
+  ema.averaged(() => w.dataSync());
+  ema.loadStateDict(ema.stateDict());
   expect(averageOf(ema)).toEqual([1, 2]);
   ema.dispose();
   w.dispose();

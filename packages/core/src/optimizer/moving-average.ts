@@ -102,7 +102,7 @@ export class ExponentialMovingAverage {
     check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
     check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
     checkRepeatable(WHERE, "averaged()");
-    const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param.detach()))));
+    const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
     const restore = () => {
       this.inPlace = false;
       this.entries.forEach(({ param }, i) => {
@@ -150,7 +150,7 @@ export class ExponentialMovingAverage {
     });
     noGrad(() => {
       this.entries.forEach(({ average }, i) => {
-        assign(average, found[i]!.detach());
+        assign(average, found[i]!);
       });
     });
     this.updates = updates as number;

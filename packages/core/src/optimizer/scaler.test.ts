@@ -121,6 +121,25 @@ it("frees what it has", () => {
   expect(device.memory().tensors - before).toBeLessThanOrEqual(0 + Number(w.grad !== null) + 6);
 });
 
+it.each(["in the recording", "after it"])("leaves nothing of a recorded step behind: update() %s", (place) => {
+  const { device, w, optimizer, scaler } = parts();
+  const before = device.memory();
+  const recording = device.record(() => {
+    optimizer.zeroGrad();
+    scaler.scale(w.sum()).backward();
+    scaler.step(optimizer);
+    if (place === "in the recording") scaler.update();
+    optimizer.zeroGrad();
+  });
+  if (place === "after it") scaler.update();
+  recording.replay();
+  expect([...w.dataSync()]).toEqual([0, 1]);
+  recording.dispose();
+  scaler.dispose();
+  optimizer.dispose();
+  expect(device.memory()).toEqual(before);
+});
+
 it.each([
   ["BAD_STATE", (s: GradScaler, o: Momentum) => s.step(o)],
   ["BAD_STATE", (s: GradScaler, o: Momentum) => s.unscale(o)],

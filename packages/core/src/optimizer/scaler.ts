@@ -176,7 +176,10 @@ export class GradScaler {
     const { found } = examined;
     examined.stage = "stepped";
     const canLook = found.device.backend.readSync !== undefined;
-    const skipped = () => once(() => found.dataSync()[0]! > 0);
+    // A recording keeps its memory when the tensor is gone.
+    const { memory, byteOffset } = found.memorySlice();
+    const look = () => found.device.backend.readSync!(memory, byteOffset, 4);
+    const skipped = () => new Float32Array(once(look).slice().buffer)[0]! > 0;
     if (activeRecorder() === null && canLook) {
       if (!skipped()) this.apply(optimizer, isUnscaled, {});
       return undefined;
@@ -229,7 +232,7 @@ export class GradScaler {
       for (const { found } of examined) found.dispose();
     };
     if (reading !== null) return reading.then(free);
-    if (activeRecorder() === null) free();
+    free();
     return undefined;
   }
 

@@ -133,8 +133,9 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
   dispose(world, { of }) {
     world.value(of).dispose();
   },
-  backward(world, { of, gradient }) {
-    if (gradient === null) world.value(of).backward();
+  backward(world, { of, gradient, scaled }) {
+    if (scaled) world.made(world.scaler!.scale(world.value(of))).backward();
+    else if (gradient === null) world.value(of).backward();
     else world.value(of).backward(world.value(gradient));
   },
   gradient(world, { of, value }) {
@@ -155,8 +156,22 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     else if (how === "each") clipGradNormEach(list, limit);
     else clipGradValue(list, limit);
   },
-  step(world, { optimizer }) {
-    world.trainer(optimizer).optimizer.step();
+  step(world, { optimizer: id, scaled }) {
+    const { optimizer } = world.trainer(id);
+    if (scaled) void world.scaler!.step(optimizer);
+    else optimizer.step();
+  },
+  unscale(world, { optimizer }) {
+    world.scaler!.unscale(world.trainer(optimizer).optimizer);
+  },
+  update(world) {
+    void world.scaler!.update();
+  },
+  average(world, { average }) {
+    world.averages.get(average)!.update();
+  },
+  averaged(world, { average }) {
+    world.averages.get(average)!.averaged(() => undefined);
   },
   schedule(world, { optimizer }) {
     world.trainer(optimizer).schedule?.step();

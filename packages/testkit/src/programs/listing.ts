@@ -2,7 +2,7 @@
 import { type Fill, type Program, type Statement, statementsOf } from "./program";
 
 export function listing(program: Program): string {
-  const { leaves, layers, optimizers, prelude, bodies, rounds, resume } = program;
+  const { leaves, layers, optimizers, averages, scaler, prelude, bodies, rounds, resume } = program;
   const lines: string[] =
     statementsOf(program).some(({ do: kind }) => kind === "random") || layers.some(({ kind }) => kind === "Dropout")
       ? ["const generator = new Generator(7);"]
@@ -25,6 +25,11 @@ export function listing(program: Program): string {
     lines.push(`const ${id} = new ${kind}([${own.join(", ")}], ${JSON.stringify(options)});`);
     if (schedule) lines.push(`const ${id}Schedule = new ${schedule.kind}(${id}, ${JSON.stringify(schedule.options)});`);
   }
+  for (const { id, params, options } of averages) {
+    const named = params.map((param) => `["${param}", ${param}]`);
+    lines.push(`const ${id} = new ExponentialMovingAverage([${named.join(", ")}], ${JSON.stringify(options)});`);
+  }
+  if (scaler !== null) lines.push(`const scaler = new GradScaler(${JSON.stringify(scaler)});`);
   for (const { id, hooks = [] } of optimizers) {
     for (const { event, body } of hooks) {
       lines.push(`${id}.on("${event}", () => {`, ...indent(body.flatMap(show)), "});");
@@ -101,7 +106,11 @@ function show(statement: Statement): string[] {
     case "dispose":
       return [`${statement.of}.dispose();`];
     case "backward":
-      return [`${statement.of}.backward(${statement.gradient ?? ""});`];
+      return [
+        statement.scaled
+          ? `scaler.scale(${statement.of}).backward();`
+          : `${statement.of}.backward(${statement.gradient ?? ""});`,
+      ];
     case "gradient": {
       const { of, value } = statement;
       if (typeof value === "number") return [`if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value});`];
@@ -113,7 +122,15 @@ function show(statement: Statement): string[] {
       return [`${name}([${params.join(", ")}], ${limit}${normType ? `, { normType: ${normType} }` : ""});`];
     }
     case "step":
-      return [`${statement.optimizer}.step();`];
+      return [statement.scaled ? `scaler.step(${statement.optimizer});` : `${statement.optimizer}.step();`];
+    case "unscale":
+      return [`scaler.unscale(${statement.optimizer});`];
+    case "update":
+      return ["scaler.update();"];
+    case "average":
+      return [`${statement.average}.update();`];
+    case "averaged":
+      return [`${statement.average}.averaged(() => {});`];
     case "schedule":
       return [`${statement.optimizer}Schedule.step();`];
     case "addGroup": {

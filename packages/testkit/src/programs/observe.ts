@@ -32,5 +32,12 @@ export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): P
       }
     }
   }
+  for (const [id, average] of world.averages) {
+    for (const [name, part] of Object.entries(average.stateDict())) {
+      if (typeof part === "number") seen.set(`${id} updates`, String(part));
+      else await look(`${id}.${name.replace("module.", "")}.average`, part);
+    }
+  }
+  if (world.scaler !== null) seen.set("the scaler", JSON.stringify(world.scaler.stateDict()));
   return seen;
 }

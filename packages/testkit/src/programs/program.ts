@@ -48,6 +48,13 @@ export interface OptimizerUse {
   readonly hooks?: readonly Hook[];
 }
 
+/** Running averages of parameters, beside the optimizers. */
+export interface AverageUse {
+  readonly id: Id;
+  readonly params: readonly Id[];
+  readonly options: Options;
+}
+
 /** What an optimizer calls at each of its steps. */
 export interface Hook {
   readonly event: "beforeStep" | "afterStep";
@@ -73,7 +80,8 @@ export type Statement =
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
   | { readonly do: "noGrad"; readonly body: readonly Statement[] }
   | { readonly do: "keep" | "dispose"; readonly of: Id }
-  | { readonly do: "backward"; readonly of: Id; readonly gradient: Id | null }
+  /** `scaled`: of the program's scaler's larger loss. */
+  | { readonly do: "backward"; readonly of: Id; readonly gradient: Id | null; readonly scaled?: boolean }
   /** Assigns a gradient by hand: nothing, numbers, a tensor's, or the present one times a number. */
   | { readonly do: "gradient"; readonly of: Id; readonly value: null | Fill | Id | number }
   | {
@@ -83,7 +91,12 @@ export type Statement =
       readonly limit: number;
       readonly normType?: number;
     }
-  | { readonly do: "step" | "schedule" | "save" | "load" | "reset"; readonly optimizer: Id }
+  | { readonly do: "step"; readonly optimizer: Id; readonly scaled?: boolean }
+  | { readonly do: "schedule" | "save" | "load" | "reset" | "unscale"; readonly optimizer: Id }
+  /** Of the scaler, after the steps that it has made. */
+  | { readonly do: "update" }
+  /** Takes parameters in, or puts the averages in their place and them back. */
+  | { readonly do: "average" | "averaged"; readonly average: Id }
   | { readonly do: "zeroGrad"; readonly optimizer: Id; readonly setToNull: boolean }
   | { readonly do: "addGroup"; readonly optimizer: Id; readonly params: readonly Id[]; readonly options: Options }
   /** Switches every layer to training or to evaluation. */
@@ -116,6 +129,9 @@ export interface Program {
   readonly leaves: readonly Leaf[];
   readonly layers: readonly Layer[];
   readonly optimizers: readonly OptimizerUse[];
+  readonly averages: readonly AverageUse[];
+  /** Options of the GradScaler, if there is one. */
+  readonly scaler: Options | null;
   /** Done once, outside of every round. */
   readonly prelude: readonly Statement[];
   readonly bodies: readonly Body[];

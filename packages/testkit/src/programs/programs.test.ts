@@ -19,8 +19,10 @@ describe("programs", () => {
     const programs = Array.from({ length: 1000 }, (_, seed) => generate(seed));
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
     expect([...kinds].sort().join(" ")).toBe(
-      "addGroup backward clip constant dispose gradient keep load noGrad op option random reset save schedule set stale step tidy train zeroGrad",
+      "addGroup average averaged backward clip constant dispose gradient keep load noGrad op option random reset save schedule set stale step tidy train unscale update zeroGrad",
     );
+    const optimizers = new Set(programs.flatMap((program) => program.optimizers.map(({ kind }) => kind)));
+    expect([...optimizers].sort().join(" ")).toBe("Adam AdamW Adamax NAdam RAdam RMSprop SGD");
     const layers = new Set(programs.flatMap((program) => program.layers.map((layer) => layer.kind)));
     expect([...layers].sort().join(" ")).toBe("Conv2d Dropout Embedding LayerNorm Linear");
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
@@ -47,6 +49,8 @@ const SMALL: Program = {
   leaves: [{ id: "w", kind: "parameter", shape: [2], dtype: "f32", fill: { kind: "grid", seed: 1 } }],
   layers: [],
   optimizers: [],
+  averages: [],
+  scaler: null,
   prelude: [],
   bodies: [
     {

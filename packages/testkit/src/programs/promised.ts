@@ -24,7 +24,10 @@ class Follower {
   private readonly inexact = new Set<string>();
   private readonly added: { readonly optimizer: Id; readonly params: readonly Id[] }[] = [];
   private recording = true;
+  /** Some step is scaled by a norm, which is a sum. */
+  private readonly limitsNorm: boolean;
   constructor(private readonly program: Program) {
+    this.limitsNorm = JSON.stringify([program.optimizers, program.rounds]).includes('"clip":{"norm"');
     for (const { id, shape, dtype, kind } of program.leaves) {
       this.known.set(id, { shape, dtype, root: id, exactTape: true, leaves: kind === "data" ? [] : [id] });
     }
@@ -107,13 +110,22 @@ class Follower {
         for (const { id, params } of this.trained(statement.optimizer)) {
           for (const param of params) {
             const names = [this.known.get(param)!.root, `${param}.grad`, `${id}.${param}`];
-            const exact = names.every((name) => !this.inexact.has(name));
+            const exact = !this.limitsNorm && names.every((name) => !this.inexact.has(name));
             this.mark(names[0]!, exact);
             this.mark(names[2]!, exact);
           }
         }
         this.hooks(statement.optimizer, "afterStep");
         return;
+      case "unscale":
+        return; // by a power of two, or by what all devices made of one
+      case "average": {
+        const { params } = this.program.averages.find(({ id }) => id === statement.average)!;
+        for (const param of params) {
+          if (!this.isExactValue(param)) this.mark(`${statement.average}.${param}`, false);
+        }
+        return;
+      }
       case "zeroGrad":
         for (const { params } of this.trained(statement.optimizer)) {
           for (const param of params) this.mark(`${param}.grad`, true);

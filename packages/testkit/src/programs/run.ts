@@ -3,7 +3,8 @@ import { type ErrorCode, OptError, type Recording, type Tensor, tidy } from "@op
 import { execute } from "./execute";
 import { type Observation, observe } from "./observe";
 import type { Id, Program, Round, Statement } from "./program";
-import { type Mode, type Saved, World, WrongResult } from "./world";
+import { type Contents, free } from "./store";
+import { type Mode, World, WrongResult } from "./world";
 
 export interface Refusal {
   readonly code: ErrorCode;
@@ -20,7 +21,9 @@ export interface Outcome {
 }
 
 export async function run(program: Program, mode: Mode): Promise<Outcome> {
-  const before = mode.device.memory();
+  const devices = [...new Set([mode.device, mode.onto ?? mode.device])];
+  const held = () => devices.map((device) => device.memory());
+  const before = held();
   const rounds: Observation[] = [];
   let refused: Refusal | null = null;
   let broken: Outcome["broken"] = null;
@@ -29,10 +32,16 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
     run.open();
     for (const [i, round] of program.rounds.entries()) {
       if (mode.resumed && i === program.resume.round) {
-        const saved = await run.saved();
-        run = new Run(new World(program, mode));
+        const saved = await mode.resumed(run.saved(), program.seed);
+        run.close();
+        run = new Run(new World(program, { ...mode, device: mode.onto ?? mode.device }));
         run.open();
-        run.world.load(saved);
+        const contents = await saved(run.world.mode.device);
+        try {
+          run.world.load(contents);
+        } finally {
+          free(contents);
+        }
       }
       rounds.push(await run.round(round));
     }
@@ -44,13 +53,13 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   try {
     if (refused !== null) rounds.push(await lastSight(run.world));
     run.close();
-    await mode.device.sync();
+    for (const device of devices) await device.sync();
   } catch (error) {
     broken ??= { what: whatIs(error), detail: `at the end: ${(error as Error).stack}` };
   }
-  const after = mode.device.memory();
-  const [tensors, bytes] = [after.tensors - before.tensors, after.bytes - before.bytes];
-  if (tensors !== 0 || bytes !== 0) {
+  for (const [i, after] of held().entries()) {
+    const [tensors, bytes] = [after.tensors - before[i]!.tensors, after.bytes - before[i]!.bytes];
+    if (tensors === 0 && bytes === 0) continue;
     broken ??= { what: "keeps memory", detail: `${tensors} tensors and ${bytes} bytes are not given back` };
   }
   return { rounds, refused, broken };
@@ -132,12 +141,8 @@ class Run {
     }
   }
 
-  /** Everything as bytes and JSON; nothing else is left. */
-  async saved(): Promise<Saved> {
-    this.closeRecordings();
-    const saved = await this.world.saved();
-    this.world.close();
-    return saved;
+  saved(): Contents {
+    return this.world.saved();
   }
 
   close(): void {

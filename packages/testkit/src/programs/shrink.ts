@@ -69,6 +69,9 @@ function* smaller(program: Program): Generator<Program> {
       }
     }
   }
+  for (const [a] of program.averages.entries())
+    yield pruned({ ...program, averages: program.averages.toSpliced(a, 1) });
+  if (program.scaler !== null) yield unscaled(program);
   for (const leaf of leaves) yield withoutValues(program, new Set([leaf.id]));
   for (const [i, round] of rounds.entries()) {
     if (round.eager) yield { ...program, rounds: rounds.with(i, { before: round.before, body: round.body }) };
@@ -239,26 +242,42 @@ function withoutValues(program: Program, gone: Set<Id>): Program {
         .map((group) => ({ ...group, params: group.params.filter((id) => !gone.has(id)) }))
         .filter(({ params }) => params.length > 0),
     })),
+    averages: next.averages
+      .map((average) => ({ ...average, params: average.params.filter((id) => !gone.has(id)) }))
+      .filter(({ params }) => params.length > 0),
   });
 }
 
-/** Without optimizers that train nothing, and statements about optimizers that are gone. */
+/** Without the scaler. */
+function unscaled(program: Program): Program {
+  const plain = (statements: readonly Statement[]): readonly Statement[] =>
+    statements.flatMap((statement): Statement[] => {
+      if (statement.do === "unscale" || statement.do === "update") return [];
+      if (statement.do === "tidy" || statement.do === "noGrad") return [{ ...statement, body: plain(statement.body) }];
+      if (statement.do !== "step" && statement.do !== "backward") return [statement];
+      const { scaled, ...rest } = statement;
+      return [rest];
+    });
+  return mapped({ ...program, scaler: null }, plain);
+}
+
+/** Without optimizers that train nothing, and statements about optimizers and averages that are gone. */
 function pruned(program: Program): Program {
   const optimizers = program.optimizers.filter(({ groups }) => groups.length > 0);
-  const known = new Set(optimizers.map(({ id }) => id));
+  const known = new Set([...optimizers, ...program.averages].map(({ id }) => id));
   const keep = (statements: readonly Statement[]): readonly Statement[] =>
     statements
       .filter((statement) => !("optimizer" in statement) || known.has(statement.optimizer))
+      .filter((statement) => !("average" in statement) || known.has(statement.average))
       .map((statement) =>
         innerOf(statement).length > 0 ? ({ ...statement, body: keep(innerOf(statement)) } as Statement) : statement,
       );
   const next = mapped({ ...program, optimizers }, keep);
   const used = new Set(statementsOf(next).map((statement) => statement.do === "op" && statement.options?.layer));
-  return {
-    ...next,
-    layers: next.layers.filter(({ id }) => used.has(id)),
-    leaves: next.leaves.filter(({ of }) => of === undefined || used.has(of.layer)),
-  };
+  const isUsed = ({ of }: Program["leaves"][number]) => of === undefined || used.has(of.layer);
+  const idle = next.leaves.filter((leaf) => !isUsed(leaf)).map(({ id }) => id);
+  const rest = { ...next, layers: next.layers.filter(({ id }) => used.has(id)) };
+  return idle.length > 0 ? withoutValues(rest, new Set(idle)) : rest;
 }
 
 function mentions(statements: readonly Statement[], optimizer: Id): boolean {

@@ -2,19 +2,21 @@
 import {
   type Device,
   type DType,
+  ExponentialMovingAverage,
   Generator,
+  GradScaler,
   type Optimizer,
   type OptimizerState,
   parameter,
   type Tensor,
   tensor,
-  tensorFromBytes,
 } from "@opt/core";
 import * as schedules from "@opt/core/schedules";
 import { Random } from "../numbers/random";
 import { type LayerClasses, type LayerModule, makeLayer } from "./layers";
 import { EPSILON, isFloat, numbersOf } from "./numbers";
-import type { Fill, Id, Options, Program, Spec } from "./program";
+import type { Fill, Id, Program, Spec } from "./program";
+import type { AddedGroup, Contents, Store } from "./store";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
 export type AnyOptimizer = Optimizer<any>;
@@ -30,7 +32,10 @@ export interface Mode {
   /** Every op works on copies of its operands: nothing that is overwritten later can reach it. */
   readonly apart?: boolean;
   readonly recorded?: boolean;
-  readonly resumed?: boolean;
+  /** Saved there before the program's round to resume at, and built anew from it. */
+  readonly resumed?: Store;
+  /** Where a resumed program goes on; else where it began. */
+  readonly onto?: Device;
   /** Moves the numbers of leaves by units in the last place, more for a higher one, to learn how far that goes. */
   readonly jitter?: number;
 }
@@ -67,6 +72,8 @@ export class World {
   readonly generator = new Generator(7);
   private readonly owned: Tensor[] = [];
   private readonly ofRound: Tensor[] = [];
+  readonly averages = new Map<Id, ExponentialMovingAverage>();
+  readonly scaler: GradScaler | null;
   private readonly groups: AddedGroup[] = [];
   private training = true;
   private depth = 0;
@@ -74,11 +81,13 @@ export class World {
   constructor(
     readonly program: Program,
     readonly mode: Mode,
-  ) {}
+  ) {
+    this.scaler = program.scaler && new GradScaler(program.scaler);
+  }
 
   /** Makes the leaves and the optimizers. */
   open(): void {
-    const { leaves, layers, optimizers } = this.program;
+    const { leaves, layers, optimizers, averages } = this.program;
     const { device, layers: classes } = this.mode;
     const { generator } = this;
     this.at = "layers";
@@ -111,6 +120,11 @@ export class World {
         optimizer,
         schedule: schedule && makeSchedule(schedule.kind, optimizer, schedule.options),
       });
+    }
+    this.at = "averages";
+    for (const { id, params, options } of averages) {
+      const named = params.map((param): [Id, Tensor] => [param, this.value(param)]);
+      this.averages.set(id, new ExponentialMovingAverage(named, options));
     }
   }
 
@@ -190,113 +204,78 @@ export class World {
   close(): void {
     for (const one of [...this.ofRound, ...this.owned].splice(0)) one.dispose();
     for (const { optimizer } of this.trainers.values()) optimizer.dispose();
+    for (const average of this.averages.values()) average.dispose();
+    this.scaler?.dispose();
   }
 
-  /** All of it as JSON. */
-  async saved(): Promise<Saved> {
-    const living = [...this.values].filter(([, value]) => !value.isDisposed);
-    const values = await Promise.all(living.map(async ([id, value]) => [id, await packed(value)] as const));
-    const gradients = await Promise.all(
-      living.map(async ([id, { grad }]) => [id, grad && (await packed(grad))] as const),
-    );
-    const trainers = await Promise.all(
-      [...this.trainers].map(async ([id, { optimizer, schedule }]) => {
-        const { groups, state } = optimizer.stateDict();
-        const entries = Object.entries(state).map(async ([name, entry]) => {
-          const parts = Object.entries(entry).map(async ([key, part]) =>
-            typeof part === "number" ? ([key, part] as const) : ([key, await packed(part as Tensor)] as const),
-          );
-          return [name, Object.fromEntries(await Promise.all(parts))] as const;
-        });
-        const states = Object.fromEntries(await Promise.all(entries));
-        return [id, { groups, states, schedule: schedule?.stateDict() }] as const;
-      }),
-    );
-    const { groups, training, generator } = this;
-    return JSON.parse(
-      JSON.stringify({ values, gradients, trainers, groups, training, generator: generator.stateDict() }),
-    );
+  /** All that another world needs to go on. The tensors are the live ones. */
+  saved(): Contents {
+    const tensors: Record<Id, Tensor> = {};
+    for (const [id, value] of this.values) {
+      if (value.isDisposed) continue;
+      tensors[id] = value;
+      if (value.grad !== null) tensors[`gradient.${id}`] = value.grad;
+    }
+    const updates: Record<Id, number> = {};
+    for (const [id, average] of this.averages) {
+      for (const [name, part] of Object.entries(average.stateDict())) {
+        if (typeof part === "number") updates[id] = part;
+        else tensors[`average.${id}.${name}`] = part;
+      }
+    }
+    const { groups, training, generator, scaler } = this;
+    return {
+      tensors,
+      optimizers: Object.fromEntries([...this.trainers].map(([id, { optimizer }]) => [id, optimizer.stateDict()])),
+      values: {
+        schedules: Object.fromEntries(
+          [...this.trainers].map(([id, { schedule }]) => [id, schedule?.stateDict() ?? null]),
+        ),
+        updates,
+        groups,
+        training,
+        generator: generator.stateDict(),
+        scaler: scaler?.stateDict() ?? null,
+      },
+    };
   }
 
   /** Goes on from what another world saved. */
-  load({ values, gradients, trainers, groups, training, generator }: Saved): void {
+  load({ tensors, optimizers, values }: Contents): void {
+    const { schedules, updates, groups, training, generator, scaler } = values;
     this.generator.loadStateDict(generator);
     for (const group of groups) this.addGroup(group);
     if (!training) this.train(training);
-    for (const [id, value] of this.values) if (!values.some(([living]) => living === id)) value.dispose();
+    for (const [id, value] of this.values) if (tensors[id] === undefined) value.dispose();
     const load = {
       model: () => {
-        for (const [id, file] of values) {
-          const source = this.unpacked(file);
-          try {
-            this.value(id).set(source);
-          } finally {
-            source.dispose();
-          }
-        }
+        for (const [id, value] of this.values) if (!value.isDisposed) value.set(tensors[id]!);
       },
       optimizer: () => {
-        for (const [id, { groups, states }] of trainers) {
-          const state = Object.fromEntries(
-            Object.entries(states).map(([name, entry]) => [
-              name,
-              Object.fromEntries(
-                Object.entries(entry).map(([key, part]) => [
-                  key,
-                  typeof part === "number" ? part : this.unpacked(part),
-                ]),
-              ),
-            ]),
-          ) as OptimizerState["state"];
-          try {
-            this.trainer(id).optimizer.loadStateDict({ groups, state });
-          } finally {
-            for (const part of Object.values(state).flatMap(Object.values)) {
-              if (typeof part !== "number") part.dispose();
-            }
-          }
+        for (const [id, state] of Object.entries(optimizers)) this.trainer(id).optimizer.loadStateDict(state);
+        if (scaler !== null) this.scaler!.loadStateDict(scaler);
+        for (const [id, average] of this.averages) {
+          const mine = Object.entries(tensors).filter(([name]) => name.startsWith(`average.${id}.`));
+          const named = mine.map(([name, part]) => [name.slice(`average.${id}.`.length), part]);
+          average.loadStateDict({ n_averaged: updates[id]!, ...Object.fromEntries(named) });
         }
       },
       schedule: () => {
-        for (const [id, { schedule }] of trainers) this.trainer(id).schedule?.loadStateDict(schedule);
+        for (const [id, state] of Object.entries(schedules)) this.trainer(id).schedule?.loadStateDict(state);
       },
     };
     for (const part of this.program.resume.order) {
       this.at = `loading the ${part}`;
       load[part]();
     }
-    for (const [id, file] of gradients) if (file !== null) this.value(id).grad = this.own(this.unpacked(file));
+    for (const [id, value] of this.values) {
+      const gradient = tensors[`gradient.${id}`];
+      if (gradient === undefined) continue;
+      const moved = gradient.to(value.device);
+      value.grad = this.own(moved.clone());
+      moved.dispose();
+    }
   }
-
-  private unpacked({ bytes, shape, dtype }: Packed): Tensor {
-    return tensorFromBytes(new Uint8Array(Buffer.from(bytes, "base64")), shape, { dtype, device: this.mode.device });
-  }
-}
-
-interface AddedGroup {
-  readonly optimizer: Id;
-  readonly params: readonly Id[];
-  readonly options: Options;
-}
-
-interface Packed extends Spec {
-  readonly bytes: string;
-}
-
-export interface Saved {
-  readonly generator: ReturnType<Generator["stateDict"]>;
-  readonly groups: readonly AddedGroup[];
-  readonly training: boolean;
-  readonly values: [Id, Packed][];
-  readonly gradients: [Id, Packed | null][];
-  readonly trainers: [
-    Id,
-    { groups: OptimizerState["groups"]; states: Record<string, Record<string, Packed | number>>; schedule: unknown },
-  ][];
-}
-
-async function packed(value: Tensor): Promise<Packed> {
-  return { bytes: Buffer.from(await value.bytes()).toString("base64"), shape: value.shape, dtype: value.dtype };
 }
 
 function makeSchedule(kind: string, optimizer: AnyOptimizer, options: object): Schedule {

@@ -1,9 +1,10 @@
 /** A program from a seed. */
 import type { DType } from "@opt/core";
 import { Random } from "../../numbers/random";
-import type { Hook, Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
+import type { AverageUse, Hook, Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
 import { Draft } from "./draft";
 import { MOVES, stretchable } from "./forward";
+import { changeOf, KINDS, optionsOf } from "./options";
 import { trainingBody } from "./training";
 
 const DTYPES: readonly (readonly DType[])[] = [
@@ -30,12 +31,19 @@ export function generate(seed: number): Program {
     draft,
     parameters.map(({ id }) => id),
   );
-  const prelude = draft.inner(() => viewsAndCopies(draft));
-  const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, optimizers));
+  const averages = averagesOf(draft, optimizers);
+  const scaler = scalerOf(draft);
+  const trainers = { optimizers, averages, scaler };
+  const prelude = draft.inner(() => {
+    viewsAndCopies(draft);
+    // The first update copies, which cannot be recorded.
+    for (const { id } of averages) draft.statements.push({ do: "average", average: id });
+  });
+  const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, trainers));
   if (draft.chance(0.7)) trainOthers(draft, optimizers);
-  addHooks(draft, optimizers);
+  if (scaler === null) addHooks(draft, optimizers); // a skipped step runs them only where it is recorded
   const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
-    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers, i));
+    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers, averages, i));
     return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };
   });
   const order = random.pick<Program["resume"]["order"]>([
@@ -48,6 +56,8 @@ export function generate(seed: number): Program {
     leaves: draft.leaves,
     layers: draft.layers,
     optimizers,
+    averages,
+    scaler,
     prelude,
     bodies,
     rounds,
@@ -75,7 +85,7 @@ function optimizersOf(draft: Draft, params: readonly Id[]): OptimizerUse[] {
   return [params.slice(0, cut), params.slice(cut)]
     .filter((list) => list.length > 0)
     .map((list, i) => {
-      const kind = random.pick(["Adam", "AdamW", "NAdam"]);
+      const kind = random.pick(KINDS);
       const at = list.length > 1 && draft.chance(0.4) ? 1 : list.length;
       const groups = [list.slice(0, at), list.slice(at)]
         .filter((part) => part.length > 0)
@@ -93,27 +103,17 @@ function trainOthers({ leaves }: Draft, optimizers: OptimizerUse[]): void {
   optimizers.push({ ...last, groups: [{ ...first!, params: [...first!.params, ...others] }, ...groups] });
 }
 
-function optionsOf(draft: Draft, kind: string, often: number): Options {
+function averagesOf(draft: Draft, optimizers: readonly OptimizerUse[]): AverageUse[] {
+  if (!draft.chance(0.15)) return [];
+  const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+  const chosen = draft.chance(0.5) ? params : [draft.random.pick(params)];
+  return [{ id: draft.newId("e"), params: chosen, options: { decay: draft.random.pick([0.999, 0.75, 0.25]) } }];
+}
+
+function scalerOf(draft: Draft): Options | null {
+  if (!draft.chance(0.12)) return null;
   const { random } = draft;
-  const all: Record<string, unknown> = {
-    lr: random.pick([1e-3, 0.01, 0.1]),
-    betas: random.pick([
-      [0.9, 0.999],
-      [0.5, 0.9],
-      [0, 0.99],
-    ]),
-    eps: random.pick([1e-8, 1e-3]),
-    weightDecay: random.pick([0, 0.1]),
-    maximize: draft.chance(0.5),
-    ...(kind === "NAdam" && { momentumDecay: random.pick([4e-3, 0]) }),
-    ...(kind !== "NAdam" && { amsgrad: draft.chance(0.5) }),
-    ...(kind !== "AdamW" && { decoupledWeightDecay: draft.chance(0.5) }),
-    regularizer: random.pick([
-      { kind: "l1", coefficient: 0.01 },
-      { kind: "l2", coefficient: 0.05 },
-    ]),
-  };
-  return Object.fromEntries(Object.entries(all).filter(([key]) => draft.chance(key === "lr" ? 0.8 : often / 2)));
+  return { initScale: random.pick([2 ** 16, 2 ** 10, 3]), growthInterval: random.pick([1, 2, 2000]) };
 }
 
 function scheduleOf(draft: Draft): OptimizerUse["schedule"] {
@@ -128,7 +128,12 @@ function scheduleOf(draft: Draft): OptimizerUse["schedule"] {
 }
 
 /** What training scripts do between steps. */
-function between(draft: Draft, optimizers: readonly OptimizerUse[], round: number): void {
+function between(
+  draft: Draft,
+  optimizers: readonly OptimizerUse[],
+  averages: readonly AverageUse[],
+  round: number,
+): void {
   const { random } = draft;
   const say = (statement: Statement) => draft.statements.push(statement);
   for (const leaf of draft.leaves) {
@@ -154,20 +159,19 @@ function between(draft: Draft, optimizers: readonly OptimizerUse[], round: numbe
     say({ do: "train", training: draft.chance(0.4) });
     draft.recordable = false;
   }
+  for (const { id, params } of averages) {
+    // What is disposed has no place for its average.
+    const isWhole = params.every((param) => !draft.disposed.has(param));
+    if (isWhole && draft.chance(0.15)) say({ do: "averaged", average: id });
+  }
   for (const { id, kind, schedule, groups } of optimizers) {
     if (schedule !== null && draft.chance(0.8)) say({ do: "schedule", optimizer: id });
     const option = (name: string, value: unknown) =>
       say({ do: "option", optimizer: id, group: random.below(groups.length), name, value });
     if (draft.chance(0.1)) option("lr", random.pick([0.05, 0.002]));
-    if (draft.chance(0.05)) option("eps", 1e-4);
+    if (kind !== "SGD" && draft.chance(0.05)) option("eps", 1e-4);
     if (draft.chance(0.06)) {
-      const [name, value] = random.pick([
-        ["maximize", true],
-        ["weightDecay", random.pick([0, 0.05])],
-        ["betas", [0.4, 0.99]],
-        ["regularizer", random.pick([null, { kind: "l2", coefficient: 0.02 }, { kind: "l1", coefficient: 0.02 }])],
-        kind === "NAdam" ? ["momentumDecay", 0.01] : ["amsgrad", true],
-      ] as [string, unknown][]);
+      const [name, value] = changeOf(draft, kind);
       option(name, value);
       draft.recordable = false;
     }

@@ -1,21 +1,24 @@
 /** Training steps: losses and their gradients, and what is done with them. */
 import { isFloat, sizeOf } from "../numbers";
-import { type Body, type Id, madeBy, type OptimizerUse, type Statement } from "../program";
+import { type Body, type Id, madeBy, type OptimizerUse, type Program, type Statement } from "../program";
 import type { Draft, Value } from "./draft";
 import { grow, tamed } from "./forward";
 
+export type Trainers = Pick<Program, "optimizers" | "averages" | "scaler">;
+
 /** A body: forward and backward, then clipping, steps and cleared gradients. */
-export function trainingBody(draft: Draft, optimizers: readonly OptimizerUse[]): Body {
+export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Trainers): Body {
   const outside = draft.values;
   const results: Id[] = [];
+  const scaled = scaler !== null;
   const statements = draft.inner(() => {
     draft.values = [...outside];
     if (draft.chance(0.2)) copyInPlace(draft);
     const losses = draft.chance(0.2) ? 2 : 1;
     for (let i = 0; i < losses; i++) {
-      if (draft.chance(0.3)) inTidy(draft, () => lossAndGradients(draft, optimizers), results);
+      if (draft.chance(0.3)) inTidy(draft, () => lossAndGradients(draft, optimizers, scaled), results);
       else {
-        const loss = lossAndGradients(draft, optimizers);
+        const loss = lossAndGradients(draft, optimizers, scaled);
         if (loss !== null && draft.chance(0.7)) results.push(loss.id);
       }
     }
@@ -23,9 +26,17 @@ export function trainingBody(draft: Draft, optimizers: readonly OptimizerUse[]):
     draft.taped.clear();
     const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
     const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+    if (scaled) draft.mayRefuse.add("BAD_STATE"); // an optimizer without gradients
+    if (scaled && draft.chance(0.3)) draft.statements.push({ do: "unscale", optimizer: draft.random.pick(order).id });
     if (draft.chance(0.25)) clip(draft, params);
     if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
-    for (const { id } of order) draft.statements.push({ do: "step", optimizer: id });
+    for (const { id, kind } of order) {
+      // RAdam rectifies from its sixth step on.
+      const steps = !scaled && draft.chance(kind === "RAdam" ? 0.5 : 0.05) ? 3 : 1;
+      for (let i = 0; i < steps; i++) draft.statements.push({ do: "step", optimizer: id, ...(scaled && { scaled }) });
+    }
+    if (scaled) draft.statements.push({ do: "update" });
+    for (const { id } of averages) if (draft.chance(0.9)) draft.statements.push({ do: "average", average: id });
     for (const { id } of order) clear(draft, id);
     for (const { id, kind } of draft.leaves) {
       if (kind === "data" || params.includes(id)) continue;
@@ -47,7 +58,7 @@ function clear(draft: Draft, optimizer: Id): void {
   if (!isCleared || !setToNull) draft.recordable = false;
 }
 
-function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Value | null {
+function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], scaled: boolean): Value | null {
   const { random } = draft;
   const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
   const chosen = random.pick(params);
@@ -69,7 +80,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
   if (!draft.values.includes(last) || !last.requiresGrad)
     last = draft.op("mul", [start, start], { bound: start.bound ** 2 });
   const end = tamed(draft, last);
-  if (draft.chance(0.15) && sizeOf(end.shape) > 0) {
+  if (!scaled && draft.chance(0.15) && sizeOf(end.shape) > 0) {
     const gradient = draft.leaf("data", end.shape, end.dtype, draft.fill("small"));
     draft.statements.push({ do: "backward", of: end.id, gradient: gradient.id });
     forgetTape(draft);
@@ -80,7 +91,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[]): Va
     draft.statements.push({ do: "step", optimizer: random.pick(optimizers).id });
     draft.mayRefuse.add("CHANGED");
   }
-  draft.statements.push({ do: "backward", of: loss.id, gradient: null });
+  draft.statements.push({ do: "backward", of: loss.id, gradient: null, ...(scaled && { scaled }) });
   forgetTape(draft);
   return loss;
 }
