@@ -93,9 +93,13 @@ describe("a recorded step", () => {
     const { w, optimizer, step } = model();
     const recording = device.record(step);
     const trained = w.dataSync();
-    optimizer.groups[0]!.averaged = true;
-    expectCode("BAD_STATE", () => recording.replay());
-    optimizer.groups[0]!.averaged = false;
+    const [group] = optimizer.groups;
+    for (const other of [{ averaged: true }, { maximize: true }, { clip: { value: 1 } }, { clip: { norm: 1 } }]) {
+      const before = { ...group! };
+      Object.assign(group!, other);
+      expectCode("BAD_STATE", () => recording.replay());
+      Object.assign(group!, { clip: null }, before);
+    }
     optimizer.groups[0]!.lr = Number.NaN;
     expectCode("BAD_ARGUMENT", () => recording.replay());
     expect(w.dataSync()).toAgreeWith(trained);

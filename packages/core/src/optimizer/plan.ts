@@ -40,6 +40,7 @@ interface Bucket extends Update {
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
   readonly clip: ClipOptions | null;
+  readonly maximize: boolean;
   readonly around: Around;
   readonly plain: Rule;
   readonly rule: Rule;
@@ -89,6 +90,7 @@ export function planUpdates<Options extends BaseOptions>(
         counters,
         regularizer,
         clip: options.clip ? { ...options.clip } : null,
+        maximize: options.maximize,
         around,
         plain,
         rule,
@@ -177,11 +179,12 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
 
   check(): void {
     const { algorithm, options, bucket, states } = this;
-    const { slots, plain, regularizer, clip } = bucket;
+    const { slots, plain, regularizer, clip, maximize } = bucket;
     checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
       algorithm.rule(options) === plain &&
+      options.maximize === maximize &&
       options.clip?.norm === clip?.norm &&
       options.clip?.value === clip?.value &&
       penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
