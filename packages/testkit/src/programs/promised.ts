@@ -27,7 +27,7 @@ class Follower {
   /** Some step is scaled by a norm, which is a sum. */
   private readonly limitsNorm: boolean;
   constructor(private readonly program: Program) {
-    this.limitsNorm = JSON.stringify([program.optimizers, program.rounds]).includes('"clip":{"norm"');
+    this.limitsNorm = /"clip"[^}]*"norm"/.test(JSON.stringify([program.optimizers, program.rounds]));
     for (const { id, shape, dtype, kind } of program.leaves) {
       this.known.set(id, { shape, dtype, root: id, exactTape: true, leaves: kind === "data" ? [] : [id] });
     }
