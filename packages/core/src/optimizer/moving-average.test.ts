@@ -175,3 +175,32 @@ it("takes nothing, and refuses one name twice", () => {
   const w = parameter([1], { name: "w" });
   expectCode("DUPLICATE", () => new ExponentialMovingAverage([w, w]));
 });
+
+it("averaged() leaves the master copies of 16-bit parameters alone, whoever looks at them inside, and no memory", () => {
+  const run = (look: boolean) => {
+    const w = parameter([1, 2, 3], { dtype: "bf16" });
+    const optimizer = new Momentum([w], { lr: 1e-3 });
+    const ema = new ExponentialMovingAverage([w], { decay: 0.5 });
+    const step = (t: number) => {
+      w.grad = tensor([Math.sin(t), 1, -1], { dtype: "bf16" });
+      optimizer.step();
+      ema.update();
+    };
+    for (let t = 0; t < 5; t++) step(t);
+    const before = device.memory();
+    if (look) ema.averaged(() => optimizer.stateDict());
+    expect(device.memory()).toEqual(before);
+    step(5);
+    return [...(optimizer.stateDict().state["0"]!.master_param as ReturnType<typeof tensor>).dataSync()];
+  };
+  expect(run(true)).toEqual(run(false));
+});
+
+it("averaged() awaits whatever can be awaited", async () => {
+  const w = parameter([1]);
+  const ema = new ExponentialMovingAverage([w]);
+  w.set([5]);
+  // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+  const other = { then: (resolve: (value: number) => void) => queueMicrotask(() => resolve(w.dataSync()[0]!)) };
+  expect([await ema.averaged(() => other), w.dataSync()[0]]).toEqual([1, 5]);
+});

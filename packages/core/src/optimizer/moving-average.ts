@@ -107,10 +107,12 @@ export class ExponentialMovingAverage {
       this.inPlace = false;
       this.entries.forEach(({ param }, i) => {
         if (!param.isDisposed) copyInto(own[i]!, param);
+        param.storage.isLent = false;
         own[i]!.dispose();
       });
     };
     this.inPlace = true;
+    for (const { param } of this.entries) param.storage.isLent = true;
     let result: Result;
     try {
       for (const { param, average } of this.entries) copyInto(average, param);
@@ -119,7 +121,8 @@ export class ExponentialMovingAverage {
       restore();
       throw error;
     }
-    if (result instanceof Promise) return result.finally(restore) as Result;
+    if (typeof (Object(result) as PromiseLike<unknown>).then === "function")
+      return Promise.resolve(result).finally(restore) as Result;
     restore();
     return result;
   }

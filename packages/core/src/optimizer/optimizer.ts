@@ -185,14 +185,15 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** The norm of all gradients in groups that limit it. */
-  private limitedNorm(): Tensor | undefined {
+  private limitedNorm({ unscale }: Around): Tensor | undefined {
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
     if (limited.length === 0) return undefined;
     const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
     if (grads.length === 0) return undefined;
     for (const grad of grads) grad.checkAlive();
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
-    return totalNorm(grads, 2);
+    const norm = totalNorm(grads, 2);
+    return unscale ? norm.mul(unscale) : norm;
   }
 
   private update(around: Around): () => void {
@@ -202,7 +203,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       const problem = () => `group ${g} was made of ${length} parameters, and has ${group.params.length} in params.`;
       check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
     });
-    const norm = this.limitedNorm();
+    const norm = this.limitedNorm(around);
     const plans = this.groups.map((group, g) => {
       const limit = group.clip?.norm;
       const clipped =

@@ -1,8 +1,8 @@
 /** `@opt/core/rules`: the rules of clipping and loss scaling, for kernel builds and tests. */
 import type { Rule } from "../rule/rule";
 import { CLAMP } from "./clip";
+import { UPDATE } from "./loss-scale";
 import { SCALE } from "./norm";
-import { UPDATE } from "./scaler";
 
 /** Every rule that core launches by itself. */
 export const coreRules: readonly Rule[] = [SCALE, CLAMP, UPDATE];

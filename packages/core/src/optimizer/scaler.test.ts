@@ -1,15 +1,15 @@
 // GradScaler's order of calls, states and refusals; its numbers stand against PyTorch's in e2e/goldens.
 import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import type { DType } from "../values/dtype";
 import { GradScaler } from "./scaler";
 
-function parts({ device = new FakeDevice(), dtype = "f32" as DType, ...options } = {}) {
+function parts({ device = new FakeDevice(), dtype = "f32" as DType, momentum = 0 } = {}) {
   const w = parameter([1, 2], { device, dtype });
-  const optimizer = new Momentum([w], { lr: 0.5, momentum: 0, ...options });
+  const optimizer = new Momentum([w], { lr: 0.5, momentum });
   const scaler = new GradScaler({ initScale: 8, growthInterval: 2 });
   const backward = (by: number) => {
     optimizer.zeroGrad();
@@ -109,6 +109,86 @@ it("takes a factor that it is given", async () => {
   expect(await scaler.getScale()).toBe(32);
 });
 
+describe("recorded", () => {
+  it("two steps in one body: the second one knows whether the first one counted", () => {
+    const run = (recorded: boolean) => {
+      const { device, w, optimizer, scaler, backward } = parts({ momentum: 0.5 });
+      const by = tensor([1, 1], { device });
+      const one = () => {
+        optimizer.zeroGrad();
+        scaler.scale(w.mul(by).sum()).backward();
+        scaler.step(optimizer);
+        scaler.update();
+      };
+      const twice = () => [one(), one()];
+      backward(1); // the scaler is in use before
+      scaler.step(optimizer);
+      scaler.update();
+      const step = recorded ? device.record(twice) : undefined;
+      if (step === undefined) twice();
+      for (const value of [1, Infinity, 2, NaN]) {
+        by.set([value, 1]);
+        if (step === undefined) twice();
+        else step.replay();
+      }
+      return [[...w.dataSync()], optimizer.stateDict().state["0"]!.step, scaler.stateDict()];
+    };
+    expect(run(true)).toEqual(run(false));
+  });
+
+  it("refuses to replay a step without its update, and to go on with what was unscaled before", () => {
+    const { device, w, optimizer, scaler, backward } = parts();
+    const step = device.record(() => {
+      optimizer.zeroGrad();
+      scaler.scale(w.sum()).backward();
+      scaler.step(optimizer);
+    });
+    scaler.update();
+    const stepped = [...w.dataSync()];
+    expectCode("UNSUPPORTED", () => step.replay());
+    expect([...w.dataSync()]).toEqual(stepped);
+    backward(1);
+    scaler.unscale(optimizer);
+    expectCode("UNSUPPORTED", () => device.record(() => scaler.step(optimizer)));
+    scaler.step(optimizer);
+    scaler.update();
+  });
+
+  it("refuses to replay in the midst of another iteration", () => {
+    const { device, w, optimizer, scaler, backward } = parts();
+    const step = device.record(() => {
+      optimizer.zeroGrad();
+      scaler.scale(w.sum()).backward();
+      scaler.step(optimizer);
+      scaler.update();
+    });
+    scaler.unscale(optimizer);
+    expectCode("BAD_STATE", () => step.replay());
+    backward(1);
+  });
+});
+
+it("a step that was refused can be tried again, unscaled as before", () => {
+  const { w, optimizer, scaler, backward } = parts();
+  backward(2);
+  optimizer.groups[0]!.lr = Number.NaN;
+  expectCode("BAD_ARGUMENT", () => scaler.step(optimizer));
+  optimizer.groups[0]!.lr = 0.5;
+  scaler.step(optimizer);
+  expect([...w.dataSync()]).toEqual([0, 1.5]);
+});
+
+it("f16: what only the scaled loss shows survives a clipped norm, and unscaling in place is refused as in PyTorch", () => {
+  const tiny = 2 ** -27; // half of it is less than float16 has
+  const w = parameter([0, 0], { dtype: "f16", device: new FakeDevice() });
+  const optimizer = new Momentum([w], { lr: 2 ** 20, momentum: 0, clip: { norm: 1 } });
+  const scaler = new GradScaler();
+  scaler.scale(w.to("f32").mul(tiny).sum()).backward();
+  expectCode("UNSUPPORTED", () => scaler.unscale(optimizer));
+  scaler.step(optimizer);
+  expect([...w.dataSync()]).toEqual([-(2 ** -7), -(2 ** -7)]);
+});
+
 it("frees what it has", () => {
   const { device, optimizer, scaler, backward, w } = parts();
   const before = device.memory().tensors;
@@ -132,8 +212,8 @@ it.each(["in the recording", "after it"])("leaves nothing of a recorded step beh
     optimizer.zeroGrad();
   });
   if (place === "after it") scaler.update();
-  recording.replay();
-  expect([...w.dataSync()]).toEqual([0, 1]);
+  else recording.replay();
+  expect([...w.dataSync()]).toEqual(place === "after it" ? [0.5, 1.5] : [0, 1]);
   recording.dispose();
   scaler.dispose();
   optimizer.dispose();
@@ -145,6 +225,11 @@ it.each([
   ["BAD_STATE", (s: GradScaler, o: Momentum) => s.unscale(o)],
   ["BAD_STATE", (s: GradScaler) => s.update()],
   ["BAD_STATE", (s: GradScaler) => s.loadStateDict({})],
+  ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), scale: -1 })],
+  ["BAD_STATE", (s: GradScaler) => s.loadStateDict({ ...s.stateDict(), growth_interval: 0 })],
+  ["BAD_ARGUMENT", (s: GradScaler) => s.step({} as Momentum)],
+  ["BAD_ARGUMENT", (s: GradScaler) => s.step(null as unknown as Momentum)],
+  ["BAD_ARGUMENT", (s: GradScaler, o: Momentum) => s.unscale([o] as unknown as Momentum)],
   ["UNSUPPORTED", (s: GradScaler, o: Momentum) => s.step(o, () => 1)],
   ["BAD_ARGUMENT", () => new GradScaler({ growthFactor: 1 })],
   ["BAD_ARGUMENT", () => new GradScaler({ backoffFactor: 1 })],

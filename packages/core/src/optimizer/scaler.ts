@@ -1,19 +1,20 @@
 /** Loss scaling: gradients of 16 bits that would vanish are computed of a larger loss, and steps that overflowed are skipped. */
 
 import { tensor } from "../create";
-import { activeRecorder, once } from "../device/recorder";
+import { activeRecorder, guardReplays, hooks, once, type Recorder } from "../device/recorder";
 import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
+import { show } from "../errors/show";
 import { less, select } from "../functions";
 import { cast, elementwise } from "../ops";
 import { checkTensor } from "../ops/check-tensor";
-import { defineRule } from "../rule/rule";
-import { abs, add, less as below, select as choose, fma, mul } from "../rule/symbols";
+import { decode } from "../tensor/read";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Around, ClipOptions } from "./around";
 import { checkOneDevice } from "./clip";
+import { updateScale } from "./loss-scale";
 import { scaleInPlace, sumsOf } from "./norm";
 
 export interface GradScalerOptions {
@@ -46,29 +47,14 @@ export interface Scalable {
   apply(around: Around): () => void;
 }
 
-/** Tensors of one element each: the last place of `growthLow` makes up for what float32 drops of a factor that PyTorch has in float64. */
-export const UPDATE = /* @__PURE__ */ defineRule({
-  name: "lossScale",
-  buffers: ["scale", "tracker", "found"],
-  scalars: ["growth", "growthLow", "backoff", "backoffLow", "interval"],
-  update({ scale, tracker, found }, { growth, growthLow, backoff, backoffLow, interval }) {
-    const grown = fma(scale, growth, mul(scale, growthLow));
-    const next = add(tracker, 1);
-    const grows = (then: typeof scale, otherwise: typeof scale) =>
-      choose(below(next, interval), otherwise, choose(below(interval, next), otherwise, then));
-    const larger = choose(below(abs(grown), Number.POSITIVE_INFINITY), grown, scale);
-    const overflowed = (then: typeof scale, otherwise: typeof scale) => choose(below(0, found), then, otherwise);
-    return {
-      scale: overflowed(fma(scale, backoff, mul(scale, backoffLow)), grows(larger, scale)),
-      tracker: overflowed(mul(tracker, 0), grows(mul(tracker, 0), next)),
-    };
-  },
-});
-
 interface Examined {
   stage: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
+  /** The recorded step in which it was examined. */
+  readonly recorder: Recorder | null;
+  /** The recorded step updates, too. */
+  isUpdated: boolean;
 }
 
 const where = "GradScaler";
@@ -145,20 +131,25 @@ export class GradScaler {
    */
   unscale(optimizer: Scalable): void {
     if (!this.enabled) return;
-    const known = this.examined.get(optimizer);
+    const known = this.examinedBefore("unscale", optimizer);
     checkOrder(
       known === undefined,
       () => `unscale() came after ${known!.stage === "unscaled" ? "unscale" : "step"}().`,
     );
+    const grads = gradientsOf(optimizer);
+    const problem = () => "gradients of f16 lose what the factor saved, got one.";
+    const advice = "Let the optimizer clip: { norm: 1 }, or train in bf16.";
+    check(!grads.some(isHalf), "UNSUPPORTED", `${where}.unscale`, problem, advice);
     noGrad(() => {
-      const grads = gradientsOf(optimizer);
-      this.examine(optimizer, grads);
+      const found = this.examine(grads);
       tidy(() => scaleInPlace(grads, this.inverse()));
+      this.note("unscaled", optimizer, found);
     });
   }
 
   /** The optimizer's step on unscaled gradients, unless one is not finite. @throws OptError BAD_STATE the second time since `update`, or without gradients */
   step(optimizer: Scalable, closure?: () => unknown): Promise<void> | undefined {
+    const before = this.examinedBefore("step", optimizer);
     if (!this.enabled) {
       if (closure === undefined) optimizer.step();
       else (optimizer.step as (closure: () => unknown) => unknown)(closure);
@@ -166,36 +157,51 @@ export class GradScaler {
     }
     const problem = () => "a closure would find gradients of the scaled loss, got one.";
     check(closure === undefined, "UNSUPPORTED", `${where}.step`, problem, "Call backward before step(optimizer).");
-    checkOrder(this.examined.get(optimizer)?.stage !== "stepped", () => "step() came after step().");
+    checkOrder(before?.stage !== "stepped", () => "step() came after step().");
     checkOrder(this.reading === null, () => "the last step was not awaited.");
-    // A norm is clipped after all gradients were unscaled.
-    if (optimizer.groups.some(({ clip }) => clip?.norm !== undefined) && !this.examined.has(optimizer))
-      this.unscale(optimizer);
-    const isUnscaled = this.examined.has(optimizer);
-    const examined = this.examined.get(optimizer) ?? noGrad(() => this.examine(optimizer, gradientsOf(optimizer)));
-    const { found } = examined;
-    examined.stage = "stepped";
-    const canLook = found.device.backend.readSync !== undefined;
-    // A recording keeps its memory when the tensor is gone.
+    // A norm is PyTorch's to the bit if gradients are unscaled before; those of f16 would lose digits, and their squares cannot overflow.
+    const limitsNorm = optimizer.groups.some(({ clip }) => clip?.norm !== undefined);
+    if (limitsNorm && before === undefined && !gradientsOf(optimizer).some(isHalf)) this.unscale(optimizer);
+    const unscaled = this.examined.get(optimizer);
+    const found = unscaled?.found ?? noGrad(() => this.examine(gradientsOf(optimizer)));
+    try {
+      return this.stepBy(optimizer, found, unscaled !== undefined);
+    } catch (error) {
+      if (unscaled === undefined) found.dispose();
+      throw error;
+    }
+  }
+
+  private stepBy(optimizer: Scalable, found: Tensor, isUnscaled: boolean): Promise<void> | undefined {
+    const { backend } = found.device;
     const { memory, byteOffset } = found.memorySlice();
-    const look = () => found.device.backend.readSync!(memory, byteOffset, 4);
-    const skipped = () => new Float32Array(once(look).slice().buffer)[0]! > 0;
-    if (activeRecorder() === null && canLook) {
+    const canLook = backend.readSync !== undefined;
+    // Replays look at memory that the recording holds: the tensor is gone by then.
+    const skipped = () => once(() => decode(found, backend.readSync!(memory, byteOffset, 4))[0]! > 0);
+    const isRecorded = activeRecorder() !== null;
+    if (!isRecorded && canLook) {
       if (!skipped()) this.apply(optimizer, isUnscaled, {});
+      this.note("stepped", optimizer, found);
       return undefined;
     }
+    const message = () => "the host cannot look at gradients without waiting on this device, got a recorded step.";
+    const advice = "Record forward and backward, and step outside.";
+    check(!isRecorded || canLook, "UNSUPPORTED", `${where}.step`, message, advice);
     const uncount = this.apply(optimizer, isUnscaled, canLook ? { skip: found, skipped } : { skip: found });
+    this.note("stepped", optimizer, found);
     if (canLook) {
       if (skipped()) uncount();
+      hooks(() => {}); // a later step in the same body has to know whether this one counted
       return undefined;
     }
-    const isRecorded = activeRecorder() !== null;
-    const message = () => "the host cannot look at gradients without waiting on this device, got a recorded step.";
-    check(!isRecorded, "UNSUPPORTED", `${where}.step`, message, "Record forward and backward, and step outside.");
-    this.reading = found.data().then(([value]) => {
-      if (value! > 0) uncount();
-      this.reading = null;
-    });
+    this.reading = found
+      .data()
+      .then(([value]) => {
+        if (value! > 0) uncount();
+      })
+      .finally(() => {
+        this.reading = null;
+      });
     return this.reading;
   }
 
@@ -203,20 +209,16 @@ export class GradScaler {
   update(newScale?: number | Tensor): Promise<void> | undefined {
     if (!this.enabled) return undefined;
     const { factor, tracker } = this.known("update");
+    const examined = [...this.examined.values()];
+    for (const each of examined) checkOneRecording("update", each);
     if (newScale === undefined) {
-      checkOrder(this.examined.size > 0, () => "update() came before any step().");
+      checkOrder(examined.length > 0, () => "update() came before any step().");
+      const { growthFactor, backoffFactor, growthInterval } = this;
       noGrad(() =>
         tidy(() => {
-          const all = [...this.examined.values()].map(({ found }) => found);
+          const all = examined.map(({ found }) => found);
           const found = all.slice(1).reduce((sum, each) => sum.add(each), all[0]!);
-          const { device } = factor;
-          device.launch({
-            kind: "rule",
-            kernel: device.kernel({ kind: "rule", rule: UPDATE, dtype: "f32" }),
-            tensors: [[factor, tracker, found].map((x) => x.memorySlice())],
-            scalars: [...inTwo(this.growthFactor), ...inTwo(this.backoffFactor), this.growthInterval],
-          });
-          for (const { storage } of [factor, tracker]) storage.overwritten();
+          updateScale({ factor, tracker, found }, growthFactor, backoffFactor, growthInterval);
         }),
       );
     } else {
@@ -225,12 +227,12 @@ export class GradScaler {
       else checkTensor(`${where}.update`, newScale);
       factor.set(isNumber ? newScale : newScale.reshape([]));
     }
-    const reading = this.reading;
-    const examined = [...this.examined.values()];
+    const { reading } = this;
     this.examined.clear();
     const free = () => {
       for (const { found } of examined) found.dispose();
     };
+    for (const each of examined) each.isUpdated = each.recorder === activeRecorder();
     if (reading !== null) return reading.then(free);
     free();
     return undefined;
@@ -260,12 +262,13 @@ export class GradScaler {
     const isState = typeof state === "object" && state !== null;
     const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = isState ? state : {};
     const all = [scale, growth_factor, backoff_factor, growth_interval, _growth_tracker];
+    const areNumbers = all.every((value) => typeof value === "number" && value >= 0 && Number.isFinite(value));
     check(
-      all.every((value) => typeof value === "number" && Number.isFinite(value)),
+      areNumbers && growth_factor! > 1 && backoff_factor! < 1 && Number.isInteger(growth_interval! || NaN),
       "BAD_STATE",
       where,
       () =>
-        `the state must have the numbers scale, growth_factor, backoff_factor, growth_interval and _growth_tracker.`,
+        `the state must have the numbers scale, growth_factor > 1, backoff_factor < 1, growth_interval and _growth_tracker, got ${show(state)}.`,
       "It may be of a scaler that was not enabled.",
     );
     this.growthFactor = growth_factor!;
@@ -298,28 +301,60 @@ export class GradScaler {
     return elementwise("div", [1, this.known("step").factor]);
   }
 
-  private examine(optimizer: Scalable, grads: readonly Tensor[]): Examined {
+  /** 1 if a gradient is not finite, else 0. */
+  private examine(grads: readonly Tensor[]): Tensor {
     const { factor } = this.known("step");
     checkOneDevice(where, [factor, ...grads]);
-    const found = tidy(() => {
-      const sum = cast(sumsOf(grads, true), "f32").sum();
-      return select(less(sum, 0.5), 0, 1);
-    });
-    const examined: Examined = { stage: "unscaled", found: keep(found) };
+    return keep(
+      tidy(() => {
+        const sum = cast(sumsOf(grads, true), "f32").sum();
+        return select(less(sum, 0.5), 0, 1);
+      }),
+    );
+  }
+
+  /** @throws OptError BAD_ARGUMENT for what is no optimizer, UNSUPPORTED in a recorded step after what was done outside of it */
+  private examinedBefore(method: string, optimizer: Scalable): Examined | undefined {
+    const { groups, apply } = Object(optimizer) as Partial<Scalable>;
+    const isOptimizer = Array.isArray(groups) && typeof apply === "function";
+    const problem = () => `needs an optimizer, got ${show(optimizer)}.`;
+    check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, "Pass what new Adam(...) made.");
+    const known = this.examined.get(optimizer);
+    checkOneRecording(method, known);
+    return known;
+  }
+
+  private note(stage: Examined["stage"], optimizer: Scalable, found: Tensor): void {
+    const known = this.examined.get(optimizer);
+    if (known !== undefined) {
+      known.stage = stage;
+      return;
+    }
+    const examined: Examined = { stage, found, recorder: activeRecorder(), isUpdated: false };
     this.examined.set(optimizer, examined);
-    return examined;
+    guardReplays(() => {
+      const problem = () => "the recorded step ends without update().";
+      check(examined.isUpdated, "UNSUPPORTED", where, problem, WHOLE);
+      checkOrder(!this.examined.has(optimizer), () => "a replay came before update().");
+    });
   }
 }
+
+const WHOLE = "Record unscale, step and update together, or none of them.";
+
+function checkOneRecording(method: string, known: Examined | undefined): void {
+  const recorder = activeRecorder();
+  const fits = known === undefined || recorder === null || known.recorder === recorder;
+  const problem = () => "a recorded step cannot go on with what was begun before it.";
+  check(fits, "UNSUPPORTED", `${where}.${method}`, problem, WHOLE);
+}
+
+const isHalf = ({ dtype }: Tensor) => dtype === "f16";
 
 function gradientsOf(optimizer: Scalable): Tensor[] {
   const grads = optimizer.groups.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
   checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
   return grads;
-}
-
-/** A float32 number and what it lacks. */
-function inTwo(factor: number): [number, number] {
-  return [Math.fround(factor), factor - Math.fround(factor)];
 }
 
 function checkNumber(name: string, value: number, fits: boolean, rule: string): void {

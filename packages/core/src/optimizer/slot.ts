@@ -120,7 +120,7 @@ export class Slot {
     if (!this.is16Bit) return null;
     const { tensors } = this.current!;
     const known = tensors.get(MASTER);
-    if (known !== undefined && this.hasFollowed()) return known;
+    if (known !== undefined && (param.storage.isLent || this.hasFollowed())) return known;
     const master = known ?? keep(once(() => Tensor.empty(param.shape, "f32", param.device)));
     if (known === undefined) {
       once(() => copyInto(param, master));

@@ -9,6 +9,8 @@ export class Storage implements Versioned {
   /** Overwrites that are not counted under its number. */
   private overwrites = 0;
   private number = -1;
+  /** Holds other contents for a while: master copies need not follow. */
+  isLent = false;
 
   constructor(
     readonly device: Device,
