@@ -1,7 +1,7 @@
 /** Checksums on the way in: a box read from its first byte to its last is verified, in however many pieces it is read. */
 import { OptError } from "@opt/core";
 import { crc32, crcText } from "./crc32";
-import { type SourceBox, type SourceTensor, withoutBoxes } from "./source";
+import { LazyTensor, type SourceBox, type SourceTensor } from "./source";
 
 /** Read at once; the checksum of one piece is taken while the next is on its way. */
 const PIECE = 1 << 20;
@@ -35,14 +35,19 @@ export function corruptBox(tensor: string, box: SourceBox, got: number): OptErro
 }
 
 /** The same tensor, whose boxes throw CORRUPT as soon as their last byte shows that one has changed. */
-export function checkedTensor(tensor: SourceTensor, verification: Verification): SourceTensor {
-  return {
-    ...withoutBoxes(tensor),
-    // Made when it is their turn: of a hundred thousand tensors' boxes few are needed at a time.
-    get boxes() {
-      return tensor.boxes.map((box) => new CheckedBox(tensor.name, box, verification));
-    },
-  };
+export class CheckedTensor extends LazyTensor {
+  readonly #tensor: SourceTensor;
+  readonly #verification: Verification;
+
+  constructor(tensor: SourceTensor, verification: Verification) {
+    super(tensor);
+    this.#tensor = tensor;
+    this.#verification = verification;
+  }
+
+  override get boxes() {
+    return this.#tensor.boxes.map((box) => new CheckedBox(this.name, box, this.#verification));
+  }
 }
 
 class CheckedBox implements SourceBox {

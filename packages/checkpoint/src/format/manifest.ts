@@ -5,16 +5,20 @@ import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { problemOfJson } from "./json-text";
-import type { FileRecord, WrittenBox } from "./shard";
+import type { FileRecord } from "./shard";
 import type { Json, Role } from "./source";
+import { listText, TextBytes } from "./text-bytes";
 
 export const MANIFEST_FILE = "manifest.json";
 export const FORMAT_NAME = "opt-checkpoint";
 export const FORMAT_VERSION = 1;
 
-export interface ManifestBox extends Box, WrittenBox {
+export interface ManifestBox extends Box {
   /** Index into `files`. */
   readonly file: number;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+  readonly crc32: number;
 }
 
 export interface ManifestTensor {
@@ -49,33 +53,12 @@ function tailOf(crc: number): string {
 
 const TAIL_LENGTH = tailOf(0).length;
 
-/** Text is encoded when there is so much of it, so that of a long manifest no string is made. */
-const PIECE = 1 << 20;
-
 /** One tensor, one file a line, so that people and diff tools can read it; the last line holds the CRC-32 of all before it. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
-  const pieces: Uint8Array[] = [];
-  let text = "";
-  let crc = 0;
-  const encode = () => {
-    const piece = new TextEncoder().encode(text);
-    crc = crc32(piece, crc);
-    pieces.push(piece);
-    text = "";
-  };
-  for (const line of linesOf(manifest)) {
-    text += line;
-    if (text.length >= PIECE) encode();
-  }
-  encode();
-  pieces.push(new TextEncoder().encode(tailOf(crc)));
-  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let filled = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, filled);
-    filled += piece.length;
-  }
-  return bytes;
+  const text = new TextBytes();
+  for (const line of linesOf(manifest)) text.add(line);
+  text.add(tailOf(crc32(text.bytes())));
+  return text.bytes();
 }
 
 function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manifest): Generator<string> {
@@ -98,12 +81,11 @@ function* listed<T>(list: readonly T[], text: (item: T) => string): Generator<st
 }
 
 function lineOf({ name, dtype, shape, role, follows, boxes }: ManifestTensor): string {
-  const title = `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape}],"role":"${role}"`;
-  const listedBoxes = boxes.map(
-    ({ offset, size, file, byteOffset, byteLength, crc32 }) =>
-      `{"offset":[${offset}],"size":[${size}],"file":${file},"byteOffset":${byteOffset},"byteLength":${byteLength},"crc32":"${crcText(crc32)}"}`,
-  );
-  return `${title}${follows === undefined ? "" : `,"follows":${JSON.stringify(follows)}`},"boxes":[${listedBoxes}]}`;
+  const title = `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":${listText(shape)},"role":"${role}"`;
+  let line = `${title}${follows === undefined ? "" : `,"follows":${JSON.stringify(follows)}`},"boxes":[`;
+  for (const [i, { offset, size, file, byteOffset, byteLength, crc32 }] of boxes.entries())
+    line += `${i > 0 ? "," : ""}{"offset":${listText(offset)},"size":${listText(size)},"file":${file},"byteOffset":${byteOffset},"byteLength":${byteLength},"crc32":"${crcText(crc32)}"}`;
+  return `${line}]}`;
 }
 
 const TENSORS = '"tensors":';

@@ -1,12 +1,12 @@
 /** What each rank reports after writing, and how the reports of all become one manifest. */
 import { OptError } from "@opt/core";
-import { type Box, describeBox, sameBox, wholeOf } from "../layout/box";
+import { type Box, byPlace, describeBox, sameBox, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { SourcePlan } from "../plan/plan";
 import { crcText } from "./crc32";
 import type { StoredDType } from "./dtype";
 import type { Manifest, ManifestBox, ManifestTensor } from "./manifest";
-import type { FileRecord, WrittenBox } from "./shard";
+import type { FileRecord, ShardBox, WrittenShard } from "./shard";
 import type { Json, Role } from "./source";
 
 export interface RecordedTensor {
@@ -15,15 +15,36 @@ export interface RecordedTensor {
   readonly shape: readonly number[];
   readonly role: Role;
   readonly follows?: string;
-  readonly written: readonly (Box & WrittenBox)[];
-  /** Checksums of boxes that this rank holds and another writes. */
-  readonly held: readonly (Box & { readonly crc32: number })[];
+}
+
+/** A box of a tensor that a rank holds. */
+export interface HeldBox extends Box {
+  readonly tensor: string;
+  readonly crc32: number;
+}
+
+/** A box and where in the rank's file it lies. */
+export interface RecordedBox extends HeldBox {
+  readonly byteOffset: number;
+  readonly byteLength: number;
 }
 
 export interface RankRecord {
   readonly rank: number;
   readonly file?: FileRecord;
+  /** What this rank says of the tensors; every one that it writes is among those of some rank up to it. */
   readonly tensors: readonly RecordedTensor[];
+  readonly written: readonly RecordedBox[];
+  /** Boxes that this rank holds and another writes. */
+  readonly held: readonly HeldBox[];
+}
+
+/** The boxes of a file that was written. */
+export function recordedBoxes(boxes: readonly ShardBox[], { begins, checksums }: WrittenShard): RecordedBox[] {
+  return boxes.map(({ tensor: { name }, box: { offset, size } }, i) => {
+    const byteOffset = begins[i]!;
+    return { tensor: name, offset, size, byteOffset, byteLength: begins[i + 1]! - byteOffset, crc32: checksums[i]! };
+  });
 }
 
 /** Throws BAD_SHAPE, BAD_DTYPE, BAD_STATE or MISSING, naming the tensor, where the ranks' reports do not fit together. */
@@ -34,39 +55,32 @@ export function assembleManifest(
 ): Manifest {
   const files: FileRecord[] = [];
   const writers: number[] = [];
-  const tensors = new Map<string, { first: RecordedTensor; rank: number; boxes: ManifestBox[] }>();
-  for (const { rank, file, tensors: recorded } of records) {
+  const tensors = new Map<string, RecordedTensor & { readonly boxes: ManifestBox[] }>();
+  for (const { rank, file, tensors: recorded, written } of records) {
     if (file) [files[files.length], writers[writers.length]] = [file, rank];
     for (const tensor of recorded) {
-      const known = tensors.get(tensor.name) ?? { first: tensor, rank, boxes: [] };
-      if (known.first === tensor) tensors.set(tensor.name, known);
-      else refuseDisagreement(tensor, rank, known);
-      for (const { offset, size, byteOffset, byteLength, crc32 } of tensor.written)
-        known.boxes.push({ offset, size, file: files.length - 1, byteOffset, byteLength, crc32 });
+      const known = tensors.get(tensor.name);
+      if (known) refuseDisagreement(tensor, rank, known, records);
+      else tensors.set(tensor.name, { ...tensor, boxes: [] });
     }
+    for (const { tensor, offset, size, byteOffset, byteLength, crc32 } of written)
+      tensors.get(tensor)!.boxes.push({ offset, size, file: files.length - 1, byteOffset, byteLength, crc32 });
   }
-  const merged = [...tensors.values()].map(({ first: { written: _, held: __, ...description }, boxes }) => ({
-    ...description,
-    boxes: withoutReplicas(description.name, boxes, writers, options.checkReplicas),
-  }));
-  if (options.checkReplicas) refuseUnequalReplicas(records, merged, writers);
-  return completeManifest({ ...whole, world: records.length, files, tensors: merged });
-}
-
-/** The manifest in its order. Throws MISSING or CORRUPT, naming the tensor, where boxes leave a gap or overlap. */
-export function completeManifest(manifest: Manifest): Manifest {
-  const tensors = [...manifest.tensors].sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const tensor of tensors) new SourcePlan(tensor, tensor.boxes).sourcesOf(wholeOf(tensor.shape));
-  return { ...manifest, tensors };
+  for (const { name, boxes } of tensors.values()) dropReplicas(name, boxes, writers, options.checkReplicas);
+  if (options.checkReplicas) refuseUnequalReplicas(records, tensors, writers);
+  const sorted = [...tensors.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const tensor of sorted) new SourcePlan(tensor, tensor.boxes).sourcesOf(wholeOf(tensor.shape));
+  return { ...whole, world: records.length, files, tensors: sorted };
 }
 
 function refuseDisagreement(
   tensor: RecordedTensor,
   rank: number,
-  known: { first: RecordedTensor; rank: number },
+  first: RecordedTensor,
+  records: readonly RankRecord[],
 ): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
-  const { first, rank: firstRank } = known;
+  const firstRank = records.findIndex(({ tensors }) => tensors.some(({ name }) => name === tensor.name));
   if (tensor.dtype !== first.dtype) {
     throw new OptError(
       "BAD_DTYPE",
@@ -86,21 +100,16 @@ function refuseDisagreement(
   }
 }
 
-function withoutReplicas(
-  name: string,
-  boxes: ManifestBox[],
-  writers: readonly number[],
-  check: boolean,
-): readonly ManifestBox[] {
-  if (boxes.length < 2) return boxes;
-  const seen = new Map<string, ManifestBox>();
+/** Puts the boxes in the order of their places, where replicas stand next to each other; the first rank's stays. */
+function dropReplicas(name: string, boxes: ManifestBox[], writers: readonly number[], check: boolean): void {
+  boxes.sort(byPlace);
+  let kept = 0;
   for (const box of boxes) {
-    const key = `${box.offset},${box.size}`;
-    const known = seen.get(key);
-    if (!known) seen.set(key, box);
+    const known = boxes[kept - 1];
+    if (!known || !sameBox(known, box)) boxes[kept++] = box;
     else if (check && known.crc32 !== box.crc32) throw unequalReplicas(name, box, [known, box].map(holder(writers)));
   }
-  return seen.size === boxes.length ? boxes : [...seen.values()];
+  boxes.length = kept;
 }
 
 const holder =
@@ -109,17 +118,13 @@ const holder =
 
 function refuseUnequalReplicas(
   records: readonly RankRecord[],
-  tensors: readonly ManifestTensor[],
+  tensors: ReadonlyMap<string, ManifestTensor>,
   writers: readonly number[],
 ): void {
-  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  for (const { rank, tensors: recorded } of records) {
-    for (const { name, held } of recorded) {
-      for (const replica of held) {
-        const box = byName.get(name)!.boxes.find((one) => sameBox(one, replica));
-        if (box && box.crc32 !== replica.crc32)
-          throw unequalReplicas(name, box, [holder(writers)(box), { ...replica, rank }]);
-      }
+  for (const { rank, held } of records) {
+    for (const { tensor, crc32, ...replica } of held) {
+      const box = tensors.get(tensor)!.boxes.find((one) => sameBox(one, replica));
+      if (box && box.crc32 !== crc32) throw unequalReplicas(tensor, box, [holder(writers)(box), { rank, crc32 }]);
     }
   }
 }

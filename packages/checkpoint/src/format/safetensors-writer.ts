@@ -2,21 +2,42 @@
 import { OptError } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, type StoredDType } from "./dtype";
+import { listText, TextBytes } from "./text-bytes";
 
 /** The format's own limit. */
 export const MAX_HEADER_BYTES = 100_000_000;
+
+export interface HeaderEntry {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+}
 
 /**
  * The first bytes of a file that holds these tensors in this order, end to end, and where each begins in it; the last of `begins` is where
  * the file ends. The header is padded with spaces so that the data begin at a multiple of `align` bytes.
  */
 export function encodeSafetensorsHeader(
-  tensors: readonly { name: string; dtype: StoredDType; shape: readonly number[] }[],
+  tensors: Iterable<HeaderEntry>,
   metadata: Readonly<Record<string, string>> = {},
   align = 64,
 ): { bytes: Uint8Array; begins: Float64Array } {
-  const names = new Set(tensors.map(({ name }) => name));
-  if (names.size < tensors.length || names.has("__metadata__")) {
+  const names = new Set(["__metadata__"]);
+  const ends = [0];
+  const json = new TextBytes(8);
+  json.add(Object.keys(metadata).length > 0 ? `{"__metadata__":${JSON.stringify(metadata)}` : "{");
+  let comma = Object.keys(metadata).length > 0 ? "," : "";
+  for (const { name, dtype, shape } of tensors) {
+    const begin = ends.at(-1)!;
+    const end = begin + elementCount(shape)! * bytesPerElement(dtype);
+    ends.push(end);
+    names.add(name);
+    json.add(
+      `${comma}${JSON.stringify(name)}:{"dtype":"${dtype}","shape":${listText(shape)},"data_offsets":[${begin},${end}]}`,
+    );
+    comma = ",";
+  }
+  if (names.size < ends.length) {
     throw new OptError(
       "DUPLICATE",
       "safetensors",
@@ -24,16 +45,8 @@ export function encodeSafetensorsHeader(
       "Rename.",
     );
   }
-  const members = Object.keys(metadata).length > 0 ? [`"__metadata__":${JSON.stringify(metadata)}`] : [];
-  const begins = new Float64Array(tensors.length + 1);
-  tensors.forEach(({ name, dtype, shape }, i) => {
-    const begin = begins[i]!;
-    const end = begin + elementCount(shape)! * bytesPerElement(dtype);
-    begins[i + 1] = end;
-    members.push(`${JSON.stringify(name)}:{"dtype":"${dtype}","shape":[${shape}],"data_offsets":[${begin},${end}]}`);
-  });
-  const json = new TextEncoder().encode(`{${members.join(",")}}`);
-  const length = Math.ceil((8 + json.length) / align) * align;
+  json.add("}");
+  const length = Math.ceil(json.length / align) * align;
   if (length - 8 > MAX_HEADER_BYTES) {
     throw new OptError(
       "BAD_ARGUMENT",
@@ -42,9 +55,8 @@ export function encodeSafetensorsHeader(
       "Use more files.",
     );
   }
-  const bytes = new Uint8Array(length).fill(0x20);
+  json.add(" ".repeat(length - json.length));
+  const bytes = json.bytes();
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);
-  bytes.set(json, 8);
-  for (let i = 0; i < begins.length; i++) begins[i]! += length;
-  return { bytes, begins };
+  return { bytes, begins: Float64Array.from(ends, (end) => length + end) };
 }

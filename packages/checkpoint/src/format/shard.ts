@@ -8,7 +8,8 @@ import { diskError, type FileSystem, type OpenFile } from "../stores/file-system
 import { join } from "../stores/path";
 import { crc32, joinCrc32 } from "./crc32";
 import type { StoredDType } from "./dtype";
-import { encodeSafetensorsHeader } from "./safetensors-writer";
+import { encodeSafetensorsHeader, type HeaderEntry } from "./safetensors-writer";
+import { listText } from "./text-bytes";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
 export function shardName(rank: number, tag?: string): string {
@@ -17,8 +18,7 @@ export function shardName(rank: number, tag?: string): string {
 
 /** A box that a file is to hold. */
 export interface ShardBox {
-  readonly tensor: string;
-  readonly dtype: StoredDType;
+  readonly tensor: { readonly name: string; readonly dtype: StoredDType };
   readonly box: Box;
 }
 
@@ -34,10 +34,11 @@ export interface FileRecord {
   readonly sha256?: string;
 }
 
-export interface WrittenBox {
-  readonly byteOffset: number;
-  readonly byteLength: number;
-  readonly crc32: number;
+/** Where the boxes of a file begin, the last of `begins` being its end, and their checksums: of a hundred thousand no objects are made. */
+export interface WrittenShard {
+  readonly file: FileRecord;
+  readonly begins: Float64Array;
+  readonly checksums: ArrayLike<number>;
 }
 
 /** Bytes handed to the disk at once, and how many such pieces of a file are on their way or being filled. */
@@ -49,13 +50,14 @@ const SYNC_EVERY = 32 << 20;
 
 /** Two boxes of one tensor in one file need distinct keys; the first keeps the tensor's name. */
 function keysOf(boxes: readonly ShardBox[]): string[] {
-  const taken = new Set(boxes.map(({ tensor }) => tensor));
-  if (taken.size === boxes.length) return boxes.map(({ tensor }) => tensor);
+  const names = boxes.map(({ tensor }) => tensor.name);
+  const taken = new Set(names);
+  if (taken.size === names.length) return names;
   const seen = new Set<string>();
-  return boxes.map(({ tensor }) => {
-    let key = tensor;
+  return names.map((name) => {
+    let key = name;
     for (let n = 1; seen.has(key); n++) {
-      const candidate = `${tensor}#${n}`;
+      const candidate = `${name}#${n}`;
       if (!taken.has(candidate)) key = candidate;
     }
     seen.add(key);
@@ -68,9 +70,10 @@ function keysOf(boxes: readonly ShardBox[]): string[] {
  * keys of further boxes are left out: it then refuses the file, where it would have given garbage.
  */
 function shardMetadata(keys: readonly string[], boxes: readonly ShardBox[]): Record<string, string> {
-  const first = boxes.flatMap(({ tensor, box }, i) =>
-    keys[i] === tensor ? [`${JSON.stringify(tensor)}:{"saved_offsets":[${box.offset}]}`] : [],
-  );
+  const first: string[] = [];
+  boxes.forEach(({ tensor: { name }, box }, i) => {
+    if (keys[i] === name) first.push(`${JSON.stringify(name)}:{"saved_offsets":${listText(box.offset)}}`);
+  });
   return { format: "pt", DCP_VERSION: "1.0", DCP_SHARDING_INFO: `{${first.join(",")}}` };
 }
 
@@ -80,9 +83,14 @@ export function shardHeader(
   metadata?: Record<string, string>,
 ): { bytes: Uint8Array; begins: Float64Array } {
   const keys = keysOf(boxes);
-  const tensors = boxes.map(({ dtype, box }, i) => ({ name: keys[i]!, dtype, shape: box.size }));
-  const { bytes, begins } = encodeSafetensorsHeader(tensors, metadata ?? shardMetadata(keys, boxes));
-  return { bytes, begins };
+  return encodeSafetensorsHeader(entriesOf(keys, boxes), metadata ?? shardMetadata(keys, boxes));
+}
+
+function* entriesOf(keys: readonly string[], boxes: readonly ShardBox[]): Generator<HeaderEntry> {
+  for (let i = 0; i < keys.length; i++) {
+    const { tensor, box } = boxes[i]!;
+    yield { name: keys[i]!, dtype: tensor.dtype, shape: box.size };
+  }
 }
 
 /** What a manifest says about a file and its boxes, from the checksums of its parts. */
@@ -92,16 +100,12 @@ export function recordShard(
   begins: Float64Array,
   checksums: ArrayLike<number>,
   sha256?: string,
-): { file: FileRecord; boxes: WrittenBox[] } {
+): WrittenShard {
   let whole = header.crc32;
-  const boxes: WrittenBox[] = [];
-  for (let i = 0; i < begins.length - 1; i++) {
-    const [byteOffset, byteLength] = [begins[i]!, begins[i + 1]! - begins[i]!];
-    whole = joinCrc32(whole, checksums[i]!, byteLength);
-    boxes.push({ byteOffset, byteLength, crc32: checksums[i]! });
-  }
+  for (let i = 0; i < begins.length - 1; i++) whole = joinCrc32(whole, checksums[i]!, begins[i + 1]! - begins[i]!);
   const sizes = { byteLength: begins.at(-1)!, headerLength: header.byteLength };
-  return { file: { name, ...sizes, headerCrc32: header.crc32, crc32: whole, ...(sha256 ? { sha256 } : {}) }, boxes };
+  const file = { name, ...sizes, headerCrc32: header.crc32, crc32: whole, ...(sha256 ? { sha256 } : {}) };
+  return { file, begins, checksums };
 }
 
 /**
@@ -219,7 +223,8 @@ export class ShardWriter {
         if (!this.#buffer) return done;
         this.#position = position + done;
       }
-      const piece = bytes.subarray(done, done + this.#buffer.length - this.#filled);
+      const room = this.#buffer.length - this.#filled;
+      const piece = done === 0 && bytes.length <= room ? bytes : bytes.subarray(done, done + room);
       const copy = this.#buffer.subarray(this.#filled, this.#filled + piece.length);
       copy.set(piece);
       if (this.#checksums) this.#crcs[box] = crc32(copy, this.#crcs[box]);
@@ -275,7 +280,7 @@ export class ShardWriter {
   }
 
   /** Makes the file durable and tells what was written. */
-  async finish(options: { sha256?: boolean } = {}): Promise<{ file: FileRecord; boxes: WrittenBox[] }> {
+  async finish(options: { sha256?: boolean } = {}): Promise<WrittenShard> {
     this.#taken.forEach((taken, i) => {
       const wanted = this.#begins[i + 1]! - this.#begins[i]!;
       if (taken === wanted) return;

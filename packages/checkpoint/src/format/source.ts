@@ -75,6 +75,25 @@ export interface SourceTensor {
   readonly boxes: readonly SourceBox[];
 }
 
+/** A tensor whose boxes are made when it is their turn: of a hundred thousand tensors' boxes few are needed at a time. */
+export abstract class LazyTensor implements SourceTensor {
+  readonly name: string;
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  declare readonly role?: Role;
+  declare readonly follows?: string;
+
+  constructor({ name, dtype, shape, role, follows }: Omit<SourceTensor, "boxes">) {
+    this.name = name;
+    this.dtype = dtype;
+    this.shape = shape;
+    if (role !== undefined) this.role = role;
+    if (follows !== undefined) this.follows = follows;
+  }
+
+  abstract get boxes(): readonly SourceBox[];
+}
+
 /** What a tensor is, without looking at its boxes, which some sources make when they are asked for. */
 export function withoutBoxes({ name, dtype, shape, role, follows }: SourceTensor): Omit<SourceTensor, "boxes"> {
   const roles = { ...(role === undefined ? {} : { role }), ...(follows === undefined ? {} : { follows }) };

@@ -178,7 +178,7 @@ export function toTensor(name: string, dtype: StoredDType, shape: readonly numbe
   return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
 }
 
-/** What a Tensor of it has. Throws UNSUPPORTED for what tensors cannot hold. */
+/** The dtype of a Tensor that is loaded. Throws UNSUPPORTED for what tensors cannot hold. */
 export function heldDType(name: string, dtype: StoredDType): DType {
   const core = tensorDType(dtype);
   if (core) return core;

@@ -44,7 +44,17 @@ export function elementsShared(a: Box, b: Box): number {
 }
 
 export function sameBox(a: Box, b: Box): boolean {
-  return a.offset.every((begin, d) => begin === b.offset[d]) && a.size.every((length, d) => length === b.size[d]);
+  for (let d = 0; d < a.offset.length; d++) if (a.offset[d] !== b.offset[d] || a.size[d] !== b.size[d]) return false;
+  return true;
+}
+
+/** Row-major by where they begin. */
+export function byPlace(a: Box, b: Box): number {
+  for (let d = 0; d < a.offset.length; d++) {
+    const difference = a.offset[d]! - b.offset[d]!;
+    if (difference !== 0) return difference;
+  }
+  return 0;
 }
 
 /** True where the box lies within a tensor of this shape. */

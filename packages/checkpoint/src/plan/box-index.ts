@@ -57,8 +57,8 @@ export class BoxIndex {
   #overlapIn(level: Level): [number, number] | undefined {
     for (let i = 0; i < level.leaf.length; i++) {
       for (let j = i + 1; j < level.leaf.length; j++) {
-        const pair: [number, number] = [level.leaf[i]!, level.leaf[j]!];
-        if (elementsShared(this.#boxes[pair[0]]!, this.#boxes[pair[1]]!) > 0) return pair;
+        const [a, b] = [level.leaf[i]!, level.leaf[j]!];
+        if (elementsShared(this.#boxes[a]!, this.#boxes[b]!) > 0) return [a, b];
       }
     }
     for (let i = 0; i < level.groups.length; i++) {

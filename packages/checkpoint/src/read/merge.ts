@@ -61,7 +61,6 @@ export async function mergeSource(
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);
   const total = pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
-  const boxes = pieces.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
   const metadata = encodeMerged(
     source,
     pieces.map(({ tensor }) => tensor),
@@ -70,7 +69,7 @@ export async function mergeSource(
     const pool = new FilePool(fileSystem, "update");
     const maxMemory = besides(fileSystem.unfinished?.memory([total]) ?? 0, options.maxMemory);
     const store = { fileSystem, pool, bufferBytes: writerBuffer(maxMemory, 1), isStable: true };
-    const writer = new ShardWriter(dirname(temporary), basename(temporary), boxes, store, { metadata });
+    const writer = new ShardWriter(dirname(temporary), basename(temporary), pieces, store, { metadata });
     try {
       await writer.create();
       const targets = pieces.map(({ tensor, box }, i) => ({

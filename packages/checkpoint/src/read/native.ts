@@ -1,9 +1,17 @@
 /** Our own checkpoints as a TensorSource. */
 
 import { check, OptError } from "@opt/core";
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, type ManifestBox, parseManifest } from "../format/manifest";
+import {
+  MANIFEST_FILE,
+  MAX_MANIFEST_BYTES,
+  type Manifest,
+  type ManifestBox,
+  type ManifestTensor,
+  parseManifest,
+} from "../format/manifest";
 import {
   type Importer,
+  LazyTensor,
   openRandomAccess,
   type ReadLimits,
   readWhole,
@@ -60,21 +68,32 @@ export async function openCheckpoint(
   const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
   const files = manifest.files.map(({ name }) => ({ name, read: pooledRead(pool, join(path, name)) }));
-  const boxOf = ({ offset, size, file, byteOffset, byteLength, crc32 }: ManifestBox) =>
-    new StoredBox(offset, size, files[file]!.name, byteOffset, byteLength, crc32, files[file]!);
   const tensors = new Map<string, SourceTensor>();
-  for (const tensor of manifest.tensors) {
-    const { name, dtype, shape, role, follows } = tensor;
-    tensors.set(name, {
-      ...{ name, dtype, shape, role },
-      ...(follows === undefined ? {} : { follows }),
-      get boxes() {
-        return tensor.boxes.map(boxOf);
-      },
-    });
-  }
+  for (const tensor of manifest.tensors) tensors.set(tensor.name, new NativeTensor(tensor, files));
   const { values } = manifest;
   return { format: "Opt checkpoint", path, step: manifest.step, manifest, tensors, values, close: () => pool.close() };
+}
+
+interface NamedFile extends StoredFile {
+  readonly name: string;
+}
+
+class NativeTensor extends LazyTensor {
+  readonly #boxes: readonly ManifestBox[];
+  readonly #files: readonly NamedFile[];
+
+  constructor(tensor: ManifestTensor, files: readonly NamedFile[]) {
+    super(tensor);
+    this.#boxes = tensor.boxes;
+    this.#files = files;
+  }
+
+  override get boxes() {
+    return this.#boxes.map(({ offset, size, file, byteOffset, byteLength, crc32 }) => {
+      const stored = this.#files[file]!;
+      return new StoredBox(offset, size, stored.name, byteOffset, byteLength, crc32, stored);
+    });
+  }
 }
 
 function pooledRead(pool: FilePool, path: string): StoredFile["read"] {

@@ -1,24 +1,29 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
-import { bytesPerElement } from "../format/dtype";
-import type { ManifestTensor } from "../format/manifest";
-import { completeManifest } from "../format/record";
-import { type FileRecord, ShardWriter, shardName, type WrittenBox } from "../format/shard";
+import { assembleManifest, type RankRecord, type RecordedTensor, recordedBoxes } from "../format/record";
+import { ShardWriter, shardName } from "../format/shard";
 import { type SourceTensor, type TensorSource, withoutBoxes } from "../format/source";
 import { followedName } from "../format/tensors";
-import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
 import { newAttempt } from "../save/owner";
+import { bytesOfAll } from "../save/pieces";
 import { StepFolder } from "../save/step-folder";
-import { type Assignment, assignWriters, fileOrder } from "../save/writers";
+import { type Assignment, assignWriters, fileOrder, tensorOrder } from "../save/writers";
 import { FilePool } from "../stores/file-pool";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { besides, DEFAULT_MAX_MEMORY, streamTensors, writerBuffer } from "./stream";
+import {
+  besides,
+  DEFAULT_MAX_MEMORY,
+  type StreamedTensor,
+  type StreamTarget,
+  streamTensors,
+  writerBuffer,
+} from "./stream";
 
 export interface ReshardOptions extends Selection, OpenOptions {
   /** How many ranks will load it; may be left out where a layout says. */
@@ -90,9 +95,9 @@ export async function reshardSource(
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
-    const written = await writeFiles(folder, tensors, byRank, fileSystem, options);
-    const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values, world: ranks };
-    await folder.commit(completeManifest({ ...whole, ...written }), { overwrite });
+    const records = await writeFiles(folder, tensors, byRank, fileSystem, options);
+    const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
+    await folder.commit(assembleManifest(records, whole, { checkReplicas: false }), { overwrite });
   } catch (error) {
     await folder.abandon();
     throw diskError(error, folder.finalPath, "re-slicing");
@@ -115,8 +120,9 @@ type RoledTensor = SourceTensor & { role: NonNullable<SourceTensor["role"]> };
 
 /** Other systems do not say which tensor is whose state; its name does. */
 function withRole(tensor: SourceTensor, source: TensorSource): RoledTensor {
-  const follows = tensor.follows ?? (tensor.role ? undefined : followedName(tensor.name, source.tensors));
-  const role = tensor.role ?? (follows !== undefined ? "state" : tensor.shape.length === 0 ? "scalar" : "param");
+  if (tensor.role !== undefined) return tensor as RoledTensor;
+  const follows = tensor.follows ?? followedName(tensor.name, source.tensors);
+  const role = follows !== undefined ? "state" : tensor.shape.length === 0 ? "scalar" : "param";
   return {
     ...withoutBoxes(tensor),
     role,
@@ -140,64 +146,62 @@ async function writeFiles(
   byRank: readonly (readonly Assignment<RoledTensor>[])[],
   fileSystem: FileSystem,
   options: ReshardOptions,
-): Promise<{ files: readonly FileRecord[]; tensors: readonly ManifestTensor[] }> {
+): Promise<RankRecord[]> {
   const pool = new FilePool(fileSystem, "update");
-  const lengths = byRank.map((boxes) =>
-    boxes.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0),
-  );
+  const lengths = byRank.map(bytesOfAll);
   const groups = writtenTogether(lengths, fileSystem, options.maxMemory);
   const held = (ranks: readonly number[]) => fileSystem.unfinished?.memory(ranks.map((rank) => lengths[rank]!)) ?? 0;
   const maxMemory = besides(Math.max(0, ...groups.map(held)), options.maxMemory);
   const bufferBytes = writerBuffer(maxMemory, Math.max(1, ...groups.map((ranks) => ranks.length)));
-  const writers = byRank.map((boxes, rank) => {
-    const held = boxes.map(({ tensor, box }) => ({ tensor: tensor.name, dtype: tensor.dtype, box }));
-    return boxes.length === 0
-      ? undefined
-      : new ShardWriter(folder, shardName(rank, fileTag), held, { fileSystem, pool, bufferBytes, isStable: true });
-  });
+  const store = { fileSystem, pool, bufferBytes, isStable: true };
+  const files = byRank.map((boxes, rank) => ({
+    boxes,
+    writer: boxes.length === 0 ? undefined : new ShardWriter(folder, shardName(rank, fileTag), boxes, store),
+  }));
   try {
-    const placed = new Map<string, Place[]>(tensors.map(({ name }) => [name, []]));
-    byRank.forEach((boxes, rank) => {
-      for (const [index, { tensor, box }] of boxes.entries()) placed.get(tensor.name)!.push({ box, rank, index });
-    });
-    const total = tensors.reduce((sum, tensor) => sum + bytesIn(tensor), 0);
-    const sorted = [...tensors].sort((a, b) => fileOrder(asPiece(a), asPiece(b)));
-    const progress = reporter(options.progress, total);
-    const files: FileRecord[] = [];
-    const written: { readonly file: number; readonly boxes: readonly WrittenBox[] }[] = [];
+    const sorted = [...tensors].sort(tensorOrder);
+    const progress = reporter(
+      options.progress,
+      lengths.reduce((sum, length) => sum + length, 0),
+    );
+    const records = byRank.map((_, rank): RankRecord => ({ rank, tensors: [], written: [], held: [] }));
+    records[0] = { ...records[0]!, tensors: tensors.map(described) };
     for (const group of groups) {
-      for (const rank of group) await writers[rank]?.create();
-      const ranks = new Set(group);
-      const streamed = sorted.map((tensor) => ({
-        tensor,
-        // Made when it is their turn, and dropped after it.
-        get targets() {
-          const places = placed.get(tensor.name)!.filter(({ rank }) => ranks.has(rank));
-          return places.map(({ box, rank, index }) => ({
-            box,
-            write: (bytes: Uint8Array) => writers[rank]!.write(index, bytes),
-          }));
-        },
-      }));
-      await streamTensors(streamed, { progress, maxMemory });
+      for (const rank of group) await files[rank]!.writer?.create();
+      const together = group.map((rank) => files[rank]!);
+      await streamTensors(withTargets(sorted, together), { progress, maxMemory });
       for (const rank of group) {
-        const finished = await writers[rank]?.finish({ sha256: options.sha256 ?? false });
-        if (finished) written[rank] = { file: files.push(finished.file) - 1, boxes: finished.boxes };
+        const { boxes, writer } = files[rank]!;
+        const shard = await writer?.finish({ sha256: options.sha256 ?? false });
+        if (shard) records[rank] = { ...records[rank]!, file: shard.file, written: recordedBoxes(boxes, shard) };
       }
     }
     await pool.close();
-    const whole = tensors.map((tensor) => ({
-      ...describe(tensor),
-      boxes: placed.get(tensor.name)!.map(({ box: { offset, size }, rank, index }) => {
-        const { file, boxes } = written[rank]!;
-        return { offset, size, file, ...boxes[index]! };
-      }),
-    }));
-    return { files, tensors: whole };
+    return records;
   } catch (error) {
-    for (const writer of writers) await writer?.settle();
+    for (const { writer } of files) await writer?.settle();
     await pool.close().catch(() => {}); // the first error is the one that tells
     throw error;
+  }
+}
+
+interface WrittenFile {
+  readonly boxes: readonly Assignment<RoledTensor>[];
+  readonly writer: ShardWriter | undefined;
+}
+
+/** What of each tensor goes where: tensors and the boxes of each file are in one order, so that one walk along all of them tells. */
+function* withTargets(sorted: readonly RoledTensor[], files: readonly WrittenFile[]): Generator<StreamedTensor> {
+  const next = files.map(() => 0);
+  for (const tensor of sorted) {
+    const targets: StreamTarget[] = [];
+    for (const [file, { boxes, writer }] of files.entries()) {
+      for (; boxes[next[file]!]?.tensor === tensor; next[file]!++) {
+        const index = next[file]!;
+        targets.push({ box: boxes[index]!.box, write: (bytes) => writer!.write(index, bytes) });
+      }
+    }
+    yield { tensor, targets };
   }
 }
 
@@ -218,21 +222,6 @@ function writtenTogether(
   return groups;
 }
 
-/** The box of a tensor that a rank's file has at a place. */
-interface Place {
-  readonly box: Box;
-  readonly rank: number;
-  readonly index: number;
-}
-
-function bytesIn({ dtype, shape }: RoledTensor): number {
-  return elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
-}
-
-function asPiece(tensor: SourceTensor) {
-  return { tensor, box: { offset: [], size: [] } };
-}
-
-function describe({ name, dtype, shape, role, follows }: RoledTensor) {
+function described({ name, dtype, shape, role, follows }: RoledTensor): RecordedTensor {
   return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
 }

@@ -5,7 +5,7 @@
 import { OptError } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
-import { type Box, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
+import { type Box, elementCount, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
 import { BoxIndex } from "../plan/box-index";
 import { copyRegion, onlyRun } from "../plan/runs";
 import { Scratch } from "../stores/scratch";
@@ -66,7 +66,7 @@ export function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number
   return writing === 0 ? maxMemory : Math.max(maxMemory - writing, Math.floor(maxMemory / 2));
 }
 
-/** Streams the tensors in the order given. All buffers together stay under `maxMemory` bytes. Throws what readers and writers throw. */
+/** Streams the tensors in the order given, each looked at when its turn comes. All buffers together stay under `maxMemory` bytes. Throws what readers and writers throw. */
 export async function streamTensors(
   tensors: Iterable<StreamedTensor>,
   options: { maxMemory?: number; progress?: (bytes: number) => void } = {},
@@ -82,15 +82,12 @@ export async function streamTensors(
   }
   // Two chunks (one is written while the next is read), one scratch for scattering on either side, and as much for who writes.
   const part = Math.floor(maxMemory / 5);
-  const all = [...tensors];
-  const largest = all.reduce((most, { tensor }) => Math.max(most, bytesIn(tensor)), 0);
-  const chunkBytes = Math.min(part, Math.max(largest, BATCH));
-  const chunks = [new Scratch(chunkBytes), new Scratch(chunkBytes)] as const;
+  const chunks = [new Scratch(part), new Scratch(part)] as const;
   const [readScratch, writeScratch] = [new Scratch(part), new Scratch(part)];
   let writing: Promise<void> = Promise.resolve();
   let turn = 0;
   try {
-    for (const chunk of inChunks(all, chunkBytes, readScratch)) {
+    for (const chunk of inChunks(tensors, part, readScratch)) {
       const memory = chunks[turn++ % 2]!;
       let filled = 0;
       const pieces = chunk.map(({ reader, region, targets }) => {
@@ -113,7 +110,7 @@ export async function streamTensors(
 }
 
 function bytesIn({ shape, dtype }: SourceTensor): number {
-  return elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
+  return elementCount(shape)! * bytesPerElement(dtype);
 }
 
 interface ChunkPart {
@@ -124,7 +121,7 @@ interface ChunkPart {
 }
 
 /** What is read at once: a piece of a large tensor, or small tensors that follow each other. */
-function* inChunks(tensors: readonly StreamedTensor[], bytes: number, scratch: Scratch): Generator<ChunkPart[]> {
+function* inChunks(tensors: Iterable<StreamedTensor>, bytes: number, scratch: Scratch): Generator<ChunkPart[]> {
   let small: ChunkPart[] = [];
   let filled = 0;
   for (const { tensor, targets } of tensors) {

@@ -2,20 +2,13 @@
 import { OptError } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
+import type { ShardBox } from "../format/shard";
 import type { LocalTensor } from "../format/tensors";
 import { type Box, elementsIn, sameBox, wholeOf } from "../layout/box";
 import { boxesOfRank, type Layout } from "../layout/layout";
 import { copyRegion, onlyRun } from "../plan/runs";
 import type { Scratch } from "../stores/scratch";
 import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
-
-/** A box that this process writes, or only holds. */
-export interface Piece {
-  readonly tensor: LocalTensor;
-  readonly box: Box;
-  /** Valid until `scratch` is used again; without one, for good. */
-  readonly bytes: (scratch?: Scratch) => Uint8Array | Promise<Uint8Array>;
-}
 
 export class Holdings {
   readonly tensors: readonly LocalTensor[];
@@ -51,7 +44,7 @@ export class Holdings {
   }
 
   /** Who writes which box of these tensors; explicit boxes are written by whoever has them. */
-  assign(tensors: readonly ShardableTensor[]): Assignment[] {
+  assign<T extends ShardableTensor>(tensors: readonly T[]): Assignment<T>[] {
     const explicit = new Map(this.tensors.flatMap(({ name, boxes }) => (boxes ? [[name, boxes]] : [])));
     const laidOut = assignWriters(
       this.#layout,
@@ -78,25 +71,23 @@ export class Holdings {
     throw new OptError("BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, "Fix the slice or the layout.");
   }
 
-  /** A tensor as this process knows it, with the shape of the whole. */
-  described({ name, shape }: ShardableTensor): LocalTensor {
-    const own = this.#byName.get(name)!;
-    return own.shape === shape ? own : { ...own, shape };
-  }
-
-  piece({ tensor: whole, box }: Assignment): Piece {
-    const { name, shape } = whole;
-    const tensor = this.described(whole);
+  /** The bytes of a box, valid until `scratch` is used again; without one, for good. */
+  bytes({ tensor, box }: Assignment<LocalTensor>, scratch?: Scratch): Uint8Array | Promise<Uint8Array> {
     const index = tensor.boxes?.findIndex((one) => sameBox(one, box)) ?? 0;
-    const all = () => this.#snapshot?.get(name)?.[index] ?? tensor.bytes(index);
-    if (tensor.boxes || !this.#whole || sameBox(box, wholeOf(shape))) return { tensor, box, bytes: all };
-    const width = bytesPerElement(tensor.dtype);
-    return { tensor, box, bytes: async (scratch) => cutOut(await all(), wholeOf(shape), box, width, scratch) };
+    const all = this.#snapshot?.get(tensor.name)?.[index] ?? tensor.bytes(index);
+    if (tensor.boxes || !this.#whole) return all;
+    const whole = wholeOf(tensor.shape);
+    const cut = (bytes: Uint8Array) => cutOut(bytes, whole, box, bytesPerElement(tensor.dtype), scratch);
+    return all instanceof Promise ? all.then(cut) : cut(all);
   }
 }
 
-export function bytesOf(pieces: readonly { tensor: { dtype: LocalTensor["dtype"] }; box: Box }[]): number {
-  return pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+export function bytesOf({ tensor, box }: ShardBox): number {
+  return elementsIn(box) * bytesPerElement(tensor.dtype);
+}
+
+export function bytesOfAll(boxes: readonly ShardBox[]): number {
+  return boxes.reduce((sum, one) => sum + bytesOf(one), 0);
 }
 
 /** In memory that the writing thread sees too. */

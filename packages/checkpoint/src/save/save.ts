@@ -5,7 +5,7 @@ import { checkedValues } from "../format/json";
 import type { Manifest } from "../format/manifest";
 import { assembleManifest, type RankRecord } from "../format/record";
 import type { Json } from "../format/source";
-import { localTensors, type SavedTensor } from "../format/tensors";
+import { type LocalTensor, localTensors, type SavedTensor } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
@@ -17,11 +17,11 @@ import { checkedRetention, type Retention } from "./keep";
 import type { Meeting } from "./meeting";
 import { type Outcome, outcomeOf, unwrap } from "./outcome";
 import { type Attempt, newAttempt } from "./owner";
-import { bytesOf, Holdings, type Piece } from "./pieces";
+import { bytesOfAll, Holdings } from "./pieces";
 import { oneAtATime } from "./queue";
-import { writeRankFile } from "./rank-file";
+import { type RankFile, writeRankFile } from "./rank-file";
 import { StepFolder } from "./step-folder";
-import type { ShardableTensor } from "./writers";
+import type { Assignment, ShardableTensor } from "./writers";
 
 export interface CheckpointContents {
   readonly step: number;
@@ -236,9 +236,9 @@ class Save {
     try {
       const { tensors } = this.holdings;
       const assignments = this.holdings.assign(tensors);
-      const report = reporter(this.#options.progress, bytesOf(assignments));
-      const byRank: Piece[][] = Array.from({ length: this.#world }, () => []);
-      for (const one of assignments) byRank[one.writer]!.push(this.holdings.piece(one));
+      const report = reporter(this.#options.progress, bytesOfAll(assignments));
+      const byRank: Assignment<LocalTensor>[][] = Array.from({ length: this.#world }, () => []);
+      for (const one of assignments) byRank[one.writer]!.push(one);
       const records: RankRecord[] = [];
       const queue = [...byRank.entries()];
       const lane = async () => {
@@ -298,23 +298,25 @@ class Save {
 
   async #writeOwn(folder: StepFolder, rank: number, agreed: AgreedTensors): Promise<RankRecord> {
     const { unseenTensors } = await import("./agreement");
-    const tensors: ShardableTensor[] = this.holdings.tensors.map((tensor) => ({ ...tensor, ...agreed[tensor.name]! }));
+    // With the shape of the whole; the dtype is this rank's own, so that a difference is found out.
+    const tensors = this.holdings.tensors.map((tensor) => ({
+      ...tensor,
+      ...agreed[tensor.name]!,
+      dtype: tensor.dtype,
+    }));
     for (const tensor of tensors) this.holdings.checkSlice(tensor, rank);
-    const own = new Set(tensors.map(({ name }) => name));
     const mine = this.holdings
-      .assign([...tensors, ...unseenTensors(agreed, tensors)])
-      .filter(({ tensor, ranks }) => own.has(tensor.name) && ranks.includes(rank));
-    const written = mine.filter(({ writer }) => writer === rank).map((one) => this.holdings.piece(one));
-    const held = mine.filter(({ writer }) => writer !== rank).map((one) => this.holdings.piece(one));
-    const described = tensors.map((tensor) => this.holdings.described(tensor));
-    const report = reporter(this.#options.progress, bytesOf(written));
-    return this.#write({ folder, rank, described, written, held }, report);
+      .assign<ShardableTensor>([...tensors, ...unseenTensors(agreed, tensors)])
+      .filter((one): one is Assignment<LocalTensor> => "bytes" in one.tensor && one.ranks.includes(rank));
+    const written = mine.filter(({ writer }) => writer === rank);
+    const held = mine.filter(({ writer }) => writer !== rank);
+    const report = reporter(this.#options.progress, bytesOfAll(written));
+    return this.#write({ folder, rank, described: tensors, written, held }, report);
   }
 
-  #write(file: Parameters<typeof writeRankFile>[0], report: (bytes: number) => void): Promise<RankRecord> {
+  #write(file: RankFile, report: (bytes: number) => void): Promise<RankRecord> {
     const { sha256 = false, checkReplicas = false } = this.#options;
-    const fileSystem = this.#fileSystem;
-    return writeRankFile(file, { fileSystem, sha256, checkReplicas, copied: this.holdings.isCopied, report });
+    return writeRankFile(this.holdings, file, { fileSystem: this.#fileSystem, sha256, checkReplicas, report });
   }
 
   async #commit(folder: StepFolder, records: readonly RankRecord[]): Promise<SaveResult> {

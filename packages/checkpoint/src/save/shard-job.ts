@@ -1,6 +1,6 @@
 /** Writing one rank's file from boxes in memory. */
 
-import { type FileRecord, type ShardBox, ShardWriter, type WrittenBox } from "../format/shard";
+import { type ShardBox, ShardWriter, type WrittenShard } from "../format/shard";
 import { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem } from "../stores/file-system";
 import { join } from "../stores/path";
@@ -12,18 +12,13 @@ export interface ShardJob {
   readonly sha256: boolean;
 }
 
-export interface ShardResult {
-  readonly file: FileRecord;
-  readonly boxes: readonly WrittenBox[];
-}
-
 /** `bytes` gives a box's contents at the moment it is written. */
 export async function writeShard(
   job: ShardJob,
   bytes: (box: number) => Uint8Array | Promise<Uint8Array>,
   fileSystem: FileSystem,
   progress: (bytes: number) => void,
-): Promise<ShardResult> {
+): Promise<WrittenShard> {
   const pool = new FilePool(fileSystem, "update");
   const writer = new ShardWriter(job.folder, job.name, job.boxes, { fileSystem, pool });
   try {

@@ -2,11 +2,11 @@
 
 import { OptError } from "@opt/core";
 import { crc32 } from "../format/crc32";
-import { recordShard, shardHeader } from "../format/shard";
+import { recordShard, shardHeader, type WrittenShard } from "../format/shard";
 import type { StartThread } from "../platform/platform";
 import { diskError } from "../stores/file-system";
 import { join } from "../stores/path";
-import type { ShardJob, ShardResult } from "./shard-job";
+import type { ShardJob } from "./shard-job";
 
 /** Plain Node and nothing to import: it runs the same from source, from a package and inside a bundle. */
 const THREAD = `
@@ -54,7 +54,7 @@ export async function writeShardInThread(
   job: ShardJob,
   contents: readonly Uint8Array[],
   progress: (bytes: number) => void,
-): Promise<ShardResult> {
+): Promise<WrittenShard> {
   const path = join(job.folder, job.name);
   const { bytes: header, begins } = shardHeader(job.boxes);
   const workerData = { path, header, contents, sha256: job.sha256, piece: PIECE };

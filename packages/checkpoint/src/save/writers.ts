@@ -1,7 +1,8 @@
 /** Who writes what: each distinct box once, by the rank that has the least to write so far. */
 
 import { bytesPerElement, type StoredDType } from "../format/dtype";
-import { type Box, elementsIn } from "../layout/box";
+import type { ShardBox } from "../format/shard";
+import { type Box, byPlace, elementsIn } from "../layout/box";
 import {
   entryFor,
   type LaidOutTensor,
@@ -30,27 +31,30 @@ export interface Assignment<T extends ShardableTensor = ShardableTensor> {
 export function assignWriters<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): Assignment<T>[] {
   const load = new Array<number>(ranksOf(layout)).fill(0);
   const placements = new PlacementsOf(layout);
-  const pieces = tensors.flatMap((tensor) => {
+  const assigned: Assignment<T>[] = [];
+  const shared: { tensor: T; box: Box; ranks: readonly number[]; bytes: number }[] = [];
+  for (const tensor of [...tensors].sort(tensorOrder)) {
     const holders = tensor.holders && new Set(tensor.holders);
-    return placements.of(tensor).flatMap(({ box, ranks }) => {
-      const held = holders ? ranks.filter((rank) => holders.has(rank)) : ranks;
-      return held.length === 0
-        ? []
-        : [{ tensor, box, ranks: held, bytes: elementsIn(box) * bytesPerElement(tensor.dtype) }];
-    });
-  });
-  // What only one rank holds is settled first; the rest goes, largest first, to who has least.
-  const settled = pieces.filter(({ ranks }) => ranks.length === 1);
-  for (const { ranks, bytes } of settled) load[ranks[0]!]! += bytes;
-  const shared = pieces.filter(({ ranks }) => ranks.length > 1);
+    for (const { box, ranks: all } of placements.of(tensor)) {
+      const ranks = holders ? all.filter((rank) => holders.has(rank)) : all;
+      const bytes = elementsIn(box) * bytesPerElement(tensor.dtype);
+      const [writer] = ranks;
+      if (ranks.length > 1) shared.push({ tensor, box, ranks, bytes });
+      else if (writer !== undefined) {
+        assigned.push({ tensor, box, writer, ranks });
+        load[writer]! += bytes;
+      }
+    }
+  }
+  // What only one rank holds is settled by now; the rest goes, largest first, to who has least.
   shared.sort((a, b) => b.bytes - a.bytes || (a.tensor.name < b.tensor.name ? -1 : 1));
-  const assigned = shared.map(({ tensor, box, ranks, bytes }) => {
+  for (const { tensor, box, ranks, bytes } of shared) {
     let writer = ranks[0]!;
     for (const rank of ranks) if (load[rank]! < load[writer]!) writer = rank;
     load[writer]! += bytes;
-    return { tensor, box, writer, ranks };
-  });
-  return [...settled.map(({ tensor, box, ranks }) => ({ tensor, box, writer: ranks[0]!, ranks })), ...assigned];
+    assigned.push({ tensor, box, writer, ranks });
+  }
+  return assigned;
 }
 
 /** Tensors of one shape that one entry governs lie alike: a hundred thousand of them share their boxes. */
@@ -73,17 +77,14 @@ class PlacementsOf {
   }
 }
 
-/** The order of boxes inside a file: wide elements first, so that every tensor is aligned; then by name and place. */
-export function fileOrder(
-  a: { tensor: { name: string; dtype: StoredDType }; box: Box },
-  b: { tensor: { name: string; dtype: StoredDType }; box: Box },
-): number {
-  const width = bytesPerElement(b.tensor.dtype) - bytesPerElement(a.tensor.dtype);
-  if (width !== 0) return width;
-  if (a.tensor.name !== b.tensor.name) return a.tensor.name < b.tensor.name ? -1 : 1;
-  for (let d = 0; d < a.box.offset.length; d++) {
-    const difference = a.box.offset[d]! - b.box.offset[d]!;
-    if (difference !== 0) return difference;
-  }
-  return 0;
+/** The order of tensors inside a file: wide elements first, so that every one is aligned; then by name. */
+export function tensorOrder(a: ShardBox["tensor"], b: ShardBox["tensor"]): number {
+  const width = bytesPerElement(b.dtype) - bytesPerElement(a.dtype);
+  if (width !== 0 || a.name === b.name) return width;
+  return a.name < b.name ? -1 : 1;
+}
+
+/** The order of boxes inside a file. */
+export function fileOrder(a: ShardBox, b: ShardBox): number {
+  return tensorOrder(a.tensor, b.tensor) || byPlace(a.box, b.box);
 }
