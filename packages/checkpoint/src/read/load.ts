@@ -55,9 +55,9 @@ export interface Loaded<T> {
 /** Files read at once. */
 const LANES = 4;
 const SCRATCH = 4 << 20;
-/** Bytes and tensors that are read together at most. */
+/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
 const BATCH = 4 << 20;
-const MOST = 2048;
+const MOST = 256;
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.

@@ -13,9 +13,9 @@ import { readAll, TensorReader } from "./reader";
 
 export const DEFAULT_MAX_MEMORY = 64 << 20;
 const LEAST_MEMORY = 64 << 10;
-/** Bytes and tensors that are read together at most. */
+/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
 const BATCH = 4 << 20;
-const MOST = 2048;
+const MOST = 256;
 
 /** The bytes of each of the buffers through which `writers` files are written: together a fifth of the memory. */
 export function writerBuffer(maxMemory = DEFAULT_MAX_MEMORY, writers: number): number {
