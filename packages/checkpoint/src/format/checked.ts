@@ -35,19 +35,8 @@ export function corruptBox(tensor: string, box: SourceBox, got: number): OptErro
 }
 
 /** The same tensor, whose boxes throw CORRUPT as soon as their last byte shows that one has changed. */
-export class CheckedTensor extends LazyTensor {
-  readonly #tensor: SourceTensor;
-  readonly #verification: Verification;
-
-  constructor(tensor: SourceTensor, verification: Verification) {
-    super(tensor);
-    this.#tensor = tensor;
-    this.#verification = verification;
-  }
-
-  override get boxes() {
-    return this.#tensor.boxes.map((box) => new CheckedBox(this.name, box, this.#verification));
-  }
+export function checkedTensor(tensor: SourceTensor, verification: Verification): SourceTensor {
+  return new LazyTensor(tensor, () => tensor.boxes.map((box) => new CheckedBox(tensor.name, box, verification)));
 }
 
 class CheckedBox implements SourceBox {

@@ -75,29 +75,34 @@ export interface SourceTensor {
   readonly boxes: readonly SourceBox[];
 }
 
+type Description = Omit<SourceTensor, "boxes">;
+
 /** A tensor whose boxes are made when it is their turn: of a hundred thousand tensors' boxes few are needed at a time. */
-export abstract class LazyTensor implements SourceTensor {
+export class LazyTensor implements SourceTensor {
   readonly name: string;
   readonly dtype: StoredDType;
   readonly shape: readonly number[];
   declare readonly role?: Role;
   declare readonly follows?: string;
+  readonly #boxes: () => readonly SourceBox[];
 
-  constructor({ name, dtype, shape, role, follows }: Omit<SourceTensor, "boxes">) {
+  constructor({ name, dtype, shape, role, follows }: Description, boxes: () => readonly SourceBox[]) {
     this.name = name;
     this.dtype = dtype;
     this.shape = shape;
     if (role !== undefined) this.role = role;
     if (follows !== undefined) this.follows = follows;
+    this.#boxes = boxes;
   }
 
-  abstract get boxes(): readonly SourceBox[];
+  get boxes(): readonly SourceBox[] {
+    return this.#boxes();
+  }
 }
 
-/** What a tensor is, without looking at its boxes, which some sources make when they are asked for. */
-export function withoutBoxes({ name, dtype, shape, role, follows }: SourceTensor): Omit<SourceTensor, "boxes"> {
-  const roles = { ...(role === undefined ? {} : { role }), ...(follows === undefined ? {} : { follows }) };
-  return { name, dtype, shape, ...roles };
+/** The same boxes under another name, or in another role. */
+export function redescribed(tensor: SourceTensor, changes: Partial<Description>): SourceTensor {
+  return new LazyTensor({ ...tensor, ...changes }, () => tensor.boxes);
 }
 
 export interface TensorSource {

@@ -1,7 +1,7 @@
 /** Conversion between dtypes, only ever when it was asked for. */
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
-import { type SourceBox, type SourceTensor, withoutBoxes } from "../format/source";
+import { LazyTensor, type SourceBox, type SourceTensor } from "../format/source";
 
 /** Converted at once, so that a conversion needs little memory beside its result. */
 const ELEMENTS = 64 << 10;
@@ -12,13 +12,8 @@ export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTens
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   numberReader(tensor.dtype, new Uint8Array(0), where);
   numberWriter(dtype, new Uint8Array(0), where);
-  return {
-    ...withoutBoxes(tensor),
-    dtype,
-    get boxes() {
-      return tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, where));
-    },
-  };
+  const boxes = () => tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, where));
+  return new LazyTensor({ ...tensor, dtype }, boxes);
 }
 
 function castBox(box: SourceBox, from: StoredDType, to: StoredDType, where: string): SourceBox {

@@ -69,7 +69,7 @@ export async function openCheckpoint(
   const pool = new FilePool(fileSystem, "read");
   const files = manifest.files.map(({ name }) => ({ name, read: pooledRead(pool, join(path, name)) }));
   const tensors = new Map<string, SourceTensor>();
-  for (const tensor of manifest.tensors) tensors.set(tensor.name, new NativeTensor(tensor, files));
+  for (const tensor of manifest.tensors) tensors.set(tensor.name, nativeTensor(tensor, files));
   const { values } = manifest;
   return { format: "Opt checkpoint", path, step: manifest.step, manifest, tensors, values, close: () => pool.close() };
 }
@@ -78,22 +78,10 @@ interface NamedFile extends StoredFile {
   readonly name: string;
 }
 
-class NativeTensor extends LazyTensor {
-  readonly #boxes: readonly ManifestBox[];
-  readonly #files: readonly NamedFile[];
-
-  constructor(tensor: ManifestTensor, files: readonly NamedFile[]) {
-    super(tensor);
-    this.#boxes = tensor.boxes;
-    this.#files = files;
-  }
-
-  override get boxes() {
-    return this.#boxes.map(({ offset, size, file, byteOffset, byteLength, crc32 }) => {
-      const stored = this.#files[file]!;
-      return new StoredBox(offset, size, stored.name, byteOffset, byteLength, crc32, stored);
-    });
-  }
+function nativeTensor(tensor: ManifestTensor, files: readonly NamedFile[]): SourceTensor {
+  const boxOf = ({ offset, size, file, byteOffset, byteLength, crc32 }: ManifestBox) =>
+    new StoredBox(offset, size, files[file]!.name, byteOffset, byteLength, crc32, files[file]!);
+  return new LazyTensor(tensor, () => tensor.boxes.map(boxOf));
 }
 
 function pooledRead(pool: FilePool, path: string): StoredFile["read"] {

@@ -3,7 +3,7 @@ import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
 import { assembleManifest, type RankRecord, type RecordedTensor, recordedBoxes } from "../format/record";
 import { ShardWriter, shardName } from "../format/shard";
-import { type SourceTensor, type TensorSource, withoutBoxes } from "../format/source";
+import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
@@ -123,14 +123,7 @@ function withRole(tensor: SourceTensor, source: TensorSource): RoledTensor {
   if (tensor.role !== undefined) return tensor as RoledTensor;
   const follows = tensor.follows ?? followedName(tensor.name, source.tensors);
   const role = follows !== undefined ? "state" : tensor.shape.length === 0 ? "scalar" : "param";
-  return {
-    ...withoutBoxes(tensor),
-    role,
-    ...(follows === undefined ? {} : { follows }),
-    get boxes() {
-      return tensor.boxes;
-    },
-  };
+  return redescribed(tensor, { role, ...(follows === undefined ? {} : { follows }) }) as RoledTensor;
 }
 
 function filesOf(assignments: readonly Assignment<RoledTensor>[], ranks: number): Assignment<RoledTensor>[][] {

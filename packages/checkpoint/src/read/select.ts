@@ -1,6 +1,6 @@
 /** Which tensors of a source are meant, and as which dtype. */
 import { check, OptError } from "@opt/core";
-import { CheckedTensor, type Verification } from "../format/checked";
+import { checkedTensor, type Verification } from "../format/checked";
 import { isFloating, storedDType } from "../format/dtype";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { matchesPattern } from "../layout/layout";
@@ -39,7 +39,7 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
     ({ name }) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true,
   );
   return meant.map((tensor) => {
-    const checked = verify ? new CheckedTensor(tensor, verification) : tensor;
+    const checked = verify ? checkedTensor(tensor, verification) : tensor;
     const wanted =
       typeof dtype === "string"
         ? dtype

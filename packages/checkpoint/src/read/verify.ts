@@ -2,7 +2,7 @@
 
 import { checkOptions, OptError } from "@opt/core";
 import { platform } from "#platform";
-import { CheckedTensor, Verification } from "../format/checked";
+import { checkedTensor, Verification } from "../format/checked";
 import { crc32, crcText, joinCrc32 } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/manifest";
@@ -255,7 +255,7 @@ async function verifyForeign(path: string, options: VerifyOptions): Promise<Veri
       for (const tensor of source.tensors.values()) {
         const width = bytesPerElement(tensor.dtype);
         try {
-          const reader = new TensorReader(new CheckedTensor(tensor, verification), scratch);
+          const reader = new TensorReader(checkedTensor(tensor, verification), scratch);
           for (const region of chunksOf(tensor.shape, PIECE / width)) {
             const chunk = buffer.take(elementsIn(region) * width);
             await reader.read(region, chunk);

@@ -1,6 +1,6 @@
 /** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
 import { check, OptError } from "@opt/core";
-import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { followedName } from "../../format/tensors";
 import { memorySource, readBytes } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
@@ -49,7 +49,7 @@ export async function underOurNames(
     if (renamed.has(name)) {
       throw new OptError("DUPLICATE", whole.path, `two tensors would be called ${JSON.stringify(name)}.`, "Use --map.");
     }
-    renamed.set(name, { ...tensor, name });
+    renamed.set(name, redescribed(tensor, { name }));
   }
   for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, renamed));
   for (const renaming of renamings) {
@@ -140,8 +140,8 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
 
 function withRole(tensor: SourceTensor, all: ReadonlyMap<string, SourceTensor>): SourceTensor {
   const follows = tensor.follows ?? followedName(tensor.name, all);
-  if (follows !== undefined) return { ...tensor, role: "state", follows };
-  return { ...tensor, role: tensor.role ?? (tensor.shape.length === 0 ? "scalar" : "param") };
+  if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
+  return redescribed(tensor, { role: tensor.role ?? (tensor.shape.length === 0 ? "scalar" : "param") });
 }
 
 /** Steps that are no tensors of their parameters yet: counted once for all, or plain values. Ours are, so that a run can go on. */
@@ -158,7 +158,7 @@ async function stepsOf(
     if (step === undefined) return [];
     const bytes = memorySource(source.path, new Uint8Array(Float32Array.of(step).buffer));
     const tensor = wholeTensor(`${parameter}.step`, { dtype: "F32", shape: [], bytes }, source.path);
-    return [{ ...tensor, role: "state" as const, follows: parameter }];
+    return [redescribed(tensor, { role: "state", follows: parameter })];
   });
 }
 

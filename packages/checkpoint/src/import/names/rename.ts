@@ -1,6 +1,6 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
 import { check } from "@opt/core";
-import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { matchesPattern } from "../../layout/layout";
 import { isObject } from "../bytes/json";
 import { renameTensors, treeFrom } from "../python/tree";
@@ -42,7 +42,7 @@ export function renamePatterns(source: TensorSource, rename: Rename): TensorSour
       "Change rename.",
     );
     const follows = tensor.follows === undefined ? {} : { follows: nameOf(tensor.follows) };
-    tensors.set(name, { ...tensor, name, ...follows });
+    tensors.set(name, redescribed(tensor, { name, ...follows }));
   }
   const idle = patterns.find(([pattern]) => !used.has(pattern));
   check(
