@@ -10,7 +10,7 @@ import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";
 import type { Tensor } from "./tensor/tensor";
-import { sameShape, showShape } from "./values/shape";
+import { showShape } from "./values/shape";
 
 type Node = TapeNode<Tensor>;
 
@@ -94,28 +94,7 @@ function checkBackward(where: string, root: Tensor, given: Tensor | undefined): 
     );
     return;
   }
-  checkTensor(where, given, "the gradient");
-  check(
-    sameShape(given.shape, root.shape),
-    "BAD_SHAPE",
-    where,
-    () => `the gradient must have shape ${showShape(root.shape)}, got ${showShape(given.shape)}.`,
-    "Reshape it.",
-  );
-  check(
-    given.dtype === root.dtype,
-    "BAD_DTYPE",
-    where,
-    () => `the gradient must have dtype ${root.dtype}, got ${given.dtype}.`,
-    "Cast it with to().",
-  );
-  check(
-    given.device === root.device,
-    "DEVICE_MISMATCH",
-    where,
-    () => `the gradient must be on ${root.device.name}, got ${given.device.name}.`,
-    "Move it with to().",
-  );
+  root.checkGradient(where, given);
 }
 
 function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions, wanted: Pass["wanted"]): void {

@@ -40,10 +40,19 @@ export {
   unfold,
   type WindowOptions,
 } from "./ops";
-export type { Algorithm, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
+export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export type { Around, ClipOptions } from "./optimizer/around";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
+export {
+  type Differentiable,
+  type EachOf,
+  type ForEach,
+  type Functional,
+  functional,
+  type OptimizerClass,
+  type Weights,
+} from "./optimizer/functional";
 export { ExponentialMovingAverage, type MovingAverageState } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";

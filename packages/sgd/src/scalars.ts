@@ -1,5 +1,5 @@
 /** SGD's per-step numbers, in float64. */
-import { type Counters, Tensor } from "@opt/core";
+import { type Arithmetic, type Counters, Tensor } from "@opt/core";
 import type { SGDOptions } from "./options";
 
 /** `step` counts the steps with momentum; without, there is no state, as in PyTorch. */
@@ -12,13 +12,13 @@ export function countedSGD({ step, momentum_buffer }: Readonly<Record<string, un
   return { step: step === undefined ? Number(momentum_buffer instanceof Tensor) : (step as number) };
 }
 
-export function sgdScalars(options: SGDOptions, { step }: Counters): Record<string, number> {
+export function sgdScalars(options: SGDOptions, { step }: Counters, { sub, neg }: Arithmetic): Record<string, number> {
   const { lr, momentum, dampening, weightDecay } = options;
   return {
     decay: weightDecay,
     momentum,
-    oneMinusDampening: 1 - dampening,
+    oneMinusDampening: sub(1, dampening),
     isFirst: step === 1 ? 1 : 0,
-    negLr: -lr,
+    negLr: neg(lr),
   };
 }

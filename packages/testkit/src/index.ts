@@ -6,6 +6,7 @@ export { type ContractRow, contractSuite, rulesSuite, whyUnavailable } from "./c
 export { DIFFERENTIABLE_OPS, inputsOf, type OpCase } from "./differentiable-ops";
 export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
+export { readGoldenJson } from "./golden/files";
 export type { OptimizerClass, OptimizerLike, OptimizerName, OptimizerOptions } from "./golden/optimizer";
 export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
 export { type NamedArray, readSafetensors } from "./golden/safetensors";

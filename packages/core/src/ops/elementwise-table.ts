@@ -42,8 +42,9 @@ const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, SQRT_HALF))));
 /** `value`, but NaN where b is NaN (the rule op max lets only its first operand's NaN through). */
 const nanOf = (b: E, value: E) => select(less(b, 1), value, select(less(0, b), value, b));
 
-/** g to the operand that won, half of it to each of equals. */
-const toWinner = (g: E, mine: E, other: E) => select(less(other, mine), g, select(less(mine, other), 0, mul(0.5, g)));
+/** g where the first operand is larger, half of it where they are equal. */
+const whereLarger = (g: E, _y: E, a: E, b: E) => select(less(b, a), g, select(less(a, b), 0, mul(0.5, g)));
+const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
 const isZero = (x: E, yes: E | number, no: E | number) => select(less(x, 0), no, select(less(0, x), no, yes));
 
@@ -63,8 +64,8 @@ export const ELEMENTWISE = {
     forward: fma,
     derivatives: [(g, _y, _a, b) => mul(g, b!), (g, _y, a) => mul(g, a!), (g) => g],
   },
-  max: { forward: max, derivatives: [(g, _y, a, b) => toWinner(g, a!, b!), (g, _y, a, b) => toWinner(g, b!, a!)] },
-  min: { forward: min, derivatives: [(g, _y, a, b) => toWinner(g, b!, a!), (g, _y, a, b) => toWinner(g, a!, b!)] },
+  max: { forward: max, derivatives: [whereLarger, whereSmaller] },
+  min: { forward: min, derivatives: [whereSmaller, whereLarger] },
   less: { forward: (a, b) => select(less(a!, b!), 1, 0), derivatives: [null, null], result: "bool" },
   select: {
     forward: (condition, a, b) => isZero(condition!, b!, a!),
@@ -100,11 +101,11 @@ export const ELEMENTWISE = {
   },
   maximum: {
     forward: (a, b) => nanOf(b!, max(a!, b!)),
-    derivatives: [(g, _y, a, b) => toWinner(g, a!, b!), (g, _y, a, b) => toWinner(g, b!, a!)],
+    derivatives: [whereLarger, whereSmaller],
   },
   minimum: {
     forward: (a, b) => nanOf(b!, min(a!, b!)),
-    derivatives: [(g, _y, a, b) => toWinner(g, b!, a!), (g, _y, a, b) => toWinner(g, a!, b!)],
+    derivatives: [whereSmaller, whereLarger],
   },
 } satisfies Record<Op | (string & {}), ElementwiseDefinition> as Record<ElementwiseName, ElementwiseDefinition>;
 

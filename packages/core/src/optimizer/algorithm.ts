@@ -1,4 +1,5 @@
 /** What an optimizer package supplies; everything else is core's. */
+import type { Op } from "../rule/expression";
 import type { Rule } from "../rule/rule";
 import type { ClipOptions } from "./around";
 import type { Regularizer } from "./regularizer";
@@ -27,6 +28,9 @@ export interface Counters {
   readonly [name: string]: number;
 }
 
+/** What scalars are computed by: ops on numbers in float64, or on tensors where a step is differentiated (`functional`). */
+export type Arithmetic = Readonly<Record<Op | "fround", (...operands: number[]) => number>>;
+
 export interface Algorithm<Options extends BaseOptions> {
   /** The class name, for messages. */
   readonly name: string;
@@ -40,9 +44,9 @@ export interface Algorithm<Options extends BaseOptions> {
   /** Counters before the first step. */
   readonly initialCounters: Counters;
   /** Counters of the next step. */
-  advance(counters: Counters, options: Options): Counters;
+  advance(counters: Counters, options: Options, arithmetic: Arithmetic): Counters;
   /** Counters that a saved state stands for, where PyTorch's has none. */
   counted?(saved: Readonly<Record<string, unknown>>): Counters;
-  /** The rule's scalars at a step, in float64. */
-  scalars(options: Options, counters: Counters): Readonly<Record<string, number>>;
+  /** The rule's scalars at a step, in float64. Computed by `arithmetic` alone, they can be differentiated. */
+  scalars(options: Options, counters: Counters, arithmetic: Arithmetic): Readonly<Record<string, number>>;
 }

@@ -1,5 +1,6 @@
 /** Checks that the options of most optimizers share. */
 import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checkClip } from "./around";
 import { checked } from "./regularizer";
@@ -57,6 +58,40 @@ export function checkGroup<Options extends BaseOptions>(
   check([undefined, "f32", "bf16"].includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
+}
+
+/** What core adds to the options of every algorithm: the names of `GroupOptions`. */
+export const GROUP_OPTIONS: readonly string[] = ["regularizer", "clip", "stateDType"] satisfies (keyof GroupOptions)[];
+
+/**
+ * Defaults and overrides together, validated.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function completeOptions<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  defaults: Options & GroupOptions,
+  overrides: object,
+  besides: readonly string[] = [],
+): Options & GroupOptions {
+  const { name: where, fixed } = algorithm;
+  const known = [...Object.keys(algorithm.defaults), ...GROUP_OPTIONS];
+  checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
+  const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
+  const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
+  for (const [name, value] of Object.entries(fixed ?? {})) {
+    const problem = () => `${name} must be ${value}, got ${options[name as keyof Options]}.`;
+    check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
+  }
+  checkNotNegative(where, "lr", options.lr);
+  checkGroup(algorithm, options);
+  return options;
+}
+
+/** Options whose arrays (betas) are nobody else's. */
+export function ownArrays<Options extends object>(options: Options): Options {
+  const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
+  return Object.fromEntries(own) as Options;
 }
 
 function show(value: unknown): string {

@@ -13,7 +13,7 @@ import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Around } from "./around";
-import { checkGroup, checkNotNegative } from "./check";
+import { checkGroup, completeOptions, GROUP_OPTIONS, ownArrays } from "./check";
 import { checkOneDevice } from "./clip";
 import { completeState } from "./complete-state";
 import { clipFactor, totalNorm } from "./norm";
@@ -63,7 +63,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   constructor(params: OptimizerInput<Options>, options: Partial<Options> & GroupOptions = {}) {
     this.algorithm = this.define();
     const { name, defaults } = this.algorithm;
-    this.defaults = this.complete(defaults, options);
+    this.defaults = completeOptions(this.algorithm, defaults, options);
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
     showAs(this, () => this.summary());
   }
@@ -81,7 +81,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   addGroup(group: GroupInput<Options>): void {
     const { name: where } = this.algorithm;
     checkRepeatable(where, "a new group");
-    const options = this.complete(this.defaults, group, ["params"]);
+    const options = completeOptions(this.algorithm, this.defaults, group, ["params"]);
     const { params } = group;
     const known = new Set(this.groups.flatMap((group) => group.params));
     const knownNames = new Set(this.groups.flatMap((group) => group.names));
@@ -104,22 +104,6 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const made = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
     (this.groups as Group<Options>[]).push(made);
     this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!)));
-  }
-
-  /** Defaults and overrides together, validated. */
-  private complete(defaults: Options, overrides: object, besides: readonly string[] = []): Options {
-    const { name: where, fixed } = this.algorithm;
-    const known = [...Object.keys(this.algorithm.defaults), "regularizer", "clip", "stateDType"];
-    checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
-    const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
-    const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
-    for (const [name, value] of Object.entries(fixed ?? {})) {
-      const problem = () => `${name} must be ${value}, got ${options[name as keyof Options]}.`;
-      check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
-    }
-    checkNotNegative(where, "lr", options.lr);
-    checkGroup(this.algorithm, options);
-    return options;
   }
 
   /**
@@ -327,12 +311,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** A group's options as saved, validated. Unknown ones are left out: PyTorch saves how it computes, too. */
   private loadedOptions(group: Group<Options>, saved: Record<string, unknown>, g: number): Options & GroupOptions {
     const { name: where, fixed, defaults } = this.algorithm;
-    const known = Object.keys(defaults).map((key) => [key, saved[key] ?? group[key as keyof Options]]);
+    const present = Object(group) as Readonly<Record<string, unknown>>;
     const options = {
-      ...Object.fromEntries(known),
-      regularizer: saved.regularizer === undefined ? group.regularizer : saved.regularizer,
-      clip: saved.clip === undefined ? group.clip : saved.clip,
-      stateDType: saved.stateDType === undefined ? group.stateDType : saved.stateDType,
+      ...Object.fromEntries(Object.keys(defaults).map((key) => [key, saved[key] ?? present[key]])),
+      ...Object.fromEntries(GROUP_OPTIONS.map((key) => [key, saved[key] === undefined ? present[key] : saved[key]])),
       ...fixed,
     } as Options & GroupOptions;
     try {
@@ -343,10 +325,4 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
     return ownArrays(options);
   }
-}
-
-/** Options whose arrays (betas) are nobody else's. */
-function ownArrays<Options extends object>(options: Options): Options {
-  const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
-  return Object.fromEntries(own) as Options;
 }

@@ -5,6 +5,7 @@ import type { Device } from "../device/device";
 import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
 import { versionNumbers } from "../device/versions";
 import { check } from "../errors/errors";
+import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
 import type { DType } from "../values/dtype";
@@ -78,7 +79,7 @@ export function planUpdates<Options extends BaseOptions>(
     }
     if (bucket === undefined) {
       const { device, dtype } = slot.param;
-      const counters = advanced.get(before) ?? algorithm.advance(before, options);
+      const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
       advanced.set(before, counters);
       const formats = formatsOf(plain, slot.param, slot.state!);
       const { rule, scalars } = surrounded(plain, formats.dtype, around, options, regularizer);
@@ -143,7 +144,7 @@ function nextStep<Options extends BaseOptions>(
   around: Around,
 ): Bucket {
   const { plain, regularizer, kernel } = bucket;
-  const counters = algorithm.advance(bucket.counters, options);
+  const counters = algorithm.advance(bucket.counters, options, ARITHMETIC);
   const { scalars } = surrounded(plain, kernel.spec.dtype, around, options, regularizer);
   const own = scalarsOf(algorithm, options, plain, counters);
   return {
@@ -215,7 +216,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     const { slots, plain, around } = bucket;
     for (const slot of this.found) slot.master();
     const before = slots[0]!.state!.counters;
-    const next = algorithm.advance(before, options);
+    const next = algorithm.advance(before, options, ARITHMETIC);
     const count = (counters: Counters) => {
       for (const slot of slots) slot.state!.counters = counters;
     };
@@ -238,7 +239,7 @@ function scalarsOf<Options extends BaseOptions>(
   rule: Rule,
   counters: Counters,
 ): number[] {
-  const values = algorithm.scalars(options, counters);
+  const values = algorithm.scalars(options, counters, ARITHMETIC);
   return rule.scalars.map((name) => {
     const value = values[name];
     check(
@@ -252,7 +253,7 @@ function scalarsOf<Options extends BaseOptions>(
   });
 }
 
-function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
+export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
   if (typeof regularizer !== "function") return regularizer ?? null;
   const chosen = regularizer(name);
   return chosen === null ? null : checked(chosen);

@@ -23,7 +23,7 @@ export function minimum(a: number, b: number): number {
 }
 
 /** In float64. float32 results are these rounded once, which is exact IEEE float32 arithmetic for every rule op but fma. */
-const OPS: Readonly<Record<Op, Evaluate>> = {
+export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
@@ -43,6 +43,7 @@ const OPS: Readonly<Record<Op, Evaluate>> = {
   sin: (a) => Math.sin(a),
   cos: (a) => Math.cos(a),
   pow: (a, b) => power(a, b),
+  fround: Math.fround,
 };
 
 /** C's pow, which differs from Math.pow in pow(1, NaN) = 1 and pow(-1, ±Infinity) = 1. */
@@ -53,8 +54,8 @@ function power(a: number, b: number): number {
 
 /** One op on numbers that are already of the dtype. */
 export function evaluateOp(op: Op, dtype: ComputeDType, a: number, b = 0, c = 0): number {
-  if (dtype === "f64") return OPS[op](a, b, c);
-  return op === "fma" ? fma32(a, b, c) : Math.fround(OPS[op](a, b, c));
+  if (dtype === "f64") return ARITHMETIC[op](a, b, c);
+  return op === "fma" ? fma32(a, b, c) : Math.fround(ARITHMETIC[op](a, b, c));
 }
 
 /**

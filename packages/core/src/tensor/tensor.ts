@@ -138,9 +138,7 @@ export class Tensor {
       activeRecorder()?.touchGradient(this, value, true);
       return;
     }
-    if (value !== null) {
-      this.checkGradient(value);
-    }
+    if (value !== null) this.checkGradient("grad", value);
     const isOurs = value !== null && (isTidied(value) || !value.isMadeByHand);
     this.clearGradient();
     if (value !== null) keep(value);
@@ -148,13 +146,13 @@ export class Tensor {
     this.gradientIsOurs = isOurs;
   }
 
-  private checkGradient(value: Tensor): void {
-    const where = "grad";
+  /** @internal @throws OptError BAD_ARGUMENT, DISPOSED, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
+  checkGradient(where: string, value: Tensor): void {
     check(
       value instanceof Tensor,
       "BAD_ARGUMENT",
       where,
-      () => `must be a Tensor or null, got ${show(value)}.`,
+      () => `the gradient must be a tensor, got ${show(value)}.`,
       "Make one with tensor(data, { shape }).",
     );
     value.checkAlive();
@@ -162,21 +160,21 @@ export class Tensor {
       sameShape(value.shape, this.shape),
       "BAD_SHAPE",
       where,
-      () => `must have the tensor's shape ${showShape(this.shape)}, got ${showShape(value.shape)}.`,
+      () => `the gradient must have the tensor's shape ${showShape(this.shape)}, got ${showShape(value.shape)}.`,
       "Reshape it.",
     );
     check(
       value.dtype === this.dtype,
       "BAD_DTYPE",
       where,
-      () => `must have the tensor's dtype ${this.dtype}, got ${value.dtype}.`,
+      () => `the gradient must have the tensor's dtype ${this.dtype}, got ${value.dtype}.`,
       "Cast it with to().",
     );
     check(
       value.device === this.device,
       "DEVICE_MISMATCH",
       where,
-      () => `must be on the tensor's device ${this.device.name}, got ${value.device.name}.`,
+      () => `the gradient must be on the tensor's device ${this.device.name}, got ${value.device.name}.`,
       "Move it with to().",
     );
   }

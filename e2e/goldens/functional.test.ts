@@ -1,0 +1,131 @@
+// Steps as functions: the numbers of the classes, and gradients through ten steps as PyTorch's. OPT_TORCH_PYTHON names a Python that makes those afresh.
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
+import { type Device, functional, grad, init, listDevices, parameter, type Tensor, tensor } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { type OptimizerOptions, readGoldenJson, seededArray } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+
+/** Each has options of its own, all of which are given here. */
+const classes = { Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, SGD } as unknown as Record<string, typeof AdamW>;
+
+interface Case {
+  readonly name: string;
+  readonly options: OptimizerOptions;
+  readonly learned: readonly string[];
+  readonly params: number[];
+  /** By the first weights, then by each number of the learned options. */
+  readonly gradients: (number | number[])[];
+}
+interface Goldens {
+  readonly steps: number;
+  readonly start: number[];
+  readonly curvature: number[];
+  readonly cases: readonly Case[];
+}
+
+const goldens = readGoldenJson<Goldens>("hypergradients.json");
+const script = new URL("../../packages/testkit/goldens/hypergradients.py", import.meta.url);
+const python = process.env.OPT_TORCH_PYTHON;
+const available = (await listDevices()).filter((device) => device.available).map(({ name }) => name);
+const devices = ["js", "wasm", "cpu"].filter((name) => available.includes(name));
+
+/** The weights after the steps, and the gradients of their squares' sum. */
+function unrolled({ name, options, learned }: Case, device: Device): { params: Tensor; gradients: Tensor[] } {
+  const first = parameter(goldens.start, { dtype: "f64", device });
+  const leaves = [first];
+  const leaf = (value: number) => {
+    leaves.push(parameter(value, { dtype: "f64", device }));
+    return leaves.at(-1)!;
+  };
+  const given = Object.entries(options).map(([key, value]) => {
+    if (!learned.includes(key)) return [key, value];
+    return [key, Array.isArray(value) ? value.map(leaf) : leaf(value as number)];
+  });
+  const optimizer = functional(classes[name]!, Object.fromEntries(given));
+  const curvature = tensor(goldens.curvature, { dtype: "f64", device });
+  let params: Tensor[] = [first];
+  let state = optimizer.init(params);
+  for (let step = 0; step < goldens.steps; step++) {
+    const [w] = params as [Tensor];
+    const loss = curvature.mul(w).mul(w).sum().add(w.pow(4).sum().mul(0.1));
+    ({ params, state } = optimizer.update(grad(loss, params, { createGraph: true }), state, params));
+  }
+  const [w] = params as [Tensor];
+  return { params: w, gradients: grad(w.mul(w).sum(), leaves) };
+}
+
+const close = { absolute: 1e-9, relative: 0 };
+
+describe.each(devices)("gradients through ten steps on %s", (on) => {
+  it.each(goldens.cases.map((each) => [`${each.name} by ${["first weights", ...each.learned].join(", ")}`, each] as const))(
+    "%s",
+    async (_, expected) => {
+      const { params, gradients } = unrolled(expected, await init(on));
+      expect(params.dataSync()).toAgreeWith(expected.params, close);
+      for (const [i, gradient] of gradients.entries()) {
+        expect(gradient.dataSync()).toAgreeWith([expected.gradients[i]!].flat(), close);
+      }
+    },
+  );
+});
+
+it.skipIf(python === undefined)("PyTorch still says what the goldens say", () => {
+  const fresh: Goldens = JSON.parse(execFileSync(python!, [fileURLToPath(script)], { encoding: "utf8" }));
+  const numbers = ({ cases }: Goldens) => cases.flatMap(({ params, gradients }) => [...params, ...gradients.flat()]);
+  expect(numbers(fresh)).toAgreeWith(numbers(goldens), { absolute: 1e-12, relative: 1e-12 });
+});
+
+/** With and without tensors among the options: floats that float32 holds, so that both say the same. */
+const OPTIONS: Record<string, OptimizerOptions[]> = {
+  Adam: [{ weightDecay: 0.25, amsgrad: true }, { betas: [0.25, 0.5], maximize: true }],
+  AdamW: [{}, { lr: 0.125, eps: 0.25 }],
+  NAdam: [{ weightDecay: 0.25 }, { weightDecay: 0.25, decoupledWeightDecay: true, betas: [0.25, 0.75] }],
+  SGD: [{}, { momentum: 0.75, dampening: 0.5, weightDecay: 0.25 }, { momentum: 0.5, nesterov: true }],
+  RMSprop: [{ centered: true, momentum: 0.5 }, { alpha: 0.25, centered: true, maximize: true }],
+  Adamax: [{ weightDecay: 0.25 }],
+  RAdam: [{ weightDecay: 0.25, decoupledWeightDecay: true }, { betas: [0.5, 0.75] }],
+};
+const cases = Object.entries(OPTIONS).flatMap(([name, list]) => list.map((options) => [name, options] as const));
+
+describe.each(["f32", "f64"] as const)("the class's bits in %s", (dtype) => {
+  describe.each(devices)("on %s", (on) => {
+    it.each(cases)("%s %j", async (name, options) => {
+      const device = await init(on);
+      const drawn = (seed: number) => seededArray(dtype as "f32", 9, { seed });
+      const step = (given: object) => {
+        const optimizer = functional(classes[name]!, given);
+        let params: Tensor[] = [tensor(drawn(1), { device })];
+        let state = optimizer.init(params);
+        for (let i = 0; i < 8; i++) {
+          ({ params, state } = optimizer.update([tensor(drawn(i + 2), { device })], state, params));
+        }
+        return { w: params[0]!, state: state[0]! };
+      };
+      const w = parameter(drawn(1), { device });
+      const optimizer = new classes[name]!([w], options);
+      for (let i = 0; i < 8; i++) {
+        w.grad = tensor(drawn(i + 2), { device });
+        optimizer.step();
+      }
+      const pure = step({ ...options, lr: optimizer.groups[0]!.lr });
+      expect(pure.w.dataSync()).toAgreeWith(w.dataSync());
+      const { "0": saved } = optimizer.stateDict().state;
+      for (const [key, value] of Object.entries(saved ?? {})) {
+        if (typeof value === "number") expect(pure.state[key]).toBe(value);
+        else expect((pure.state[key] as Tensor).dataSync()).toAgreeWith(value.dataSync());
+      }
+      // A learning rate that is a tensor: NAdam's product alone is finer in float64.
+      const learned = step({ ...options, lr: tensor([optimizer.groups[0]!.lr], { dtype: "f64", device }) });
+      if (name !== "NAdam" || dtype === "f32") expect(learned.w.dataSync()).toAgreeWith(w.dataSync());
+      else expect(learned.w.dataSync()).toAgreeWith(w.dataSync(), { absolute: 1e-8, relative: 1e-8 });
+    });
+  });
+});
