@@ -1,7 +1,7 @@
-import { defineConfig } from "tsup";
+import { buildOf } from "../../tools/tsup";
 
-export default defineConfig({
-  entry: {
+export default buildOf(
+  {
     index: "src/index.ts",
     planner: "src/planner.ts",
     s3: "src/s3.ts",
@@ -10,14 +10,5 @@ export default defineConfig({
     "platform/browser": "src/platform/browser.ts",
   },
   // Chosen where the package is used, by the conditions in package.json.
-  external: ["#platform"],
-  format: "esm",
-  target: "es2022",
-  dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`
-  sourcemap: true,
-  // The sources lie beside it in the package: maps name them and do not repeat them.
-  esbuildOptions: (options) => {
-    options.sourcesContent = false;
-  },
-  clean: true,
-});
+  { external: ["#platform"] },
+);

@@ -10,7 +10,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root, run } from "../run.mjs";
+import { root, run, start } from "../run.mjs";
 import { pendingChangesets } from "./changesets.mjs";
 import { compare, parse } from "./semver.mjs";
 
@@ -93,48 +93,51 @@ export function sync() {
 }
 
 /** @param {string} name @param {string} field */
-function onRegistry(name, field) {
-  const { ok, stdout } = run("npm", ["view", name, field, "--json"], { quiet: true });
+async function onRegistry(name, field) {
+  const { ok, stdout } = await start("npm", ["view", name, field, "--json"], { quiet: true });
   return ok && stdout.trim() !== "" ? JSON.parse(stdout) : undefined;
 }
 
 /** @param {string} name @param {string} version */
-const isPublished = (name, version) => onRegistry(`${name}@${version}`, "version") === version;
+const isPublished = async (name, version) => (await onRegistry(`${name}@${version}`, "version")) === version;
 
 /** The newest binary on npm that this JavaScript can speak to. @param {string} name @param {string} door */
-function lastThatFits(name, door) {
-  const versions = /** @type {string[]} */ ([onRegistry(name, "versions") ?? []].flat());
-  return versions
-    .sort((a, b) => compare(parse(b), parse(a)))
-    .find((version) => onRegistry(`${name}@${version}`, "opt.door") === door);
+async function lastThatFits(name, door) {
+  const versions = /** @type {string[]} */ ([(await onRegistry(name, "versions")) ?? []].flat());
+  for (const version of versions.sort((a, b) => compare(parse(b), parse(a)))) {
+    if ((await onRegistry(`${name}@${version}`, "opt.door")) === door) return version;
+  }
+  return undefined;
 }
 
-export function publish() {
-  for (const { folders, binaries, consumer } of devices) {
-    for (const folder of folders) {
-      const { name, version, opt } = read(join(folder, "package.json"));
-      if (isPublished(name, version)) continue;
-      if (binaries.every((file) => existsSync(join(folder, file)))) {
-        if (!run("npm", ["publish", "--access", "public"], { cwd: folder }).ok)
-          throw new Error(`[publish] ${name} failed.`);
-        continue;
-      }
-      const manifest = read(consumer);
-      const previous = lastThatFits(name, opt.door);
-      if (previous === undefined) delete manifest.optionalDependencies[name];
-      else manifest.optionalDependencies[name] = previous;
-      write(consumer, manifest);
-      console.log(`publish: ${name}@${version} was not built; ${previous ? `${previous} serves on` : "left out"}`);
-    }
+/** One platform's package. @param {Device} device @param {string} folder */
+async function publishPlatform({ binaries, consumer }, folder) {
+  const { name, version, opt } = read(join(folder, "package.json"));
+  if (await isPublished(name, version)) return;
+  if (binaries.every((file) => existsSync(join(folder, file)))) {
+    if (!(await start("npm", ["publish", "--access", "public"], { cwd: folder })).ok)
+      throw new Error(`[publish] ${name} failed.`);
+    return;
   }
+  const previous = await lastThatFits(name, opt.door);
+  const manifest = read(consumer);
+  if (previous === undefined) delete manifest.optionalDependencies[name];
+  else manifest.optionalDependencies[name] = previous;
+  write(consumer, manifest);
+  console.log(`publish: ${name}@${version} was not built; ${previous ? `${previous} serves on` : "left out"}`);
+}
+
+/** All at once: each waits for npm most of the time. */
+export async function publish() {
+  await Promise.all(devices.flatMap((device) => device.folders.map((folder) => publishPlatform(device, folder))));
 }
 
 /** For a workflow: whether changesets wait to be versioned; if not, whether binaries of these versions are still to be built. */
-export function needed() {
+export async function needed() {
   const waiting = pendingChangesets().length > 0;
   const manifests = devices.flatMap(({ folders }) => folders.map((folder) => read(join(folder, "package.json"))));
-  const native = !waiting && manifests.some(({ name, version }) => !isPublished(name, version));
-  console.log(`waiting=${waiting}\nnative=${native}`);
+  const published = await Promise.all(waiting ? [] : manifests.map(({ name, version }) => isPublished(name, version)));
+  console.log(`waiting=${waiting}\nnative=${published.includes(false)}`);
 }
 
 /** Puts a workflow's artifacts where the packages have them. @param {string} artifacts a folder with one for each artifact */
@@ -162,5 +165,5 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
   const command = commands[/** @type {keyof typeof commands} */ (process.argv[2] ?? "")];
   if (command === undefined)
     throw new Error("Say what to do: platforms.mjs sync | needed | place <artifacts> | publish.");
-  command();
+  await command();
 }

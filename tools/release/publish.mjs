@@ -13,5 +13,5 @@ if (repository === undefined && process.env.NPM_CONFIG_PROVENANCE === "true")
 checkManifests();
 await build();
 await checkLowestPeers();
-publish();
+await publish();
 process.exitCode = run("changeset", ["publish"]).status;

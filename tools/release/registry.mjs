@@ -6,16 +6,19 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { start } from "../run.mjs";
 
-/** A port that is free now. @returns {Promise<number>} */
-function freePort() {
+/** Where one can be started: an address that nobody listens at now. @returns {Promise<string>} host:port/ */
+export function freeAddress() {
   return new Promise((resolve, reject) => {
     const server = createServer().on("error", reject);
     server.listen(0, "127.0.0.1", () => {
       const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+      server.close(() => resolve(`127.0.0.1:${typeof address === "object" && address ? address.port : 0}/`));
     });
   });
 }
+
+/** What makes npm, pnpm and yarn take @opt's packages from it. @param {string} address */
+export const settingsFor = (address) => `@opt:registry=http://${address}\n//${address}:_authToken=rehearsal\n`;
 
 /** Packages of @opt alone, from nowhere else. @param {string} folder */
 const configuration = (folder) => `storage: ${folder}/storage
@@ -29,9 +32,10 @@ server: { keepAliveTimeout: 5 }
 
 /**
  * @param {string} folder an empty one, for all that it needs and keeps
- * @returns {Promise<{ npmrc: string, stop(): void }>} what makes npm, pnpm and yarn take @opt's packages from it
+ * @param {string} address as `freeAddress` gives it
+ * @returns {Promise<{ stop(): void }>} when it answers
  */
-export async function startRegistry(folder) {
+export async function startRegistry(folder, address) {
   mkdirSync(folder, { recursive: true });
   // It asks for node-fetch by a tag that mirrors of npm's registry may lack.
   writeFileSync(join(folder, "package.json"), '{ "private": true, "overrides": { "node-fetch": "2.7.0" } }');
@@ -42,16 +46,14 @@ export async function startRegistry(folder) {
     start("npm", ["install", ...options, "verdaccio@6"], { quiet: true, cwd: folder, minutes: 5 }),
   ]);
   if (!node.ok || !installed.ok) throw new Error(`[registry] npm cannot get it: ${node.stderr}${installed.stderr}`);
-  const port = await freePort();
   const file = join(folder, "config.yaml");
   writeFileSync(file, configuration(folder));
   const program = join(folder, "node_modules/verdaccio/bin/verdaccio");
-  const child = spawn(node.stdout.trim(), [program, "--config", file, "--listen", `127.0.0.1:${port}`], {
+  const child = spawn(node.stdout.trim(), [program, "--config", file, "--listen", address.slice(0, -1)], {
     stdio: "ignore",
   });
   const stop = () => child.kill();
   process.once("exit", stop);
-  const address = `127.0.0.1:${port}/`;
   for (let tries = 0; tries < 300; tries++) {
     if (
       await fetch(`http://${address}-/ping`).then(
@@ -59,7 +61,7 @@ export async function startRegistry(folder) {
         () => false,
       )
     ) {
-      return { npmrc: `@opt:registry=http://${address}\n//${address}:_authToken=rehearsal\n`, stop };
+      return { stop };
     }
     if (child.exitCode !== null) break;
     await sleep(200);

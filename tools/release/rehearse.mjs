@@ -9,7 +9,7 @@ import { publicPackages } from "../packages.mjs";
 import { root, run, start } from "../run.mjs";
 import { managerNames, tryPackages } from "./consumers.mjs";
 import { commit, copyWorkspace, remove } from "./copy.mjs";
-import { startRegistry } from "./registry.mjs";
+import { freeAddress, settingsFor, startRegistry } from "./registry.mjs";
 
 const ALGORITHM = "packages/nadam";
 const scratch = mkdtempSync(join(tmpdir(), "opt-rehearse-"));
@@ -49,10 +49,9 @@ function versions() {
   return Object.fromEntries(manifests.map(({ name, version }) => [name, version]));
 }
 
-/** @param {string} name @param {string} npmrc @returns {Promise<string[]>} */
-async function publishedVersions(name, npmrc) {
-  const registry = /registry=(.*)/.exec(npmrc)?.[1] ?? "";
-  const response = await fetch(`${registry}${name.replace("/", "%2f")}`);
+/** @param {string} name @param {string} address the registry's @returns {Promise<string[]>} */
+async function publishedVersions(name, address) {
+  const response = await fetch(`http://${address}${name.replace("/", "%2f")}`);
   return Object.keys(/** @type {{ versions: object }} */ (await response.json()).versions);
 }
 
@@ -61,18 +60,18 @@ function must(condition, problem) {
   if (!condition) throw new Error(`[rehearse] ${problem}`);
 }
 
-/** @type {{ stop(): void } | undefined} */
+/** @type {Promise<{ stop(): void }> | undefined} */
 let registry;
 try {
-  // Nothing is built before: versions are part of what a build is made of, and the release builds with its own.
-  const [{ npmrc, stop }] = await step("registry started, workspace copied", () =>
-    Promise.all([startRegistry(join(scratch, "registry")), copyWorkspace(workspace)]),
-  );
-  registry = { stop };
+  const address = await freeAddress();
+  const npmrc = settingsFor(address);
   writeUserConfig(npmrc);
+  await step("workspace copied", () => copyWorkspace(workspace));
 
+  // Nothing is built before: versions are part of what a build is made of, and the release builds with its own.
   const before = versions();
-  await step("npm run version", () => inWorkspace("version"));
+  registry = step("registry started", () => startRegistry(join(scratch, "registry"), address));
+  await Promise.all([registry, step("npm run version", () => inWorkspace("version"))]);
   const first = versions();
   for (const [name, version] of Object.entries(before)) {
     if (version === "0.0.0")
@@ -80,19 +79,21 @@ try {
   }
   commit(workspace, "first release");
   await step("npm run release", () => inWorkspace("release"));
-  const all = Object.keys(first);
-  for (const manager of managerNames) {
-    await step(`${manager} installs, the example runs as ESM and CommonJS`, () =>
-      tryPackages(manager, join(scratch, manager), npmrc, all),
-    );
-  }
 
+  const all = Object.keys(first);
   const source = join(workspace, ALGORITHM, "src/index.ts");
   writeFileSync(source, `${readFileSync(source, "utf8")}export const rehearsed = true;\n`);
   const { name } = JSON.parse(readFileSync(join(workspace, ALGORITHM, "package.json"), "utf8"));
   writeFileSync(join(workspace, ".changeset/rehearsal.md"), `---\n"${name}": patch\n---\n\nA change.\n`);
   commit(workspace, "a change");
-  await step("npm run version, after a change in one algorithm", () => inWorkspace("version"));
+  await Promise.all([
+    step("npm run version, after a change in one algorithm", () => inWorkspace("version")),
+    ...managerNames.map((manager) =>
+      step(`${manager} installs, the example runs as ESM and CommonJS`, () =>
+        tryPackages(manager, join(scratch, manager), npmrc, all),
+      ),
+    ),
+  ]);
   const second = versions();
   const bumped = all.filter((each) => first[each] !== second[each]);
   must(bumped.join() === name, `${name} has changed, and ${bumped.join(", ") || "nothing"} got a new version.`);
@@ -101,7 +102,7 @@ try {
   for (const each of all) {
     const expected = [...new Set([first[each], second[each]])].join();
     must(
-      (await publishedVersions(each, npmrc)).join() === expected,
+      (await publishedVersions(each, address)).join() === expected,
       `the registry does not have ${expected} of ${each}.`,
     );
   }
@@ -114,6 +115,6 @@ try {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
-  registry?.stop();
+  (await registry?.catch(() => undefined))?.stop();
   remove(scratch);
 }

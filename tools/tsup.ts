@@ -1,0 +1,18 @@
+/** How every package is built for its users: ES modules, their declarations, and maps that name the sources beside them. */
+import { defineConfig, type Options } from "tsup";
+
+/** @param options what a package asks for beyond that */
+export const buildOf = (entry: Options["entry"], options: Options = {}) =>
+  defineConfig({
+    entry,
+    format: "esm",
+    target: "es2022",
+    dts: { compilerOptions: { noCheck: true } }, // checked by `npm run typecheck`
+    sourcemap: true,
+    // The sources lie beside it in the package: maps name them and do not repeat them.
+    esbuildOptions: (esbuild) => {
+      esbuild.sourcesContent = false;
+    },
+    clean: true,
+    ...options,
+  });
