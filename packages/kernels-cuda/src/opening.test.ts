@@ -22,8 +22,9 @@ it("names the package that is missing, and what serves without it", () => {
 it("says when a binary does not load", () =>
   expectCode("DEVICE_UNAVAILABLE", () => loadAddon(fileURLToPath(new URL(".", import.meta.url)))));
 
-it.skipIf(folder === undefined)("says that there is no NVIDIA driver, and which functions an old one lacks", () => {
-  const addon = loadAddon(folder!);
+it("says that there is no NVIDIA driver, and which functions an old one lacks", ({ skip }) => {
+  if (folder === undefined) return skip("no binary of this platform is here");
+  const addon = loadAddon(folder);
   expect(() => openDriver(addon, "libnothing.so.1")).toThrow(/\[cuda\] no NVIDIA driver: libnothing\.so\.1/);
   expect(() => openDriver(addon, "libm.so.6")).toThrow(/too old: it has no cuInit, cuDriverGetVersion/);
 });

@@ -12,7 +12,7 @@ const programs = Number(process.env.OPT_PROGRAMS ?? 10);
 const first = Number(process.env.OPT_PROGRAMS_FIRST ?? 1);
 const title = `${programs} programs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
 
-it.skipIf(reason)(title, { timeout: 1_800_000 }, async () => {
+it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
   const court = {
     devices: [await init("js"), await init("cuda")],

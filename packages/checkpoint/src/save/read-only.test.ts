@@ -21,7 +21,9 @@ afterEach(() => {
 const save = (path: string, step: number, options = {}) =>
   saveCheckpoint(path, { step, tensors: sampleTensors(1) }, options);
 
-describe.skipIf(process.platform === "win32")("a folder that may not be written", () => {
+const noModes = process.platform === "win32";
+
+describe.skipIf(noModes)(`a folder that may not be written${noModes ? " (skipped: Windows has no modes)" : ""}`, () => {
   it.each([
     ["one process", {}],
     ["async", { async: true }],
