@@ -22,8 +22,19 @@ struct Walk {
 
 inline int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
 
+/** A row of `n` elements; steps count elements. */
+using CopyRow = void (*)(const char* source, int64_t sourceStep, char* target, int64_t targetStep, int64_t n);
+
+/** How rows are copied from one dtype to another. All that walks over them knows bytes alone, and is compiled once for all pairs. */
+struct Cast {
+  CopyRow row = nullptr;
+  int64_t sourceBytes = 0, targetBytes = 0;
+};
+
 template <typename From, typename To>
-void copyRow(const From* source, int64_t sourceStep, To* target, int64_t targetStep, int64_t n) {
+void copyRow(const char* sourceRow, int64_t sourceStep, char* targetRow, int64_t targetStep, int64_t n) {
+  const From* source = reinterpret_cast<const From*>(sourceRow);
+  To* target = reinterpret_cast<To*>(targetRow);
   if (sourceStep == 1 && targetStep == 1) {
     OPT_INDEPENDENT
     for (int64_t i = 0; i < n; i++) target[i] = convert<From, To>(source[i]);
@@ -33,31 +44,31 @@ void copyRow(const From* source, int64_t sourceStep, To* target, int64_t targetS
 }
 
 /** One strip of TILE rows of the last two dimensions, tile by tile: the source runs along their first, the target along their second. */
-template <typename From, typename To>
-void copyStrip(const From* source, const Walk& walk, To* target, int64_t firstRow) {
+void copyStrip(const Cast& cast, const char* source, const Walk& walk, char* target, int64_t firstRow) {
   const int64_t d = walk.rank - 2, rows = walk.extent(d), columns = walk.extent(d + 1);
   const int64_t sourceColumn = walk.sourceStride(d + 1), targetColumn = walk.targetStride(d + 1);
   for (int64_t c = 0; c < columns; c += TILE) {
     for (int64_t i = firstRow; i < smaller(rows, firstRow + TILE); i++) {
-      copyRow(source + i * walk.sourceStride(d) + c * sourceColumn, sourceColumn,
-              target + i * walk.targetStride(d) + c * targetColumn, targetColumn, smaller(TILE, columns - c));
+      cast.row(source + (i * walk.sourceStride(d) + c * sourceColumn) * cast.sourceBytes, sourceColumn,
+               target + (i * walk.targetStride(d) + c * targetColumn) * cast.targetBytes, targetColumn,
+               smaller(TILE, columns - c));
     }
   }
 }
 
-template <typename From, typename To>
-Status copy(Command& command) {
+Status copy(Command& command, const Cast& cast) {
   Walk walk;
   walk.rank = command.integer();
   walk.shape = command.numbers(walk.rank);
   walk.sourceStrides = command.numbers(walk.rank);
   walk.targetStrides = command.numbers(walk.rank);
-  const From* source = command.pointer<const From>();
-  To* target = command.pointer<To>();
+  const char* source = command.pointer<const char>();
+  char* target = command.pointer<char>();
   if (walk.rank == 1) {
     const int64_t sourceStep = walk.sourceStride(0), targetStep = walk.targetStride(0);
     parallelFor(walk.extent(0), 65536, command.threads, [=](int64_t begin, int64_t end) {
-      copyRow(source + begin * sourceStep, sourceStep, target + begin * targetStep, targetStep, end - begin);
+      cast.row(source + begin * sourceStep * cast.sourceBytes, sourceStep,
+               target + begin * targetStep * cast.targetBytes, targetStep, end - begin);
     });
     return Status::OK;
   }
@@ -78,44 +89,56 @@ Status copy(Command& command) {
         from += position * walk.sourceStride(d);
         to += position * walk.targetStride(d);
       }
+      const char* sourceRow = source + from * cast.sourceBytes;
+      char* targetRow = target + to * cast.targetBytes;
       if (transposed) {
-        copyStrip(source + from, walk, target + to, item % strips * TILE);
+        copyStrip(cast, sourceRow, walk, targetRow, item % strips * TILE);
       } else {
-        copyRow(source + from, walk.sourceStride(last), target + to, walk.targetStride(last), walk.extent(last));
+        cast.row(sourceRow, walk.sourceStride(last), targetRow, walk.targetStride(last), walk.extent(last));
       }
     }
   });
   return Status::OK;
 }
 
+template <typename From, typename To>
+Cast castOf() {
+  return {copyRow<From, To>, sizeof(From), sizeof(To)};
+}
+
 template <typename From>
-Status copyFrom(Command& command, DType to) {
+Cast castFrom(DType to) {
   switch (to) {
-    case DType::F32: return copy<From, float>(command);
-    case DType::F64: return copy<From, double>(command);
-    case DType::F16: return copy<From, Half>(command);
-    case DType::BF16: return copy<From, BFloat>(command);
-    case DType::I32: return copy<From, int32_t>(command);
-    case DType::U8: return copy<From, uint8_t>(command);
-    case DType::BOOL: return copy<From, Bool>(command);
+    case DType::F32: return castOf<From, float>();
+    case DType::F64: return castOf<From, double>();
+    case DType::F16: return castOf<From, Half>();
+    case DType::BF16: return castOf<From, BFloat>();
+    case DType::I32: return castOf<From, int32_t>();
+    case DType::U8: return castOf<From, uint8_t>();
+    case DType::BOOL: return castOf<From, Bool>();
   }
-  return Status::BAD_COMMAND;
+  return {};
+}
+
+Cast castBetween(DType from, DType to) {
+  switch (from) {
+    case DType::F32: return castFrom<float>(to);
+    case DType::F64: return castFrom<double>(to);
+    case DType::F16: return castFrom<Half>(to);
+    case DType::BF16: return castFrom<BFloat>(to);
+    case DType::I32: return castFrom<int32_t>(to);
+    case DType::U8: return castFrom<uint8_t>(to);
+    case DType::BOOL: return castFrom<Bool>(to);
+  }
+  return {};
 }
 
 }  // namespace
 
 Status runCopy(Command& command) {
   const auto from = static_cast<DType>(command.integer()), to = static_cast<DType>(command.integer());
-  switch (from) {
-    case DType::F32: return copyFrom<float>(command, to);
-    case DType::F64: return copyFrom<double>(command, to);
-    case DType::F16: return copyFrom<Half>(command, to);
-    case DType::BF16: return copyFrom<BFloat>(command, to);
-    case DType::I32: return copyFrom<int32_t>(command, to);
-    case DType::U8: return copyFrom<uint8_t>(command, to);
-    case DType::BOOL: return copyFrom<Bool>(command, to);
-  }
-  return Status::BAD_COMMAND;
+  const Cast cast = castBetween(from, to);
+  return cast.row == nullptr ? Status::BAD_COMMAND : copy(command, cast);
 }
 
 }  // namespace opt::OPT_ISA
