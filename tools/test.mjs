@@ -26,7 +26,7 @@ const engineSuites = [
 
 /** The tests of --quick: no device but js, no build, no browser. */
 const quickSuites = [
-  ...["core", "nn", ...algorithms, "testkit"].map((name) => `packages/${name}/`),
+  ...["core", "nn", "data", ...algorithms, "testkit"].map((name) => `packages/${name}/`),
   "tools/release/",
   "tools/graph/declared",
 ];

@@ -13,6 +13,7 @@ const PACKAGES = [
   "@opt/core/schedules",
   "@opt/core/backend",
   "@opt/nn",
+  "@opt/data",
   "@opt/nadam",
   "@opt/nadam/rules",
   "@opt/adam-amsgrad",

@@ -17,7 +17,7 @@ const e2e = [
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const algorithms = ["adam-amsgrad", "adamax", "nadam", "radam", "rmsprop", "sgd"];
-const others = [...algorithms, "checkpoint", "core", "nn", "testkit"];
+const others = [...algorithms, "checkpoint", "core", "data", "nn", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -27,8 +27,9 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/testkit/src/index.ts", everything],
   ...algorithms.map((name): [string, readonly string[]] => [
     `packages/${name}/src/rule.ts`,
-    everythingBut(...algorithms.filter((other) => other !== name), "core", "nn", "testkit"),
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
+  ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",
     [
@@ -48,7 +49,17 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "packages/checkpoint/src/index.ts",
-    ["checkpoint", "browser-checkpoint", "browser-mnist", "docs", "hybrid-parallel", "install", "mnist", "tools"],
+    [
+      "checkpoint",
+      "browser-checkpoint",
+      "browser-mnist",
+      "docs",
+      "hybrid-parallel",
+      "install",
+      "mnist",
+      "programs",
+      "tools",
+    ],
   ],
   [
     "packages/kernels-wasm/src/index.ts",

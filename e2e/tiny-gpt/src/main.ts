@@ -4,11 +4,12 @@ import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, Generator, init, noGrad, OptError, tensor, tidy } from "@opt/core";
 import { OneCycleLR } from "@opt/core/schedules";
+import { Alphabet } from "@opt/data";
 import { crossEntropy } from "@opt/nn";
 import { Command, InvalidArgumentError } from "commander";
 import { Gpt } from "./model";
 import { sample } from "./sample";
-import { Alphabet, sonnets } from "./text";
+import { sonnets } from "./text";
 
 const LENGTH = 48;
 const BATCH = 16;

@@ -1,4 +1,4 @@
-/** The sonnets as tokens: one per character. */
+/** The text: Shakespeare's sonnets. */
 import { createRequire } from "node:module";
 
 interface Sonnet {
@@ -13,28 +13,4 @@ export function sonnets(): string {
     .all()
     .map(({ lines }) => `${lines.join("\n")}\n`)
     .join("\n");
-}
-
-/** The characters of a text, numbered. */
-export class Alphabet {
-  readonly characters: readonly string[];
-  readonly #numbers: ReadonlyMap<string, number>;
-
-  constructor(text: string) {
-    this.characters = [...new Set(text)].sort();
-    this.#numbers = new Map(this.characters.map((character, i) => [character, i]));
-  }
-
-  /** @throws Error for a character that the text did not have */
-  encode(text: string): Int32Array {
-    return Int32Array.from(text, (character) => {
-      const number = this.#numbers.get(character);
-      if (number === undefined) throw new Error(`${JSON.stringify(character)} does not occur in the text.`);
-      return number;
-    });
-  }
-
-  decode(tokens: Iterable<number>): string {
-    return Array.from(tokens, (token) => this.characters[token]).join("");
-  }
 }

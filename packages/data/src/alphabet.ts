@@ -1,0 +1,44 @@
+/** Text as numbers: one per character. */
+import { check, show } from "@opt/core";
+
+/**
+ * The characters of a text, numbered in the order of their code units.
+ *
+ * @example
+ * const alphabet = new Alphabet("banana");
+ * alphabet.decode(alphabet.encode("ban")); // "ban", from [1, 0, 2]
+ */
+export class Alphabet {
+  readonly characters: readonly string[];
+  private readonly numbers: ReadonlyMap<string, number>;
+
+  constructor(text: string) {
+    check(typeof text === "string", "BAD_ARGUMENT", "Alphabet", () => `needs a text, got ${show(text)}.`);
+    this.characters = [...new Set(text)].sort();
+    this.numbers = new Map(this.characters.map((character, i) => [character, i]));
+  }
+
+  get length(): number {
+    return this.characters.length;
+  }
+
+  /** @throws OptError BAD_ARGUMENT for a character that the text did not have */
+  encode(text: string): Int32Array {
+    return Int32Array.from(text, (character) => {
+      const number = this.numbers.get(character);
+      const problem = () => `${JSON.stringify(character)} is not among the ${this.length} characters.`;
+      check(number !== undefined, "BAD_ARGUMENT", "Alphabet", problem, "Build the alphabet from all of the text.");
+      return number;
+    });
+  }
+
+  /** @throws OptError BAD_ARGUMENT for a number that stands for no character */
+  decode(tokens: Iterable<number>): string {
+    return Array.from(tokens, (token) => {
+      const character = this.characters[token];
+      const problem = () => `a token must be from 0 to ${this.length - 1}, got ${show(token)}.`;
+      check(character !== undefined, "BAD_ARGUMENT", "Alphabet", problem, "Decode what encode or the model gave.");
+      return character;
+    }).join("");
+  }
+}

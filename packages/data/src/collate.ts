@@ -1,0 +1,105 @@
+/** Samples as one batch. */
+import { check, concat, type NestedArray, show, Tensor, type TypedArray, tensor, tidy } from "@opt/core";
+
+/** A field of a batch: numbers, booleans and arrays of them become a tensor with one more axis in front; text becomes a list. */
+export type Field<T> = T extends Tensor | TypedArray | number | boolean | NestedArray
+  ? Tensor
+  : T extends readonly unknown[] | Readonly<Record<string, unknown>>
+    ? { -readonly [K in keyof T]: Field<T[K]> }
+    : T[];
+
+/** A batch of samples that are a tuple or an object: of each of their fields. */
+export type Collated<Sample> = Sample extends Tensor | TypedArray
+  ? Tensor
+  : Sample extends readonly unknown[]
+    ? { -readonly [K in keyof Sample]: Field<Sample[K]> }
+    : Field<Sample>;
+
+/**
+ * Samples as one batch, field by field. A sample is a tensor, a typed array, a number, a tuple ([input, label]) or an object of those;
+ * inside a tuple or object an array of numbers is data. Numbers become f32, typed arrays and tensors keep their dtype, text stays a list.
+ *
+ * @throws OptError BAD_SHAPE where samples differ in shape or fields
+ * @example
+ * const [x, y] = collate([[[1, 2], 0], [[3, 4], 1]]); // x [2, 2], y [2]
+ */
+export function collate<Sample>(samples: readonly Sample[]): Collated<Sample> {
+  const [first] = samples;
+  const isTuple = Array.isArray(first);
+  return (isTuple ? tupleOf(samples as unknown as readonly unknown[][], "") : fieldOf(samples, "")) as Collated<Sample>;
+}
+
+const WHERE = "collate";
+
+function fieldOf(values: readonly unknown[], path: string): unknown {
+  const [first] = values;
+  if (first instanceof Tensor) return stacked(values as readonly Tensor[], path);
+  if (ArrayBuffer.isView(first) && !(first instanceof DataView)) return joined(values as readonly TypedArray[], path);
+  if (isNumeric(first)) {
+    for (const value of values) checkKind(isNumeric(value), first, value, path);
+    return tensor(values as NestedArray);
+  }
+  if (Array.isArray(first)) return tupleOf(values as readonly unknown[][], path);
+  if (isObject(first)) return objectOf(values, first, path);
+  return [...values];
+}
+
+function tupleOf(samples: readonly unknown[][], path: string): unknown[] {
+  const { length } = samples[0]!;
+  for (const sample of samples) {
+    const isAlike = Array.isArray(sample) && sample.length === length;
+    checkKind(isAlike, samples[0], sample, path);
+  }
+  return samples[0]!.map((_, i) =>
+    fieldOf(
+      samples.map((sample) => sample[i]),
+      `${path}[${i}]`,
+    ),
+  );
+}
+
+function objectOf(samples: readonly unknown[], first: Record<string, unknown>, path: string): Record<string, unknown> {
+  const names = Object.keys(first);
+  for (const sample of samples) {
+    const isAlike = isObject(sample) && String(Object.keys(sample).sort()) === String([...names].sort());
+    checkKind(isAlike, first, sample, path);
+  }
+  const field = (name: string) =>
+    fieldOf(
+      samples.map((sample) => (sample as Record<string, unknown>)[name]),
+      `${path}.${name}`,
+    );
+  return Object.fromEntries(names.map((name) => [name, field(name)]));
+}
+
+function stacked(tensors: readonly Tensor[], path: string): Tensor {
+  for (const each of tensors) {
+    const isAlike = each instanceof Tensor && String(each.shape) === String(tensors[0]!.shape);
+    checkKind(isAlike, tensors[0], each, path);
+  }
+  return tidy(() => concat(tensors.map((each) => each.reshape([1, ...each.shape]))));
+}
+
+function joined(arrays: readonly TypedArray[], path: string): Tensor {
+  const { length, constructor: kind } = arrays[0]!;
+  const all = new (kind as new (length: number) => TypedArray)(arrays.length * length);
+  arrays.forEach((array, i) => {
+    checkKind(array?.constructor === kind && array.length === length, arrays[0], array, path);
+    all.set(array, i * length);
+  });
+  return tensor(all, { shape: [arrays.length, length] });
+}
+
+function isNumeric(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0 && value.every(isNumeric);
+  return typeof value === "number" || typeof value === "boolean";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+function checkKind(isAlike: boolean, first: unknown, other: unknown, path: string): void {
+  const problem = () => `samples must be alike${path && `, at ${path}`}, got ${show(first)} and ${show(other)}.`;
+  check(isAlike, "BAD_SHAPE", WHERE, problem, "Pad or cut them, or pass a collate of your own.");
+}

@@ -1,0 +1,201 @@
+import { crossEntropyRows, Generator, init, manualSeed, type Tensor, tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DataLoader, type DataLoaderOptions, randomSplit, TensorDataset, Windows } from "./index";
+
+const count = (n: number) => new TensorDataset({ data: Int32Array.from({ length: n }, (_, i) => i), shape: [n] });
+const values = ([x]: readonly [Tensor]) => [...x.dataSync()];
+const later = (n: number, delay = (_: number) => 0) => ({
+  length: n,
+  async get(i: number) {
+    for (let turn = 0; turn < delay(i); turn++) await null;
+    return [Int32Array.of(i)] as const;
+  },
+});
+
+describe("batches", () => {
+  it.each<[number, object, number[][]]>([
+    [5, { batchSize: 2 }, [[0, 1], [2, 3], [4]]],
+    [
+      5,
+      { batchSize: 2, dropLast: true },
+      [
+        [0, 1],
+        [2, 3],
+      ],
+    ],
+    [4, { batchSize: 4 }, [[0, 1, 2, 3]]],
+    [2, {}, [[0], [1]]],
+    [0, { batchSize: 2 }, []],
+    [1, { batchSize: 2, dropLast: true }, []],
+    [5, { batchSize: 2, sampler: [4, 0, 0] }, [[4, 0], [0]]],
+  ])("of %i samples with %j", (n, options, expected) => {
+    const loader = new DataLoader(count(n), options);
+    expect(loader.length).toBe(expected.length);
+    expect(Array.from(loader, values)).toEqual(expected);
+  });
+
+  it("hold each sample once when shuffled, in another order each epoch, and the same from the same seed", () => {
+    fc.assert(
+      fc.property(fc.nat(40), fc.integer({ min: 1, max: 9 }), fc.nat(99), (n, batchSize, seed) => {
+        const epochs = () => {
+          const loader = new DataLoader(count(n), { batchSize, shuffle: true, generator: new Generator(seed) });
+          return [0, 1].map(() => Array.from(loader, values).flat());
+        };
+        const [first, second] = epochs() as [number[], number[]];
+        expect([...first].sort((a, b) => a - b)).toEqual(Array.from({ length: n }, (_, i) => i));
+        if (n > 12) expect(second).not.toEqual(first);
+        expect(epochs()).toEqual([first, second]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("are drawn from what manualSeed seeds", () => {
+    const order = () => Array.from(new DataLoader(count(20), { shuffle: true }), values).flat();
+    manualSeed(5);
+    const first = order();
+    manualSeed(5);
+    expect(order()).toEqual(first);
+  });
+
+  it("live until the next, and are freed when the loop ends early", async () => {
+    const device = await init("js");
+    const before = device.memory();
+    const seen: Tensor[] = [];
+    for (const [x] of new DataLoader(count(6), { batchSize: 2 })) {
+      expect(seen.every((batch) => batch.isDisposed)).toBe(true);
+      seen.push(x);
+      if (seen.length === 2) break;
+    }
+    for await (const [x] of new DataLoader(later(6), { batchSize: 2, prefetch: 3 })) {
+      expect(x!.isDisposed).toBe(false);
+      break;
+    }
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(device.memory()).toEqual(before);
+  });
+});
+
+describe("samples that come later", () => {
+  it("keep their order, however long each takes", async () => {
+    const loader = new DataLoader(
+      later(7, (i) => 9 - i),
+      { batchSize: 2, prefetch: 2 },
+    );
+    const all: number[] = [];
+    for await (const [x] of loader) all.push(...x!.dataSync());
+    expect(all).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it.each([0, 1, 3])("are begun %i batches ahead", async (prefetch) => {
+    let begun = 0;
+    const get = async (i: number) => {
+      begun = Math.max(begun, i + 1);
+      return Int32Array.of(i);
+    };
+    const data = { length: 8, get };
+    for await (const _ of new DataLoader(data, { prefetch })) break;
+    expect(begun).toBe(1 + prefetch);
+  });
+
+  it("cannot be waited for by `for of`", () => {
+    expectCode("NOT_SYNC", () => [...new DataLoader(later(2))]);
+  });
+
+  it("that fail end the loop at their batch, not before", async () => {
+    const data = {
+      length: 4,
+      get: async (i: number) => (i === 2 ? Promise.reject(new Error("gone")) : Int32Array.of(i)),
+    };
+    let seen = 0;
+    await expect(
+      (async () => {
+        for await (const _ of new DataLoader(data, { prefetch: 3 })) seen++;
+      })(),
+    ).rejects.toThrow("gone");
+    expect(seen).toBe(2);
+  });
+});
+
+describe("an epoch resumed in its middle", () => {
+  const options = () => ({ batchSize: 3, shuffle: true, generator: new Generator(7) });
+
+  it("goes on with the batch that would have come, and with the epochs after it", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), fc.nat(30), (n, stop) => {
+        const whole = new DataLoader(count(n), options());
+        const straight = [0, 1, 2].flatMap(() => Array.from(whole, values));
+        const first = new DataLoader(count(n), options());
+        const seen: number[][] = [];
+        let saved = JSON.stringify(first.stateDict());
+        for (const batch of first) {
+          seen.push(values(batch));
+          saved = JSON.stringify(first.stateDict());
+          if (seen.length > stop % first.length) break;
+        }
+        const second = new DataLoader(count(n), options());
+        second.loadStateDict(JSON.parse(saved));
+        expect(JSON.stringify(second.stateDict())).toBe(saved);
+        for (let epoch = 0; epoch < 3; epoch++) seen.push(...Array.from(second, values));
+        expect(seen).toEqual(straight);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it.each([
+    [null],
+    [{ seed: 1 }],
+    [{ seed: -1, served: 0 }],
+    [{ seed: null, served: 1 }],
+    [{ seed: 1, served: 99 }],
+    [{ seed: 1, served: 0 }],
+  ])("refuses %j", (state) => {
+    const loader = new DataLoader(count(4), options());
+    expectCode("BAD_STATE", () => loader.loadStateDict(state as never));
+  });
+});
+
+it.each<[string, () => unknown]>([
+  ["no dataset", () => new DataLoader(null as never)],
+  ["a dataset without get", () => new DataLoader({ length: 3 } as never)],
+  ["a dataset without a length", () => new DataLoader({ get: () => 1 } as never)],
+  ["a batch of nothing", () => new DataLoader(count(2), { batchSize: 0 })],
+  ["half a sample", () => new DataLoader(count(2), { batchSize: 1.5 })],
+  ["PyTorch's spelling", () => new DataLoader(count(2), { batch_size: 2 } as never)],
+  ["prefetch below 0", () => new DataLoader(count(2), { prefetch: -1 })],
+  ["what is no generator", () => new DataLoader(count(2), { generator: {} as never })],
+  ["a sampler and shuffle", () => new DataLoader(count(2), { sampler: [1], shuffle: true })],
+  ["a sampler without a length", () => new DataLoader(count(2), { sampler: new Set([1]) as never })],
+  ["a position that there is not", () => [...new DataLoader(count(2), { sampler: [2] })]],
+  ["parts that are too many", () => randomSplit(count(4), [3, 2])],
+  ["fractions of less than all", () => randomSplit(count(4), [0.5, 0.4])],
+  ["windows of nothing", () => new Windows(Int32Array.of(1), { length: 0 })],
+])("refuses %s", (_, make) => {
+  expectCode("BAD_ARGUMENT", make);
+});
+
+it("splits into parts that have nothing in common, and loads them", () => {
+  const parts = randomSplit(count(11), [0.7, 0.3], new Generator(3));
+  const seen = parts.map((part) => Array.from(new DataLoader(part, { batchSize: 4 }), values).flat());
+  expect(seen.map(({ length }) => length)).toEqual([8, 3]);
+  expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 11 }, (_, i) => i));
+  expect(randomSplit(count(11), [4, 7]).map(({ length }) => length)).toEqual([4, 7]);
+});
+
+it("feeds a loss with labels", () => {
+  const data = new TensorDataset(
+    tensor([
+      [2, 0],
+      [0, 2],
+    ]),
+    { data: Uint8Array.of(0, 1), shape: [2] },
+  );
+  const options: DataLoaderOptions<readonly Tensor[], readonly Tensor[]> = { batchSize: 2 };
+  for (const [x, y] of new DataLoader(data, options)) {
+    expect(y!.dtype).toBe("u8");
+    expect([...crossEntropyRows(x!, y!.to("i32")).dataSync()].every((loss) => loss < 0.2)).toBe(true);
+  }
+});

@@ -1,0 +1,121 @@
+import { tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Alphabet, collate, parseIdx, TensorDataset, Windows } from "./index";
+
+describe("collate", () => {
+  it("makes a tensor of each field, of the dtype of its samples", () => {
+    const [x, y, name] = collate([
+      [tensor([1, 2], { dtype: "f64" }), 3, "a"],
+      [tensor([4, 5], { dtype: "f64" }), 6, "b"],
+    ] as const);
+    expect([x.shape, x.dtype, [...x.dataSync()]]).toEqual([[2, 2], "f64", [1, 2, 4, 5]]);
+    expect([y.shape, y.dtype, name]).toEqual([[2], "f32", ["a", "b"]]);
+  });
+
+  it("takes objects, nested arrays, booleans, typed arrays", () => {
+    const batch = collate([
+      { image: [[1, 2]], seen: true, id: Int32Array.of(7) },
+      { image: [[3, 4]], seen: false, id: Int32Array.of(8) },
+    ]);
+    expect([batch.image.shape, batch.seen.dtype, batch.id.shape, batch.id.dtype]).toEqual([
+      [2, 1, 2],
+      "bool",
+      [2, 1],
+      "i32",
+    ]);
+    expect(collate([1, 2, 3]).shape).toEqual([3]);
+  });
+
+  it.each<[string, unknown[]]>([
+    ["tensors of other shapes", [tensor([1]), tensor([1, 2])]],
+    ["arrays of other lengths", [Int32Array.of(1), Int32Array.of(1, 2)]],
+    ["arrays of other kinds", [Int32Array.of(1), Float32Array.of(1)]],
+    ["tuples of other lengths", [[1, 2], [1]]],
+    ["rows of other lengths", [[[1, 2]], [[1]]]],
+    ["objects of other fields", [{ a: 1 }, { b: 1 }]],
+    ["a number beside text", [[1], ["a"]]],
+  ])("refuses %s", (_, samples) => {
+    expectCode("BAD_SHAPE", () => collate(samples));
+  });
+});
+
+describe("TensorDataset", () => {
+  it.each(["f32", "f64", "bf16", "f16", "i32", "u8", "bool"] as const)("gives rows of %s as they are", (dtype) => {
+    const [x] = new TensorDataset(
+      tensor(
+        [
+          [1, 0],
+          [0, 1],
+          [1, 1],
+        ],
+        { dtype },
+      ),
+    ).batch(Int32Array.of(2, 0)) as [never];
+    expect([(x as { dtype: string }).dtype, [...(x as { dataSync(): Iterable<number> }).dataSync()]]).toEqual([
+      dtype,
+      [1, 1, 1, 0],
+    ]);
+  });
+
+  it("gives a sample without the axis that counts them, a scalar from one axis", () => {
+    const [x, y] = new TensorDataset(
+      tensor([
+        [1, 2],
+        [3, 4],
+      ]),
+      tensor([5, 6]),
+    ).get(1);
+    expect([x.shape, y.shape, Number(y)]).toEqual([[2], [], 6]);
+  });
+
+  it("refuses columns of other lengths, missing data, positions beyond", () => {
+    expectCode("BAD_SHAPE", () => new TensorDataset(tensor([1, 2]), tensor([1])));
+    expectCode("BAD_SHAPE", () => new TensorDataset({ data: new Float32Array(5), shape: [2, 3] }));
+    expectCode("BAD_ARGUMENT", () => new TensorDataset());
+    expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor(1)));
+    expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor([1])).get(1));
+  });
+});
+
+it("windows follow one another by their stride, labels by one", () => {
+  const windows = new Windows(Int32Array.of(0, 1, 2, 3, 4, 5), { length: 2, stride: 2 });
+  const [x, y] = windows.batch(Int32Array.of(0, 1));
+  expect([windows.length, x.tolist(), y.tolist()]).toEqual([
+    2,
+    [
+      [0, 1],
+      [2, 3],
+    ],
+    [
+      [1, 2],
+      [3, 4],
+    ],
+  ]);
+  expect(new Windows(Int32Array.of(0, 1), { length: 2 }).length).toBe(0);
+  expectCode("BAD_ARGUMENT", () => windows.get(2));
+});
+
+it("an alphabet gives its text back, and refuses others", () => {
+  const alphabet = new Alphabet("to be, or not");
+  expect(alphabet.decode(alphabet.encode("not to be"))).toBe("not to be");
+  expectCode("BAD_ARGUMENT", () => alphabet.encode("x"));
+  expectCode("BAD_ARGUMENT", () => alphabet.decode([99]));
+});
+
+describe("parseIdx", () => {
+  it("reads shape and data", () => {
+    const { shape, data } = parseIdx(Uint8Array.of(0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 3, 7, 8, 9));
+    expect([shape, [...data]]).toEqual([
+      [1, 3],
+      [7, 8, 9],
+    ]);
+  });
+
+  it.each([[[]], [[0, 0, 13, 1, 0, 0, 0, 0]], [[0, 0, 8, 1, 0, 0]], [[0, 0, 8, 1, 0, 0, 0, 2, 7]]])(
+    "refuses %j",
+    (bytes) => {
+      expectCode("CORRUPT", () => parseIdx(Uint8Array.from(bytes)));
+    },
+  );
+});

@@ -1,0 +1,62 @@
+/** Samples of a long sequence for models that predict the next token. */
+import { check, show, type Tensor, type TypedArray, tensor } from "@opt/core";
+import { type BatchedDataset, checkIndex } from "./dataset";
+import { rowsOf } from "./rows";
+
+const WHERE = "Windows";
+
+/**
+ * Sample i is tokens [i stride, i stride + length) and, as labels, those that follow them by one: [i stride + 1, i stride + length + 1).
+ *
+ * @example
+ * const [x, y] = new Windows(Int32Array.of(5, 6, 7, 8), { length: 3 }).get(0); // 5 6 7 and 6 7 8
+ */
+export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor]> {
+  /** How many windows there are. */
+  readonly length: number;
+  private readonly size: number;
+  private readonly stride: number;
+
+  /** @param stride from one window to the next: default 1. @throws OptError BAD_ARGUMENT */
+  constructor(
+    private readonly tokens: TypedArray,
+    { length, stride = 1 }: { length: number; stride?: number },
+  ) {
+    check(
+      ArrayBuffer.isView(tokens),
+      "BAD_ARGUMENT",
+      WHERE,
+      () => `tokens must be a typed array, got ${show(tokens)}.`,
+    );
+    for (const [name, extent] of Object.entries({ length, stride })) {
+      const isCount = Number.isInteger(extent) && extent >= 1;
+      check(
+        isCount,
+        "BAD_ARGUMENT",
+        WHERE,
+        () => `${name} must be an integer >= 1, got ${show(extent)}.`,
+        "For example 64.",
+      );
+    }
+    this.size = length;
+    this.stride = stride;
+    this.length = Math.max(0, Math.floor((tokens.length - 1 - length) / stride) + 1);
+  }
+
+  get(index: number): [Tensor, Tensor] {
+    return this.tensors(Int32Array.of(index), [this.size]);
+  }
+
+  batch(indices: Int32Array): [Tensor, Tensor] {
+    return this.tensors(indices, [indices.length, this.size]);
+  }
+
+  private tensors(indices: Int32Array, shape: number[]): [Tensor, Tensor] {
+    for (const index of indices) checkIndex(WHERE, index, this.length);
+    const rows = (offset: number) => {
+      const starts = indices.map((index) => index * this.stride + offset);
+      return tensor(rowsOf(this.tokens, starts, this.size), { shape });
+    };
+    return [rows(0), rows(1)];
+  }
+}
