@@ -141,3 +141,11 @@ it.each(["@opt/kernels-cpu", "@opt-e2e/goldens"])(
     expect(taskPlans[`${name}:test`].join()).toContain("{workspaceRoot}/native/cpu/**/*");
   },
 );
+
+it("a build is made anew with its tools and how they are used, and not for another package's version", async () => {
+  const { stdout } = await start("nx", ["run", "@opt/nadam:build", "--graph=stdout"], { quiet: true });
+  const plan = JSON.parse(stdout).taskPlans["@opt/nadam:build"].join();
+  for (const input of ["tools/tsup.ts", "tsconfig.base.json", "npm:tsup", "npm:typescript", "packages/core/**/*"])
+    expect(plan).toContain(input);
+  expect(plan).not.toContain("package-lock.json");
+});
