@@ -51,6 +51,19 @@ it("bf16 without momentum goes on from its float32 copy", () => {
   expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
 });
 
+it("bf16 keeps its float32 copy when momentum is switched on before a save", () => {
+  const [straight, saved] = [train({}, "bf16"), train({}, "bf16")];
+  for (const { step, optimizer } of [straight, saved]) {
+    step(0.7, -0.3);
+    optimizer.groups[0]!.momentum = 0.8;
+  }
+  const loaded = train({}, "bf16");
+  loaded.w.set(saved.w);
+  loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+  for (const { step } of [straight, loaded]) for (let i = 0; i < 20; i++) step(0.7, -0.3);
+  expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
+});
+
 it("the first momentum is the gradient, sign of zero and dampening notwithstanding, also when momentum comes late", () => {
   const { optimizer, step } = train({ momentum: 0.9, dampening: 0.5 });
   step(-0, 3);

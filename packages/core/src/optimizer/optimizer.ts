@@ -254,9 +254,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const state: OptimizerState["state"] = {};
     this.groups.forEach((group, g) => {
       const keys = stateKeys(this.algorithm.rule(group));
-      // Without state there are no steps to count; a float32 copy tells that there were some.
+      // Without averages there are no steps to count; a float32 copy alone tells that there were some.
       const isStepped = ({ counters, tensors }: ParameterState) =>
-        counters.step > 0 || (keys.length === 0 && tensors.has(MASTER));
+        counters.step > 0 || (tensors.has(MASTER) && !keys.some((key) => tensors.has(key)));
       const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
       completeState(stepped, keys, this.algorithm.initialCounters, group);
