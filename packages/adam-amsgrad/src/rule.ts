@@ -56,6 +56,6 @@ export function adamRule(variant: AdamVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const adamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
+export const adamRules: readonly Rule[] = /* @__PURE__ */ (["none", "l2", "decoupled"] as const).flatMap((decay) =>
   [false, true].flatMap((amsgrad) => [false, true].map((smallBeta1) => adamRule({ amsgrad, decay, smallBeta1 }))),
 );

@@ -39,6 +39,6 @@ export function adamaxRule(variant: AdamaxVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const adamaxRules: readonly Rule[] = [false, true].flatMap((decay) =>
+export const adamaxRules: readonly Rule[] = /* @__PURE__ */ [false, true].flatMap((decay) =>
   [false, true].map((smallBeta1) => adamaxRule({ decay, smallBeta1 })),
 );

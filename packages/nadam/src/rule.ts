@@ -48,6 +48,6 @@ export function nadamRule(variant: NAdamVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const nadamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
+export const nadamRules: readonly Rule[] = /* @__PURE__ */ (["none", "l2", "decoupled"] as const).flatMap((decay) =>
   [false, true].map((smallBeta1) => nadamRule({ decay, smallBeta1 })),
 );

@@ -50,6 +50,6 @@ export function radamRule(variant: RAdamVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const radamRules: readonly Rule[] = (["none", "l2", "decoupled"] as const).flatMap((decay) =>
+export const radamRules: readonly Rule[] = /* @__PURE__ */ (["none", "l2", "decoupled"] as const).flatMap((decay) =>
   [false, true].map((smallBeta1) => radamRule({ decay, smallBeta1 })),
 );

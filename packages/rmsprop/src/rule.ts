@@ -54,6 +54,7 @@ export function rmspropRule(variant: RMSpropVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const rmspropRules: readonly Rule[] = (["no", "yes", "smallAlpha"] as const).flatMap((centered) =>
-  [false, true].flatMap((momentum) => [false, true].map((decay) => rmspropRule({ centered, momentum, decay }))),
+export const rmspropRules: readonly Rule[] = /* @__PURE__ */ (["no", "yes", "smallAlpha"] as const).flatMap(
+  (centered) =>
+    [false, true].flatMap((momentum) => [false, true].map((decay) => rmspropRule({ centered, momentum, decay }))),
 );

@@ -43,6 +43,6 @@ export function sgdRule(variant: SGDVariant): Rule {
 }
 
 /** Every variant, for kernel builds and tests. */
-export const sgdRules: readonly Rule[] = (["none", "plain", "nesterov"] as const).flatMap((momentum) =>
+export const sgdRules: readonly Rule[] = /* @__PURE__ */ (["none", "plain", "nesterov"] as const).flatMap((momentum) =>
   [false, true].map((decay) => sgdRule({ momentum, decay })),
 );
