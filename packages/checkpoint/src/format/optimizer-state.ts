@@ -97,9 +97,10 @@ function statesByParam(
     // With our own groups any state's name will do; without them only the usual ones are states.
     if (!params.has(param) || (!known && followedName(name, params) !== param)) continue;
     const state = states.get(param) ?? {};
-    // Steps that other systems keep as tensors are numbers here.
-    state[name.slice(dot + 1)] =
-      isTensor(tensor) && tensor.size === 1 && name.endsWith(".step") ? tensor.dataSync()[0]! : tensor;
+    // Counters that other systems keep as tensors are numbers here.
+    const key = name.slice(dot + 1);
+    const isCounter = (key === "step" || key === "mu_product") && isTensor(tensor) && tensor.size === 1;
+    state[key] = isCounter ? tensor.dataSync()[0]! : tensor;
     states.set(param, state);
   }
   return states;

@@ -2,8 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Adam } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import { type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
+import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
@@ -35,6 +37,8 @@ const RUNS: [string, object, Make][] = [
   ["SGD", { lr: 0.1, momentum: 0.9, nesterov: true }, (params) => new SGD(params) as never],
   ["RMSprop", { lr: 0.01, momentum: 0.9, centered: true }, (params) => new RMSprop(params) as never],
   ["Adamax", { lr: 0.01, weight_decay: 0.1 }, (params) => new Adamax(params) as never],
+  ["NAdam", { lr: 0.01, weight_decay: 0.1 }, (params) => new NAdam(params) as never],
+  ["Adam", { lr: 0.01, amsgrad: true }, (params) => new Adam(params) as never],
   ["RAdam", { lr: 0.01, decoupled_weight_decay: true, weight_decay: 0.1 }, (params) => new RAdam(params) as never],
 ];
 
