@@ -17,6 +17,7 @@ const scale = core.defineRule({
 
 /** Valid arguments of each function; a name that is missing here fails the test. */
 const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
+  functional: () => [Momentum, { lr: 0.1 }],
   ...Object.fromEntries(
     ["add", "sub", "mul", "div", "pow", "max", "min", "less", "maximum", "minimum"].map((name) => [
       name,

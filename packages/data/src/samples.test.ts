@@ -106,7 +106,7 @@ it("an alphabet gives its text back, and refuses others", () => {
 describe("parseIdx", () => {
   it("reads shape and data", () => {
     const { shape, data } = parseIdx(Uint8Array.of(0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 3, 7, 8, 9));
-    expect([shape, [...data]]).toEqual([
+    expect([shape, Array.from<number>(data)]).toEqual([
       [1, 3],
       [7, 8, 9],
     ]);
