@@ -78,19 +78,22 @@ export function completeOptions<Options extends BaseOptions>(
   const known = [...Object.keys(algorithm.defaults), ...GROUP_OPTIONS];
   checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
   const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
-  const options = ownArrays({ ...defaults, ...Object.fromEntries(given) } as Options);
+  const options = { ...defaults, ...Object.fromEntries(given) } as Options;
   for (const [name, value] of Object.entries(fixed ?? {})) {
     const problem = () => `${name} must be ${value}, got ${options[name as keyof Options]}.`;
     check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
   }
   checkNotNegative(where, "lr", options.lr);
   checkGroup(algorithm, options);
-  return options;
+  return ownOptions(options);
 }
 
-/** Options whose arrays (betas) are nobody else's. */
-export function ownArrays<Options extends object>(options: Options): Options {
-  const own = Object.entries(options).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value]);
+/** Options whose arrays (betas) and limits are nobody else's. */
+export function ownOptions<Options extends object>(options: Options): Options {
+  const own = Object.entries(options).map(([key, value]) => [
+    key,
+    Array.isArray(value) ? [...value] : key === "clip" ? value && { ...value } : value,
+  ]);
   return Object.fromEntries(own) as Options;
 }
 

@@ -105,6 +105,16 @@ it("is saved, and loaded over another limit or none", () => {
   expect(none.optimizer.groups[0]!.clip).toEqual({ norm: 0.8 });
 });
 
+it("is each group's own, and that of a saved state", () => {
+  const clip = { norm: 1 };
+  const optimizer = new Momentum([{ params: [parameter([1])] }, { params: [parameter([1])] }], { clip });
+  const saved = optimizer.stateDict();
+  optimizer.groups[0]!.clip!.norm = 5;
+  clip.norm = 7;
+  const limits = [...optimizer.groups, ...(saved.groups as { clip?: ClipOptions }[])].map((group) => group.clip?.norm);
+  expect(limits).toEqual([5, 1, 1, 1]);
+});
+
 it("does without gradients", () => {
   const { params, optimizer } = parts("f32", { clip: { norm: 1 } });
   optimizer.step();

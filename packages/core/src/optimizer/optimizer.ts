@@ -13,7 +13,7 @@ import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Around } from "./around";
-import { checkGroup, completeOptions, GROUP_OPTIONS, ownArrays } from "./check";
+import { checkGroup, completeOptions, GROUP_OPTIONS, ownOptions } from "./check";
 import { checkOneDevice } from "./clip";
 import { completeState } from "./complete-state";
 import { clipFactor, totalNorm } from "./norm";
@@ -267,7 +267,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     });
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
       const penalty = typeof regularizer === "function" ? {} : { regularizer };
-      return { ...ownArrays(options), ...penalty, params: [...names] };
+      return { ...ownOptions(options), ...penalty, params: [...names] };
     });
     return { groups, state };
   }
@@ -323,6 +323,6 @@ export abstract class Optimizer<Options extends BaseOptions> {
       const problem = cause instanceof Error ? cause.message : String(cause);
       throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });
     }
-    return ownArrays(options);
+    return ownOptions(options);
   }
 }

@@ -40,7 +40,7 @@ interface Bucket extends Update {
   /** Of the parameters. */
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
-  readonly clip: ClipOptions | null;
+  readonly clip: ClipOptions;
   readonly maximize: boolean;
   readonly around: Around;
   readonly plain: Rule;
@@ -90,7 +90,7 @@ export function planUpdates<Options extends BaseOptions>(
         before,
         counters,
         regularizer,
-        clip: options.clip ? { ...options.clip } : null,
+        clip: { ...options.clip },
         maximize: options.maximize,
         around,
         plain,
@@ -150,7 +150,7 @@ function nextStep<Options extends BaseOptions>(
   return {
     ...bucket,
     around,
-    clip: options.clip ? { ...options.clip } : null,
+    clip: { ...options.clip },
     before: bucket.counters,
     counters,
     scalars: scalars.length === 0 ? own : [...own, ...scalars],
@@ -186,8 +186,8 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     const isSameRule =
       algorithm.rule(options) === plain &&
       options.maximize === maximize &&
-      options.clip?.norm === clip?.norm &&
-      options.clip?.value === clip?.value &&
+      options.clip?.norm === clip.norm &&
+      options.clip?.value === clip.value &&
       penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
     check(
       isSameRule,
