@@ -193,7 +193,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
       isSameRule,
       "BAD_STATE",
       algorithm.name,
-      () => "options were set that the recorded step does not cover.",
+      () => "options were set that it does not cover.",
       "Record the step again.",
     );
     const counters = slots[0]!.state?.counters;
