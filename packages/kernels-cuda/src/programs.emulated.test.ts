@@ -1,8 +1,12 @@
 /** Random training programs on the emulated driver, beside js. OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import { init, registerBackend } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 import { campaign, whyUnavailable } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { openEmulated } from "./testing/emulator";
@@ -16,7 +20,7 @@ it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
   const court = {
     devices: [await init("js"), await init("cuda")],
-    optimizers: { Adam, AdamW, NAdam },
+    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam },
     layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
   };
   const report = await campaign(court, { first, isOver: (done) => done >= programs });
