@@ -33,6 +33,7 @@ export async function court(...names: string[]): Promise<Court | string> {
     devices,
     optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam },
     layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
-    checkpoints: inCheckpoints,
+    // They come back on the device that was opened last, from which the others take only what can be read at once.
+    ...(devices.every(({ backend }) => backend.readSync) && { checkpoints: inCheckpoints }),
   };
 }

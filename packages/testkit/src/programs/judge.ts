@@ -197,7 +197,7 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
 }
 
 /** The program with optimizers that do not make much of gradients that are nearly nothing, and without the jump of l1 at 0. */
-function gentler(program: Program): Program {
+export function gentler(program: Program): Program {
   const calm = (options: Options, kind = ""): Options => {
     const isL1 = (options.regularizer as { kind?: string } | null | undefined)?.kind === "l1";
     return { ...options, ...(kind !== "SGD" && { eps: 0.01 }), ...(isL1 && { regularizer: null }) };

@@ -27,7 +27,11 @@ export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Tra
     const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
     const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
     if (scaled) draft.mayRefuse.add("BAD_STATE"); // an optimizer without gradients
-    if (scaled && draft.chance(0.3)) draft.statements.push({ do: "unscale", optimizer: draft.random.pick(order).id });
+    // What the factor saved of f16 would be lost: that is refused.
+    const hasF16 = JSON.stringify([draft.leaves, draft.layers]).includes('"f16"');
+    if (scaled && draft.chance(0.3) && !hasF16) {
+      draft.statements.push({ do: "unscale", optimizer: draft.random.pick(order).id });
+    }
     if (draft.chance(0.25)) clip(draft, params);
     if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
     for (const { id, kind } of order) {
