@@ -13,7 +13,7 @@ export class Alphabet {
   private readonly numbers: ReadonlyMap<string, number>;
 
   constructor(text: string) {
-    check(typeof text === "string", "BAD_ARGUMENT", "Alphabet", () => `needs a text, got ${show(text)}.`);
+    checkText(text);
     this.characters = [...new Set(text)].sort();
     this.numbers = new Map(this.characters.map((character, i) => [character, i]));
   }
@@ -24,6 +24,7 @@ export class Alphabet {
 
   /** @throws OptError BAD_ARGUMENT for a character that the text did not have */
   encode(text: string): Int32Array {
+    checkText(text);
     return Int32Array.from(text, (character) => {
       const number = this.numbers.get(character);
       const problem = () => `${JSON.stringify(character)} is not among the ${this.length} characters.`;
@@ -34,6 +35,8 @@ export class Alphabet {
 
   /** @throws OptError BAD_ARGUMENT for a number that stands for no character */
   decode(tokens: Iterable<number>): string {
+    const isList = typeof (tokens as Partial<Iterable<number>> | null)?.[Symbol.iterator] === "function";
+    check(isList, "BAD_ARGUMENT", "Alphabet", () => `needs tokens, got ${show(tokens)}.`, "For example [0, 1].");
     return Array.from(tokens, (token) => {
       const character = this.characters[token];
       const problem = () => `a token must be from 0 to ${this.length - 1}, got ${show(token)}.`;
@@ -41,4 +44,8 @@ export class Alphabet {
       return character;
     }).join("");
   }
+}
+
+function checkText(text: unknown): void {
+  check(typeof text === "string", "BAD_ARGUMENT", "Alphabet", () => `needs a text, got ${show(text)}.`);
 }

@@ -24,6 +24,14 @@ export type Collated<Sample> = Sample extends Tensor | TypedArray
  * const [x, y] = collate([[[1, 2], 0], [[3, 4], 1]]); // x [2, 2], y [2]
  */
 export function collate<Sample>(samples: readonly Sample[]): Collated<Sample> {
+  const isList = Array.isArray(samples);
+  check(
+    isList,
+    "BAD_ARGUMENT",
+    WHERE,
+    () => `needs an array of samples, got ${show(samples)}.`,
+    "For example [[x, 0]].",
+  );
   const [first] = samples;
   const isTuple = Array.isArray(first);
   return (isTuple ? tupleOf(samples as unknown as readonly unknown[][], "") : fieldOf(samples, "")) as Collated<Sample>;

@@ -2,7 +2,17 @@ import { crossEntropyRows, Generator, init, manualSeed, type Tensor, tensor } fr
 import { expectCode } from "@opt/testkit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DataLoader, type DataLoaderOptions, randomSplit, TensorDataset, Windows } from "./index";
+import {
+  Alphabet,
+  collate,
+  DataLoader,
+  type DataLoaderOptions,
+  parseIdx,
+  randomSplit,
+  Subset,
+  TensorDataset,
+  Windows,
+} from "./index";
 
 const count = (n: number) => new TensorDataset({ data: Int32Array.from({ length: n }, (_, i) => i), shape: [n] });
 const values = ([x]: readonly [Tensor]) => [...x.dataSync()];
@@ -172,6 +182,15 @@ it.each<[string, () => unknown]>([
   ["a position that there is not", () => [...new DataLoader(count(2), { sampler: [2] })]],
   ["parts that are too many", () => randomSplit(count(4), [3, 2])],
   ["fractions of less than all", () => randomSplit(count(4), [0.5, 0.4])],
+  ["parts of no list", () => randomSplit(count(4), 2 as never)],
+  ["a subset of no list", () => new Subset(count(4), null as never)],
+  ["a sampler of null", () => new DataLoader(count(4), { sampler: null as never })],
+  ["samples that are none", () => collate(null as never)],
+  ["a text that is none", () => new Alphabet("ab").encode(1 as never)],
+  ["tokens that are none", () => new Alphabet("ab").decode(1 as never)],
+  ["a file's name for its bytes", () => parseIdx("train.idx" as never)],
+  ["windows without options", () => new Windows(Int32Array.of(1), undefined as never)],
+  ["windows of a misspelt stride", () => new Windows(Int32Array.of(1, 2), { length: 1, strides: 2 } as never)],
   ["windows of nothing", () => new Windows(Int32Array.of(1), { length: 0 })],
 ])("refuses %s", (_, make) => {
   expectCode("BAD_ARGUMENT", make);
@@ -182,6 +201,7 @@ it("splits into parts that have nothing in common, and loads them", () => {
   const seen = parts.map((part) => Array.from(new DataLoader(part, { batchSize: 4 }), values).flat());
   expect(seen.map(({ length }) => length)).toEqual([8, 3]);
   expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 11 }, (_, i) => i));
+  expect(randomSplit(count(1), [0.5, 0.5]).map(({ length }) => length)).toEqual([1, 0]);
   expect(randomSplit(count(11), [4, 7]).map(({ length }) => length)).toEqual([4, 7]);
 });
 

@@ -217,7 +217,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
 }
 
 function checkSampler(sampler: unknown, shuffle: boolean): void {
-  const { length, [Symbol.iterator]: iterator } = sampler as { length?: unknown; [Symbol.iterator]?: unknown };
+  const { length, [Symbol.iterator]: iterator } = (sampler ?? {}) as { length?: unknown; [Symbol.iterator]?: unknown };
   const isSampler = typeof iterator === "function" && Number.isInteger(length);
   const problem = () => `sampler must be iterable and have a length, got ${show(sampler)}.`;
   check(isSampler, "BAD_ARGUMENT", WHERE, problem, "For example an array of positions.");

@@ -1,16 +1,24 @@
 /** The idx files of MNIST and its relatives (LeCun, Cortes & Burges). */
-import { check } from "@opt/core";
+import { check, show } from "@opt/core";
 import type { HostArray } from "./tensor-dataset";
 
 /**
  * An idx file of bytes: 0, 0, type 8, the number of axes, each extent as 32 bits (big-endian), the data, which is not copied.
  *
- * @throws OptError CORRUPT
+ * @throws OptError CORRUPT; BAD_ARGUMENT for what is no Uint8Array
  * @example
  * parseIdx(Uint8Array.of(0, 0, 8, 1, 0, 0, 0, 2, 7, 9)); // { shape: [2], data: Uint8Array [7, 9] }
  */
 export function parseIdx(file: Uint8Array): HostArray & { readonly data: Uint8Array; readonly shape: number[] } {
   const where = "parseIdx";
+  const isBytes = file instanceof Uint8Array;
+  check(
+    isBytes,
+    "BAD_ARGUMENT",
+    where,
+    () => `needs the bytes of a file, got ${show(file)}.`,
+    "For example readFileSync(path).",
+  );
   const first = [...file.subarray(0, 4)];
   const [zero, alsoZero, type, axes = 0] = first;
   const isIdx = zero === 0 && alsoZero === 0 && type === 8 && file.length >= 4 + 4 * axes;

@@ -14,6 +14,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
     indices: ArrayLike<number>,
   ) {
     checkDataset("Subset", dataset);
+    checkList("Subset", "indices", indices);
     for (let i = 0; i < indices.length; i++) checkIndex("Subset", indices[i]!, dataset.length);
     this.indices = Int32Array.from(indices);
   }
@@ -52,6 +53,7 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
   const where = "randomSplit";
   checkDataset(where, dataset);
   checkGenerator(where, generator);
+  checkList(where, "lengths", lengths);
   const counts = countsOf(lengths, dataset.length);
   const total = counts.reduce((sum, count) => sum + count, 0);
   const isWhole = total === dataset.length && counts.every((count) => Number.isInteger(count) && count >= 0);
@@ -65,9 +67,14 @@ export function randomSplit<Sample, Batch = Collated<Sample>>(
   });
 }
 
+function checkList(where: string, name: string, list: unknown): void {
+  const isList = Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView));
+  check(isList, "BAD_ARGUMENT", where, () => `${name} must be an array, got ${show(list)}.`, "For example [0, 1].");
+}
+
 function countsOf(lengths: readonly number[], total: number): number[] {
   const sum = lengths.reduce((a, b) => a + b, 0);
-  const areFractions = lengths.every((part) => part >= 0 && part <= 1) && Math.abs(sum - 1) < 1e-9 && total !== 1;
+  const areFractions = lengths.every((part) => part >= 0 && part <= 1) && Math.abs(sum - 1) < 1e-9;
   if (!areFractions) return [...lengths];
   const counts = lengths.map((part) => Math.floor(part * total));
   let left = total - counts.reduce((a, b) => a + b, 0);

@@ -1,5 +1,5 @@
 /** Samples of a long sequence for models that predict the next token. */
-import { check, show, type Tensor, type TypedArray, tensor } from "@opt/core";
+import { check, checkOptions, show, type Tensor, type TypedArray, tensor } from "@opt/core";
 import { type BatchedDataset, checkIndex } from "./dataset";
 import { rowsOf } from "./rows";
 
@@ -20,8 +20,10 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
   /** @param stride from one window to the next: default 1. @throws OptError BAD_ARGUMENT */
   constructor(
     private readonly tokens: TypedArray,
-    { length, stride = 1 }: { length: number; stride?: number },
+    options: { length: number; stride?: number },
   ) {
+    checkOptions(WHERE, options, { length: "number", stride: "number" });
+    const { length, stride = 1 } = options;
     check(
       ArrayBuffer.isView(tokens),
       "BAD_ARGUMENT",
