@@ -13,6 +13,16 @@ import type { Tensor } from "./tensor/tensor";
 const device = await init("js");
 const numbers = (x: Tensor) => [...x.dataSync()];
 
+/** Replayed three times it is what it is run four times. */
+function expectReplaysAsRun(start: () => { x: Tensor; body: () => void }): void {
+  const [eager, recorded] = [start(), start()];
+  for (let i = 0; i < 4; i++) eager.body();
+  const recording = device.record(recorded.body);
+  for (let i = 0; i < 3; i++) recording.replay();
+  expect(numbers(recorded.x)).toEqual(numbers(eager.x));
+  recording.dispose();
+}
+
 describe("grad", () => {
   it("gives gradients by leaves and by results on the way, and changes no .grad", () => {
     const [a, b] = [parameter([1, 2]), parameter([3, 4])];
@@ -133,12 +143,7 @@ describe("backward", () => {
       };
       return { x, body: () => tidy(body) };
     };
-    const [eager, recorded] = [start(), start()];
-    for (let i = 0; i < 4; i++) eager.body();
-    const recording = device.record(recorded.body);
-    for (let i = 0; i < 3; i++) recording.replay();
-    expect(numbers(recorded.x)).toEqual(numbers(eager.x));
-    recording.dispose();
+    expectReplaysAsRun(start);
   });
 
   it("of a gradient of pooling, recorded, is what it is run again", () => {
@@ -153,12 +158,7 @@ describe("backward", () => {
         });
       return { x, body };
     };
-    const [eager, recorded] = [start(), start()];
-    for (let i = 0; i < 4; i++) eager.body();
-    const recording = device.record(recorded.body);
-    for (let i = 0; i < 3; i++) recording.replay();
-    expect(numbers(recorded.x)).toEqual(numbers(eager.x));
-    recording.dispose();
+    expectReplaysAsRun(start);
   });
 
   it("with a graph of gradients leaves nothing behind in tidy", () => {
