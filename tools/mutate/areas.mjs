@@ -1,7 +1,7 @@
 /** Where `npm run mutate` plants bugs, and which tests must notice: the quickest judges first, for the first that fails ends a run. */
 
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
-const PROGRAMS = ["device/recorded-programs", "tensor/versions"];
+const PROGRAMS = ["device/recorded-programs", "device/recorded-refusals", "tensor/versions"];
 
 /**
  * By name. Paths are below packages/<package>/src, core's without a package; tests are folders, or files without their ending.
@@ -20,6 +20,7 @@ export const areas = {
       "device/recorder",
       "device/recording",
       "device/recorded-programs",
+      "device/recorded-refusals",
       "optimizer/master",
       "optimizer/plan",
       "tensor/versions",

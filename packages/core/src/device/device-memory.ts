@@ -101,11 +101,6 @@ export class DeviceMemory {
     this.opened?.free(memory);
   }
 
-  /** True if the owners of one of these, which a recording uses, have freed it. */
-  isAnyFreed(memories: readonly Memory[]): boolean {
-    return this.orphans.size > 0 && memories.some((memory) => this.orphans.has(memory));
-  }
-
   pin(memory: Memory): void {
     this.pins.set(memory, (this.pins.get(memory) ?? 0) + 1);
   }

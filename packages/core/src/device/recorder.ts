@@ -38,6 +38,12 @@ export interface Leaf {
   readonly requiresGrad: boolean;
 }
 
+/** A tensor. */
+export interface Used {
+  readonly isDisposed: boolean;
+  readonly storage: { readonly memory: Memory };
+}
+
 /** What a replay does in one go: all that was launched between two hooks. */
 export class Segment {
   readonly launches: Launch[] = [];
@@ -89,6 +95,8 @@ export class Recorder {
   /** Memory that was freed meanwhile: launches still use it. */
   readonly freed: Memory[] = [];
   readonly guards: (() => void)[] = [];
+  /** What the body read, wrote or viewed: it would be refused where one of them is disposed. */
+  readonly used = new Set<Used>();
   /** Gradients as the body left them. */
   readonly leaves = new Map<Leaf, { readonly grad: object | null; readonly requiresGrad: boolean }>();
   private readonly touched = new Map<Leaf, Touch>();
@@ -164,6 +172,10 @@ export class Recorder {
 
   allocated(memory: Memory): void {
     if (!this.paused) this.made.add(memory);
+  }
+
+  uses(tensor: Used): void {
+    if (!this.paused) this.used.add(tensor);
   }
 
   /** True if the recording takes over memory that the device should free: launches may use it. */

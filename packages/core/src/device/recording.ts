@@ -5,7 +5,7 @@ import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { inspectSymbol } from "../host/inspect-symbol";
 import type { DeviceMemory } from "./device-memory";
-import { type Recorder, type Renewal, Segment } from "./recorder";
+import { type Recorder, type Renewal, Segment, type Used } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
 import { countOverwrites, versionNumbers } from "./versions";
@@ -18,7 +18,7 @@ export class Recording<Result> {
   /** All memory that launches use. */
   private readonly memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
-  private readonly needed: readonly Memory[];
+  private readonly needed: readonly Used[];
   private disposed = false;
 
   /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
@@ -34,8 +34,7 @@ export class Recording<Result> {
     const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
     const draws = segments.flatMap((segment) => segment.draws);
     this.memories = new Set([...slices, ...draws].map(({ memory }) => memory));
-    const freed = new Set(recorder.freed);
-    this.needed = [...this.memories].filter((memory) => !recorder.made.has(memory) && !freed.has(memory));
+    this.needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
       for (const part of recorder.parts) {
@@ -78,7 +77,7 @@ export class Recording<Result> {
       "Record the step again on another.",
     );
     check(
-      !this.pool.isAnyFreed(this.needed),
+      !this.needed.some(({ isDisposed }) => isDisposed),
       "BAD_STATE",
       "replay",
       () => "a tensor that the recorded step works on was disposed.",

@@ -1,7 +1,5 @@
 /** What a step does around its rule, in PyTorch's order: unscale, clip by norm, clip by value, climb, penalty; a guard keeps everything where its scalar is above 0. */
 import type { Scalar } from "../backend/memory";
-import { check } from "../errors/errors";
-import { checkOptions } from "../errors/options";
 import { cast } from "../ops";
 import { rewritten } from "../rule/rewrite";
 import type { Rewrite, Rule } from "../rule/rule";
@@ -31,28 +29,18 @@ export interface Around {
 
 const NONE: readonly Scalar[] = [];
 
-/** One of them, with its scalar for rules of a dtype. */
-interface Step {
+/** One of them, with its scalar. */
+export interface Step {
   readonly rewrite: Rewrite;
   readonly by: Scalar | Tensor;
 }
 
-/** @throws OptError BAD_ARGUMENT */
-export function checkClip(where: string, clip: unknown): void {
-  if (clip === undefined || clip === null) return;
-  checkOptions(`${where} clip`, clip as object, { norm: "number", value: "number" });
-  for (const [name, limit] of Object.entries(clip as ClipOptions)) {
-    const problem = () => `clip.${name} must be a number >= 0, got ${limit}.`;
-    check(limit === undefined || limit >= 0, "BAD_ARGUMENT", where, problem, "For example 1.");
-  }
-}
-
-function stepsOf(
+/** What a step does around the rule of parameters with this penalty. */
+export function stepsAround(
   { unscale, factor, skip }: Around,
-  clip: ClipOptions | null | undefined,
+  { clip, maximize }: { clip?: ClipOptions | null; maximize: boolean },
   penalty: Regularizer | null,
-  maximize: boolean,
-): Step[] {
+): readonly Step[] {
   const steps: Step[] = [];
   if (unscale) steps.push({ rewrite: "scale", by: unscale });
   if (factor) steps.push({ rewrite: "scale", by: factor });
@@ -64,21 +52,17 @@ function stepsOf(
   return steps;
 }
 
-/** The rule with these steps around it, and their scalars. */
-export function surrounded(
-  rule: Rule,
-  dtype: ComputeDType,
-  around: Around,
-  { clip, maximize }: { clip?: ClipOptions | null; maximize: boolean },
-  penalty: Regularizer | null,
-): { rule: Rule; scalars: readonly Scalar[] } {
-  const steps = stepsOf(around, clip, penalty, maximize);
-  if (steps.length === 0) return { rule, scalars: NONE };
-  return {
-    rule: rewritten(
-      rule,
-      steps.map(({ rewrite }) => rewrite),
-    ),
-    scalars: steps.map(({ by }) => (typeof by === "object" && "dtype" in by ? cast(by, dtype).memorySlice() : by)),
-  };
+/** The rule with these steps around it. */
+export function ruleAround(rule: Rule, steps: readonly Step[]): Rule {
+  if (steps.length === 0) return rule;
+  return rewritten(
+    rule,
+    steps.map(({ rewrite }) => rewrite),
+  );
+}
+
+/** The scalars of these steps, which come after the rule's own. */
+export function scalarsAround(steps: readonly Step[], dtype: ComputeDType): readonly Scalar[] {
+  if (steps.length === 0) return NONE;
+  return steps.map(({ by }) => (typeof by === "object" && "dtype" in by ? cast(by, dtype).memorySlice() : by));
 }

@@ -2,7 +2,6 @@
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
-import { checkClip } from "./around";
 import { checked } from "./regularizer";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
@@ -52,7 +51,11 @@ export function checkGroup<Options extends BaseOptions>(
   const problem = () => `lr must be a number, got ${show(lr)}.`;
   check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
-  checkClip(where, options.clip);
+  const clip = options.clip ?? {};
+  checkOptions(`${where} clip`, clip, { norm: "number", value: "number" });
+  for (const [name, limit] of Object.entries(clip)) {
+    if (limit !== undefined) checkNotNegative(where, `clip.${name}`, limit);
+  }
   const { stateDType } = options;
   const wrong = () => `stateDType must be "f32" or "bf16", got ${show(stateDType)}.`;
   check([undefined, "f32", "bf16"].includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");

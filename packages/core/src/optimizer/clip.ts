@@ -10,6 +10,7 @@ import { defineRule } from "../rule/rule";
 import { max, min, neg } from "../rule/symbols";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
+import { checkNotNegative } from "./check";
 import { launchInPlace } from "./in-place";
 import { clipFactor, norms, scaleInPlace, totalNorm } from "./norm";
 import { listOf } from "./parameters";
@@ -37,11 +38,6 @@ function gradientsOf(params: readonly Tensor[]): Tensor[] {
   return params.flatMap(({ grad }) => (grad === null ? [] : [grad]));
 }
 
-export function checkLimit(where: string, name: string, limit: number): void {
-  const problem = () => `${name} must be a number >= 0, got ${limit}.`;
-  check(typeof limit === "number" && limit >= 0, "BAD_ARGUMENT", where, problem, "For example 1.");
-}
-
 /**
  * Scales all gradients in place so that their norm together is at most `maxNorm`: g *= min(1, maxNorm / (norm + 1e-6)).
  * Source: torch.nn.utils.clip_grad_norm_.
@@ -59,7 +55,7 @@ export function clipGradNorm(
   options: ClipNormOptions = {},
 ): Tensor {
   const where = "clipGradNorm";
-  checkLimit(where, "maxNorm", maxNorm);
+  checkNotNegative(where, "maxNorm", maxNorm);
   checkOptions(where, options, { normType: "number", errorIfNonfinite: "boolean" });
   const { normType = 2, errorIfNonfinite = false } = options;
   const wrongNorm = () => `normType must be a number > 0 or Infinity, got ${normType}.`;
@@ -93,7 +89,7 @@ export function clipGradNorm(
  */
 export function clipGradNormEach(params: Iterable<Tensor> | Tensor, maxNorm: number): void {
   const where = "clipGradNormEach";
-  checkLimit(where, "maxNorm", maxNorm);
+  checkNotNegative(where, "maxNorm", maxNorm);
   const grads = gradientsOf(listed(where, params));
   if (grads.length === 0 || maxNorm === Number.POSITIVE_INFINITY) return;
   checkOneDevice(where, grads);
@@ -121,7 +117,7 @@ export const CLAMP = /* @__PURE__ */ defineRule({
  * @throws OptError BAD_ARGUMENT
  */
 export function clipGradValue(params: Iterable<Tensor> | Tensor, clipValue: number): void {
-  checkLimit("clipGradValue", "clipValue", clipValue);
+  checkNotNegative("clipGradValue", "clipValue", clipValue);
   const grads = gradientsOf(listed("clipGradValue", params));
   launchInPlace(CLAMP, grads, () => clipValue);
 }

@@ -10,7 +10,7 @@ import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { surrounded } from "./around";
+import { ruleAround, scalarsAround, stepsAround } from "./around";
 import { completeOptions } from "./check";
 import type { Optimizer } from "./optimizer";
 import type { OptimizerInput } from "./parameters";
@@ -255,12 +255,14 @@ class Step<Options extends BaseOptions> {
     param.checkGradient(`${algorithm.name}: ${name}`, grad);
     const { after, scalars } = this.advance(param, state);
     const penalty = regularizerOf(options.numbers, name);
-    const around = surrounded(plain, param.dtype as ComputeDType, {}, options.numbers, penalty);
+    const steps = stepsAround({}, options.numbers, penalty);
+    const rule = ruleAround(plain, steps);
+    const numbers = scalarsAround(steps, param.dtype as ComputeDType);
     const buffers = Object.fromEntries(
       plain.buffers.map((buffer, i) => [buffer, i === 0 ? param : i === 1 ? grad : (state[keys[i - 2]!] as Tensor)]),
     );
-    const further = around.rule.scalars.slice(plain.scalars.length).map((name, k) => [name, around.scalars[k]]);
-    const values = applyRule(around.rule, buffers, { ...scalars, ...Object.fromEntries(further) });
+    const further = rule.scalars.slice(plain.scalars.length).map((name, k) => [name, numbers[k]]);
+    const values = applyRule(rule, buffers, { ...scalars, ...Object.fromEntries(further) });
     const next = keys.map((key, k) => [key, values[plain.buffers[k + 2]!] ?? state[key]]);
     return { param: values.param ?? param, state: { ...after, ...Object.fromEntries(next) } as ParameterStateDict };
   }

@@ -10,7 +10,7 @@ import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { type Around, type ClipOptions, surrounded } from "./around";
+import { type Around, type ClipOptions, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
 import { checked, type Regularizer } from "./regularizer";
@@ -62,8 +62,13 @@ export function planUpdates<Options extends BaseOptions>(
 ): Update[] {
   const plain = algorithm.rule(options);
   const last = previous as readonly Bucket[];
-  if (hasNotMoved(last, plain, options, around, all.length)) {
-    return last.map((bucket) => nextStep(algorithm, options, bucket, around));
+  const { regularizer: penalty = null } = options;
+  if (typeof penalty !== "function" && activeRecorder() === null) {
+    // a recorder is told of every gradient
+    const steps = stepsAround(around, options, penalty);
+    if (hasNotMoved(last, ruleAround(plain, steps), penalty, all.length)) {
+      return last.map((bucket) => nextStep(algorithm, options, bucket, steps));
+    }
   }
   const slots = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
@@ -82,7 +87,8 @@ export function planUpdates<Options extends BaseOptions>(
       const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
       advanced.set(before, counters);
       const formats = formatsOf(plain, slot.param, slot.state!);
-      const { rule, scalars } = surrounded(plain, formats.dtype, around, options, regularizer);
+      const steps = stepsAround(around, options, regularizer);
+      const rule = ruleAround(plain, steps);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
       bucket = {
         device,
@@ -96,7 +102,7 @@ export function planUpdates<Options extends BaseOptions>(
         plain,
         rule,
         kernel,
-        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalars],
+        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype)],
         keys,
         tensors: [],
         slots: [],
@@ -117,21 +123,12 @@ export function planUpdates<Options extends BaseOptions>(
 }
 
 /** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
-function hasNotMoved(
-  last: readonly Bucket[],
-  plain: Rule,
-  options: BaseOptions & GroupOptions,
-  around: Around,
-  all: number,
-): boolean {
-  const { regularizer = null } = options;
-  if (typeof regularizer === "function" || activeRecorder() !== null) return false; // a recorder is told of every gradient
+function hasNotMoved(last: readonly Bucket[], rule: Rule, penalty: Regularizer | null, all: number): boolean {
   let count = 0;
   for (const bucket of last) {
-    count += bucket.slots.length;
-    if (!samePenalty(bucket.regularizer, regularizer)) return false;
-    if (surrounded(plain, bucket.kernel.spec.dtype, around, options, regularizer).rule !== bucket.rule) return false;
     const { slots, keys, counters } = bucket;
+    count += slots.length;
+    if (bucket.rule !== rule || !samePenalty(bucket.regularizer, penalty)) return false;
     for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(keys, counters)) return false;
   }
   return count === all;
@@ -141,16 +138,14 @@ function nextStep<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
   bucket: Bucket,
-  around: Around,
+  steps: readonly Step[],
 ): Bucket {
-  const { plain, regularizer, kernel } = bucket;
+  const { plain, kernel } = bucket;
   const counters = algorithm.advance(bucket.counters, options, ARITHMETIC);
-  const { scalars } = surrounded(plain, kernel.spec.dtype, around, options, regularizer);
   const own = scalarsOf(algorithm, options, plain, counters);
+  const scalars = scalarsAround(steps, kernel.spec.dtype);
   return {
     ...bucket,
-    around,
-    clip: { ...options.clip },
     before: bucket.counters,
     counters,
     scalars: scalars.length === 0 ? own : [...own, ...scalars],

@@ -114,7 +114,8 @@ function checkDefinition(definition: Partial<Record<keyof typeof DEFINITION, unk
   }
 }
 
-function checkNames(where: string, names: readonly string[]): void {
+/** @internal @throws OptError BAD_ARGUMENT, DUPLICATE for what some device could not write out */
+export function checkNames(where: string, names: readonly string[]): void {
   const reserved = new Set(RESERVED.split(" "));
   const seen = new Set<string>();
   for (const name of names) {

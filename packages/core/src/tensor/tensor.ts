@@ -217,6 +217,7 @@ export class Tensor {
       () => `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`,
       "Return it from tidy, or keep() it.",
     );
+    activeRecorder()?.uses(this);
   }
 
   /** @internal The memory. @throws OptError DISPOSED */

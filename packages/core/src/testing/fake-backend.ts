@@ -1,10 +1,11 @@
-/** Devices for tests: the js backend with its launches counted and its memory limited. */
+/** Devices for tests: the js backend with its launches counted, its memory limited, and maps whose names every device can write. */
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
-import type { Kind, Launch } from "../backend/spec";
+import type { Kind, Launch, Specs } from "../backend/spec";
 import { Device } from "../device/device";
 import { OptError } from "../errors/errors";
 import { openJsBackend } from "../js/backend";
+import { checkNames } from "../rule/rule";
 
 export interface FakeOptions {
   readonly name?: string;
@@ -33,7 +34,13 @@ export class FakeDevice extends Device {
       ...(async
         ? {}
         : { readSync: (memory: Memory, offset: number, bytes: number) => js.readSync!(memory, offset, bytes) }),
-      kernel: (spec) => js.kernel(spec),
+      kernel: (spec) => {
+        if (spec.kind === "map") {
+          const { buffers, scalars } = (spec as unknown as Specs["map"]).program;
+          checkNames("a map", [...buffers, ...scalars]);
+        }
+        return js.kernel(spec);
+      },
       launch: (launch: Launch) => {
         this.launches.push(launch.kind);
         js.launch(launch);

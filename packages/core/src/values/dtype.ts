@@ -54,12 +54,7 @@ export function checkDType(where: string, dtype: unknown): asserts dtype is DTyp
   if (isDType(dtype)) return;
   const meant = meantDType(dtype);
   const advice = meant === undefined ? `For example "f32".` : `Did you mean "${meant}"?`;
-  throw new OptError(
-    "BAD_DTYPE",
-    where,
-    `dtype must be one of ${Object.keys(BYTES).join(", ")}, got ${show(dtype)}.`,
-    advice,
-  );
+  throw new OptError("BAD_DTYPE", where, `dtype must be one of ${DTYPES.join(", ")}, got ${show(dtype)}.`, advice);
 }
 
 /** The smallest and the largest number of an integer dtype. */
