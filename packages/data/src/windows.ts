@@ -17,7 +17,10 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
   private readonly size: number;
   private readonly stride: number;
 
-  /** @param stride from one window to the next: default 1. @throws OptError BAD_ARGUMENT */
+  /**
+   * @param options tokens in a window and, from one window to the next, `stride` of them: default 1
+   * @throws OptError BAD_ARGUMENT
+   */
   constructor(
     private readonly tokens: TypedArray,
     options: { length: number; stride?: number },
