@@ -58,6 +58,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "install",
       "mnist",
       "programs",
+      "tiny-gpt",
       "tools",
     ],
   ],

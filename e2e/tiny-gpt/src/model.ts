@@ -26,10 +26,11 @@ class Block extends Module {
     options: LayerOptions,
   ) {
     super();
-    this.ln1 = new LayerNorm(width, options);
+    const { device, dtype } = options;
+    this.ln1 = new LayerNorm(width, { device, dtype });
     this.qkv = new Linear(width, 3 * width, options);
     this.proj = new Linear(width, width, options);
-    this.ln2 = new LayerNorm(width, options);
+    this.ln2 = new LayerNorm(width, { device, dtype });
     this.fc = new Linear(width, 4 * width, options);
     this.out = new Linear(4 * width, width, options);
   }
@@ -74,9 +75,9 @@ export class Gpt extends Module {
     this.tok = new Embedding(tokens, width, options);
     this.pos = new Embedding(length, width, options);
     this.blocks = Array.from({ length: blocks }, () => new Block(width, heads, options));
-    this.ln = new LayerNorm(width, options);
-    this.head = new Linear(width, tokens, { ...options, bias: false });
     const { device, dtype } = options;
+    this.ln = new LayerNorm(width, { device, dtype });
+    this.head = new Linear(width, tokens, { ...options, bias: false });
     this.#positions = tensor(
       Int32Array.from({ length }, (_, i) => i),
       { device },

@@ -32,7 +32,7 @@ const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
 const FROM_PARAM = /* @__PURE__ */ lerp(false);
 
 /** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */
-export type MovingAverageState = { n_averaged: number | Tensor } & { [name: string]: number | Tensor };
+export type MovingAverageState = { n_averaged: number | Tensor; [average: `module.${string}`]: Tensor };
 
 /**
  * Averages of parameters: average += (1 - decay) (parameter - average) at each `update`; the first one copies.
