@@ -1,4 +1,5 @@
 // What the recorder notes while a body runs: in hooks nothing, of other devices nothing, and undone what a replay could not finish.
+import { inspect } from "node:util";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import {
@@ -7,6 +8,7 @@ import {
   guardReplays,
   keep,
   noGrad,
+  ones,
   parameter,
   randn,
   type Tensor,
@@ -15,6 +17,7 @@ import {
 } from "../index";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
+import { returnVersionNumber, takeVersionNumber } from "./versions";
 
 /** w is pulled to 0, a step at a time. */
 function parts(dtype: DType = "f32") {
@@ -102,6 +105,18 @@ describe("hooks of a recorded step", () => {
     expect(average.storage.version).toBe(version + 1);
   });
 
+  it("may read what is gone in the next iteration", () => {
+    const { device, optimizer, train } = parts();
+    let batch = zeros([2], { device });
+    const seen: number[] = [];
+    optimizer.on("afterStep", () => seen.push(batch.sum().dataSync()[0]!));
+    const recording = device.record(train);
+    batch.dispose();
+    batch = ones([2], { device });
+    recording.replay();
+    expect(seen).toEqual([0, 2]);
+  });
+
   it("must not record", () => {
     const { device, optimizer, train } = parts();
     optimizer.on("afterStep", () => void device.record(() => zeros([1], { device })));
@@ -150,6 +165,29 @@ it("asks the backend only for what was launched, and gives all of it back once",
   expect(asked.map((launches) => launches > 0)).toEqual([true, true, true]);
   for (let i = 0; i < 2; i++) recording.dispose();
   expect(disposed).toBe(3);
+});
+
+it("what the body made and freed has no number of overwrites that it would never give back", () => {
+  const { device, w } = parts();
+  const next = () => {
+    const number = takeVersionNumber();
+    returnVersionNumber(number);
+    return number;
+  };
+  const before = next();
+  device.record(() => tidy(() => void w.mul(2).add(1)));
+  expect(next()).toBe(before);
+});
+
+it("console.log tells how much a recording does", () => {
+  const { device, w } = parts();
+  const recording = device.record(() => {
+    noGrad(() => w.mul(2));
+    noGrad(() => w.mul(3));
+  });
+  expect(inspect(recording)).toBe("Recording(launches=2)");
+  recording.dispose();
+  expect(inspect(recording)).toBe("Recording(disposed)");
 });
 
 it("numbers alone are drawn anew", () => {

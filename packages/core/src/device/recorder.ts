@@ -201,13 +201,8 @@ export class Recorder {
   }
 
   /** True if the body has overwritten it since the last hooks ran: what a replay finds there does not matter. */
-  overwritesFirst(storage: Versioned): boolean {
-    return this.segment.written.has(storage);
-  }
-
-  /** True if the body itself has overwritten it, so that each replay does. */
   overwrites(storage: Versioned): boolean {
-    return this.parts.some((part) => part instanceof Segment && part.written.has(storage));
+    return this.segment.written.has(storage);
   }
 
   /**

@@ -1,7 +1,8 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { tensor, zeros } from "../create";
+import { parameter, tensor, zeros } from "../create";
 import { FakeDevice } from "../testing/fake-backend";
+import { Momentum } from "../testing/momentum";
 import { crossEntropyRows, gather } from ".";
 
 const indices = (values: number[], device?: FakeDevice) => tensor(values, { dtype: "i32", ...(device && { device }) });
@@ -35,5 +36,12 @@ describe("indices out of range", () => {
     step.replay();
     expect([...step.result.dataSync()]).toEqual([0, Number.NaN]);
     step.dispose();
+  });
+
+  it("are refused in hooks of a recorded step, which run again by themselves", () => {
+    const [table, w] = [zeros([3, 1]), parameter([1])];
+    const optimizer = new Momentum([w]);
+    optimizer.on("afterStep", () => expectCode("BAD_ARGUMENT", () => gather(table, indices([3]))));
+    w.device.record(() => optimizer.step()).dispose();
   });
 });

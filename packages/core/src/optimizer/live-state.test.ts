@@ -1,6 +1,6 @@
 // What an optimizer hands out is live, and what happens to its parameters is noticed.
 import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import type { Tensor } from "../tensor/tensor";
 import { Momentum } from "../testing/momentum";
@@ -40,4 +40,47 @@ it("a parameter pushed into a group's list is refused, not ignored", () => {
   const optimizer = new Momentum([parameter([1, 2])]);
   (optimizer.groups[0]!.params as Tensor[]).push(parameter([3]));
   expectCode("BAD_STATE", () => optimizer.step());
+});
+
+describe.each(["velocity", "master_param"])("state %s that was handed out and disposed is refused by", (key) => {
+  const made = () => {
+    const [w, v] = [parameter([1, 2], { dtype: "bf16" }), parameter([3, 4], { dtype: "bf16" })];
+    const optimizer = new Momentum([w, v]);
+    const backward = () => w.add(v).pow(2).sum().backward();
+    backward();
+    optimizer.step();
+    const dispose = () => (optimizer.stateDict().state[1]![key] as Tensor).dispose();
+    const watched = () =>
+      [w, v].map((x) => [...x.dataSync()]).concat([Object.values(optimizer.stateDict().state).map(({ step }) => step)]);
+    return { w, optimizer, backward, dispose, watched };
+  };
+
+  it.each(["again", "with a new gradient"])(
+    "the next step %s: nothing has changed, and it goes on from a fresh state",
+    (gradient) => {
+      const { optimizer, backward, dispose, watched } = made();
+      if (gradient !== "again") {
+        optimizer.zeroGrad();
+        backward();
+      }
+      dispose();
+      const before = watched();
+      expectCode("DISPOSED", () => optimizer.step());
+      expect(watched()).toEqual(before);
+      optimizer.dispose();
+      optimizer.step();
+      expect(watched()[2]).toEqual([1, 1]);
+    },
+  );
+
+  it("a replay", () => {
+    const { w, optimizer, dispose, watched } = made();
+    const recording = w.device.record(() => optimizer.step());
+    recording.replay();
+    dispose();
+    const before = watched();
+    expectCode("BAD_STATE", () => recording.replay());
+    expect(watched()).toEqual(before);
+    recording.dispose();
+  });
 });

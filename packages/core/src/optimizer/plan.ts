@@ -8,6 +8,7 @@ import { check } from "../errors/errors";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
+import { disposedState } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { type Around, type ClipOptions, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
@@ -46,6 +47,8 @@ interface Bucket extends Update {
   readonly plain: Rule;
   readonly rule: Rule;
   readonly keys: readonly string[];
+  /** `disposedState` when all state was seen to be alive. */
+  readonly alive: number;
 }
 
 /**
@@ -104,6 +107,7 @@ export function planUpdates<Options extends BaseOptions>(
         kernel,
         scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype)],
         keys,
+        alive: disposedState.count,
         tensors: [],
         slots: [],
         written: [],
@@ -128,7 +132,8 @@ function hasNotMoved(last: readonly Bucket[], rule: Rule, penalty: Regularizer |
   for (const bucket of last) {
     const { slots, keys, counters } = bucket;
     count += slots.length;
-    if (bucket.rule !== rule || !samePenalty(bucket.regularizer, penalty)) return false;
+    if (bucket.rule !== rule || bucket.alive !== disposedState.count) return false;
+    if (!samePenalty(bucket.regularizer, penalty)) return false;
     for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(keys, counters)) return false;
   }
   return count === all;
@@ -166,7 +171,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     private readonly bucket: Bucket,
   ) {
     this.states = bucket.slots.map((slot) => slot.state);
-    this.found = bucket.slots.filter((slot) => !activeRecorder()?.overwritesFirst(slot.param.storage));
+    this.found = bucket.slots.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
   }
 
   recorded(): void {

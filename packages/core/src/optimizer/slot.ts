@@ -16,6 +16,8 @@ export class Slot {
   private slices: readonly Slice[] = [];
   private gatheredKeys: readonly string[] | null = null;
   private gatheredGradient: Tensor | null = null;
+  /** State and master copy, which `stateDict` hands out: anybody may dispose them. */
+  private own: readonly Tensor[] = [];
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
   /** Stepped in a float32 copy. */
@@ -90,7 +92,7 @@ export class Slot {
     );
   }
 
-  /** The slices of a rule's buffers: parameter, gradient, state; of 16-bit parameters the master copy first, and they themselves last. The same array while nothing has moved. */
+  /** The slices of a rule's buffers: parameter, gradient, state; of 16-bit parameters the master copy first, and they themselves last. The same array while nothing has moved. @throws OptError DISPOSED */
   gather(keys: readonly string[]): readonly Slice[] {
     const grad = this.param.grad!;
     const { tensors } = this.current!;
@@ -98,10 +100,15 @@ export class Slot {
     if (this.gatheredKeys !== keys) {
       const mirror = master === null ? [] : [this.param];
       const state = keys.map((key) => tensors.get(key)!);
+      this.own = master === null ? state : [master, ...state];
       this.slices = [master ?? this.param, grad, ...state, ...mirror].map((tensor) => tensor.memorySlice());
       this.gatheredKeys = keys;
     } else if (grad !== this.gatheredGradient) {
       this.slices = this.slices.with(1, grad.memorySlice());
+    }
+    for (const tensor of this.own) {
+      tensor.checkAlive();
+      tensor.isState = true;
     }
     this.gatheredGradient = grad;
     return this.slices;

@@ -20,6 +20,9 @@ interface Holding {
 /** The backstop for tensors that nobody disposed. */
 const dropped = new FinalizationRegistry<Holding>(giveBack);
 
+/** How much state of optimizers was disposed: by hand perhaps, which their next step must notice. */
+export const disposedState = { count: 0 };
+
 function giveBack({ storage, node }: Holding): void {
   storage.device.countTensors(-1);
   storage.release();
@@ -39,6 +42,8 @@ export class Tensor {
   isReplaceable = false;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
+  /** @internal State of an optimizer. */
+  isState = false;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private readonly extents: Shape;
@@ -237,6 +242,7 @@ export class Tensor {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
+    if (this.isState) disposedState.count++;
     this.freeGradient();
     keep(this);
     dropped.unregister(this.holding);
