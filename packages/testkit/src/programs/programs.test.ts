@@ -102,19 +102,6 @@ describe("the judge", () => {
     });
   });
 
-  it("lets a replay do without a disposed leaf that nothing reads", async () => {
-    const view: Program = {
-      ...SMALL,
-      bodies: [{ statements: [{ do: "op", id: "a", op: "detach", of: ["w"] }], results: [] }],
-      rounds: [
-        { before: [], body: 0 },
-        { before: [{ do: "dispose", of: "w" }], body: 0 },
-      ],
-      mayRefuse: ["DISPOSED"],
-    };
-    expect((await judge(view, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
-  });
-
   it("knows how far drawn float16 numbers and gradients through casts are rounded", async () => {
     const body = (...statements: Program["bodies"][number]["statements"]): Program => ({
       ...SMALL,
