@@ -37,6 +37,8 @@ export interface Spread {
   readonly factor: number;
   /** What is lost at the size of 1, whatever the size of the result: log(sum(exp(x))) - x and its like cancel. */
   readonly floor: number;
+  /** What gradients are multiplied by until the scaler takes it off, and what is lost of them with them. */
+  readonly scaled: number;
   /** Some of it is f16, which ends at 65504. */
   readonly short?: boolean;
   /** NaN and infinities count too. */
@@ -51,7 +53,7 @@ export function coarsest(dtypes: Iterable<DType>): number {
 export function distance(
   actual: Observation,
   reference: Observation,
-  { runs, before = [], epsilon, factor, floor, short, special }: Spread,
+  { runs, before = [], epsilon, factor, floor, scaled, short, special }: Spread,
 ): string | null {
   return firstDifference(actual, reference, (name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
@@ -73,7 +75,8 @@ export function distance(
         if (Number.isFinite(seen.data[i])) scale = Math.max(scale, Math.abs(seen.data[i]!));
       }
     }
-    const tolerance = factor * spread + UNITS * epsilon * scale + floor + epsilon * epsilon;
+    const lost = floor * (name.endsWith(".grad") ? scaled : 1);
+    const tolerance = factor * spread + UNITS * epsilon * scale + lost + epsilon * epsilon;
     for (let i = 0; i < b.data.length; i++) {
       const [x, y] = [a.data[i]!, b.data[i]!];
       if (special && Object.is(x, y)) continue;

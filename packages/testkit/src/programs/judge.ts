@@ -173,6 +173,8 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   // Sums cancel to what rounding left of them, and so do gradients that a cast has rounded.
   const units = cancels || normalizes || saturates ? Math.max(8, summed) : epsilon > EPSILON.f32 ? 2 : 8;
   const floor = Math.max(units * epsilon, normalizes ? 300 * EPSILON.f32 : 0);
+  const { initScale = 65536, growthFactor = 2 } = program.scaler ?? { initScale: 1, growthFactor: 1 };
+  const scaled = Number(initScale) * Number(growthFactor) ** (program.rounds.length - 1);
   const runs = [judged];
   const outgrown = reference.rounds.findIndex(isOutgrown);
   const far = () =>
@@ -180,7 +182,7 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
       if (!hasSpecials && outgrown >= 0 && round >= outgrown) return null;
       const moved = runs.flatMap(({ rounds }) => rounds[round] ?? []);
       const before = reference.rounds.slice(0, round);
-      return distance(a, b, { runs: moved, before, epsilon, factor: 16, floor, short, special: hasSpecials });
+      return distance(a, b, { runs: moved, before, epsilon, factor: 16, floor, scaled, short, special: hasSpecials });
     });
   let tooFar = far();
   for (let jitter = 1; jitter <= JITTERS && tooFar !== null; jitter++) {

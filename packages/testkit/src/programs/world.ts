@@ -155,7 +155,12 @@ export class World {
     if (jitter === undefined || !isFloat(dtype)) return numbers;
     const units = 2 ** Math.floor(jitter / 4);
     const random = new Random(jitter * 1000 + numbers.length);
-    return numbers.map((x) => x * (1 + (random.below(3) - 1) * units * EPSILON[dtype]));
+    const drawn = () => 1 + (random.below(3) - 1) * units * EPSILON[dtype];
+    if (jitter % 2 === 1) return numbers.map((x) => x * drawn());
+    // Many equal numbers are rounded alike by a step, and their sum is off by as many times as much: they move together.
+    const drawnFor = new Map<number, number>();
+    for (const x of numbers) if (!drawnFor.has(x)) drawnFor.set(x, drawn());
+    return numbers.map((x) => x * drawnFor.get(x)!);
   }
 
   value(id: Id): Tensor {
