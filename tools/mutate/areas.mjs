@@ -8,7 +8,10 @@ const PROGRAMS = ["device/recorded-programs", "device/recorded-refusals", "tenso
  * @type {Readonly<Record<string, { readonly package?: string, readonly files: readonly string[], readonly tests: readonly string[] }>>}
  */
 export const areas = {
-  optimizer: { files: ["optimizer/!(clip).ts"], tests: ["optimizer/", "device/recording", ...PROGRAMS] },
+  optimizer: {
+    files: ["optimizer/!(clip).ts"],
+    tests: ["optimizer/", "device/recording", "device/recorder", ...PROGRAMS],
+  },
   clip: { files: ["optimizer/clip.ts"], tests: ["optimizer/clip", ...PROGRAMS, "tensor/memory"] },
   autograd: {
     files: ["engine.ts", "tensor/tape*.ts"],
@@ -25,6 +28,7 @@ export const areas = {
       "optimizer/plan",
       "tensor/versions",
       "device/device",
+      "ops/check-indices",
       "two-copies",
     ],
   },

@@ -95,6 +95,15 @@ describe.each<Half>(["bf16", "f16"])("%s", (dtype) => {
     expect(bits(resumed)).toEqual(bits(whole));
   });
 
+  it("what was loaded without a float32 copy is saved without one", () => {
+    const [other, p] = [parts(dtype), parts(dtype)];
+    train(other, 1);
+    const { groups, state } = other.optimizer.stateDict();
+    const { step, velocity } = state.w!;
+    p.optimizer.loadStateDict({ groups, state: { w: { step, velocity: velocity! } } });
+    expect(Object.keys(p.optimizer.stateDict().state.w!)).toEqual(["step", "velocity"]);
+  });
+
   it("trains the parameter that is there, whatever master copy was loaded", () => {
     const [other, p] = [parts(dtype), parts(dtype, [8, 8, 8])];
     train(other, 4);

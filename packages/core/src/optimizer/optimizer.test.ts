@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
@@ -88,6 +89,17 @@ describe("an optimizer refuses", () => {
       [5, 1],
     ]);
   });
+});
+
+it("console.log tells the options of each group, and how many parameters it has", () => {
+  const groups = [
+    { params: [zeros([1]), zeros([1])], regularizer: l2(0.5) },
+    { params: [], lr: 1 },
+  ];
+  expect(inspect(new Momentum(groups))).toBe(`Momentum(
+  (0): lr=0.1, momentum=0.9, maximize=false, averaged=false, regularizer={ kind, coefficient }, params=2
+  (1): lr=1, momentum=0.9, maximize=false, averaged=false, params=0
+)`);
 });
 
 describe("names are", () => {

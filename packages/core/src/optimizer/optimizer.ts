@@ -166,7 +166,6 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** The norm of all gradients in groups that limit it. */
   private limitedNorm({ unscale }: Around): Tensor | undefined {
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
-    if (limited.length === 0) return undefined;
     const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
     if (grads.length === 0) return undefined;
     for (const grad of grads) grad.checkAlive();

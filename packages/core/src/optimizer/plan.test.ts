@@ -239,6 +239,18 @@ describe("penalties", () => {
     expect(values).toEqual([4, 3, 2.75, 2.25, 2.25, 2.25]);
   });
 
+  it("by function are asked for every parameter before a replay", () => {
+    const params = [f64(8), f64(8)];
+    const coefficients = [0.5, 0.5];
+    const optimizer = new Momentum(params, { lr: 1, momentum: 0, regularizer: (name) => l2(coefficients[+name]!) });
+    for (const param of params) param.grad = tensor([0], { dtype: "f64" });
+    const recording = params[0]!.device.record(() => optimizer.step());
+    recording.replay();
+    coefficients[1] = 0.25;
+    expectCode("BAD_STATE", () => recording.replay());
+    expect(first(params)).toEqual([2, 2]);
+  });
+
   it("fit rules that compute the same by other names of scalars", () => {
     const params = ["rate", "speed"].map((scalar) => {
       const rule = descent("same", scalar, 1);
@@ -270,6 +282,21 @@ describe("rules", () => {
     expectCode("BAD_ARGUMENT", () => descentBy({ scalars: () => ({ lr: 1 }) }, [w]).step());
     expect(first([w])).toEqual([0]);
   });
+});
+
+it.each<[string, (optimizer: Descent) => void]>([
+  ["freed", (optimizer) => optimizer.dispose()],
+  ["loaded", (optimizer) => optimizer.loadStateDict(optimizer.stateDict())],
+])("a replay refuses counters that were %s, where they are all there is of state", (_, change) => {
+  const params = [f64(0), f64(0)];
+  const rule = descent("descent", "rate", 1);
+  const optimizer = descentBy({ rule: () => rule }, params);
+  ones(params);
+  const recording = params[0]!.device.record(() => optimizer.step());
+  recording.replay();
+  change(optimizer);
+  expectCode("BAD_STATE", () => recording.replay());
+  expect(first(params)).toEqual([-2, -2]);
 });
 
 describe("counters", () => {

@@ -6,6 +6,7 @@ import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import type { DType } from "../values/dtype";
 import { GradScaler } from "./scaler";
+import type { OptimizerState } from "./state-dict";
 
 function parts({ device = new FakeDevice(), dtype = "f32" as DType, momentum = 0 } = {}) {
   const w = parameter([1, 2], { device, dtype });
@@ -83,6 +84,20 @@ it("waits for the host where that cannot wait, and refuses the next step until t
   const waiting = scaler.step(optimizer);
   expectCode("BAD_STATE", () => scaler.step(new Momentum([w])));
   await waiting;
+});
+
+it.each<[string, (optimizer: Momentum, saved: OptimizerState) => void, number[]]>([
+  ["freed", (optimizer) => optimizer.dispose(), []],
+  ["loaded", (optimizer, saved) => optimizer.loadStateDict(saved), [7]],
+])("counts of a state that was %s meanwhile are not taken back", async (_, change, steps) => {
+  const device = new FakeDevice({ async: true });
+  const { optimizer, scaler, backward } = parts({ device });
+  const saved = { groups: [{ params: ["0"] }], state: { 0: { step: 7, velocity: tensor([0, 0], { device }) } } };
+  backward(Infinity);
+  const stepped = scaler.step(optimizer);
+  change(optimizer, saved);
+  await stepped;
+  expect(Object.values(optimizer.stateDict().state).map(({ step }) => step)).toEqual(steps);
 });
 
 it("passes everything through where it is not enabled", async () => {
