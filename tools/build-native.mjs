@@ -4,7 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpus } from "node:os";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root, run } from "./run.mjs";
 
@@ -20,13 +21,22 @@ export function platformName() {
 }
 
 /**
- * What the variants of the build set in CMake.
- * @type {{ release: Record<string, string>, sanitize: Record<string, string>, neon: Record<string, string> }}
+ * Where the variants of the build compile, and what they set in CMake. What is built for this processor alone shares its objects with
+ * the release and lies outside of the platform's package: it is never published, nor tested in the place of the whole.
+ * @type {Record<"release" | "thisProcessor" | "sanitize" | "neon", { folder: string, definitions: Record<string, string> }>}
  */
 const variants = {
-  release: {},
-  sanitize: { OPT_SANITIZE: "ON" },
-  neon: { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: "aarch64", CMAKE_CXX_COMPILER: "aarch64-linux-gnu-g++" },
+  release: { folder: "release", definitions: { OPT_ONLY_BEST: "OFF" } },
+  thisProcessor: { folder: "release", definitions: { OPT_ONLY_BEST: "ON" } },
+  sanitize: { folder: "sanitize", definitions: { OPT_SANITIZE: "ON" } },
+  neon: {
+    folder: "neon",
+    definitions: {
+      CMAKE_SYSTEM_NAME: "Linux",
+      CMAKE_SYSTEM_PROCESSOR: "aarch64",
+      CMAKE_CXX_COMPILER: "aarch64-linux-gnu-g++",
+    },
+  },
 };
 
 /** @typedef {keyof typeof variants} Variant */
@@ -34,13 +44,14 @@ const variants = {
 /** What a build needs and this machine lacks. @param {Variant} variant */
 function missingTools(variant) {
   const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
-  const compiler = variants[variant].CMAKE_CXX_COMPILER ?? process.env.CXX ?? "c++";
+  const compiler = variants[variant].definitions.CMAKE_CXX_COMPILER ?? process.env.CXX ?? "c++";
   return [...(lacks("cmake") ? ["cmake"] : []), ...(lacks(compiler) ? [`a C++ compiler (${compiler})`] : [])];
 }
 
 /** Fingerprint of everything that decides what the binary is. @param {string} generated @param {Variant} variant */
 function fingerprint(generated, variant) {
   const hash = createHash("sha256").update(`${process.version.split(".")[0]} ${platformName()} ${variant}`);
+  if (variant === "thisProcessor") hash.update(cpus()[0]?.model ?? "");
   const files = [source, join(source, "src"), join(source, "src/kernels"), generated].flatMap((folder) =>
     readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -50,29 +61,33 @@ function fingerprint(generated, variant) {
   return hash.digest("hex");
 }
 
+/** The binary of a variant, and the fingerprint of what it was built from. @param {Variant} variant */
+function placeOf(variant) {
+  const own = join(source, "build", variant);
+  const folder = variant === "release" ? join(source, "npm", platformName()) : own;
+  return { binary: join(folder, "opt_cpu.node"), stamp: join(own, "fingerprint") };
+}
+
 /**
- * @param {Variant} [variant] sanitize: with AddressSanitizer and UBSan; neon: for arm64 Linux. Both into folders of their own
+ * @param {Variant} [variant] thisProcessor: with its best instruction set alone, unless the whole is there; sanitize: with
+ * AddressSanitizer and UBSan; neon: for arm64 Linux
  * @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary lies and whether it was built now, or why there is none
  */
 export function buildNative(variant = "release") {
   const missing = missingTools(variant);
   if (missing.length > 0) return { skipped: `${missing.join(", ")} missing` };
-  const build = join(source, "build", variant);
   const generated = join(source, "build", "generated");
   const generator = join(root, "packages/kernels-cpu/src/generate/main.ts");
   const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, releasedRules], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-native] the rule kernels cannot be written: ${wrote.stderr}`);
 
-  const folder = variant === "release" ? join(source, "npm", platformName()) : build;
-  const binary = join(folder, "opt_cpu.node");
-  const stamp = join(build, "fingerprint");
-  const print = fingerprint(generated, variant);
-  if (existsSync(binary) && existsSync(stamp) && readFileSync(stamp, "utf8") === print) return { binary };
-
-  const definitions = {
-    OPT_GENERATED: generated,
-    ...variants[variant],
-  };
+  for (const enough of variant === "thisProcessor" ? [/** @type {const} */ ("release"), variant] : [variant]) {
+    const { binary, stamp } = placeOf(enough);
+    const isBuilt = existsSync(binary) && existsSync(stamp);
+    if (isBuilt && readFileSync(stamp, "utf8") === fingerprint(generated, enough)) return { binary };
+  }
+  const build = join(source, "build", variants[variant].folder);
+  const definitions = { OPT_GENERATED: generated, ...variants[variant].definitions };
   const built = run(
     "cmake-js",
     [
@@ -83,11 +98,12 @@ export function buildNative(variant = "release") {
     { quiet: true },
   );
   if (!built.ok) throw new Error(`[build-native] the kernels do not compile:\n${built.stdout}${built.stderr}`);
-  mkdirSync(folder, { recursive: true });
   const output = [join(build, "Release", "opt_cpu.node"), join(build, "opt_cpu.node")].find((file) => existsSync(file));
   if (output === undefined) throw new Error(`[build-native] the build left no opt_cpu.node in ${build}.`);
+  const { binary, stamp } = placeOf(variant);
+  for (const file of [binary, stamp]) mkdirSync(dirname(file), { recursive: true });
   if (output !== binary) copyFileSync(output, binary);
-  writeFileSync(stamp, print);
+  writeFileSync(stamp, fingerprint(generated, variant));
   return { binary, fresh: true };
 }
 

@@ -2,6 +2,8 @@
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { buildNative } from "./build-native.mjs";
+import { neededBy } from "./lock.mjs";
 import { root, start } from "./run.mjs";
 
 const BUILDING = "building native kernels";
@@ -48,11 +50,15 @@ function onPath(program) {
   });
 }
 
+/** The workspace that `npm start` runs. */
+const PROGRAM = "e2e/mnist";
+
 /**
- * What the lock file asks for and node_modules lacks or has in another version.
+ * What the lock file asks for, all or for one workspace, and node_modules lacks or has in another version.
+ * @param {string} [workspace]
  * @returns {string[]}
  */
-function stalePackages() {
+function stalePackages(workspace) {
   const read = (/** @type {string} */ path) => JSON.parse(readFileSync(join(root, path), "utf8")).packages;
   const locked = read("package-lock.json");
   const installed = existsSync(join(root, "node_modules/.package-lock.json"))
@@ -61,7 +67,7 @@ function stalePackages() {
   // Links to another platform's binaries are left out by npm: what they point at is optional.
   const isOptional = (/** @type {string} */ path) =>
     locked[path].optional || locked[path].devOptional || (locked[path].link && locked[locked[path].resolved]?.optional);
-  return Object.keys(locked).filter((path) => {
+  return (workspace ? neededBy(workspace, locked) : Object.keys(locked)).filter((path) => {
     if (!path.includes("node_modules/") || isOptional(path)) return false;
     return !installed[path] || installed[path].version !== locked[path].version;
   });
@@ -70,11 +76,12 @@ function stalePackages() {
 // Not `npm ci`: it begins with an empty node_modules, also where one package is missing.
 const npmInstall = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
-export async function installNpmPackages() {
-  const stale = stalePackages();
+/** @param {string} [workspace] only what this one needs */
+export async function installNpmPackages(workspace) {
+  const stale = stalePackages(workspace);
   if (stale.length === 0) return;
   console.log(`set-up: installing ${stale.length} npm packages`);
-  if (!(await start("npm", npmInstall)).ok) {
+  if (!(await start("npm", workspace ? [...npmInstall, "--workspace", workspace] : npmInstall)).ok) {
     throw new Error(`[set-up] npm could not install ${stale.length} packages. See its message above.`);
   }
 }
@@ -113,14 +120,17 @@ export async function install() {
   await Promise.all([installNpmPackages(), installSystemTools()]);
 }
 
-/** What the main job needs: npm's packages and the native device. What only tests use is not touched. */
+/**
+ * What the main job needs: its npm packages, and the native device for this processor. What only tests use is not touched.
+ * @returns {Promise<string | undefined>} the native device's binary
+ */
 export async function setupToRun() {
   await Promise.all([
-    installNpmPackages(),
+    installNpmPackages(PROGRAM),
     installSystemTools(systemTools.filter((each) => each.neededFor === BUILDING)),
   ]);
-  console.log("set-up: native kernels");
-  await nativeBuilds[0]?.build();
+  console.log("set-up: native kernels for this processor");
+  return buildNative("thisProcessor").binary;
 }
 
 /** Each by a process of its own: what it needs may have been installed a moment ago. Returns what was left out and why. */

@@ -31,6 +31,8 @@ function recoverFlags(args) {
 
 const args = recoverFlags(process.argv.slice(2));
 console.log("Opt: set-up where it is needed, then MNIST with each optimizer, and a report.");
-await setupToRun();
+const binary = await setupToRun();
+/** @type {Record<string, string>} */
+const env = binary && !process.env.OPT_CPU_BINARY ? { OPT_CPU_BINARY: binary } : {};
 const program = ["--conditions=@opt/source", "--import", "tsx", "e2e/mnist/src/main.ts"];
-process.exitCode = run(process.execPath, [...program, ...args]).status;
+process.exitCode = run(process.execPath, [...program, ...args], { env }).status;

@@ -22,13 +22,18 @@ struct InstructionSet {
   bool available;
 };
 
-// Best last.
+// Those that it was built with (OPT_HAS_...), best last.
 const InstructionSet INSTRUCTION_SETS[] = {
-#if defined(__aarch64__)
+#ifdef OPT_HAS_neon
     {"neon", opt::neon::run, true},
-#else
+#endif
+#ifdef OPT_HAS_sse2
     {"sse2", opt::sse2::run, true},
+#endif
+#ifdef OPT_HAS_avx2
     {"avx2", opt::avx2::run, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+#endif
+#ifdef OPT_HAS_avx512
     {"avx512", opt::avx512::run,
      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
