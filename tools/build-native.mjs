@@ -21,22 +21,15 @@ export function platformName() {
 }
 
 /**
- * Where the variants of the build compile, and what they set in CMake. What is built for this processor alone shares its objects with
- * the release and lies outside of the platform's package: it is never published, nor tested in the place of the whole.
- * @type {Record<"release" | "thisProcessor" | "sanitize" | "neon", { folder: string, definitions: Record<string, string> }>}
+ * What the variants of the build set in CMake. Each compiles in a folder of its own: cmake-js does not configure one twice. Only the
+ * release lies in the platform's package, so that a binary for one processor is never tested or published in the place of the whole.
+ * @type {Record<"release" | "thisProcessor" | "sanitize" | "neon", Record<string, string>>}
  */
 const variants = {
-  release: { folder: "release", definitions: { OPT_ONLY_BEST: "OFF" } },
-  thisProcessor: { folder: "release", definitions: { OPT_ONLY_BEST: "ON" } },
-  sanitize: { folder: "sanitize", definitions: { OPT_SANITIZE: "ON" } },
-  neon: {
-    folder: "neon",
-    definitions: {
-      CMAKE_SYSTEM_NAME: "Linux",
-      CMAKE_SYSTEM_PROCESSOR: "aarch64",
-      CMAKE_CXX_COMPILER: "aarch64-linux-gnu-g++",
-    },
-  },
+  release: {},
+  thisProcessor: { OPT_ONLY_BEST: "ON" },
+  sanitize: { OPT_SANITIZE: "ON" },
+  neon: { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: "aarch64", CMAKE_CXX_COMPILER: "aarch64-linux-gnu-g++" },
 };
 
 /** @typedef {keyof typeof variants} Variant */
@@ -44,14 +37,13 @@ const variants = {
 /** What a build needs and this machine lacks. @param {Variant} variant */
 function missingTools(variant) {
   const lacks = (/** @type {string} */ program) => !run(program, ["--version"], { quiet: true }).ok;
-  const compiler = variants[variant].definitions.CMAKE_CXX_COMPILER ?? process.env.CXX ?? "c++";
+  const compiler = variants[variant].CMAKE_CXX_COMPILER ?? process.env.CXX ?? "c++";
   return [...(lacks("cmake") ? ["cmake"] : []), ...(lacks(compiler) ? [`a C++ compiler (${compiler})`] : [])];
 }
 
 /** Fingerprint of everything that decides what the binary is. @param {string} generated @param {Variant} variant */
 function fingerprint(generated, variant) {
   const hash = createHash("sha256").update(`${process.version.split(".")[0]} ${platformName()} ${variant}`);
-  if (variant === "thisProcessor") hash.update(cpus()[0]?.model ?? "");
   const files = [source, join(source, "src"), join(source, "src/kernels"), generated].flatMap((folder) =>
     readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -61,11 +53,12 @@ function fingerprint(generated, variant) {
   return hash.digest("hex");
 }
 
-/** The binary of a variant, and the fingerprint of what it was built from. @param {Variant} variant */
-function placeOf(variant) {
-  const own = join(source, "build", variant);
-  const folder = variant === "release" ? join(source, "npm", platformName()) : own;
-  return { binary: join(folder, "opt_cpu.node"), stamp: join(own, "fingerprint") };
+/** Where a variant is compiled, its binary, and the fingerprint of what that was built from. @param {Variant} variant */
+function placesOf(variant) {
+  const processor = (cpus()[0]?.model ?? "unknown").replace(/\W+/g, "-");
+  const build = join(source, "build", variant === "thisProcessor" ? `processor-${processor}` : variant);
+  const folder = variant === "release" ? join(source, "npm", platformName()) : build;
+  return { build, binary: join(folder, "opt_cpu.node"), stamp: join(build, "fingerprint") };
 }
 
 /**
@@ -82,12 +75,12 @@ export function buildNative(variant = "release") {
   if (!wrote.ok) throw new Error(`[build-native] the rule kernels cannot be written: ${wrote.stderr}`);
 
   for (const enough of variant === "thisProcessor" ? [/** @type {const} */ ("release"), variant] : [variant]) {
-    const { binary, stamp } = placeOf(enough);
+    const { binary, stamp } = placesOf(enough);
     const isBuilt = existsSync(binary) && existsSync(stamp);
     if (isBuilt && readFileSync(stamp, "utf8") === fingerprint(generated, enough)) return { binary };
   }
-  const build = join(source, "build", variants[variant].folder);
-  const definitions = { OPT_GENERATED: generated, ...variants[variant].definitions };
+  const { build, binary, stamp } = placesOf(variant);
+  const definitions = { OPT_GENERATED: generated, ...variants[variant] };
   const built = run(
     "cmake-js",
     [
@@ -100,8 +93,7 @@ export function buildNative(variant = "release") {
   if (!built.ok) throw new Error(`[build-native] the kernels do not compile:\n${built.stdout}${built.stderr}`);
   const output = [join(build, "Release", "opt_cpu.node"), join(build, "opt_cpu.node")].find((file) => existsSync(file));
   if (output === undefined) throw new Error(`[build-native] the build left no opt_cpu.node in ${build}.`);
-  const { binary, stamp } = placeOf(variant);
-  for (const file of [binary, stamp]) mkdirSync(dirname(file), { recursive: true });
+  mkdirSync(dirname(binary), { recursive: true });
   if (output !== binary) copyFileSync(output, binary);
   writeFileSync(stamp, fingerprint(generated, variant));
   return { binary, fresh: true };

@@ -1,7 +1,8 @@
 /** `npm run matrix`: the packages as their users get them, in every runtime and bundler that npm can bring. Prints one table, of the rows that contain one of the words after `npm run matrix --`. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { buildNative } from "../build-native.mjs";
 import { build, pack, publicPackages, tarballOf } from "../packages.mjs";
 import { start } from "../run.mjs";
 import { bundlerRows } from "./bundlers.mjs";
@@ -32,6 +33,16 @@ const folder = join(scratch, "program");
 const tools = join(scratch, "tools");
 const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
+/** The package of this platform's native binary, which npm would bring beside the others; none where nothing compiles. @param {string} destination */
+async function packBinary(destination) {
+  const { binary } = buildNative();
+  if (binary === undefined) return [];
+  const options = ["pack", "--json", "--loglevel=error", "--pack-destination", destination];
+  const { ok, stdout, stderr } = await start("npm", [...options, dirname(binary)], { quiet: true });
+  if (!ok) throw new Error(`[matrix] npm cannot pack ${binary}: ${stderr}`);
+  return [join(destination, JSON.parse(stdout)[0].filename)];
+}
+
 /** @param {string} where @param {readonly string[]} packages */
 async function install(where, packages) {
   mkdirSync(where, { recursive: true });
@@ -48,7 +59,7 @@ try {
   const packed = join(scratch, "tarballs");
   mkdirSync(packed);
   await Promise.all([build().then(() => pack(packed)), install(tools, TOOLS)]);
-  const tarballs = publicPackages().map((each) => tarballOf(packed, each));
+  const tarballs = [...publicPackages().map((each) => tarballOf(packed, each)), ...(await packBinary(packed))];
   await install(folder, tarballs);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 

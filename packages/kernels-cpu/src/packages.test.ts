@@ -1,6 +1,8 @@
 /** The binaries' packages: one a platform, of the very version that @opt/kernels-cpu asks for. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { loadAddon } from "./addon";
+import { missingDevice } from "./testing/missing-device";
 
 const npm = new URL("../../../native/cpu/npm/", import.meta.url);
 const read = (url: URL) => JSON.parse(readFileSync(url, "utf8"));
@@ -30,4 +32,8 @@ describe.each(platforms)("platform %s", (platform) => {
 it("asks for no other package, and runs nothing when it is installed", () => {
   expect(Object.keys(optionalDependencies)).toHaveLength(platforms.length);
   expect(Object.keys(scripts).filter((name) => name.includes("install") || name === "prepare")).toEqual([]);
+});
+
+it.skipIf(missingDevice)(`the binary has every instruction set of its family${missingDevice ?? ""}`, () => {
+  expect(loadAddon().instructionSets()).toHaveLength(process.arch === "arm64" ? 1 : 3);
 });
