@@ -14,7 +14,7 @@ const BUCKET = /^s3:\/\/([^/]+)\/?(.*)$/;
 export async function placeOf(path: string): Promise<Place> {
   const [, bucket, key] = BUCKET.exec(path) ?? [];
   if (bucket === undefined) return { path };
-  const { s3FileSystem } = await import("../stores/s3");
+  const { s3FileSystem } = await import("../bucket/s3");
   return { path: key || ".", fileSystem: s3FileSystem({ bucket }) };
 }
 

@@ -2,6 +2,7 @@
 
 import { hex } from "../stores/hex";
 import { opfsFileSystem } from "../stores/opfs";
+import { fetchRequest } from "./fetch-request";
 import type { Platform } from "./platform";
 
 export const platform: Platform = {
@@ -34,6 +35,9 @@ export const platform: Platform = {
       digest: () => hex(hash.digest()),
     };
   },
+  sha256Of: async (bytes) =>
+    hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>))),
+  request: fetchRequest,
   sameBytes: (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]),
   sharedBytes: (length) => new Uint8Array(length),
   startThread: undefined,

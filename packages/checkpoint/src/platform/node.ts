@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import { threadId, Worker } from "node:worker_threads";
 import { crc32 } from "node:zlib";
 import { nodeFileSystem } from "../stores/node-file-system";
+import { nodeRequest } from "./node-request";
 import type { Platform } from "./platform";
 
 export const platform: Platform = {
@@ -14,6 +15,8 @@ export const platform: Platform = {
     const hash = createHash("sha256");
     return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest("hex") };
   },
+  sha256Of: async (bytes) => createHash("sha256").update(bytes).digest("hex"),
+  request: nodeRequest,
   sameBytes: (a, b) => Buffer.compare(a, b) === 0,
   sharedBytes: (length) => new Uint8Array(new SharedArrayBuffer(length)),
   startThread(code, workerData, { message, error, exit }) {

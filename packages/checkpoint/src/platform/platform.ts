@@ -17,12 +17,33 @@ export interface ThreadHandlers {
   exit(code: number): void;
 }
 
+/** A request over HTTP. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  /** Takes the body of an answer that is no refusal, so that no second memory is needed for it. */
+  readonly into?: Uint8Array;
+  readonly signal: AbortSignal;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** By its name in small letters. */
+  header(name: string): string | undefined;
+  readonly body: Uint8Array;
+}
+
 export interface Platform {
   /** Where paths lead when no file system is given. */
   readonly fileSystem: FileSystem;
   /** CRC-32 of zlib and zip; `before` is that of the bytes before these. */
   crc32(bytes: Uint8Array, before?: number): number;
   sha256(): Promise<Hash>;
+  /** In hexadecimal digits. */
+  sha256Of(bytes: Uint8Array): Promise<string>;
+  /** Rejects where no whole answer comes; with the signal's reason where that ends it. */
+  request(url: URL, request: HttpRequest): Promise<HttpAnswer>;
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
   /** Memory that other threads see, where there are any. */
   sharedBytes(length: number): Uint8Array;

@@ -19,6 +19,7 @@ import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
 import {
   besides,
   DEFAULT_MAX_MEMORY,
+  StreamBuffers,
   type StreamedTensor,
   type StreamTarget,
   streamTensors,
@@ -159,10 +160,11 @@ async function writeFiles(
     );
     const records = byRank.map((_, rank): RankRecord => ({ rank, tensors: [], written: [], held: [] }));
     records[0] = { ...records[0]!, tensors: tensors.map(described) };
+    const buffers = new StreamBuffers(maxMemory);
     for (const group of groups) {
       for (const rank of group) await files[rank]!.writer?.create();
       const together = group.map((rank) => files[rank]!);
-      await streamTensors(withTargets(sorted, together), { progress, maxMemory });
+      await streamTensors(withTargets(sorted, together), { progress, buffers });
       for (const rank of group) {
         const { boxes, writer } = files[rank]!;
         const shard = await writer?.finish({ sha256: options.sha256 ?? false });

@@ -61,33 +61,49 @@ export function* chunksOf(shape: readonly number[], most: number): Generator<Box
   }
 }
 
-/** What is left of a cap of which a store takes `writing` bytes to write; at least half. */
+/** What is left of a cap of which a store takes `writing` bytes to write, and sockets and the allocator about a quarter; at least a quarter. */
 export function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number {
-  return writing === 0 ? maxMemory : Math.max(maxMemory - writing, Math.floor(maxMemory / 2));
+  const quarter = Math.floor(maxMemory / 4);
+  return writing === 0 ? maxMemory : Math.max(maxMemory - writing - quarter, quarter);
 }
 
-/** Streams the tensors in the order given, each looked at when its turn comes. All buffers together stay under `maxMemory` bytes. Throws what readers and writers throw. */
+/** The memory through which tensors stream, `maxMemory` bytes in all. Throws BAD_ARGUMENT. */
+export class StreamBuffers {
+  /** One is written while the next is read. */
+  readonly chunks: readonly [Scratch, Scratch];
+  /** For scattering on either side. */
+  readonly read: Scratch;
+  readonly write: Scratch;
+
+  constructor(maxMemory = DEFAULT_MAX_MEMORY) {
+    if (!(maxMemory >= LEAST_MEMORY)) {
+      throw new OptError(
+        "BAD_ARGUMENT",
+        "maxMemory",
+        `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`,
+        "Give it more.",
+      );
+    }
+    // As much again is for who writes.
+    const part = Math.floor(maxMemory / 5);
+    this.chunks = [new Scratch(part), new Scratch(part)];
+    [this.read, this.write] = [new Scratch(part), new Scratch(part)];
+  }
+}
+
+/**
+ * Streams the tensors in the order given, each looked at when its turn comes, through `buffers`, else through new ones of `maxMemory` bytes.
+ * Throws what readers and writers throw.
+ */
 export async function streamTensors(
   tensors: Iterable<StreamedTensor>,
-  options: { maxMemory?: number; progress?: (bytes: number) => void } = {},
+  options: { maxMemory?: number; buffers?: StreamBuffers; progress?: (bytes: number) => void } = {},
 ): Promise<void> {
-  const maxMemory = options.maxMemory ?? DEFAULT_MAX_MEMORY;
-  if (!(maxMemory >= LEAST_MEMORY)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "maxMemory",
-      `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`,
-      "Give it more.",
-    );
-  }
-  // Two chunks (one is written while the next is read), one scratch for scattering on either side, and as much for who writes.
-  const part = Math.floor(maxMemory / 5);
-  const chunks = [new Scratch(part), new Scratch(part)] as const;
-  const [readScratch, writeScratch] = [new Scratch(part), new Scratch(part)];
+  const { chunks, read, write } = options.buffers ?? new StreamBuffers(options.maxMemory);
   let writing: Promise<void> = Promise.resolve();
   let turn = 0;
   try {
-    for (const chunk of inChunks(tensors, part, readScratch)) {
+    for (const chunk of inChunks(tensors, read.length, read)) {
       const memory = chunks[turn++ % 2]!;
       let filled = 0;
       const pieces = chunk.map(({ reader, region, targets }) => {
@@ -96,9 +112,9 @@ export async function streamTensors(
         filled += length;
         return { reader, region, targets, target };
       });
-      await readAll(pieces, readScratch);
+      await readAll(pieces, read);
       await writing;
-      writing = distributeAll(pieces, writeScratch);
+      writing = distributeAll(pieces, write);
       writing.catch(() => {}); // awaited before the next is written
       options.progress?.(filled);
     }

@@ -271,8 +271,9 @@ class Gathered {
   #part(index: number) {
     let part = this.#parts.get(index);
     if (!part) {
-      const rest = this.#expected === undefined ? this.#partBytes : this.#expected - index * this.#partBytes;
-      part = { bytes: this.#lanes.memory(Math.max(0, Math.min(this.#partBytes, rest))), filled: 0 };
+      // Parts of one length, the last too, so that their memory serves again.
+      const length = Math.min(this.#partBytes, this.#expected ?? this.#partBytes);
+      part = { bytes: this.#lanes.memory(length), filled: 0 };
       this.#parts.set(index, part);
     }
     return part;

@@ -9,10 +9,10 @@ import { verifyCheckpoint } from "../read/verify";
 import { cleanCheckpoints } from "../save/clean";
 import { localCommunicators } from "../save/communicator";
 import { saveCheckpoint } from "../save/save";
+import type { FileSystem } from "../stores/file-system";
 import { expectCode } from "../testing/expect-code";
 import { randomBytes, sampleTensors } from "../testing/fixtures";
 import { type Fate, type S3Request, s3TestServer } from "../testing/s3-server";
-import type { FileSystem } from "./file-system";
 import { s3FileSystem } from "./s3";
 
 const held = s3TestServer();
