@@ -42,6 +42,20 @@ it("a parameter pushed into a group's list is refused, not ignored", () => {
   expectCode("BAD_STATE", () => optimizer.step());
 });
 
+describe.each(["velocity", "master_param"])("what was computed with %s", (key) => {
+  it.each(["eager", "replayed"])("cannot be differentiated after the next step, %s", (how) => {
+    const [w, x] = [parameter([1, 2], { dtype: "bf16" }), parameter([3, 4])];
+    const optimizer = new Momentum([w]);
+    w.grad = tensor([1, 1], { dtype: "bf16" });
+    optimizer.step();
+    const recording = w.device.record(() => optimizer.step());
+    const y = x.mul(optimizer.stateDict().state[0]![key] as Tensor).sum();
+    if (how === "eager") optimizer.step();
+    else recording.replay();
+    expectCode("CHANGED", () => y.backward());
+  });
+});
+
 describe.each(["velocity", "master_param"])("state %s that was handed out and disposed is refused by", (key) => {
   const made = () => {
     const [w, v] = [parameter([1, 2], { dtype: "bf16" }), parameter([3, 4], { dtype: "bf16" })];

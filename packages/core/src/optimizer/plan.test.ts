@@ -227,6 +227,18 @@ describe("penalties", () => {
     expect(first(params)).toEqual([1, 0.75, 0.5]);
   });
 
+  it("of one coefficient and other kinds stay apart", () => {
+    const params = [f64(4), f64(4)];
+    const optimizer = new Momentum(params, {
+      lr: 1,
+      momentum: 0,
+      regularizer: (name) => (name === "0" ? l1 : l2)(0.5),
+    });
+    for (const param of params) param.grad = tensor([0], { dtype: "f64" });
+    optimizer.step();
+    expect(first(params)).toEqual([3.5, 2]);
+  });
+
   it("set, changed and taken away between steps hold from the next one on", () => {
     const w = f64(8);
     const optimizer = new Momentum([w], { lr: 1, momentum: 0 });
@@ -282,6 +294,29 @@ describe("rules", () => {
     expectCode("BAD_ARGUMENT", () => descentBy({ scalars: () => ({ lr: 1 }) }, [w]).step());
     expect(first([w])).toEqual([0]);
   });
+});
+
+it("a step goes on from the count that is there, on the same gradient: of a replay before, too", () => {
+  const w = f64(0);
+  const rule = descent("descent", "rate", 1);
+  const optimizer = descentBy({ rule: () => rule, scalars: (_, { step }) => ({ rate: 10 ** step }) }, [w]);
+  ones([w]);
+  const recording = w.device.record(() => optimizer.step());
+  for (const step of [() => recording.replay(), () => optimizer.step(), () => recording.replay()]) step();
+  expect(first([w])).toEqual([-11110]);
+});
+
+it("a refused step leaves alone what has no gradient, and so does the next", () => {
+  const params = [f64(0), f64(0)];
+  const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
+  ones(params);
+  optimizer.step();
+  params[0]!.grad = null;
+  params[1]!.grad!.dispose();
+  expectCode("DISPOSED", () => optimizer.step());
+  ones([params[1]!]);
+  optimizer.step();
+  expect(first(params)).toEqual([-1, -2]);
 });
 
 it.each<[string, (optimizer: Descent) => void]>([

@@ -130,11 +130,11 @@ export function planUpdates<Options extends BaseOptions>(
 function hasNotMoved(last: readonly Bucket[], rule: Rule, penalty: Regularizer | null, all: number): boolean {
   let count = 0;
   for (const bucket of last) {
-    const { slots, keys, counters } = bucket;
+    const { slots, counters } = bucket;
     count += slots.length;
     if (bucket.rule !== rule || bucket.alive !== disposedState.count) return false;
     if (!samePenalty(bucket.regularizer, penalty)) return false;
-    for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(keys, counters)) return false;
+    for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(counters)) return false;
   }
   return count === all;
 }

@@ -86,6 +86,17 @@ it("waits for the host where that cannot wait, and refuses the next step until t
   await waiting;
 });
 
+it("counts no skipped step where the gradient stays in place", async () => {
+  const { w, optimizer, scaler, backward } = parts({ device: new FakeDevice({ async: true }) });
+  backward(1);
+  for (const by of [1, Infinity, 1]) {
+    w.grad!.set([by, 1]);
+    await scaler.step(optimizer);
+    await scaler.update();
+  }
+  expect(optimizer.stateDict().state["0"]!.step).toBe(2);
+});
+
 it.each<[string, (optimizer: Momentum, saved: OptimizerState) => void, number[]]>([
   ["freed", (optimizer) => optimizer.dispose(), []],
   ["loaded", (optimizer, saved) => optimizer.loadStateDict(saved), [7]],

@@ -80,12 +80,11 @@ export class Slot {
     return this.masterVersion === this.param.storage.version;
   }
 
-  /** True if `gather` would return what it did last: the same gradient, and state that no one replaced. */
-  isSettled(keys: readonly string[], counters: Counters): boolean {
+  /** True if `gather` would return what it did last, and no one counted since: state is that of the last step. */
+  isSettled(counters: Counters): boolean {
     const { current, gatheredGradient } = this;
     return (
-      current?.counters === counters &&
-      this.gatheredKeys === keys &&
+      current!.counters === counters &&
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
       (!this.is16Bit || this.hasFollowed())
