@@ -8,7 +8,7 @@ import type { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
 import { follow } from "./master";
-import { MASTER, type ParameterState } from "./state";
+import { is16Bit, MASTER, type ParameterState } from "./state";
 
 export class Slot {
   private current: ParameterState | null = null;
@@ -20,14 +20,13 @@ export class Slot {
   private own: readonly Tensor[] = [];
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
-  /** Stepped in a float32 copy. */
   private readonly is16Bit: boolean;
 
   constructor(
     readonly param: Tensor,
     readonly name: string,
   ) {
-    this.is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
+    this.is16Bit = is16Bit(param);
   }
 
   get state(): ParameterState | null {

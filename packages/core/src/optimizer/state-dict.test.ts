@@ -134,11 +134,14 @@ it("a state of no step is a state", () => {
 });
 
 it("a float32 copy is loaded for 16-bit parameters only", () => {
-  const [saved, half, full] = [build("bf16"), build("bf16"), build("f32")];
+  const saved = build("bf16");
   saved.run(0, 2);
-  for (const { optimizer } of [half, full]) optimizer.loadStateDict(saved.optimizer.stateDict());
-  expect(Object.keys(half.optimizer.stateDict().state.a!)).toEqual(["step", "velocity", "master_param"]);
-  expect(Object.keys(full.optimizer.stateDict().state.a!)).toEqual(["step", "velocity"]);
+  const keys = (["bf16", "f16", "f32", "f64"] as const).map((dtype) => {
+    const { optimizer } = build(dtype);
+    optimizer.loadStateDict(saved.optimizer.stateDict());
+    return Object.keys(optimizer.stateDict().state.a!).slice(2);
+  });
+  expect(keys).toEqual([["master_param"], ["master_param"], [], []]);
 });
 
 it("a state dict has PyTorch's keys, options by group, and only stepped parameters", () => {

@@ -9,7 +9,7 @@ import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
 import type { Counters, GroupOptions } from "./algorithm";
 import type { Slot } from "./slot";
-import { MASTER, type ParameterState, stateDType } from "./state";
+import { is16Bit, MASTER, type ParameterState, stateDType } from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
 export type ParameterStateDict = { step: number } & { [key: string]: number | Tensor };
@@ -119,8 +119,7 @@ export function copyParameterState(
   options: GroupOptions,
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
-  const is16Bit = param.dtype !== "f32" && param.dtype !== "f64";
-  const copied = is16Bit && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
+  const copied = is16Bit(param) && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
   const copyOf = (key: string) =>
     noGrad(() =>
       tidy(() => {

@@ -10,6 +10,7 @@ import { toStored, widen } from "../values/half";
 import type { GroupOptions } from "./algorithm";
 
 const GRADIENT = [0.11, -0.07, 3];
+const bf16 = (x: number) => widen(Uint16Array.of(toStored("bf16")(x)), "bf16")[0]!;
 
 function parts(dtype: DType = "f32", options: Partial<MomentumOptions> & GroupOptions = { stateDType: "bf16" }) {
   const device = new FakeDevice();
@@ -28,7 +29,6 @@ function parts(dtype: DType = "f32", options: Partial<MomentumOptions> & GroupOp
 it("rounds the state after each step, and steps by what it was before", () => {
   const { w, train, velocity } = parts();
   train(3);
-  const bf16 = (x: number) => widen(Uint16Array.of(toStored("bf16")(x)), "bf16")[0]!;
   const expected = [0.3, -1.7, 2.9].map((start, i) => {
     let [p, v] = [Math.fround(start), 0];
     for (let t = 1; t <= 3; t++) {
@@ -84,13 +84,16 @@ it("is of the option that the loaded state brings", () => {
 });
 
 it("stays as it is where the option changes between steps, beside new state", () => {
-  const { optimizer, train } = parts();
+  const { optimizer, train } = parts("f32", { stateDType: "bf16", momentum: 0 });
   train(1);
   optimizer.groups[0]!.stateDType = "f32";
   optimizer.groups[0]!.averaged = true;
-  train(2);
+  train(1);
   const { velocity, grad_avg } = optimizer.stateDict().state.w!;
-  expect([(velocity as Tensor).dtype, (grad_avg as Tensor).dtype]).toEqual(["bf16", "f32"]);
+  const [narrow, wide] = [velocity as Tensor, grad_avg as Tensor];
+  expect([narrow.dtype, wide.dtype]).toEqual(["bf16", "f32"]);
+  expect([...narrow.dataSync()]).toEqual(GRADIENT.map(bf16));
+  expect([...wide.dataSync()]).toEqual(GRADIENT.map((x) => Math.fround(x) / 2));
 });
 
 it("is its own where a step failed before the option changed", () => {
@@ -106,6 +109,7 @@ it("is its own where a step failed before the option changed", () => {
   expect(() => optimizer.step()).toThrow("lost");
   launch.mockRestore();
   optimizer.groups[0]!.stateDType = "f32";
+  optimizer.groups[0]!.averaged = true; // of which both have none yet
   params[1]!.grad = tensor([1], { device });
   optimizer.step();
   const states = Object.values(optimizer.stateDict().state).map(({ velocity }) => velocity as Tensor);

@@ -2,7 +2,7 @@
 import type { Rule } from "../rule/rule";
 import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
-import type { ComputeDType } from "../values/dtype";
+import { byteSize, type ComputeDType } from "../values/dtype";
 import type { Counters, GroupOptions } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
@@ -30,6 +30,11 @@ export function stateKeys(rule: Rule): readonly string[] {
     keysOfRules.set(rule, keys);
   }
   return keys;
+}
+
+/** True for parameters that are stepped in a float32 copy. */
+export function is16Bit({ dtype }: Tensor): boolean {
+  return byteSize(dtype) === 2;
 }
 
 /** The dtype of a parameter's state: float64 for float64 parameters, else what the option `stateDType` says. */
