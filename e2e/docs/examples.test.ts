@@ -22,6 +22,7 @@ const PACKAGES = [
   "@opt/rmsprop",
   "@opt/adamax",
   "@opt/radam",
+  "@opt/muon",
   "@opt/checkpoint",
   "@opt/checkpoint/s3",
   "./../fixtures",

@@ -1,6 +1,7 @@
 /** What every optimizer's run must bear: recorded, saved and resumed, in 16 bits, with frozen and with empty parameters. */
 import { Adamax } from "@opt/adamax";
 import { init, type Optimizer, type OptimizerState, parameter, Tensor, tensor } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
@@ -18,14 +19,16 @@ const RUNS: [string, AnyOptimizer, object][] = [
   ["RMSprop, centered", RMSprop, { lr: 0.1, centered: true, momentum: 0.5, alpha: 0.4 }],
   ["Adamax", Adamax, { lr: 0.1, weightDecay: 0.1 }],
   ["RAdam", RAdam, { lr: 0.1, betas: [0.9, 0.95] }],
+  ["Muon", Muon, { lr: 0.1 }],
+  ["Muon without Nesterov's", Muon, { lr: 0.1, nesterov: false, adjustLrFn: "match_rms_adamw", maximize: true }],
 ];
 const device = await init("js");
 
 describe.each(RUNS)("%s", (_, Class, options) => {
   function start(dtype: "f32" | "f64" | "bf16" = "f32") {
-    const a = parameter([0.5, -1, 2], { name: "a", dtype });
+    const a = parameter([[0.5, -1, 2]], { name: "a", dtype });
     const b = parameter([[3]], { name: "b", dtype });
-    const frozen = parameter([7], { name: "frozen", dtype });
+    const frozen = parameter([[7]], { name: "frozen", dtype });
     const empty = parameter([], { shape: [0, 2], name: "empty", dtype });
     const groups = [{ params: [a, frozen, empty] }, { params: [b], lr: 0.01 }];
     const optimizer = new Class(groups, options);

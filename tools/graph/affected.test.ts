@@ -16,7 +16,7 @@ const e2e = [
   "tiny-gpt",
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
-const algorithms = ["adam-amsgrad", "adamax", "nadam", "radam", "rmsprop", "sgd"];
+const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
 const others = [...algorithms, "checkpoint", "core", "data", "nn", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 

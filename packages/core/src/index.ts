@@ -58,6 +58,7 @@ export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/opt
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/scaler";
+export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";

@@ -7,6 +7,7 @@ export { DIFFERENTIABLE_OPS, inputsOf, type OpCase } from "./differentiable-ops"
 export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { readGoldenJson } from "./golden/files";
+export { type MuonGolden, muonGoldens } from "./golden/muon";
 export type { OptimizerClass, OptimizerLike, OptimizerName, OptimizerOptions } from "./golden/optimizer";
 export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
 export { type NamedArray, readSafetensors } from "./golden/safetensors";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Adam } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import { type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
@@ -20,7 +21,7 @@ weight = lambda: torch.nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.1, 0.0, -
 result = []
 for i, (name, options) in enumerate(runs):
     model = torch.nn.Module(); model.w = weight()
-    optimizer = getattr(torch.optim, name)([("w", model.w)], foreach=False, **options)
+    optimizer = getattr(torch.optim, name)([("w", model.w)], **options)
     def step(s):
         model.w.grad = torch.sin(torch.arange(6.0) * (s + 1)).reshape(2, 3)
         optimizer.step()
@@ -39,6 +40,8 @@ const RUNS: [string, object, Make][] = [
   ["Adamax", { lr: 0.01, weight_decay: 0.1 }, (params) => new Adamax(params) as never],
   ["NAdam", { lr: 0.01, weight_decay: 0.1 }, (params) => new NAdam(params) as never],
   ["Adam", { lr: 0.01, amsgrad: true }, (params) => new Adam(params) as never],
+  ["Muon", { lr: 0.01, ns_steps: 4, adjust_lr_fn: "match_rms_adamw" }, (params) => new Muon(params) as never],
+  ["Muon", { lr: 0.01, nesterov: false }, (params) => new Muon(params) as never],
   ["RAdam", { lr: 0.01, decoupled_weight_decay: true, weight_decay: 0.1 }, (params) => new RAdam(params) as never],
 ];
 

@@ -1,6 +1,7 @@
 /** What an optimizer package supplies; everything else is core's. */
 import type { Op } from "../rule/expression";
 import type { Rule } from "../rule/rule";
+import type { Tensor } from "../tensor/tensor";
 import type { ClipOptions } from "./around";
 import type { Regularizer } from "./regularizer";
 
@@ -49,4 +50,6 @@ export interface Algorithm<Options extends BaseOptions> {
   counted?(saved: Readonly<Record<string, unknown>>): Counters;
   /** The rule's scalars at a step, in float64. Computed by `arithmetic` alone, they can be differentiated. */
   scalars(options: Options, counters: Counters, arithmetic: Arithmetic): Readonly<Record<string, number>>;
+  /** Checks a parameter that is to be trained. @throws OptError naming it */
+  checkParameter?(name: string, param: Tensor): void;
 }

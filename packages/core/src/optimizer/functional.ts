@@ -96,6 +96,8 @@ export function functional<Options extends BaseOptions>(
   const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
   check(isClass, "BAD_ARGUMENT", "functional", problem, "For example functional(AdamW, { lr: 0.1 }).");
   const algorithm = prototype!.define!();
+  const stages = () => "a step of several stages is not differentiated through.";
+  check(!("stages" in prototype!), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
   chosen(algorithm, options);
   return {
     init: (params) =>

@@ -88,6 +88,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const parameters = toParameters(where, params);
     const names = parameters.map(({ name, tensor }, i) => {
       const unique = name ?? String(known.size);
+      this.algorithm.checkParameter?.(unique, tensor);
       check(
         !known.has(tensor),
         "DUPLICATE",
@@ -174,6 +175,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return unscale ? norm.mul(unscale) : norm;
   }
 
+  /** @internal The launches of a group's step. */
+  protected plan(...step: Parameters<typeof planUpdates<Options>>): Update[] {
+    return planUpdates(...step);
+  }
+
   private update(around: Around): () => void {
     this.groups.forEach((group, g) => {
       checkGroup(this.algorithm, group);
@@ -186,7 +192,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       const limit = group.clip?.norm;
       const clipped =
         limit === undefined || norm === undefined ? around : { ...around, factor: clipFactor(norm, limit) };
-      return planUpdates(this.algorithm, group, this.slots[g]!, clipped, this.plans[g]);
+      return this.plan(this.algorithm, group, this.slots[g]!, clipped, this.plans[g]);
     });
     const recorder = activeRecorder();
     for (const update of plans.flat()) {

@@ -37,7 +37,7 @@ export interface Update {
 }
 
 /** What slots of one launch have in common. */
-interface Bucket extends Update {
+export interface Bucket extends Update {
   /** Of the parameters. */
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
@@ -233,7 +233,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   }
 }
 
-function scalarsOf<Options extends BaseOptions>(
+export function scalarsOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
   rule: Rule,

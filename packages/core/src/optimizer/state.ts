@@ -8,6 +8,9 @@ import type { Counters, GroupOptions } from "./algorithm";
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
 export const MASTER = "master_param";
 
+/** The buffer of a rule that is no state: what `staged` computes before the launch. */
+export const DIRECTION = "direction";
+
 export interface ParameterState {
   /** Parameters with equal counters share the object: they step in one launch. */
   counters: Counters;
@@ -26,7 +29,10 @@ const keysOfRules = new WeakMap<Rule, readonly string[]>();
 export function stateKeys(rule: Rule): readonly string[] {
   let keys = keysOfRules.get(rule);
   if (keys === undefined) {
-    keys = rule.buffers.slice(2).map(stateKey);
+    keys = rule.buffers
+      .slice(2)
+      .filter((buffer) => buffer !== DIRECTION)
+      .map(stateKey);
     keysOfRules.set(rule, keys);
   }
   return keys;
@@ -52,7 +58,9 @@ export function formatsOf(
   state: ParameterState,
 ): { dtype: ComputeDType; stored?: StoredFormats } {
   const { dtype } = param;
-  const states = stateKeys(rule).map((key) => state.tensors.get(key)!.dtype as StoredDType);
+  const states = rule.buffers
+    .slice(2)
+    .map((buffer) => (state.tensors.get(stateKey(buffer))?.dtype ?? "f32") as StoredDType);
   if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
   return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };

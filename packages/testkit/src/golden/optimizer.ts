@@ -1,7 +1,7 @@
 /** Optimizers as the goldens know them: by name, options and public API. */
 
 export type OptimizerName = "NAdam" | "Adam" | "AdamW" | "SGD" | "RMSprop" | "Adamax" | "RAdam";
-export type OptimizerOptions = Readonly<Record<string, number | boolean | readonly number[]>>;
+export type OptimizerOptions = Readonly<Record<string, number | boolean | string | readonly number[]>>;
 
 /** What is needed of an optimizer. */
 export interface OptimizerLike {

@@ -6,6 +6,8 @@ import type { EndState, TorchCase } from "./torch";
 
 export interface Run {
   readonly start: ArrayLike<number>;
+  /** Of the parameter; one dimension unless given. */
+  readonly shape?: readonly number[];
   /** One for each step; null: no gradient. */
   readonly gradients: readonly (ArrayLike<number> | null)[];
   readonly options: OptimizerOptions;
@@ -21,8 +23,8 @@ export interface RunResult {
 }
 
 export async function runOptimizer(Optimizer: OptimizerClass, run: Run): Promise<RunResult> {
-  const { dtype = "f32", device, options } = run;
-  const place = { dtype: dtype as DType, device };
+  const { dtype = "f32", device, options, shape = [run.start.length] } = run;
+  const place = { dtype: dtype as DType, device, shape };
   const weight = parameter(Array.from(run.start), { ...place, name: "weight" });
   const optimizer = new Optimizer([["weight", weight]], options);
   const trace: ArrayLike<number>[] = [];

@@ -59,7 +59,7 @@ function endState(stored: Readonly<Record<string, string | number>>): EndState {
 }
 
 /** Base64 of little-endian float32. */
-function floats(base64: string): Float32Array {
+export function floats(base64: string): Float32Array {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   return new Float32Array(bytes.buffer);
 }

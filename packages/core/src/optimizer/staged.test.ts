@@ -1,0 +1,157 @@
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import { init } from "../device/registry";
+import { defineRule } from "../rule/rule";
+import { add, fma, mul } from "../rule/symbols";
+import type { Tensor } from "../tensor/tensor";
+import type { Algorithm, BaseOptions } from "./algorithm";
+import { clipGradNorm } from "./clip";
+import { l2 } from "./regularizer";
+import { GradScaler } from "./scaler";
+import { StagedOptimizer, type Stages } from "./staged";
+
+const device = await init("js");
+
+const buffers = ["param", "grad", "sum", "direction"] as const;
+const first = defineRule({
+  name: "firstStage",
+  buffers,
+  scalars: ["keep"],
+  update: ({ grad, sum }, { keep }) => ({ direction: fma(keep, sum, grad) }),
+});
+const last = defineRule({
+  name: "lastStage",
+  buffers,
+  scalars: ["keep", "negLr"],
+  update: ({ param, grad, sum, direction }, { keep, negLr }) => ({
+    param: add(param, mul(negLr, direction)),
+    sum: fma(keep, sum, grad),
+  }),
+});
+
+interface Options extends BaseOptions {
+  keep: number;
+  power: number;
+}
+
+const algorithm: Algorithm<Options> = {
+  name: "Normalized",
+  defaults: { lr: 0.5, keep: 0.5, power: 1, maximize: false },
+  validate() {},
+  checkParameter: (name, { shape }) => {
+    if (shape.length > 1) throw new RangeError(name);
+  },
+  rule: () => last,
+  initialCounters: { step: 0 },
+  advance: ({ step }) => ({ step: step + 1 }),
+  scalars: ({ lr, keep }) => ({ keep, negLr: -lr }),
+};
+
+let transform = (direction: Tensor, { power }: Options) => direction.div(direction.abs().sum().pow(power));
+
+/** Steps along momentum / |momentum|_1. */
+class Normalized extends StagedOptimizer<Options> {
+  protected override define(): Algorithm<Options> {
+    return algorithm;
+  }
+  protected override stages(): Stages<Options> {
+    return { rule: () => first, transform: (...given) => transform(...given), transformedBy: ["power"] };
+  }
+}
+
+const GRADIENTS = [
+  [3, -1],
+  [-4, 0.5],
+  [1, 1],
+  [0, 2],
+] as const;
+
+function start(options: object = {}, dtype: "f32" | "f64" | "bf16" = "f32") {
+  const w = parameter([1, 2], { dtype });
+  const optimizer = new Normalized([w], options);
+  w.grad = tensor([0, 0], { dtype });
+  return { w, optimizer, grad: w.grad };
+}
+
+it.each(["f32", "f64", "bf16"] as const)("steps along what its stages make, in %s; only the sum is state", (dtype) => {
+  const { w, optimizer, grad } = start({ regularizer: l2(0.25), clip: { value: 2 }, maximize: true }, dtype);
+  const [param, sum] = [
+    [1, 2],
+    [0, 0],
+  ] as [number[], number[]];
+  for (const gradient of GRADIENTS) {
+    grad.set([...gradient]);
+    optimizer.step();
+    const own = gradient.map((g, i) => -Math.max(-2, Math.min(2, g)) + 0.25 * param[i]!);
+    own.forEach((g, i) => {
+      sum[i] = 0.5 * sum[i]! + g;
+    });
+    const length = Math.abs(sum[0]!) + Math.abs(sum[1]!);
+    sum.forEach((s, i) => {
+      param[i]! -= (0.5 * s) / length;
+    });
+  }
+  expect(w.dataSync()).toAgreeWith(
+    param,
+    dtype === "bf16" ? { absolute: 0, relative: 2 ** -8 } : { absolute: 1e-6, relative: 0 },
+  );
+  const { "0": state } = optimizer.stateDict().state;
+  expect(Object.keys(state!)).toEqual(dtype === "bf16" ? ["step", "sum", "master_param"] : ["step", "sum"]);
+  expect((state!.sum as Tensor).dataSync()).toAgreeWith(sum, { absolute: 1e-6, relative: 0 });
+});
+
+it("clips by the norm as clipGradNorm before a step, and leaves no tensors behind", () => {
+  const [fused, apart] = [start({ clip: { norm: 1 } }), start()];
+  let before = device.memory();
+  for (const gradient of GRADIENTS) {
+    before = device.memory();
+    for (const { grad } of [fused, apart]) grad.set([...gradient]);
+    clipGradNorm([apart.w], 1);
+    for (const { optimizer } of [fused, apart]) optimizer.step();
+  }
+  expect(fused.w.dataSync()).toAgreeWith(apart.w.dataSync());
+  expect(device.memory()).toEqual(before);
+});
+
+it("recorded, it takes new options of its rules and steps as an eager one; steps that overflow are skipped", () => {
+  const runs = [start(), start()].map((run) => ({ ...run, scaler: new GradScaler({ initScale: 4 }) }));
+  const body = ({ w, optimizer, scaler }: (typeof runs)[number]) => {
+    scaler.scale(w.sum());
+    scaler.step(optimizer);
+    scaler.update();
+  };
+  const [eager, recorded] = runs as [(typeof runs)[number], (typeof runs)[number]];
+  const recording = device.record(() => body(recorded));
+  body(eager);
+  for (const [i, gradient] of [...GRADIENTS, [Number.POSITIVE_INFINITY, 1], [2, 5]].entries()) {
+    for (const { grad, optimizer } of runs) {
+      grad.set([...gradient]);
+      Object.assign(optimizer.groups[0]!, { lr: 0.5 / (i + 1), keep: 0.1 * i });
+    }
+    body(eager);
+    recording.replay();
+  }
+  expect(recorded.w.dataSync()).toAgreeWith(eager.w.dataSync());
+  expect(recorded.optimizer.stateDict().state["0"]!.step).toBe(eager.optimizer.stateDict().state["0"]!.step);
+  recorded.optimizer.groups[0]!.power = 2;
+  expectCode("BAD_STATE", () => recording.replay());
+});
+
+it("nothing has changed where a stage fails", () => {
+  const { w, optimizer, grad } = start();
+  grad.set([1, 1]);
+  optimizer.step();
+  const state = () => [w, optimizer.stateDict().state["0"]!.sum as Tensor].map((x) => [...x.dataSync()]);
+  const before = state();
+  const works = transform;
+  transform = (direction) => direction.sum();
+  expectCode("BAD_SHAPE", () => optimizer.step());
+  transform = works;
+  expect(state()).toEqual(before);
+  expect(optimizer.stateDict().state["0"]!.step).toBe(1);
+});
+
+it("asks the algorithm about each parameter before it is taken", () => {
+  expect(() => new Normalized([["deep", parameter([[1]])]])).toThrow("deep");
+});

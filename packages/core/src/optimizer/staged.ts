@@ -1,0 +1,119 @@
+/** Steps of several stages: what no rule can say of one element (matrix products) is computed by ops between two launches. */
+import type { Slice } from "../backend/memory";
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { cast } from "../ops";
+import { ARITHMETIC } from "../rule/interpret";
+import type { Rule } from "../rule/rule";
+import type { StoredFormats } from "../rule/stored";
+import { Tensor } from "../tensor/tensor";
+import { sameShape, showShape } from "../values/shape";
+import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { ruleAround, scalarsAround, stepsAround } from "./around";
+import { Optimizer } from "./optimizer";
+import { type Bucket, planUpdates, scalarsOf, type Update } from "./plan";
+
+export interface Stages<Options extends BaseOptions> {
+  /**
+   * Writes the buffer `direction` and nothing else, from the buffers that the algorithm's rule has, which finds there what `transform`
+   * made of it. Its scalars are among the algorithm's.
+   */
+  rule(options: Options): Rule;
+  /** The new direction, of the same shape, in any dtype. */
+  transform(direction: Tensor, options: Options): Tensor;
+  /** What `transform` depends on: a replay refuses other values. */
+  readonly transformedBy: readonly (keyof Options & string)[];
+}
+
+/** Base of optimizers whose rule has a last buffer `direction`, which no state is kept for. */
+export abstract class StagedOptimizer<Options extends BaseOptions> extends Optimizer<Options> {
+  /** What comes before the rule's launch: a constant. */
+  protected abstract stages(): Stages<Options>;
+
+  /** @internal Nothing that lasts is written before all directions are there. */
+  protected override plan(...[algorithm, options, slots, around]: Parameters<typeof planUpdates<Options>>): Update[] {
+    return planUpdates(algorithm, options, slots, around).map((update) =>
+      stagedUpdate(this.stages(), algorithm, options, update as Bucket),
+    );
+  }
+}
+
+/** The launch of the algorithm's rule, with the directions of its parameters. */
+function stagedUpdate<Options extends BaseOptions>(
+  stages: Stages<Options>,
+  algorithm: Algorithm<Options>,
+  options: Options & GroupOptions,
+  bucket: Bucket,
+): Bucket {
+  const { name: where } = algorithm;
+  const settings = () => JSON.stringify(stages.transformedBy.map((name) => options[name]));
+  const used = settings();
+  const directions = launchFirst(stages.rule(options), algorithm, options, bucket);
+  const tensors = directions.map((direction, i) => {
+    const transformed = tidy(() => cast(stages.transform(direction, options), direction.dtype));
+    const { shape } = transformed;
+    const problem = () => `transform must keep the shape ${showShape(direction.shape)}, got ${showShape(shape)}.`;
+    check(sameShape(shape, direction.shape), "BAD_SHAPE", where, problem);
+    return withDirection(bucket, i, transformed);
+  });
+  const checkSettings = () => {
+    const problem = () => `${stages.transformedBy.join(", ")} were set that it does not cover.`;
+    check(settings() === used, "BAD_STATE", where, problem, "Record the step again.");
+  };
+  return {
+    ...bucket,
+    tensors,
+    repeated() {
+      const counting = bucket.repeated.call(this);
+      return {
+        recorded: () => counting.recorded(),
+        check() {
+          checkSettings();
+          counting.check();
+        },
+        renew: () => counting.renew(),
+      };
+    },
+  };
+}
+
+/** Slices of the rule's buffers for parameter i; what mirrors it comes after them. */
+function withDirection({ tensors, plain }: Bucket, i: number, direction: Tensor): readonly Slice[] {
+  return tensors[i]!.toSpliced(plain.buffers.length - 1, 0, direction.memorySlice());
+}
+
+/** Launches the first rule. What a step does around its rule is done here too, but for the guard: nothing that lasts is written. */
+function launchFirst<Options extends BaseOptions>(
+  rule: Rule,
+  algorithm: Algorithm<Options>,
+  options: Options & GroupOptions,
+  bucket: Bucket,
+): Tensor[] {
+  const { device, kernel, counters, slots, around, regularizer } = bucket;
+  const { dtype, stored } = kernel.spec;
+  const { length } = rule.buffers; // and no mirror: the parameter is not written
+  const formats = stored && { stored: stored.slice(0, length) as StoredFormats };
+  const steps = stepsAround(around, options, regularizer).filter(({ rewrite }) => rewrite !== "guard");
+  const fixed = scalarsAround(steps, dtype);
+  const scalarsAt = (at: Counters) => [...scalarsOf(algorithm, options, rule, at), ...fixed];
+  const directions = slots.map(({ param }) => Tensor.empty(param.shape, dtype, device));
+  device.launch(
+    {
+      kind: "rule",
+      kernel: device.kernel({ kind: "rule", rule: ruleAround(rule, steps), dtype, ...formats }),
+      tensors: directions.map((direction, i) => withDirection(bucket, i, direction).slice(0, length)),
+      scalars: scalarsAt(counters),
+    },
+    () => ({
+      recorded() {},
+      check() {},
+      renew: () => ({
+        scalars: scalarsAt(algorithm.advance(slots[0]!.state!.counters, options, ARITHMETIC)),
+        undo() {},
+        launched() {},
+      }),
+    }),
+  );
+  for (const { storage } of directions) storage.overwritten();
+  return directions;
+}

@@ -1,0 +1,2 @@
+export { Muon } from "./muon";
+export type { MuonOptions } from "./options";
