@@ -9,11 +9,13 @@ import type { Expression } from "../rule/expression";
 import { defineRule } from "../rule/rule";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
+import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import type { Algorithm, BaseOptions } from "./algorithm";
 import { functional } from "./functional";
 import { Optimizer } from "./optimizer";
 import { l2 } from "./regularizer";
+import type { ParameterStateDict } from "./state-dict";
 
 interface DecayedOptions extends BaseOptions {
   pair: readonly [number, number];
@@ -98,6 +100,32 @@ describe("functional", () => {
     expect([state.b.step, next.state.b.step]).toEqual([0, 1]);
   });
 
+  it.each([0.1, tensor(0.1, { dtype: "f64" })])("steps each of many as alone, pair to %s", (high) => {
+    const optimizer = functional(Decayed, { lr: undefined, pair: [0.5, high] });
+    const starts: ["f32" | "f64", ParameterStateDict][] = [
+      ["f32", { step: 0, product: 1 }],
+      ["f32", { step: 3, product: 1 }],
+      ["f32", { step: 0, product: 2 }],
+      ["f64", { step: 0, product: 1 }],
+    ];
+    const run = (some: typeof starts) => {
+      let params = some.map(([dtype]) => tensor([1, -2], { dtype }));
+      let state = optimizer.init(params).map((made, i) => ({ ...made, ...some[i]![1] }));
+      const gradients = params.map(({ dtype }) => tensor([1, 0.3], { dtype }));
+      for (let i = 0; i < 3; i++) ({ params, state } = optimizer.update(gradients, state, params));
+      return params.map((x, i) => [...numbers(x), Number(state[i]!.product)]);
+    };
+    expect(run(starts)).toEqual(starts.flatMap((one) => run([one])));
+  });
+
+  it("takes options from a device that answers later", async () => {
+    const device = new FakeDevice({ async: true });
+    const [params, gradients] = [[tensor([1, -2], { device })], [tensor([1, 1], { device })]];
+    const optimizer = functional(Decayed, { lr: tensor(0.5, { device }) });
+    const next = optimizer.update(gradients, optimizer.init(params), params);
+    expect([...(await next.params[0]!.data())]).toEqual([0.8125, -2.1875]);
+  });
+
   it("learns from a tensor that is 0, takes float32 options, and leaves nothing behind", () => {
     const lr = parameter(0);
     const optimizer = functional(Decayed, { lr });
@@ -136,6 +164,8 @@ describe("functional", () => {
 
   it.each<[string, string, () => unknown]>([
     ["what is no optimizer", "BAD_ARGUMENT", () => functional(class {} as never)],
+    ["a function", "BAD_ARGUMENT", () => functional((() => {}) as never)],
+    ["nothing", "BAD_ARGUMENT", () => functional(null as never)],
     ["an instance", "BAD_ARGUMENT", () => functional(new Momentum([w()]) as never)],
     ["a wrong option", "BAD_ARGUMENT", () => functional(Momentum, { momentun: 1 } as never)],
     ["options that are none", "BAD_ARGUMENT", () => functional(Momentum, 1 as never)],
@@ -149,10 +179,16 @@ describe("functional", () => {
   const optimizer = functional(Decayed);
   const [params, gradients] = [[tensor([1, 2])], [tensor([1, 1])]];
   const state = optimizer.init(params);
+  const a = tensor(1);
+  const named = optimizer.init({ a, b: a });
   const gone = tensor([1, 1]);
   gone.dispose();
   it.each<[string, string, () => unknown]>([
     ["one tensor for a list", "BAD_ARGUMENT", () => optimizer.init(params[0] as never)],
+    ["null for a list", "BAD_ARGUMENT", () => optimizer.init(null as never)],
+    ["a number for a list", "BAD_ARGUMENT", () => optimizer.init(1 as never)],
+    ["text for a list", "BAD_ARGUMENT", () => optimizer.init("w" as never)],
+    ["numbers in a list", "BAD_ARGUMENT", () => optimizer.init([1 as never])],
     ["16-bit parameters", "BAD_DTYPE", () => optimizer.init([tensor([1], { dtype: "bf16" })])],
     ["disposed parameters", "DISPOSED", () => optimizer.init([gone])],
     ["disposed gradients", "DISPOSED", () => optimizer.update([gone], state, params)],
@@ -160,9 +196,32 @@ describe("functional", () => {
     ["gradients of another dtype", "BAD_DTYPE", () => optimizer.update([zeros([2], { dtype: "f64" })], state, params)],
     ["a gradient that is a number", "BAD_ARGUMENT", () => optimizer.update([1 as never], state, params)],
     ["too few gradients", "BAD_ARGUMENT", () => optimizer.update([], state, params)],
+    ["too many gradients", "BAD_ARGUMENT", () => optimizer.update([...gradients, null], state, params)],
+    ["null for gradients", "BAD_ARGUMENT", () => optimizer.update(null as never, state, params)],
+    [
+      "gradients by other names",
+      "BAD_ARGUMENT",
+      () => optimizer.update({ a: null, c: null } as never, named, { a, b: a }),
+    ],
     ["no state", "BAD_ARGUMENT", () => optimizer.update(gradients, undefined as never, params)],
     ["another state", "BAD_STATE", () => optimizer.update(gradients, functional(Momentum).init(params), params)],
     ["state without tensors", "BAD_STATE", () => optimizer.update(gradients, [{ step: 1, product: 1 }], params)],
+    ["state that is a number", "BAD_STATE", () => optimizer.update(gradients, [1 as never], params)],
+    [
+      "state without a count",
+      "BAD_STATE",
+      () => optimizer.update(gradients, [{ ...state[0]!, step: "1" as never }], params),
+    ],
+    [
+      "a count that is a tensor",
+      "BAD_STATE",
+      () => optimizer.update(gradients, [{ ...state[0]!, step: a as never }], params),
+    ],
+    [
+      "a product that is missing",
+      "BAD_STATE",
+      () => optimizer.update(gradients, [{ ...state[0]!, product: null as never }], params),
+    ],
     ["state of another shape", "BAD_STATE", () => optimizer.update(gradients, optimizer.init([tensor([1])]), params)],
     ["a wrong override", "BAD_ARGUMENT", () => optimizer.update(gradients, state, params, { rl: 1 } as never)],
   ])("refuses %s", (_, code, body) => expectCode(code as never, body));

@@ -7,7 +7,7 @@ import { isPlainObject, show } from "../errors/show";
 import { applyRule, cast, reshape } from "../ops";
 import { decode, readBytesSync } from "../tensor/read";
 import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, isFloat } from "../values/dtype";
+import { type ComputeDType, type DType, isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { ruleAround, scalarsAround, stepsAround } from "./around";
@@ -92,7 +92,7 @@ export function functional<Options extends BaseOptions>(
   options: Partial<Differentiable<Options>> & GroupOptions = {},
 ): Functional<Options> {
   const { prototype } = Object(optimizer) as { prototype?: { define?(): Algorithm<Options> } };
-  const isClass = typeof optimizer === "function" && typeof prototype?.define === "function";
+  const isClass = typeof prototype?.define === "function";
   const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
   check(isClass, "BAD_ARGUMENT", "functional", problem, "For example functional(AdamW, { lr: 0.1 }).");
   const algorithm = prototype!.define!();
@@ -229,7 +229,7 @@ function likewise<Params extends Weights, Value>(
 /** Scalars that parameters with equal counters share. */
 interface Advanced {
   readonly before: Readonly<Record<string, unknown>>;
-  readonly like: Tensor;
+  readonly dtype: DType;
   readonly after: Readonly<Record<string, unknown>>;
   readonly scalars: Readonly<Record<string, Tensor | number>>;
 }
@@ -269,16 +269,13 @@ class Step<Options extends BaseOptions> {
     return { param: values.param ?? param, state: { ...after, ...Object.fromEntries(next) } as ParameterStateDict };
   }
 
-  /** Counters and scalars of the step, computed once for parameters of one device and dtype that have counted the same. */
+  /** Counters and scalars of the step, computed once for parameters of one dtype that have counted the same. */
   private advance(param: Tensor, state: ParameterStateDict): Advanced {
     const { algorithm, options, known } = this;
     const { device, dtype } = param;
     const before = Object.fromEntries(Object.keys(algorithm.initialCounters).map((name) => [name, state[name]]));
     const found = known.find(
-      ({ like, before: counted }) =>
-        like.device === device &&
-        like.dtype === dtype &&
-        Object.keys(before).every((name) => Object.is(counted[name], before[name])),
+      (each) => each.dtype === dtype && Object.keys(before).every((name) => Object.is(each.before[name], before[name])),
     );
     if (found !== undefined) return found;
     const compute = device.backend.dtypes.includes("f64") ? "f64" : "f32";
@@ -295,7 +292,7 @@ class Step<Options extends BaseOptions> {
     const scalars = algorithm.scalars(given, after, arithmetic);
     const made = {
       before,
-      like: param,
+      dtype,
       after: mapValues(after, plainValue),
       scalars: mapValues(scalars, plainValue) as Record<string, Tensor | number>,
     };
