@@ -219,12 +219,17 @@ function add(gradients: Map<Node, Tensor>, node: Node, gradient: Tensor): void {
 function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pass): void {
   if (wanted !== null) {
     const other = wanted.get(leaf) ?? null;
-    wanted.set(leaf, keep(other === null ? view(gradient) : elementwise("add", [other, gradient])));
+    wanted.set(leaf, keep(other === null ? view(gradient) : sumOf(other, gradient)));
     other?.dispose();
     return;
   }
   if (!leaf.requiresGrad) return; // frozen since the forward computation
-  if (leaf.grad === null) leaf.receiveGradient(createGraph ? view(gradient) : owned(gradient));
-  else if (createGraph) leaf.grad = elementwise("add", [leaf.grad, gradient]);
-  else addInto(leaf.grad, gradient);
+  const { grad } = leaf;
+  if (grad === null) leaf.receiveGradient(createGraph ? view(gradient) : owned(gradient));
+  else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
+  else addInto(grad, gradient);
+}
+
+function sumOf(a: Tensor, b: Tensor): Tensor {
+  return (a.sparse ?? b.sparse)?.plus(a, b) ?? elementwise("add", [a, b]);
 }

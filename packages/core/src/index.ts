@@ -60,6 +60,8 @@ export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/scaler";
 export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
+export { gatherSparse } from "./rows/gather-sparse";
+export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";

@@ -43,6 +43,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   logSoftmax: () => [x(), -1],
   concat: () => [[x(), x()], 0],
   gather: () => [x(), labels()],
+  gatherSparse: () => [x(), labels()],
+  rowSparse: () => [labels(), x(), [1, 2]],
   crossEntropyRows: () => [x(), labels(), -100],
   layerNorm: () => [x(), core.ones([2]), core.zeros([2]), 1e-5],
   unfold: () => [images(), 1, { stride: 1 }],

@@ -6,7 +6,7 @@ export * from "./initializers/initializers";
 export { GELU, ReLU, Sigmoid, Tanh } from "./layers/activations";
 export { Conv2d, type Conv2dOptions } from "./layers/conv2d";
 export { Dropout, type DropoutOptions } from "./layers/dropout";
-export { Embedding } from "./layers/embedding";
+export { Embedding, type EmbeddingOptions } from "./layers/embedding";
 export { Flatten } from "./layers/flatten";
 export { LayerNorm, type LayerNormOptions } from "./layers/layer-norm";
 export type { LayerOptions } from "./layers/layer-options";

@@ -54,8 +54,8 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   return recorded;
 }
 
-/** Adds rows up at their indices, in a table of zeros: the adjoint of gather. */
-function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
+/** Adds rows up at their indices (i32), in a table of zeros: the adjoint of gather. */
+export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { device } = source;
   const dtype = source.dtype as ComputeDType;
   const result = fill(shape, 0, dtype, device);

@@ -21,6 +21,13 @@ export interface GroupOptions {
   clip?: ClipOptions | null;
   /** How running averages are kept from their first value on: 16 bits halve them. Those of float64 parameters stay float64. Default "f32". */
   stateDType?: "f32" | "bf16";
+  /**
+   * Row-sparse gradients step only the rows that they have, by the dense rule: p[i], m[i], v[i] = rule(p[i], g[i], m[i], v[i]; t) for the rows i
+   * of the gradient, each once; t counts every step, and other rows keep parameter and state. As Paddle's `lazy_mode`. Default false: all rows
+   * are stepped, the others by a gradient of 0. PyTorch's SparseAdam differs from Adam with `lazyMode` in where eps stands:
+   * lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps).
+   */
+  lazyMode?: boolean;
 }
 
 /** Per-parameter numbers kept on the host, under their names in state dicts: `step` and, for NAdam, `mu_product`. Never changed, only replaced. */

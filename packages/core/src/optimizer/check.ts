@@ -1,6 +1,7 @@
 /** Checks that the options of most optimizers share. */
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
+import { show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./regularizer";
 
@@ -56,7 +57,8 @@ export function checkGroup<Options extends BaseOptions>(
   for (const [name, limit] of Object.entries(clip)) {
     if (limit !== undefined) checkNotNegative(where, `clip.${name}`, limit);
   }
-  const { stateDType } = options;
+  const { stateDType, lazyMode = false } = options;
+  checkBoolean(where, "lazyMode", lazyMode);
   const wrong = () => `stateDType must be "f32" or "bf16", got ${show(stateDType)}.`;
   check([undefined, "f32", "bf16"].includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
   algorithm.validate(options);
@@ -64,7 +66,12 @@ export function checkGroup<Options extends BaseOptions>(
 }
 
 /** What core adds to the options of every algorithm: the names of `GroupOptions`. */
-export const GROUP_OPTIONS: readonly string[] = ["regularizer", "clip", "stateDType"] satisfies (keyof GroupOptions)[];
+export const GROUP_OPTIONS: readonly string[] = [
+  "regularizer",
+  "clip",
+  "stateDType",
+  "lazyMode",
+] satisfies (keyof GroupOptions)[];
 
 /**
  * Defaults and overrides together, validated.
@@ -98,8 +105,4 @@ export function ownOptions<Options extends object>(options: Options): Options {
     Array.isArray(value) ? [...value] : key === "clip" ? value && { ...value } : value,
   ]);
   return Object.fromEntries(own) as Options;
-}
-
-function show(value: unknown): string {
-  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
 }

@@ -12,7 +12,7 @@ import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { checkNotNegative } from "./check";
 import { launchInPlace } from "./in-place";
-import { clipFactor, norms, scaleInPlace, totalNorm } from "./norm";
+import { clipFactor, gradientsOf, norms, scaleInPlace, totalNorm } from "./norm";
 import { listOf } from "./parameters";
 
 export interface ClipNormOptions {
@@ -32,10 +32,6 @@ function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
     check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");
   }
   return list;
-}
-
-function gradientsOf(params: readonly Tensor[]): Tensor[] {
-  return params.flatMap(({ grad }) => (grad === null ? [] : [grad]));
 }
 
 /**

@@ -8,6 +8,11 @@ import { Tensor } from "../tensor/tensor";
 import { computeDType, type DType } from "../values/dtype";
 import { launchInPlace } from "./in-place";
 
+/** The numbers of all gradients: of row-sparse ones their rows, each once. */
+export function gradientsOf(params: readonly Tensor[]): Tensor[] {
+  return params.flatMap(({ grad }) => (grad === null ? [] : [grad.sparse?.merged() ?? grad]));
+}
+
 /** Sums over each gradient of one device, in one launch: of squares, or 0 where all are finite. Gradients of one dtype are read as they are stored. */
 export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
   const { device, dtype: first } = grads[0]!;

@@ -16,7 +16,7 @@ import type { Around } from "./around";
 import { checkGroup, completeOptions, GROUP_OPTIONS, ownOptions } from "./check";
 import { checkOneDevice } from "./clip";
 import { completeState } from "./complete-state";
-import { clipFactor, totalNorm } from "./norm";
+import { clipFactor, gradientsOf, totalNorm } from "./norm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
@@ -167,9 +167,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** The norm of all gradients in groups that limit it. */
   private limitedNorm({ unscale }: Around): Tensor | undefined {
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
-    const grads = limited.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
+    const grads = gradientsOf(limited.flatMap(({ params }) => params));
     if (grads.length === 0) return undefined;
-    for (const grad of grads) grad.checkAlive();
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
     const norm = totalNorm(grads, 2);
     return unscale ? norm.mul(unscale) : norm;
@@ -196,10 +195,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
     });
     const recorder = activeRecorder();
     for (const update of plans.flat()) {
-      const { device, kernel, tensors, scalars, slots, written, versions, counters } = update;
-      device.launch({ kind: "rule", kernel, tensors, scalars }, () => update.repeated());
+      const { device, kernel, tensors, scalars, lazy, slots, written, versions, counters } = update;
+      const launch = { kind: "rule", kernel, tensors, scalars } as const;
+      const repeated = () => update.repeated();
+      if (lazy) lazy.step(launch, repeated, written);
+      else device.launch(launch, repeated);
       countOverwrites(versions);
-      if (recorder !== null) for (const storage of written) recorder.overwrote(storage);
+      if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
       for (let i = 0; i < slots.length; i++) slots[i]!.stepped(counters); // no iterator: a thousand slots cost microseconds
     }
     this.plans = plans;
@@ -217,7 +219,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();
-        else if (param.grad !== null) fillInPlace(param.grad, 0);
+        else if (param.grad !== null) fillInPlace(param.grad.sparse?.emptied() ?? param.grad, 0);
       }
     }
   }

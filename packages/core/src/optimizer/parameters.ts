@@ -1,6 +1,7 @@
 /** What optimizers are given to train: tensors, named tensors, or groups of either with options of their own. */
 
 import { check } from "../errors/errors";
+import { show } from "../errors/show";
 import { Tensor } from "../tensor/tensor";
 import { isFloat } from "../values/dtype";
 import type { BaseOptions, GroupOptions } from "./algorithm";
@@ -53,9 +54,8 @@ export function toGroups<Options extends BaseOptions>(
 /** The parameters of a group. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function toParameters(where: string, params: Parameters | Tensor): NamedParameter[] {
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `a group needs params, got ${show(params)}.`;
-  const advice = isModel(params) ? FROM_MODEL : "Pass { params: [w], lr: 0.1 }.";
-  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, advice);
+  const problem = () => `params must be tensors or named tensors, got ${show(params)}.`;
+  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, FROM_MODEL);
   const items = params instanceof Tensor ? [params] : listOf<unknown>(where, params);
   return items.map((item) => {
     const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
@@ -66,7 +66,7 @@ export function toParameters(where: string, params: Parameters | Tensor): NamedP
       () => `a parameter must be a Tensor or [name, Tensor], got ${show(item)}.`,
       isModel(item) ? FROM_MODEL : "Make it with parameter(data).",
     );
-    checkTrainable(where, name ?? String(tensor), tensor);
+    checkTrainable(where, name ?? tensor, tensor);
     return { name, tensor };
   });
 }
@@ -89,7 +89,7 @@ export function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
   return items;
 }
 
-function checkTrainable(where: string, name: string, tensor: Tensor): void {
+function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
   tensor.memorySlice(); // refuses disposed tensors
   check(
     tensor.node === null,
@@ -107,9 +107,4 @@ const FROM_MODEL = "Pass model.parameters().";
 /** A module, of whatever library: what it trains is behind a method. */
 function isModel(value: unknown): boolean {
   return typeof (value as { parameters?: unknown } | null | undefined)?.parameters === "function";
-}
-
-function show(item: unknown): string {
-  if (item instanceof Tensor) return "one tensor";
-  return Array.isArray(item) ? `[${item.map((x) => typeof x).join(", ")}]` : item === null ? "null" : typeof item;
 }

@@ -7,11 +7,10 @@ import { versionNumbers } from "../device/versions";
 import { check } from "../errors/errors";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
-import type { Storage } from "../tensor/storage";
-import { disposedState } from "../tensor/tensor";
+import { disposedState, type SparseGradient, type Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { type Around, type ClipOptions, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
+import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
 import { checkGroup } from "./check";
 import { completeState } from "./complete-state";
 import { checked, type Regularizer } from "./regularizer";
@@ -24,9 +23,11 @@ export interface Update {
   readonly kernel: Kernel<"rule">;
   readonly tensors: (readonly Slice[])[];
   readonly scalars: readonly Scalar[];
+  /** The gradient of all its slots, of which no more than the rows are stepped. */
+  readonly lazy: SparseGradient | undefined;
   readonly slots: Slot[];
-  /** The memory that it overwrites: parameters, their master copies, and state. */
-  readonly written: Storage[];
+  /** What it overwrites: parameters, their master copies, and state. */
+  readonly written: Tensor[];
   /** Under which its overwrites are counted. */
   versions: Int32Array;
   /** The slots' counters before the launch and after. */
@@ -41,8 +42,8 @@ export interface Bucket extends Update {
   /** Of the parameters. */
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
-  readonly clip: ClipOptions;
-  readonly maximize: boolean;
+  /** See `settingsOf`. */
+  readonly settings: string;
   readonly around: Around;
   readonly plain: Rule;
   readonly rule: Rule;
@@ -82,8 +83,9 @@ export function planUpdates<Options extends BaseOptions>(
   for (const slot of slots) {
     const before = slot.state!.counters;
     const regularizer = regularizerOf(options, slot.name);
-    if (bucket === undefined || !fits(bucket, slot, before, regularizer)) {
-      bucket = buckets.find((known) => fits(known, slot, before, regularizer));
+    const lazy = options.lazyMode ? slot.param.grad!.sparse : undefined;
+    if (bucket === undefined || !fits(bucket, slot, before, regularizer, lazy)) {
+      bucket = buckets.find((known) => fits(known, slot, before, regularizer, lazy));
     }
     if (bucket === undefined) {
       const { device, dtype } = slot.param;
@@ -99,8 +101,8 @@ export function planUpdates<Options extends BaseOptions>(
         before,
         counters,
         regularizer,
-        clip: { ...options.clip },
-        maximize: options.maximize,
+        settings: settingsOf(options),
+        lazy,
         around,
         plain,
         rule,
@@ -119,10 +121,10 @@ export function planUpdates<Options extends BaseOptions>(
       buckets.push(bucket);
     }
     bucket.slots.push(slot);
-    bucket.tensors.push(slot.gather(bucket.keys));
-    bucket.written.push(...slot.storages(bucket.keys));
+    bucket.tensors.push(slot.gather(bucket.keys, lazy !== undefined));
+    bucket.written.push(...slot.written);
   }
-  for (const bucket of buckets) bucket.versions = versionNumbers(bucket.written);
+  for (const bucket of buckets) bucket.versions = versionNumbers(bucket.written.map(({ storage }) => storage));
   return buckets;
 }
 
@@ -180,14 +182,12 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
 
   check(): void {
     const { algorithm, options, bucket, states } = this;
-    const { slots, plain, regularizer, clip, maximize } = bucket;
+    const { slots, plain, regularizer, settings } = bucket;
     checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
       algorithm.rule(options) === plain &&
-      options.maximize === maximize &&
-      options.clip?.norm === clip.norm &&
-      options.clip?.value === clip.value &&
+      settingsOf(options) === settings &&
       penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
     check(
       isSameRule,
@@ -253,17 +253,29 @@ export function scalarsOf<Options extends BaseOptions>(
   });
 }
 
+/** Options that a launch was made for, beside the rule and the penalty. */
+function settingsOf({ maximize, clip, lazyMode }: BaseOptions & GroupOptions): string {
+  return String([maximize, clip?.norm, clip?.value, Boolean(lazyMode)]);
+}
+
 export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
   if (typeof regularizer !== "function") return regularizer ?? null;
   const chosen = regularizer(name);
   return chosen === null ? null : checked(chosen);
 }
 
-function fits(bucket: Bucket, slot: Slot, before: Counters, regularizer: Regularizer | null): boolean {
+function fits(
+  bucket: Bucket,
+  slot: Slot,
+  before: Counters,
+  regularizer: Regularizer | null,
+  lazy: SparseGradient | undefined,
+): boolean {
   const { param } = slot;
   const [first] = bucket.slots;
   const hasSameState = (key: string) => slot.state!.tensors.get(key)!.dtype === first!.state!.tensors.get(key)!.dtype;
   return (
+    bucket.lazy === lazy &&
     bucket.before === before &&
     bucket.device === param.device &&
     bucket.dtype === param.dtype &&

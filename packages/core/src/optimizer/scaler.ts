@@ -15,7 +15,7 @@ import type { Tensor } from "../tensor/tensor";
 import type { Around, ClipOptions } from "./around";
 import { checkOneDevice } from "./clip";
 import { updateScale } from "./loss-scale";
-import { scaleInPlace, sumsOf } from "./norm";
+import { gradientsOf, scaleInPlace, sumsOf } from "./norm";
 
 export interface GradScalerOptions {
   /** The first factor of losses. Default 65536. */
@@ -136,7 +136,7 @@ export class GradScaler {
       known === undefined,
       () => `unscale() came after ${known!.stage === "unscaled" ? "unscale" : "step"}().`,
     );
-    const grads = gradientsOf(optimizer);
+    const grads = gradientsIn(optimizer);
     const problem = () => "gradients of f16 lose what the factor saved, got one.";
     const advice = "Let the optimizer clip: { norm: 1 }, or train in bf16.";
     check(!grads.some(isHalf), "UNSUPPORTED", `${where}.unscale`, problem, advice);
@@ -161,9 +161,9 @@ export class GradScaler {
     checkOrder(this.reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before; those of f16 would lose digits, and their squares cannot overflow.
     const limitsNorm = optimizer.groups.some(({ clip }) => clip?.norm !== undefined);
-    if (limitsNorm && before === undefined && !gradientsOf(optimizer).some(isHalf)) this.unscale(optimizer);
+    if (limitsNorm && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
     const unscaled = this.examined.get(optimizer);
-    const found = unscaled?.found ?? noGrad(() => this.examine(gradientsOf(optimizer)));
+    const found = unscaled?.found ?? noGrad(() => this.examine(gradientsIn(optimizer)));
     try {
       return this.stepBy(optimizer, found, unscaled !== undefined);
     } catch (error) {
@@ -351,8 +351,8 @@ function checkOneRecording(method: string, known: Examined | undefined): void {
 
 const isHalf = ({ dtype }: Tensor) => dtype === "f16";
 
-function gradientsOf(optimizer: Scalable): Tensor[] {
-  const grads = optimizer.groups.flatMap(({ params }) => params.flatMap(({ grad }) => (grad === null ? [] : [grad])));
+function gradientsIn(optimizer: Scalable): Tensor[] {
+  const grads = optimizer.groups.flatMap(({ params }) => gradientsOf(params));
   checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
   return grads;
 }

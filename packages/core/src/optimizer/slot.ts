@@ -4,7 +4,6 @@ import type { Slice } from "../backend/memory";
 import { activeRecorder, once } from "../device/recorder";
 import { keep } from "../device/scope";
 import { copyInto } from "../ops";
-import type { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
 import { follow } from "./master";
@@ -12,7 +11,7 @@ import { is16Bit, MASTER, type ParameterState } from "./state";
 
 export class Slot {
   private current: ParameterState | null = null;
-  /** What `gather` returned last, and what it was made from. */
+  /** What `gather` returned last, and what it was made from: of a row-sparse gradient its numbers. */
   private slices: readonly Slice[] = [];
   private gatheredKeys: readonly string[] | null = null;
   private gatheredGradient: Tensor | null = null;
@@ -90,33 +89,37 @@ export class Slot {
     );
   }
 
-  /** The slices of a rule's buffers: parameter, gradient, state; of 16-bit parameters the master copy first, and they themselves last. The same array while nothing has moved. @throws OptError DISPOSED */
-  gather(keys: readonly string[]): readonly Slice[] {
+  /**
+   * The slices of a rule's buffers: parameter, gradient, state; of 16-bit parameters the master copy first, and they themselves last. The same array while nothing has moved.
+   * A row-sparse gradient comes as its rows if it is stepped lazily, else in a dense copy of this step.
+   *
+   * @throws OptError DISPOSED
+   */
+  gather(keys: readonly string[], lazy: boolean): readonly Slice[] {
     const grad = this.param.grad!;
+    const numbers = grad.sparse?.numbers(lazy) ?? grad;
     const { tensors } = this.current!;
     const master = this.master();
     if (this.gatheredKeys !== keys) {
       const mirror = master === null ? [] : [this.param];
       const state = keys.map((key) => tensors.get(key)!);
       this.own = master === null ? state : [master, ...state];
-      this.slices = [master ?? this.param, grad, ...state, ...mirror].map((tensor) => tensor.memorySlice());
+      this.slices = [master ?? this.param, numbers, ...state, ...mirror].map((tensor) => tensor.memorySlice());
       this.gatheredKeys = keys;
     } else if (grad !== this.gatheredGradient) {
-      this.slices = this.slices.with(1, grad.memorySlice());
+      this.slices = this.slices.with(1, numbers.memorySlice());
     }
     for (const tensor of this.own) {
       tensor.checkAlive();
       tensor.isState = true;
     }
-    this.gatheredGradient = grad;
+    this.gatheredGradient = numbers;
     return this.slices;
   }
 
-  /** The memory that a step of `gather` writes. */
-  storages(keys: readonly string[]): Storage[] {
-    const { tensors } = this.current!;
-    const written = [this.param, ...(this.is16Bit ? [MASTER] : []).concat(keys).map((key) => tensors.get(key)!)];
-    return written.map(({ storage }) => storage);
+  /** What a step of `gather` writes. */
+  get written(): readonly Tensor[] {
+    return [this.param, ...this.own];
   }
 
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */

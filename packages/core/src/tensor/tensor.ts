@@ -1,7 +1,8 @@
 /** Tensors as data: a dense row-major view of device memory, with a shape, a dtype, perhaps a maker and a gradient. */
 import type { Slice } from "../backend/memory";
+import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import { activeRecorder } from "../device/recorder";
+import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, isTidied, keep, track } from "../device/scope";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
@@ -29,6 +30,20 @@ function giveBack({ storage, node }: Holding): void {
   node?.release();
 }
 
+/** What is asked of a gradient that has only some rows. */
+export interface SparseGradient {
+  /** Its numbers, each row once, which may be changed in place. */
+  merged(): Tensor;
+  /** What a step reads: of no more than its rows if it is `lazy`. */
+  numbers(lazy: boolean): Tensor;
+  /** A lazy step: the launch for its rows alone, of what would be written by all. */
+  step(launch: Launch<"rule">, repeated: () => Repeated, written: readonly Tensor[]): void;
+  /** Leaves it no rows, and returns its numbers. */
+  emptied(): Tensor;
+  /** A new gradient from two, of which at least one is row-sparse. */
+  plus(a: Tensor, b: Tensor): Tensor;
+}
+
 // The methods of `Fluent` are installed by tensor-methods.ts, which stands above the ops.
 export interface Tensor extends Fluent<Tensor> {}
 
@@ -44,6 +59,8 @@ export class Tensor {
   isMadeByHand = false;
   /** @internal State of an optimizer. */
   isState = false;
+  /** @internal Itself, of row-sparse gradients. */
+  declare readonly sparse?: SparseGradient;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private readonly extents: Shape;
