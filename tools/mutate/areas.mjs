@@ -54,12 +54,12 @@ export const areas = {
   "checkpoint-verify": {
     package: "checkpoint",
     files: ["read/verify.ts"],
-    tests: ["read/verify", "checkpoint", "command/command", "import/importers", "read/replaced"],
+    tests: ["read/verify", "read/refusals", "read/replaced"],
   },
   "checkpoint-layout": {
     package: "checkpoint",
     files: ["layout/*.ts"],
-    tests: ["layout/", "save/save", "read/stream", "save/meeting"],
+    tests: ["layout/", "plan/plan", "save/save", "read/stream"],
   },
   "checkpoint-names": {
     package: "checkpoint",

@@ -12,6 +12,7 @@ const WORDS = {
   checkOptions: 0,
   corrupt: 0,
   internalError: 0,
+  refuse: 0,
   checkValue: 1,
   checkState: 1,
 };
@@ -24,7 +25,7 @@ function shouldIgnore(path) {
     const name = node.callee?.name ?? node.callee?.property?.name;
     const first = WORDS[/** @type {keyof typeof WORDS} */ (name)];
     if (at.listKey === "arguments" && at.key >= first) return "the words of a refusal";
-    if (/^(problem|advice|rule|got|where)$/.test(node.id?.name ?? "") && isText(path.node))
+    if (/^(problem|advice|rule|got|title|where)$/.test(node.id?.name ?? "") && isText(path.node))
       return "the words of a refusal";
     if (/^shown?$/.test(node.id?.name ?? "")) return "the words of a refusal";
   }

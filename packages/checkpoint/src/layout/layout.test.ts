@@ -2,7 +2,17 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SourcePlan } from "../plan/plan";
 import { elementsIn, wholeOf } from "./box";
-import { boxesOf, boxesOfRank, defaultLayout, entryFor, type Layout, partOf, placementsOf, wholeShape } from "./layout";
+import {
+  boxesOf,
+  boxesOfRank,
+  defaultLayout,
+  entryFor,
+  type Layout,
+  matchesPattern,
+  partOf,
+  placementsOf,
+  wholeShape,
+} from "./layout";
 
 const square: Layout = {
   mesh: { shape: [2, 2], axes: ["data", "model"] },
@@ -31,6 +41,87 @@ describe("a layout", () => {
     expect(sizes(64, 56, "ceil")).toEqual([...Array(32).fill(2), ...Array(24).fill(0)]);
   });
 
+  it.each([
+    ["*", "anything", true],
+    ["*", "", true],
+    ["fc.weight", "fc.weight", true],
+    ["fc.weight", "fc.weights", false],
+    ["fc.*", "fc.", true],
+    ["fc.*", "afc.x", false],
+    ["*.bias", "fc.bias", true],
+    ["*.bias", "fc.bias.x", false],
+    ["fc.*.bias", "fc.0.bias", true],
+    ["fc.*.bias", "fc.bias", false],
+    ["ab*ba", "aba", false],
+    ["ab*ba", "abba", true],
+    ["a*b*c", "a-b-c", true],
+    ["a*b*c", "a--c", false],
+    ["a*bc*c", "abc", false],
+    ["a*b*b*c", "a-b-c", false],
+    ["a*b*b*c", "abbc", true],
+    ["*x*", "x", true],
+    ["*x*", "y", false],
+  ])("pattern %s matches %s: %s", (pattern, name, is) => expect(matchesPattern(pattern, name)).toBe(is));
+
+  it("cuts by explicit sizes, parts of nothing left out, each rank at its own", () => {
+    const layout: Layout = { ...square, tensors: { "*": { split: [["data", "model"]], sizes: [[1, 0, 4, 2]] } } };
+    const tensor = { name: "w", shape: [7] };
+    const boxes = [0, 1, 2, 3].map((rank) => boxesOfRank(layout, tensor, rank)[0]!);
+    expect(boxes.map(({ offset, size }) => [...offset, ...size])).toEqual([
+      [0, 1],
+      [1, 0],
+      [1, 4],
+      [5, 2],
+    ]);
+    expect(boxesOf(layout, tensor)).toEqual([boxes[0], boxes[2], boxes[3]]);
+  });
+
+  it("takes a tensor's own rule before the layout's", () => {
+    const layout: Layout = { ...defaultLayout(4), tensors: { a: { split: ["rank"], rule: "ceil" }, "*": ["rank"] } };
+    const lengths = (name: string, rule?: "ceil") =>
+      [0, 1, 2, 3].map(
+        (rank) => boxesOfRank(rule ? { ...layout, rule } : layout, { name, shape: [5] }, rank)[0]!.size[0],
+      );
+    expect([lengths("a"), lengths("b"), lengths("b", "ceil")]).toEqual([
+      [2, 2, 1, 0],
+      [2, 1, 1, 1],
+      [2, 2, 1, 0],
+    ]);
+  });
+
+  it("takes boxes as they are given, those of two ranks once", () => {
+    const [left, right] = [
+      { offset: [0, 0], size: [2, 1] },
+      { offset: [0, 1], size: [2, 3] },
+    ];
+    const layout: Layout = { ...square, tensors: { "*": { boxes: [[left], [right], [left, right], []] } } };
+    const tensor = { name: "w", shape: [2, 4] };
+    expect(boxesOf(layout, tensor)).toEqual([left, right]);
+    expect(placementsOf(layout, tensor).map(({ ranks }) => ranks)).toEqual([
+      [0, 2],
+      [1, 2],
+    ]);
+    expect(boxesOfRank(layout, tensor, 3)).toEqual([]);
+    expect(wholeShape(layout, { name: "w", rank: 2 }, () => undefined)).toEqual([2, 4]);
+  });
+
+  it("keeps a tensor of no elements as one box on every rank", () => {
+    const tensor = { name: "w", shape: [2, 0] };
+    expect(boxesOf(square, tensor)).toEqual([wholeOf([2, 0])]);
+    expect(placementsOf(square, tensor)).toEqual([{ box: wholeOf([2, 0]), ranks: [0, 1, 2, 3] }]);
+  });
+
+  it("takes the whole shape from the entry where it says so, else refuses slices that do not tell it", () => {
+    const tensor = { name: "w", rank: 1 };
+    const told: Layout = { ...square, tensors: { "*": { split: ["data"], sizes: [[1, 4]], shape: [5] } } };
+    expect(wholeShape(told, tensor, () => undefined)).toEqual([5]);
+    const silent: Layout = { ...square, tensors: { "*": { split: ["data"], sizes: [[1, 4]] } } };
+    const badShape = expect.objectContaining({ code: "BAD_SHAPE" });
+    expect(wholeShape(silent, tensor, (rank) => [rank < 2 ? 1 : 4])).toEqual([5]);
+    expect(() => wholeShape(silent, tensor, (rank) => [rank])).toThrow(badShape);
+    expect(() => wholeShape(silent, tensor, (rank) => (rank < 2 ? [1] : undefined))).toThrow(badShape);
+  });
+
   it("lists replicas once, with their ranks", () => {
     const layout: Layout = { ...square, tensors: { "*": [null, "model"] } };
     expect(placementsOf(layout, { name: "w", shape: [3, 4] })).toEqual([
@@ -48,6 +139,11 @@ describe("a layout", () => {
 
   it.each<[string, Layout, number[]]>([
     ["a mesh of no size", { ...square, mesh: { shape: [0, 2], axes: ["a", "b"] } }, [2, 2]],
+    ["axes of one name", { ...square, mesh: { shape: [2, 2], axes: ["a", "a"] } }, [2, 2]],
+    ["a rule that there is not", { ...square, rule: "even" as never, tensors: { "*": ["data"] } }, [4]],
+    ["sizes for too few parts", { ...square, tensors: { "*": { split: ["data"], sizes: [[4]] } } }, [4]],
+    ["sizes below nothing", { ...square, tensors: { "*": { split: ["data"], sizes: [[5, -1]] } } }, [4]],
+    ["sizes that are no whole numbers", { ...square, tensors: { "*": { split: ["data"], sizes: [[2.5, 1.5]] } } }, [4]],
     ["axes without names", { ...square, mesh: { shape: [2, 2], axes: ["a"] } }, [2, 2]],
     ["an axis that the mesh has not", { ...square, tensors: { "*": ["pipeline"] } }, [2, 2]],
     ["an axis used twice", { ...square, tensors: { "*": ["data", "data"] } }, [2, 2]],

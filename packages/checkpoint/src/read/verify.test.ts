@@ -1,0 +1,233 @@
+/** What verifying reads, counts and says, byte by byte; corruption.test.ts changes bytes at random. */
+import { describe, expect, it } from "vitest";
+import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
+import { shardName } from "../format/shard";
+import { saveCheckpoint } from "../save/save";
+import { expectCode } from "../testing/expect-code";
+import { FaultyFileSystem } from "../testing/faulty-file-system";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/made-files";
+import { MemoryFileSystem } from "../testing/memory-file-system";
+import { memoryFiles } from "../testing/memory-files";
+import { verifyCheckpoint } from "./verify";
+
+const [first, second] = [shardName(0), shardName(1)];
+const bytesOf = (length: number) => ({ dtype: "U8", shape: [length], data: new Uint8Array(length).fill(7) });
+
+/** Two ranks that share the tensors by size: the largest is in the first's file. */
+async function saved(tensors: Parameters<typeof saveCheckpoint>[1]["tensors"], options: object = {}) {
+  const fileSystem = new MemoryFileSystem();
+  const layout = { mesh: { shape: [2], axes: ["x"] }, tensors: { "*": "replicate" } } as const;
+  const { path } = await saveCheckpoint("/r", { step: 1, tensors }, { fileSystem, layout, ...options });
+  const bytes = (name: string) => fileSystem.contents(`${path}/${name}`);
+  const manifest = parseManifest(bytes(MANIFEST_FILE), "manifest");
+  return {
+    path,
+    fileSystem,
+    bytes,
+    manifest,
+    verify: (options: object = {}) => verifyCheckpoint(path, { fileSystem, ...options }),
+    /** The step as if another manifest had been written. */
+    claim: (change: Partial<Manifest>) =>
+      fileSystem.replace(`${path}/${MANIFEST_FILE}`, encodeManifest({ ...manifest, ...change })),
+    flip: (name: string, at: number) => {
+      bytes(name)[bytes(name).length + at]! ^= 1;
+    },
+    cut: (name: string, length: number) => fileSystem.replace(`${path}/${name}`, bytes(name).slice(0, length)),
+  };
+}
+
+describe("a whole step", () => {
+  it("is read once from end to end, and told of on the way", async () => {
+    const { path, manifest, verify } = await saved({ a: bytesOf(9 << 20), b: bytesOf(100), c: bytesOf(3) });
+    const total = manifest.files.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const told: [number, number][] = [];
+    const result = await verify({
+      progress: ({ bytes, total }: { bytes: number; total: number }) => told.push([bytes, total]),
+    });
+    expect(result).toEqual({ ok: true, path, problems: [], tensors: 3, bytes: total, unverified: [] });
+    expect(told.at(-1)).toEqual([total, total]);
+    expect(told.every(([done, all], i) => all === total && done > (told[i - 1]?.[0] ?? 0))).toBe(true);
+  });
+
+  it("gives its files back, whatever is found", async () => {
+    const { path, fileSystem, flip } = await saved({ a: bytesOf(9), b: bytesOf(5) });
+    flip(first, -1);
+    const counted = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, how: "once", only: "close" });
+    await verifyCheckpoint(path, { fileSystem: counted });
+    const opened = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, how: "once", only: "open" });
+    await verifyCheckpoint(path, { fileSystem: opened });
+    expect(counted.calls).toBe(opened.calls);
+  });
+});
+
+describe("what is found", () => {
+  it("is told by file, then by place, in whatever order it was found", async () => {
+    const { flip, cut, bytes, verify } = await saved({
+      a: bytesOf(9 << 20),
+      b: bytesOf(100),
+      c: bytesOf(50),
+      d: bytesOf(3),
+    });
+    flip(first, -1);
+    flip(second, -160);
+    flip(second, -100);
+    const length = bytes(second).length;
+    cut(second, length - 1);
+    const { problems } = await verify();
+    expect(problems.map(({ file }) => file)).toEqual([first, second, second, second, second]);
+    const begins = problems.slice(1).map(({ begin }) => begin);
+    expect(begins).toEqual([...begins].sort((a, b) => a - b));
+    expect(problems.at(-1)).toMatchObject({ subject: "file", begin: length - 1, end: length });
+  });
+
+  it("bytes after the end are of the file", async () => {
+    const { path, fileSystem, bytes, verify } = await saved({ a: bytesOf(9), b: bytesOf(3) });
+    const { length } = bytes(first);
+    fileSystem.replace(`${path}/${first}`, new Uint8Array([...bytes(first), 0]));
+    expect((await verify()).problems).toMatchObject([{ subject: "file", file: first, begin: length, end: length + 1 }]);
+  });
+
+  it("every tensor of a file that is not there", async () => {
+    const { path, fileSystem, verify } = await saved({ a: bytesOf(9), b: bytesOf(3), c: bytesOf(2) });
+    await fileSystem.remove(`${path}/${second}`);
+    expect((await verify()).problems.map(({ subject, file }) => [subject, file])).toEqual([
+      ["header", second],
+      ["b", second],
+      ["c", second],
+    ]);
+  });
+
+  it("a manifest that is none", async () => {
+    const { path, fileSystem, verify } = await saved({ a: bytesOf(9) });
+    fileSystem.replace(`${path}/${MANIFEST_FILE}`, new Uint8Array(7));
+    const problem = { subject: "manifest", file: MANIFEST_FILE, begin: 0, end: 7, problem: expect.any(String) };
+    expect(await verify()).toEqual({ ok: false, path, problems: [problem], tensors: 0, bytes: 0, unverified: [] });
+  });
+
+  it("a file that cannot be read, its range and name", async () => {
+    const { path, fileSystem } = await saved({ a: bytesOf(9) });
+    const faulty = new FaultyFileSystem(fileSystem, { at: 1, how: "once", only: "read" });
+    const { problems } = await verifyCheckpoint(path, { fileSystem: faulty });
+    expect(problems).toMatchObject([{ subject: "header", file: first, begin: 0 }]);
+  });
+
+  it("elements that no box holds", async () => {
+    const { manifest, claim, verify } = await saved({ a: bytesOf(9) });
+    const [tensor] = manifest.tensors;
+    const boxes = tensor!.boxes.map((box) => ({ ...box, offset: [0], size: [9] }));
+    claim({ tensors: [{ ...tensor!, shape: [12], boxes }] });
+    expect((await verify()).problems).toMatchObject([{ subject: "a", file: MANIFEST_FILE }]);
+  });
+
+  it.each(["crc32", "sha256"] as const)("a file whose own %s is another, its boxes' being right", async (sum) => {
+    const { manifest, claim, verify } = await saved({ a: bytesOf(9), b: bytesOf(3) }, { sha256: true });
+    expect(await verify()).toMatchObject({ ok: true });
+    const { byteLength } = manifest.files[1]!;
+    const other = sum === "crc32" ? { crc32: 1 } : { sha256: "0".repeat(64) };
+    claim({ files: manifest.files.map((file, i) => (i === 1 ? { ...file, ...other } : file)) });
+    expect((await verify()).problems).toMatchObject([{ subject: "file", file: second, begin: 0, end: byteLength }]);
+  });
+
+  it("a box and nothing of its file besides", async () => {
+    const { flip, verify } = await saved({ a: bytesOf(9), b: bytesOf(3) }, { sha256: true });
+    flip(first, -1);
+    expect((await verify()).problems).toMatchObject([{ subject: "a", file: first }]);
+  });
+
+  it("a tensor larger than what it reads at once, in every piece", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const w = { dtype: "U8", shape: [9 << 20], data: new Uint8Array(9 << 20).fill(7) };
+    const { path } = await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
+    const bytes = fileSystem.contents(`${path}/${shardName(0)}`);
+    for (const at of [1 << 20, 5 << 20, 9 << 20]) {
+      bytes[at]! ^= 1;
+      const { problems } = await verifyCheckpoint(path, { fileSystem });
+      expect(problems).toMatchObject([{ subject: "w" }]);
+      bytes[at]! ^= 1;
+    }
+  });
+
+  it("bytes that no box covers, since another file's replica stands for them", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const box = { offset: [0], size: [64], data: new Uint8Array(64).fill(3) };
+    const w = { dtype: "U8", shape: [64], boxes: [box] };
+    const saves = [0, 1].map((rank) =>
+      saveCheckpoint("/r", { step: 1, tensors: { w } }, { rank, world: 2, fileSystem }),
+    );
+    const { path } = (await Promise.all(saves))[0]!;
+    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
+    const bytes = fileSystem.contents(`${path}/${shardName(1)}`);
+    bytes[bytes.length - 1]! ^= 1;
+    const { problems } = await verifyCheckpoint(path, { fileSystem });
+    expect(problems).toMatchObject([{ subject: "file", file: shardName(1) }]);
+  });
+});
+
+describe("a file of another system", () => {
+  const named = [
+    { name: "w", shape: [2], data: floats(1, 2) },
+    { name: "v", shape: [0], data: floats() },
+  ];
+  const torch = () => torchZip({ w: torchTensorCall("0", [3]) }, { "0": floats(1, 2, 3) });
+
+  it("is read, and its tensors without a checksum named", async () => {
+    const fileSystem = memoryFiles({ "m.safetensors": safetensorsFile(named) });
+    const told: number[] = [];
+    const result = await verifyCheckpoint("/root/m.safetensors", {
+      fileSystem,
+      progress: ({ bytes }) => told.push(bytes),
+    });
+    expect(result).toMatchObject({ ok: true, problems: [], tensors: 2, bytes: 8, unverified: ["w"] });
+    expect(told.at(-1)).toBe(8);
+  });
+
+  it("damaged: the tensor is named, and the rest is read", async () => {
+    const bytes = torch();
+    expect(await verifyCheckpoint("/root/m.pt", { fileSystem: memoryFiles({ "m.pt": bytes }) })).toMatchObject({
+      ok: true,
+    });
+    const at = Buffer.from(bytes).indexOf(Buffer.from(floats(1, 2, 3)));
+    bytes[at]! ^= 1;
+    const { ok, problems, tensors } = await verifyCheckpoint("/root/m.pt", {
+      fileSystem: memoryFiles({ "m.pt": bytes }),
+    });
+    expect([ok, tensors]).toEqual([false, 1]);
+    expect(problems).toMatchObject([{ subject: "w", begin: 0, end: 12 }]);
+  });
+
+  it("cut off: its header is told", async () => {
+    const fileSystem = memoryFiles({ "m.safetensors": safetensorsFile(named).slice(0, -3) });
+    const { ok, problems } = await verifyCheckpoint("/root/m.safetensors", { fileSystem });
+    expect(ok).toBe(false);
+    expect(problems).toMatchObject([{ subject: "header", file: "/root/m.safetensors", begin: 0, end: 0 }]);
+  });
+
+  it("not there, or of no system: refused", async () => {
+    const fileSystem = memoryFiles({ "m.txt": new TextEncoder().encode("hello") });
+    await expectCode("MISSING", verifyCheckpoint("/root/m.safetensors", { fileSystem }));
+    await expectCode("UNSUPPORTED", verifyCheckpoint("/root/m.txt", { fileSystem }));
+  });
+
+  it("is no step", async () => {
+    const fileSystem = memoryFiles({ "m.pt": torch() });
+    await expectCode("MISSING", verifyCheckpoint("/root/m.pt", { fileSystem, step: 3 }));
+  });
+});
+
+it("a step that is replaced again and again is told of after five tries", async () => {
+  const { path, fileSystem } = await saved({ a: bytesOf(9) });
+  let tries = 0;
+  const reader = new FaultyFileSystem(fileSystem);
+  const { open } = reader;
+  reader.open = async (name, mode) => {
+    if (/rank-/.test(name)) {
+      tries++;
+      const save = { step: 1, tensors: { a: bytesOf(9) } };
+      await saveCheckpoint("/r", save, { fileSystem, overwrite: true });
+    }
+    return open.call(reader, name, mode);
+  };
+  expect((await verifyCheckpoint(path, { fileSystem: reader })).ok).toBe(false);
+  expect(tries).toBe(5);
+});
