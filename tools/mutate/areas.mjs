@@ -49,7 +49,15 @@ export const areas = {
   "checkpoint-commit": {
     package: "checkpoint",
     files: ["save/step-folder.ts"],
-    tests: ["save/step-folder", "save/save", "save/retention", "read/replaced", "save/objects", "save/crash"],
+    tests: [
+      "save/step-folder",
+      "save/two-saves",
+      "save/save",
+      "save/retention",
+      "read/replaced",
+      "save/objects",
+      "save/crash",
+    ],
   },
   "checkpoint-verify": {
     package: "checkpoint",

@@ -148,6 +148,8 @@ export class StepFolder {
         if (await this.isCommitted()) return;
         this.#isUncertain = false;
         await this.#refuseExisting();
+        // Whose step was in the way has taken it away since.
+        await this.#putManifest(bytes, overwrite);
       }
     } catch (error) {
       if (!this.#isUncertain || !(await this.isCommitted().catch(() => false))) throw error;
