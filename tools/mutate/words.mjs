@@ -9,6 +9,7 @@ const WORDS = {
   checkLimit: 1,
   checkBoolean: 1,
   checkNotNegative: 1,
+  checkNumber: 3,
   checkOptions: 0,
   corrupt: 0,
   internalError: 0,
