@@ -6,22 +6,25 @@ export async function train(name) {
   manualSeed(7);
   const model = new Sequential(new Linear(2, 16), new ReLU(), new Linear(16, 1));
   const optimizer = new NAdam(model.namedParameters(), { lr: 0.02 });
-  const [x, y] = [tensor([[0, 0], [0, 1], [1, 0], [1, 1]]), tensor([[0], [1], [1], [0]])];
-  for (let step = 0; step < 300; step++) {
-    tidy(() => {
-      mseLoss(model.forward(x), y).backward();
+  const inputs = { data: Float32Array.of(0, 0, 0, 1, 1, 0, 1, 1), shape: [4, 2] };
+  const labels = { data: Float32Array.of(0, 1, 1, 0), shape: [4, 1] };
+  const loader = new DataLoader(new TensorDataset(inputs, labels), { batchSize: 4 });
+  for (let epoch = 0; epoch < 300; epoch++) {
+    for (const [x, y] of loader) {
+      tidy(() => mseLoss(model.forward(x), y).backward());
       optimizer.step();
       optimizer.zeroGrad();
-    });
+    }
   }
   const devices = await listDevices();
   if (!devices.some(({ available }) => available)) throw new Error("no device");
-  return device.name + " " + Array.from(await model.forward(x).data(), (value) => value.toFixed(5)).join(" ");
+  return device.name + " " + Array.from(await model.forward(tensor(inputs.data, { shape: inputs.shape })).data(), (value) => value.toFixed(5)).join(" ");
 }
 `;
 
 const IMPORTS = `import "@opt/kernels-wasm";
 import { init, listDevices, manualSeed, tensor, tidy } from "@opt/core";
+import { DataLoader, TensorDataset } from "@opt/data";
 import { Linear, mseLoss, ReLU, Sequential } from "@opt/nn";
 import { NAdam } from "@opt/nadam";
 `;
@@ -37,6 +40,7 @@ export const files = {
   "node.cjs": `require("@opt/kernels-cpu");
 require("@opt/kernels-wasm");
 const { init, listDevices, manualSeed, tensor, tidy } = require("@opt/core");
+const { DataLoader, TensorDataset } = require("@opt/data");
 const { Linear, mseLoss, ReLU, Sequential } = require("@opt/nn");
 const { NAdam } = require("@opt/nadam");
 ${TRAINING.replace("export async", "async")}

@@ -1,5 +1,6 @@
 /** Samples as one batch. */
 import { check, concat, type NestedArray, show, Tensor, type TypedArray, tensor, tidy } from "@opt/core";
+import { kindOf } from "./rows";
 
 /** A field of a batch: numbers, booleans and arrays of them become a tensor with one more axis in front; text becomes a list. */
 export type Field<T> = T extends Tensor | TypedArray | number | boolean | NestedArray
@@ -19,7 +20,7 @@ export type Collated<Sample> = Sample extends Tensor | TypedArray
  * Samples as one batch, field by field. A sample is a tensor, a typed array, a number, a tuple ([input, label]) or an object of those;
  * inside a tuple or object an array of numbers is data. Numbers become f32, typed arrays and tensors keep their dtype, text stays a list.
  *
- * @throws OptError BAD_SHAPE where samples differ in shape or fields
+ * @throws OptError BAD_SHAPE where samples differ in shape or fields; BAD_ARGUMENT where there is none
  * @example
  * const [x, y] = collate([[[1, 2], 0], [[3, 4], 1]]); // x [2, 2], y [2]
  */
@@ -41,6 +42,9 @@ const WHERE = "collate";
 
 function fieldOf(values: readonly unknown[], path: string): unknown {
   const [first] = values;
+  const problem = () => `there must be samples${path && `, at ${path}`}, got ${show(values)}.`;
+  const areThere = values.length > 0 && values.every((value) => value !== undefined && value !== null);
+  check(areThere, "BAD_ARGUMENT", WHERE, problem, "The dataset may have fewer than its length.");
   if (first instanceof Tensor) return stacked(values as readonly Tensor[], path);
   if (ArrayBuffer.isView(first) && !(first instanceof DataView)) return joined(values as readonly TypedArray[], path);
   if (isNumeric(first)) {
@@ -49,6 +53,7 @@ function fieldOf(values: readonly unknown[], path: string): unknown {
   }
   if (Array.isArray(first)) return tupleOf(values as readonly unknown[][], path);
   if (isObject(first)) return objectOf(values, first, path);
+  for (const value of values) checkKind(typeof value === typeof first, first, value, path);
   return [...values];
 }
 
@@ -89,10 +94,11 @@ function stacked(tensors: readonly Tensor[], path: string): Tensor {
 }
 
 function joined(arrays: readonly TypedArray[], path: string): Tensor {
-  const { length, constructor: kind } = arrays[0]!;
-  const all = new (kind as new (length: number) => TypedArray)(arrays.length * length);
+  const { length } = arrays[0]!;
+  const kind = kindOf(arrays[0]!);
+  const all = new kind(arrays.length * length);
   arrays.forEach((array, i) => {
-    checkKind(array?.constructor === kind && array.length === length, arrays[0], array, path);
+    checkKind(array.length === length && kindOf(array) === kind, arrays[0], array, path);
     all.set(array, i * length);
   });
   return tensor(all, { shape: [arrays.length, length] });

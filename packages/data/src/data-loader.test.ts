@@ -16,6 +16,12 @@ import {
 
 const count = (n: number) => new TensorDataset({ data: Int32Array.from({ length: n }, (_, i) => i), shape: [n] });
 const values = ([x]: readonly [Tensor]) => [...x.dataSync()];
+const endless = {
+  length: 2,
+  *[Symbol.iterator]() {
+    while (true) yield 0;
+  },
+};
 const later = (n: number, delay = (_: number) => 0) => ({
   length: n,
   async get(i: number) {
@@ -70,6 +76,15 @@ describe("batches", () => {
     expect(order()).toEqual(first);
   });
 
+  it("leave the samples alone that are tensors themselves", () => {
+    const samples = [tensor([1]), tensor([2])];
+    for (const options of [{}, { collate: (batch: Tensor[]) => batch }, { batchSize: 2 }]) {
+      const loader = new DataLoader<Tensor, Tensor | Tensor[]>(samples, options);
+      expect([...loader, ...loader]).toHaveLength(2 * loader.length);
+    }
+    expect(samples.map(Number)).toEqual([1, 2]);
+  });
+
   it("live until the next, and are freed when the loop ends early", async () => {
     const device = await init("js");
     const before = device.memory();
@@ -114,18 +129,35 @@ describe("samples that come later", () => {
     expectCode("NOT_SYNC", () => [...new DataLoader(later(2))]);
   });
 
-  it("that fail end the loop at their batch, not before", async () => {
-    const data = {
-      length: 4,
-      get: async (i: number) => (i === 2 ? Promise.reject(new Error("gone")) : Int32Array.of(i)),
-    };
+  const gone = new Error("gone");
+  const failAtTwo = (i: number) => (i === 2 ? Promise.reject(gone) : Promise.resolve(i));
+  const throwAtTwo = (i: number) => {
+    if (i === 2) throw gone;
+    return Promise.resolve(i);
+  };
+  it.each<[string, ConstructorParameters<typeof DataLoader<number, unknown>>]>([
+    ["samples", [{ length: 4, get: failAtTwo }]],
+    ["calls for samples", [{ length: 4, get: throwAtTwo }]],
+    ["batches", [{ length: 4, get: (i) => i, batch: ([i]: Int32Array) => failAtTwo(i!) }]],
+    ["collations", [[0, 1, 2, 3], { collate: ([i]) => failAtTwo(i!) }]],
+  ])("%s that fail end the loop at their batch, not before, and not the program", async (_, [data, options]) => {
     let seen = 0;
-    await expect(
-      (async () => {
-        for await (const _ of new DataLoader(data, { prefetch: 3 })) seen++;
-      })(),
-    ).rejects.toThrow("gone");
+    const loop = async () => {
+      for await (const _ of new DataLoader(data, { ...options, prefetch: 3 })) {
+        seen++;
+        await new Promise((resolve) => setTimeout(resolve)); // what fails meanwhile is not heard by anyone
+      }
+    };
+    await expect(loop()).rejects.toBe(gone);
     expect(seen).toBe(2);
+  });
+
+  it("of which one is thrown for after another failed are not left unheard", async () => {
+    const get = (i: number) => (i === 0 ? Promise.reject(new Error("unheard")) : throwAtTwo(i));
+    const loader = new DataLoader({ length: 3, get }, { batchSize: 3 });
+    await expect(loader[Symbol.asyncIterator]().next()).rejects.toBe(gone);
+    expect(() => [...loader]).toThrow(gone);
+    await new Promise((resolve) => setTimeout(resolve));
   });
 });
 
@@ -161,7 +193,9 @@ describe("an epoch resumed in its middle", () => {
     [{ seed: -1, served: 0 }],
     [{ seed: null, served: 1 }],
     [{ seed: 1, served: 99 }],
-    [{ seed: 1, served: 0 }],
+    [{ ...new DataLoader(count(4), options()).stateDict(), seed: 1, generator: undefined }],
+    [{ ...new DataLoader(count(5), options()).stateDict(), seed: 1 }],
+    [{ ...new DataLoader(count(4), { ...options(), batchSize: 2 }).stateDict(), seed: 1 }],
   ])("refuses %j", (state) => {
     const loader = new DataLoader(count(4), options());
     expectCode("BAD_STATE", () => loader.loadStateDict(state as never));
@@ -179,6 +213,17 @@ it.each<[string, () => unknown]>([
   ["what is no generator", () => new DataLoader(count(2), { generator: {} as never })],
   ["a sampler and shuffle", () => new DataLoader(count(2), { sampler: [1], shuffle: true })],
   ["a sampler without a length", () => new DataLoader(count(2), { sampler: new Set([1]) as never })],
+  ["a batch that is no function", () => new DataLoader({ length: 2, get: (i: number) => i, batch: 5 } as never)],
+  [
+    "a sampler of a length below 0",
+    () => new DataLoader(count(2), { sampler: { length: -1, *[Symbol.iterator]() {} } }),
+  ],
+  [
+    "a sampler that gives fewer",
+    () => [...new DataLoader(count(2), { sampler: { length: 2, *[Symbol.iterator]() {} } })],
+  ],
+  ["a sampler that never ends", () => [...new DataLoader(count(2), { sampler: endless })]],
+  ["a dataset of fewer than its length", () => [...new DataLoader({ length: 2, get: (i: number) => [7][i]! })]],
   ["a position that there is not", () => [...new DataLoader(count(2), { sampler: [2] })]],
   ["parts that are too many", () => randomSplit(count(4), [3, 2])],
   ["fractions of less than all", () => randomSplit(count(4), [0.5, 0.4])],
@@ -191,6 +236,10 @@ it.each<[string, () => unknown]>([
   ["a file's name for its bytes", () => parseIdx("train.idx" as never)],
   ["windows without options", () => new Windows(Int32Array.of(1), undefined as never)],
   ["windows of a misspelt stride", () => new Windows(Int32Array.of(1, 2), { length: 1, strides: 2 } as never)],
+  [
+    "windows of bytes that have no numbers",
+    () => new Windows(new DataView(new ArrayBuffer(4)) as never, { length: 1 }),
+  ],
   ["windows of nothing", () => new Windows(Int32Array.of(1), { length: 0 })],
 ])("refuses %s", (_, make) => {
   expectCode("BAD_ARGUMENT", make);
@@ -201,6 +250,12 @@ it("splits into parts that have nothing in common, and loads them", () => {
   const seen = parts.map((part) => Array.from(new DataLoader(part, { batchSize: 4 }), values).flat());
   expect(seen.map(({ length }) => length)).toEqual([8, 3]);
   expect(seen.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 11 }, (_, i) => i));
+  const letters = randomSplit(["a", "b", "c"], [2, 1]);
+  expect(letters.flatMap((part) => Array.from({ length: part.length }, (_, i) => part.get(i))).sort()).toEqual([
+    "a",
+    "b",
+    "c",
+  ]);
   expect(randomSplit(count(1), [0.5, 0.5]).map(({ length }) => length)).toEqual([1, 0]);
   expect(randomSplit(count(11), [4, 7]).map(({ length }) => length)).toEqual([4, 7]);
 });

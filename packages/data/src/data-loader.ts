@@ -9,9 +9,9 @@ import {
   show,
   Tensor,
 } from "@opt/core";
-import { batchOf, isLater } from "./batch";
+import { batchOf, isLater, unheard } from "./batch";
 import type { Collated } from "./collate";
-import { type BatchedDataset, checkDataset, checkIndex, type Dataset } from "./dataset";
+import { type BatchedDataset, checkDataset, checkIndex, type Dataset, isCount } from "./dataset";
 
 export interface DataLoaderOptions<Sample, Batch> {
   /** Samples of a batch; the last may have fewer. Default 1. */
@@ -26,7 +26,7 @@ export interface DataLoaderOptions<Sample, Batch> {
   sampler?: Iterable<number> & { readonly length: number };
   /** How many batches are begun ahead where samples come later. Default 2. */
   prefetch?: number;
-  /** Makes a batch of samples. By default `collate`, or what the dataset itself does. */
+  /** Makes a batch of samples. By default `collate`, or what the dataset itself does. Samples that are tensors it frees itself, or nobody. */
   collate?: (samples: Sample[]) => Batch | Promise<Batch>;
 }
 
@@ -36,6 +36,9 @@ export interface DataLoaderState {
   seed: number | null;
   /** Batches of it that were handed out. */
   served: number;
+  /** Of an epoch, and of a batch. */
+  samples: number;
+  batchSize: number;
   generator?: ReturnType<Generator["stateDict"]>;
 }
 
@@ -73,6 +76,8 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   private readonly dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[];
   private readonly options: DataLoaderOptions<Sample, Batch>;
   private readonly prefetch: number;
+  /** Tensors that are samples: the dataset's own, also in a batch. */
+  private readonly given = new WeakSet<Tensor>();
   private epoch: Epoch | null = null;
   /** Loaded: where the next epoch begins. */
   private resumed: { readonly seed: number; readonly served: number } | null = null;
@@ -112,8 +117,11 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
 
   /** Batches of an epoch. */
   get length(): number {
-    const samples = this.options.sampler?.length ?? this.dataset.length;
-    return this.dropLast ? Math.floor(samples / this.batchSize) : Math.ceil(samples / this.batchSize);
+    return this.batches(this.samples);
+  }
+
+  private get samples(): number {
+    return this.options.sampler?.length ?? this.dataset.length;
   }
 
   /** @throws OptError NOT_SYNC where samples come later */
@@ -121,11 +129,12 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     const epoch = this.begin();
     let batch: Batch | undefined;
     try {
-      while (epoch.served < this.batches(epoch)) {
-        free(batch);
+      const count = this.batches(epoch.order.length);
+      while (epoch.served < count) {
+        this.free(batch);
         batch = undefined;
         const made = this.make(epoch, epoch.served);
-        if (isLater(made)) made.then(free, () => {});
+        if (isLater(made)) this.freeLater(made);
         check(!isLater(made), "NOT_SYNC", WHERE, () => "the samples of this dataset come later.", "Write `for await`.");
         batch = made as Batch;
         epoch.served++;
@@ -133,22 +142,22 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       }
       this.end(epoch);
     } finally {
-      free(batch);
+      this.free(batch);
     }
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch, void, undefined> {
     const epoch = this.begin();
-    const count = this.batches(epoch);
+    const count = this.batches(epoch.order.length);
     const ahead: (Batch | Promise<Batch>)[] = [];
     let begun = epoch.served;
     let batch: Batch | undefined;
     try {
       while (epoch.served < count) {
-        free(batch);
+        this.free(batch);
         batch = undefined;
         while (begun < count && (ahead.length === 0 || (ahead.length <= this.prefetch && isLater(ahead.at(-1)!)))) {
-          ahead.push(this.make(epoch, begun++));
+          ahead.push(this.beginBatch(epoch, begun++));
         }
         batch = await ahead.shift()!;
         epoch.served++;
@@ -156,8 +165,8 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       }
       this.end(epoch);
     } finally {
-      free(batch);
-      for (const unused of ahead) Promise.resolve(unused).then(free, () => {});
+      this.free(batch);
+      for (const unused of ahead) this.freeLater(unused);
     }
   }
 
@@ -165,17 +174,21 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   stateDict(): DataLoaderState {
     const { generator } = this.options;
     const { seed, served } = this.epoch ?? this.resumed ?? { seed: null, served: 0 };
-    return { seed, served, ...(generator && { generator: generator.stateDict() }) };
+    const samples = this.epoch?.order.length ?? this.samples;
+    return { seed, served, samples, batchSize: this.batchSize, ...(generator && { generator: generator.stateDict() }) };
   }
 
   /** The next loop goes on where this state was taken, with the same dataset and options. @throws OptError BAD_STATE */
   loadStateDict(state: DataLoaderState): void {
-    const { seed, served, generator } = (state ?? {}) as Partial<DataLoaderState>;
-    const isWord = seed === null || (Number.isInteger(seed) && seed! >= 0 && seed! < 2 ** 32);
-    const isServed =
-      Number.isInteger(served) && served! >= 0 && served! <= this.length && (seed !== null || served === 0);
+    const { seed, served, samples, batchSize, generator } = (state ?? {}) as Partial<DataLoaderState>;
+    const isWord = seed === null || (isCount(seed) && seed < 2 ** 32);
+    const isServed = isCount(served) && served <= this.length && (seed !== null || served === 0);
     const problem = () => `state must be { seed, served } of an epoch of ${this.length} batches, got ${show(state)}.`;
     check(isWord && isServed, "BAD_STATE", WHERE, problem, "Pass what stateDict() returned, for the same data.");
+    const isSame = seed === null || (samples === this.samples && batchSize === this.batchSize);
+    const other = () =>
+      `the epoch to go on with had ${show(samples)} samples in batches of ${show(batchSize)}, this loader has ${this.samples} in batches of ${this.batchSize}.`;
+    check(isSame, "BAD_STATE", WHERE, other, "Load it with the same data and batchSize, or begin a new epoch.");
     const own = this.options.generator;
     const fits = (generator === undefined) === (own === undefined);
     const missing = () =>
@@ -189,7 +202,6 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   private begin(): Epoch {
     const { generator = defaultGenerator, shuffle, sampler } = this.options;
     const resumed = this.resumed;
-    this.resumed = null;
     const seed = resumed?.seed ?? (shuffle ? generator.nextUint32() : 0);
     const count = this.dataset.length;
     const order = sampler
@@ -197,6 +209,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
       : shuffle
         ? new Generator(seed).permutation(count)
         : Int32Array.from({ length: count }, (_, i) => i);
+    this.resumed = null;
     this.epoch = { seed, order, served: resumed?.served ?? 0 };
     return this.epoch;
   }
@@ -205,20 +218,46 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     if (this.epoch === epoch) this.epoch = null;
   }
 
-  private batches({ order }: Epoch): number {
-    const whole = order.length / this.batchSize;
+  private batches(samples: number): number {
+    const whole = samples / this.batchSize;
     return this.dropLast ? Math.floor(whole) : Math.ceil(whole);
   }
 
   private make({ order }: Epoch, index: number): Batch | Promise<Batch> {
     const indices = order.subarray(index * this.batchSize, (index + 1) * this.batchSize);
-    return batchOf<Sample, Batch>(this.dataset, indices, this.options.collate);
+    const { collate: own } = this.options;
+    const join = (samples: Sample[]) => {
+      for (const tensor of tensorsOf(samples)) this.given.add(tensor);
+      return own!(samples);
+    };
+    return batchOf<Sample, Batch>(this.dataset, indices, own && join);
+  }
+
+  /** A batch of a loop that waits: what goes wrong is told when its turn comes. */
+  private beginBatch(epoch: Epoch, index: number): Batch | Promise<Batch> {
+    try {
+      const made = this.make(epoch, index);
+      return isLater(made) ? unheard(made) : made;
+    } catch (error) {
+      return unheard(Promise.reject(error));
+    }
+  }
+
+  private free(batch: unknown): void {
+    for (const tensor of tensorsOf(batch)) if (!this.given.has(tensor)) tensor.dispose();
+  }
+
+  private freeLater(batch: unknown): void {
+    Promise.resolve(batch).then(
+      (made) => this.free(made),
+      () => {},
+    );
   }
 }
 
 function checkSampler(sampler: unknown, shuffle: boolean): void {
   const { length, [Symbol.iterator]: iterator } = (sampler ?? {}) as { length?: unknown; [Symbol.iterator]?: unknown };
-  const isSampler = typeof iterator === "function" && Number.isInteger(length);
+  const isSampler = typeof iterator === "function" && isCount(length);
   const problem = () => `sampler must be iterable and have a length, got ${show(sampler)}.`;
   check(isSampler, "BAD_ARGUMENT", WHERE, problem, "For example an array of positions.");
   check(
@@ -230,17 +269,24 @@ function checkSampler(sampler: unknown, shuffle: boolean): void {
   );
 }
 
-function positionsOf(sampler: Iterable<number>, count: number): Int32Array {
-  const positions = [...sampler];
-  for (const position of positions) checkIndex(WHERE, position, count);
+function positionsOf(sampler: Iterable<number> & { readonly length: number }, count: number): Int32Array {
+  const { length } = sampler;
+  const positions: number[] = [];
+  for (const position of sampler) {
+    checkIndex(WHERE, position, count);
+    if (positions.push(position) > length) break; // it may never end
+  }
+  const problem = () =>
+    `a sampler of length ${length} must give as many positions, got ${positions.length > length ? "more" : positions.length}.`;
+  check(positions.length === length, "BAD_ARGUMENT", WHERE, problem, "Its length is that of one epoch.");
   return Int32Array.from(positions);
 }
 
-/** Disposes every tensor of a batch. */
-function free(batch: unknown): void {
-  if (batch instanceof Tensor) batch.dispose();
-  else if (Array.isArray(batch)) for (const field of batch) free(field);
+/** Every tensor of a batch or of samples. */
+function* tensorsOf(batch: unknown): Iterable<Tensor> {
+  if (batch instanceof Tensor) yield batch;
+  else if (Array.isArray(batch)) for (const field of batch) yield* tensorsOf(field);
   else if (typeof batch === "object" && batch !== null && Object.getPrototypeOf(batch) === Object.prototype) {
-    for (const field of Object.values(batch)) free(field);
+    for (const field of Object.values(batch)) yield* tensorsOf(field);
   }
 }

@@ -7,20 +7,32 @@ export interface Dataset<Sample> {
   get(index: number): Sample | Promise<Sample>;
 }
 
-/** A dataset that makes whole batches faster than sample by sample. */
+/** A dataset that makes whole batches faster than sample by sample. A loader frees their tensors. */
 export interface BatchedDataset<Sample, Batch> extends Dataset<Sample> {
   batch(indices: Int32Array): Batch | Promise<Batch>;
 }
 
+export function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0;
+}
+
+/** Sample `index` of a dataset or of an array of samples. */
+export function sampleOf<Sample>(
+  dataset: Dataset<Sample> | readonly Sample[],
+  index: number,
+): Sample | Promise<Sample> {
+  return "get" in dataset ? dataset.get(index) : dataset[index]!;
+}
+
 /** @throws OptError BAD_ARGUMENT */
 export function checkDataset(where: string, dataset: unknown): asserts dataset is Dataset<unknown> {
-  const { length, get } = (dataset ?? {}) as Partial<Dataset<unknown>>;
-  const isDataset = typeof get === "function" || Array.isArray(dataset);
+  const { length, get, batch } = (dataset ?? {}) as Partial<BatchedDataset<unknown, unknown>>;
+  const isBatched = batch === undefined || typeof batch === "function";
+  const isDataset = Array.isArray(dataset) || (typeof get === "function" && isBatched);
   const problem = () => `the dataset must have a length and get(index), got ${show(dataset)}.`;
   check(isDataset, "BAD_ARGUMENT", where, problem, "For example new TensorDataset(x, y), or an array of samples.");
-  const isCount = Number.isInteger(length) && length! >= 0 && length! < 2 ** 31;
   check(
-    isCount,
+    isCount(length) && length < 2 ** 31,
     "BAD_ARGUMENT",
     where,
     () => `length must be an integer from 0, got ${show(length)}.`,

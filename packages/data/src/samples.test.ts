@@ -2,6 +2,7 @@ import { tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Alphabet, collate, parseIdx, TensorDataset, Windows } from "./index";
+import { rowsOf } from "./rows";
 
 describe("collate", () => {
   it("makes a tensor of each field, of the dtype of its samples", () => {
@@ -35,9 +36,26 @@ describe("collate", () => {
     ["rows of other lengths", [[[1, 2]], [[1]]]],
     ["objects of other fields", [{ a: 1 }, { b: 1 }]],
     ["a number beside text", [[1], ["a"]]],
+    ["text beside a number", [["a"], [1]]],
   ])("refuses %s", (_, samples) => {
     expectCode("BAD_SHAPE", () => collate(samples));
   });
+});
+
+it.each<[unknown[]]>([[[]], [[undefined]], [[null]], [[[1, undefined]]], [[{ label: null }]]])(
+  "collate refuses %j",
+  (samples) => {
+    expectCode("BAD_ARGUMENT", () => collate(samples));
+  },
+);
+
+it("what Node reads from files is bytes as others are", () => {
+  const [file, bytes] = [Buffer.of(1, 2), Uint8Array.of(3, 4)];
+  expect(rowsOf(file, [1], 1)).toStrictEqual(Uint8Array.of(2));
+  expect(collate([file, bytes]).tolist()).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
 });
 
 describe("TensorDataset", () => {
@@ -75,6 +93,7 @@ describe("TensorDataset", () => {
     expectCode("BAD_ARGUMENT", () => new TensorDataset());
     expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor(1)));
     expectCode("BAD_ARGUMENT", () => new TensorDataset(tensor([1])).get(1));
+    expectCode("BAD_ARGUMENT", () => new TensorDataset({ data: new Float32Array(6), shape: [-2, -3] }));
   });
 });
 

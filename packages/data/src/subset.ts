@@ -2,7 +2,7 @@
 import { check, checkGenerator, defaultGenerator, type Generator, show } from "@opt/core";
 import { batchOf } from "./batch";
 import type { Collated } from "./collate";
-import { type BatchedDataset, checkDataset, checkIndex, type Dataset } from "./dataset";
+import { type BatchedDataset, checkDataset, checkIndex, type Dataset, sampleOf } from "./dataset";
 
 /** Some samples of a dataset, in the order of `indices`. */
 export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<Sample, Batch> {
@@ -10,7 +10,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
 
   /** @throws OptError BAD_ARGUMENT for a position that the dataset does not have */
   constructor(
-    readonly dataset: BatchedDataset<Sample, Batch> | Dataset<Sample>,
+    readonly dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[],
     indices: ArrayLike<number>,
   ) {
     checkDataset("Subset", dataset);
@@ -25,7 +25,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
 
   get(index: number): Sample | Promise<Sample> {
     checkIndex("Subset", index, this.length);
-    return this.dataset.get(this.indices[index]!);
+    return sampleOf<Sample>(this.dataset, this.indices[index]!);
   }
 
   batch(indices: Int32Array): Batch | Promise<Batch> {
@@ -46,7 +46,7 @@ export class Subset<Sample, Batch = Collated<Sample>> implements BatchedDataset<
  * const [training, validation] = randomSplit(digits, [0.9, 0.1], new Generator(1)); // 45 and 5
  */
 export function randomSplit<Sample, Batch = Collated<Sample>>(
-  dataset: BatchedDataset<Sample, Batch> | Dataset<Sample>,
+  dataset: BatchedDataset<Sample, Batch> | Dataset<Sample> | readonly Sample[],
   lengths: readonly number[],
   generator: Generator = defaultGenerator,
 ): Subset<Sample, Batch>[] {

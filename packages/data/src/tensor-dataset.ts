@@ -1,6 +1,6 @@
 /** Samples that lie in memory as rows of arrays. */
 import { check, type DType, show, Tensor, type TypedArray, tensor } from "@opt/core";
-import { type BatchedDataset, checkIndex } from "./dataset";
+import { type BatchedDataset, checkIndex, isCount } from "./dataset";
 import { rowsOf } from "./rows";
 
 /** An array of the host with its shape, as `parseIdx` gives it: sample i is row i. */
@@ -70,7 +70,7 @@ const WHERE = "TensorDataset";
 
 function countOf(column: Tensor | HostArray): number {
   const shape = (column as HostArray | null)?.shape;
-  const hasRows = Array.isArray(shape) && shape.length > 0;
+  const hasRows = Array.isArray(shape) && shape.length > 0 && shape.every(isCount);
   const problem = () => `a column must be a tensor or { data, shape } of at least one axis, got ${show(column)}.`;
   check(hasRows, "BAD_ARGUMENT", WHERE, problem, "Axis 0 counts the samples.");
   return shape[0]!;

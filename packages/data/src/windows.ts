@@ -28,7 +28,7 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
     checkOptions(WHERE, options, { length: "number", stride: "number" });
     const { length, stride = 1 } = options;
     check(
-      ArrayBuffer.isView(tokens),
+      ArrayBuffer.isView(tokens) && !(tokens instanceof DataView),
       "BAD_ARGUMENT",
       WHERE,
       () => `tokens must be a typed array, got ${show(tokens)}.`,
