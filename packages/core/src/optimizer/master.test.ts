@@ -67,6 +67,19 @@ describe.each<Half>(["bf16", "f16"])("%s", (dtype) => {
     }
   });
 
+  it("follows to a zero of the other sign", () => {
+    const p = parts(dtype, [0, -0, 0]);
+    p.w.grad = tensor([0, 0, 0], { dtype });
+    p.optimizer.step();
+    for (const zeros of [
+      [-0, 0, -0],
+      [0, -0, 0],
+    ]) {
+      p.w.set(zeros);
+      expect([...master(p)!.dataSync()]).toEqual(zeros);
+    }
+  });
+
   const orders: [string, ("optimizer" | "weights" | "view")[]][] = [
     ["the optimizer, then the weights", ["optimizer", "weights"]],
     ["the weights, then the optimizer", ["weights", "optimizer"]],

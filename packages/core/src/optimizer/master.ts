@@ -5,9 +5,12 @@ import { cast } from "../ops";
 import { launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { abs, less, select, sub } from "../rule/symbols";
+import { abs, add, div, less, select, sub } from "../rule/symbols";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
+
+/** The same for numbers of one sign, of zeros, too, which are equal. */
+const sign = (x: Expression) => select(less(div(1, x), 0), 1, 0);
 
 /** `difference == 0 ? master : value`; where the difference is NaN, one of them is: the value. */
 function followProgram(): Program {
@@ -16,7 +19,7 @@ function followProgram(): Program {
     Expression,
     Expression,
   ];
-  const distance = abs(sub(value, rounded));
+  const distance = add(abs(sub(value, rounded)), abs(sub(sign(value), sign(rounded))));
   const expression = select(less(0, distance), value, select(less(distance, 1), master, value));
   return trace(["master", "rounded", "value"], [], [{ slot: 0, expression }]);
 }
