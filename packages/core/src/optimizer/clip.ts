@@ -13,7 +13,7 @@ import { Tensor } from "../tensor/tensor";
 import { checkNotNegative } from "./check";
 import { launchInPlace } from "./in-place";
 import { clipFactor, gradientsOf, norms, scaleInPlace, totalNorm } from "./norm";
-import { listOf } from "./parameters";
+import { itemsOf } from "./parameters";
 
 export interface ClipNormOptions {
   /** The p of the norm: any number > 0, or Infinity for the largest magnitude. */
@@ -23,10 +23,7 @@ export interface ClipNormOptions {
 }
 
 function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
-  const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `params must be a tensor or a list of them, got ${show(params)}.`;
-  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, "Pass model.parameters().");
-  const list = params instanceof Tensor ? [params] : listOf(where, params);
+  const list = itemsOf(where, params);
   for (const param of list) {
     const each = () => `params must be tensors without names, got ${show(param)}.`;
     check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");

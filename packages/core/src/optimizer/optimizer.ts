@@ -49,8 +49,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
   private readonly slots: Slot[][] = [];
   /** The launches of the last step, by group. */
   private plans: Update[][] = [];
-  private readonly algorithm: Algorithm<Options>;
-  private readonly defaults: Options;
+  /** @internal */
+  protected readonly algorithm: Algorithm<Options>;
+  /** @internal */
+  protected readonly defaults: Options & GroupOptions;
   private readonly hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
 
   /** What the subclass computes: a constant. */
@@ -196,10 +198,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const recorder = activeRecorder();
     for (const update of plans.flat()) {
       const { device, kernel, tensors, scalars, lazy, slots, written, versions, counters } = update;
-      const launch = { kind: "rule", kernel, tensors, scalars } as const;
-      const repeated = () => update.repeated();
-      if (lazy) lazy.step(launch, repeated, written);
-      else device.launch(launch, repeated);
+      (lazy ?? device).launch({ kind: "rule", kernel, tensors, scalars }, () => update.repeated(), written);
       countOverwrites(versions);
       if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
       for (let i = 0; i < slots.length; i++) slots[i]!.stepped(counters); // no iterator: a thousand slots cost microseconds

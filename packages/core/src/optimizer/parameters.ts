@@ -53,11 +53,7 @@ export function toGroups<Options extends BaseOptions>(
 
 /** The parameters of a group. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function toParameters(where: string, params: Parameters | Tensor): NamedParameter[] {
-  const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `params must be tensors or named tensors, got ${show(params)}.`;
-  check(isList || params instanceof Tensor, "BAD_ARGUMENT", where, problem, FROM_MODEL);
-  const items = params instanceof Tensor ? [params] : listOf<unknown>(where, params);
-  return items.map((item) => {
+  return itemsOf<unknown>(where, params).map((item) => {
     const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
     check(
       tensor instanceof Tensor && (name === null || typeof name === "string"),
@@ -71,13 +67,22 @@ export function toParameters(where: string, params: Parameters | Tensor): NamedP
   });
 }
 
+/** The one tensor, or what is listed. @throws OptError BAD_ARGUMENT */
+export function itemsOf<Item>(where: string, params: Iterable<Item> | Tensor): (Item | Tensor)[] {
+  if (params instanceof Tensor) return [params];
+  const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
+  const problem = () => `params must be a tensor or a list of them, got ${show(params)}.`;
+  check(isList, "BAD_ARGUMENT", where, problem, FROM_MODEL);
+  return listOf(where, params);
+}
+
 /**
  * What is listed. An iterator gives its items once: found empty, it has most likely been used before, and what it should
  * have named would silently not be trained.
  *
  * @throws OptError BAD_ARGUMENT
  */
-export function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
+function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
   const items = [...list];
   check(
     items.length > 0 || (list[Symbol.iterator]() as unknown) !== list,

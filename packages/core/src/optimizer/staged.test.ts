@@ -2,6 +2,7 @@ import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { init } from "../device/registry";
+import { rowSparse } from "../rows/row-sparse";
 import { defineRule } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
@@ -154,4 +155,19 @@ it("nothing has changed where a stage fails", () => {
 
 it("asks the algorithm about each parameter before it is taken", () => {
   expect(() => new Normalized([["deep", parameter([[1]])]])).toThrow("deep");
+});
+
+it("steps whole parameters: row-sparse gradients as dense ones, and never lazily", () => {
+  expectCode("UNSUPPORTED", () => new Normalized([parameter([1])], { lazyMode: true }));
+  expectCode("UNSUPPORTED", () => new Normalized([{ params: [parameter([1])], lazyMode: true }]));
+  const runs = [false, true].map((isSparse) => {
+    const w = parameter([1, 2]);
+    const optimizer = new Normalized([w], { lr: 0.5 });
+    w.grad = isSparse ? rowSparse(tensor([1], { dtype: "i32" }), tensor([3]), [2]) : tensor([0, 3]);
+    optimizer.step();
+    optimizer.groups[0]!.lazyMode = true;
+    expectCode("UNSUPPORTED", () => optimizer.step());
+    return w.tolist();
+  });
+  expect(runs[0]).toEqual(runs[1]);
 });

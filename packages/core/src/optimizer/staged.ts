@@ -11,6 +11,7 @@ import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { ruleAround, scalarsAround, stepsAround } from "./around";
 import { Optimizer } from "./optimizer";
+import type { GroupInput } from "./parameters";
 import { type Bucket, planUpdates, scalarsOf, type Update } from "./plan";
 
 export interface Stages<Options extends BaseOptions> {
@@ -30,12 +31,25 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   /** What comes before the rule's launch: a constant. */
   protected abstract stages(): Stages<Options>;
 
+  /** @throws OptError UNSUPPORTED for `lazyMode`: stages work on whole parameters; further as `Optimizer` */
+  override addGroup(group: GroupInput<Options>): void {
+    checkWhole(this.algorithm.name, { ...this.defaults, ...group });
+    super.addGroup(group);
+  }
+
   /** @internal Nothing that lasts is written before all directions are there. */
   protected override plan(...[algorithm, options, slots, around]: Parameters<typeof planUpdates<Options>>): Update[] {
+    checkWhole(algorithm.name, options);
     return planUpdates(algorithm, options, slots, around).map((update) =>
       stagedUpdate(this.stages(), algorithm, options, update as Bucket),
     );
   }
+}
+
+/** @throws OptError UNSUPPORTED for `lazyMode` */
+function checkWhole(where: string, { lazyMode }: GroupOptions): void {
+  const problem = () => "lazyMode steps some rows, and this step needs all of a parameter.";
+  check(!lazyMode, "UNSUPPORTED", where, problem, "Leave it out: row-sparse gradients are stepped as dense ones.");
 }
 
 /** The launch of the algorithm's rule, with the directions of its parameters. */

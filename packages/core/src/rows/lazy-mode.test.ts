@@ -5,6 +5,7 @@ import type { Device } from "../device/device";
 import { tidy } from "../device/scope";
 import { gather } from "../ops";
 import { clipGradNorm, clipGradValue } from "../optimizer/clip";
+import { functional } from "../optimizer/functional";
 import { l2 } from "../optimizer/regularizer";
 import { GradScaler } from "../optimizer/scaler";
 import type { Tensor } from "../tensor/tensor";
@@ -176,6 +177,24 @@ describe("lazyMode", () => {
     const optimizer = new Momentum([table]);
     optimizer.loadStateDict(new Momentum([parameter([[1]])], lazy).stateDict());
     expect(optimizer.groups[0]!.lazyMode).toBe(true);
+  });
+
+  it("has no functional step", () => {
+    const table = parameter([[1], [2]]);
+    const { init, update } = functional(Momentum, lazy);
+    const rows = rowSparse(tensor([1], { dtype: "i32" }), tensor([[1]]), [2, 1]);
+    expectCode("UNSUPPORTED", () => update([rows], init([table]), [table]));
+  });
+
+  it("steps by one gradient of two parameters", () => {
+    const tables = [parameter([[1], [2]]), parameter([[3], [4]])];
+    const rows = rowSparse(tensor([1], { dtype: "i32" }), tensor([[1]]), [2, 1]);
+    for (const table of tables) table.grad = rows;
+    new Momentum(tables, { lr: 0.5, ...lazy }).step();
+    expect(tables.map((table) => table.tolist())).toEqual([
+      [[1], [1.5]],
+      [[3], [3.5]],
+    ]);
   });
 
   it("cannot be switched under a recorded step", () => {

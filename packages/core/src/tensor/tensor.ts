@@ -37,7 +37,7 @@ export interface SparseGradient {
   /** What a step reads: of no more than its rows if it is `lazy`. */
   numbers(lazy: boolean): Tensor;
   /** A lazy step: the launch for its rows alone, of what would be written by all. */
-  step(launch: Launch<"rule">, repeated: () => Repeated, written: readonly Tensor[]): void;
+  launch(launch: Launch<"rule">, repeated: () => Repeated, written: readonly Tensor[]): void;
   /** Leaves it no rows, and returns its numbers. */
   emptied(): Tensor;
   /** A new gradient from two, of which at least one is row-sparse. */
