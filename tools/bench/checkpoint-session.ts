@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import "@opt/kernels-cpu";
 import { loadCheckpoint, mergeCheckpoint, reshardCheckpoint, saveCheckpoint, verifyCheckpoint } from "@opt/checkpoint";
@@ -37,6 +38,7 @@ async function rawRead(): Promise<void> {
 }
 
 let copies: Uint8Array[] = [];
+let held: Uint8Array[] | undefined;
 let lastSave: Promise<unknown> = Promise.resolve();
 let few: Record<string, Tensor> | undefined;
 
@@ -62,7 +64,11 @@ const WORKS: Readonly<Record<string, () => Promise<unknown>>> = {
   verify: () => verifyCheckpoint(at("one")),
   merge: () => mergeCheckpoint(at("four"), at("merged.safetensors")),
   "reshard 4 to 2": () => reshardCheckpoint(at("four"), at("two"), { ranks: 2 }),
-  "memory copy": async () => copies.map((bytes) => bytes.slice()),
+  "memory copy, fresh": async () => copies.map((bytes) => bytes.slice()),
+  "memory copy, warm": async () => {
+    held ??= copies.map((bytes) => bytes.slice());
+    for (const [i, bytes] of copies.entries()) held[i]!.set(bytes);
+  },
   "async save, until it returns": async () => {
     const saving = saveCheckpoint(at("async"), { ...step, tensors }, { async: true });
     lastSave = saving;
@@ -119,6 +125,7 @@ async function answer(request: Request): Promise<object> {
   if (request.name!.startsWith("100,000")) small();
   if (WRITES[request.name!]) rmSync(at(WRITES[request.name!]!), { recursive: true, force: true });
   globalThis.gc?.();
+  await setTimeout(100); // a thread of the engine gives memory back
   const quiet = request.name!.startsWith("100,000") ? status("VmRSS") : base;
   writeFileSync("/proc/self/clear_refs", "5");
   const [start, cpu] = [performance.now(), process.cpuUsage()];
