@@ -37,6 +37,11 @@ function corrupt(where: string, problem: string): OptError {
   return new OptError("CORRUPT", where, `header: ${problem}`, "The file is damaged, or no safetensors file.");
 }
 
+function truncated(where: string, wanted: number, got: number, least = ""): OptError {
+  const problem = `${least}${wanted - got} bytes are missing: a file of ${least}${wanted} bytes was announced, got ${got}.`;
+  return new OptError("CORRUPT", where, problem, "It was cut off: copy or download it again.");
+}
+
 /** Reads and checks the header of an open file. Throws CORRUPT, UNSUPPORTED, REFUSED for one that is too long. */
 export async function readSafetensorsHeader(file: RandomAccess, limits: ReadLimits = {}): Promise<SafetensorsHeader> {
   if (file.byteLength < 8) throw corrupt(file.path, `a file must have at least 8 bytes, got ${file.byteLength}.`);
@@ -55,8 +60,7 @@ function headerLength(prefix: Uint8Array, fileLength: number, where: string): nu
   const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
   if (length > BigInt(MAX_HEADER_BYTES))
     throw corrupt(where, `length must be at most ${MAX_HEADER_BYTES}, got ${length}.`);
-  if (length > BigInt(fileLength - 8))
-    throw corrupt(where, `${length} bytes are announced, the file has ${fileLength - 8}.`);
+  if (length > BigInt(fileLength - 8)) throw truncated(where, 8 + Number(length), fileLength, "at least ");
   return Number(length);
 }
 
@@ -82,7 +86,8 @@ export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, w
     }
     position = entry.end;
   }
-  if (position !== fileLength) throw corrupt(where, `tensors end at byte ${position}, the file at ${fileLength}.`);
+  if (position > fileLength) throw truncated(where, position, fileLength);
+  if (position < fileLength) throw corrupt(where, `tensors end at byte ${position}, the file at ${fileLength}.`);
   const known = entries.filter((entry): entry is SafetensorsEntry => isStoredDType(entry.dtype));
   const unreadable = new Map(
     entries.filter(({ dtype }) => !isStoredDType(dtype)).map(({ name, dtype }) => [name, dtype]),

@@ -1,4 +1,5 @@
 /** By what each format is known: contents before names. The readers themselves are loaded when one of them is needed. */
+import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
 import type { Candidate, FormatReader, Importer } from "../format/source";
 import { isHdf5 } from "./keras/signature";
 import { ENCRYPTED_MAGIC } from "./mindspore/format";
@@ -76,8 +77,7 @@ export const importers: readonly Importer[] = [
   ),
   importer(
     "safetensors",
-    ({ kind, head, name, byteLength }) =>
-      kind === "file" && (beginsWithHeader(head, byteLength) || name.endsWith(".safetensors")),
+    ({ kind, head, name }) => kind === "file" && (beginsWithHeader(head) || name.endsWith(".safetensors")),
     async () => (await import("./safetensors/safetensors-file")).safetensorsReader,
   ),
   importer(
@@ -96,11 +96,10 @@ function isTorchZip(head: Uint8Array): boolean {
   return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
 }
 
-/** Eight bytes of header length that the file has room for, then the JSON's brace. */
-function beginsWithHeader(head: Uint8Array, byteLength: number): boolean {
+/** Eight bytes of header length, of one that may be, then the JSON's brace: also where the rest is missing. */
+function beginsWithHeader(head: Uint8Array): boolean {
   if (head.length < 9 || head[8] !== 0x7b) return false;
-  const length = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
-  return length <= BigInt(byteLength - 8);
+  return new DataView(head.buffer, head.byteOffset).getBigUint64(0, true) <= BigInt(MAX_HEADER_BYTES);
 }
 
 /** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */

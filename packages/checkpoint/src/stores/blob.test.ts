@@ -46,6 +46,17 @@ it("the files of a chosen folder are a step", async () => {
   expect(() => blobFileSystem({ a: "text" as never })).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
 });
 
+it.each([
+  [1, "1 bytes are missing"],
+  [200, "200 bytes are missing"],
+  [-12, "at least 12 bytes are missing"],
+])("a file that is cut off by %i is refused with how many", async (cut, words) => {
+  const blob = await checkpointBlob(contents);
+  const header = 8 + Number(new DataView(await blob.slice(0, 8).arrayBuffer()).getBigUint64(0, true));
+  const rest = blob.slice(0, cut < 0 ? header - 12 : -cut);
+  expect(await expectCode("CORRUPT", loadCheckpoint(rest))).toContain(words);
+});
+
 it("what is no file is refused", async () => {
   await expectCode("UNSUPPORTED", loadCheckpoint(new Blob(["not a checkpoint"])));
   await expectCode("BAD_ARGUMENT", loadCheckpoint({} as never));
