@@ -49,6 +49,14 @@ describe("a whole step", () => {
     expect(told.every(([done, all], i) => all === total && done > (told[i - 1]?.[0] ?? 0))).toBe(true);
   });
 
+  it("may tell of its tensors in any order", async () => {
+    const { manifest, claim, verify } = await saved({ a: bytesOf(9), b: bytesOf(50), c: bytesOf(3), d: bytesOf(40) });
+    claim({ tensors: [...manifest.tensors].reverse() });
+    expect(await verify()).toMatchObject({ ok: true, problems: [] });
+    claim({ tensors: [...manifest.tensors].sort((a, b) => a.shape[0]! - b.shape[0]!) });
+    expect(await verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
   it("gives its files back, whatever is found", async () => {
     const { path, fileSystem, flip } = await saved({ a: bytesOf(9), b: bytesOf(5) });
     flip(first, -1);
@@ -173,13 +181,13 @@ describe("a file of another system", () => {
 
   it("is read, and its tensors without a checksum named", async () => {
     const fileSystem = memoryFiles({ "m.safetensors": safetensorsFile(named) });
-    const told: number[] = [];
+    const told: [number, number][] = [];
     const result = await verifyCheckpoint("/root/m.safetensors", {
       fileSystem,
-      progress: ({ bytes }) => told.push(bytes),
+      progress: ({ bytes, total }) => told.push([bytes, total]),
     });
     expect(result).toMatchObject({ ok: true, problems: [], tensors: 2, bytes: 8, unverified: ["w"] });
-    expect(told.at(-1)).toBe(8);
+    expect(told.at(-1)).toEqual([8, 8]);
   });
 
   it("damaged: the tensor is named, and the rest is read", async () => {
@@ -193,7 +201,7 @@ describe("a file of another system", () => {
       fileSystem: memoryFiles({ "m.pt": bytes }),
     });
     expect([ok, tensors]).toEqual([false, 1]);
-    expect(problems).toMatchObject([{ subject: "w", begin: 0, end: 12 }]);
+    expect(problems).toMatchObject([{ subject: "w", file: "m.pt", begin: 0, end: 12 }]);
   });
 
   it("cut off: its header is told", async () => {
@@ -201,6 +209,22 @@ describe("a file of another system", () => {
     const { ok, problems } = await verifyCheckpoint("/root/m.safetensors", { fileSystem });
     expect(ok).toBe(false);
     expect(problems).toMatchObject([{ subject: "header", file: "/root/m.safetensors", begin: 0, end: 0 }]);
+  });
+
+  it("gives its files back", async () => {
+    const files = memoryFiles({ "m.safetensors": safetensorsFile(named) });
+    const calls = async (only: string) => {
+      const counted = new FaultyFileSystem(files, { at: Number.POSITIVE_INFINITY, how: "once", only });
+      await verifyCheckpoint("/root/m.safetensors", { fileSystem: counted });
+      return counted.calls;
+    };
+    expect(await calls("close")).toBe(await calls("open"));
+  });
+
+  it("of a set that is not all there: refused", async () => {
+    const index = Buffer.from(JSON.stringify({ weight_map: { w: "1.safetensors" } }));
+    const fileSystem = memoryFiles({ "m.safetensors.index.json": index });
+    await expectCode("MISSING", verifyCheckpoint("/root/m.safetensors.index.json", { fileSystem }));
   });
 
   it("not there, or of no system: refused", async () => {
