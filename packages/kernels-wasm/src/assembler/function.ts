@@ -49,6 +49,14 @@ export class FunctionBuilder {
     this.#emit(push(variable.type, value), [0x21, ...unsigned(variable.index)]);
   }
 
+  increase(variable: Local<"i32">, by: Operand<"i32">): void {
+    this.set(variable, { type: "i32", code: [...variable.code, ...push("i32", by), 0x6a] });
+  }
+
+  decrease(variable: Local<"i32">, by: Operand<"i32">): void {
+    this.set(variable, { type: "i32", code: [...variable.code, ...push("i32", by), 0x6b] });
+  }
+
   /** Stores, copies and calls without a result. */
   do(effect: Effect): void {
     this.#emit(effect.code);
@@ -82,7 +90,7 @@ export class FunctionBuilder {
     const more = { type: "i32", code: [...i.code, ...push("i32", end), 0x49] } as const;
     this.while(more, () => {
       body();
-      this.set(i, { type: "i32", code: [...i.code, ...push("i32", step), 0x6a] });
+      this.increase(i, step);
     });
   }
 

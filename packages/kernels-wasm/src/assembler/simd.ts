@@ -53,7 +53,6 @@ export const v128 = {
   store: store(opcode(11), "v128"),
   store32Lane: storeLane(90),
   store64Lane: storeLane(91),
-  not: unary(77),
   and: binary(78),
   /** a and not b. */
   andnot: binary(79),
@@ -95,8 +94,6 @@ export const i32x4 = {
   ne: binary(56),
   ltS: binary(57),
   gtS: binary(59),
-  neg: unary(161),
-  allTrue: test(163),
   /** The four lower lanes of 16 bits, zeros above each. */
   extendLowI16x8U: unary(169),
   bitmask: test(164),
@@ -106,21 +103,14 @@ export const i32x4 = {
   add: binary(174),
   sub: binary(177),
   mul: binary(181),
-  minS: binary(182),
-  maxS: binary(184),
   /** Towards zero; NaN gives 0. */
-  truncSatF32x4S: unary(248),
-  truncSatF32x4U: unary(249),
   /** Two doubles to the lower lanes, zeros above. */
-  truncSatF64x2SZero: unary(252),
 };
 
 export const i64x2 = {
   splat: instruction(opcode(18), ["i64"], "v128"),
   extractLane: extract(29, "i64"),
   replaceLane: replace(30, "i64"),
-  extendLowI32x4S: unary(199),
-  extendHighI32x4S: unary(200),
   shl: shift(203),
   shrS: shift(204),
   shrU: shift(205),
@@ -142,14 +132,12 @@ export const f32x4 = {
   ne: binary(66),
   lt: binary(67),
   gt: binary(68),
-  le: binary(69),
   ge: binary(70),
   /** Two doubles to the lower lanes, zeros above. */
   demoteF64x2Zero: unary(94),
   ceil: unary(103),
   floor: unary(104),
   trunc: unary(105),
-  nearest: unary(106),
   abs: unary(224),
   neg: unary(225),
   sqrt: unary(227),
@@ -164,8 +152,6 @@ export const f32x4 = {
   pmin: binary(234),
   /** a < b ? b : a. */
   pmax: binary(235),
-  convertI32x4S: unary(250),
-  convertI32x4U: unary(251),
   /** a * b + c with one or two roundings, as the machine likes: only where `Features.relaxedSimd`. */
   relaxedMadd: ternary(0x105),
 };
@@ -179,14 +165,12 @@ export const f64x2 = {
   ne: binary(72),
   lt: binary(73),
   gt: binary(74),
-  le: binary(75),
   ge: binary(76),
   /** The two lower floats. */
   promoteLowF32x4: unary(95),
   ceil: unary(116),
   floor: unary(117),
   trunc: unary(122),
-  nearest: unary(148),
   abs: unary(236),
   neg: unary(237),
   sqrt: unary(239),
@@ -201,6 +185,5 @@ export const f64x2 = {
   pmin: binary(246),
   /** a < b ? b : a. */
   pmax: binary(247),
-  convertLowI32x4S: unary(254),
   relaxedMadd: ternary(0x107),
 };

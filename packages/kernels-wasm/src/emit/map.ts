@@ -39,10 +39,10 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
       for (const slot of slots) {
         const step = stride(slot);
         const bytes = typeof step === "number" ? elements * step : i32.mul(step, elements);
-        f.set(pointers[slot]!, i32.add(pointers[slot]!, bytes));
+        f.increase(pointers[slot]!, bytes);
       }
-      f.set(output, i32.add(output, elements * lanes.bytes));
-      f.set(remaining, i32.sub(remaining, elements));
+      f.increase(output, elements * lanes.bytes);
+      f.decrease(remaining, elements);
     };
     const contiguous = (count: number) =>
       f.while(i32.geU(remaining, count * lanes.count), () => {
@@ -100,13 +100,13 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
     const pointers = slots.map(() => f.local("i32"));
     const [r, dimension, index, rest] = [f.local("i32"), f.local("i32"), f.local("i32"), f.local("i32")];
     const output = f.local("i32", i32.load(table, 4 * OUTPUT));
-    f.set(output, i32.add(output, i32.mul(i32.mul(start, length), lanes.bytes)));
+    f.increase(output, i32.mul(i32.mul(start, length), lanes.bytes));
     f.for(r, start, end, 1, () => {
       for (const slot of slots) f.set(pointers[slot]!, bases[slot]!);
       f.set(rest, r);
       f.set(dimension, rank);
       f.while(dimension, () => {
-        f.set(dimension, i32.sub(dimension, 1));
+        f.decrease(dimension, 1);
         f.set(index, rest);
         f.if(dimension, () => {
           const size = i32.load(i32.add(table, i32.shl(dimension, 2)), 4 * SHAPE);
@@ -115,11 +115,11 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
         });
         for (const slot of slots) {
           const stride = inputWord(table, rank, slot, i32.add(dimension, 2));
-          f.set(pointers[slot]!, i32.add(pointers[slot]!, i32.mul(index, stride)));
+          f.increase(pointers[slot]!, i32.mul(index, stride));
         }
       });
       f.do(row(output, length, ...slots.flatMap((slot) => [pointers[slot]!, strides[slot]!]), ...scalars));
-      f.set(output, i32.add(output, i32.mul(length, lanes.bytes)));
+      f.increase(output, i32.mul(length, lanes.bytes));
     });
   });
   return module;

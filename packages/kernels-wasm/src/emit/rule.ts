@@ -48,9 +48,9 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target, 
 
     const advance = (elements: number) => {
       for (const [slot, pointer] of pointers.entries()) {
-        f.set(pointer, i32.add(pointer, elements * access[slot]!.bytes));
+        f.increase(pointer, elements * access[slot]!.bytes);
       }
-      f.set(remaining, i32.sub(remaining, elements));
+      f.decrease(remaining, elements);
     };
     const updateVectors = (count: number) => {
       f.while(i32.geU(remaining, count * lanes.count), () => {
@@ -107,7 +107,7 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target, 
           updateVectors(1);
           updateSingles();
         });
-        f.set(entry, i32.add(entry, 4 * words));
+        f.increase(entry, 4 * words);
         f.if(i32.geU(entry, tableEnd), () => f.return());
         f.set(first, i32.load(entry, 4 * FIRST));
       },

@@ -56,15 +56,15 @@ export function emitFold(
     const { bytes, load, loadOne } = accessTo(f, float.type, stored);
     f.while(i32.geU(count, VECTORS * lanes), () => {
       const whole = f.local("i32", i32.and(f.least(count, BLOCK), -VECTORS * lanes));
-      f.set(count, i32.sub(count, whole));
+      f.decrease(count, whole);
       for (const sum of sums) f.set(sum, identity);
       f.doWhile(() => {
         sums.forEach((sum, v) => {
           f.set(x, load(address, v * lanes * bytes));
           f.set(sum, add.vector(sum, x));
         });
-        f.set(address, i32.add(address, VECTORS * lanes * bytes));
-        f.set(whole, i32.sub(whole, VECTORS * lanes));
+        f.increase(address, VECTORS * lanes * bytes);
+        f.decrease(whole, VECTORS * lanes);
       }, whole);
       for (const sum of sums) {
         for (let lane = 0; lane < lanes; lane++) {
@@ -76,8 +76,8 @@ export function emitFold(
     f.while(count, () => {
       const element = f.local(float.type, vector.extractLane(loadOne(address), 0));
       f.set(tail, add.scalar(tail, element));
-      f.set(address, i32.add(address, bytes));
-      f.set(count, i32.sub(count, 1));
+      f.increase(address, bytes);
+      f.decrease(count, 1);
     });
     return combine(fold, total, widen(float, tail));
   });

@@ -42,9 +42,9 @@ function emit({ from, to }: Spec<"copy">, { shared }: Target): ModuleBuilder {
 function emitRun(module: ModuleBuilder, from: DType, to: DType) {
   return module.function({ parameters: ["i32", "i32", "i32"] }, (f, source, target, count) => {
     const advance = (elements: number) => {
-      f.set(source, i32.add(source, elements * byteSize(from)));
-      f.set(target, i32.add(target, elements * byteSize(to)));
-      f.set(count, i32.sub(count, elements));
+      f.increase(source, elements * byteSize(from));
+      f.increase(target, elements * byteSize(to));
+      f.decrease(count, elements);
     };
     if (from === to) {
       const bytes = f.local("i32", i32.mul(count, byteSize(from)));
@@ -69,9 +69,9 @@ function emitRuns(module: ModuleBuilder, run: Callable<readonly ["i32", "i32", "
   return module.function(PLANE, (f, source, target, rows, columns, sourceRow, _sourceColumn, targetRow) => {
     f.while(rows, () => {
       f.do(run(source, target, columns));
-      f.set(source, i32.add(source, sourceRow));
-      f.set(target, i32.add(target, targetRow));
-      f.set(rows, i32.sub(rows, 1));
+      f.increase(source, sourceRow);
+      f.increase(target, targetRow);
+      f.decrease(rows, 1);
     });
   });
 }
@@ -86,13 +86,13 @@ function emitStrided(module: ModuleBuilder, from: DType, to: DType): Plane {
         const left = f.local("i32", columns);
         f.while(left, () => {
           convertElement(f, from, to, at, put);
-          f.set(at, i32.add(at, sourceColumn));
-          f.set(put, i32.add(put, targetColumn));
-          f.set(left, i32.sub(left, 1));
+          f.increase(at, sourceColumn);
+          f.increase(put, targetColumn);
+          f.decrease(left, 1);
         });
-        f.set(source, i32.add(source, sourceRow));
-        f.set(target, i32.add(target, targetRow));
-        f.set(rows, i32.sub(rows, 1));
+        f.increase(source, sourceRow);
+        f.increase(target, targetRow);
+        f.decrease(rows, 1);
       });
     },
   );
@@ -115,16 +115,16 @@ function emitTranspose(module: ModuleBuilder, dtype: DType, strided: Plane): Pla
           const block = at.map((column) => f.local("v128", v128.load(column)));
           for (const vector of transpose(f, float, block)) {
             f.do(v128.store(put, vector));
-            f.set(put, i32.add(put, targetRow));
+            f.increase(put, targetRow);
           }
-          for (const column of at) f.set(column, i32.add(column, lanes * bytes));
-          f.set(rowsLeft, i32.sub(rowsLeft, lanes));
+          for (const column of at) f.increase(column, lanes * bytes);
+          f.decrease(rowsLeft, lanes);
         });
         const rest = i32.sub(rows, whole);
         f.do(strided(at[0]!, put, rest, lanes, sourceRow, sourceColumn, targetRow, targetColumn));
-        f.set(source, i32.add(source, i32.mul(sourceColumn, lanes)));
-        f.set(target, i32.add(target, lanes * bytes));
-        f.set(left, i32.sub(left, lanes));
+        f.increase(source, i32.mul(sourceColumn, lanes));
+        f.increase(target, lanes * bytes);
+        f.decrease(left, lanes);
       });
       f.do(strided(source, target, rows, left, sourceRow, sourceColumn, targetRow, targetColumn));
     },
@@ -161,8 +161,8 @@ function emitPlanes(module: ModuleBuilder, name: Layout, plane: Plane): void {
       const index = f.local("i32", i32.divU(item, word.itemsPerPlane));
       f.for(dimension, outer, lastOuter, 12, () => {
         const position = f.local("i32", i32.remU(index, i32.load(dimension)));
-        f.set(source, i32.add(source, i32.mul(position, i32.load(dimension, 4))));
-        f.set(target, i32.add(target, i32.mul(position, i32.load(dimension, 8))));
+        f.increase(source, i32.mul(position, i32.load(dimension, 4)));
+        f.increase(target, i32.mul(position, i32.load(dimension, 8)));
         f.set(index, i32.divU(index, i32.load(dimension)));
       });
       const rows = f.least(i32.sub(word.rows, row), word.rowsPerItem);

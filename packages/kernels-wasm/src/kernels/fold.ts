@@ -58,9 +58,9 @@ function emitUnfold({ dtype }: Spec<"unfold">, { shared }: Target): ModuleBuilde
             const left = f.local("i32", count);
             f.while(left, () => {
               f.do(scalar.store(column, scalar.load(pixel)));
-              f.set(pixel, i32.add(pixel, step));
-              f.set(column, i32.add(column, bytes));
-              f.set(left, i32.sub(left, 1));
+              f.increase(pixel, step);
+              f.increase(column, bytes);
+              f.decrease(left, 1);
             });
           });
         });
@@ -99,13 +99,13 @@ function emitFold({ dtype }: Spec<"fold">, { shared }: Target): ModuleBuilder {
                 const left = f.local("i32", count);
                 f.while(left, () => {
                   f.do(scalar.store(pixel, scalar.add(scalar.load(pixel), scalar.load(column))));
-                  f.set(pixel, i32.add(pixel, step));
-                  f.set(column, i32.add(column, bytes));
-                  f.set(left, i32.sub(left, 1));
+                  f.increase(pixel, step);
+                  f.increase(column, bytes);
+                  f.decrease(left, 1);
                 });
               });
             });
-            f.set(columns, i32.add(columns, rowBytes));
+            f.increase(columns, rowBytes);
           });
         });
       });

@@ -29,7 +29,7 @@ function emit({ dtype }: Spec<"gather">, { shared }: Target): ModuleBuilder {
         f.if(i32.geU(row, rows), outOfRange, () => {
           f.if(i32.geU(rowBytes, LONG_ROW), () => f.do(memory.copy(to, from, rowBytes)), short);
         });
-        f.set(to, i32.add(to, rowBytes));
+        f.increase(to, rowBytes);
       });
     },
   );

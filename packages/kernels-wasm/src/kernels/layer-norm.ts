@@ -93,7 +93,7 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, { shared }: Target): ModuleB
         const left = f.local("i32", rows);
         f.while(left, () => {
           const block = f.least(left, BLOCK_ROWS);
-          f.set(left, i32.sub(left, block));
+          f.decrease(left, block);
           const zero = vector.splat(scalar.const(0));
           const [sumGH, sumG] = [f.local("v128", zero), f.local("v128", zero)];
           f.doWhile(() => {
@@ -101,9 +101,9 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, { shared }: Target): ModuleB
             const h = vector.mul(vector.sub(load(at), vector.loadSplat(mean)), vector.loadSplat(rstd));
             f.set(sumGH, vector.add(sumGH, vector.mul(gradients, h)));
             f.set(sumG, vector.add(sumG, gradients));
-            for (const pointer of [at, grad]) f.set(pointer, i32.add(pointer, stride));
-            for (const pointer of [mean, rstd]) f.set(pointer, i32.add(pointer, bytes));
-            f.set(block, i32.sub(block, 1));
+            for (const pointer of [at, grad]) f.increase(pointer, stride);
+            for (const pointer of [mean, rstd]) f.increase(pointer, bytes);
+            f.decrease(block, 1);
           }, block);
           totals[0].add(sumGH);
           totals[1].add(sumG);

@@ -32,8 +32,8 @@ export function emitPackB(module: ModuleBuilder, float: Float, transposed: boole
       else {
         f.while(i32.ltU(target, end), () => {
           for (let v = 0; v < TILE_VECTORS; v++) f.do(v128.store(target, v128.load(source, 16 * v), 16 * v));
-          f.set(source, i32.add(source, stride));
-          f.set(target, i32.add(target, rowBytes));
+          f.increase(source, stride);
+          f.increase(target, rowBytes);
         });
       }
     },
@@ -54,8 +54,8 @@ function packColumns(
   const rows = [source];
   while (rows.length < panelColumns(float)) rows.push(f.local("i32", i32.add(rows.at(-1)!, stride)));
   const advance = (count: number) => {
-    for (const row of rows) f.set(row, i32.add(row, count * bytes));
-    f.set(target, i32.add(target, count * rowBytes));
+    for (const row of rows) f.increase(row, count * bytes);
+    f.increase(target, count * rowBytes);
   };
   f.while(i32.geU(i32.sub(end, target), lanes * rowBytes), () => {
     for (let v = 0; v < TILE_VECTORS; v++) {
@@ -91,15 +91,15 @@ export function emitPackA(module: ModuleBuilder, float: Float) {
         transpose(f, float, block).forEach((vector, row) => {
           f.do(v128.store(put, vector, row * rowBytes));
         });
-        for (const line of lines) f.set(line, i32.add(line, 16));
-        f.set(put, i32.add(put, lanes * rowBytes));
-        f.set(left, i32.sub(left, lanes));
+        for (const line of lines) f.increase(line, 16);
+        f.increase(put, lanes * rowBytes);
+        f.decrease(left, lanes);
       });
       const rest = { source: lines[0]!, rows: lanes, columns: i32.sub(rows, wholeRows), target: put };
       copyElements(f, float, rest, [stride, bytes, bytes, rowBytes]);
-      f.set(source, i32.add(source, i32.mul(stride, lanes)));
-      f.set(target, i32.add(target, 16));
-      f.set(k, i32.sub(k, lanes));
+      f.increase(source, i32.mul(stride, lanes));
+      f.increase(target, 16);
+      f.decrease(k, lanes);
     });
     copyElements(f, float, { source, rows: k, columns: rows, target }, [stride, bytes, bytes, rowBytes]);
   });
@@ -126,12 +126,12 @@ function copyElements(
     const left = f.local("i32", columns);
     f.while(left, () => {
       f.do(scalar.store(put, scalar.load(at)));
-      f.set(at, i32.add(at, sourceColumn));
-      f.set(put, i32.add(put, targetColumn));
-      f.set(left, i32.sub(left, 1));
+      f.increase(at, sourceColumn);
+      f.increase(put, targetColumn);
+      f.decrease(left, 1);
     });
-    f.set(from, i32.add(from, sourceRow));
-    f.set(to, i32.add(to, targetRow));
-    f.set(rowsLeft, i32.sub(rowsLeft, 1));
+    f.increase(from, sourceRow);
+    f.increase(to, targetRow);
+    f.decrease(rowsLeft, 1);
   });
 }

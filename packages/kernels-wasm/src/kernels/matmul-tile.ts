@@ -41,7 +41,7 @@ export function emitTile(module: ModuleBuilder, float: Float, target: Target, ro
           ofB.forEach((vector, v) => {
             f.set(vector, v128.load(b, 16 * v));
           });
-          f.set(b, i32.add(b, strideB));
+          f.increase(b, strideB);
           sums.forEach((row, r) => {
             f.set(ofA, loadSplat(rowsOfA[r]!, u * bytes));
             row.forEach((sum, v) => {
@@ -49,8 +49,8 @@ export function emitTile(module: ModuleBuilder, float: Float, target: Target, ro
             });
           });
         }
-        for (const pointer of rowsOfA) f.set(pointer, i32.add(pointer, count * bytes));
-        f.set(k, i32.sub(k, count));
+        for (const pointer of rowsOfA) f.increase(pointer, count * bytes);
+        f.decrease(k, count);
       };
       if (unroll > 1) f.while(i32.geU(k, unroll), () => steps(unroll));
       f.while(k, () => steps(1));
@@ -64,7 +64,7 @@ export function emitTile(module: ModuleBuilder, float: Float, target: Target, ro
         row.forEach((sum, v) => {
           f.do(v128.store(c, sum, 16 * v));
         });
-        f.set(c, i32.add(c, strideC));
+        f.increase(c, strideC);
       }
     },
   );

@@ -83,7 +83,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
             f.for(j, firstColumn, lastColumn, width, () => {
               const count = f.least(i32.sub(lastColumn, j), width);
               body(j, panel, count, i32.and(direct, i32.eq(count, width)));
-              f.set(panel, i32.add(panel, PANEL_BYTES));
+              f.increase(panel, PANEL_BYTES);
             });
           };
           forPanels((j, panel, count, inPlace) => {
@@ -187,8 +187,8 @@ function emitPanelProduct(module: ModuleBuilder, float: Float, target: Target) {
               f.if(i32.eqz(first), () => f.set(sum, scalar.add(scalar.load(to), sum)));
               f.do(scalar.store(to, sum));
             });
-            f.set(c, i32.add(c, strideC));
-            f.set(edge, i32.add(edge, width * bytes));
+            f.increase(c, strideC);
+            f.increase(edge, width * bytes);
           });
         },
       );

@@ -46,7 +46,7 @@ function emit({ dtype }: Spec<"maxPool2d">, { shared }: Target): ModuleBuilder {
           });
           f.do(scalar.store(i32.add(output, i32.mul(at, bytes)), largest));
           f.do(i32.store(i32.add(indices, i32.mul(at, 4)), best));
-          f.set(at, i32.add(at, 1));
+          f.increase(at, 1);
         });
       });
     },

@@ -91,15 +91,15 @@ function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
         const x = f.local("v128");
         f.while(length, () => {
           const rows = f.least(length, COLUMN_BLOCK);
-          f.set(length, i32.sub(length, rows));
+          f.decrease(length, rows);
           for (const sum of sums) f.set(sum, identity);
           f.doWhile(() => {
             sums.forEach((sum, v) => {
               f.set(x, v128.load(input, 16 * v));
               f.set(sum, add.vector(sum, x));
             });
-            f.set(input, i32.add(input, stride));
-            f.set(rows, i32.sub(rows, 1));
+            f.increase(input, stride);
+            f.decrease(rows, 1);
           }, rows);
           sums.forEach((sum, v) => {
             totals[v]!.forEach((total, half) => {
@@ -133,9 +133,9 @@ function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
         const from = f.local("i32", i32.add(input, i32.mul(i32.add(matrix, column), bytes)));
         const to = f.local("i32", i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes)));
         const advance = (columns: number) => {
-          f.set(from, i32.add(from, columns * bytes));
-          f.set(to, i32.add(to, columns * bytes));
-          f.set(left, i32.sub(left, columns));
+          f.increase(from, columns * bytes);
+          f.increase(to, columns * bytes);
+          f.decrease(left, columns);
         };
         f.if(i32.eq(left, COLUMN_VECTORS * lanes), () => {
           f.do(wide(from, stride, length, to, divisor));
@@ -150,7 +150,7 @@ function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
           const at = f.local("i32", from);
           f.for(row, 0, length, 1, () => {
             f.set(total, combine(fold, total, widen(float, scalar.load(at))));
-            f.set(at, i32.add(at, stride));
+            f.increase(at, stride);
           });
           f.do(scalar.store(to, narrow(float, f64.div(total, divisor))));
           advance(1);
@@ -177,13 +177,13 @@ function emitArgmax(module: ModuleBuilder, float: Float): void {
         const largest = f.local(float.type, scalar.load(at));
         f.set(i, 1);
         f.while(i32.and(i32.ltU(i, length), scalar.eq(largest, largest)), () => {
-          f.set(at, i32.add(at, stride));
+          f.increase(at, stride);
           const x = f.local(float.type, scalar.load(at));
           f.if(i32.or(scalar.gt(x, largest), scalar.ne(x, x)), () => {
             f.set(largest, x);
             f.set(best, i);
           });
-          f.set(i, i32.add(i, 1));
+          f.increase(i, 1);
         });
         f.do(i32.store(i32.add(output, i32.mul(item, 4)), best));
       });

@@ -38,8 +38,8 @@ export function walkRow(
   const loop = (elements: number, step: Step) =>
     f.while(i32.geU(left, elements), () => {
       body(step, ...cursors);
-      for (const cursor of cursors) f.set(cursor, i32.add(cursor, elements * bytes));
-      f.set(left, i32.sub(left, elements));
+      for (const cursor of cursors) f.increase(cursor, elements * bytes);
+      f.decrease(left, elements);
     });
   loop(lanes, {
     load: (pointer) => f.local("v128", v128.load(pointer)),
