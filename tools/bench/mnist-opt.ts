@@ -1,5 +1,5 @@
 /** MNIST training in Opt, by the step of the training program. */
-import { init, type Tensor, tensor } from "@opt/core";
+import { init, type Tensor, tensor, tidy } from "@opt/core";
 import { digitNetwork, loadMnist, optimizers, PIXELS, readAll, trainingStep } from "@opt-e2e/mnist";
 import { type Contender, timed } from "./contender";
 
@@ -41,15 +41,16 @@ export function optMnist(deviceName: string): Contender<MnistWork> {
       model.loadStateDict(first);
       for (const made of Object.values(first)) made.dispose();
       const optimizer = optimizers[name](model.namedParameters(), lr);
-      const perEpoch = Math.floor(training.count / batch);
+      const perEpoch = Math.floor(training.length / batch);
       const losses: number[] = [];
       let unread: Tensor[] = [];
       let order: Int32Array = new Int32Array();
       let done = 0;
       const step = () => {
         const i = done % perEpoch;
-        if (i === 0) order = orderOf(done / perEpoch, training.count);
-        unread.push(trainingStep(model, optimizer, training, order.subarray(i * batch, (i + 1) * batch)));
+        if (i === 0) order = orderOf(done / perEpoch, training.length);
+        const digits = order.subarray(i * batch, (i + 1) * batch);
+        unread.push(tidy(() => trainingStep(model, optimizer, training.batch(digits))));
         done++;
       };
       const readLosses = async () => {

@@ -5,12 +5,15 @@ describe("MNIST", () => {
   const { training, test } = loadMnist();
 
   it("has its 60,000 and 10,000 images", () => {
-    expect([training.count, test.count]).toEqual([60_000, 10_000]);
-    expect([training.pixels.length, test.pixels.length]).toEqual([60_000 * 784, 10_000 * 784]);
+    expect([training.length, test.length]).toEqual([60_000, 10_000]);
+    expect(test.get(9_999).map(({ shape }) => shape)).toEqual([[28, 28], []]);
   });
 
   it("begins with the labels that everybody knows", () => {
-    expect([...training.labels.subarray(0, 10)]).toEqual([5, 0, 4, 1, 9, 2, 1, 3, 1, 4]);
-    expect([...test.labels.subarray(0, 5)]).toEqual([7, 2, 1, 0, 4]);
+    const labels = (digits: typeof training) => digits.batch(Int32Array.of(0, 1, 2, 3, 4))[1].tolist();
+    expect([labels(training), labels(test)]).toEqual([
+      [5, 0, 4, 1, 9],
+      [7, 2, 1, 0, 4],
+    ]);
   });
 });

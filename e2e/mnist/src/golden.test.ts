@@ -2,9 +2,9 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { init, listDevices, tensor } from "@opt/core";
+import { DataLoader } from "@opt/data";
 import { trainingGolden, useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { range } from "./batch";
 import { loadMnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizerNames, optimizers } from "./optimizers";
@@ -21,8 +21,9 @@ async function train(name: OptimizerName): Promise<number[]> {
   );
   const optimizer = optimizers[name](model.namedParameters());
   const losses: number[] = [];
-  for (let step = 0; step < golden.losses[name].length; step++) {
-    const loss = trainingStep(model, optimizer, training, range(step * golden.batch, (step + 1) * golden.batch));
+  for (const batch of new DataLoader(training, { batchSize: golden.batch })) {
+    if (losses.length === golden.losses[name].length) break;
+    const loss = trainingStep(model, optimizer, batch);
     losses.push(await loss.item());
     loss.dispose();
   }

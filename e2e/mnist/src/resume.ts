@@ -3,9 +3,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { loadCheckpoint, optimizerContents, optimizerState, reshardCheckpoint, saveCheckpoint } from "@opt/checkpoint";
 import { Generator } from "@opt/core";
+import { DataLoader, type DataLoaderState } from "@opt/data";
 import { NAdam } from "@opt/nadam";
-import { range } from "./batch";
-import type { Mnist } from "./data";
+import type { Batch, Mnist } from "./data";
 import { digitNetwork } from "./model";
 import { trainingStep } from "./step";
 
@@ -25,12 +25,19 @@ export interface Resumed {
 class Run {
   readonly model = digitNetwork(HIDDEN, new Generator(3));
   readonly optimizer = new NAdam(this.model.namedParameters());
+  readonly loader: DataLoader<Batch, Batch>;
+  private readonly batches: Iterator<Batch>;
 
-  /** The loss of every step, on images in file order. */
-  async train({ training }: Mnist, from: number, to: number): Promise<number[]> {
+  constructor({ training }: Mnist) {
+    this.loader = new DataLoader(training, { batchSize: BATCH, shuffle: true, generator: new Generator(4) });
+    this.batches = this.loader[Symbol.iterator]();
+  }
+
+  /** The loss of every step. */
+  async train(steps: number): Promise<number[]> {
     const losses: number[] = [];
-    for (let step = from; step < to; step++) {
-      const loss = trainingStep(this.model, this.optimizer, training, range(step * BATCH, (step + 1) * BATCH));
+    while (losses.length < steps) {
+      const loss = trainingStep(this.model, this.optimizer, this.batches.next().value);
       losses.push(await loss.item());
       loss.dispose();
     }
@@ -38,6 +45,7 @@ class Run {
   }
 
   dispose(): void {
+    this.batches.return?.();
     this.optimizer.dispose();
     for (const parameter of this.model.parameters()) parameter.dispose();
   }
@@ -48,23 +56,25 @@ export async function resume(data: Mnist, folder: string): Promise<Resumed> {
   const [saved, cut] = [join(folder, "ranks-4"), join(folder, "ranks-3")];
   for (const old of [saved, cut]) await rm(old, { recursive: true, force: true });
 
-  const first = new Run();
-  const before = await first.train(data, 0, BEFORE);
+  const first = new Run(data);
+  const before = await first.train(BEFORE);
   const state = optimizerContents(first.optimizer.stateDict());
+  const values = { ...state.values, loader: first.loader.stateDict() };
   const tensors = { ...first.model.stateDict(), ...state.tensors };
-  await saveCheckpoint(saved, { step: BEFORE, tensors, values: state.values }, { world: 4 });
-  const uninterrupted = await first.train(data, BEFORE, BEFORE + AFTER);
+  await saveCheckpoint(saved, { step: BEFORE, tensors, values }, { world: 4 });
+  const uninterrupted = await first.train(AFTER);
   first.dispose();
 
   await reshardCheckpoint(saved, cut, { ranks: 3 });
-  const second = new Run();
+  const second = new Run(data);
   const loaded = await loadCheckpoint(cut);
   second.model.loadStateDict(
     Object.fromEntries(Object.keys(second.model.stateDict()).map((name) => [name, loaded.tensors[name]!])),
   );
   second.optimizer.loadStateDict(optimizerState(loaded));
+  second.loader.loadStateDict(loaded.values.loader as unknown as DataLoaderState);
   for (const tensor of Object.values(loaded.tensors)) tensor.dispose();
-  const resumed = await second.train(data, BEFORE, BEFORE + AFTER);
+  const resumed = await second.train(AFTER);
   second.dispose();
   return { before, uninterrupted, resumed };
 }

@@ -3,19 +3,17 @@ import type { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type Tensor, tidy } from "@opt/core";
 import type { NAdam } from "@opt/nadam";
 import { crossEntropy, type Sequential } from "@opt/nn";
-import { batchOf } from "./batch";
-import type { Digits } from "./data";
+import { type Batch, PIXELS } from "./data";
 
-/** Trains on the digits at the given positions, and returns their loss: a tensor of one element, for the caller to dispose of. */
-export function trainingStep(
-  model: Sequential,
-  optimizer: NAdam | Adam | AdamW,
-  digits: Digits,
-  positions: Int32Array,
-): Tensor {
+/** What the model says to digits: [count, 10]. */
+export function forward(model: Sequential, images: Tensor): Tensor {
+  return model.forward(images.reshape([-1, PIXELS]).div(255));
+}
+
+/** Trains on a batch, and returns its loss: a tensor of one element, for the caller to dispose of. */
+export function trainingStep(model: Sequential, optimizer: NAdam | Adam | AdamW, [images, labels]: Batch): Tensor {
   return tidy(() => {
-    const { images, labels } = batchOf(digits, positions);
-    const loss = crossEntropy(model.forward(images), labels);
+    const loss = crossEntropy(forward(model, images), labels);
     loss.backward();
     optimizer.step();
     optimizer.zeroGrad();

@@ -1,14 +1,14 @@
 import { init } from "@opt/core";
+import { TensorDataset } from "@opt/data";
 import { expect, it } from "vitest";
-import type { Digits } from "./data";
 import { train } from "./train";
 
 /** Images of one bright row, whose position is the label. */
-function rows(count: number): Digits {
+function rows(count: number) {
   const pixels = new Uint8Array(count * 784);
   const labels = Uint8Array.from({ length: count }, (_, i) => i % 10);
   for (let i = 0; i < count; i++) pixels.fill(255, i * 784 + labels[i]! * 28, i * 784 + (labels[i]! + 1) * 28);
-  return { count, pixels, labels };
+  return new TensorDataset({ data: pixels, shape: [count, 28, 28] }, { data: labels, shape: [count] });
 }
 
 it("training learns, reports, repeats itself and leaves no tensors behind", async () => {

@@ -1,12 +1,12 @@
 /** One optimizer's run over the training images, measured on the test images after each epoch. */
 import { concat, Generator, noGrad, type Tensor, tidy } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
+import { DataLoader, Subset } from "@opt/data";
 import type { Sequential } from "@opt/nn";
-import { batchOf, range } from "./batch";
-import type { Digits, Mnist } from "./data";
+import type { Batch, Digits, Mnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizers } from "./optimizers";
-import { trainingStep } from "./step";
+import { forward, trainingStep } from "./step";
 
 export interface TrainingOptions {
   readonly optimizer: OptimizerName;
@@ -38,7 +38,7 @@ const TEST_BATCH = 1000;
 const WARM_UP_STEPS = 60;
 
 export function stepsOf({ training }: Mnist, { epochs, batchSize }: TrainingOptions): number {
-  return epochs * Math.floor(training.count / batchSize);
+  return epochs * Math.floor(training.length / batchSize);
 }
 
 export async function train(data: Mnist, options: TrainingOptions): Promise<TrainingResult> {
@@ -48,20 +48,18 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
   const optimizer = optimizers[options.optimizer](model.namedParameters(), LEARNING_RATE);
   const steps = stepsOf(data, options);
   const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.01, totalIters: steps });
-  const perEpoch = steps / epochs;
+  const loader = new DataLoader(data.training, { batchSize, shuffle: true, dropLast: true, generator });
   const losses: number[] = [];
   const accuracies: number[] = [];
   let seconds = 0;
 
   for (let epoch = 0; epoch < epochs; epoch++) {
     const start = performance.now();
-    const order = generator.permutation(data.training.count);
     let unread: Tensor[] = [];
-    for (let i = 0; i < perEpoch; i++) {
-      const positions = order.subarray(i * batchSize, (i + 1) * batchSize);
-      unread.push(trainingStep(model, optimizer, data.training, positions));
+    for (const batch of loader) {
+      unread.push(trainingStep(model, optimizer, batch));
       schedule.step();
-      if (unread.length === READ_EVERY || i === perEpoch - 1) {
+      if (unread.length === READ_EVERY || losses.length + unread.length === (epoch + 1) * loader.length) {
         losses.push(...(await readAll(unread)));
         unread = [];
         onProgress?.(losses.length, losses.at(-1)!);
@@ -78,10 +76,14 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
 
 /** A few steps whose time nobody takes: engines compile what runs often, and threads and kernels start at their first use. */
 export async function warmUp({ training, test }: Mnist, options: TrainingOptions): Promise<void> {
-  const some = { ...training, count: Math.min(training.count, WARM_UP_STEPS * options.batchSize) };
-  await train(
-    { training: some, test: { ...test, count: Math.min(test.count, TEST_BATCH) } },
-    { ...options, epochs: 1 },
+  const some = { training: firstOf(training, WARM_UP_STEPS * options.batchSize), test: firstOf(test, TEST_BATCH) };
+  await train(some, { ...options, epochs: 1 });
+}
+
+function firstOf(digits: Digits, count: number): Subset<Batch, Batch> {
+  return new Subset<Batch, Batch>(
+    digits,
+    Array.from({ length: Math.min(count, digits.length) }, (_, i) => i),
   );
 }
 
@@ -97,12 +99,11 @@ export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<num
 /** Share of the digits that the model names rightly. */
 export async function accuracy(model: Sequential, digits: Digits): Promise<number> {
   let right = 0;
-  for (let start = 0; start < digits.count; start += TEST_BATCH) {
-    const positions = range(start, Math.min(start + TEST_BATCH, digits.count));
-    const named = tidy(() => noGrad(() => model.forward(batchOf(digits, positions).images).argmax(-1)));
-    const classes = await named.data();
+  for (const [images, labels] of new DataLoader(digits, { batchSize: TEST_BATCH })) {
+    const named = tidy(() => noGrad(() => forward(model, images).argmax(-1)));
+    const [classes, digitsThere] = [await named.data(), await labels.data()];
     named.dispose();
-    for (let i = 0; i < classes.length; i++) if (classes[i] === digits.labels[start + i]) right++;
+    for (let i = 0; i < classes.length; i++) if (classes[i] === digitsThere[i]) right++;
   }
-  return right / digits.count;
+  return right / digits.length;
 }
