@@ -27,8 +27,6 @@ export interface Around {
   skipped?(): boolean;
 }
 
-const NONE: readonly Scalar[] = [];
-
 /** One of them, with its scalar. */
 export interface Step {
   readonly rewrite: Rewrite;
@@ -54,7 +52,6 @@ export function stepsAround(
 
 /** The rule with these steps around it. */
 export function ruleAround(rule: Rule, steps: readonly Step[]): Rule {
-  if (steps.length === 0) return rule;
   return rewritten(
     rule,
     steps.map(({ rewrite }) => rewrite),
@@ -63,6 +60,5 @@ export function ruleAround(rule: Rule, steps: readonly Step[]): Rule {
 
 /** The scalars of these steps, which come after the rule's own. */
 export function scalarsAround(steps: readonly Step[], dtype: ComputeDType): readonly Scalar[] {
-  if (steps.length === 0) return NONE;
   return steps.map(({ by }) => (typeof by === "object" && "dtype" in by ? cast(by, dtype).memorySlice() : by));
 }

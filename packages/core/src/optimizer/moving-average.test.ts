@@ -66,6 +66,22 @@ it("the first update copies, later ones move by 1 - decay", () => {
   expect(averageOf(ema)).toEqual([5, 3]);
 });
 
+it.each([0.3, 0.5, 0.75])("moves from the nearer end, in one rounding: decay %s", (decay) => {
+  const [first, second] = [seededArray("f32", 99, { seed: 1 }), seededArray("f32", 99, { seed: 2 })];
+  const w = parameter(first);
+  const ema = new ExponentialMovingAverage([w], { decay });
+  ema.update();
+  w.set(second);
+  ema.update();
+  const weight = Math.fround(1 - decay);
+  const expected = Array.from(first, (average, i) => {
+    const param = second[i]!;
+    const way = Math.fround(param - average);
+    return Math.fround(weight < 0.5 ? weight * way + average : Math.fround(weight - 1) * way + param);
+  });
+  expect(averageOf(ema)).toEqual(expected);
+});
+
 it("averages 16-bit parameters in float32", () => {
   const w = parameter([1], { dtype: "bf16" });
   const ema = new ExponentialMovingAverage([w], { decay: 0.999 });
@@ -163,6 +179,7 @@ it.each<[string, unknown, object]>([
   ["no list", 1, {}],
   ["integers", [tensor([1], { dtype: "i32" })], {}],
   ["decay above 1", [parameter([1])], { decay: 1.5 }],
+  ["decay below 0", [parameter([1])], { decay: -0.1 }],
   ["decay NaN", [parameter([1])], { decay: Number.NaN }],
   ["an unknown option", [parameter([1])], { momentum: 0.9 }],
 ])("refuses %s", (name, params, options) => {
@@ -170,8 +187,12 @@ it.each<[string, unknown, object]>([
   expectCode(code, () => new ExponentialMovingAverage(params as never, options));
 });
 
-it("takes nothing, and refuses one name twice", () => {
+it("takes nothing, several, and a decay of 1, and refuses one name twice", () => {
   new ExponentialMovingAverage([]).update();
+  const ema = new ExponentialMovingAverage([parameter([1]), parameter([2])], { decay: 1 });
+  for (let i = 0; i < 2; i++) ema.update();
+  expect([averageOf(ema), averageOf(ema, "1")]).toEqual([[1], [2]]);
+  expectCode("BAD_ARGUMENT", () => ema.averaged(1 as never));
   const w = parameter([1], { name: "w" });
   expectCode("DUPLICATE", () => new ExponentialMovingAverage([w, w]));
 });
@@ -194,6 +215,21 @@ it("averaged() leaves the master copies of 16-bit parameters alone, whoever look
     return [...(optimizer.stateDict().state["0"]!.master_param as ReturnType<typeof tensor>).dataSync()];
   };
   expect(run(true)).toEqual(run(false));
+});
+
+it("averaged() gives back the parameters that are still there, whose copies follow what is set afterwards", () => {
+  const [w, v] = [parameter([1], { dtype: "bf16" }), parameter([2])];
+  const optimizer = new Momentum([w], { lr: 0.5, momentum: 0 });
+  w.grad = tensor([1], { dtype: "bf16" });
+  optimizer.step();
+  const ema = new ExponentialMovingAverage([w, v]);
+  ema.averaged(() => v.dispose());
+  w.set([4]);
+  optimizer.step();
+  expect([...w.dataSync()]).toEqual([3.5]);
+  const average = ema.stateDict()["module.0"]!;
+  ema[Symbol.dispose]();
+  expect(average.isDisposed).toBe(true);
 });
 
 it("averaged() awaits whatever can be awaited", async () => {
