@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import { mustRun, notRun } from "./must-run.mjs";
 
@@ -6,6 +6,12 @@ const all = Object.fromEntries(mustRun.flatMap(({ files }) => files.map((file) =
 
 it("names files that exist", () => {
   expect(Object.keys(all).filter((file) => !existsSync(file))).toEqual([]);
+});
+
+it("names a contract of every device", () => {
+  const devices = readdirSync("packages").filter((name) => name.startsWith("kernels-"));
+  const named = (name: string) => Object.keys(all).some((file) => file.startsWith(`packages/${name}/src/contract.`));
+  expect(devices.filter((name) => !named(name))).toEqual([]);
 });
 
 it("is content with a run of everything", () => expect(notRun(all, [])).toEqual([]));

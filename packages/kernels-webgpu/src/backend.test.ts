@@ -185,10 +185,10 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
   });
 
   /** The device with some of its functions and properties replaced. */
-  function altered(device: GPUDevice, changes: Partial<Record<keyof GPUDevice, unknown>>): GPUDevice {
-    return new Proxy(device, {
+  function altered<T extends object>(object: T, changes: Partial<Record<keyof T, unknown>>): T {
+    return new Proxy(object, {
       get(target, key) {
-        if (key in changes) return changes[key as keyof GPUDevice];
+        if (key in changes) return changes[key as keyof T];
         const value = Reflect.get(target, key, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
@@ -242,6 +242,31 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     const backend = await open({ firstHeap: 4096, device: altered(device, { limits, createBuffer }) });
     const array = seededArray("f32", 350_000, { seed: 1 });
     expect(await download(backend, upload(backend, array))).toAgreeWith(array);
+  });
+
+  it("launches no more workgroups a dimension than the device takes", async () => {
+    const { device } = await open();
+    const grids: number[][] = [];
+    const createCommandEncoder = () => {
+      const encoder = device.createCommandEncoder();
+      const beginComputePass = () => {
+        const pass = encoder.beginComputePass();
+        const dispatchWorkgroups = (...grid: number[]) => {
+          grids.push(grid);
+          pass.dispatchWorkgroups(...(grid as [number, number]));
+        };
+        return altered(pass, { dispatchWorkgroups });
+      };
+      return altered(encoder, { beginComputePass, finish: () => encoder.finish() });
+    };
+    const backend = await open({ device: altered(device, { createCommandEncoder }), grid: 3 });
+    const array = seededArray("f32", 10_000, { seed: 1 });
+    const [source, target] = [upload(backend, array), upload(backend, new Float32Array(10_000))];
+    const kernel = backend.kernel({ kind: "copy", from: "f32", to: "f32" });
+    backend.launch({ kind: "copy", kernel, source, target, ...dense, shape: [10_000] });
+    expect(await download(backend, target)).toAgreeWith(array);
+    expect(grids.length).toBeGreaterThan(0);
+    for (const [columns, rows] of grids) expect([columns! * rows! > 3, columns! <= 3]).toEqual([true, true]);
   });
 
   it("reads by pieces what is larger than a staging buffer, from any byte on", async () => {
