@@ -11,9 +11,10 @@ import { measure } from "./measure";
 import { mnistEpochs } from "./mnist";
 import { optimizerSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
+import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, matmul or mnist, an optimizer, a size,
+  --only <words>      benchmarks that have all these words: optimizers, rows, matmul or mnist, an optimizer, a size,
                       e.g. --only mnist, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
@@ -35,7 +36,12 @@ if (options.help) {
 }
 
 const devices = (await listDevices()).map(({ name }) => name);
-const benchmarks: Benchmark[] = [...optimizerSteps(devices), ...matmuls(devices), ...mnistEpochs(devices)];
+const benchmarks: Benchmark[] = [
+  ...optimizerSteps(devices),
+  ...rowSteps(devices),
+  ...matmuls(devices),
+  ...mnistEpochs(devices),
+];
 const wanted = options.only?.split(",") ?? [];
 const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));
 if (chosen.length === 0) {

@@ -131,6 +131,51 @@ export function ruleContract(context: ContractContext): void {
     });
   }
 
+  function checkRowsOfAllWidths(rule: Rule): void {
+    it.each([1, 3, 64])("of rows of %d of a table", async (width) => {
+      await checkRows(rule, width);
+      if (dtype === "f32")
+        await checkRows(rule, width, ["f32", "bf16", ...rule.buffers.slice(2).map(() => "bf16" as const), "bf16"]);
+    });
+  }
+
+  /** Rows of a table as tensors of their own, as row-sparse gradients step them: the others stay as they are. */
+  async function checkRows(rule: Rule, width: number, stored?: StoredFormats) {
+    const rows = [7, 0, 3, 8];
+    const formats = stored ?? rule.buffers.map(() => dtype);
+    const scalars = seededScalars(rule, 190);
+    const tables = formats.map((format, slot) =>
+      seededArray(format, (slot === 1 ? rows.length : 9) * width, { seed: 200 + slot, specials: false }),
+    );
+    const input: Record<string, TypedArray> = { 1: tables[1]! };
+    const { 1: _, ...update } = Object.fromEntries(tables.entries()) as Record<string, TypedArray>;
+    const starts = rows.map((row, i) => formats.map((_, slot) => (slot === 1 ? i : row) * width));
+    await context.check(
+      { kind: "rule", rule, dtype, ...(stored && { stored }) },
+      { input, update },
+      (slices) => ({
+        tensors: starts.map((start) =>
+          start.map((first, slot) => {
+            const { memory, byteOffset } = slices[slot]!;
+            return { memory, byteOffset: byteOffset + first * tables[slot]!.BYTES_PER_ELEMENT, length: width };
+          }),
+        ),
+        scalars,
+      }),
+      (results, label) => {
+        const expected = tables.map((table) => table.slice());
+        for (const start of starts) {
+          const row = expected.map((table, slot) => table.subarray(start[slot]!, start[slot]! + width));
+          interpretRule(rule.program, dtype, row, scalars, stored);
+        }
+        for (const slot of Object.keys(update).map(Number)) {
+          const [actual, wanted] = [results[slot]!, expected[slot]!].map((array) => numbers(array, formats[slot]!));
+          expect(actual, `${formats[slot]} ${slot}, ${label}`).toAgreeWith(wanted!, toleranceOf(formats[slot]!));
+        }
+      },
+    );
+  }
+
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
     it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
     it("of many tensors of different sizes in one launch", async () => {
@@ -141,6 +186,7 @@ export function ruleContract(context: ContractContext): void {
     checkScalarsOfAllKinds(rule);
     checkFormats(rule);
     if (rule.name === "lion") checkRewrites(rule);
+    if (rule.name === "lion") checkRowsOfAllWidths(rule);
   });
 
   describe.each(rules)("rule $name", (rule) => {
