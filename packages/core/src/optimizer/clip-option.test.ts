@@ -115,6 +115,11 @@ it("is each group's own, and that of a saved state", () => {
   expect(limits).toEqual([5, 1, 1, 1]);
 });
 
+it("limits nothing where a limit is undefined", () => {
+  const { optimizer } = parts("f32", { clip: { norm: undefined, value: undefined } });
+  expect(() => optimizer.step()).not.toThrow();
+});
+
 it("does without gradients", () => {
   const { params, optimizer } = parts("f32", { clip: { norm: 1 } });
   optimizer.step();

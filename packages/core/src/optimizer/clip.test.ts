@@ -136,6 +136,18 @@ describe("gradients of several dtypes and sizes", () => {
     expect(list.map(({ grad }) => grad!.dtype)).toEqual(["f32", "f32", "f64"]);
   });
 
+  it.each([
+    ["bf16", "f32"],
+    ["f16", "f32"],
+    ["f16", "bf16"],
+    ["f32", "f64"],
+  ] as const)("of %s before %s are measured by all their digits", (narrow, wide) => {
+    const [zero, fine] = [parameter([0], { dtype: narrow }), parameter([0], { dtype: wide })];
+    zero.grad = tensor([0], { dtype: narrow });
+    fine.grad = tensor([1 + 2 ** (wide === "bf16" ? -7 : -20)], { dtype: wide });
+    expect(Number(clipGradNorm([zero, fine], 9))).toBe(fine.grad.dataSync()[0]);
+  });
+
   it("are clipped each by itself, or by value", () => {
     const [each, byValue] = [mixed(), mixed()];
     clipGradNormEach(each, 3.5);

@@ -149,6 +149,8 @@ it("is saved and loaded, also from a tensor's count, and refuses what does not f
     null,
     {},
     { n_averaged: 0.5, "module.0": tensor([1, 2]) },
+    { n_averaged: -1, "module.0": tensor([1, 2]) },
+    { n_averaged: tensor([1, 2]), "module.0": tensor([1, 2]) },
     { n_averaged: 1 },
     { n_averaged: 1, "module.0": tensor([1]) },
   ];
@@ -158,6 +160,8 @@ it("is saved and loaded, also from a tensor's count, and refuses what does not f
   expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[1, 2], 1]);
   saved.dispose();
   expect(averageOf(loaded)).toEqual([1, 2]);
+  loaded.loadStateDict({ n_averaged: 0, "module.0": tensor([3, 4]) });
+  expect([averageOf(loaded), loaded.stateDict().n_averaged]).toEqual([[3, 4], 0]);
 });
 
 it("outlives tidy, and leaves nothing behind", () => {

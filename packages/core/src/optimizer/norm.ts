@@ -17,8 +17,7 @@ export function gradientsOf(params: readonly Tensor[]): Tensor[] {
 export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
   const { device, dtype: first } = grads[0]!;
   const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
-  const same = grads.every((grad) => grad.dtype === first);
-  const stored = same && (first === "bf16" || first === "f16") ? first : dtype;
+  const stored = grads.every((grad) => grad.dtype === first) ? first : dtype;
   const output = Tensor.empty([grads.length], dtype, device);
   device.launch({
     kind: "sumSquares",

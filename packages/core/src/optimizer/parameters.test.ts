@@ -51,6 +51,12 @@ it.each([undefined, null, 3, "ab", {}])("%j in the place of parameters is refuse
   for (const [, use] of uses) expectCode("BAD_ARGUMENT", () => use(params as never));
 });
 
+it("a module in the place of parameters is told what it lacks", () => {
+  const model = { parameters: () => [] };
+  for (const params of [model, [model], [parameter([1]), model], [{ params: model }], [{ params: [model] }]])
+    expect(messageOf(() => new Momentum(params as never))).toContain("Pass model.parameters()");
+});
+
 it.each<[string, unknown]>([
   ["a number", 0.5],
   ["null", null],
