@@ -5,13 +5,15 @@
  */
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
+import "@opt/kernels-webgpu";
 import { execFileSync } from "node:child_process";
 import { init, listDevices } from "@opt/core";
 import { Muon } from "@opt/muon";
-import { muonGoldens, type OptimizerOptions, runOptimizer, seededArray } from "@opt/testkit";
+import { muonGoldens, type OptimizerOptions, runOptimizer, seededArray, useSoftwareVulkan } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 
+useSoftwareVulkan();
 const python = process.env.OPT_TORCH_PYTHON;
 const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
 const [CASES, STEPS] = [30, 200];
@@ -84,8 +86,8 @@ beforeAll(() => {
 
 const available = (await listDevices()).filter((device) => device.available).map(({ name }) => name);
 
-describe.each(["js", "wasm", "cpu"].filter((name) => available.includes(name)))("on %s", (on) => {
-  it.skipIf(python === undefined)(`is as PyTorch's${why}`, { timeout: 120_000 }, async () => {
+describe.each(["js", "wasm", "cpu", "webgpu"].filter((name) => available.includes(name)))("on %s", (on) => {
+  it.skipIf(python === undefined || on === "webgpu")(`is as PyTorch's${why}`, { timeout: 120_000 }, async () => {
     const device = await init(on);
     for (const [i, { shape, dtype, options, ...run }] of cases.entries()) {
       const { trace, state } = await runOptimizer(Muon, { ...run, shape, dtype, options, device });
@@ -102,7 +104,8 @@ describe.each(["js", "wasm", "cpu"].filter((name) => available.includes(name)))(
     const device = await init(on);
     for (const { shape, options, param, momentum, ...run } of muonGoldens()) {
       const { trace, state } = await runOptimizer(Muon, { ...run, shape, options, device });
-      expect(state.get("momentum_buffer")).toAgreeWith(momentum);
+      const bits = on === "webgpu" ? { absolute: 1e-6, relative: 0 } : "bits";
+      expect(state.get("momentum_buffer")).toAgreeWith(momentum, bits);
       expect(trace.at(-1)).toAgreeWith(param, { absolute: tenthOfStep(shape, options), relative: 0 });
     }
   });

@@ -83,6 +83,15 @@ describe("grad", () => {
     expect(grad(product!.sum(), [v]).map(numbers)).toEqual([[2, 4]]);
   });
 
+  it("with allowUnused gives null for what the output was not computed from", () => {
+    const [x, other] = [parameter([1, 2]), parameter([1])];
+    const [slope, none] = grad(x.mul(x).sum(), [x, other], { allowUnused: true });
+    expect([numbers(slope!), none]).toEqual([[2, 4], null]);
+    expectCode("BAD_ARGUMENT", () => grad(x.sum(), [x], { allowUnused: 1 } as never));
+    expectCode("NO_GRADIENT", () => grad(x.sum(), [tensor([1])], { allowUnused: true }));
+    expectCode("NO_GRADIENT", () => grad(x.sum(), [other], { allowUnused: false }));
+  });
+
   it("refuses what it cannot give, and leaves nothing behind", () => {
     const [x, other] = [parameter([1, 2]), parameter([1])];
     const before = device.memory().tensors;

@@ -24,6 +24,13 @@ interface Pass {
   readonly gradients: Map<Node, Tensor>;
 }
 
+/** How `grad` goes; `gradient`: of the output, by default 1. */
+export interface GradOptions extends BackwardOptions {
+  readonly gradient?: Tensor;
+  /** null instead of an error for inputs that the output was not computed from. Default false. */
+  readonly allowUnused?: boolean;
+}
+
 const OPTIONS = { retainGraph: "boolean", createGraph: "boolean" } as const;
 
 /** Accumulates the gradient of `root` into every leaf that it was computed from, and frees the tape unless it is retained. */
@@ -36,9 +43,9 @@ export function backward(root: Tensor, given?: Tensor, options: BackwardOptions 
 /**
  * The gradients of `output` by `inputs`: leaves or results on the way to it. No `.grad` changes.
  * With `createGraph` they can be differentiated themselves; with `retainGraph` (by default as `createGraph`) the tape stays.
- * As torch.autograd.grad.
+ * With `allowUnused` it is null for an input that `output` was not computed from. As torch.autograd.grad.
  *
- * @throws OptError NO_GRADIENT for an input that `output` was not computed from; further as `backward`
+ * @throws OptError NO_GRADIENT for an input that `output` was not computed from, unless `allowUnused`; further as `backward`
  * @example
  * const x = parameter([1, 2]);
  * const [slope] = grad(x.pow(3).sum(), [x], { createGraph: true });
@@ -47,10 +54,12 @@ export function backward(root: Tensor, given?: Tensor, options: BackwardOptions 
 export function grad(
   output: Tensor,
   inputs: readonly Tensor[],
-  options: BackwardOptions & { readonly gradient?: Tensor } = {},
-): Tensor[] {
+  options: GradOptions & { readonly allowUnused: true },
+): (Tensor | null)[];
+export function grad(output: Tensor, inputs: readonly Tensor[], options?: GradOptions): Tensor[];
+export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const where = "grad";
-  checkOptions(where, options, { ...OPTIONS, gradient: "object" });
+  checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });
   checkTensor(where, output, "the output");
   const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
   check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
@@ -67,7 +76,9 @@ export function grad(
     return keys.map((key, i) => {
       const found = wanted.get(key)!;
       const problem = () => `the output must be computed from input ${i}, got one that it is not.`;
-      check(found !== null, "NO_GRADIENT", where, problem, "Leave it out.");
+      const advice = "Leave it out, or take null for it: { allowUnused: true }.";
+      check(found !== null || options.allowUnused === true, "NO_GRADIENT", where, problem, advice);
+      if (found === null) return null;
       return options.createGraph ? view(found) : owned(found);
     });
   } finally {

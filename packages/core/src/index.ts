@@ -21,7 +21,7 @@ export { guardReplays } from "./device/recorder";
 export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
-export { grad } from "./engine";
+export { type GradOptions, grad } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
@@ -53,7 +53,11 @@ export {
   type OptimizerClass,
   type Weights,
 } from "./optimizer/functional";
-export { ExponentialMovingAverage, type MovingAverageState } from "./optimizer/moving-average";
+export {
+  ExponentialMovingAverage,
+  type MovingAverageOptions,
+  type MovingAverageState,
+} from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";

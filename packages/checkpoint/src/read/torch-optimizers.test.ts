@@ -21,7 +21,7 @@ weight = lambda: torch.nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.1, 0.0, -
 result = []
 for i, (name, options) in enumerate(runs):
     model = torch.nn.Module(); model.w = weight()
-    optimizer = getattr(torch.optim, name)([("w", model.w)], **options)
+    optimizer = getattr(torch.optim, name)([("w", model.w)] if i % 2 else [model.w], **options)
     def step(s):
         model.w.grad = torch.sin(torch.arange(6.0) * (s + 1)).reshape(2, 3)
         optimizer.step()
@@ -35,6 +35,8 @@ print(json.dumps(result))
 type Make = (params: Parameters) => Optimizer<never>;
 const RUNS: [string, object, Make][] = [
   ["SGD", { lr: 0.1, momentum: 0.9, dampening: 0.3 }, (params) => new SGD(params) as never],
+  ["SGD", { lr: 0.1, weight_decay: 0.1 }, (params) => new SGD(params) as never],
+  ["SGD", { lr: 0.2 }, (params) => new SGD(params) as never],
   ["SGD", { lr: 0.1, momentum: 0.9, nesterov: true }, (params) => new SGD(params) as never],
   ["RMSprop", { lr: 0.01, momentum: 0.9, centered: true }, (params) => new RMSprop(params) as never],
   ["Adamax", { lr: 0.01, weight_decay: 0.1 }, (params) => new Adamax(params) as never],

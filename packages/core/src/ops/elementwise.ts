@@ -79,7 +79,7 @@ function onIntegers(
   result: DType,
   device: Device,
 ): Tensor {
-  let compute = computeOn(device, result === "bool" ? tensors.map((t) => t.dtype).reduce(promote) : result);
+  let compute = computeOn(device, result === "bool" ? together(tensors) : result);
   let scalars = given;
   if (result === "i32" || result === "u8") scalars = integerScalars(name, result, given);
   else if (compute === "i32") ({ compute, scalars } = comparedScalars(pattern, given));
@@ -89,12 +89,19 @@ function onIntegers(
   });
 }
 
+/** As in PyTorch: what has no dimensions only makes floats of integers, and integers of booleans. */
+function together(tensors: readonly Tensor[]): DType {
+  const of = (list: readonly Tensor[]) => list.map((t) => t.dtype).reduce(promote, "bool");
+  const [all, own] = [of(tensors), of(tensors.filter((t) => t.shape.length > 0))];
+  return isFloat(own) === isFloat(all) && own !== "bool" ? own : all;
+}
+
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
   const { result } = ELEMENTWISE[name];
   if (result === "bool") return "bool";
   // The condition of select takes no part.
   const operands = name === "select" && tensors.length > 1 ? tensors.slice(1) : tensors;
-  const dtype = operands.map((t) => t.dtype).reduce(promote);
+  const dtype = together(operands);
   if (isFloat(dtype)) return dtype;
   if (result === "float" || !scalars.every(Number.isInteger)) return "f32";
   return dtype === "bool" ? "i32" : dtype;

@@ -14,8 +14,9 @@ import { fma, sub } from "../rule/symbols";
 import { checkNotSummary } from "../tensor/summary";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
+import { isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
-import { type Parameters, toParameters } from "./parameters";
+import { itemsOf, type NamedParameter, type Parameters, toParameters } from "./parameters";
 import { stateDType } from "./state";
 
 const WHERE = "ExponentialMovingAverage";
@@ -31,14 +32,37 @@ const lerp = (isNearAverage: boolean) => {
 const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
 const FROM_PARAM = /* @__PURE__ */ lerp(false);
 
+/** What is averaged, or copied: a buffer is what has not required a gradient so far. */
+interface Entry {
+  readonly name: string;
+  readonly param: Tensor;
+  readonly average: Tensor;
+  isBuffer: boolean;
+}
+
+export interface MovingAverageOptions {
+  /** What is kept of the average at each update, 0 to 1. Default 0.999. */
+  readonly decay?: number;
+  /** Tensors that require no gradient (running statistics) are averaged too, instead of copied at each update. Default false. */
+  readonly useBuffers?: boolean;
+}
+
+/** A buffer may be of integers. @throws OptError BAD_ARGUMENT */
+function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
+  const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
+  if (tensor instanceof Tensor && !tensor.requiresGrad && !isFloat(tensor.dtype)) return { name, tensor };
+  return toParameters(WHERE, [item] as Parameters)[0]!;
+}
+
 /** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */
 export type MovingAverageState = { n_averaged: number | Tensor; [average: `module.${string}`]: Tensor };
 
 /**
  * Averages of parameters: average += (1 - decay) (parameter - average) at each `update`; the first one copies.
  * The bits are those of torch.optim.swa_utils' `get_ema_multi_avg_fn`; averages of 16-bit parameters are kept in float32.
+ * A module's buffers come along where all its tensors are given (`model.namedTensors()`); see `useBuffers`.
  *
- * @throws OptError BAD_ARGUMENT for parameters or options that are none, BAD_DTYPE for integers
+ * @throws OptError BAD_ARGUMENT for parameters or options that are none
  * @example
  * const w = parameter([1, 2, 3]);
  * const ema = new ExponentialMovingAverage([w], { decay: 0.99 });
@@ -47,21 +71,25 @@ export type MovingAverageState = { n_averaged: number | Tensor; [average: `modul
  */
 export class ExponentialMovingAverage {
   readonly decay: number;
-  private readonly entries: readonly { readonly name: string; readonly param: Tensor; readonly average: Tensor }[];
+  private readonly entries: readonly Entry[];
+  private readonly useBuffers: boolean;
   private updates = 0;
   private inPlace = false;
 
-  constructor(params: Parameters, options: { readonly decay?: number } = {}) {
-    checkOptions(WHERE, options, { decay: "number" });
-    const { decay = 0.999 } = options;
+  constructor(params: Parameters, options: MovingAverageOptions = {}) {
+    checkOptions(WHERE, options, { decay: "number", useBuffers: "boolean" });
+    const { decay = 0.999, useBuffers = false } = options;
     const problem = () => `decay must be from 0 to 1, got ${decay}.`;
     check(decay >= 0 && decay <= 1, "BAD_ARGUMENT", WHERE, problem, "For example 0.999.");
     checkRepeatable(WHERE, "making averages");
     this.decay = decay;
+    this.useBuffers = useBuffers;
     this.entries = noGrad(() =>
-      toParameters(WHERE, params).map(({ name, tensor }, i) => {
-        const average = tidy(() => clone(cast(tensor.detach(), stateDType(tensor))));
-        return { name: name ?? String(i), param: tensor, average: keep(average) };
+      itemsOf<Tensor | readonly [string, Tensor]>(WHERE, params).map((item, i) => {
+        const { name, tensor } = entryOf(item);
+        const kept = isFloat(tensor.dtype) ? stateDType(tensor) : tensor.dtype;
+        const average = tidy(() => clone(cast(tensor.detach(), kept)));
+        return { name: name ?? String(i), param: tensor, average: keep(average), isBuffer: !tensor.requiresGrad };
       }),
     );
     const names = new Set(this.entries.map(({ name }) => name));
@@ -74,22 +102,28 @@ export class ExponentialMovingAverage {
     const isIn = () => "the averages stand in the parameters' place.";
     check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
     if (this.updates === 0) checkRepeatable(WHERE, "the first update, which copies");
-    const weight = 1 - this.decay;
-    for (const { param, average } of this.entries) {
-      if (this.updates === 0) assign(average, param);
-      else {
-        const program = weight < 0.5 ? FROM_AVERAGE : FROM_PARAM;
-        const dtype = average.dtype as "f32" | "f64";
-        noGrad(() =>
-          tidy(() => {
-            launchMap(program, dtype, [average, cast(param, dtype)], [weight], average.shape, average);
-          }),
-        );
-      }
+    for (const entry of this.entries) {
+      entry.isBuffer &&= !entry.param.requiresGrad;
+      const { param, average } = entry;
+      if (this.updates === 0 || (entry.isBuffer && !this.useBuffers)) assign(average, param);
+      else noGrad(() => tidy(() => this.move(average, param)));
     }
     hooks(() => {
       this.updates++;
     });
+  }
+
+  private move(average: Tensor, param: Tensor): void {
+    const { dtype } = average;
+    const weight = 1 - this.decay;
+    if (dtype === "f32" || dtype === "f64") {
+      const program = weight < 0.5 ? FROM_AVERAGE : FROM_PARAM;
+      launchMap(program, dtype, [average, cast(param, dtype)], [weight], average.shape, average);
+    } else {
+      // PyTorch's lerp takes no integers: they are computed in float32 and cut.
+      const [old, added] = [cast(average, "f32").mul(this.decay), cast(param, "f32").mul(weight)];
+      assign(average, old.add(added));
+    }
   }
 
   /**

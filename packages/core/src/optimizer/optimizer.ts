@@ -161,7 +161,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const recorded = shape();
     return () => {
       const { name: where } = this.algorithm;
-      const changed = () => "groups or hooks were added or removed since the step was recorded.";
+      const changed = () => "groups or hooks were added or removed since.";
       check(shape() === recorded, "BAD_STATE", where, changed, "Record the step again.");
     };
   }
@@ -177,15 +177,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** @internal The launches of a group's step. */
-  protected plan(...step: Parameters<typeof planUpdates<Options>>): Update[] {
-    return planUpdates(...step);
-  }
+  protected readonly plan: typeof planUpdates<Options> = planUpdates;
 
   private update(around: Around): () => void {
     this.groups.forEach((group, g) => {
       checkGroup(this.algorithm, group);
       const { length } = this.slots[g]!;
-      const problem = () => `group ${g} was made of ${length} parameters, and has ${group.params.length} in params.`;
+      const problem = () => `group ${g} must have ${length} parameters, got ${group.params.length}.`;
       check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
     });
     const norm = this.limitedNorm(around);

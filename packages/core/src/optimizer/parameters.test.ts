@@ -38,7 +38,7 @@ it.each(uses)("an iterator serves %s once; used up, it is refused by name", (_, 
   const iterator = parameters();
   use(iterator);
   expectCode("BAD_ARGUMENT", () => use(iterator));
-  expect(messageOf(() => use(iterator))).toMatch(/used up.*call model\.parameters\(\) again/);
+  expect(messageOf(() => use(iterator))).toMatch(/used up.*Call model\.parameters\(\) again/);
 });
 
 it("an empty list is an empty group, and nothing to clip", () => {

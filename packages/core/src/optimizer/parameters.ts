@@ -89,7 +89,7 @@ function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
     "BAD_ARGUMENT",
     where,
     () => "params must hold parameters, got an iterator that is empty or used up.",
-    "An iterator can be used once: call model.parameters() again, or keep [...model.parameters()].",
+    "Call model.parameters() again, or keep [...model.parameters()].",
   );
   return items;
 }

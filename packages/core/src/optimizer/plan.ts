@@ -246,7 +246,7 @@ export function scalarsOf<Options extends BaseOptions>(
       typeof value === "number",
       "BAD_ARGUMENT",
       algorithm.name,
-      () => `scalars() must give every scalar of rule ${rule.name} a number, got ${value} for ${name}.`,
+      () => `scalars() must give rule ${rule.name} the number ${name}, got ${value}.`,
       "Name it there as the rule does.",
     );
     return value;

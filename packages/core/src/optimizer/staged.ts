@@ -38,12 +38,12 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   }
 
   /** @internal Nothing that lasts is written before all directions are there. */
-  protected override plan(...[algorithm, options, slots, around]: Parameters<typeof planUpdates<Options>>): Update[] {
+  protected override readonly plan: typeof planUpdates<Options> = (algorithm, options, slots, around): Update[] => {
     checkWhole(algorithm.name, options);
     return planUpdates(algorithm, options, slots, around).map((update) =>
       stagedUpdate(this.stages(), algorithm, options, update as Bucket),
     );
-  }
+  };
 }
 
 /** @throws OptError UNSUPPORTED for `lazyMode` */

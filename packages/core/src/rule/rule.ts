@@ -37,7 +37,7 @@ const RESERVED =
   "union unsigned using virtual void volatile while xor " +
   "arguments async await debugger eval finally function implements import in instanceof interface let null of package super typeof " +
   "undefined var with yield fround scalars " +
-  "alias array atomic bitcast diagnostic discard enable fn loop override ptr ref sampler uniform var vec workgroup i32 u32 f16 f32 f64 " +
+  "alias array atomic bitcast diagnostic discard enable fn loop override ptr ref sampler uniform vec workgroup i32 u32 f16 f32 f64 " +
   "abs div exp cos erf fma fma32 fma64 log max min pow select sin sqrt tanh i n start end";
 
 /** Names that the statement writer makes: temporaries, new values, arrays. */

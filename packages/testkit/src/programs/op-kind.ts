@@ -39,7 +39,11 @@ export const floatOf = (dtype: DType): DType => (isFloat(dtype) ? dtype : "f32")
 export function together(tensors: readonly Spec[], numbers: readonly number[], result?: "float" | "bool"): Spec {
   const shape = broadcast(tensors.map((tensor) => tensor.shape)) ?? [];
   if (result === "bool") return { shape, dtype: "bool" };
-  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
+  const all = tensors.map((tensor) => tensor.dtype).reduce(promote);
+  // What has no dimensions only makes floats of integers, and integers of booleans.
+  const own = tensors.filter((tensor) => tensor.shape.length > 0).map((tensor) => tensor.dtype);
+  const decided = own.length > 0 ? own.reduce(promote) : all;
+  const dtype = isFloat(decided) || (decided !== "bool" && !isFloat(all)) ? decided : all;
   if (isFloat(dtype)) return { shape, dtype };
   if (result === "float" || !numbers.every(Number.isInteger)) return { shape, dtype: "f32" };
   return { shape, dtype: dtype === "bool" ? "i32" : dtype };

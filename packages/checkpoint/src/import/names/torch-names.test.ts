@@ -112,6 +112,16 @@ describe("the parameters of a PyTorch optimizer", () => {
     await expectCode("BAD_STATE", underOurNames(await open({ one: MODEL, two: MODEL, optimizer: named })));
   });
 
+  it.each([
+    ["by name", { param_names: ["b", "a", "c"] }, ["b", "a", "c"]],
+    ["by position", {}, ["0", "1", "2"]],
+  ])("are not needed where there is no state: options come along, %s", async (_, more, params) => {
+    const stateless = optimizer([], [[0, 1, 2]], more);
+    const source = await underOurNames(await open({ model: MODEL, ema: MODEL, optimizer: stateless }));
+    expect([...source.tensors.keys()]).toEqual(["a", "b", "c", "ema.a", "ema.b", "ema.c"]);
+    expect(source.values.optimizer).toEqual({ groups: [{ params, lr: 0.5, betas: [0.9, 0.99] }], counters: {} });
+  });
+
   it("of two optimizers keep the words of their models", async () => {
     const [one, two] = [["a"], ["c"]].map(([name], i) => optimizer([IN_ORDER[i * 2]!], [[0]], { param_names: [name] }));
     const object = { net_g: { a: MODEL.a }, net_d: { c: MODEL.c }, opt_g: one, opt_d: two };

@@ -42,9 +42,7 @@ export function torchNames(context: NamingContext): Renaming {
   const { optimizers, models: dicts } = survey(source.structure as PythonTree);
   const own = dicts.map(([prefix, tree]) => modelOf(prefix, tree, source));
   const models = [...own, ...context.beside.flatMap(modelsIn)].filter(({ parameters }) => parameters.size > 0);
-  const resolved = optimizers
-    .filter((optimizer) => entriesOf(optimizer, source).length > 0)
-    .map((optimizer) => resolve(optimizer, models, context));
+  const resolved = optimizers.map((optimizer) => resolve(optimizer, models, context));
 
   const chosen = new Set(resolved.flatMap(({ model }) => (model === undefined ? [] : [model])));
   // One model's names begin after the word under which it was saved; of several (a GAN) that word tells them apart.
@@ -152,6 +150,8 @@ function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: N
     });
   }
   const open = entries.filter((key) => !given.has(key));
+  if (entries.length === 0)
+    return { optimizer, names: given, model: trainedModel(optimizer, models, given), unproven: [] };
   if (open.length === 0) {
     const needed = entries.map((key) => given.get(key)!);
     const holding = models.filter(({ parameters }) => needed.every((name) => parameters.has(name)));
@@ -191,6 +191,20 @@ function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: N
     };
   });
   return { optimizer, names: given, model: undefined, unproven };
+}
+
+/** Where there is no state (plain SGD, no step yet) names are needed for the options of groups alone, which positions tell as well. */
+function trainedModel(
+  { groups }: TorchOptimizer,
+  models: readonly Model[],
+  names: ReadonlyMap<string, string>,
+): Model | undefined {
+  const keys = groups.flatMap(({ params }) => params);
+  const isNamed = names.size === keys.length;
+  const holding = models.filter(({ parameters }) =>
+    isNamed ? keys.every((key) => parameters.has(names.get(key)!)) : parameters.size === keys.length,
+  );
+  return holding.length === 1 ? holding[0] : holding.find(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
 }
 
 /** The one model, or the one with a model's name; undefined for none. Throws BAD_STATE where several are equally likely. */

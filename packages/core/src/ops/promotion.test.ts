@@ -1,0 +1,40 @@
+// Dtypes of results where one operand has no dimensions: as torch.result_type.
+import "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import { add, less, select } from "../functions";
+import type { DType } from "../values/dtype";
+
+const BY = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const;
+/** Of a tensor with dimensions, by the dtype of one without. */
+const RESULTS: Record<DType, string> = {
+  bool: "i32 u8 i32 f16 bf16 f32 f64", // numbers of the sum of booleans
+  u8: "u8 u8 u8 f16 bf16 f32 f64",
+  i32: "i32 i32 i32 f16 bf16 f32 f64",
+  f16: "f16 f16 f16 f16 f16 f16 f16",
+  bf16: "bf16 bf16 bf16 bf16 bf16 bf16 bf16",
+  f32: "f32 f32 f32 f32 f32 f32 f32",
+  f64: "f64 f64 f64 f64 f64 f64 f64",
+};
+
+describe.each(BY)("%s [2]", (dtype) => {
+  it.each(BY.map((by, i) => [by, RESULTS[dtype].split(" ")[i]] as const))("and %s [] is %s", (by, result) => {
+    const [x, y] = [tensor([1, 0], { dtype }), tensor(1, { dtype: by })];
+    expect([add(x, y).dtype, add(y, x).dtype]).toEqual([result, result]);
+  });
+});
+
+it("two of several dimensions, and two without, decide together", () => {
+  expect(add(tensor([1], { dtype: "bf16" }), tensor([1])).dtype).toBe("f32");
+  expect(add(tensor(1, { dtype: "bf16" }), tensor(1)).dtype).toBe("f32");
+});
+
+it("what has no dimensions is computed with in the other's precision, and gets its gradient in its own", () => {
+  const [x, y] = [parameter([1, 2], { dtype: "bf16" }), parameter(1.001)];
+  x.mul(y).sum().backward();
+  expect(x.mul(y).dataSync()).toAgreeWith([1, 2]);
+  expect([y.grad!.dtype, ...y.grad!.dataSync()]).toEqual(["f32", 3]);
+  expect(x.grad!.dtype).toBe("bf16");
+  expect([...less(tensor([0.1]), tensor(0.1, { dtype: "f64" })).dataSync()]).toEqual([0]);
+  expect(select(tensor([1, 0], { dtype: "bool" }), x, y).dtype).toBe("bf16");
+});
