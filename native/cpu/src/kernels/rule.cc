@@ -26,6 +26,16 @@ constexpr int64_t GRAIN = 8192;
 // Parts meet at multiples of this within a tensor: two threads never write one cache line of aligned memory, of 16-bit elements either.
 constexpr int64_t LINE = 32;
 
+// Tensors as short as a table's rows lie anywhere: memory is asked for what comes so many tensors later.
+constexpr int64_t AHEAD = 4;
+constexpr int64_t SHORT_BYTES = 1024;
+
+inline void prefetch(const double* addresses, int64_t slices, int64_t bytes) {
+  for (int64_t s = 0; s < slices; s++) {
+    for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(address<char>(addresses[s]) + at, 1);
+  }
+}
+
 /** The slices of a tensor: those of the rule's buffers, then perhaps a mirror of the first one's new values. */
 struct Slices {
   int64_t count;
@@ -131,6 +141,9 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
       const int64_t to = end >= stop ? stop - start : (end - start) / LINE * LINE;
       if (from >= to) continue;
       const double* own = addresses + t * slices.count;
+      if (const int64_t bytes = (stop - start) * static_cast<int64_t>(sizeof(T)); bytes <= SHORT_BYTES && t + AHEAD < tensors) {
+        prefetch(own + AHEAD * slices.count, slices.count, bytes);
+      }
       if (slices.formats != nullptr) {
         updateInBlocks(update, scalars, own, buffers, slices, rewrites, from, to);
         continue;
