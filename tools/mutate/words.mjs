@@ -18,12 +18,29 @@ const WORDS = {
   checkState: 1,
 };
 
+/** The arguments that only name whose refusal it is, and of what. */
+const NAMES = {
+  wholeNumber: [0, 1],
+  finiteNumber: [0, 1],
+  positiveNumber: [0, 1],
+  givenOptions: [0],
+  momentumValue: [0],
+  perGroup: [0, 1],
+  forGroup: [2],
+  oneOf: [0, 1],
+  trueOrFalse: [0, 1],
+  requireMomentum: [0],
+};
+
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */
 function shouldIgnore(path) {
   if (writesText(path.node) || writesText(path.parentPath?.node)) return "the words of a refusal";
   for (let at = path; at.parentPath; at = at.parentPath) {
     const { node } = at.parentPath;
     const name = node.callee?.name ?? node.callee?.property?.name;
+    const names = NAMES[/** @type {keyof typeof NAMES} */ (name)];
+    if (at.node === path.node && at.listKey === "arguments" && names?.includes(at.key) && isText(path.node))
+      return "the words of a refusal";
     const first = WORDS[/** @type {keyof typeof WORDS} */ (name)];
     if (at.listKey === "arguments" && at.key >= first) return "the words of a refusal";
     if (/^(problem|advice|rule|got|title|where)$/.test(node.id?.name ?? "") && isText(path.node))
