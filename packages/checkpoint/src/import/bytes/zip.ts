@@ -1,6 +1,19 @@
 /** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
 import { check, OptError } from "@opt/core";
 import { type ImportOptions, mostTensors } from "../../format/source";
+import {
+  CENTRAL,
+  ENCRYPTED,
+  END,
+  LOCAL,
+  SEE_WIDE,
+  SEE_WIDE_COUNT,
+  UTF8,
+  WIDE_END,
+  WIDE_FIELD,
+  WIDE_LOCATOR,
+  wideAt,
+} from "../../format/zip-records";
 import { type ByteSource, checkRange, partOf, readBytes, verified } from "./byte-source";
 
 /** The directory's entries follow each other: so much is read at once. */
@@ -9,12 +22,6 @@ const WINDOW = 64 * 1024;
 /** Members of a PyTorch file that are no storages. */
 const OTHER_MEMBERS = 16;
 const TRUST = "If you trust it, raise maxTensors (--max-tensors).";
-
-const LOCAL = 0x04034b50;
-const CENTRAL = 0x02014b50;
-const END = 0x06054b50;
-const END_64 = 0x06064b50;
-const LOCATOR_64 = 0x07064b50;
 
 interface Entry {
   readonly name: string;
@@ -39,9 +46,10 @@ export async function openZip(source: ByteSource, options: ImportOptions = {}): 
     if (members.has(name)) throw corrupt(path, "two members have this name");
     if (entry.isEncrypted || entry.method !== 0) throw packed(path, entry);
     if (begin < end) throw corrupt(path, "the member overlaps the one before it");
-    const header = await window.view(begin, 30);
-    if (header.getUint32(0, true) !== LOCAL) throw corrupt(path, "no header stands where the directory says");
-    const data = begin + 30 + header.getUint16(26, true) + header.getUint16(28, true);
+    const header = await window.view(begin, LOCAL.byteLength);
+    if (!LOCAL.isAt(header)) throw corrupt(path, "no header stands where the directory says");
+    const { name: nameLength, extra } = LOCAL.read(header);
+    const data = begin + LOCAL.byteLength + nameLength + extra;
     end = data + byteLength;
     members.set(name, verified(partOf(source, data, byteLength, path), entry.crc32));
   }
@@ -52,28 +60,24 @@ export async function openZip(source: ByteSource, options: ImportOptions = {}): 
 async function findDirectory(window: Window): Promise<{ count: number; begin: number; end: number }> {
   const { path, byteLength } = window.source;
   // The end's own record may be followed by a comment of 64 KiB.
-  const from = Math.max(0, byteLength - 22 - 0xffff);
-  if (byteLength < 22) throw corrupt(path, "it is too short for a zip archive");
+  const from = Math.max(0, byteLength - END.byteLength - 0xffff);
+  if (byteLength < END.byteLength) throw corrupt(path, "it is too short for a zip archive");
   const tail = await window.view(from, byteLength - from);
-  let at = tail.byteLength - 22;
-  const isEnd = () => tail.getUint32(at, true) === END && tail.getUint16(at + 20, true) === tail.byteLength - at - 22;
+  let at = tail.byteLength - END.byteLength;
+  const isEnd = () => END.isAt(tail, at) && END.read(tail, at).comment === tail.byteLength - at - END.byteLength;
   while (at >= 0 && !isEnd()) at--;
   if (at < 0) throw corrupt(path, "it has no central directory: it is truncated, or no zip archive");
-  let [count, size, begin] = [
-    tail.getUint16(at + 10, true),
-    tail.getUint32(at + 12, true),
-    tail.getUint32(at + 16, true),
-  ];
-  const disks = tail.getUint16(at + 4, true);
-  if (count === 0xffff || size === 0xffffffff || begin === 0xffffffff) {
-    const locator = from + at - 20;
-    if (locator >= 0 && (await window.view(locator, 4)).getUint32(0, true) === LOCATOR_64) {
-      const place = wide(await window.view(locator, 20), 8, path);
-      const end = await window.view(place, 56);
-      if (end.getUint32(0, true) !== END_64) throw corrupt(path, "the end of its directory is not where it says");
-      [count, size, begin] = [wide(end, 32, path), wide(end, 40, path), wide(end, 48, path)];
+  let { count, size, begin, disk } = END.read(tail, at);
+  if (count === SEE_WIDE_COUNT || size === SEE_WIDE || begin === SEE_WIDE) {
+    const locator = from + at - WIDE_LOCATOR.byteLength;
+    if (locator >= 0 && WIDE_LOCATOR.isAt(await window.view(locator, 4))) {
+      const place = WIDE_LOCATOR.read(await window.view(locator, WIDE_LOCATOR.byteLength)).begin;
+      const end = await window.view(exact(place, path), WIDE_END.byteLength);
+      if (!WIDE_END.isAt(end)) throw corrupt(path, "the end of its directory is not where it says");
+      ({ count, size, begin } = WIDE_END.read(end));
+      for (const value of [count, size, begin]) exact(value, path);
     }
-  } else if (disks !== 0) throw corrupt(path, "it is one of several disks");
+  } else if (disk !== 0) throw corrupt(path, "it is one of several disks");
   if (begin + size > from + at) throw corrupt(path, "its directory leaves the file");
   return { count, begin, end: begin + size };
 }
@@ -85,23 +89,23 @@ async function readDirectory(window: Window, most: number): Promise<Entry[]> {
   const entries: Entry[] = [];
   let at = begin;
   while (entries.length < count) {
-    if (at + 46 > end) throw corrupt(path, `its directory has ${entries.length} of ${count} members`);
-    const fixed = await window.view(at, 46);
-    if (fixed.getUint32(0, true) !== CENTRAL) throw corrupt(path, `its directory is damaged at byte ${at}`);
-    const [nameLength, extraLength] = [fixed.getUint16(28, true), fixed.getUint16(30, true)];
-    const next = at + 46 + nameLength + extraLength + fixed.getUint16(32, true);
+    if (at + CENTRAL.byteLength > end) throw corrupt(path, `its directory has ${entries.length} of ${count} members`);
+    const fixed = await window.view(at, CENTRAL.byteLength);
+    if (!CENTRAL.isAt(fixed)) throw corrupt(path, `its directory is damaged at byte ${at}`);
+    const { name: nameLength, extra, comment } = CENTRAL.read(fixed);
+    const next = at + CENTRAL.byteLength + nameLength + extra + comment;
     if (next > end) throw corrupt(path, `its directory is damaged at byte ${at}`);
-    const whole = await window.view(at, 46 + nameLength + extraLength);
-    entries.push(entryOf(whole, nameLength, path));
+    const whole = await window.view(at, CENTRAL.byteLength + nameLength + extra);
+    entries.push(entryOf(whole, path));
     at = next;
   }
   return entries;
 }
 
-function entryOf(view: DataView<ArrayBufferLike>, nameLength: number, path: string): Entry {
-  const flags = view.getUint16(8, true);
-  const bytes = new Uint8Array(view.buffer, view.byteOffset + 46, nameLength);
-  const name = new TextDecoder(flags & 0x800 ? "utf-8" : "latin1").decode(bytes);
+function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
+  const { flags, method, crc32, name: nameLength, ...narrow } = CENTRAL.read(view);
+  const bytes = new Uint8Array(view.buffer, view.byteOffset + CENTRAL.byteLength, nameLength);
+  const name = new TextDecoder(flags & UTF8 ? "utf-8" : "latin1").decode(bytes);
   if (/^\/|^[A-Za-z]:|\\/.test(name) || name.split("/").includes("..")) {
     throw new OptError(
       "REFUSED",
@@ -110,25 +114,18 @@ function entryOf(view: DataView<ArrayBufferLike>, nameLength: number, path: stri
       "Do not unpack this file.",
     );
   }
-  const method = view.getUint16(10, true);
-  let [packedLength, byteLength, begin] = [
-    view.getUint32(20, true),
-    view.getUint32(24, true),
-    view.getUint32(42, true),
-  ];
-  // What does not fit into 32 bits stands in the extra field 1, in this order, as far as it is needed.
-  let wideAt = wideField(view, 46 + nameLength, path);
-  const widened = (narrow: number): number => {
-    if (narrow !== 0xffffffff || wideAt === undefined) return narrow;
-    const value = wide(view, wideAt, path);
-    wideAt += 8;
-    return value;
+  // What does not fit into 32 bits stands in an extra field, in this order, as far as it is needed.
+  let wide = wideField(view, CENTRAL.byteLength + nameLength, path);
+  const widened = (value: number): number => {
+    if (value !== SEE_WIDE || wide === undefined) return value;
+    wide += 8;
+    return exact(wide <= view.byteLength ? wideAt(view, wide - 8) : Number.NaN, path);
   };
-  byteLength = widened(byteLength);
-  packedLength = widened(packedLength);
-  begin = widened(begin);
+  const byteLength = widened(narrow.size);
+  const packedLength = widened(narrow.packed);
+  const begin = widened(narrow.begin);
   if (method === 0 && packedLength !== byteLength) throw corrupt(`${path}:${name}`, "its two lengths differ");
-  return { name, isEncrypted: (flags & 1) !== 0, method, crc32: view.getUint32(16, true), byteLength, begin };
+  return { name, isEncrypted: (flags & ENCRYPTED) !== 0, method, crc32, byteLength, begin };
 }
 
 /** Where the values of the extra field for long archives begin. */
@@ -136,15 +133,13 @@ function wideField(view: DataView<ArrayBufferLike>, begin: number, path: string)
   for (let at = begin; at + 4 <= view.byteLength; ) {
     const [id, length] = [view.getUint16(at, true), view.getUint16(at + 2, true)];
     if (at + 4 + length > view.byteLength) throw corrupt(path, "an extra field leaves its member");
-    if (id === 1) return at + 4;
+    if (id === WIDE_FIELD) return at + 4;
     at += 4 + length;
   }
   return undefined;
 }
 
-/** A whole number of 64 bits. */
-function wide(view: DataView<ArrayBufferLike>, at: number, path: string): number {
-  const value = at + 8 <= view.byteLength ? Number(view.getBigUint64(at, true)) : Number.NaN;
+function exact(value: number, path: string): number {
   if (!Number.isSafeInteger(value)) throw corrupt(path, "a length of its directory is no length");
   return value;
 }
