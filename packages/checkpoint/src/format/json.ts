@@ -1,5 +1,5 @@
 /** Plain JSON, checked: what JSON.stringify would drop or change silently is refused by its place. */
-import { OptError } from "@opt/core";
+import { OptError, show } from "@opt/core";
 import type { Json } from "./source";
 
 export function checkedValues(values: unknown): { [key: string]: Json } {
@@ -21,7 +21,7 @@ function checked(value: unknown, place: string, depth: number): Json {
 }
 
 function describe(value: unknown): string {
-  return typeof value === "object" && value !== null ? value.constructor.name : `${typeof value} ${String(value)}`;
+  return typeof value === "object" ? show(value) : `${typeof value} ${String(value)}`;
 }
 
 function refusal(place: string, got: string): OptError {

@@ -1,5 +1,5 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
-import { type DType, hostBytes, OptError, type Tensor, tensorFromBytes } from "@opt/core";
+import { check, type DType, hostBytes, OptError, show, type Tensor, tensorFromBytes } from "@opt/core";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
 import type { Role } from "./source";
@@ -80,7 +80,11 @@ function isAnnotated(value: unknown): value is AnnotatedTensor {
 export function localTensors(
   tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
 ): LocalTensor[] {
-  const pairs = Symbol.iterator in tensors ? [...tensors] : Object.entries(tensors);
+  const isRecord = typeof tensors === "object" && tensors !== null;
+  const pairs = isRecord ? (Symbol.iterator in tensors ? [...tensors] : Object.entries(tensors)) : [];
+  const areNamed = isRecord && pairs.every((pair) => Array.isArray(pair) && typeof pair[0] === "string");
+  const problem = () => `tensors must be an object of tensors by name, got ${show(tensors)}.`;
+  check(areNamed, "BAD_ARGUMENT", "saveCheckpoint", problem, "For example model.stateDict().");
   const names = new Map(pairs);
   if (names.size < pairs.length)
     throw new OptError("DUPLICATE", "saveCheckpoint", "a name occurs twice.", "Rename one.");

@@ -97,7 +97,7 @@ export async function loadCheckpoint(
     rank === undefined || world !== undefined || layout !== undefined,
     "BAD_ARGUMENT",
     "loadCheckpoint",
-    () => `rank ${rank} is of how many is not said.`,
+    () => `rank needs a world, got rank ${rank} alone.`,
     "Give world or a layout too.",
   );
   return useSource(path, options, (source) => loadFrom(source, options));

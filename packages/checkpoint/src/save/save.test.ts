@@ -67,6 +67,8 @@ describe("saveCheckpoint", () => {
     ["data of another width", { tensors: { w: { ...f32([1], 1), dtype: "f64" } } }, {}, "BAD_DTYPE"],
     ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
     ["a shape that is none", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
+    ["tensors without names", { tensors: [f32([1], 1), f32([1], 2)] as never }, {}, "BAD_ARGUMENT"],
+    ["no tensors", { tensors: null as never }, {}, "BAD_ARGUMENT"],
     [
       "a name twice",
       {

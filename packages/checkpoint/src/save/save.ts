@@ -168,7 +168,7 @@ class Save {
     );
     refuseUnless(
       rank === undefined || communicator !== undefined || options.world !== undefined || layout !== undefined,
-      () => `rank ${rank} is of how many is not said.`,
+      () => `rank needs a world, got rank ${rank} alone.`,
       "Give world too.",
     );
     refuseUnless(

@@ -120,7 +120,7 @@ export class Registry {
   private advice(base: string): string {
     const lower = base.toLowerCase();
     if (this.registrations.has(lower)) return `Did you mean "${lower}"?`;
-    return `Import its package first, for example import "@opt/kernels-${lower}".`;
+    return `Import its package first, as @opt/kernels-wasm for "wasm".`;
   }
 
   /** A device has one name: "cuda:0" is "cuda". @throws OptError BAD_ARGUMENT, UNKNOWN_DEVICE */
