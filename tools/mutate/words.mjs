@@ -24,12 +24,11 @@ const NAMES = {
   finiteNumber: [0, 1],
   positiveNumber: [0, 1],
   givenOptions: [0],
-  momentumValue: [0],
+  momentumBounds: [0],
   perGroup: [0, 1],
   forGroup: [2],
   oneOf: [0, 1],
   trueOrFalse: [0, 1],
-  requireMomentum: [0],
 };
 
 /** @param {{ node: any, parentPath: any, listKey?: string, key?: any }} path @returns {string | undefined} the reason to plant nothing here */

@@ -1,17 +1,9 @@
-import {
-  checkValue,
-  finiteNumber,
-  givenOptions,
-  oneOf,
-  perGroup,
-  positiveNumber,
-  trueOrFalse,
-} from "./scheduler/check";
-import { momentumValue, requireMomentum } from "./scheduler/momentum";
+import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber } from "./scheduler/check";
+import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
 import { ClosedFormLR } from "./scheduler/planned";
 import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
-export interface CyclicLROptions {
+export interface CyclicLROptions extends MomentumOptions {
   /** The lowest lr, for all groups or for each. */
   baseLr: PerGroup;
   /** The lr at the top of the first cycle. */
@@ -26,10 +18,6 @@ export interface CyclicLROptions {
   /** Replaces mode: the height of a cycle, by its number (from 1) or by the epoch, as scaleMode says. */
   scaleFn?: ((x: number) => number) | undefined;
   scaleMode?: "cycle" | "iterations";
-  /** Moves beta1 (or momentum) the other way. */
-  cycleMomentum?: boolean;
-  baseMomentum?: PerGroup;
-  maxMomentum?: PerGroup;
 }
 
 const NAMES = [
@@ -41,9 +29,7 @@ const NAMES = [
   "gamma",
   "scaleFn",
   "scaleMode",
-  "cycleMomentum",
-  "baseMomentum",
-  "maxMomentum",
+  ...MOMENTUM_NAMES,
 ] as const;
 
 /**
@@ -95,15 +81,12 @@ export class CyclicLR extends ClosedFormLR {
     return (high - low) * triangle * this.#scale(cycle, epoch);
   }
 
-  #startMomentum({ cycleMomentum = true, baseMomentum = 0.8, maxMomentum = 0.9 }: CyclicLROptions): void {
-    if (!trueOrFalse("CyclicLR", "cycleMomentum", cycleMomentum)) return;
-    requireMomentum("CyclicLR", this.optimizer);
-    const check = momentumValue("CyclicLR");
-    const lows = perGroup<number>("CyclicLR", "baseMomentum", baseMomentum, this.optimizer, check);
-    const highs = perGroup<number>("CyclicLR", "maxMomentum", maxMomentum, this.optimizer, check);
+  #startMomentum(options: CyclicLROptions): void {
+    const bounds = momentumBounds("CyclicLR", this.optimizer, [0.8, 0.9], options);
+    if (bounds === null) return;
     this.momentumAt = (epoch, index) => {
-      const high = this.forGroup(highs, index, "maxMomentum");
-      return high - this.#height(epoch, lows[index] as number, high);
+      const [low, high] = this.forGroup(bounds, index, "maxMomentum");
+      return high - this.#height(epoch, low, high);
     };
   }
 }

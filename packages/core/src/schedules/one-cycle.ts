@@ -9,11 +9,11 @@ import {
   trueOrFalse,
   wholeNumber,
 } from "./scheduler/check";
-import { momentumValue, requireMomentum } from "./scheduler/momentum";
+import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
 import { ClosedFormLR } from "./scheduler/planned";
 import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
-export interface OneCycleLROptions {
+export interface OneCycleLROptions extends MomentumOptions {
   /** The highest lr, for all groups or for each. */
   maxLr: PerGroup;
   /** Steps of the whole cycle; or give epochs and stepsPerEpoch. */
@@ -23,10 +23,6 @@ export interface OneCycleLROptions {
   /** Part of the cycle in which the lr rises. */
   pctStart?: number;
   annealStrategy?: "cos" | "linear";
-  /** Moves beta1 (or momentum) the other way. */
-  cycleMomentum?: boolean;
-  baseMomentum?: PerGroup;
-  maxMomentum?: PerGroup;
   /** The first lr is maxLr / divFactor. */
   divFactor?: number;
   /** The last lr is the first / finalDivFactor. */
@@ -42,9 +38,7 @@ const NAMES = [
   "stepsPerEpoch",
   "pctStart",
   "annealStrategy",
-  "cycleMomentum",
-  "baseMomentum",
-  "maxMomentum",
+  ...MOMENTUM_NAMES,
   "divFactor",
   "finalDivFactor",
   "threePhase",
@@ -119,15 +113,12 @@ export class OneCycleLR extends ClosedFormLR {
     return this.#cosine ? b + ((a - b) / 2) * (Math.cos(Math.PI * fraction) + 1) : (b - a) * fraction + a;
   }
 
-  #startMomentum({ cycleMomentum = true, baseMomentum = 0.85, maxMomentum = 0.95 }: OneCycleLROptions): void {
-    if (!trueOrFalse("OneCycleLR", "cycleMomentum", cycleMomentum)) return;
-    requireMomentum("OneCycleLR", this.optimizer);
-    const check = momentumValue("OneCycleLR");
-    const lows = perGroup<number>("OneCycleLR", "baseMomentum", baseMomentum, this.optimizer, check);
-    const highs = perGroup<number>("OneCycleLR", "maxMomentum", maxMomentum, this.optimizer, check);
+  #startMomentum(options: OneCycleLROptions): void {
+    const bounds = momentumBounds("OneCycleLR", this.optimizer, [0.85, 0.95], options);
+    if (bounds === null) return;
     this.momentumAt = (epoch, index) => {
-      const high = this.forGroup(highs, index, "maxMomentum");
-      return this.#levelAt(epoch, [high, lows[index] as number, high]);
+      const [low, high] = this.forGroup(bounds, index, "maxMomentum");
+      return this.#levelAt(epoch, [high, low, high]);
     };
   }
 }

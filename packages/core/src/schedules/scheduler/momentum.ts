@@ -1,6 +1,15 @@
 // OneCycleLR and CyclicLR move momentum against the lr: beta1 where the optimizer has betas, else its momentum.
-import { checkValue, isFiniteNumber } from "./check";
-import type { ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
+import { checkValue, isFiniteNumber, perGroup, trueOrFalse } from "./check";
+import type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduled-optimizer";
+
+export interface MomentumOptions {
+  /** Moves beta1 (or momentum) the other way. */
+  cycleMomentum?: boolean;
+  baseMomentum?: PerGroup;
+  maxMomentum?: PerGroup;
+}
+
+export const MOMENTUM_NAMES = ["cycleMomentum", "baseMomentum", "maxMomentum"] as const;
 
 export function momentumOf(group: ScheduledGroup): number | undefined {
   return group.betas?.[0] ?? group.momentum;
@@ -11,18 +20,23 @@ export function setMomentum(group: ScheduledGroup, value: number): void {
   else group.momentum = value;
 }
 
-/** Refuses to cycle the momentum of an optimizer that has none. */
-export function requireMomentum(where: string, optimizer: ScheduledOptimizer): void {
+/** The lowest and the highest momentum or beta1 of each group, in [0, 1); null where they are left alone. @throws BAD_ARGUMENT */
+export function momentumBounds(
+  where: string,
+  optimizer: ScheduledOptimizer,
+  [low, high]: readonly [number, number],
+  { cycleMomentum = true, baseMomentum = low, maxMomentum = high }: MomentumOptions,
+): [low: number, high: number][] | null {
+  if (!trueOrFalse(where, "cycleMomentum", cycleMomentum)) return null;
   const all = optimizer.groups.every((group) => momentumOf(group) !== undefined);
   const rule = "false for an optimizer without betas or momentum";
   checkValue(all, where, "cycleMomentum", rule, true, "Pass cycleMomentum: false.");
-}
-
-/** A check for a momentum or beta1, in [0, 1). */
-export function momentumValue(where: string): (name: string, value: number) => number {
-  return (name, value) => {
+  const checked = (name: string, value: number) => {
     const fits = isFiniteNumber(value) && value >= 0 && value < 1;
     checkValue(fits, where, name, "at least 0 and below 1", value, "Stay below 1, for example 0.95.");
     return value;
   };
+  const lows = perGroup<number>(where, "baseMomentum", baseMomentum, optimizer, checked);
+  const highs = perGroup<number>(where, "maxMomentum", maxMomentum, optimizer, checked);
+  return lows.map((each, index) => [each, highs[index] as number]);
 }
