@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { diffCheckpoints } from "../read/diff";
 import { saveCheckpoint } from "../save/save";
 import { randomBytes, scratchFolder } from "../testing/fixtures";
-import { s3TestServer } from "../testing/s3-server";
+import { s3TestServer } from "../testing/s3/s3-server";
 
 const MIB = 1 << 20;
 const scratch = scratchFolder();
@@ -19,7 +19,7 @@ it("128 MiB from 4 ranks under 64 MiB", async () => {
   await saveCheckpoint("run", { step: 1, tensors }, { fileSystem, world: 4 });
   const program = `${scratch.path}/s3-memory.mjs`;
   await build({
-    entryPoints: [new URL("../testing/s3-memory.ts", import.meta.url).pathname],
+    entryPoints: [new URL("../testing/programs/s3-memory.ts", import.meta.url).pathname],
     bundle: true,
     platform: "node",
     format: "esm",

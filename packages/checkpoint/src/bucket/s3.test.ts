@@ -12,7 +12,7 @@ import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { expectCode } from "../testing/expect-code";
 import { randomBytes, sampleTensors } from "../testing/fixtures";
-import { type Fate, type S3Request, s3TestServer } from "../testing/s3-server";
+import { type Fate, type S3Request, s3TestServer } from "../testing/s3/s3-server";
 import { s3FileSystem } from "./s3";
 
 const held = s3TestServer();

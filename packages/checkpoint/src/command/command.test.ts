@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
 import { saveCheckpoint } from "../save/save";
+import { floats, mindsporeFile } from "../testing/files/made-files";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { floats, mindsporeFile } from "../testing/made-files";
 import { runCommand } from "./command";
 import { formatBytes, parseBytes, table } from "./output";
 

@@ -5,7 +5,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import { loadCheckpoint } from "../read/load";
 import { saveCheckpoint } from "../save/save";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { s3TestServer } from "../testing/s3-server";
+import { s3TestServer } from "../testing/s3/s3-server";
 import { runCommand } from "./command";
 
 const scratch = scratchFolder();

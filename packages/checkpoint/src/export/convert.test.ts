@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openSource } from "../read/open";
 import { expectCode } from "../testing/expect-code";
+import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../testing/files/made-files";
+import { pickleOf } from "../testing/files/pickles";
 import { scratchFolder } from "../testing/fixtures";
-import { floats, mindsporeFile, numpyCall, torchTensorCall, torchZip } from "../testing/made-files";
-import { pickleOf } from "../testing/pickles";
 import { readFloats } from "../testing/read-tensor";
 import { type ConvertTarget, convertCheckpoint } from "./convert";
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { openSource } from "../read/open";
 import { saveCheckpoint } from "../save/save";
 import { expectCode } from "../testing/expect-code";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/files/made-files";
 import { scratchFolder } from "../testing/fixtures";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/made-files";
 import { readFloats } from "../testing/read-tensor";
 import { convertCheckpoint } from "./convert";
 

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readManifest } from "../read/native";
 import { saveCheckpoint } from "../save/save";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors } from "../testing/fixtures";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { crcText, joinCrc32 } from "./crc32";
 import { encodeManifest, type Manifest, parseManifest } from "./manifest";
 

@@ -1,11 +1,11 @@
 /** Small files that would be large: refused before they fill the memory, and read by who raises the limit. */
 import { describe, expect, it } from "vitest";
 import type { ImportOptions, TensorSource } from "../format/source";
+import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
-import * as made from "../testing/made-files";
-import { memoryFiles } from "../testing/memory-files";
-import { pickleOf } from "../testing/pickles";
-import { zipOf } from "../testing/zips";
+import * as made from "../testing/files/made-files";
+import { pickleOf } from "../testing/files/pickles";
+import { zipOf } from "../testing/files/zips";
 import { openForeign } from "./importers";
 
 const open = (name: string, bytes: Uint8Array, options: ImportOptions = {}): Promise<TensorSource> =>

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../format/source";
+import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
-import * as made from "../testing/made-files";
-import { memoryFiles } from "../testing/memory-files";
-import { Call, Name, pickleOf, Tuple } from "../testing/pickles";
+import * as made from "../testing/files/made-files";
+import { Call, Name, pickleOf, Tuple } from "../testing/files/pickles";
+import { zipOf } from "../testing/files/zips";
 import { readFloats } from "../testing/read-tensor";
-import { zipOf } from "../testing/zips";
 import { openForeign } from "./importers";
 import { underOurNames } from "./names/names";
 

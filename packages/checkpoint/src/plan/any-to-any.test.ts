@@ -9,8 +9,8 @@ import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { random, randomBytes } from "../testing/fixtures";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 
 interface Case {
   readonly tensors: readonly { shape: number[]; dtype: StoredDType; seed: number }[];

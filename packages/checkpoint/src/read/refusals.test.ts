@@ -1,8 +1,8 @@
 /** What is refused by name before anything happens: misspelt options, paths that are none, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
 import { saveCheckpoint } from "../save/save";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { diffCheckpoints } from "./diff";
 import { inspectCheckpoint } from "./inspect";
 import { loadCheckpoint } from "./load";

@@ -1,8 +1,8 @@
 /** A step that is replaced while others read it, or replace it too. */
 import { describe, expect, it } from "vitest";
 import { saveCheckpoint } from "../save/save";
-import { FaultyFileSystem } from "../testing/faulty-file-system";
-import { MemoryFileSystem } from "../testing/memory-file-system";
+import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { verifyCheckpoint } from "./verify";

@@ -9,7 +9,7 @@ import { boxesOfRank, defaultLayout } from "../layout/layout";
 import { copyRegion } from "../plan/runs";
 import { localCommunicators } from "../save/communicator";
 import { saveCheckpoint } from "../save/save";
-import { MemoryFileSystem } from "../testing/memory-file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";

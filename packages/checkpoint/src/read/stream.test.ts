@@ -5,8 +5,8 @@ import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { boxesOf } from "../layout/layout";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes } from "../testing/fixtures";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { loadCheckpoint } from "./load";
 import { chunksOf, streamTensors } from "./stream";
 

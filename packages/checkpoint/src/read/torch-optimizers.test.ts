@@ -12,7 +12,7 @@ import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { convertCheckpoint, loadCheckpoint, optimizerState } from "../index";
-import { python, runPython, withTorch } from "../testing/torch-files";
+import { python, runPython, withTorch } from "../testing/files/torch-files";
 
 const TRAIN = `
 import json, sys, torch

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
 import { saveCheckpoint } from "../save/save";
+import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
+import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
-import { FaultyFileSystem } from "../testing/faulty-file-system";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/made-files";
-import { MemoryFileSystem } from "../testing/memory-file-system";
-import { memoryFiles } from "../testing/memory-files";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/files/made-files";
 import { verifyCheckpoint } from "./verify";
 
 const [first, second] = [shardName(0), shardName(1)];

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
 import { verifyCheckpoint } from "../read/verify";
-import { FaultyFileSystem } from "../testing/faulty-file-system";
+import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
+import { CRASHES, MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { sampleTensors } from "../testing/fixtures";
-import { CRASHES, MemoryFileSystem } from "../testing/memory-file-system";
 import { type SaveOptions, saveCheckpoint } from "./save";
 
 const RUN = "/runs/a";

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { meet } from "./meeting";
 import { endAttempt, newAttempt } from "./owner";
 import { type SaveOptions, saveCheckpoint } from "./save";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../format/steps";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { cleanCheckpoints } from "./clean";
 import type { Retention } from "./keep";
 import { endAttempt, newAttempt } from "./owner";

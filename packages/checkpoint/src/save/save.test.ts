@@ -5,8 +5,8 @@ import { loadCheckpoint } from "../read/load";
 import { readManifest } from "../read/native";
 import { verifyCheckpoint } from "../read/verify";
 import type { OpenMode } from "../stores/file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { localCommunicators } from "./communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 

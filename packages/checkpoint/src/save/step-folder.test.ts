@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../format/manifest";
 import type { OpenMode } from "../stores/file-system";
-import { MemoryFileSystem } from "../testing/memory-file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
 

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { MemoryFileSystem } from "../testing/memory-file-system";
 import { endAttempt, newAttempt } from "./owner";
 import { StepFolder } from "./step-folder";
 

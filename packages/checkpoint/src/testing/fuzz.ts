@@ -4,11 +4,11 @@ import { join, relative } from "node:path";
 import { OptError } from "@opt/core";
 import { openForeign } from "../import/importers";
 import { underOurNames } from "../import/names/names";
+import { memoryFiles } from "./disks/memory-files";
+import * as made from "./files/made-files";
+import { Call, Name, pickleOf, Tuple } from "./files/pickles";
+import { zipOf } from "./files/zips";
 import { random } from "./fixtures";
-import * as made from "./made-files";
-import { memoryFiles } from "./memory-files";
-import { Call, Name, pickleOf, Tuple } from "./pickles";
-import { zipOf } from "./zips";
 
 export interface FuzzSeed {
   readonly name: string;

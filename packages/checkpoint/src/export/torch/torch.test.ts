@@ -7,9 +7,9 @@ import { localCommunicators, mergeCheckpoint, optimizerContents, reshardCheckpoi
 import { localFileSystem } from "../../platform/local";
 import { adamState } from "../../testing/adam-state";
 import { expectCode } from "../../testing/expect-code";
+import { python, runPython, torchFile, withTorch } from "../../testing/files/torch-files";
 import { scratchFolder } from "../../testing/fixtures";
 import { readFloats } from "../../testing/read-tensor";
-import { python, runPython, torchFile, withTorch } from "../../testing/torch-files";
 import { convertCheckpoint } from "../convert";
 
 const scratch = scratchFolder();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../testing/expect-code";
-import { zipOf } from "../../testing/zips";
+import { zipOf } from "../../testing/files/zips";
 import { memorySource, readBytes } from "./byte-source";
 import { openZip } from "./zip";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { ImportOptions, TensorSource } from "../../format/source";
 import { defaultLayout } from "../../layout/layout";
+import { memoryFiles } from "../../testing/disks/memory-files";
 import { expectCode } from "../../testing/expect-code";
-import { floats, type MadeLayout, mindsporeFile, strategyFile } from "../../testing/made-files";
-import { memoryFiles } from "../../testing/memory-files";
+import { floats, type MadeLayout, mindsporeFile, strategyFile } from "../../testing/files/made-files";
 import { readFloats } from "../../testing/read-tensor";
 import { openForeign } from "../importers";
 

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
+import { memoryFiles } from "../../testing/disks/memory-files";
 import { expectCode } from "../../testing/expect-code";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/made-files";
-import { memoryFiles } from "../../testing/memory-files";
-import { Tuple } from "../../testing/pickles";
+import { floats, safetensorsFile, torchTensorCall, torchZip } from "../../testing/files/made-files";
+import { Tuple } from "../../testing/files/pickles";
+import { EXPECTED, torchFile } from "../../testing/files/torch-files";
 import { readFloats } from "../../testing/read-tensor";
-import { EXPECTED, torchFile } from "../../testing/torch-files";
 import { openForeign } from "../importers";
 import { underOurNames } from "./names";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { expectCode } from "../../testing/expect-code";
-import { Call, Name, pickleOf, Tuple } from "../../testing/pickles";
+import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
 import { memorySource } from "../bytes/byte-source";
 import { PickleCall, PickleFloat, PickleRange, PickleTuple, pickleMemory, readPickleOf } from "./pickle";
 

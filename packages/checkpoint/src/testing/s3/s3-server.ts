@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import S3rver from "s3rver";
 import { afterEach, beforeEach } from "vitest";
-import { s3FileSystem } from "../bucket/s3";
+import { s3FileSystem } from "../../bucket/s3";
 
 /** `busy`: 500 and not done; `cut`: half of the body arrives, then the connection ends; `lost`: done, and no answer; `forbidden`: 403; `silent`: no answer ever. */
 export type Fate = "busy" | "cut" | "lost" | "forbidden" | "silent" | undefined;

@@ -1,5 +1,5 @@
 /** Counts every call to a disk and makes one of them fail. */
-import type { FileSystem, OpenFile, OpenMode, UnfinishedFiles } from "../stores/file-system";
+import type { FileSystem, OpenFile, OpenMode, UnfinishedFiles } from "../../stores/file-system";
 
 export interface Fault {
   /** The call that fails, counted from 0. */

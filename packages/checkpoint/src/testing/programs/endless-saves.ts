@@ -1,7 +1,7 @@
 /** A program that saves step after step, or one step again and again, until it is killed: `endless-saves <folder> <life> <mode>`. */
-import { listSteps } from "../format/steps";
-import { localFileSystem } from "../platform/local";
-import { saveCheckpoint } from "../save/save";
+import { listSteps } from "../../format/steps";
+import { localFileSystem } from "../../platform/local";
+import { saveCheckpoint } from "../../save/save";
 
 const [, , folder, life, mode] = process.argv;
 const steps = await listSteps(localFileSystem, folder!).catch(() => []);

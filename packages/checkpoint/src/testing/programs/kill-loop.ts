@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { expect } from "vitest";
-import { listSteps } from "../format/steps";
-import { localFileSystem } from "../platform/local";
-import { loadCheckpoint } from "../read/load";
-import { verifyCheckpoint } from "../read/verify";
-import { saveCheckpoint } from "../save/save";
-import { random } from "./random";
+import { listSteps } from "../../format/steps";
+import { localFileSystem } from "../../platform/local";
+import { loadCheckpoint } from "../../read/load";
+import { verifyCheckpoint } from "../../read/verify";
+import { saveCheckpoint } from "../../save/save";
+import { random } from "../random";
 
 /** Bundled once, so that a process is ready in a few milliseconds and most of its life is spent saving. */
 async function bundled(name: string): Promise<string> {

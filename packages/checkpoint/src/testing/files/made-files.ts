@@ -1,9 +1,9 @@
 /** Small files as other systems write them, made here so that tests need no one else's. */
 
-import { crc32 } from "../format/crc32";
-import { encodeSafetensorsHeader } from "../format/safetensors-writer";
-import { mindsporeStrategy } from "../import/mindspore/strategy";
-import { mindsporeCrcTrailer, mindsporeValueHead } from "../import/mindspore/values";
+import { crc32 } from "../../format/crc32";
+import { encodeSafetensorsHeader } from "../../format/safetensors-writer";
+import { mindsporeStrategy } from "../../import/mindspore/strategy";
+import { mindsporeCrcTrailer, mindsporeValueHead } from "../../import/mindspore/values";
 import { Call, Name, Persistent, pickleOf, Tuple } from "./pickles";
 import { zipOf } from "./zips";
 

@@ -1,4 +1,4 @@
-import type { FileSystem, OpenFile } from "../stores/file-system";
+import type { FileSystem, OpenFile } from "../../stores/file-system";
 
 export interface MemoryFiles extends FileSystem {
   /** The longest single read that anybody asked for. */

@@ -1,10 +1,10 @@
 /** A program that merges and re-slices a checkpoint and prints the most memory it ever held: `merge-memory <folder> <cap> <out>`. */
 
 import { writeFileSync } from "node:fs";
-import { loadCheckpoint } from "../read/load";
-import { mergeCheckpoint } from "../read/merge";
-import { reshardCheckpoint } from "../read/reshard";
-import { saveCheckpoint } from "../save/save";
+import { loadCheckpoint } from "../../read/load";
+import { mergeCheckpoint } from "../../read/merge";
+import { reshardCheckpoint } from "../../read/reshard";
+import { saveCheckpoint } from "../../save/save";
 
 const [, , folder, cap, out] = process.argv;
 // Everything is used once on next to nothing, so that the base holds the code and its caches.

@@ -1,10 +1,10 @@
 /** A program that merges and re-slices a run in a bucket and writes the most memory it held: `s3-memory <endpoint> <cap> <out>`. */
 import { writeFileSync } from "node:fs";
-import { s3FileSystem } from "../bucket/s3";
-import { mergeCheckpoint } from "../read/merge";
-import { reshardCheckpoint } from "../read/reshard";
-import { verifyCheckpoint } from "../read/verify";
-import { saveCheckpoint } from "../save/save";
+import { s3FileSystem } from "../../bucket/s3";
+import { mergeCheckpoint } from "../../read/merge";
+import { reshardCheckpoint } from "../../read/reshard";
+import { verifyCheckpoint } from "../../read/verify";
+import { saveCheckpoint } from "../../save/save";
 
 const [, , endpoint, cap, out] = process.argv;
 const credentials = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };

@@ -1,8 +1,8 @@
 /** One rank that saves step after step until it is killed, under a name that never changes: `endless-ranks <folder> <rank> <life>`. */
 
-import { listSteps } from "../format/steps";
-import { localFileSystem } from "../platform/local";
-import { saveCheckpoint } from "../save/save";
+import { listSteps } from "../../format/steps";
+import { localFileSystem } from "../../platform/local";
+import { saveCheckpoint } from "../../save/save";
 
 const [, , folder, rank, life] = process.argv;
 export const WORLD = 3;

@@ -2,8 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { build } from "esbuild";
-import { saveCheckpoint } from "../save/save";
-import { randomBytes } from "./random";
+import { saveCheckpoint } from "../../save/save";
+import { randomBytes } from "../random";
 
 export interface MemoryUse {
   readonly base: number;

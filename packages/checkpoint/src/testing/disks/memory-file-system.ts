@@ -3,7 +3,7 @@
  * leave it: with or without the contents that were not synced, with or without the names that were not.
  */
 import { dirname, resolve, sep } from "node:path";
-import type { FileSystem, FolderEntry, OpenMode } from "../stores/file-system";
+import type { FileSystem, FolderEntry, OpenMode } from "../../stores/file-system";
 
 interface FileNode {
   data: Uint8Array;
