@@ -139,6 +139,24 @@ it("recorded, it takes new options of its rules and steps as an eager one; steps
   expectCode("BAD_STATE", () => recording.replay());
 });
 
+it("takes a direction as it is, and the memory of one more number for each while it steps", () => {
+  const works = transform;
+  const w = parameter(new Float32Array(1000));
+  const optimizer = new Normalized([w]);
+  w.grad = tensor(new Float32Array(1000).fill(1));
+  optimizer.step();
+  const { bytes } = device.memory();
+  let peak = 0;
+  transform = (direction) => {
+    peak = device.memory().bytes - bytes;
+    return direction;
+  };
+  optimizer.step();
+  transform = works;
+  expect([peak, device.memory().bytes]).toEqual([4000, bytes]);
+  expect(w.dataSync()[0]).toBeCloseTo(-0.5 / 1000 - 0.5 * 1.5, 6);
+});
+
 it("nothing has changed where a stage fails", () => {
   const { w, optimizer, grad } = start();
   grad.set([1, 1]);

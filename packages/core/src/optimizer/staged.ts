@@ -68,6 +68,7 @@ function stagedUpdate<Options extends BaseOptions>(
     const { shape } = transformed;
     const problem = () => `transform must keep the shape ${showShape(direction.shape)}, got ${showShape(shape)}.`;
     check(sameShape(shape, direction.shape), "BAD_SHAPE", where, problem);
+    if (transformed !== direction) direction.dispose(); // a group's directions are all there in the end
     return withDirection(bucket, i, transformed);
   });
   const checkSettings = () => {
