@@ -64,7 +64,12 @@ function stepped(make: Make, steps: number) {
 
 const asJson = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
 
-describe.each(table)("state of %s", (_name, make) => {
+describe.each(table)("state of %s", (name, make) => {
+  it("says of which schedule it is", () => {
+    const { schedule } = stepped(make, 0);
+    expect(schedule.stateDict().kind).toBe(name.split(" ")[0]);
+  });
+
   it.each([0, 5, 7])("goes on after step %i as if never stopped", (savedAt) => {
     const saved = asJson(stepped(make, savedAt).schedule.stateDict());
     const { optimizer, schedule } = stepped(make, 0);
@@ -83,7 +88,8 @@ describe.each(table)("state of %s", (_name, make) => {
     const before = JSON.stringify([optimizer, schedule.stateDict(), schedule.lastLr]);
     const broken = Object.keys(good).map((key) => ({ ...good, [key]: "broken" }));
     const others = [null, 7, {}, { ...good, lr: [1] }, { ...good, lastEpoch: 1.5 }, { ...good, baseLrs: [1, 2, 3] }];
-    for (const state of [...broken, ...others]) {
+    const negative = ["badEpochs", "cooldownLeft"].filter((key) => key in good).map((key) => ({ ...good, [key]: -1 }));
+    for (const state of [...broken, ...others, ...negative]) {
       let code: unknown = "none";
       try {
         schedule.loadStateDict(state);
