@@ -5,25 +5,11 @@ import { loadCheckpoint } from "../read/load";
 import { saveCheckpoint } from "../save/save";
 import { floats, mindsporeFile } from "../testing/files/made-files";
 import { sampleTensors, scratchFolder } from "../testing/fixtures";
-import { runCommand } from "./command";
+import { run } from "../testing/run-command";
 import { formatBytes, parseBytes, table } from "./output";
 
 const folder = scratchFolder();
 const at = (name: string) => join(folder.path, name);
-
-async function run(...args: string[]): Promise<{ code: number; out: string; error: string }> {
-  const written = { out: "", error: "" };
-  const code = await runCommand(args, {
-    out: (text) => {
-      written.out += text;
-    },
-    error: (text) => {
-      written.error += text;
-    },
-    isTerminal: false,
-  });
-  return { code, ...written };
-}
 
 beforeEach(async () => {
   await saveCheckpoint(at("run"), { step: 4, tensors: sampleTensors(1), values: { epoch: 2 } }, { world: 4 });

@@ -1,31 +1,17 @@
 import { describe, expect, it } from "vitest";
-import type { Json, TensorSource } from "../format/source";
+import type { Json } from "../format/source";
 import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
 import * as made from "../testing/files/made-files";
 import { Call, Name, pickleOf, Tuple } from "../testing/files/pickles";
+import { STATE, STORAGES } from "../testing/files/torch-state";
 import { zipOf } from "../testing/files/zips";
+import { openFiles } from "../testing/open-files";
 import { readFloats } from "../testing/read-tensor";
 import { openForeign } from "./importers";
-import { underOurNames } from "./names/names";
 
 const { floats, torchTensorCall, numpyCall } = made;
 type Files = Record<string, Uint8Array>;
-
-const open = (files: Files, name = Object.keys(files)[0]!): Promise<TensorSource> =>
-  openForeign(name === "" ? "/root" : `/root/${name}`, memoryFiles(files));
-
-const STATE = {
-  model: { "fc.weight": torchTensorCall("0", [2, 3]), "fc.bias": torchTensorCall("1", [2]) },
-  optimizer: {
-    state: new Map([
-      [0, { step: 5, exp_avg: torchTensorCall("2", [2, 3]) }],
-      [1, { step: 5, exp_avg: torchTensorCall("3", [2]) }],
-    ]),
-    param_groups: [{ lr: 0.5, params: [0, 1] }],
-  },
-};
-const STORAGES = { 0: floats(1, 2, 3, 4, 5, 6), 1: floats(7, 8), 2: floats(9, 10, 11, 12, 13, 14), 3: floats(15, 16) };
 
 const index = (file: string): Uint8Array => Buffer.from(JSON.stringify({ weight_map: { w: file } }));
 const shard = (name: string, offset: number[], shape: number[], ...values: number[]): Uint8Array =>
@@ -178,7 +164,7 @@ describe("every format, made here", () => {
       {},
     ],
   ])("reads %s", async (_, files, name, format, tensors, values) => {
-    const source = await open(files, name);
+    const source = await openFiles(files, name);
     expect(source.format).toBe(format);
     for (const [key, expected] of Object.entries(tensors))
       expect([key, await readFloats(source, key)]).toEqual([key, expected]);
@@ -189,7 +175,7 @@ describe("every format, made here", () => {
   it.each([false, true])("reads Keras archives and weights (compressed: %s)", async (compressed) => {
     const { keras, h5 } = await made.kerasFile({ compressed });
     for (const files of [{ "a.keras": keras }, { "a.weights.h5": h5 }] as unknown as Files[]) {
-      const source = await open(files);
+      const source = await openFiles(files);
       expect(await readFloats(source, "layers/dense/vars/0")).toEqual([1, 2, 3, 4, 5, 6]);
       expect(source.tensors.get("optimizer/vars/0")).toMatchObject({ dtype: "I64", shape: [] });
       await source.close();
@@ -234,121 +220,13 @@ describe("opening", () => {
   });
 });
 
-describe("our names", () => {
-  it.each<[string, Files, string, Record<string, string>, Record<string, number[]>]>([
-    [
-      "PyTorch by the model's order",
-      { "a.pt": made.torchZip(STATE, STORAGES) },
-      "a.pt",
-      {},
-      { "fc.weight": [1, 2, 3, 4, 5, 6], "fc.bias.exp_avg": [15, 16], "fc.bias.step": [5] },
-    ],
-    [
-      "PyTorch by param_names",
-      {
-        "a.pt": made.torchZip(
-          {
-            state: new Map([[0, { exp_avg: torchTensorCall("1", [2]) }]]),
-            param_groups: [{ params: [0], param_names: ["b"] }],
-          },
-          STORAGES,
-        ),
-      },
-      "a.pt",
-      {},
-      { "b.exp_avg": [7, 8] },
-    ],
-    [
-      "PyTorch by the map",
-      {
-        "a.pt": made.torchZip(
-          { state: new Map([[0, { exp_avg: torchTensorCall("1", [2]) }]]), param_groups: [{ params: [0] }] },
-          STORAGES,
-        ),
-      },
-      "a.pt",
-      { "state.0": "head.bias" },
-      { "head.bias.exp_avg": [7, 8] },
-    ],
-    [
-      "MindSpore's prefixes",
-      {
-        "a.ckpt": made.mindsporeFile([
-          ["fc.w", [2], "Float32", floats(1, 2)],
-          ["moment1.fc.w", [2], "Float32", floats(3, 4)],
-          ["moment2.fc.w", [2], "Float32", floats(5, 6)],
-          ["global_step", [1], "Int32", Uint8Array.of(9, 0, 0, 0)],
-        ]),
-      },
-      "a.ckpt",
-      {},
-      { "fc.w.exp_avg": [3, 4], "fc.w.exp_avg_sq": [5, 6], "fc.w.step": [9] },
-    ],
-    ["TF.js", made.tfjsFolder(), "", { "dense/kernel": "dense.weight" }, { "dense.weight": [1, 2, 3, 4] }],
-    [
-      "TF.js without a map",
-      made.tfjsFolder(),
-      "",
-      {},
-      { "dense/kernel.exp_avg": [5, 6, 7, 8], "dense/kernel.exp_avg_sq": [9, 10, 11, 12], "dense/kernel.step": [7] },
-    ],
-  ])("are found for %s", async (_, files, name, map, tensors) => {
-    const source = await underOurNames(await open(files, name), { map });
-    for (const [key, expected] of Object.entries(tensors))
-      expect([key, await readFloats(source, key)]).toEqual([key, expected]);
-    for (const { name: key, role, follows } of source.tensors.values()) {
-      if (/\.(exp_avg|exp_avg_sq|step)$/.test(key) && source.tensors.has(key.replace(/\.\w+$/, ""))) {
-        expect([key, role, follows]).toEqual([key, "state", key.replace(/\.\w+$/, "")]);
-      }
-    }
-  });
-
-  it("are found for Keras by the config's layers", async () => {
-    const { keras } = await made.kerasFile();
-    const source = await underOurNames(await open({ "a.keras": keras }));
-    expect(await readFloats(source, "layers/dense/vars/0.exp_avg_sq")).toEqual([20, 21, 22, 23, 24, 25]);
-    expect(await readFloats(source, "layers/dense/vars/1.exp_avg")).toEqual([30, 31, 32]);
-    expect(await readFloats(source, "layers/dense/vars/1.step")).toEqual([42]);
-    await source.close();
-  });
-
-  it.each([[{ a: "x", "a.b": "y" }], [{ "a.b": "y", a: "x" }]])(
-    "come from the longest key of a map that fits: %j",
-    async (map) => {
-      const one = (tag: string) => [tag, [1], "Float32", floats(1)] as const;
-      const source = await open({ "a.ckpt": made.mindsporeFile([one("a.b"), one("a.b.d"), one("a.c"), one("ab")]) });
-      const named = await underOurNames(source, { map });
-      expect([...named.tensors.keys()]).toEqual(["y", "y.d", "x.c", "ab"]);
-      const bare = await underOurNames(source, { map: { a: "" } });
-      expect([...bare.tensors.keys()]).toEqual(["b", "b.d", "c", "ab"]);
-    },
-  );
-
-  it("refuses a map that names nothing, or brings two names together", async () => {
-    const files = {
-      "a.ckpt": made.mindsporeFile([
-        ["a", [1], "Float32", floats(1)],
-        ["b", [1], "Float32", floats(2)],
-      ]),
-    };
-    await expectCode(
-      "MISSING",
-      open(files).then((source) => underOurNames(source, { map: { c: "d" } })),
-    );
-    await expectCode(
-      "DUPLICATE",
-      open(files).then((source) => underOurNames(source, { map: { a: "b" } })),
-    );
-  });
-});
-
 it("refuses replicas in safetensors shards that hold different bytes, by the tensor's name, once they are read", async () => {
   const files = {
     "a.safetensors": shard("w", [0, 0], [1, 2], 1, 2),
     "b.safetensors": shard("w", [1, 0], [1, 2], 3, 4),
     "c.safetensors": shard("w", [1, 0], [1, 2], 3, 5),
   };
-  const source = await open(files, "");
+  const source = await openFiles(files, "");
   expect(await expectCode("BAD_STATE", readFloats(source, "w"))).toMatch(/b.safetensors and c.safetensors hold "w"/);
   await source.close();
 });
@@ -407,11 +285,11 @@ describe("refusals", () => {
     ["an unknown file", "UNSUPPORTED", { "a.xyz": Buffer.from("hello") }, "a.xyz"],
     ["nothing at all", "MISSING", {}, "a.pt"],
   ])("meet %s", async (_, code, files, name) => {
-    await expectCode(code as never, open(files, name));
+    await expectCode(code as never, openFiles(files, name));
   });
 
   it("meet a MindSpore file whose bytes do not match its checksum, when it is read", async () => {
-    const source = await open({ "a.ckpt": flipped(withCrc, withCrc.length - 20) });
+    const source = await openFiles({ "a.ckpt": flipped(withCrc, withCrc.length - 20) });
     await expectCode("CORRUPT", readFloats(source, "w"));
   });
 
@@ -422,6 +300,6 @@ describe("refusals", () => {
       ...Array.from({ length: 60 }, (_, i) => [0x5d, 0x94, 0x28, 0x68, i, 0x68, i, 0x65]).flat(),
     ];
     const bomb = Uint8Array.of(0x80, 4, ...doubling, 0x2e);
-    await expectCode("CORRUPT", open({ "a.pt": made.torchZipOf(bomb, {}) }));
+    await expectCode("CORRUPT", openFiles({ "a.pt": made.torchZipOf(bomb, {}) }));
   });
 });
