@@ -62,7 +62,10 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
       expect(existsSync(`${ROOT}${place}/package-lock.json`), place).toBe(true);
     },
   ],
-  [/ npx tsx --conditions=@opt\/source (\S+)$/, (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true)],
+  [
+    /(?:^| )npx tsx --conditions=@opt\/source (\S+)$/,
+    (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true),
+  ],
   [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`${optCheckpoint} ${rest}`, folder)],
   [/^node --conditions=@opt\/source /, (line) => shell(line, ROOT)],
   [/^mkdir \w+ && cd /, (line) => shell(line, folder)],
