@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
-import { meet } from "./meeting";
+import { meet } from "./meet";
 import { endAttempt, newAttempt } from "./owner";
 import { type SaveOptions, saveCheckpoint } from "./save";
 

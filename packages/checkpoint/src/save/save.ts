@@ -210,7 +210,7 @@ class Save {
   }
 
   async #meet(rank: number): Promise<Meeting> {
-    const { meet } = await import("./meeting");
+    const { meet } = await import("./meet");
     return meet({
       fileSystem: this.#fileSystem,
       folder: this.#fileSystem.resolve(this.#folder),
