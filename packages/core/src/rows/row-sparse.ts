@@ -24,7 +24,7 @@ import { rowSlices } from "./row-slices";
  * A tensor of which only some rows are there; the others are 0. It is what `gatherSparse` and sparse embeddings give a table for its gradient.
  * Optimizers, clipping, loss scaling and backward take it; other ops refuse it (UNSUPPORTED): `toDense` gives them what they need.
  */
-export class RowSparse extends Tensor implements SparseGradient {
+export class RowSparse extends Tensor {
   /** @internal */
   override readonly sparse: SparseGradient = this;
   /** @internal */
