@@ -1,0 +1,179 @@
+/** Files that belong together as one: their names, roles, counts and values, and what is refused of them. */
+import { describe, expect, it } from "vitest";
+import type { Json, Role, SourceTensor, TensorSource } from "../../format/source";
+import { expectCode } from "../../testing/expect-code";
+import { readFloats } from "../../testing/read-tensor";
+import { memorySource } from "../bytes/byte-source";
+import { wholeTensor } from "../bytes/foreign-tensor";
+import { underOurNames } from "./names";
+
+type Numbers = Float32Array | Int32Array | BigInt64Array | Uint8Array;
+
+const DTYPES = { Float32Array: "F32", Int32Array: "I32", BigInt64Array: "I64", Uint8Array: "U8" } as const;
+
+function fileOf(
+  format: string,
+  tensors: Record<string, Numbers | { numbers: Numbers; shape?: number[]; role?: Role }>,
+  more: Partial<TensorSource> = {},
+): TensorSource {
+  const made = Object.entries(tensors).map(([name, given]): [string, SourceTensor] => {
+    const { numbers, shape = [numbers.length], ...role } = ArrayBuffer.isView(given) ? { numbers: given } : given;
+    const dtype = DTYPES[numbers.constructor.name as keyof typeof DTYPES];
+    const bytes = memorySource("a", new Uint8Array(numbers.buffer.slice(0) as ArrayBuffer));
+    return [name, { ...wholeTensor(name, { dtype, shape, bytes }, "a"), ...role }];
+  });
+  return { format, path: "a", tensors: new Map(made), values: {}, async close() {}, ...more };
+}
+
+const f32 = (...numbers: number[]) => Float32Array.from(numbers);
+const MODEL = { w: f32(1, 2), b: f32(3) };
+const STATES = { "w/m": f32(4, 5), "b/m": f32(6) };
+
+describe("two files", () => {
+  const model = fileOf("Paddle", MODEL, {
+    path: "m",
+    values: { epoch: 3, lr: 1 },
+    unreadable: new Map([["odd", "why"]]),
+  });
+  const optimizer = fileOf("TF.js", STATES, { path: "o", step: 7, values: { lr: 2 } });
+
+  it("have the formats, paths, values and the step of both", async () => {
+    const { format, path, step, values, unreadable } = await underOurNames([model, optimizer]);
+    expect({ format, path, step, values, unreadable: [...unreadable!] }).toEqual({
+      format: "Paddle + TF.js",
+      path: "m + o",
+      step: 7,
+      values: { epoch: 3, lr: 2 },
+      unreadable: [["odd", "why"]],
+    });
+  });
+
+  it("of one format are named once, and without a step have none", async () => {
+    const joined = await underOurNames([model, fileOf("Paddle", {}, { path: "p" })]);
+    expect(joined).toMatchObject({ format: "Paddle", path: "m + p" });
+    expect("step" in joined).toBe(false);
+  });
+
+  it("say of each tensor what it is", async () => {
+    const { tensors } = await underOurNames([model, optimizer]);
+    const roles = [...tensors.values()].map(({ name, role, follows }) => [name, role, follows]);
+    expect(roles).toEqual([
+      ["w", "param", undefined],
+      ["b", "param", undefined],
+      ["w.exp_avg", "state", "w"],
+      ["b.exp_avg", "state", "b"],
+    ]);
+  });
+
+  it("are closed together", async () => {
+    const closed: string[] = [];
+    const files = ["a", "b"].map((path) => fileOf("x", {}, { path, close: async () => void closed.push(path) }));
+    await (await underOurNames(files)).close();
+    expect(closed).toEqual(["a", "b"]);
+  });
+});
+
+it("one file keeps its path and format, numbers without dimensions are scalars, a role of its own stays", async () => {
+  const tensors = { n: { numbers: f32(1), shape: [] }, q: { numbers: f32(2), role: "scalar" as const }, w: f32(3) };
+  const named = await underOurNames(fileOf("x", tensors, { unreadable: new Map([["odd", "why"]]) }), {
+    map: { w: "v" },
+  });
+  expect([...named.tensors.values()].map(({ name, role }) => [name, role])).toEqual([
+    ["n", "scalar"],
+    ["q", "scalar"],
+    ["v", "param"],
+  ]);
+  expect(named).toMatchObject({ path: "a", format: "x" });
+  expect([...named.unreadable!]).toEqual([["odd", "why"]]);
+});
+
+describe("steps that are counted once for all", () => {
+  it.each<[string, Numbers | { numbers: Numbers; shape: number[] }, number | undefined]>([
+    ["in 32 bits", Int32Array.of(9), 9],
+    ["in 64 bits", { numbers: BigInt64Array.of(10n), shape: [] }, 10],
+    ["in one cell of a matrix", { numbers: Int32Array.of(11), shape: [1, 1] }, 11],
+    ["as no integer", f32(9), undefined],
+    ["as more than one", Int32Array.of(9, 9), undefined],
+  ])("%s", async (_, iter, step) => {
+    const named = await underOurNames(fileOf("TF.js", { ...MODEL, ...STATES, iter }));
+    for (const name of step === undefined ? [] : ["w", "b"])
+      expect(await readFloats(named, `${name}.step`)).toEqual([step]);
+    const kinds = [...named.tensors.values()].filter(({ name }) => name.endsWith(".step"));
+    const expected = ["w", "b"].map((follows) => ({
+      name: `${follows}.step`,
+      role: "state",
+      follows,
+      shape: [],
+      dtype: "F32",
+    }));
+    expect(kinds).toMatchObject(step === undefined ? [] : expected);
+  });
+
+  it("leave those alone that a parameter has", async () => {
+    const own = { "w.step": { numbers: f32(3), shape: [] } };
+    const named = await underOurNames(fileOf("TF.js", { ...MODEL, ...STATES, ...own, iter: Int32Array.of(9) }));
+    expect(await readFloats(named, "w.step")).toEqual([3]);
+    expect(await readFloats(named, "b.step")).toEqual([9]);
+  });
+
+  it("are nobody's where there is no state", async () => {
+    const { tensors } = await underOurNames(fileOf("TF.js", { ...MODEL, iter: Int32Array.of(9) }));
+    expect([...tensors.keys()]).toEqual(["w", "b", "iter"]);
+  });
+});
+
+describe("what is not proven", () => {
+  const many = (count: number) =>
+    fileOf("Keras", Object.fromEntries(Array.from({ length: count }, (_, i) => [`optimizer/vars/${i + 2}`, f32(i)])));
+  const map = (count: number): Record<string, string> =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`optimizer/vars/${i + 2}`, `p${i}.exp_avg`]));
+  const shown = (source: TensorSource) => underOurNames(source).catch((error: Error) => error.message);
+
+  it("is shown as the map to write, the first twelve", async () => {
+    expect(await shown(many(1))).toContain('this is: { "optimizer/vars/2": "<parameter of [1]>.<state>" }.');
+    expect(await shown(many(12))).toMatch(/"optimizer\/vars\/13": "<parameter of \[1\]>.<state>" }\./);
+    expect(await shown(many(14))).toMatch(/"optimizer\/vars\/13": "[^"]*", and 2 more }\./);
+  });
+
+  it("is taken where the map names all of it", async () => {
+    expect([...(await underOurNames(many(3), { map: map(3) })).tensors.keys()]).toEqual(Object.values(map(3)));
+    await expectCode("BAD_STATE", underOurNames(many(3), { map: map(2) }));
+  });
+});
+
+describe("a map", () => {
+  const nested = fileOf("x", { "a.w": f32(1), "a.b.w": f32(2), ab: f32(3), "c/w": f32(4) });
+  it.each<[string, Record<string, string>, string[]]>([
+    ["renames what its key begins, up to a dot", { a: "z" }, ["z.w", "z.b.w", "ab", "c/w"]],
+    ["or slash", { c: "z" }, ["a.w", "a.b.w", "ab", "z/w"]],
+    ["takes the longest key, whatever the order", { "a.b": "y", a: "z" }, ["z.w", "y.w", "ab", "c/w"]],
+    ["takes beginnings off", { a: "" }, ["w", "b.w", "ab", "c/w"]],
+  ])("%s", async (_, names, expected) => {
+    expect([...(await underOurNames(nested, { map: names })).tensors.keys()]).toEqual(expected);
+  });
+
+  it("of what is not there, or onto a name that is, is refused", async () => {
+    const missing = underOurNames(nested, { map: { nothing: "z" } });
+    await expect(missing).rejects.toMatchObject({
+      code: "MISSING",
+      message: expect.stringContaining("a.w, a.b.w, ab and"),
+    });
+    await expectCode("DUPLICATE", underOurNames(nested, { map: { ab: "c/w" } }));
+  });
+
+  it("reaches what cannot be read, and how names were nested", async () => {
+    const structure = { a: { w: "a.w" } } as Json;
+    const source = fileOf("x", { "a.w": f32(1) }, {
+      structure,
+      unreadable: new Map([["a.odd", "why"]]),
+    } as Partial<TensorSource>);
+    const named = await underOurNames(source, { map: { "a.w": "v" } });
+    expect([...named.unreadable!.keys()]).toEqual(["a.odd"]);
+    expect(Object.keys(named.values)).toEqual(["torch"]);
+    expect("structure" in named).toBe(false);
+  });
+});
+
+it("no file at all is refused", async () => {
+  await expectCode("BAD_ARGUMENT", underOurNames([]));
+});
