@@ -1,29 +1,10 @@
 /** Files that belong together as one: their names, roles, counts and values, and what is refused of them. */
 import { describe, expect, it } from "vitest";
-import type { Json, Role, SourceTensor, TensorSource } from "../../format/source";
+import type { Json, TensorSource } from "../../format/source";
 import { expectCode } from "../../testing/expect-code";
+import { fileOf, type Numbers } from "../../testing/files/file-of";
 import { readFloats } from "../../testing/read-tensor";
-import { memorySource } from "../bytes/byte-source";
-import { wholeTensor } from "../bytes/foreign-tensor";
 import { underOurNames } from "./names";
-
-type Numbers = Float32Array | Int32Array | BigInt64Array | Uint8Array;
-
-const DTYPES = { Float32Array: "F32", Int32Array: "I32", BigInt64Array: "I64", Uint8Array: "U8" } as const;
-
-function fileOf(
-  format: string,
-  tensors: Record<string, Numbers | { numbers: Numbers; shape?: number[]; role?: Role }>,
-  more: Partial<TensorSource> = {},
-): TensorSource {
-  const made = Object.entries(tensors).map(([name, given]): [string, SourceTensor] => {
-    const { numbers, shape = [numbers.length], ...role } = ArrayBuffer.isView(given) ? { numbers: given } : given;
-    const dtype = DTYPES[numbers.constructor.name as keyof typeof DTYPES];
-    const bytes = memorySource("a", new Uint8Array(numbers.buffer.slice(0) as ArrayBuffer));
-    return [name, { ...wholeTensor(name, { dtype, shape, bytes }, "a"), ...role }];
-  });
-  return { format, path: "a", tensors: new Map(made), values: {}, async close() {}, ...more };
-}
 
 const f32 = (...numbers: number[]) => Float32Array.from(numbers);
 const MODEL = { w: f32(1, 2), b: f32(3) };
