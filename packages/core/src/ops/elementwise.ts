@@ -91,6 +91,8 @@ function onIntegers(
 
 /** As in PyTorch: what has no dimensions only makes floats of integers, and integers of booleans. */
 function together(tensors: readonly Tensor[]): DType {
+  const { dtype } = tensors[0]!;
+  if (tensors.every((t) => t.dtype === dtype)) return dtype;
   const of = (list: readonly Tensor[]) => list.map((t) => t.dtype).reduce(promote, "bool");
   const [all, own] = [of(tensors), of(tensors.filter((t) => t.shape.length > 0))];
   return isFloat(own) === isFloat(all) && own !== "bool" ? own : all;

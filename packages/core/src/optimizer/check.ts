@@ -52,10 +52,12 @@ export function checkGroup<Options extends BaseOptions>(
   const problem = () => `lr must be a number, got ${show(lr)}.`;
   check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
-  const clip = options.clip ?? {};
-  checkOptions(`${where} clip`, clip, { norm: "number", value: "number" });
-  for (const [name, limit] of Object.entries(clip)) {
-    if (limit !== undefined) checkNotNegative(where, `clip.${name}`, limit);
+  const { clip = null } = options;
+  if (clip !== null) {
+    checkOptions(`${where} clip`, clip, { norm: "number", value: "number" });
+    for (const [name, limit] of Object.entries(clip)) {
+      if (limit !== undefined) checkNotNegative(where, `clip.${name}`, limit);
+    }
   }
   const { stateDType, lazyMode = false } = options;
   checkBoolean(where, "lazyMode", lazyMode);

@@ -169,6 +169,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** The norm of all gradients in groups that limit it. */
   private limitedNorm({ unscale }: Around): Tensor | undefined {
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
+    if (limited.length === 0) return undefined;
     const grads = gradientsOf(limited.flatMap(({ params }) => params));
     if (grads.length === 0) return undefined;
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
