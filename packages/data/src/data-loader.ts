@@ -90,22 +90,13 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
     checkDataset(WHERE, dataset);
     checkOptions(WHERE, options, KINDS);
     const { batchSize = 1, prefetch = 2, dropLast = false, generator, sampler, shuffle = false } = options;
-    const isWhole = Number.isInteger(batchSize) && batchSize >= 1;
-    check(
-      isWhole,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `batchSize must be an integer >= 1, got ${show(batchSize)}.`,
-      "For example 32.",
-    );
-    const isCount = Number.isInteger(prefetch) && prefetch >= 0;
-    check(
-      isCount,
-      "BAD_ARGUMENT",
-      WHERE,
-      () => `prefetch must be an integer >= 0, got ${show(prefetch)}.`,
-      "For example 2.",
-    );
+    for (const [name, value, least, example] of [
+      ["batchSize", batchSize, 1, 32],
+      ["prefetch", prefetch, 0, 2],
+    ] as const) {
+      const problem = () => `${name} must be an integer >= ${least}, got ${show(value)}.`;
+      check(isCount(value) && value >= least, "BAD_ARGUMENT", WHERE, problem, `For example ${example}.`);
+    }
     if (generator !== undefined) checkGenerator(WHERE, generator);
     if (sampler !== undefined) checkSampler(sampler, shuffle);
     this.dataset = dataset;

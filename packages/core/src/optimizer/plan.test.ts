@@ -2,51 +2,12 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
 import { parameter, tensor } from "../create";
-import { add, mul, neg } from "../functions";
-import { defineRule, type Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
+import { descent, descentBy } from "../testing/descent";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
-import type { Algorithm, BaseOptions, Counters } from "./algorithm";
-import { Optimizer } from "./optimizer";
+import { f64, first, ones } from "../testing/single";
 import { l1, l2 } from "./regularizer";
-
-const first = (params: readonly Tensor[]) => params.map((param) => param.dataSync()[0]);
-const ones = (params: readonly Tensor[]) => {
-  for (const param of params) param.grad = tensor([1], { dtype: param.dtype, device: param.device });
-};
-const f64 = (value: number) => parameter([value], { dtype: "f64" });
-
-/** Gradient descent by a rule of one's own, for tests of what rules and counters may be. */
-class Descent extends Optimizer<BaseOptions> {
-  static next: Partial<Algorithm<BaseOptions>> = {};
-  protected override define(): Algorithm<BaseOptions> {
-    return {
-      name: "Descent",
-      defaults: { lr: 1, maximize: false },
-      validate() {},
-      rule: () => descent("descent", "rate", 1),
-      initialCounters: { step: 0 },
-      advance: ({ step }) => ({ step: step + 1 }),
-      scalars: ({ lr }) => ({ rate: lr }),
-      ...Descent.next,
-    };
-  }
-}
-
-function descentBy(algorithm: Partial<Algorithm<BaseOptions>>, params: readonly Tensor[], options = {}): Descent {
-  Descent.next = algorithm;
-  return new Descent(params, options);
-}
-
-function descent(name: string, scalar: string, factor: number): Rule {
-  return defineRule({
-    name,
-    buffers: ["param", "grad"],
-    scalars: [scalar],
-    update: ({ param, grad }, scalars) => ({ param: add(param, mul(neg(scalars[scalar]!), mul(grad, factor))) }),
-  });
-}
 
 describe("a step moves", () => {
   it("a parameter whose gradient arrives later, while the others stay in place", () => {
@@ -275,37 +236,6 @@ describe("penalties", () => {
   });
 });
 
-describe("rules", () => {
-  it("of one name are still two", () => {
-    const device = new FakeDevice();
-    const params = [1, 2].map((factor) => {
-      const rule = descent("same", "rate", factor);
-      const w = parameter([0], { device });
-      ones([w]);
-      descentBy({ rule: () => rule }, [w]).step();
-      return w;
-    });
-    expect(first(params)).toEqual([-1, -2]);
-  });
-
-  it("need all their scalars from the algorithm", () => {
-    const w = f64(0);
-    ones([w]);
-    expectCode("BAD_ARGUMENT", () => descentBy({ scalars: () => ({ lr: 1 }) }, [w]).step());
-    expect(first([w])).toEqual([0]);
-  });
-});
-
-it("a step goes on from the count that is there, on the same gradient: of a replay before, too", () => {
-  const w = f64(0);
-  const rule = descent("descent", "rate", 1);
-  const optimizer = descentBy({ rule: () => rule, scalars: (_, { step }) => ({ rate: 10 ** step }) }, [w]);
-  ones([w]);
-  const recording = w.device.record(() => optimizer.step());
-  for (const step of [() => recording.replay(), () => optimizer.step(), () => recording.replay()]) step();
-  expect(first([w])).toEqual([-11110]);
-});
-
 it("a refused step leaves alone what has no gradient, and so does the next", () => {
   const params = [f64(0), f64(0)];
   const optimizer = new Momentum(params, { lr: 1, momentum: 0 });
@@ -317,63 +247,6 @@ it("a refused step leaves alone what has no gradient, and so does the next", () 
   ones([params[1]!]);
   optimizer.step();
   expect(first(params)).toEqual([-1, -2]);
-});
-
-it.each<[string, (optimizer: Descent) => void]>([
-  ["freed", (optimizer) => optimizer.dispose()],
-  ["loaded", (optimizer) => optimizer.loadStateDict(optimizer.stateDict())],
-])("a replay refuses counters that were %s, where they are all there is of state", (_, change) => {
-  const params = [f64(0), f64(0)];
-  const rule = descent("descent", "rate", 1);
-  const optimizer = descentBy({ rule: () => rule }, params);
-  ones(params);
-  const recording = params[0]!.device.record(() => optimizer.step());
-  recording.replay();
-  change(optimizer);
-  expectCode("BAD_STATE", () => recording.replay());
-  expect(first(params)).toEqual([-2, -2]);
-});
-
-describe("counters", () => {
-  /** Its second counter is the product of rates, in float64. */
-  const initialCounters = { step: 0, product: 1 };
-  const advance = ({ step, product }: Counters): Counters => ({ step: step + 1, product: product! * 0.1 });
-  const scalars = (_: BaseOptions, { product }: Counters) => ({ rate: product! });
-  const make = (params: readonly Tensor[]) => descentBy({ initialCounters, advance, scalars }, params);
-
-  it("are loaded as they were saved, to the last bit", () => {
-    const [straight, resumed] = [f64(0), f64(0)];
-    ones([straight, resumed]);
-    const [whole, saved, loaded] = [make([straight]), make([resumed]), make([resumed])];
-    for (const optimizer of [whole, whole, whole, saved]) optimizer.step();
-    loaded.loadStateDict(saved.stateDict());
-    for (let i = 0; i < 2; i++) loaded.step();
-    expect(first([resumed])).toEqual(first([straight]));
-  });
-
-  it("with one step count and other numbers stay apart after a load", () => {
-    const params = [f64(0), f64(0)];
-    const optimizer = make(params);
-    ones(params);
-    optimizer.step();
-    const { groups, state } = optimizer.stateDict();
-    optimizer.loadStateDict({ groups, state: { ...state, "1": { ...state["1"]!, product: 10 } } });
-    for (const param of params) param.set([0]);
-    optimizer.step();
-    expect(first(params)).toEqual([-0.1 * 0.1, -1]);
-  });
-
-  it("must be finite numbers to be loaded", () => {
-    const w = f64(0);
-    const optimizer = make([w]);
-    ones([w]);
-    optimizer.step();
-    for (const product of [Number.NaN, Number.POSITIVE_INFINITY, "1", undefined]) {
-      const { groups, state } = optimizer.stateDict();
-      const damaged = { groups, state: { "0": { ...state["0"]!, product: product as number } } };
-      expectCode("BAD_STATE", () => optimizer.loadStateDict(damaged));
-    }
-  });
 });
 
 describe("options", () => {
