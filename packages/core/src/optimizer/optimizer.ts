@@ -195,18 +195,25 @@ export abstract class Optimizer<Options extends BaseOptions> {
       return this.plan(this.algorithm, group, this.slots[g]!, clipped, this.plans[g]);
     });
     const recorder = activeRecorder();
-    for (const update of plans.flat()) {
-      const { device, kernel, tensors, scalars, lazy, slots, written, versions, counters } = update;
-      (lazy ?? device).launch({ kind: "rule", kernel, tensors, scalars }, () => update.repeated(), written);
-      countOverwrites(versions);
-      if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
-      for (let i = 0; i < slots.length; i++) slots[i]!.stepped(counters); // no iterator: a thousand slots cost microseconds
+    for (const plan of plans) {
+      for (const update of plan) {
+        const { device, kernel, tensors, lazy, slots, written, versions } = update.bucket;
+        const { scalars, counters } = update;
+        (lazy ?? device).launch(
+          { kind: "rule", kernel, tensors, scalars },
+          () => update.bucket.repeated(update),
+          written,
+        );
+        countOverwrites(versions);
+        if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
+        for (let i = 0; i < slots.length; i++) slots[i]!.stepped(counters); // no iterator: a thousand slots cost microseconds
+      }
     }
     this.plans = plans;
     recorder?.guard(this.guard());
     return () => {
-      for (const { slots, before, counters } of plans.flat())
-        for (const { state } of slots) if (state?.counters === counters) state.counters = before;
+      for (const { bucket, before, counters } of plans.flat())
+        for (const { state } of bucket.slots) if (state?.counters === counters) state.counters = before;
     };
   }
 

@@ -17,12 +17,20 @@ import { checked, type Regularizer } from "./regularizer";
 import type { Slot } from "./slot";
 import { formatsOf, type ParameterState, stateKeys } from "./state";
 
-/** One launch to come. */
+/** One launch to come: what is new in it since the last step. */
 export interface Update {
+  readonly bucket: Bucket;
+  readonly scalars: readonly Scalar[];
+  /** The slots' counters before the launch and after. */
+  readonly before: Counters;
+  readonly counters: Counters;
+}
+
+/** What slots of one launch have in common: from step to step the same, while nothing has moved. */
+export interface Bucket {
   readonly device: Device;
   readonly kernel: Kernel<"rule">;
   readonly tensors: (readonly Slice[])[];
-  readonly scalars: readonly Scalar[];
   /** The gradient of all its slots, of which no more than the rows are stepped. */
   readonly lazy: SparseGradient | undefined;
   readonly slots: Slot[];
@@ -30,15 +38,6 @@ export interface Update {
   readonly written: Tensor[];
   /** Under which its overwrites are counted. */
   versions: Int32Array;
-  /** The slots' counters before the launch and after. */
-  readonly before: Counters;
-  readonly counters: Counters;
-  /** For replays: the next steps of the same slots by the same rule. */
-  repeated(): Repeated;
-}
-
-/** What slots of one launch have in common. */
-export interface Bucket extends Update {
   /** Of the parameters. */
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
@@ -50,44 +49,45 @@ export interface Bucket extends Update {
   readonly keys: readonly string[];
   /** `disposedState` when all state was seen to be alive. */
   readonly alive: number;
+  /** For replays: the next steps of the same slots by the same rule, after this one. */
+  repeated(update: Update): Repeated;
 }
 
 /**
  * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
  * Throws DISPOSED for parameters and gradients that were freed.
- * `previous` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
+ * `last` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
  */
 export function planUpdates<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
   all: readonly Slot[],
   around: Around,
-  previous: readonly Update[] = [],
+  last: readonly Update[] = [],
 ): Update[] {
   const plain = algorithm.rule(options);
-  const last = previous as readonly Bucket[];
   const { regularizer: penalty = null } = options;
   if (typeof penalty !== "function" && activeRecorder() === null) {
     // a recorder is told of every gradient
     const steps = stepsAround(around, options, penalty);
     if (hasNotMoved(last, ruleAround(plain, steps), penalty, all.length)) {
-      return last.map((bucket) => nextStep(algorithm, options, bucket, steps));
+      return last.map((update) => nextStep(algorithm, options, update, steps));
     }
   }
   const slots = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
   completeState(slots, keys, algorithm.initialCounters, options);
   const advanced = new Map<Counters, Counters>();
-  const buckets: Bucket[] = [];
-  let bucket: Bucket | undefined;
+  const updates: Update[] = [];
+  let update: Update | undefined;
   for (const slot of slots) {
     const before = slot.state!.counters;
     const regularizer = regularizerOf(options, slot.name);
     const lazy = options.lazyMode ? slot.param.grad!.sparse : undefined;
-    if (bucket === undefined || !fits(bucket, slot, before, regularizer, lazy)) {
-      bucket = buckets.find((known) => fits(known, slot, before, regularizer, lazy));
+    if (update === undefined || !fits(update, slot, before, regularizer, lazy)) {
+      update = updates.find((known) => fits(known, slot, before, regularizer, lazy));
     }
-    if (bucket === undefined) {
+    if (update === undefined) {
       const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
       advanced.set(before, counters);
@@ -95,44 +95,45 @@ export function planUpdates<Options extends BaseOptions>(
       const steps = stepsAround(around, options, regularizer);
       const rule = ruleAround(plain, steps);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
-      bucket = {
-        device,
-        dtype,
+      update = {
         before,
         counters,
-        regularizer,
-        settings: settingsOf(options),
-        lazy,
-        around,
-        plain,
-        rule,
-        kernel,
         scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype)],
-        keys,
-        alive: disposedState.count,
-        tensors: [],
-        slots: [],
-        written: [],
-        versions: new Int32Array(),
-        repeated() {
-          return new RepeatedUpdate(algorithm, options, this as Bucket);
+        bucket: {
+          device,
+          dtype,
+          regularizer,
+          settings: settingsOf(options),
+          lazy,
+          around,
+          plain,
+          rule,
+          kernel,
+          keys,
+          alive: disposedState.count,
+          tensors: [],
+          slots: [],
+          written: [],
+          versions: new Int32Array(),
+          repeated: (update) => new RepeatedUpdate(algorithm, options, update),
         },
       };
-      buckets.push(bucket);
+      updates.push(update);
     }
+    const { bucket } = update;
     bucket.slots.push(slot);
     bucket.tensors.push(slot.gather(bucket.keys, lazy !== undefined));
     bucket.written.push(...slot.written);
   }
-  for (const bucket of buckets) bucket.versions = versionNumbers(bucket.written.map(({ storage }) => storage));
-  return buckets;
+  for (const { bucket } of updates) bucket.versions = versionNumbers(bucket.written.map(({ storage }) => storage));
+  return updates;
 }
 
 /** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
-function hasNotMoved(last: readonly Bucket[], rule: Rule, penalty: Regularizer | null, all: number): boolean {
+function hasNotMoved(last: readonly Update[], rule: Rule, penalty: Regularizer | null, all: number): boolean {
   let count = 0;
-  for (const bucket of last) {
-    const { slots, counters } = bucket;
+  for (const { bucket, counters } of last) {
+    const { slots } = bucket;
     count += slots.length;
     if (bucket.rule !== rule || bucket.alive !== disposedState.count) return false;
     if (!samePenalty(bucket.regularizer, penalty)) return false;
@@ -144,19 +145,13 @@ function hasNotMoved(last: readonly Bucket[], rule: Rule, penalty: Regularizer |
 function nextStep<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  bucket: Bucket,
+  { bucket, counters: before }: Update,
   steps: readonly Step[],
-): Bucket {
-  const { plain, kernel } = bucket;
-  const counters = algorithm.advance(bucket.counters, options, ARITHMETIC);
-  const own = scalarsOf(algorithm, options, plain, counters);
-  const scalars = scalarsAround(steps, kernel.spec.dtype);
-  return {
-    ...bucket,
-    before: bucket.counters,
-    counters,
-    scalars: scalars.length === 0 ? own : [...own, ...scalars],
-  };
+): Update {
+  const counters = algorithm.advance(before, options, ARITHMETIC);
+  const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
+  if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));
+  return { bucket, before, counters, scalars };
 }
 
 /** A launch in a recorded step, from one replay to the next. */
@@ -170,19 +165,20 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   constructor(
     private readonly algorithm: Algorithm<Options>,
     private readonly options: Options & GroupOptions,
-    private readonly bucket: Bucket,
+    private readonly update: Update,
   ) {
+    const { bucket } = update;
     this.states = bucket.slots.map((slot) => slot.state);
     this.found = bucket.slots.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
   }
 
   recorded(): void {
-    this.following = this.bucket.slots.filter((slot) => slot.hasFollowed());
+    this.following = this.update.bucket.slots.filter((slot) => slot.hasFollowed());
   }
 
   check(): void {
-    const { algorithm, options, bucket, states } = this;
-    const { slots, plain, regularizer, settings } = bucket;
+    const { algorithm, options, update, states } = this;
+    const { slots, plain, regularizer, settings } = update.bucket;
     checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
@@ -212,15 +208,15 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
 
   renew(): Renewal {
     this.check();
-    const { algorithm, options, bucket } = this;
-    const { slots, plain, around } = bucket;
+    const { algorithm, options, update } = this;
+    const { slots, plain, around } = update.bucket;
     for (const slot of this.found) slot.master();
     const before = slots[0]!.state!.counters;
     const next = algorithm.advance(before, options, ARITHMETIC);
     const count = (counters: Counters) => {
       for (const slot of slots) slot.state!.counters = counters;
     };
-    const scalars = [...scalarsOf(algorithm, options, plain, next), ...bucket.scalars.slice(plain.scalars.length)];
+    const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
     count(next);
     return {
       scalars,
@@ -238,7 +234,7 @@ export function scalarsOf<Options extends BaseOptions>(
   options: Options,
   rule: Rule,
   counters: Counters,
-): number[] {
+): Scalar[] {
   const values = algorithm.scalars(options, counters, ARITHMETIC);
   return rule.scalars.map((name) => {
     const value = values[name];
@@ -265,7 +261,7 @@ export function regularizerOf({ regularizer }: GroupOptions, name: string): Regu
 }
 
 function fits(
-  bucket: Bucket,
+  { bucket, before: known }: Update,
   slot: Slot,
   before: Counters,
   regularizer: Regularizer | null,
@@ -276,7 +272,7 @@ function fits(
   const hasSameState = (key: string) => slot.state!.tensors.get(key)!.dtype === first!.state!.tensors.get(key)!.dtype;
   return (
     bucket.lazy === lazy &&
-    bucket.before === before &&
+    known === before &&
     bucket.device === param.device &&
     bucket.dtype === param.dtype &&
     bucket.keys.every(hasSameState) &&

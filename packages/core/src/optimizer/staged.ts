@@ -1,5 +1,6 @@
 /** Steps of several stages: what no rule can say of one element (matrix products) is computed by ops between two launches. */
 import type { Slice } from "../backend/memory";
+import type { Repeated } from "../device/recorder";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { cast } from "../ops";
@@ -41,7 +42,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   protected override readonly plan: typeof planUpdates<Options> = (algorithm, options, slots, around): Update[] => {
     checkWhole(algorithm.name, options);
     return planUpdates(algorithm, options, slots, around).map((update) =>
-      stagedUpdate(this.stages(), algorithm, options, update as Bucket),
+      stagedUpdate(this.stages(), algorithm, options, update),
     );
   };
 }
@@ -57,12 +58,13 @@ function stagedUpdate<Options extends BaseOptions>(
   stages: Stages<Options>,
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  bucket: Bucket,
-): Bucket {
+  update: Update,
+): Update {
+  const { bucket } = update;
   const { name: where } = algorithm;
   const settings = () => JSON.stringify(stages.transformedBy.map((name) => options[name]));
   const used = settings();
-  const directions = launchFirst(stages.rule(options), algorithm, options, bucket);
+  const directions = launchFirst(stages.rule(options), algorithm, options, update);
   const tensors = directions.map((direction, i) => {
     const transformed = tidy(() => cast(stages.transform(direction, options), direction.dtype));
     const { shape } = transformed;
@@ -75,21 +77,18 @@ function stagedUpdate<Options extends BaseOptions>(
     const problem = () => `${stages.transformedBy.join(", ")} were set that it does not cover.`;
     check(settings() === used, "BAD_STATE", where, problem, "Record the step again.");
   };
-  return {
-    ...bucket,
-    tensors,
-    repeated() {
-      const counting = bucket.repeated.call(this);
-      return {
-        recorded: () => counting.recorded(),
-        check() {
-          checkSettings();
-          counting.check();
-        },
-        renew: () => counting.renew(),
-      };
-    },
+  const repeated = (update: Update): Repeated => {
+    const counting = bucket.repeated(update);
+    return {
+      recorded: () => counting.recorded(),
+      check() {
+        checkSettings();
+        counting.check();
+      },
+      renew: () => counting.renew(),
+    };
   };
+  return { ...update, bucket: { ...bucket, tensors, repeated } };
 }
 
 /** Slices of the rule's buffers for parameter i; what mirrors it comes after them. */
@@ -102,9 +101,9 @@ function launchFirst<Options extends BaseOptions>(
   rule: Rule,
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  bucket: Bucket,
+  { bucket, counters }: Update,
 ): Tensor[] {
-  const { device, kernel, counters, slots, around, regularizer } = bucket;
+  const { device, kernel, slots, around, regularizer } = bucket;
   const { dtype, stored } = kernel.spec;
   const { length } = rule.buffers; // and no mirror: the parameter is not written
   const formats = stored && { stored: stored.slice(0, length) as StoredFormats };
