@@ -1,6 +1,6 @@
 /** Every block of code in the documentation runs, or is checked against what it speaks of; none is only text. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,7 @@ import { publishedPackages } from "./exports";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "opt-blocks-"));
+const BUILD = `${ROOT}e2e/docs/build/`;
 const names = publishedPackages().map(({ name }) => name);
 const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
 
@@ -43,6 +44,7 @@ function shell(line: string, cwd: string): void {
 }
 
 const optCheckpoint = `tsx --conditions=@opt/source ${ROOT}packages/checkpoint/src/command/cli.ts`;
+const optRun = `tsx --conditions=@opt/source ${ROOT}packages/parallel/src/local/cli.ts`;
 
 /** What is done with a line, by its first words. The first that fits. */
 const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray) => void])[] = [
@@ -67,11 +69,21 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
     (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true),
   ],
   [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`${optCheckpoint} ${rest}`, folder)],
+  // The program is the block that names itself so; it lies where the packages are found.
+  [
+    /^npx opt-run -n (\d) (\w+\.js)$/,
+    (_, [, ranks, file]) => {
+      const program = blocks.find(({ text }) => text.startsWith(`// ${file}\n`));
+      writeFileSync(`${BUILD}${file}`, program!.text);
+      shell(`${optRun} -n ${ranks} ${BUILD}${file}`, folder);
+    },
+  ],
   [/^node --conditions=@opt\/source /, (line) => shell(line, ROOT)],
   [/^mkdir \w+ && cd /, (line) => shell(line, folder)],
 ];
 
 beforeAll(async () => {
+  mkdirSync(BUILD, { recursive: true });
   writeFileSync(join(folder, "package.json"), "{}");
   await saveCheckpoint(join(folder, "runs/mesh"), { step: 1, tensors: { w: tensor([1, 2, 3]) } }, { world: 3 });
 });

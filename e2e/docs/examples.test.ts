@@ -25,6 +25,7 @@ const PACKAGES = [
   "@opt/muon",
   "@opt/checkpoint",
   "@opt/checkpoint/s3",
+  "@opt/parallel",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

@@ -17,7 +17,7 @@ const e2e = [
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
-const others = [...algorithms, "checkpoint", "core", "data", "nn", "testkit"];
+const others = [...algorithms, "checkpoint", "core", "data", "nn", "parallel", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -27,8 +27,9 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/testkit/src/index.ts", everything],
   ...algorithms.map((name): [string, readonly string[]] => [
     `packages/${name}/src/rule.ts`,
-    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "parallel", "testkit"),
   ]),
+  ["packages/parallel/src/index.ts", ["parallel", "docs", "install", "tools"]],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",
@@ -51,6 +52,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     "packages/checkpoint/src/index.ts",
     [
       "checkpoint",
+      "parallel",
       "browser-checkpoint",
       "browser-mnist",
       "docs",

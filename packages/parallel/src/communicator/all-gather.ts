@@ -1,0 +1,41 @@
+/** The rows of all ranks, of which each may have another number. */
+import type { Tensor } from "@opt/core";
+import { byteSize } from "@opt/core/backend";
+import { all, type Group, type Operation, others } from "./group";
+import { arriving, bytesOf, roomLike } from "./staging";
+
+const COUNTS = 0;
+const ROWS = 1;
+
+export async function allGather(group: Group, where: string, x: Tensor): Promise<Tensor> {
+  const [own, ...row] = x.shape as [number, ...number[]];
+  const operation = group.begin(where);
+  const bytes = await bytesOf(x);
+  const counts = await countsOf(group, operation, own);
+  const result = roomLike(x, [counts.reduce((a, b) => a + b, 0), ...row]);
+  const incoming = arriving(result);
+  const width = row.reduce((a, b) => a * b, byteSize(x.dtype));
+  const begin = (rank: number) => counts.slice(0, rank).reduce((a, b) => a + b, 0) * width;
+  const places = counts.map((_, rank) => incoming.bytes.subarray(begin(rank), begin(rank + 1)));
+  places[group.rank]!.set(bytes);
+  await all(
+    others(group).flatMap((rank) => [
+      ...(bytes.byteLength > 0 ? [operation.send(rank, ROWS, bytes)] : []),
+      ...(places[rank]!.byteLength > 0 ? [operation.receive(rank, ROWS, places[rank]!)] : []),
+    ]),
+  );
+  incoming.done();
+  return result;
+}
+
+async function countsOf(group: Group, operation: Operation, own: number): Promise<number[]> {
+  const counts = Array.from({ length: group.size }, (_, rank) => Float64Array.of(rank === group.rank ? own : 0));
+  const bytes = counts.map(({ buffer }) => new Uint8Array(buffer));
+  await all(
+    others(group).flatMap((rank) => [
+      operation.send(rank, COUNTS, bytes[group.rank]!),
+      operation.receive(rank, COUNTS, bytes[rank]!),
+    ]),
+  );
+  return counts.map(([count]) => count!);
+}

@@ -1,0 +1,164 @@
+/** What a program says to the other ranks: tensors and small plain values, over whichever engine carries them. */
+import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
+import { check, Tensor } from "@opt/core";
+import type { Reduction } from "../engine/engine";
+import { allGather } from "./all-gather";
+import { all, Group, type Operation, type Traffic } from "./group";
+import { allGatherJson, broadcastJson, gatherJson, treeOf } from "./messages";
+import { allReduce, checkReduction, reduceScatter } from "./reduce";
+import { arriving, bytesOf, checkDense } from "./staging";
+
+/**
+ * Ranks of a job, as `connect` and `split` return them. Collectives are called by all of them, in the same order; several may be under
+ * way at once. Tensors are overwritten in place, as PyTorch's collectives do, on any device. Refusals name the rank that is meant.
+ * It is a `communicator` of `saveCheckpoint`, too.
+ */
+export class Communicator implements CheckpointCommunicator {
+  readonly rank: number;
+  readonly size: number;
+  /** "world", and what `split` and `mesh` call theirs. */
+  readonly name: string;
+  /** Messages and bytes that this rank sent through this communicator. */
+  readonly traffic: Readonly<Traffic>;
+  /** @internal */
+  readonly group: Group;
+
+  /** @internal Use `connect`. */
+  constructor(group: Group) {
+    this.group = group;
+    this.rank = group.rank;
+    this.size = group.size;
+    this.name = group.name;
+    this.traffic = group.traffic;
+  }
+
+  /** Returns when every rank has come here. @throws OptError IO, MISSING, DISPOSED */
+  async barrier(): Promise<void> {
+    const operation = this.group.begin("barrier");
+    // Dissemination: after round k each rank knows of 2^k others.
+    for (let distance = 1; distance < this.size; distance *= 2) {
+      const to = (this.rank + distance) % this.size;
+      const from = (this.rank - distance + this.size) % this.size;
+      await all([operation.send(to, 0, new Uint8Array(1)), operation.receive(from, 0, new Uint8Array(1))]);
+    }
+  }
+
+  /**
+   * Every rank gets the root's tensor, in place, or its value (plain JSON; the others pass undefined).
+   *
+   * @throws OptError BAD_SHAPE where the tensors differ in size; BAD_ARGUMENT, IO, MISSING, DISPOSED
+   */
+  async broadcast<T>(value: T | undefined, root = 0): Promise<T> {
+    const where = "broadcast";
+    this.group.checkRank(where, "the root", root);
+    if (!(value instanceof Tensor)) return broadcastJson(this.group, where, value, root);
+    checkDense(where, value);
+    const operation = this.group.begin(where);
+    const { from, to } = treeOf(this.group, root);
+    if (from !== undefined) await receiveTensor(operation, from, value);
+    if (to.length > 0 && value.size > 0) {
+      const bytes = await bytesOf(value);
+      await all(to.map((child) => operation.send(child, 0, bytes)));
+    }
+    return value;
+  }
+
+  /**
+   * x = the sum (mean: of x / size; min, max) over all ranks, in place: added in the order of the ranks, so that the bits are the
+   * same on all of them, whatever the engine.
+   *
+   * @throws OptError BAD_ARGUMENT, BAD_DTYPE, BAD_SHAPE where sizes differ, IO, MISSING, DISPOSED
+   */
+  async allReduce(x: Tensor, reduction: Reduction = "sum"): Promise<Tensor> {
+    checkDense("allReduce", x);
+    checkReduction("allReduce", x, reduction);
+    await allReduce(this.group, "allReduce", x, reduction);
+    return x;
+  }
+
+  /** A new tensor: this rank's rows of the reduction, whose n rows are divided as evenly as can be, larger parts first. @throws OptError as `allReduce` */
+  async reduceScatter(x: Tensor, reduction: Reduction = "sum"): Promise<Tensor> {
+    const where = "reduceScatter";
+    checkDense(where, x);
+    checkReduction(where, x, reduction);
+    checkRows(where, x);
+    return reduceScatter(this.group, where, x, reduction);
+  }
+
+  /** A new tensor: the rows of all ranks, in their order; each may have another number of them. @throws OptError as `allReduce` */
+  async allGather(x: Tensor): Promise<Tensor> {
+    const where = "allGather";
+    checkDense(where, x);
+    checkRows(where, x);
+    return allGather(this.group, where, x);
+  }
+
+  /** Sends a tensor to one rank, which receives it by `recv`. Resolves when `x` may be changed again. @throws OptError BAD_ARGUMENT, IO, MISSING, DISPOSED */
+  async send(x: Tensor, to: number): Promise<void> {
+    checkDense("send", x);
+    this.#checkOther("send", to);
+    if (x.size > 0) await this.group.pairwise("send").send(to, 0, await bytesOf(x));
+  }
+
+  /** x = the next tensor that `from` sends to this rank, in place. @throws OptError BAD_SHAPE where sizes differ; BAD_ARGUMENT, IO, MISSING, DISPOSED */
+  async recv(x: Tensor, from: number): Promise<Tensor> {
+    checkDense("recv", x);
+    this.#checkOther("recv", from);
+    await receiveTensor(this.group.pairwise("recv"), from, x);
+    return x;
+  }
+
+  /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError IO, MISSING, DISPOSED */
+  async gather<T>(value: T): Promise<T[] | undefined> {
+    return gatherJson(this.group, "gather", value);
+  }
+
+  /**
+   * Communicators of the ranks that name the same color (a whole number from 0 on), in the order of their ranks here.
+   *
+   * @throws OptError BAD_ARGUMENT, IO, MISSING, DISPOSED; UNSUPPORTED past 4,096 of them
+   * @example
+   * const communicator = await connect();
+   * const half = await communicator.split(communicator.rank % 2);
+   */
+  async split(color: number): Promise<Communicator> {
+    const where = "split";
+    const isColor = Number.isSafeInteger(color) && color >= 0;
+    check(isColor, "BAD_ARGUMENT", where, () => `the color must be a whole number from 0 on, got ${String(color)}.`);
+    const { world, members, name } = this.group;
+    const all = await allGatherJson(this.group, where, { color, next: world.nextGroup });
+    const number = Math.max(...all.map(({ next }) => next));
+    world.nextGroup = number + 1;
+    const mine = members.filter((_, rank) => all[rank]!.color === color);
+    return new Communicator(new Group(world, `${name}/${color}`, mine, number));
+  }
+
+  /** Lets what was sent leave. That of `connect` ends this process's part in the job: the program's last line. */
+  async close(): Promise<void> {
+    const { world, name } = this.group;
+    this.group.close();
+    if (name !== WORLD || world.isClosed) return;
+    world.isClosed = true;
+    await world.engine.close();
+  }
+
+  #checkOther(where: string, rank: number): void {
+    this.group.checkRank(where, "the other rank", rank);
+    check(rank !== this.rank, "BAD_ARGUMENT", where, () => `a rank does not talk to itself, got its own, ${rank}.`);
+  }
+}
+
+/** The name of the communicator of all ranks. */
+export const WORLD = "world";
+
+async function receiveTensor(operation: Operation, from: number, x: Tensor): Promise<void> {
+  if (x.size === 0) return;
+  const { bytes, done } = arriving(x);
+  await operation.receive(from, 0, bytes);
+  done();
+}
+
+function checkRows(where: string, x: Tensor): void {
+  const advice = "Use reshape([1]).";
+  check(x.shape.length > 0, "BAD_SHAPE", where, () => "a tensor without axes has no rows, got shape [].", advice);
+}

@@ -1,0 +1,126 @@
+/** Some ranks of a job that talk to each other: whose message is whose, how long one waits, and what was sent. */
+import { check, OptError } from "@opt/core";
+import type { Engine } from "../engine/engine";
+
+/** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
+const MOST_GROUPS = 1 << 12;
+const OPERATIONS = 1 << 12;
+const PHASES = 4;
+
+/** What this process sent: the cost model's figures, counted. */
+export interface Traffic {
+  messages: number;
+  bytes: number;
+}
+
+/** What the groups of one engine share. */
+export interface World {
+  readonly engine: Engine;
+  readonly timeout: number;
+  /** The number of the next group that this process has a part in. */
+  nextGroup: number;
+  isClosed: boolean;
+}
+
+/** One collective: its messages belong together on all ranks. */
+export interface Operation {
+  send(to: number, phase: number, bytes: Uint8Array): Promise<void>;
+  receive(from: number, phase: number, into: Uint8Array): Promise<void>;
+  /** For an engine's own collectives. */
+  readonly tag: number;
+}
+
+export class Group {
+  readonly rank: number;
+  readonly size: number;
+  readonly traffic: Traffic = { messages: 0, bytes: 0 };
+  #operations = 1;
+  #isClosed = false;
+
+  /** @param members ranks of the world, by their rank in this group */
+  constructor(
+    readonly world: World,
+    readonly name: string,
+    readonly members: readonly number[],
+    private readonly number: number,
+  ) {
+    const most = () => `a job has at most ${MOST_GROUPS} groups of ranks, got one more.`;
+    check(number < MOST_GROUPS, "UNSUPPORTED", "split", most, "Split once, before the training loop.");
+    this.rank = members.indexOf(world.engine.rank);
+    this.size = members.length;
+  }
+
+  /** The next collective, which every rank begins in the same order. @throws OptError DISPOSED */
+  begin(where: string): Operation {
+    this.#checkOpen(where);
+    // 0 is of messages from one rank to another.
+    const operation = this.#operations;
+    this.#operations = (operation % (OPERATIONS - 1)) + 1;
+    return this.#operation(where, operation);
+  }
+
+  /** Messages between two ranks, which take part in no collective. @throws OptError DISPOSED */
+  pairwise(where: string): Operation {
+    this.#checkOpen(where);
+    return this.#operation(where, 0);
+  }
+
+  /** @throws OptError BAD_ARGUMENT */
+  checkRank(where: string, name: string, rank: unknown): asserts rank is number {
+    const isRank = Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < this.size;
+    const problem = () => `${name} must be a rank of "${this.name}", 0 to ${this.size - 1}, got ${String(rank)}.`;
+    check(isRank, "BAD_ARGUMENT", where, problem);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  #checkOpen(where: string): void {
+    const problem = () => `the communicator "${this.name}" was closed.`;
+    check(!this.#isClosed && !this.world.isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
+  }
+
+  #operation(where: string, operation: number): Operation {
+    const tag = (this.number * OPERATIONS + operation) * PHASES;
+    const { engine } = this.world;
+    return {
+      tag,
+      send: (to, phase, bytes) => {
+        this.traffic.messages++;
+        this.traffic.bytes += bytes.byteLength;
+        return this.#within(where, to, engine.send(this.members[to]!, tag + phase, bytes));
+      },
+      receive: (from, phase, into) => this.#within(where, from, engine.receive(this.members[from]!, tag + phase, into)),
+    };
+  }
+
+  /** Nothing waits forever. */
+  async #within(where: string, other: number, moved: Promise<void>): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const { timeout } = this.world;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for rank ${other}, which did not come.`;
+        const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
+        reject(new OptError("MISSING", where, problem, advice));
+      }, timeout);
+    });
+    try {
+      await Promise.race([moved, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Waits for all, so that none goes on alone, and then throws the first error. */
+export async function all(moves: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(moves)).find((move) => move.status === "rejected");
+  if (failed) throw failed.reason;
+}
+
+/** The other ranks, the next one first: so that not all send to the same one. */
+export function others({ rank, size }: Group): number[] {
+  return Array.from({ length: size - 1 }, (_, i) => (rank + i + 1) % size);
+}

@@ -1,0 +1,60 @@
+/** Small plain values between the ranks of a group: JSON after its length. */
+import { all, type Group, type Operation } from "./group";
+
+const LENGTH = 8;
+
+function written(value: unknown): { length: Uint8Array; text: Uint8Array } {
+  const text = new TextEncoder().encode(JSON.stringify(value ?? null));
+  const length = new Uint8Array(LENGTH);
+  new DataView(length.buffer).setFloat64(0, text.byteLength);
+  return { length, text };
+}
+
+async function sendJson(operation: Operation, to: number, value: unknown): Promise<void> {
+  const { length, text } = written(value);
+  await all([operation.send(to, 0, length), operation.send(to, 1, text)]);
+}
+
+async function receiveJson<T>(operation: Operation, from: number): Promise<T> {
+  const length = new Uint8Array(LENGTH);
+  await operation.receive(from, 0, length);
+  const text = new Uint8Array(new DataView(length.buffer).getFloat64(0));
+  await operation.receive(from, 1, text);
+  return JSON.parse(new TextDecoder().decode(text));
+}
+
+/** Rank 0 gets every rank's value. */
+export async function gatherJson<T>(group: Group, where: string, value: T): Promise<T[] | undefined> {
+  const operation = group.begin(where);
+  if (group.rank !== 0) {
+    await sendJson(operation, 0, value);
+    return undefined;
+  }
+  const others = Array.from({ length: group.size - 1 }, (_, i) => receiveJson<T>(operation, i + 1));
+  // As if it had travelled, too.
+  return [JSON.parse(JSON.stringify(value ?? null)), ...(await Promise.all(others))];
+}
+
+/** Every rank gets the root's value. */
+export async function broadcastJson<T>(group: Group, where: string, value: T | undefined, root: number): Promise<T> {
+  const operation = group.begin(where);
+  const { from, to } = treeOf(group, root);
+  const known = from === undefined ? value : await receiveJson<T>(operation, from);
+  await all(to.map((child) => sendJson(operation, child, known)));
+  return known as T;
+}
+
+export async function allGatherJson<T>(group: Group, where: string, value: T): Promise<T[]> {
+  return broadcastJson<T[]>(group, where, await gatherJson(group, where, value), 0);
+}
+
+/** The binomial tree from a root: who sends to this rank, and to whom this rank sends, the farthest first. */
+export function treeOf({ rank, size }: Group, root: number): { from: number | undefined; to: number[] } {
+  const own = (rank - root + size) % size;
+  const actual = (relative: number) => (relative + root) % size;
+  // A rank hears from the one whose number lacks its lowest bit.
+  const lowest = own === 0 ? 2 ** Math.ceil(Math.log2(size)) : own & -own;
+  const to: number[] = [];
+  for (let bit = lowest / 2; bit >= 1; bit /= 2) if (own + bit < size) to.push(actual(own + bit));
+  return { from: own === 0 ? undefined : actual(own - lowest), to };
+}

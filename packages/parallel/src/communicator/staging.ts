@@ -1,0 +1,59 @@
+/** Elements of tensors as bytes that travel: where they lie on devices that work in the host's memory, else copies that come and go. */
+import {
+  check,
+  checkTensor,
+  empty,
+  hostBytes,
+  keep,
+  noGrad,
+  RowSparse,
+  show,
+  Tensor,
+  tensorFromBytes,
+} from "@opt/core";
+import { byteSize } from "@opt/core/backend";
+
+/** @throws OptError BAD_ARGUMENT, DISPOSED, UNSUPPORTED */
+export function checkDense(where: string, x: unknown): asserts x is Tensor {
+  const isTensor = x instanceof Tensor;
+  check(isTensor, "BAD_ARGUMENT", where, () => `needs a tensor, got ${show(x)}.`, "Make one with tensor(data).");
+  checkTensor(where, x, "the tensor");
+  const isDense = !(x instanceof RowSparse);
+  check(isDense, "UNSUPPORTED", where, () => "a row-sparse tensor cannot travel.", "Use toDense().");
+}
+
+/** The elements as stored; not to be changed. */
+export async function bytesOf(x: Tensor): Promise<Uint8Array> {
+  return hostBytes(x, "read") ?? (await x.bytes());
+}
+
+/** Room for elements that will come, and what puts them into the tensor once they are there. */
+export interface Arriving {
+  readonly bytes: Uint8Array;
+  done(): void;
+}
+
+export function arriving(x: Tensor): Arriving {
+  const bytes = hostBytes(x, "write");
+  if (bytes !== undefined) return { bytes, done() {} };
+  const copy = new Uint8Array(x.size * byteSize(x.dtype));
+  return { bytes: copy, done: () => overwrite(x, copy) };
+}
+
+export function overwrite(x: Tensor, bytes: Uint8Array): void {
+  const own = hostBytes(x, "write");
+  if (own !== undefined) {
+    own.set(bytes);
+    return;
+  }
+  noGrad(() => {
+    const copy = tensorFromBytes(bytes, x.shape, { dtype: x.dtype, device: x.device });
+    x.set(copy);
+    copy.dispose();
+  });
+}
+
+/** A new tensor that no tidy frees, with room for elements that will come. */
+export function roomLike(x: Tensor, shape: readonly number[]): Tensor {
+  return keep(empty(shape, { dtype: x.dtype, device: x.device }));
+}

@@ -1,0 +1,47 @@
+/** How a program becomes a rank: whatever started it says which. */
+import { check, checkOptions, show } from "@opt/core";
+import { Communicator, WORLD } from "../communicator/communicator";
+import { Group } from "../communicator/group";
+import { engines } from "./registry";
+
+export interface ConnectOptions {
+  /** "mpi", "local" or "single"; by default that of the launcher which started this process. */
+  readonly engine?: string;
+  /** Milliseconds after which a rank that waits for another one gives up, and names it. Default 300,000. */
+  readonly timeout?: number;
+}
+
+/** One communicator of all ranks per engine, whichever copy of this package asks: a process is a rank once. */
+const shared = globalThis as { [key: symbol]: Map<string, Communicator> | undefined };
+const key = Symbol.for("@opt/parallel.worlds");
+shared[key] ??= new Map();
+const worlds: Map<string, Communicator> = shared[key];
+
+/**
+ * The communicator of all ranks: MPI's where `mpirun` or `srun` started this process and `@opt/collectives-mpi` is imported, the local
+ * one under `npx opt-run -n 4 train.js`, else of one rank. Who asks again gets the same one.
+ *
+ * @throws OptError BAD_ARGUMENT; DEVICE_UNAVAILABLE if no launcher of that engine started this process
+ * @example
+ * const communicator = await connect();
+ * console.log(communicator.rank, communicator.size); // 0 1
+ * await communicator.close();
+ */
+export async function connect(options: ConnectOptions = {}): Promise<Communicator> {
+  checkOptions("connect", options, { engine: "string", timeout: "number" });
+  const { engine: name, timeout = 300_000 } = options;
+  // Timers of JavaScript count to 2^31.
+  const isTime = timeout > 0 && timeout < 2 ** 31;
+  check(isTime, "BAD_ARGUMENT", "connect", () => `timeout must be in (0, 2^31) milliseconds, got ${show(timeout)}.`);
+  const registration = engines.choose(name);
+  const known = worlds.get(registration.name);
+  if (known !== undefined && !known.group.world.isClosed) return known;
+  const again = () => "this process was a rank of the job, and closed its communicator.";
+  check(known === undefined || known.size === 1, "DISPOSED", "connect", again, "Close it at the end of the program.");
+  const engine = await engines.open(registration);
+  const members = Array.from({ length: engine.size }, (_, rank) => rank);
+  const world = { engine, timeout, nextGroup: 1, isClosed: false };
+  const communicator = new Communicator(new Group(world, WORLD, members, 0));
+  worlds.set(registration.name, communicator);
+  return communicator;
+}

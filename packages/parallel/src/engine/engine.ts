@@ -1,0 +1,42 @@
+/** What an engine does: it moves bytes between ranks. What they mean, and every collective, is the communicator's. */
+import type { DType } from "@opt/core";
+
+export type Reduction = "sum" | "mean" | "min" | "max";
+
+/**
+ * The ranks of one job, as this process sees them. Messages of one sender with one tag arrive in the order in which they were sent;
+ * an engine copies nothing that it can avoid, and goes on by itself while JavaScript computes where it can.
+ */
+export interface Engine {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  /**
+   * Resolves when `bytes` may be changed again; the receiver need not have them yet. As much as possible leaves before it returns.
+   * `to` is never the own rank, `tag` is in [0, 2^26). Rejects with OptError IO, naming the rank, where that has ended.
+   */
+  send(to: number, tag: number, bytes: Uint8Array): Promise<void>;
+  /** Fills `into` with the next message of `from` with this tag. Rejects with OptError BAD_SHAPE where that has another length; IO as `send`. */
+  receive(from: number, tag: number, into: Uint8Array): Promise<void>;
+  /** The engine's own all-reduce among `members`, in place: for `reduction: "engine"`. Left out, the ordered one serves. "mean" is never asked. */
+  allReduce?(
+    members: readonly number[],
+    tag: number,
+    bytes: Uint8Array,
+    dtype: DType,
+    reduction: Exclude<Reduction, "mean">,
+  ): Promise<void>;
+  /** What was sent has left. Never waits for other ranks. */
+  close(): Promise<void>;
+}
+
+export interface EngineRegistration {
+  readonly name: string;
+  /** Of several engines whose launcher started this process, the one of the highest rank is taken: MPI 20, local 10, single 0. */
+  readonly rank: number;
+  /** What a user types, for the message of who did not. */
+  readonly command: string;
+  /** True if a launcher of this engine started this process. */
+  isPresent(): boolean;
+  open(): Promise<Engine>;
+}

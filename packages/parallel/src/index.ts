@@ -1,0 +1,10 @@
+/** `@opt/parallel`: ranks that train together. */
+
+import "./engine/single";
+import "./local/register";
+
+export { Communicator } from "./communicator/communicator";
+export type { Traffic } from "./communicator/group";
+export { type ConnectOptions, connect } from "./engine/connect";
+export type { Engine, EngineRegistration, Reduction } from "./engine/engine";
+export { registerEngine } from "./engine/registry";

@@ -1,0 +1,75 @@
+/** The engine of `opt-run`: ranks are processes of this machine, with a socket between any two and memory that all can read. */
+import { Socket } from "node:net";
+import { isMainThread } from "node:worker_threads";
+import { check, OptError } from "@opt/core";
+import type { Engine } from "../engine/engine";
+import { Arena } from "./arena";
+import { LAUNCHER, memoryOf, ownPlace, RANK, SIZE, socketTo } from "./job";
+import { Peer } from "./peer";
+
+/** What one rank has sent and others have not read yet lies in at most so much memory; more waits. */
+const MOST_MEMORY = 512 << 20;
+/** When a rank has died the launcher ends the job, and says why. Only where it does not, this rank speaks. */
+const LAUNCHER_SPEAKS_WITHIN = 1500;
+
+export async function openLocal(): Promise<Engine> {
+  check(
+    isMainThread,
+    "UNSUPPORTED",
+    "connect",
+    () => "a rank is a process, got a worker thread.",
+    "Connect in the main thread.",
+  );
+  const { rank, size } = ownPlace()!;
+  // Programs that this rank starts are no ranks.
+  delete process.env[RANK];
+  delete process.env[SIZE];
+
+  const arena = new Arena(memoryOf(rank), MOST_MEMORY);
+  const peers: (Peer | undefined)[] = [];
+  let isClosed = false;
+  for (let other = 0; other < size; other++) {
+    if (other === rank) {
+      peers.push(undefined);
+      continue;
+    }
+    const socket = new Socket({ fd: socketTo(other, size), readable: true, writable: true, allowHalfOpen: true });
+    const peer = new Peer(other, socket, arena, memoryOf(other), () => {
+      for (const each of peers) each?.pump();
+    });
+    peers.push(peer);
+    const lost = () => peer.lost(ended(other), LAUNCHER_SPEAKS_WITHIN);
+    socket.on("end", lost).on("close", lost);
+  }
+  const launcher = new Socket({ fd: LAUNCHER, readable: true, writable: true });
+  launcher.on("error", () => {});
+  launcher.on("close", () => {
+    if (isClosed) return;
+    process.stderr.write(`opt-run: the launcher of rank ${rank} is gone\n`);
+    process.exit(1);
+  });
+  launcher.resume();
+  launcher.unref();
+
+  const open = (where: string, other: number): Peer => {
+    const closed = () => "the engine was closed.";
+    check(!isClosed, "DISPOSED", where, closed, "Close the communicator at the end of the program.");
+    return peers[other]!;
+  };
+  return {
+    name: "local",
+    rank,
+    size,
+    send: async (to, tag, bytes) => open("send", to).send(tag, bytes),
+    receive: async (from, tag, into) => open("receive", from).receive(tag, into),
+    async close() {
+      isClosed = true;
+      await Promise.all(peers.map((peer) => peer?.close()));
+      launcher.destroy();
+    },
+  };
+}
+
+function ended(rank: number): OptError {
+  return new OptError("IO", "receive", `rank ${rank} has ended while this rank needs it.`, "See what it wrote last.");
+}

@@ -1,0 +1,3 @@
+import { buildOf } from "../../tools/tsup";
+
+export default buildOf({ index: "src/index.ts", cli: "src/local/cli.ts" });
