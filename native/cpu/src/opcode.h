@@ -4,6 +4,7 @@
 namespace opt {
 
 enum class Opcode {
+  LIST = -1,
   RULE,
   PROGRAM,
   REDUCE,
@@ -25,7 +26,7 @@ enum class Opcode {
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.
-constexpr int COMMAND_FORMAT = 2;
+constexpr int COMMAND_FORMAT = 3;
 
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 

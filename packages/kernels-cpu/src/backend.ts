@@ -8,6 +8,7 @@ import {
   type Kind,
   type Launch,
   type Memory,
+  type RecordedLaunches,
   type Spec,
   type TypedArray,
 } from "@opt/core/backend";
@@ -16,6 +17,7 @@ import { CommandWriter } from "./command";
 import { type CpuKernel, compile } from "./kernel";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./opcode";
+import { recorded } from "./recorded";
 import { writeLaunch } from "./write-launch";
 
 export interface CpuOptions {
@@ -81,8 +83,18 @@ class CpuBackend implements Backend {
     const { command } = this;
     command.begin((launch.kernel as CpuKernel).opcode, this.threads);
     writeLaunch(command, launch);
+    this.run(launch.kind, command);
+  }
+
+  record(launches: readonly Launch[]): RecordedLaunches {
+    const { addon, threads } = this;
+    const launch = (one: Launch) => this.launch(one);
+    return recorded({ addon, threads, launch, run: (command) => this.run("replay", command) }, launches);
+  }
+
+  private run(what: Kind | "replay", command: CommandWriter): void {
     const status = this.addon.run(this.instructionSet, command.address);
-    if (status !== STATUS.ok) throw failure(launch.kind, status);
+    if (status !== STATUS.ok) throw failure(what, status);
   }
 
   async sync(): Promise<void> {}
@@ -92,7 +104,7 @@ class CpuBackend implements Backend {
   }
 }
 
-function failure(kind: Kind, status: number): OptError {
+function failure(kind: Kind | "replay", status: number): OptError {
   if (status === STATUS.outOfMemory) {
     const advice = "Free tensors with dispose() or tidy().";
     return new OptError(

@@ -18,9 +18,18 @@ export interface Repeatable {
   [PASSAGE]?: Passage | null;
 }
 
+/** A scalar of a launch in a list: where its number stands in the command, and on which memory it is until then. */
+export interface ScalarPlace {
+  readonly at: number;
+  readonly load?: { readonly address: number; readonly dtype: ComputeDType };
+}
+
 export class CommandWriter {
   private numbers: Float64Array;
   private length = 0;
+  /** In lists: the scalars of the command that is being written, which starts at `start`. */
+  private scalars: ScalarPlace[] | null = null;
+  private start = 0;
   private place: number;
   /** Gathers the memory of a passage while that is written. */
   private memories: CpuMemory[] | null = null;
@@ -41,16 +50,52 @@ export class CommandWriter {
     this.number(threads);
   }
 
+  /**
+   * One more command of a list, which `write` writes: its length and how many of its scalars are read where they lie, the command, and
+   * these scalars. Returns where each of its scalars stands in the list.
+   */
+  entry(opcode: number, threads: number, write: () => void): readonly number[] {
+    const head = this.length;
+    this.list([0, 0]);
+    this.start = this.length;
+    const scalars: ScalarPlace[] = [];
+    this.scalars = scalars;
+    try {
+      this.list([opcode, threads]);
+      write();
+    } finally {
+      this.scalars = null;
+    }
+    this.numbers[head] = this.length - this.start;
+    for (const { at, load } of scalars) {
+      if (load === undefined) continue;
+      this.numbers[head + 1]! += 1;
+      this.list([at - this.start, Number(load.dtype === "f64"), load.address]);
+    }
+    return scalars.map(({ at }) => at);
+  }
+
+  /** Overwrites what stands there. */
+  set(at: number, value: number): void {
+    this.numbers[at] = value;
+  }
+
   number(value: number): void {
     if (this.length === this.numbers.length) this.grow();
     this.numbers[this.length++] = value;
   }
 
-  /** The number that a scalar is now. */
-  scalarOf(scalar: Scalar, dtype: ComputeDType): number {
-    if (typeof scalar === "number") return scalar;
-    const { buffer, byteOffset } = cpuMemory(scalar.memory).byteView(scalar.byteOffset, byteSize(dtype));
-    return viewElements(buffer, byteOffset, 1, dtype)[0]!;
+  /** The number that a scalar is now; in lists, what it is when the list is run. */
+  scalar(scalar: Scalar, dtype: ComputeDType): void {
+    if (typeof scalar === "number") {
+      this.scalars?.push({ at: this.length });
+      this.number(scalar);
+      return;
+    }
+    const memory = cpuMemory(scalar.memory);
+    const { buffer, byteOffset } = memory.byteView(scalar.byteOffset, byteSize(dtype));
+    this.scalars?.push({ at: this.length, load: { address: memory.address + scalar.byteOffset, dtype } });
+    this.number(viewElements(buffer, byteOffset, 1, dtype)[0]!);
   }
 
   flag(value: boolean): void {

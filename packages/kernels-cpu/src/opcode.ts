@@ -2,7 +2,7 @@
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 /** How commands are written: a binary of another format would read them as something else. */
-export const COMMAND_FORMAT = 2;
+export const COMMAND_FORMAT = 3;
 
 const KINDS = [
   "rule",
@@ -34,7 +34,8 @@ const REWRITES = ["scale", "clamp", "l1", "l2", "guard"] as const satisfies read
 const numbered = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name, number) => [name, number])) as Record<Name, number>;
 
-export const OPCODE = numbered(KINDS);
+/** `list`: commands one after the other. */
+export const OPCODE = { list: -1, ...numbered(KINDS) };
 export const OP_NUMBER = numbered(OPS);
 export const DTYPE_NUMBER = numbered(DTYPES);
 export const REDUCTION_NUMBER = numbered(REDUCTIONS);

@@ -22,14 +22,14 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.flag(spec.dtype === "f64");
     to.number(built ? ruleNumber : codeAddress!);
     to.number(own);
-    for (let i = 0; i < own; i++) to.number(to.scalarOf(given[i]!, spec.dtype));
+    for (let i = 0; i < own; i++) to.scalar(given[i]!, spec.dtype);
     const formats = () => spec.stored ?? buffers.map(() => spec.dtype);
     if (built) {
       to.number(buffers.length);
       to.number(given.length - own);
       for (let i = own; i < given.length; i++) {
         to.number(REWRITE_NUMBER[rewritten!.rewrites[i - own]!]);
-        to.number(to.scalarOf(given[i]!, spec.dtype));
+        to.scalar(given[i]!, spec.dtype);
       }
       const inBlocks = spec.stored !== undefined || given.length > own;
       const stored = inBlocks ? formats() : [];

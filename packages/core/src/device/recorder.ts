@@ -38,6 +38,12 @@ export interface Leaf {
   readonly requiresGrad: boolean;
 }
 
+/** How the body left a tensor's gradient. */
+export interface Left {
+  readonly grad: object | null;
+  readonly requiresGrad: boolean;
+}
+
 /** A tensor. */
 export interface Used {
   readonly isDisposed: boolean;
@@ -97,8 +103,7 @@ export class Recorder {
   readonly guards: (() => void)[] = [];
   /** What the body read, wrote or viewed: it would be refused where one of them is disposed. */
   readonly used = new Set<Used>();
-  /** Gradients as the body left them. */
-  readonly leaves = new Map<Leaf, { readonly grad: object | null; readonly requiresGrad: boolean }>();
+  readonly leaves = new Map<Leaf, Left>();
   private readonly touched = new Map<Leaf, Touch>();
   private segment = this.parts[0] as Segment;
   /** The order of the first op that the body put on the tape. */

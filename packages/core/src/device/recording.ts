@@ -5,7 +5,7 @@ import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { inspectSymbol } from "../host/inspect-symbol";
 import type { DeviceMemory } from "./device-memory";
-import { type Recorder, type Renewal, Segment, type Used } from "./recorder";
+import { type Leaf, type Left, type Recorder, type Renewal, Segment, type Used } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
 import { countOverwrites, versionNumbers } from "./versions";
@@ -19,6 +19,7 @@ export class Recording<Result> {
   private readonly memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
   private readonly needed: readonly Used[];
+  private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
 
   /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
@@ -35,6 +36,7 @@ export class Recording<Result> {
     const draws = segments.flatMap((segment) => segment.draws);
     this.memories = new Set([...slices, ...draws].map(({ memory }) => memory));
     this.needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
+    this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
       for (const part of recorder.parts) {
@@ -68,7 +70,7 @@ export class Recording<Result> {
 
   /** @throws OptError BAD_STATE if the body would now do something else */
   private verify(): void {
-    const { leaves, guards, parts } = this.recorder;
+    const { guards, parts } = this.recorder;
     check(
       !this.pool.isClosed,
       "DISPOSED",
@@ -83,18 +85,22 @@ export class Recording<Result> {
       () => "a tensor that the recorded step works on was disposed.",
       "Keep it, and record the step again.",
     );
-    for (const [leaf, { grad, requiresGrad }] of leaves) {
-      check(
-        leaf.grad === grad && leaf.requiresGrad === requiresGrad,
-        "BAD_STATE",
-        "replay",
-        () =>
-          leaf.grad === grad
-            ? `requiresGrad of a parameter is ${leaf.requiresGrad}, and was ${requiresGrad}.`
-            : "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
-        leaf.grad === grad ? "Record the step again." : "Clear what was added, or record the step again.",
-      );
-    }
+    const hasOther = this.leaves.some(({ leaf, grad }) => leaf.grad !== grad);
+    check(
+      !hasOther,
+      "BAD_STATE",
+      "replay",
+      () => "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
+      "Clear what was added, or record the step again.",
+    );
+    const switched = this.leaves.find(({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad);
+    check(
+      switched === undefined,
+      "BAD_STATE",
+      "replay",
+      () => `requiresGrad of a parameter is ${switched!.leaf.requiresGrad}, and was ${switched!.requiresGrad}.`,
+      "Record the step again.",
+    );
     for (const guard of guards) guard();
     for (const part of parts)
       if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();

@@ -159,7 +159,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
   /** The slots whose master copies nobody else in the body leaves behind. */
   private following: readonly Slot[] = [];
-  /** The slots whose parameters the step takes as it finds them, set by others perhaps. */
+  /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
   private readonly found: readonly Slot[];
 
   constructor(
@@ -169,7 +169,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   ) {
     const { bucket } = update;
     this.states = bucket.slots.map((slot) => slot.state);
-    this.found = bucket.slots.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
+    this.found = bucket.slots.filter((slot) => slot.is16Bit && !activeRecorder()?.overwrites(slot.param.storage));
   }
 
   recorded(): void {
@@ -193,17 +193,17 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
       "Record the step again.",
     );
     const counters = slots[0]!.state?.counters;
-    slots.forEach((slot, i) => {
-      const { state } = slot;
-      check(
-        state !== null && state === states[i] && state.counters === counters,
-        "BAD_STATE",
-        algorithm.name,
-        () =>
-          `the state of ${slot.name} was ${state === states[i] ? "stepped apart from the others" : "loaded or freed"} since the step was recorded.`,
-        "Record the step again.",
-      );
-    });
+    const other = slots.findIndex(
+      ({ state }, i) => state === null || state !== states[i] || state.counters !== counters,
+    );
+    const what = () => (slots[other]!.state === states[other] ? "stepped apart from the others" : "loaded or freed");
+    check(
+      other < 0,
+      "BAD_STATE",
+      algorithm.name,
+      () => `the state of ${slots[other]!.name} was ${what()} since the step was recorded.`,
+      "Record the step again.",
+    );
   }
 
   renew(): Renewal {
@@ -214,7 +214,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     const before = slots[0]!.state!.counters;
     const next = algorithm.advance(before, options, ARITHMETIC);
     const count = (counters: Counters) => {
-      for (const slot of slots) slot.state!.counters = counters;
+      for (let i = 0; i < slots.length; i++) slots[i]!.state!.counters = counters;
     };
     const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
     count(next);

@@ -19,7 +19,8 @@ export class Slot {
   private own: readonly Tensor[] = [];
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
-  private readonly is16Bit: boolean;
+  /** Stepped in a float32 copy. */
+  readonly is16Bit: boolean;
 
   constructor(
     readonly param: Tensor,

@@ -110,6 +110,7 @@ export class RowSparse extends Tensor {
         ...launch,
         /** What recordings hold. */
         held: [rows, launch.tensors],
+        asked: true as const,
         /** Of the rows that there are when it is launched: in replays other ones. */
         get tensors() {
           return rowSlices(launch, readIntegers(device, rows));
