@@ -228,6 +228,22 @@ describe("row-sparse gradients", () => {
     expect(table.grad).toBeNull();
   });
 
+  it.each([true, false])("are copies of what made them, with lazyMode: %s", (lazyMode) => {
+    const steps = (change: boolean) => {
+      const table = parameter([[1], [2], [3]]);
+      const [rows, values] = [tensor([0, 2, 0], { dtype: "i32" }), tensor([[1], [2], [4]])];
+      table.grad = rowSparse(rows, values, [3, 1]);
+      const optimizer = new Momentum([table], { lazyMode });
+      for (const outOfRange of [1, 99]) {
+        if (change) rows.set([1, 1, outOfRange]);
+        if (change) values.set([[7], [7], [7]]);
+        optimizer.step();
+      }
+      return table.tolist();
+    };
+    expect(steps(true)).toEqual(steps(false));
+  });
+
   it("are stepped as often as they stay", () => {
     const steps = (lazyMode: boolean) => {
       const table = parameter([[1], [2], [3]]);

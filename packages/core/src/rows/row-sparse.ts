@@ -47,7 +47,7 @@ export class RowSparse extends Tensor {
     return Tensor[Symbol.hasInstance](value) && (value as Tensor).sparse !== undefined;
   }
 
-  /** Which rows there are, i32 [n]. A row may come more than once; -1 stands where one was added to an earlier one. */
+  /** Which rows there are, i32 [n]. A row may come more than once; -1 stands where one was added to an earlier one, until `coalesce`. */
   get indices(): Tensor {
     this.checkAlive();
     return this.place;
@@ -202,7 +202,7 @@ export function mergedRows(indices: Tensor, values: Tensor, dtype: DType): Merge
 
 /**
  * A gradient of a table of `shape` that has only the rows at `indices` (integers [n]): `values` [n, ...], added up where an index comes
- * more than once. Assign it to `grad`. It views the two tensors, which stay the caller's.
+ * more than once. Assign it to `grad`. Both are copied: what is set in them later does not reach it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range where the host shares the device's memory
  * @example
@@ -228,9 +228,12 @@ export function rowSparse(indices: Tensor, values: Tensor, shape: Shape): RowSpa
   const expected = [indices.size, ...shape.slice(1)];
   const rows = () => `values must have shape ${showShape(expected)}, got ${showShape(values.shape)}.`;
   check(sameShape(values.shape, expected), "BAD_SHAPE", where, rows, "One row for each index.");
-  const at = noGrad(() => tidy(() => cast(indices.detach(), "i32")));
-  checkIndices(where, at, shape[0]!);
-  const gradient = new RowSparse(at, values.alias(), [...shape], false);
+  const own = alone(() => {
+    const at = cast(clone(indices), "i32");
+    checkIndices(where, at, shape[0]!);
+    return { at, content: clone(values) };
+  });
+  const gradient = new RowSparse(own.at, own.content, [...shape], false);
   gradient.isMadeByHand = true;
   return gradient;
 }
