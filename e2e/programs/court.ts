@@ -5,6 +5,7 @@ import "@opt/kernels-webgpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import { type Device, init } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
 import { RAdam } from "@opt/radam";
@@ -31,7 +32,7 @@ export async function court(...names: string[]): Promise<Court | string> {
   }
   return {
     devices,
-    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam },
+    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
     layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
     // They come back on the device that was opened last, from which the others take only what can be read at once.
     ...(devices.every(({ backend }) => backend.readSync) && { checkpoints: inCheckpoints }),

@@ -22,7 +22,7 @@ describe("programs", () => {
       "addGroup average averaged backward clip constant dispose gradient keep load noGrad op option random reset save schedule set stale step tidy train unscale update zeroGrad",
     );
     const optimizers = new Set(programs.flatMap((program) => program.optimizers.map(({ kind }) => kind)));
-    expect([...optimizers].sort().join(" ")).toBe("Adam AdamW Adamax NAdam RAdam RMSprop SGD");
+    expect([...optimizers].sort().join(" ")).toBe("Adam AdamW Adamax Muon NAdam RAdam RMSprop SGD");
     const layers = new Set(programs.flatMap((program) => program.layers.map((layer) => layer.kind)));
     expect([...layers].sort().join(" ")).toBe("Conv2d Dropout Embedding LayerNorm Linear");
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));

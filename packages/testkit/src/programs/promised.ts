@@ -105,18 +105,20 @@ class Follower {
       case "addGroup":
         this.added.push(statement);
         return;
-      case "step":
+      case "step": {
         this.hooks(statement.optimizer, "beforeStep");
+        const isMuon = this.program.optimizers.some(({ id, kind }) => id === statement.optimizer && kind === "Muon");
         for (const { id, params } of this.trained(statement.optimizer)) {
           for (const param of params) {
             const names = [this.known.get(param)!.root, `${param}.grad`, `${id}.${param}`];
-            const exact = !this.limitsNorm && names.every((name) => !this.inexact.has(name));
+            const exact = !this.limitsNorm && !isMuon && names.every((name) => !this.inexact.has(name));
             this.mark(names[0]!, exact);
             this.mark(names[2]!, exact);
           }
         }
         this.hooks(statement.optimizer, "afterStep");
         return;
+      }
       case "unscale":
         return; // by a power of two, or by what all devices made of one
       case "average": {

@@ -85,7 +85,7 @@ function optimizersOf(draft: Draft, params: readonly Id[]): OptimizerUse[] {
   return [params.slice(0, cut), params.slice(cut)]
     .filter((list) => list.length > 0)
     .map((list, i) => {
-      const kind = random.pick(KINDS);
+      const kind = list.every((id) => isMatrix(draft, id)) && draft.chance(0.3) ? "Muon" : random.pick(KINDS);
       const at = list.length > 1 && draft.chance(0.4) ? 1 : list.length;
       const groups = [list.slice(0, at), list.slice(at)]
         .filter((part) => part.length > 0)
@@ -94,11 +94,19 @@ function optimizersOf(draft: Draft, params: readonly Id[]): OptimizerUse[] {
     });
 }
 
-/** Parameters that came up while the bodies were drafted join the last optimizer. */
-function trainOthers({ leaves }: Draft, optimizers: OptimizerUse[]): void {
+/** All that Muon trains. */
+function isMatrix({ leaves }: Draft, param: Id): boolean {
+  return leaves.find(({ id }) => id === param)!.shape.length === 2;
+}
+
+/** Parameters that came up while the bodies were drafted join the last optimizer, if it trains their like. */
+function trainOthers(draft: Draft, optimizers: OptimizerUse[]): void {
   const trained = optimizers.flatMap(({ groups }) => groups.flatMap(({ params }) => params));
-  const others = leaves.filter(({ id, kind }) => kind === "parameter" && !trained.includes(id)).map(({ id }) => id);
   const last = optimizers.pop()!;
+  const others = draft.leaves
+    .filter(({ id, kind }) => kind === "parameter" && !trained.includes(id))
+    .map(({ id }) => id)
+    .filter((id) => last.kind !== "Muon" || isMatrix(draft, id));
   const [first, ...groups] = last.groups;
   optimizers.push({ ...last, groups: [{ ...first!, params: [...first!.params, ...others] }, ...groups] });
 }
@@ -169,7 +177,7 @@ function between(
     const option = (name: string, value: unknown) =>
       say({ do: "option", optimizer: id, group: random.below(groups.length), name, value });
     if (draft.chance(0.1)) option("lr", random.pick([0.05, 0.002]));
-    if (kind !== "SGD" && draft.chance(0.05)) option("eps", 1e-4);
+    if (kind !== "SGD" && kind !== "Muon" && draft.chance(0.05)) option("eps", 1e-4);
     if (draft.chance(0.06)) {
       const [name, value] = changeOf(draft, kind);
       option(name, value);
@@ -185,7 +193,7 @@ function between(
       draft.recordable = false;
     }
     // OneCycleLR must know every group.
-    if (draft.chance(0.1) && schedule?.kind !== "OneCycleLR") addGroup(draft, optimizers, id);
+    if (draft.chance(0.1) && schedule?.kind !== "OneCycleLR") addGroup(draft, optimizers, id, kind);
     if (draft.chance(0.01)) {
       say({ do: "reset", optimizer: id });
       draft.recordable = false;
@@ -194,11 +202,14 @@ function between(
 }
 
 /** A parameter that nothing trains yet joins an optimizer. */
-function addGroup(draft: Draft, optimizers: readonly OptimizerUse[], optimizer: Id): void {
+function addGroup(draft: Draft, optimizers: readonly OptimizerUse[], optimizer: Id, optimizerKind: string): void {
   if (draft.saved.has(optimizer)) return; // what was saved has no such group
   const trained = optimizers.flatMap(({ groups }) => groups.flatMap(({ params }) => params));
   const free = draft.leaves.filter(
-    ({ id, kind }) => kind === "parameter" && ![...trained, ...draft.joined, ...draft.disposed].includes(id),
+    ({ id, kind }) =>
+      kind === "parameter" &&
+      ![...trained, ...draft.joined, ...draft.disposed].includes(id) &&
+      (optimizerKind !== "Muon" || isMatrix(draft, id)),
   );
   if (free.length === 0) return;
   const { id } = draft.random.pick(free);

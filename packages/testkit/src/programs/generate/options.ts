@@ -34,6 +34,13 @@ function ownOptions(draft: Draft, kind: string): Options {
   switch (kind) {
     case "SGD":
       return {};
+    case "Muon":
+      return {
+        momentum: random.pick([0.95, 0.5]),
+        nesterov: draft.chance(0.3),
+        nsSteps: random.pick([1, 5]),
+        adjustLrFn: random.pick(["original", "match_rms_adamw"]),
+      };
     case "RMSprop":
       // A smaller alpha would leave little of a variance in 16 bits.
       return { alpha: random.pick([0.99, 0.9]), momentum: random.pick([0, 0.9]), centered: draft.chance(0.7) };
@@ -66,6 +73,10 @@ export function changeOf({ random }: Draft, kind: string): readonly [name: strin
       ["momentum", 0.8],
       ["centered", true],
     ],
+    Muon: [
+      ["momentum", 0.8],
+      ["nsSteps", 3],
+    ],
     NAdam: [["momentumDecay", 0.01]],
     Adam: [["amsgrad", true]],
     AdamW: [["amsgrad", true]],
@@ -75,7 +86,7 @@ export function changeOf({ random }: Draft, kind: string): readonly [name: strin
     ["weightDecay", random.pick([0, 0.05])],
     ["regularizer", random.pick([null, { kind: "l2", coefficient: 0.02 }, { kind: "l1", coefficient: 0.02 }])],
     ["clip", random.pick([null, { norm: 0.3 }, { value: 0.3 }])],
-    ...(kind === "SGD" || kind === "RMSprop" ? [] : [["betas", [0.4, 0.99]] as const]),
+    ...(/SGD|RMSprop|Muon/.test(kind) ? [] : [["betas", [0.4, 0.99]] as const]),
     ...(own[kind] ?? []),
   ] as const);
 }

@@ -25,9 +25,9 @@ const script = fileURLToPath(new URL("judge.py", import.meta.url));
 export function torchCan(program: Program): boolean {
   const isDrawn = statementsOf(program).some(({ do: kind }) => kind === "random" || kind === "train");
   const hasDropout = program.layers.some(({ kind }) => kind === "Dropout");
-  // Scalers, averages and options that PyTorch does not have are judged by tests of their own.
+  // Scalers, averages, Muon's 16 bits and options that PyTorch does not have are judged by tests of their own.
   const hasAround = program.scaler !== null || program.averages.length > 0;
-  const others = /"kind":"special"|"clip":|"name":"clip"|"stateDType"/.test(JSON.stringify(program));
+  const others = /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"/.test(JSON.stringify(program));
   return !isDrawn && !hasDropout && !hasAround && !others;
 }
 
