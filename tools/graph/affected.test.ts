@@ -27,14 +27,15 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/testkit/src/index.ts", everything],
   ...algorithms.map((name): [string, readonly string[]] => [
     `packages/${name}/src/rule.ts`,
-    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "parallel", "testkit"),
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
-  ["packages/parallel/src/index.ts", ["parallel", "docs", "install", "tools"]],
+  ["packages/parallel/src/index.ts", ["parallel", "docs", "install"]],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",
     [
       "nn",
+      "parallel",
       "kernels-cuda",
       "kernels-webgpu",
       "browser-checkpoint",
@@ -66,7 +67,12 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "packages/kernels-wasm/src/index.ts",
-    ["kernels-wasm", ...e2e.filter((name) => name !== "hybrid-parallel" && name !== "browser-checkpoint"), "tools"],
+    [
+      "kernels-wasm",
+      "parallel",
+      ...e2e.filter((name) => name !== "hybrid-parallel" && name !== "browser-checkpoint"),
+      "tools",
+    ],
   ],
   [
     "packages/kernels-webgpu/src/index.ts",
@@ -74,7 +80,18 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "native/cpu/src/pool.cc",
-    ["kernels-cpu", "custom-optimizer", "docs", "goldens", "install", "mnist", "programs", "tiny-gpt", "tools"],
+    [
+      "kernels-cpu",
+      "parallel",
+      "custom-optimizer",
+      "docs",
+      "goldens",
+      "install",
+      "mnist",
+      "programs",
+      "tiny-gpt",
+      "tools",
+    ],
   ],
   ["native/cuda/kernels/reduce.cu", ["kernels-cuda", "docs", "install", "tools"]],
   [
@@ -82,6 +99,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "kernels-cpu",
       "kernels-cuda",
+      "parallel",
       "custom-optimizer",
       "docs",
       "goldens",

@@ -144,7 +144,13 @@ function run(root: Node, seed: Tensor, pass: Pass): void {
       node.checkUnchanged();
       activeRecorder()?.checkTaped(node.order);
     }
-    for (const node of through) propagate(node, needs.get(node)!, pass);
+    const last = lastGivers(wanted ? [] : through);
+    for (const node of through) {
+      propagate(node, needs.get(node)!, pass);
+      for (const input of node.inputs) {
+        if (last.get(input) === node && last.delete(input)) for (const hook of (input as Tensor).gradientHooks!) hook();
+      }
+    }
     for (const key of wanted?.keys() ?? []) {
       const end = gradients.get(key as Node);
       if (end !== undefined) wanted!.set(key, end);
@@ -153,6 +159,14 @@ function run(root: Node, seed: Tensor, pass: Pass): void {
   } finally {
     for (const pending of gradients.values()) pending.dispose(); // what an error left over
   }
+}
+
+/** Of each leaf that has hooks the last node that adds to its gradient. */
+function lastGivers(nodes: readonly Node[]): Map<Node["inputs"][number], Node> {
+  const last = new Map<Node["inputs"][number], Node>();
+  for (const node of nodes)
+    for (const input of node.inputs) if ((input as Tensor | null)?.gradientHooks) last.set(input, node);
+  return last;
 }
 
 /** Takes the gradient of a node's output on to its inputs, and frees the node. */

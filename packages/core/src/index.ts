@@ -69,6 +69,7 @@ export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
+export { onGradient } from "./tensor/gradient-hooks";
 export { hostBytes } from "./tensor/read";
 export { checkNotSummary } from "./tensor/summary";
 export { enableGrad, noGrad } from "./tensor/tape";

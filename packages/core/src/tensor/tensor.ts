@@ -61,6 +61,8 @@ export class Tensor {
   isState = false;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
+  /** @internal See `onGradient`. */
+  declare gradientHooks?: Set<() => void>;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private readonly extents: Shape;

@@ -51,7 +51,7 @@ export class Communicator implements CheckpointCommunicator {
   async broadcast<T>(value: T | undefined, root = 0): Promise<T> {
     const where = "broadcast";
     this.group.checkRank(where, "the root", root);
-    if (!(value instanceof Tensor)) return broadcastJson(this.group, where, value, root);
+    if (!(value instanceof Tensor)) return broadcastJson(this.group, this.group.begin(where), value, root);
     checkDense(where, value);
     const operation = this.group.begin(where);
     const { from, to } = treeOf(this.group, root);
@@ -110,7 +110,7 @@ export class Communicator implements CheckpointCommunicator {
 
   /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError IO, MISSING, DISPOSED */
   async gather<T>(value: T): Promise<T[] | undefined> {
-    return gatherJson(this.group, "gather", value);
+    return gatherJson(this.group, this.group.begin("gather"), value);
   }
 
   /**

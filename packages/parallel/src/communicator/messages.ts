@@ -24,8 +24,7 @@ async function receiveJson<T>(operation: Operation, from: number): Promise<T> {
 }
 
 /** Rank 0 gets every rank's value. */
-export async function gatherJson<T>(group: Group, where: string, value: T): Promise<T[] | undefined> {
-  const operation = group.begin(where);
+export async function gatherJson<T>(group: Group, operation: Operation, value: T): Promise<T[] | undefined> {
   if (group.rank !== 0) {
     await sendJson(operation, 0, value);
     return undefined;
@@ -36,16 +35,23 @@ export async function gatherJson<T>(group: Group, where: string, value: T): Prom
 }
 
 /** Every rank gets the root's value. */
-export async function broadcastJson<T>(group: Group, where: string, value: T | undefined, root: number): Promise<T> {
-  const operation = group.begin(where);
+export async function broadcastJson<T>(
+  group: Group,
+  operation: Operation,
+  value: T | undefined,
+  root: number,
+): Promise<T> {
   const { from, to } = treeOf(group, root);
   const known = from === undefined ? value : await receiveJson<T>(operation, from);
   await all(to.map((child) => sendJson(operation, child, known)));
   return known as T;
 }
 
+/** Every rank gets every rank's value. */
 export async function allGatherJson<T>(group: Group, where: string, value: T): Promise<T[]> {
-  return broadcastJson<T[]>(group, where, await gatherJson(group, where, value), 0);
+  // Both begin now: what the program begins next comes after them on every rank.
+  const [up, down] = [group.begin(where), group.begin(where)];
+  return broadcastJson<T[]>(group, down, await gatherJson(group, up, value), 0);
 }
 
 /** The binomial tree from a root: who sends to this rank, and to whom this rank sends, the farthest first. */

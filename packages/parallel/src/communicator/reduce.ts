@@ -45,6 +45,18 @@ export async function allReduce(group: Group, where: string, x: Tensor, reductio
   }
 }
 
+/** As `allReduce`, by the engine's own where it has one: what order it adds in is its own affair. */
+export async function allReduceByEngine(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<void> {
+  const { engine } = group.world;
+  if (engine.allReduce === undefined || group.size === 1) return allReduce(group, where, x, reduction);
+  const { tag } = group.begin(where);
+  if (reduction === "mean") noGrad(() => tidy(() => x.set(x.mul(1 / group.size))));
+  const own = reduction === "mean" ? "sum" : reduction;
+  const bytes = (await bytesOf(x)).slice();
+  await engine.allReduce(group.members, tag, bytes, x.dtype, own);
+  overwrite(x, bytes);
+}
+
 /** A rank's rows of the reduction: its part along axis 0. */
 export async function reduceScatter(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<Tensor> {
   const [rows, ...row] = x.shape as [number, ...number[]];
@@ -66,11 +78,11 @@ async function reducePart(
   reduction: Reduction,
 ): Promise<Tensor> {
   const { begin, end } = parts[group.rank]!;
-  // PyTorch's DDP divides before it adds, too.
-  const contribution = reduction === "mean" ? keep(noGrad(() => x.mul(1 / group.size))) : x;
   const received = parts.map(() => roomLike(x, [end - begin]));
   try {
-    const outgoing = await bytesOf(contribution);
+    const read = bytesOf(x);
+    // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
+    const outgoing = read instanceof Uint8Array ? read : await read;
     const width = byteSize(x.dtype);
     overwrite(received[group.rank]!, cut(outgoing, { begin, end }, width));
     await all(
@@ -79,11 +91,8 @@ async function reducePart(
         ...(begin === end ? [] : [receiveInto(operation, rank, received[rank]!)]),
       ]),
     );
-    return keep(
-      tidy(() => noGrad(() => received.reduce((sum, next) => combine(sum, next, reduction)).reshape([end - begin]))),
-    );
+    return keep(tidy(() => noGrad(() => combined(received, reduction))));
   } finally {
-    if (contribution !== x) contribution.dispose();
     for (const tensor of received) tensor.dispose();
   }
 }
@@ -94,9 +103,13 @@ async function receiveInto(operation: Operation, from: number, target: Tensor): 
   done();
 }
 
-function combine(a: Tensor, b: Tensor, reduction: Reduction): Tensor {
-  if (reduction === "min") return a.minimum(b);
-  return reduction === "max" ? a.maximum(b) : a.add(b);
+/** In the order of the ranks. PyTorch's DDP divides before it adds, too. */
+function combined(contributions: readonly Tensor[], reduction: Reduction): Tensor {
+  const scale = 1 / contributions.length;
+  const parts = reduction === "mean" ? contributions.map((x) => x.mul(scale)) : contributions;
+  return parts.reduce((sum, x) =>
+    reduction === "min" ? sum.minimum(x) : reduction === "max" ? sum.maximum(x) : sum.add(x),
+  );
 }
 
 const isEmpty = ({ begin, end }: Part) => begin === end;

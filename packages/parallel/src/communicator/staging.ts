@@ -6,6 +6,7 @@ import {
   hostBytes,
   keep,
   noGrad,
+  OptError,
   RowSparse,
   show,
   Tensor,
@@ -22,9 +23,16 @@ export function checkDense(where: string, x: unknown): asserts x is Tensor {
   check(isDense, "UNSUPPORTED", where, () => "a row-sparse tensor cannot travel.", "Use toDense().");
 }
 
-/** The elements as stored; not to be changed. */
-export async function bytesOf(x: Tensor): Promise<Uint8Array> {
-  return hostBytes(x, "read") ?? (await x.bytes());
+/** The elements as stored, not to be changed: at once where the device answers at once. */
+export function bytesOf(x: Tensor): Uint8Array | Promise<Uint8Array> {
+  const own = hostBytes(x, "read");
+  if (own !== undefined) return own;
+  try {
+    return x.bytesSync();
+  } catch (error) {
+    if (error instanceof OptError && error.code === "NOT_SYNC") return x.bytes();
+    throw error;
+  }
 }
 
 /** Room for elements that will come, and what puts them into the tensor once they are there. */

@@ -1,0 +1,35 @@
+/** Who is told that a leaf's gradient is whole while backward still computes others. */
+import { checkRepeatable } from "../device/repeatable";
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { Tensor } from "./tensor";
+
+/**
+ * Calls `hook` in each backward that reaches the leaf, as soon as nothing more is added to its `grad` there: PyTorch's
+ * `register_post_accumulate_grad_hook`. `grad(...)` calls none.
+ *
+ * @returns the remover
+ * @throws OptError BAD_ARGUMENT unless it is a leaf that requires a gradient, and a function. backward: UNSUPPORTED in a recorded step
+ * @example
+ * const weight = parameter([1, 2]);
+ * const remove = onGradient(weight, (leaf) => console.log(leaf.grad.shape)); // [2]
+ * weight.pow(2).sum().backward();
+ * remove();
+ */
+export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => void {
+  const where = "onGradient";
+  const isLeaf = leaf instanceof Tensor && leaf.requiresGrad && leaf.node === null;
+  check(isLeaf, "BAD_ARGUMENT", where, () => `needs a leaf that requires a gradient, got ${show(leaf)}.`);
+  check(typeof hook === "function", "BAD_ARGUMENT", where, () => `the hook must be a function, got ${show(hook)}.`);
+  const hooks = leaf.gradientHooks ?? new Set();
+  leaf.gradientHooks = hooks;
+  const call = () => {
+    checkRepeatable(where, "a gradient's hook");
+    hook(leaf);
+  };
+  hooks.add(call);
+  return () => {
+    hooks.delete(call);
+    if (hooks.size === 0 && leaf.gradientHooks === hooks) delete leaf.gradientHooks;
+  };
+}

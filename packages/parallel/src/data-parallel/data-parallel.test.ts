@@ -1,0 +1,143 @@
+/** Ranks against one process that takes the same batches: every bit of parameters and state. */
+import { parameter } from "@opt/core";
+import { Linear } from "@opt/nn";
+import { describe, expect, it } from "vitest";
+import { connect } from "../engine/connect";
+import { runJob } from "../testing/job";
+import { type Run, trainAlone } from "../testing/training";
+import "../index";
+import { DataParallel } from "./data-parallel";
+
+const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../testing/training.ts", import.meta.url).href}";
+import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
+import { Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
+
+const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
+  [
+    2,
+    [
+      { algorithm: "NAdam", device: "cpu", steps: 50 },
+      { algorithm: "AMSGrad", device: "wasm", steps: 20, options: { bucketBytes: 1 } },
+    ],
+  ],
+  [
+    3,
+    [
+      { algorithm: "AdamW", device: "js", steps: 50 },
+      { algorithm: "NAdam", device: "wasm", steps: 20, options: { bucketBytes: 150 }, accumulate: 3 },
+    ],
+  ],
+  [
+    4,
+    [
+      { algorithm: "AMSGrad", device: "cpu", steps: 50 },
+      { algorithm: "AdamW", device: "cpu", steps: 20, options: { bucketBytes: 400, reduction: "engine" } },
+    ],
+  ],
+];
+
+describe("ranks have the bits of one process", () => {
+  it.each(RUNS)("%d ranks, %o", async (ranks, runs) => {
+    const body = `const results = [];
+      for (const run of ${JSON.stringify(runs)}) results.push(await trainOnRanks(run, communicator));
+      tell(results);`;
+    const { told, error } = await runJob(ranks, body, { imports: IMPORTS });
+    expect(error).toBe("");
+    const alone: unknown[] = [];
+    for (const run of runs) alone.push(await trainAlone(run, ranks));
+    for (const rank of told) expect(rank).toEqual(alone);
+  });
+});
+
+/** Each is tried by two ranks in one job; what was thrown is told. */
+const FAULTS: readonly (readonly [fault: string, program: string, message: RegExp])[] = [
+  [
+    "weights that differ",
+    `const model = new Linear(2, 2, { generator: new core.Generator(rank) });
+     await new DataParallel(model, communicator).ready;`,
+    /\[DataParallel\] all ranks must agree, got "weight f32 \[2,2\] values \w+" on rank 0 and "weight f32 .*" on rank 1/,
+  ],
+  [
+    "another order of parameters",
+    `const [a, b] = [core.parameter([1]), core.parameter([2, 3])];
+     const model = { forward() {}, namedParameters: () => (rank ? [["b", b], ["a", a]] : [["a", a], ["b", b]]) };
+     await new DataParallel(model, communicator).sync();`,
+    /got "a f32 \[1\] values \w+" on rank 0 and "b f32 \[2\] values \w+" on rank 1/,
+  ],
+  [
+    "one parameter more",
+    `const list = Array.from({ length: 1 + rank }, (_, i) => [String(i), core.parameter([1])]);
+     await new DataParallel({ forward() {}, namedParameters: () => list }, communicator).ready;`,
+    /got nothing on rank 0 and "1 f32 \[1\] values \w+" on rank 1/,
+  ],
+  [
+    "two backwards before one sync",
+    `const w = core.parameter([1]);
+     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+     parallel.forward().backward();
+     try { parallel.forward().backward(); } finally { await parallel.sync(); }`,
+    /backward reached w a second time before sync\(\)/,
+  ],
+  [
+    "row-sparse gradients",
+    `const model = new Embedding(5, 2, { sparse: true, generator: new core.Generator(1) });
+     const parallel = new DataParallel(model, communicator);
+     await parallel.ready;
+     parallel.forward(core.tensor(Int32Array.of(1, 3))).sum().backward();`,
+    /the gradient of weight is row-sparse/,
+  ],
+  [
+    "recorded steps",
+    `const w = core.parameter([1]);
+     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+     w.device.record(() => parallel.forward().backward());`,
+    /\[onGradient\] a replay would not repeat a gradient's hook/,
+  ],
+];
+
+it("faults are named on every rank", async () => {
+  const body = `const { rank } = communicator;
+    const messages = [];
+    const attempt = async (body) => messages.push(await body().then(() => "nothing", (error) => error.message));
+    ${FAULTS.map(([, program]) => `await attempt(async () => { ${program} });`).join("\n")}
+    await communicator.barrier();
+    tell(messages);`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const messages of told as string[][])
+    for (const [i, [fault, , message]] of FAULTS.entries()) expect(messages[i], fault).toMatch(message);
+});
+
+describe("refused", () => {
+  const model = new Linear(2, 1);
+  it.each<[string, string, () => Promise<unknown>]>([
+    ["no model", "BAD_ARGUMENT", async () => new DataParallel({} as never, await connect())],
+    [
+      "no parameters",
+      "BAD_ARGUMENT",
+      async () => new DataParallel({ forward() {}, namedParameters: () => [] }, await connect()),
+    ],
+    ["no communicator", "BAD_ARGUMENT", async () => new DataParallel(model, {} as never)],
+    ["an unknown option", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucket: 1 } as never)],
+    ["empty buckets", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucketBytes: 0 })],
+    [
+      "an unknown reduction",
+      "BAD_ARGUMENT",
+      async () => new DataParallel(model, await connect(), { reduction: "fast" as never }),
+    ],
+    ["no function", "BAD_ARGUMENT", async () => new DataParallel(model, await connect()).noSync(1 as never)],
+  ])("%s", async (_, code, call) => {
+    await expect(call()).rejects.toMatchObject({ code });
+  });
+});
+
+it("one rank leaves gradients as they are", async () => {
+  const w = parameter([3]);
+  const parallel = new DataParallel(
+    { forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] as [string, typeof w][] },
+    await connect(),
+  );
+  for (let i = 0; i < 2; i++) parallel.forward().backward();
+  await parallel.sync();
+  expect(w.grad!.tolist()).toEqual([4]);
+});

@@ -1,0 +1,173 @@
+/** The same model on every rank, each with its own samples: gradients are averaged while backward still computes others. */
+import { check, checkOptions, onGradient, show, Tensor } from "@opt/core";
+import { Communicator } from "../communicator/communicator";
+import { digest } from "../communicator/digest";
+import { allReduce, allReduceByEngine } from "../communicator/reduce";
+import { bytesOf } from "../communicator/staging";
+import { agree } from "./agreement";
+import { type Bucket, bucketsOf, type NamedParameter } from "./bucket";
+
+const WHERE = "DataParallel";
+
+/** What DataParallel asks of a model: every Module has it. */
+export interface Trainable {
+  forward(...inputs: never[]): unknown;
+  namedParameters(): Iterable<[string, Tensor]>;
+}
+
+export interface DataParallelOptions {
+  /** How many bytes of gradients travel together. No bit depends on it. Default 25 MiB; the first bucket has at most 1 MiB. */
+  readonly bucketBytes?: number;
+  /** "ordered" adds in the order of the ranks; "engine" leaves order and speed to the engine's own all-reduce. Default "ordered". */
+  readonly reduction?: "ordered" | "engine";
+}
+
+/**
+ * Averages gradients over ranks: each gradient x 1 / W, added in the order of the ranks. So W ranks equal one process that takes the
+ * same W micro-batches one after the other, bit for bit. Buckets leave during backward; after `await sync()` each `.grad` holds the
+ * average. All ranks begin with equal parameters: the first `sync` compares them.
+ *
+ * Parameters that a rank did not use count as zeros; those that no rank used keep their gradient. All ranks call `sync` once a step,
+ * also those without samples.
+ *
+ * @example
+ * const communicator = await connect();
+ * const parallel = new DataParallel(model, communicator);
+ * crossEntropy(parallel.forward(x), y).backward();
+ * await parallel.sync();
+ * optimizer.step();
+ * optimizer.zeroGrad();
+ */
+export class DataParallel<Model extends Trainable> {
+  readonly module: Model;
+  readonly communicator: Communicator;
+  /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
+  readonly ready: Promise<void>;
+  readonly #buckets: Bucket[];
+  readonly #reduction: "ordered" | "engine";
+  readonly #removers: (() => void)[];
+  /** How many buckets have left: they do so in one order on all ranks. */
+  #left = 0;
+  #isSilent = false;
+
+  /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices */
+  constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
+    checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string" });
+    const { bucketBytes = 25 << 20, reduction = "ordered" } = options;
+    const isModel = typeof module?.forward === "function" && typeof module.namedParameters === "function";
+    check(isModel, "BAD_ARGUMENT", WHERE, () => `needs a model with forward and namedParameters, got ${show(module)}.`);
+    const isOurs = communicator instanceof Communicator;
+    check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
+    check(bucketBytes > 0, "BAD_ARGUMENT", WHERE, () => `bucketBytes must be above 0, got ${show(bucketBytes)}.`);
+    const isKnown = reduction === "ordered" || reduction === "engine";
+    check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
+    const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
+    checkParameters(parameters);
+    this.module = module;
+    this.communicator = communicator;
+    this.#reduction = reduction;
+    this.#buckets = bucketsOf(parameters, bucketBytes);
+    const { group } = communicator;
+    const isAlone = communicator.size === 1;
+    this.ready = isAlone ? Promise.resolve() : agree(group, WHERE, linesOf(parameters, bucketBytes, reduction));
+    this.ready.catch(() => {}); // sync() throws it
+    this.#removers = isAlone
+      ? []
+      : this.#buckets.flatMap((bucket) =>
+          bucket.parameters.map((parameter) => onGradient(parameter.tensor, () => this.#reached(bucket, parameter))),
+        );
+  }
+
+  /** The model's. */
+  forward(...inputs: Parameters<Model["forward"]>): ReturnType<Model["forward"]> {
+    return this.module.forward(...inputs) as ReturnType<Model["forward"]>;
+  }
+
+  /**
+   * Runs `body`, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums.
+   *
+   * @example
+   * const parallel = new DataParallel(model, await connect());
+   * parallel.noSync(() => crossEntropy(parallel.forward(x), y).backward());
+   * crossEntropy(parallel.forward(x), y).backward();
+   * await parallel.sync();
+   */
+  noSync<Result>(body: () => Result): Result {
+    check(typeof body === "function", "BAD_ARGUMENT", "noSync", () => `needs a function, got ${show(body)}.`);
+    const before = this.#isSilent;
+    this.#isSilent = true;
+    let isLater = false;
+    try {
+      const result = body();
+      if (result instanceof Promise) {
+        isLater = true;
+        return result.finally(() => {
+          this.#isSilent = before;
+        }) as Result;
+      }
+      return result;
+    } finally {
+      if (!isLater) this.#isSilent = before;
+    }
+  }
+
+  /**
+   * Waits until each `.grad` holds the average over the ranks: between backward and the step, once on every rank.
+   *
+   * @throws OptError BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
+   */
+  async sync(): Promise<void> {
+    if (this.communicator.size === 1) return;
+    for (; this.#left < this.#buckets.length; this.#left++) this.#leave(this.#buckets[this.#left]!);
+    const arrivals = await Promise.allSettled([this.ready, ...this.#buckets.map((bucket) => bucket.arrive())]);
+    this.#left = 0;
+    const failed = arrivals.find((arrival) => arrival.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+
+  /** Leaves the model alone from now on. */
+  dispose(): void {
+    for (const remove of this.#removers.splice(0)) remove();
+  }
+
+  #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {
+    if (this.#isSilent) return;
+    const problem = () => `backward reached ${name} a second time before sync().`;
+    const advice = "Await sync() after each backward; put those whose gradients accumulate into noSync.";
+    check(!bucket.hasLeft && !bucket.ready.has(tensor), "BAD_STATE", WHERE, problem, advice);
+    bucket.ready.add(tensor);
+    for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
+  }
+
+  #leave(bucket: Bucket): void {
+    const { group } = this.communicator;
+    const average = this.#reduction === "engine" ? allReduceByEngine : allReduce;
+    bucket.leave(WHERE, (flat) => average(group, WHERE, flat, "mean"));
+  }
+}
+
+function checkParameters(parameters: readonly NamedParameter[]): void {
+  const [first] = parameters;
+  check(first, "BAD_ARGUMENT", WHERE, () => "the model has no parameters that require a gradient.");
+  for (const { name, tensor } of parameters) {
+    check(tensor instanceof Tensor, "BAD_ARGUMENT", WHERE, () => `${name} must be a tensor, got ${show(tensor)}.`);
+    const { device } = first.tensor;
+    const problem = () =>
+      `all parameters must be on one device, got ${first.name} on ${device.name} and ${name} on ${tensor.device.name}.`;
+    check(tensor.device === device, "DEVICE_MISMATCH", WHERE, problem, "Move the model with to().");
+  }
+}
+
+/** What ranks must agree on. */
+async function linesOf(
+  parameters: readonly NamedParameter[],
+  bucketBytes: number,
+  reduction: string,
+): Promise<string[]> {
+  const values = parameters.map(async ({ tensor }) => digest(await bytesOf(tensor)));
+  const digests = await Promise.all(values);
+  return [
+    `bucketBytes ${bucketBytes}, reduction ${reduction}`,
+    ...parameters.map(({ name, tensor: { dtype, shape } }, i) => `${name} ${dtype} [${shape}] values ${digests[i]}`),
+  ];
+}

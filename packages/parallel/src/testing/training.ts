@@ -1,0 +1,118 @@
+/** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Generator, init, type Optimizer, parameter, randn, type Tensor, tensor, tidy } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import type { Communicator } from "../communicator/communicator";
+import { digest } from "../communicator/digest";
+import { DataParallel, type DataParallelOptions } from "../data-parallel/data-parallel";
+
+/** A branch that some batches do not take: its parameters are unused there. */
+class Net extends Module {
+  readonly body = new Sequential(new Linear(6, 9, { generator }), new ReLU(), new Linear(9, 4, { generator }));
+  readonly side = new Linear(6, 4, { generator });
+  /** Unused on every rank. */
+  readonly idle = parameter([1, 2]);
+  /** Trains in 16 bits. */
+  readonly shift = parameter([0.1, -0.2, 0.3, 0.5], { dtype: "bf16" });
+
+  forward(x: Tensor, usesSide: boolean): Tensor {
+    const output = this.body.forward(x).add(this.shift.to("f32"));
+    return usesSide ? output.add(this.side.forward(x)) : output;
+  }
+}
+
+let generator = new Generator(0);
+
+export function makeNet(): Net {
+  generator = new Generator(5); // every net begins alike
+  return new Net();
+}
+
+export interface Run {
+  readonly algorithm: "NAdam" | "AdamW" | "AMSGrad";
+  readonly device: "js" | "wasm" | "cpu";
+  readonly steps: number;
+  /** Micro-batches of each rank and step. */
+  readonly accumulate?: number;
+  readonly options?: DataParallelOptions;
+}
+
+export function optimizerOf({ algorithm }: Run, model: Module): Optimizer<never> {
+  const parameters = model.namedParameters();
+  const made =
+    algorithm === "NAdam"
+      ? new NAdam(parameters, { lr: 0.01 })
+      : algorithm === "AdamW"
+        ? new AdamW(parameters, { lr: 0.01 })
+        : new Adam(parameters, { lr: 0.01, amsgrad: true });
+  return made as unknown as Optimizer<never>;
+}
+
+/** The gradients of one micro-batch are added to what is there. */
+function backward(forward: (x: Tensor, usesSide: boolean) => Tensor, step: number, rank: number, micro: number): void {
+  tidy(() => {
+    const seed = new Generator(1000 * step + 10 * rank + micro);
+    const x = randn([5, 6], { generator: seed });
+    const y = tensor(Int32Array.from({ length: 5 }, () => Math.floor(seed.nextFloat() * 4)));
+    crossEntropy(forward(x, (step + rank) % 3 !== 0), y).backward();
+  });
+}
+
+/** Every bit of parameters and state. */
+export async function bitsOf(model: Module, optimizer: Optimizer<never>): Promise<Record<string, string>> {
+  const bits: Record<string, string> = {};
+  for (const [name, tensor] of model.namedParameters()) bits[name] = digest(await tensor.bytes());
+  for (const [name, state] of Object.entries(optimizer.stateDict().state))
+    for (const [key, value] of Object.entries(state))
+      bits[`${name}.${key}`] = typeof value === "number" ? String(value) : digest(await (value as Tensor).bytes());
+  return bits;
+}
+
+export async function trainOnRanks(run: Run, communicator: Communicator): Promise<Record<string, string>> {
+  await init(run.device);
+  const model = makeNet();
+  const parallel = new DataParallel(model, communicator, run.options);
+  const optimizer = optimizerOf(run, model);
+  const { accumulate = 1 } = run;
+  for (let step = 0; step < run.steps; step++) {
+    const forward = (x: Tensor, usesSide: boolean) => parallel.forward(x, usesSide);
+    parallel.noSync(() => {
+      for (let micro = 0; micro < accumulate - 1; micro++) backward(forward, step, communicator.rank, micro);
+    });
+    backward(forward, step, communicator.rank, accumulate - 1);
+    await parallel.sync();
+    optimizer.step();
+    optimizer.zeroGrad();
+  }
+  return bitsOf(model, optimizer);
+}
+
+/** Each rank's gradients x 1 / W, added in the order of the ranks. */
+export async function trainAlone(run: Run, ranks: number): Promise<Record<string, string>> {
+  await init(run.device);
+  const model = makeNet();
+  const optimizer = optimizerOf(run, model);
+  const { accumulate = 1 } = run;
+  for (let step = 0; step < run.steps; step++) {
+    const sums = new Map<Tensor, Tensor>();
+    const parameters = model.parameters();
+    for (let rank = 0; rank < ranks; rank++) {
+      for (let micro = 0; micro < accumulate; micro++)
+        backward((x, usesSide) => model.forward(x, usesSide), step, rank, micro);
+      for (const each of parameters) {
+        if (each.grad === null) continue;
+        const scaled = each.grad.mul(1 / ranks);
+        const sum = sums.get(each);
+        sums.set(each, sum === undefined ? scaled : sum.add(scaled));
+        each.grad = null;
+      }
+    }
+    for (const [each, sum] of sums) each.grad = sum;
+    optimizer.step();
+    optimizer.zeroGrad();
+  }
+  return bitsOf(model, optimizer);
+}
