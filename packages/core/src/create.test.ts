@@ -1,6 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
+import { arange, empty, full, ones, parameter, rand, randn, tensor, tensorFromBytes, zeros } from "./create";
 import type { ErrorCode } from "./errors/errors";
 import { hostBytes } from "./tensor/read";
 import { type DType, isFloat } from "./values/dtype";
@@ -197,4 +197,13 @@ it.each<[DType, number, number]>([
 ])("full in %s", (dtype, value, stored) => {
   expect([...full([2], value, { dtype }).dataSync()]).toEqual([stored, stored]);
   expect([...zeros([1], { dtype }).dataSync(), ...ones([1], { dtype }).dataSync()]).toEqual([0, 1]);
+});
+
+it("arange is made again in each replay", () => {
+  const x = parameter([1, 2, 3]);
+  const step = x.device.record(() => x.mul(arange(3)));
+  x.set([4, 5, 6]);
+  step.replay();
+  expect([...step.result.dataSync()]).toEqual([0, 5, 12]);
+  step.dispose();
 });

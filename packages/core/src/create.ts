@@ -189,6 +189,42 @@ function filled(where: string, shape: Shape, value: number, options: CreateOptio
   return marked(fill([...shape], value, dtype, deviceOf(where, device)), requiresGrad);
 }
 
+/**
+ * start, start + step, ... before end: i32 if all of them are integers, else f32. One number is the end, from 0 on.
+ *
+ * @throws OptError BAD_ARGUMENT unless the step leads from start to end; BAD_DTYPE, UNKNOWN_DEVICE
+ * @example
+ * arange(3); // [0, 1, 2]
+ * arange(1, 2, 0.25, { dtype: "f64" }); // [1, 1.25, 1.5, 1.75]
+ */
+export function arange(end: number, options?: CreateOptions): Tensor;
+export function arange(start: number, end: number, options?: CreateOptions): Tensor;
+export function arange(start: number, end: number, step: number, options?: CreateOptions): Tensor;
+export function arange(...given: (number | CreateOptions | undefined)[]): Tensor {
+  const numbers = given.filter((value) => typeof value === "number");
+  const last = given.slice(numbers.length).find((value) => value !== undefined);
+  const options = (last ?? {}) as CreateOptions;
+  checkOptions("arange", options, CREATE);
+  const [start, end, step] = numbers.length < 2 ? [0, numbers[0], 1] : [numbers[0]!, numbers[1]!, numbers[2] ?? 1];
+  const count = end === undefined ? Number.NaN : Math.ceil((end - start) / step);
+  check(
+    numbers.length <= 3 && count >= 0 && Number.isFinite(count) && step !== 0,
+    "BAD_ARGUMENT",
+    "arange",
+    () => `needs finite numbers with a step that leads from start to end, got ${numbers.join(", ")}.`,
+    "For example arange(10), arange(2, 10), arange(10, 0, -2).",
+  );
+  const { dtype = numbers.every(Number.isInteger) ? "i32" : "f32", device, requiresGrad } = options;
+  checkDType("arange", dtype);
+  const values = room("arange", count, Float64Array).map((_, i) => start + i * step);
+  checkRange("arange", values, dtype);
+  const elements = narrow(values, dtype);
+  return marked(
+    upload(elements, [count], dtype, deviceOf("arange", device), () => elements),
+    requiresGrad,
+  );
+}
+
 function random(
   where: string,
   shape: Shape,
@@ -204,19 +240,19 @@ function random(
   check(isFloat(dtype), "BAD_DTYPE", where, () => `random numbers are floats, got ${dtype}.`, advice);
   const target = deviceOf(where, device);
   const make = () => {
-    const values = hostNumbers(where, sizeOf(shape));
+    const values = room(where, sizeOf(shape), Float32Array);
     draw(values, generator);
     return narrow(values, dtype);
   };
   return marked(upload(once(make), [...shape], dtype, target, make), requiresGrad);
 }
 
-/** Room for what is drawn on the host. @throws OptError OUT_OF_MEMORY */
-function hostNumbers(where: string, count: number): Float32Array {
+/** Room for what is made on the host. @throws OptError OUT_OF_MEMORY */
+function room<A extends Float32Array | Float64Array>(where: string, count: number, kind: new (count: number) => A): A {
   try {
-    return new Float32Array(count);
+    return new kind(count);
   } catch (cause) {
-    throw new OptError("OUT_OF_MEMORY", where, `the host has no room for ${count} numbers.`, "Draw parts.", { cause });
+    throw new OptError("OUT_OF_MEMORY", where, `the host has no room for ${count} numbers.`, "Make parts.", { cause });
   }
 }
 

@@ -7,7 +7,34 @@ import type { Op, Operand } from "./rule/expression";
 import { applyOp } from "./rule/expression";
 import type { Tensor } from "./tensor/tensor";
 
-export { argmax, mean, permute, reshape, slice, sum, transpose } from "./ops";
+export {
+  argmax,
+  argmin,
+  clamp,
+  cumsum,
+  expand,
+  gatherAlong,
+  maskedFill,
+  mean,
+  norm,
+  oneHot,
+  pad,
+  permute,
+  reshape,
+  slice,
+  split,
+  squeeze,
+  stack,
+  std,
+  sum,
+  topk,
+  transpose,
+  tril,
+  triu,
+  unsqueeze,
+  variance,
+  where,
+} from "./ops";
 export { matmul } from "./tensor-methods";
 
 /** An op of one operand: a symbol of a rule, or a tensor. */
@@ -76,3 +103,15 @@ export const minimum = (a: Tensor | number, b: Tensor | number): Tensor => eleme
 export const softmax = (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, false);
 /** log(exp(x) / sum(exp(x))) over an axis. */
 export const logSoftmax = (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, true);
+/** 1 where equal, 0 elsewhere, as bool: NaN equals nothing. */
+export const eq = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("eq", [a, b]);
+/** Where they differ, as bool: also where one is NaN. */
+export const ne = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("ne", [a, b]);
+/** a < b, as bool. */
+export const lt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [a, b]);
+/** a <= b, as bool. */
+export const le = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("le", [a, b]);
+/** a > b, as bool. */
+export const gt = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("less", [b, a]);
+/** a >= b, as bool. */
+export const ge = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("le", [b, a]);

@@ -2,6 +2,7 @@
 
 export type { BackendRegistration } from "./backend/backend";
 export {
+  arange,
   type CreateOptions,
   empty,
   full,
@@ -36,8 +37,12 @@ export {
   gather,
   layerNorm,
   maxPool2d,
+  type PadOptions,
   type Pair,
+  type Topk,
+  type TopkOptions,
   unfold,
+  type VarianceOptions,
   type WindowOptions,
 } from "./ops";
 export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";

@@ -14,7 +14,9 @@ import { summaryOf } from "./tensor/summary";
 import { Tensor } from "./tensor/tensor";
 import { checkDType, isDType, meantDType, type TypedArray } from "./values/dtype";
 
-const methods: Fluent<Tensor> & ThisType<Tensor> = {
+type Shortened = (typeof ELEMENTWISE)[number] | keyof typeof CALLED;
+
+const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   async data<A extends TypedArray>() {
     return decode(this, await readBytes(this)) as A;
   },
@@ -49,17 +51,8 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
     return this.dataSync()[0]!;
   },
 
-  set(data) {
-    ops.overwrite(this, data);
-  },
-  backward(gradient, options) {
-    backward(this, gradient, options);
-  },
   detach() {
     return this.alias();
-  },
-  clone() {
-    return ops.clone(this);
   },
   to(target) {
     this.checkAlive();
@@ -73,81 +66,14 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
   [operate](op, operands) {
     return ops.elementwise(op, operands as readonly (Tensor | number)[]);
   },
-  add(other) {
-    return ops.elementwise("add", [this, other]);
+  lt(other) {
+    return ops.elementwise("less", [this, other]);
   },
-  sub(other) {
-    return ops.elementwise("sub", [this, other]);
+  gt(other) {
+    return ops.elementwise("less", [other, this]);
   },
-  mul(other) {
-    return ops.elementwise("mul", [this, other]);
-  },
-  div(other) {
-    return ops.elementwise("div", [this, other]);
-  },
-  neg() {
-    return ops.elementwise("neg", [this]);
-  },
-  exp() {
-    return ops.elementwise("exp", [this]);
-  },
-  log() {
-    return ops.elementwise("log", [this]);
-  },
-  sqrt() {
-    return ops.elementwise("sqrt", [this]);
-  },
-  tanh() {
-    return ops.elementwise("tanh", [this]);
-  },
-  sigmoid() {
-    return ops.elementwise("sigmoid", [this]);
-  },
-  relu() {
-    return ops.elementwise("relu", [this]);
-  },
-  gelu() {
-    return ops.elementwise("gelu", [this]);
-  },
-  abs() {
-    return ops.elementwise("abs", [this]);
-  },
-  pow(exponent) {
-    return ops.elementwise("pow", [this, exponent]);
-  },
-  maximum(other) {
-    return ops.elementwise("maximum", [this, other]);
-  },
-  minimum(other) {
-    return ops.elementwise("minimum", [this, other]);
-  },
-
-  sum(axis, keepDim) {
-    return ops.sum(this, axis, keepDim);
-  },
-  mean(axis, keepDim) {
-    return ops.mean(this, axis, keepDim);
-  },
-  max(axis, keepDim) {
-    return ops.maxOver(this, axis, keepDim);
-  },
-  argmax(axis, keepDim) {
-    return ops.argmax(this, axis, keepDim);
-  },
-  matmul(other, options) {
-    return matmul(this, other, options);
-  },
-  reshape(shape) {
-    return ops.reshape(this, shape);
-  },
-  transpose(a = -2, b = -1) {
-    return ops.transpose(this, a, b);
-  },
-  permute(axes) {
-    return ops.permute(this, axes);
-  },
-  slice(start, end, axis = 0) {
-    return ops.slice(this, start, end, axis);
+  ge(other) {
+    return ops.elementwise("le", [other, this]);
   },
   softmax(axis = -1) {
     return ops.softmax(this, axis, false);
@@ -155,6 +81,37 @@ const methods: Fluent<Tensor> & ThisType<Tensor> = {
   logSoftmax(axis = -1) {
     return ops.softmax(this, axis, true);
   },
+};
+
+/** Ops of the table under their own names: `x.add(y)`. */
+const ELEMENTWISE = [
+  ...(["neg", "exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "abs"] as const),
+  ...(["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "le"] as const),
+] as const;
+
+/** Functions whose first operand is the tensor: `x.sum(axis)` is `sum(x, axis)`. */
+const CALLED = {
+  set: ops.overwrite,
+  backward,
+  clone: ops.clone,
+  sum: ops.sum,
+  mean: ops.mean,
+  max: ops.maxOver,
+  min: ops.minOver,
+  argmax: ops.argmax,
+  argmin: ops.argmin,
+  matmul,
+  reshape: ops.reshape,
+  transpose: ops.transpose,
+  permute: ops.permute,
+  slice: ops.slice,
+  var: ops.variance,
+  std: ops.std,
+  norm: ops.norm,
+  clamp: ops.clamp,
+  squeeze: ops.squeeze,
+  unsqueeze: ops.unsqueeze,
+  expand: ops.expand,
 };
 
 const MATMUL = { transposeA: "boolean", transposeB: "boolean" } as const;
@@ -172,13 +129,30 @@ export function matmul(
   return ops.matmul(a, b, options);
 }
 
+type Method = (this: Tensor, ...args: never[]) => unknown;
+
+function allMethods(): Map<PropertyKey, Method> {
+  const all = new Map<PropertyKey, Method>();
+  for (const key of Reflect.ownKeys(written)) all.set(key, written[key as keyof typeof written] as Method);
+  for (const name of ELEMENTWISE) {
+    all.set(name, function (...others: Tensor[]) {
+      return ops.elementwise(name, [this, ...others]);
+    });
+  }
+  for (const [name, op] of Object.entries<(x: Tensor, ...args: never[]) => unknown>(CALLED)) {
+    all.set(name, function (...args) {
+      return op(this, ...args);
+    });
+  }
+  return all;
+}
+
 /** @internal Their names, for tests that try them all. */
-export const installedMethods: readonly (string | symbol)[] = /* @__PURE__ */ Reflect.ownKeys(methods);
+export const installedMethods: readonly PropertyKey[] = /* @__PURE__ */ (() => [...allMethods().keys()])();
 
 /** Called by the module in which every tensor begins: a bare import of this one would be dropped by bundlers. */
 export function installMethods(): void {
-  for (const key of Reflect.ownKeys(methods)) {
-    const value = methods[key as keyof Fluent<Tensor>];
+  for (const [key, value] of allMethods()) {
     Object.defineProperty(Tensor.prototype, key, { value, writable: true, configurable: true });
   }
 }

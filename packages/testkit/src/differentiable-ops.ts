@@ -193,6 +193,59 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     run: (a, b) => concat([a!, b!, a!], -1),
   },
   { name: "clone", shapes: [[3]], run: (x) => x!.clone() },
+  ...AXES.flatMap((axis) =>
+    (["min", "var", "std"] as const).map(
+      (op): OpCase => ({
+        name: `${op} over ${JSON.stringify(axis) ?? "all"}`,
+        shapes: [[3, 2, 4]],
+        // The variance of one is NaN.
+        run: (x) => (op === "min" ? x!.min(axis) : x![op](axis, true, { correction: axis?.toString() === "" ? 0 : 1 })),
+      }),
+    ),
+  ).filter(({ name }) => name !== "std over []"),
+  ...[1, 2, 3, 0.5, -1, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map(
+    (p): OpCase => ({ name: `norm ${p}`, shapes: [[2, 3]], run: (x) => x!.norm(p, 1) }),
+  ),
+  { name: "norm of all", shapes: [[2, 3]], run: (x) => x!.norm() },
+  {
+    name: "clamp",
+    shapes: [[2, 3], [3], [2, 1]],
+    run: (x, low, high) => F.tidy(() => x!.clamp(low!.sub(1), high!.add(1))),
+  },
+  {
+    name: "clamp where bounds cross",
+    shapes: [[2, 3], [3], [3]],
+    run: (x, low, high) => F.tidy(() => x!.clamp(low!.add(1), high!)),
+  },
+  { name: "clamp by numbers", shapes: [[2, 3]], run: (x) => x!.clamp(-0.31, 0.57) },
+  { name: "clamp from above", shapes: [[2, 3], [3]], run: (x, high) => x!.clamp(null, high!) },
+  { name: "where", shapes: [[2, 3], [3]], run: (a, b) => F.tidy(() => F.where(a!.gt(0), a!, b!)) },
+  { name: "maskedFill", shapes: [[2, 3], []], run: (x, value) => F.tidy(() => F.maskedFill(x!, x!.gt(0), value!)) },
+  { name: "squeeze", shapes: [[2, 1, 3]], run: (x) => x!.squeeze() },
+  { name: "unsqueeze", shapes: [[2, 3]], run: (x) => x!.unsqueeze(-2) },
+  { name: "expand", shapes: [[3, 1]], run: (x) => x!.expand([2, -1, 4]) },
+  {
+    name: "stack",
+    shapes: [
+      [2, 3],
+      [2, 3],
+    ],
+    run: (a, b) => F.stack([a!, b!, a!], 1),
+  },
+  { name: "split", shapes: [[2, 5]], run: (x) => F.tidy(() => F.split(x!, 2, 1)[2]!.mul(F.split(x!, [1, 4], 1)[0]!)) },
+  { name: "pad", shapes: [[2, 3]], run: (x) => F.pad(x!, [1, -1, 0, 2], { value: 3 }) },
+  { name: "tril", shapes: [[2, 3, 3]], run: (x) => F.tril(x!, 1) },
+  { name: "triu", shapes: [[3, 4]], run: (x) => F.triu(x!, -1) },
+  ...[0, 1, -1].map(
+    (axis): OpCase => ({ name: `cumsum along ${axis}`, shapes: [[2, 5, 3]], run: (x) => F.cumsum(x!, axis) }),
+  ),
+  { name: "topk", shapes: [[3, 5]], run: (x) => F.tidy(() => F.topk(x!, 2).values) },
+  {
+    name: "the smallest by topk",
+    shapes: [[5, 3]],
+    run: (x) => F.tidy(() => F.topk(x!, 2, 0, { largest: false }).values),
+  },
+  { name: "gatherAlong", shapes: [[3, 2]], run: (x) => F.gatherAlong(x!, rows(x!), 0) },
   ...[0, 1, -1].flatMap((axis) => [
     { name: `softmax along ${axis}`, shapes: [[2, 3, 4]], run: (x: Tensor) => x.softmax(axis) } as OpCase,
     { name: `logSoftmax along ${axis}`, shapes: [[2, 3, 4]], run: (x: Tensor) => x.logSoftmax(axis) } as OpCase,

@@ -45,4 +45,5 @@ export { type Program, statementsOf } from "./programs/program";
 export type { Contents, Store } from "./programs/store";
 export { judgeByTorch, type TorchReport, torchCan } from "./programs/torch/torch";
 export { useSoftwareVulkan } from "./software-vulkan";
+export { askTorch, type CallInput, expectAnswer, type TorchAnswer, type TorchCall } from "./torch-calls/torch-calls";
 export { rawErrors } from "./wrong-arguments";

@@ -5,7 +5,7 @@ export type { Dialect, OpText } from "../emit/dialect";
 export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
 export { environmentVariable } from "../host/environment";
-export { openJsBackend } from "../js/backend";
+export { openCompleteJsBackend as openJsBackend } from "../js/complete";
 export { erf } from "../rule/erf";
 export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../rule/expression";
 export { fma32, fma64 } from "../rule/fma";

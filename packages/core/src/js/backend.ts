@@ -5,16 +5,14 @@ import type { Memory } from "../backend/memory";
 import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
 import { OptError } from "../errors/errors";
 import type { ComputeDType } from "../values/dtype";
+import { type CarriedKind, carriedRun } from "./carried";
 import { compileMap, compileRule, type MapFunction, type RuleFunction } from "./compile";
 import { copy } from "./copy";
-import { layerNorm, layerNormGrad } from "./layer-norm";
 import { matmul } from "./matmul";
 import { elements, JsMemory } from "./memory";
 import { reduce, sumSquares } from "./reduce";
-import { crossEntropy, crossEntropyGrad, softmax, softmaxGrad } from "./rows";
-import { gather, scatterAdd } from "./rows-by-index";
+import { softmax, softmaxGrad } from "./rows";
 import { forEachRow } from "./strided";
-import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 
 interface RuleKernel extends Kernel<"rule"> {
   readonly run: RuleFunction;
@@ -42,25 +40,15 @@ function runMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"map
   forEachRow(shape, strides, (bases, row) => run(arrays, bases, steps, out, row * length, length, scalars));
 }
 
-const RUN: { readonly [K in Kind]: (launch: Launch<K>) => void } = {
+const RUN: { readonly [K in Exclude<Kind, CarriedKind>]: (launch: Launch<K>) => void } = {
   rule: runRule,
   map: runMap,
   copy: (launch) => copy(launch.kernel.spec.from, launch.kernel.spec.to, launch),
   reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype as ComputeDType, launch),
   sumSquares: (launch) => sumSquares(launch.kernel.spec, launch),
   matmul: (launch) => matmul(launch.kernel.spec, launch),
-  gather: (launch) => gather(launch.kernel.spec.dtype, launch),
-  scatterAdd: (launch) => scatterAdd(launch.kernel.spec.dtype, launch),
   softmax: (launch) => softmax(launch.kernel.spec, launch),
   softmaxGrad: (launch) => softmaxGrad(launch.kernel.spec, launch),
-  layerNorm: (launch) => layerNorm(launch.kernel.spec.dtype, launch),
-  layerNormGrad: (launch) => layerNormGrad(launch.kernel.spec.dtype, launch),
-  crossEntropy: (launch) => crossEntropy(launch.kernel.spec.dtype, launch),
-  crossEntropyGrad: (launch) => crossEntropyGrad(launch.kernel.spec.dtype, launch),
-  unfold: (launch) => unfold(launch.kernel.spec.dtype, launch),
-  fold: (launch) => fold(launch.kernel.spec.dtype, launch),
-  maxPool2d: (launch) => maxPool2d(launch.kernel.spec.dtype, launch),
-  maxPool2dGrad: (launch) => maxPool2dGrad(launch.kernel.spec.dtype, launch),
 };
 
 const REUSED_BYTES = 1024;
@@ -124,7 +112,9 @@ class JsBackend implements Backend {
   }
 
   launch(launch: Launch): void {
-    (RUN[launch.kind] as (launch: Launch) => void)(launch);
+    const run = RUN[launch.kind as keyof typeof RUN] as ((launch: Launch) => void) | undefined;
+    if (run === undefined) carriedRun(launch as Launch<CarriedKind>);
+    else run(launch);
   }
 
   async sync(): Promise<void> {}

@@ -23,14 +23,17 @@ export function integerScalars(name: string, dtype: "i32" | "u8", scalars: reado
   return scalars.map(fit);
 }
 
-/** x < 2.5 is x < 3 for integers, and 2.5 < x is 2 < x; a number beyond them is larger or smaller than all. */
+/** x < 2.5 is x < 3 for integers, and 2.5 < x is 2 < x; a number beyond them is larger or smaller than all, a fraction equal to none. */
 export function comparedScalars(
+  name: string,
   pattern: string,
   scalars: readonly number[],
 ): { compute: MapDType; scalars: readonly number[] } {
   const [scalar] = scalars;
   if (scalar === undefined) return { compute: "i32", scalars };
-  const whole = pattern === "tn" ? Math.ceil(scalar) : Math.floor(scalar);
+  const isEqual = name === "eq" || name === "ne";
+  const isNext = (name === "less") === (pattern === "tn");
+  const whole = isEqual && !Number.isInteger(scalar) ? 2 ** 32 : isNext ? Math.ceil(scalar) : Math.floor(scalar);
   if (whole === (whole | 0)) return { compute: "i32", scalars: [whole] };
   return { compute: "f32", scalars: [whole * Number.POSITIVE_INFINITY] };
 }

@@ -2,6 +2,8 @@
 
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { carrying } from "../js/carried";
+import { crossEntropyGrad as crossEntropyGradOnJs, crossEntropy as crossEntropyOnJs } from "../js/rows";
 import { isTaping, noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
@@ -58,7 +60,7 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
   const output = Tensor.empty(labels.shape, compute, device);
   device.launch({
     kind: "crossEntropy",
-    kernel: device.kernel({ kind: "crossEntropy", dtype: compute }),
+    kernel: device.kernel(carrying({ kind: "crossEntropy", dtype: compute }, crossEntropyOnJs)),
     logits: logits.memorySlice(),
     labels: indices.memorySlice(),
     output: output.memorySlice(),
@@ -78,7 +80,9 @@ function crossEntropyGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: num
   const result = Tensor.empty(x.shape, x.dtype, x.device);
   x.device.launch({
     kind: "crossEntropyGrad",
-    kernel: x.device.kernel({ kind: "crossEntropyGrad", dtype: x.dtype as ComputeDType }),
+    kernel: x.device.kernel(
+      carrying({ kind: "crossEntropyGrad", dtype: x.dtype as ComputeDType }, crossEntropyGradOnJs),
+    ),
     logits: x.memorySlice(),
     labels: labels.memorySlice(),
     gradient: g.memorySlice(),

@@ -40,13 +40,28 @@ const TWO_OVER_SQRT_PI = 2 / Math.sqrt(Math.PI);
 const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, SQRT_HALF))));
 
 /** `value`, but NaN where b is NaN (the rule op max lets only its first operand's NaN through). */
-const nanOf = (b: E, value: E) => select(less(b, 1), value, select(less(0, b), value, b));
+export const nanOf = (b: E, value: E) => select(less(b, 1), value, select(less(0, b), value, b));
 
 /** g where the first operand is larger, half of it where they are equal. */
 const whereLarger = (g: E, _y: E, a: E, b: E) => select(less(b, a), g, select(less(a, b), 0, mul(0.5, g)));
 const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
+/** One of two where x is a number, and `no` where it is NaN. */
+const ifNumber = (x: E, yes: E | number, no: E | number) => select(less(min(x, 1), 2), yes, no);
+/** Where neither is less: equal, or one is NaN. */
+const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
+  select(less(a, b), no, select(less(b, a), no, ifNumber(a, ifNumber(b, yes, no), no)));
+/** a <= b, which NaN never is. */
+export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) =>
+  select(less(a, b), yes, ifEqual(a, b, yes, no));
+
 const isZero = (x: E, yes: E | number, no: E | number) => select(less(x, 0), no, select(less(0, x), no, yes));
+
+const compared = (forward: (a: E, b: E) => E): ElementwiseDefinition => ({
+  forward: forward as ElementwiseDefinition["forward"],
+  derivatives: [null, null],
+  result: "bool",
+});
 
 export const ELEMENTWISE = {
   add: { forward: add, derivatives: [(g) => g, (g) => g] },
@@ -66,7 +81,10 @@ export const ELEMENTWISE = {
   },
   max: { forward: max, derivatives: [whereLarger, whereSmaller] },
   min: { forward: min, derivatives: [whereSmaller, whereLarger] },
-  less: { forward: (a, b) => select(less(a!, b!), 1, 0), derivatives: [null, null], result: "bool" },
+  less: compared((a, b) => select(less(a, b), 1, 0)),
+  le: compared((a, b) => ifAtMost(a, b, 1, 0)),
+  eq: compared((a, b) => ifEqual(a, b, 1, 0)),
+  ne: compared((a, b) => ifEqual(a, b, 0, 1)),
   select: {
     forward: (condition, a, b) => isZero(condition!, b!, a!),
     derivatives: [null, (g, _y, condition) => isZero(condition!, 0, g), (g, _y, condition) => isZero(condition!, g, 0)],
@@ -109,4 +127,10 @@ export const ELEMENTWISE = {
   },
 } satisfies Record<Op | (string & {}), ElementwiseDefinition> as Record<ElementwiseName, ElementwiseDefinition>;
 
-export type ElementwiseName = Op | "sigmoid" | "relu" | "gelu" | "maximum" | "minimum";
+export type ElementwiseName = Op | "le" | "eq" | "ne" | "sigmoid" | "relu" | "gelu" | "maximum" | "minimum";
+
+/** The name of an op that only those ship who use it: it comes into the table at its first call. */
+export function extended(name: string, definition: ElementwiseDefinition): ElementwiseName {
+  ELEMENTWISE[name as ElementwiseName] ??= definition;
+  return name as ElementwiseName;
+}

@@ -1,6 +1,7 @@
 /** Elementwise ops with numpy broadcasting: an op is one map launch, and so is each operand's gradient. */
 
 import type { Device } from "../device/device";
+import { tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
@@ -8,7 +9,16 @@ import { evaluateOp } from "../rule/interpret";
 import { type Program, trace } from "../rule/program";
 import { type Backward, isTaping, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType, type DType, isFloat, type MapDType, promote } from "../values/dtype";
+import {
+  byteSize,
+  type ComputeDType,
+  computeDType,
+  type DType,
+  isFloat,
+  type MapDType,
+  promote,
+} from "../values/dtype";
+import { fromStored, toStored } from "../values/half";
 import { broadcastShapes, type Shape, sameShape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
@@ -62,12 +72,28 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
   );
   const device = checkDevice(name, tensors);
   const result = resultDType(name, tensors, scalars);
+  if (result === "bool") {
+    // What is compared with 16-bit floats is rounded to them first.
+    const dtype = together(tensors);
+    if (byteSize(dtype) === 2)
+      return tidy(() =>
+        elementwise(
+          name,
+          operands.map((operand) => asHalf(operand, dtype)),
+        ),
+      );
+  }
   if (!isFloat(result)) return onIntegers(name, pattern, tensors, scalars, result, device);
   const compute = computeDType(result);
   if (compute !== result || tensors.some((t) => t.dtype !== compute)) {
     return computeIn(compute, tensors, result, (...wide) => run(name, pattern, wide, scalars, compute));
   }
   return run(name, pattern, tensors, scalars, compute);
+}
+
+/** In float32, what a 16-bit dtype holds of it. */
+function asHalf(operand: Tensor | number, dtype: DType): Tensor | number {
+  return typeof operand === "number" ? fromStored(dtype)(toStored(dtype)(operand)) : cast(cast(operand, dtype), "f32");
 }
 
 /** Results that are integers or booleans: i32 is computed modulo 2^32 and u8 modulo 2^8. */
@@ -82,7 +108,7 @@ function onIntegers(
   let compute = computeOn(device, result === "bool" ? together(tensors) : result);
   let scalars = given;
   if (result === "i32" || result === "u8") scalars = integerScalars(name, result, given);
-  else if (compute === "i32") ({ compute, scalars } = comparedScalars(pattern, given));
+  else if (compute === "i32") ({ compute, scalars } = comparedScalars(name, pattern, given));
   return computeIn(compute, tensors, result, (...wide) => {
     const output = run(name, pattern, wide, scalars, compute, result === "i32" && compute === "f64");
     return result === "u8" ? cast(output, "i32") : output; // of which u8 takes the low byte
@@ -98,6 +124,9 @@ function together(tensors: readonly Tensor[]): DType {
   return isFloat(own) === isFloat(all) && own !== "bool" ? own : all;
 }
 
+/** Among themselves, booleans have these: their sum is "or", their product "and", as in PyTorch. */
+const BOOLEAN = /^(add|mul|max|min|select)/;
+
 function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars: readonly number[]): DType {
   const { result } = ELEMENTWISE[name];
   if (result === "bool") return "bool";
@@ -106,7 +135,7 @@ function resultDType(name: ElementwiseName, tensors: readonly Tensor[], scalars:
   const dtype = together(operands);
   if (isFloat(dtype)) return dtype;
   if (result === "float" || !scalars.every(Number.isInteger)) return "f32";
-  return dtype === "bool" ? "i32" : dtype;
+  return dtype === "bool" && (scalars.length > 0 || !BOOLEAN.test(name)) ? "i32" : dtype;
 }
 
 function run(

@@ -1,6 +1,8 @@
 /** Rows of a table by index, and its gradient. */
 
 import { check } from "../errors/errors";
+import { carrying } from "../js/carried";
+import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../js/rows-by-index";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../values/dtype";
@@ -40,7 +42,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   const output = Tensor.empty([...indices.shape, ...rest], compute, device);
   device.launch({
     kind: "gather",
-    kernel: device.kernel({ kind: "gather", dtype: compute }),
+    kernel: device.kernel(carrying({ kind: "gather", dtype: compute }, gatherOnJs)),
     table: table.memorySlice(),
     indices: at.memorySlice(),
     output: output.memorySlice(),
@@ -62,7 +64,7 @@ export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tenso
   const rows = shape[0]!;
   device.launch({
     kind: "scatterAdd",
-    kernel: device.kernel({ kind: "scatterAdd", dtype }),
+    kernel: device.kernel(carrying({ kind: "scatterAdd", dtype }, scatterAddOnJs)),
     source: source.memorySlice(),
     indices: indices.memorySlice(),
     output: result.memorySlice(),

@@ -2,6 +2,8 @@
 
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
+import { carrying } from "../js/carried";
+import { layerNormGrad as layerNormGradOnJs, layerNorm as layerNormOnJs } from "../js/layer-norm";
 import { isTaping, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
@@ -48,7 +50,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   const rstd = Tensor.empty([rows], compute, device);
   device.launch({
     kind: "layerNorm",
-    kernel: device.kernel({ kind: "layerNorm", dtype: compute }),
+    kernel: device.kernel(carrying({ kind: "layerNorm", dtype: compute }, layerNormOnJs)),
     input: x.memorySlice(),
     weight: weight.memorySlice(),
     bias: shift.memorySlice(),
@@ -95,7 +97,7 @@ function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number,
   const biasGradient = Tensor.empty(weight.shape, x.dtype, device);
   device.launch({
     kind: "layerNormGrad",
-    kernel: device.kernel({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }),
+    kernel: device.kernel(carrying({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }, layerNormGradOnJs)),
     input: x.memorySlice(),
     weight: weight.memorySlice(),
     mean: average.memorySlice(),

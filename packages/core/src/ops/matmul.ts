@@ -9,7 +9,7 @@ import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../va
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
-import { expand, sumTo } from "./reduce";
+import { stretched, sumTo } from "./reduce";
 import { reshape } from "./shape";
 
 interface Transposes {
@@ -121,5 +121,5 @@ function matrix(shape: Shape, transposed: boolean): [number, number] {
 function batched(x: Tensor, own: Shape, batch: Shape): { tensor: Tensor; isShared: boolean } {
   if (sizeOf(own) === 1) return { tensor: x, isShared: true };
   if (sameShape(own, batch)) return { tensor: x, isShared: false };
-  return { tensor: noGrad(() => expand(x, [...batch, ...x.shape.slice(-2)])), isShared: false };
+  return { tensor: noGrad(() => stretched(x, [...batch, ...x.shape.slice(-2)])), isShared: false };
 }

@@ -8,7 +8,7 @@ import type { DType } from "../values/dtype";
 const BY = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const;
 /** Of a tensor with dimensions, by the dtype of one without. */
 const RESULTS: Record<DType, string> = {
-  bool: "i32 u8 i32 f16 bf16 f32 f64", // numbers of the sum of booleans
+  bool: "bool u8 i32 f16 bf16 f32 f64",
   u8: "u8 u8 u8 f16 bf16 f32 f64",
   i32: "i32 i32 i32 f16 bf16 f32 f64",
   f16: "f16 f16 f16 f16 f16 f16 f16",

@@ -94,7 +94,7 @@ export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const reduced = reducedShape("sum", x, axis, keepDim);
   const output = launchReduce("sum", x, reduced);
   const { shape } = x;
-  return record("sum", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape)]);
+  return record("sum", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape)]);
 }
 
 /** Mean over axes. The mean of nothing is NaN. Integers give f32. */
@@ -107,16 +107,18 @@ export function mean(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   const output = launchReduce("mean", x, reduced);
   const { shape } = x;
   const count = sizeOf(reduced.axes.map((a) => shape[a]!));
-  return record("mean", output, [x], [], (g) => [expand(reshape(g, reduced.kept), shape, 1 / count)]);
+  return record("mean", output, [x], [], (g) => [stretched(reshape(g, reduced.kept), shape, 1 / count)]);
 }
 
 /** A tensor stretched to a shape, times a number. */
-export function expand(tensor: Tensor, shape: Shape, factor = 1): Tensor {
+export function stretched(tensor: Tensor, shape: Shape, factor = 1): Tensor {
   const dtype = tensor.dtype as ComputeDType;
   const output =
     factor === 1 ? launchMap(EXPAND, dtype, [tensor], [], shape) : launchMap(SCALE, dtype, [tensor], [factor], shape);
   const { shape: own } = tensor;
-  return record("expand", output, [tensor], [], (g) => [sumTo(factor === 1 ? g : expand(g, g.shape, factor), own)]);
+  return record("stretched", output, [tensor], [], (g) => [
+    sumTo(factor === 1 ? g : stretched(g, g.shape, factor), own),
+  ]);
 }
 
 /** The adjoint of broadcasting: sums a gradient down to the shape that was stretched. */

@@ -11,7 +11,7 @@ import { checkTensor } from "./check-tensor";
 import { fill } from "./map";
 
 /** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */
-function copyBox(
+export function copyBox(
   source: Tensor,
   target: Tensor,
   shape: Shape,

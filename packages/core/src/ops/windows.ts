@@ -5,6 +5,13 @@ import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
+import { carrying } from "../js/carried";
+import {
+  fold as foldOnJs,
+  maxPool2dGrad as maxPool2dGradOnJs,
+  maxPool2d as maxPool2dOnJs,
+  unfold as unfoldOnJs,
+} from "../js/windows";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
@@ -72,6 +79,8 @@ function windowOf(where: string, x: Tensor, kernelSize: Pair, options: WindowOpt
 
 type WindowKind = "unfold" | "fold";
 
+const RUN = { unfold: unfoldOnJs, fold: foldOnJs } as const;
+
 function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor {
   const { batch, channels, height, width, outHeight, outWidth, kernel } = window;
   const image = [batch, channels, height, width];
@@ -80,7 +89,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
   const output = Tensor.empty(kind === "unfold" ? columns : image, dtype, device);
   device.launch({
     kind,
-    kernel: device.kernel({ kind, dtype: dtype as ComputeDType }),
+    kernel: device.kernel(carrying<WindowKind>({ kind, dtype: dtype as ComputeDType }, RUN[kind])),
     input: input.memorySlice(),
     output: output.memorySlice(),
     window,
@@ -174,7 +183,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
   const indices = Tensor.empty(shape, "i32", device);
   device.launch({
     kind: "maxPool2d",
-    kernel: device.kernel({ kind: "maxPool2d", dtype: compute }),
+    kernel: device.kernel(carrying({ kind: "maxPool2d", dtype: compute }, maxPool2dOnJs)),
     input: x.memorySlice(),
     output: output.memorySlice(),
     indices: indices.memorySlice(),
@@ -193,7 +202,7 @@ function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tenso
   const result = Tensor.empty([batch, channels, height, width], dtype, device);
   device.launch({
     kind: "maxPool2dGrad",
-    kernel: device.kernel({ kind: "maxPool2dGrad", dtype }),
+    kernel: device.kernel(carrying({ kind: "maxPool2dGrad", dtype }, maxPool2dGradOnJs)),
     gradient: gradient.memorySlice(),
     indices: indices.memorySlice(),
     output: result.memorySlice(),

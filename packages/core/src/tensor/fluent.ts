@@ -88,14 +88,30 @@ export interface Fluent<T> {
   maximum(other: T | number): T;
   /** The smaller of each pair; NaN if either is. */
   minimum(other: T | number): T;
+  /** 1 where equal, 0 elsewhere, as bool. NaN equals nothing. A number that a 16-bit float is compared with is rounded to that first. */
+  eq(other: T | number): T;
+  /** Where they differ, as bool: also where one is NaN. */
+  ne(other: T | number): T;
+  /** Where this is less, as bool. */
+  lt(other: T | number): T;
+  /** Where this is less or equal, as bool. */
+  le(other: T | number): T;
+  /** Where this is greater, as bool. */
+  gt(other: T | number): T;
+  /** Where this is greater or equal, as bool. */
+  ge(other: T | number): T;
 
   /** Sum over the given axes, or over all. */
   sum(axis?: number | readonly number[], keepDim?: boolean): T;
   mean(axis?: number | readonly number[], keepDim?: boolean): T;
   /** Largest value; equal largest share the gradient. NaN wins. */
   max(axis?: number | readonly number[], keepDim?: boolean): T;
+  /** Smallest value; equal smallest share the gradient. NaN wins. */
+  min(axis?: number | readonly number[], keepDim?: boolean): T;
   /** Index (i32) of the largest value along an axis, or in the flattened tensor: the first of equals. */
   argmax(axis?: number, keepDim?: boolean): T;
+  /** Index (i32) of the smallest value along an axis, or in the flattened tensor: the first of equals. */
+  argmin(axis?: number, keepDim?: boolean): T;
   /** Matrix product of the last two axes, batched over the others; `transposeA`, `transposeB` read a matrix transposed, without a copy. */
   matmul(other: T, options?: { transposeA?: boolean; transposeB?: boolean }): T;
   /** The same elements in another shape, without a copy. One extent may be -1: what is left. */
@@ -106,6 +122,20 @@ export interface Fluent<T> {
   permute(axes: readonly number[]): T;
   /** Elements `start` to `end` (exclusive) along an axis; negative positions count from the end. */
   slice(start: number, end?: number, axis?: number): T;
+  /** sum((x - mean)^2) / (count - correction) over the given axes, or over all; `correction` is 1 by default. */
+  var(axis?: number | readonly number[], keepDim?: boolean, options?: { readonly correction?: number }): T;
+  /** The square root of the variance. */
+  std(axis?: number | readonly number[], keepDim?: boolean, options?: { readonly correction?: number }): T;
+  /** sum(|x|^p)^(1/p) over the given axes, or over all; p = 2 by default. */
+  norm(p?: number, axis?: number | readonly number[], keepDim?: boolean): T;
+  /** Values kept between bounds, of which one may be null. */
+  clamp(low?: T | number | null, high?: T | number | null): T;
+  /** Without the given axes of extent 1, or without all of them. */
+  squeeze(axis?: number | readonly number[]): T;
+  /** With one more axis, of extent 1. */
+  unsqueeze(axis: number): T;
+  /** Stretched to a shape: axes of extent 1 are repeated, new ones come first, -1 keeps an extent. */
+  expand(shape: Shape): T;
   softmax(axis?: number): T;
   logSoftmax(axis?: number): T;
 }

@@ -48,3 +48,16 @@ export function together(tensors: readonly Spec[], numbers: readonly number[], r
   if (result === "float" || !numbers.every(Number.isInteger)) return { shape, dtype: "f32" };
   return { shape, dtype: dtype === "bool" ? "i32" : dtype };
 }
+
+/** The axes of a reduction, counted from the front. */
+export const axesOf = (shape: Shape, { axis }: Options): readonly number[] =>
+  (axis === undefined ? shape.map((_, i) => i) : ([axis].flat() as number[])).map((a) =>
+    a < 0 ? a + shape.length : a,
+  );
+
+export function reduced(shape: Shape, options: Options): Shape {
+  const axes = axesOf(shape, options);
+  return options.keepDim
+    ? shape.map((extent, i) => (axes.includes(i) ? 1 : extent))
+    : shape.filter((_, i) => !axes.includes(i));
+}

@@ -23,10 +23,12 @@ import {
   sub,
   type Tensor,
 } from "@opt/core";
+import { ARRANGING } from "./arranging";
+import { CHOOSING } from "./choosing";
 import { LAYERS } from "./layers";
 import { isFloat } from "./numbers";
-import { broadcast, floatOf, type OpKind, promote, together } from "./op-kind";
-import type { Options, Shape } from "./program";
+import { broadcast, floatOf, type OpKind, promote, reduced, together } from "./op-kind";
+import type { Shape } from "./program";
 
 const unary = (name: "neg" | "abs" | "relu" | "sqrt" | "exp" | "log" | "tanh" | "sigmoid" | "gelu"): OpKind => ({
   run: ([x]) => (x as Tensor)[name](),
@@ -52,18 +54,6 @@ const binary = (name: "add" | "sub" | "mul" | "div" | "pow" | "maximum" | "minim
   run: ([a, b]) => (typeof a === "number" ? FUNCTIONS[name]!(a, b as Tensor) : (a as Tensor)[name](b!)),
   spec: (tensors, _, numbers) => together(tensors, numbers, result),
 });
-
-const axesOf = (shape: Shape, { axis }: Options): readonly number[] =>
-  (axis === undefined ? shape.map((_, i) => i) : ([axis].flat() as number[])).map((a) =>
-    a < 0 ? a + shape.length : a,
-  );
-
-function reduced(shape: Shape, options: Options): Shape {
-  const axes = axesOf(shape, options);
-  return options.keepDim
-    ? shape.map((extent, i) => (axes.includes(i) ? 1 : extent))
-    : shape.filter((_, i) => !axes.includes(i));
-}
 
 const reduction = (name: "sum" | "mean" | "max"): OpKind => ({
   run: ([x], { axis, keepDim }) => (x as Tensor)[name](axis as number | undefined, keepDim as boolean | undefined),
@@ -226,5 +216,7 @@ export const OPS: Readonly<Record<string, OpKind>> = {
     exact: true,
     view: true,
   },
+  ...CHOOSING,
+  ...ARRANGING,
   ...LAYERS,
 };

@@ -3,15 +3,13 @@ import type { DType } from "@opt/core";
 import { sizeOf } from "../numbers";
 import { broadcast } from "../op-kind";
 import type { Shape } from "../program";
+import { ARRANGEMENTS } from "./arranging";
+import { CHOICES, condition } from "./choosing";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
+import { type Growth, MOST } from "./growth";
 
 /** Above it, numbers are brought back before anything else is done with them. */
 const LARGE = 200;
-/** Elements of a result. */
-const MOST = 1 << 17;
-
-type Growth = (draft: Draft, x: Value) => Value | null;
-
 /** One more value, made from the last ones more often than from others. */
 export function grow(draft: Draft): Value | null {
   const { random } = draft;
@@ -19,6 +17,7 @@ export function grow(draft: Draft): Value | null {
   const recent = floats.slice(-4);
   const x = draft.chance(0.6) ? random.pick(recent) : random.pick(floats);
   if (draft.chance(0.05)) return random.pick(LAYERS)(draft, tamed(draft, x));
+  if (draft.chance(0.2)) return random.pick(draft.chance(0.5) ? CHOICES : ARRANGEMENTS)(draft, tamed(draft, x));
   return random.pick(draft.chance(0.35) ? MOVES : draft.chance(0.4) ? UNARY : OTHERS)(draft, tamed(draft, x));
 }
 
@@ -118,27 +117,6 @@ const reduce =
       },
     );
   };
-
-/** A condition that no rounding can turn. */
-function condition(draft: Draft, shape: Shape): Value | null {
-  const certain = draft
-    .floats()
-    .filter((value) => value.certain && broadcast([value.shape, shape]) !== null)
-    .filter((value) => sizeOf(broadcast([value.shape, shape])!) <= MOST);
-  if (certain.length === 0) return null;
-  const a = draft.random.pick(certain);
-  return draft.op(
-    "less",
-    draft.chance(0.5)
-      ? [a, 0]
-      : [a, draft.random.pick([a, ...certain.filter(({ shape }) => String(shape) === String(a.shape))])],
-    {
-      certain: true,
-      bound: 1,
-      low: 0,
-    },
-  );
-}
 
 const OTHERS: readonly Growth[] = [
   both("add", (a, b) => a + b),

@@ -55,7 +55,29 @@ def window(options):
     return {key: options[key] for key in ("stride", "padding") if key in options}
 
 
+def topk(x, k, axis, largest):
+    # Of equals the first comes first.
+    return torch.sort(x, dim=axis, descending=largest, stable=True).values.narrow(axis, 0, k)
+
+
+def contiguous(x):
+    return x.clone(memory_format=torch.contiguous_format)
+
+
 OPS = {
+    **{name: (lambda name: lambda a, b: getattr(a, name)(b))(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "where": lambda c, a, b: torch.where(c, a, b), "maskedFill": lambda x, mask, value: x.masked_fill(mask, value),
+    "clamp": lambda x, low=None, high=None: x.clamp(low, high), "min": reduced(torch.amin),
+    "var": lambda x, axis, keepDim: torch.var(x, axis, correction=0, keepdim=keepDim),
+    "norm": lambda x, axis, keepDim: x.norm(2, axis, keepDim), "topk": topk,
+    "gatherAlong": lambda x, at, axis: x.gather(axis, at.long()),
+    "oneHot": lambda at, classes: F.one_hot(at.long(), classes).to(torch.int32),
+    "squeeze": lambda x: x.squeeze(), "unsqueeze": lambda x, axis: x.unsqueeze(axis),
+    "expand": lambda x, shape: contiguous(x.expand(shape)), "stack": lambda *xs, axis: torch.stack(xs, axis),
+    "split": lambda x, size, axis, piece: contiguous(x.split(size, axis)[piece]),
+    "pad": lambda x, padding, value: contiguous(F.pad(x, padding, value=value)),
+    "tril": lambda x, diagonal: x.tril(diagonal), "triu": lambda x, diagonal: x.triu(diagonal),
+    "cumsum": lambda x, axis: x.cumsum(axis),
     "neg": lambda x: -x, "abs": torch.abs, "relu": torch.relu, "sqrt": torch.sqrt, "exp": torch.exp, "log": torch.log,
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,

@@ -1,0 +1,20 @@
+/** The js device with every kernel, for device packages and tests, which launch without ops. */
+import type { Backend } from "../backend/backend";
+import { openJsBackend } from "./backend";
+import { type CarriedKind, type CarriedRun, carrying } from "./carried";
+import { layerNorm, layerNormGrad } from "./layer-norm";
+import { crossEntropy, crossEntropyGrad } from "./rows";
+import { gather, scatterAdd } from "./rows-by-index";
+import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
+
+/** The backend of the device `js`: plain loops over typed arrays, the reference for all others. */
+export function openCompleteJsBackend(): Backend {
+  const kernels: { readonly [K in CarriedKind]: CarriedRun<K> } = {
+    ...{ crossEntropy, crossEntropyGrad, fold, gather, layerNorm, layerNormGrad, maxPool2d, maxPool2dGrad },
+    ...{ scatterAdd, unfold },
+  };
+  for (const kind of Object.keys(kernels) as CarriedKind[]) {
+    carrying({ kind, dtype: "f32" }, kernels[kind] as CarriedRun<CarriedKind>);
+  }
+  return openJsBackend();
+}
