@@ -91,7 +91,8 @@ async function reducePart(
         ...(begin === end ? [] : [receiveInto(operation, rank, received[rank]!)]),
       ]),
     );
-    return keep(tidy(() => noGrad(() => combined(received, reduction))));
+    // Of one rank it would be what is disposed below.
+    return keep(tidy(() => noGrad(() => combined(received, reduction).reshape([end - begin]))));
   } finally {
     for (const tensor of received) tensor.dispose();
   }
