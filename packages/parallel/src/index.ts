@@ -9,3 +9,4 @@ export { DataParallel, type DataParallelOptions, type Trainable } from "./data-p
 export { type ConnectOptions, connect } from "./engine/connect";
 export type { Engine, EngineRegistration, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
+export { type ShardedContents, ShardedOptimizer } from "./sharded/sharded-optimizer";

@@ -9,7 +9,7 @@ export function setRecorded(value: boolean): void {
   state.isRecorded = value;
 }
 
-/** @throws OptError UNSUPPORTED while a step is being recorded */
+/** Refuses what `device.record` could not repeat; `what` says it. @throws OptError UNSUPPORTED while a step is being recorded */
 export function checkRepeatable(where: string, what: string): void {
   check(
     !state.isRecorded,

@@ -1,5 +1,5 @@
 /** Some ranks of a job that talk to each other: whose message is whose, how long one waits, and what was sent. */
-import { check, OptError } from "@opt/core";
+import { check, checkRepeatable, OptError } from "@opt/core";
 import type { Engine } from "../engine/engine";
 
 /** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
@@ -77,6 +77,7 @@ export class Group {
   }
 
   #checkOpen(where: string): void {
+    checkRepeatable(where, "what other ranks send");
     const problem = () => `the communicator "${this.name}" was closed.`;
     check(!this.#isClosed && !this.world.isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
   }

@@ -23,8 +23,8 @@ export function checkReduction(where: string, x: Tensor, reduction: unknown): as
 
 /** x = the reduction over the ranks, in place: each rank sends n (W - 1) / W elements, twice. */
 export async function allReduce(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<void> {
-  if (group.size === 1) return;
   const operation = group.begin(where);
+  if (group.size === 1) return;
   const parts = partsOf(x.size, group.size);
   const mine = parts[group.rank]!;
   const sum = await reducePart(group, operation, x, parts, reduction);

@@ -1,6 +1,18 @@
 /** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Generator, init, type Optimizer, parameter, randn, type Tensor, tensor, tidy } from "@opt/core";
+import {
+  type BaseOptions,
+  Generator,
+  init,
+  type Optimizer,
+  type OptimizerClass,
+  type OptimizerState,
+  parameter,
+  randn,
+  type Tensor,
+  tensor,
+  tidy,
+} from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
 import "@opt/kernels-cpu";
@@ -8,6 +20,7 @@ import "@opt/kernels-wasm";
 import type { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { DataParallel, type DataParallelOptions } from "../data-parallel/data-parallel";
+import { ShardedOptimizer } from "../sharded/sharded-optimizer";
 
 /** A branch that some batches do not take: its parameters are unused there. */
 class Net extends Module {
@@ -38,17 +51,25 @@ export interface Run {
   /** Micro-batches of each rank and step. */
   readonly accumulate?: number;
   readonly options?: DataParallelOptions;
+  /** By ShardedOptimizer. */
+  readonly sharded?: boolean;
 }
 
-export function optimizerOf({ algorithm }: Run, model: Module): Optimizer<never> {
-  const parameters = model.namedParameters();
-  const made =
-    algorithm === "NAdam"
-      ? new NAdam(parameters, { lr: 0.01 })
-      : algorithm === "AdamW"
-        ? new AdamW(parameters, { lr: 0.01 })
-        : new Adam(parameters, { lr: 0.01, amsgrad: true });
-  return made as unknown as Optimizer<never>;
+const CLASSES = { NAdam, AdamW, AMSGrad: Adam } as unknown as Record<Run["algorithm"], OptimizerClass<AnyOptions>>;
+type AnyOptions = BaseOptions & { amsgrad?: boolean };
+
+function argumentsOf({ algorithm }: Run, model: Module): [OptimizerClass<AnyOptions>, [string, Tensor][], AnyOptions] {
+  const options = { lr: 0.01, ...(algorithm === "AMSGrad" && { amsgrad: true }) };
+  return [CLASSES[algorithm], model.namedParameters(), options as AnyOptions];
+}
+
+export function optimizerOf(run: Run, model: Module): Optimizer<AnyOptions> {
+  const [algorithm, parameters, options] = argumentsOf(run, model);
+  return new algorithm(parameters, options);
+}
+
+export function shardedOf(run: Run, model: Module, communicator: Communicator): ShardedOptimizer<AnyOptions> {
+  return new ShardedOptimizer(...argumentsOf(run, model), communicator);
 }
 
 /** The gradients of one micro-batch are added to what is there. */
@@ -62,10 +83,13 @@ function backward(forward: (x: Tensor, usesSide: boolean) => Tensor, step: numbe
 }
 
 /** Every bit of parameters and state. */
-export async function bitsOf(model: Module, optimizer: Optimizer<never>): Promise<Record<string, string>> {
+export async function bitsOf(
+  model: Module,
+  optimizer: { stateDict(): OptimizerState | Promise<OptimizerState> },
+): Promise<Record<string, string>> {
   const bits: Record<string, string> = {};
   for (const [name, tensor] of model.namedParameters()) bits[name] = digest(await tensor.bytes());
-  for (const [name, state] of Object.entries(optimizer.stateDict().state))
+  for (const [name, state] of Object.entries((await optimizer.stateDict()).state))
     for (const [key, value] of Object.entries(state))
       bits[`${name}.${key}`] = typeof value === "number" ? String(value) : digest(await (value as Tensor).bytes());
   return bits;
@@ -75,7 +99,7 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
   await init(run.device);
   const model = makeNet();
   const parallel = new DataParallel(model, communicator, run.options);
-  const optimizer = optimizerOf(run, model);
+  const optimizer = run.sharded ? shardedOf(run, model, communicator) : optimizerOf(run, model);
   const { accumulate = 1 } = run;
   for (let step = 0; step < run.steps; step++) {
     const forward = (x: Tensor, usesSide: boolean) => parallel.forward(x, usesSide);
@@ -84,7 +108,7 @@ export async function trainOnRanks(run: Run, communicator: Communicator): Promis
     });
     backward(forward, step, communicator.rank, accumulate - 1);
     await parallel.sync();
-    optimizer.step();
+    await optimizer.step();
     optimizer.zeroGrad();
   }
   return bitsOf(model, optimizer);

@@ -1,0 +1,177 @@
+/** Divided state against whole state: every bit of it and of the parameters, while training and through checkpoints. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AdamW } from "@opt/adam-amsgrad";
+import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
+import { GradScaler, init, parameter, type Tensor } from "@opt/core";
+import { Muon } from "@opt/muon";
+import { describe, expect, it } from "vitest";
+import { connect } from "../engine/connect";
+import { runJob } from "../testing/job";
+import { bitsOf, makeNet, optimizerOf, type Run, trainAlone } from "../testing/training";
+import { ShardedOptimizer } from "./sharded-optimizer";
+import "../index";
+
+const IMPORTS = `import { bitsOf, makeNet, shardedOf, trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";
+import { ShardedOptimizer } from "${new URL("sharded-optimizer.ts", import.meta.url).href}";
+import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
+import { AdamW } from "${new URL("../../../adam-amsgrad/src/index.ts", import.meta.url).href}";
+import { NAdam } from "${new URL("../../../nadam/src/index.ts", import.meta.url).href}";`;
+
+const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
+  [
+    2,
+    [
+      { algorithm: "NAdam", device: "cpu", steps: 20, sharded: true },
+      { algorithm: "AdamW", device: "wasm", steps: 10, sharded: true },
+    ],
+  ],
+  [3, [{ algorithm: "AMSGrad", device: "js", steps: 20, sharded: true }]],
+];
+
+describe("divided state has the bits of whole state", () => {
+  it.each(RUNS)("%d ranks, %o", async (ranks, runs) => {
+    const body = `const results = [];
+      for (const run of ${JSON.stringify(runs)}) results.push(await trainOnRanks(run, communicator));
+      tell(results);`;
+    const { told, error } = await runJob(ranks, body, { imports: IMPORTS });
+    expect(error).toBe("");
+    const alone: unknown[] = [];
+    for (const run of runs) alone.push(await trainAlone(run, ranks));
+    for (const rank of told) expect(rank).toEqual(alone);
+  });
+});
+
+const RUN: Run = { algorithm: "NAdam", device: "js", steps: 1 };
+
+it("is saved by its parts on 4 ranks, and goes on on 2 and without division", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-sharded-"));
+  // Gradients that are equal on all ranks: what counts here is the state.
+  const train = `const train = async (model, optimizer, steps) => {
+    for (let step = 0; step < steps; step++) {
+      for (const x of model.parameters()) x.grad = core.randn(x.shape, { dtype: x.dtype, generator: new core.Generator(step) });
+      await optimizer.step();
+    }
+  };`;
+  try {
+    const save = await runJob(
+      4,
+      `${train}
+       const model = makeNet();
+       const sharded = shardedOf(${JSON.stringify(RUN)}, model, communicator);
+       await train(model, sharded, 3);
+       const { tensors, values } = await sharded.contents();
+       const layout = { mesh: { shape: [4], axes: ["rank"] }, tensors: { "*": "replicate" } };
+       await saveCheckpoint(${JSON.stringify(folder)}, { step: 3, tensors: { ...model.stateDict(), ...tensors }, values }, { communicator, layout });
+       tell(await bitsOf(model, sharded));`,
+      { imports: IMPORTS },
+    );
+    expect(save.error).toBe("");
+    const resume = await runJob(
+      2,
+      `${train}
+       const model = makeNet();
+       const sharded = shardedOf(${JSON.stringify(RUN)}, model, communicator);
+       const loaded = await loadCheckpoint(${JSON.stringify(folder)});
+       const weights = Object.keys(model.stateDict()).map((name) => [name, loaded.tensors[name]]);
+       model.loadStateDict(Object.fromEntries(weights));
+       sharded.loadStateDict(optimizerState(loaded));
+       const before = await bitsOf(model, sharded);
+       await train(model, sharded, 2);
+       tell([before, await bitsOf(model, sharded)]);`,
+      { imports: IMPORTS },
+    );
+    expect(resume.error).toBe("");
+    await init("js");
+    const model = makeNet();
+    const optimizer = optimizerOf(RUN, model);
+    const loaded = await loadCheckpoint(folder);
+    const weights = Object.keys(model.stateDict()).map((name) => [name, loaded.tensors[name]!] as const);
+    model.loadStateDict(Object.fromEntries(weights));
+    optimizer.loadStateDict(optimizerState(loaded));
+    const whole = await bitsOf(model, optimizer);
+    for (const bits of save.told) expect(bits).toEqual(whole);
+    const { Generator, randn } = await import("@opt/core");
+    for (let step = 0; step < 2; step++) {
+      for (const x of model.parameters()) x.grad = randn(x.shape, { dtype: x.dtype, generator: new Generator(step) });
+      optimizer.step();
+    }
+    const after = await bitsOf(model, optimizer);
+    for (const bits of resume.told) expect(bits).toEqual([whole, after]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it("a rank keeps its part of the state, and names what differs", async () => {
+  const body = `const { rank, size } = communicator;
+    const weight = core.parameter(core.randn([300, 200], { generator: new core.Generator(1) }));
+    const sharded = new ShardedOptimizer(AdamW, [["weight", weight]], {}, communicator);
+    weight.grad = core.ones([300, 200]);
+    const { device } = weight;
+    const before = device.memory().bytes;
+    await sharded.step();
+    const bytes = device.memory().bytes - before;
+    const messages = [];
+    const attempt = async (body) => messages.push(await body().then(() => "nothing", (error) => error.message));
+    await attempt(() => new ShardedOptimizer(AdamW, [["weight", weight]], { lr: 0.1 + rank }, communicator).ready);
+    await attempt(() => new ShardedOptimizer(rank ? AdamW : NAdam, [["weight", weight]], {}, communicator).ready);
+    tell([bytes / (2 * 4 * 300 * 200), ...messages]);`;
+  const { told, error } = await runJob(3, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const [share, options, rules] of told as [number, string, string][]) {
+    expect(Math.abs(share * 3 - 1)).toBeLessThan(0.05);
+    expect(options).toMatch(/"group 0 AdamW \w+ \{"lr":0.1,.*on rank 0 and "group 0 AdamW \w+ \{"lr":1.1,/);
+    expect(rules).toMatch(/"group 0 NAdam \w+ .*on rank 0 and "group 0 AdamW \w+ /);
+  }
+});
+
+describe("refused", () => {
+  const parameters = (): [string, Tensor][] => [["w", parameter([1, 2])]];
+  it.each<[string, string, () => Promise<unknown>]>([
+    ["no class", "BAD_ARGUMENT", async () => new ShardedOptimizer({} as never, parameters(), {}, await connect())],
+    ["no communicator", "BAD_ARGUMENT", async () => new ShardedOptimizer(AdamW, parameters(), {}, {} as never)],
+    [
+      "steps of whole matrices",
+      "UNSUPPORTED",
+      async () => new ShardedOptimizer(Muon, [parameter([[1]])], {}, await connect()),
+    ],
+    [
+      "a norm of parts",
+      "UNSUPPORTED",
+      async () => new ShardedOptimizer(AdamW, parameters(), { clip: { norm: 1 } }, await connect()),
+    ],
+    [
+      "a wrong option",
+      "BAD_ARGUMENT",
+      async () => new ShardedOptimizer(AdamW, parameters(), { lr: -1 }, await connect()),
+    ],
+    [
+      "a GradScaler, which would skip steps on some ranks alone",
+      "BAD_STATE",
+      async () => {
+        const sharded = new ShardedOptimizer(AdamW, parameters(), {}, await connect());
+        await new GradScaler().step(sharded as never);
+      },
+    ],
+    [
+      "state that does not fit",
+      "BAD_STATE",
+      async () =>
+        new ShardedOptimizer(AdamW, parameters(), {}, await connect()).loadStateDict({ groups: [], state: {} }),
+    ],
+  ])("%s", async (_, code, call) => {
+    await expect(call()).rejects.toMatchObject({ code });
+  });
+
+  it("recorded steps", async () => {
+    const [[, w]] = parameters() as [[string, Tensor]];
+    const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());
+    let refused: Promise<void> | undefined;
+    w.device.record(() => {
+      refused = sharded.step();
+    });
+    await expect(refused).rejects.toMatchObject({ code: "UNSUPPORTED" });
+  });
+});

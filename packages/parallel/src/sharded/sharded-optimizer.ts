@@ -1,0 +1,312 @@
+/** ZeRO-1: each rank keeps the state of its range of the parameters, steps it, and the ranks gather what they stepped. */
+import type { Box, PartialTensor } from "@opt/checkpoint";
+import {
+  type BaseOptions,
+  check,
+  type Group,
+  type GroupOptions,
+  keep,
+  type Optimizer,
+  type OptimizerClass,
+  type OptimizerInput,
+  type OptimizerState,
+  type ParameterStateDict,
+  RowSparse,
+  ruleHashes,
+  show,
+  span,
+  type Tensor,
+} from "@opt/core";
+import { byteSize } from "@opt/core/backend";
+import { Communicator } from "../communicator/communicator";
+import { digest } from "../communicator/digest";
+import { all, type Operation, others } from "../communicator/group";
+import { bytesOf, overwrite } from "../communicator/staging";
+import { agree } from "../data-parallel/agreement";
+import { boxesOfRange } from "./boxes";
+import { type Range, rangesOf } from "./ranges";
+
+const WHERE = "ShardedOptimizer";
+
+/** A parameter and its parts. */
+interface Sharded {
+  readonly name: string;
+  readonly tensor: Tensor;
+  /** By rank. */
+  readonly ranges: readonly Range[];
+  /** This rank's part, which the optimizer trains. */
+  readonly piece: Tensor;
+}
+
+/** What to save of this rank: spread both members into the contents of `saveCheckpoint`. */
+export interface ShardedContents {
+  readonly tensors: Record<string, PartialTensor>;
+  readonly values: { readonly [key: string]: unknown };
+}
+
+/**
+ * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
+ * a row, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Rules
+ * are elementwise, so parameters and state have the bits of the unsharded optimizer. Gradients are those of `DataParallel` after `sync`.
+ *
+ * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
+ *
+ * @example
+ * const communicator = await connect();
+ * const sharded = new ShardedOptimizer(AdamW, model.namedParameters(), { lr: 0.01 }, communicator);
+ * crossEntropy(model.forward(x), y).backward();
+ * await sharded.step();
+ * sharded.zeroGrad();
+ */
+export class ShardedOptimizer<Options extends BaseOptions> {
+  readonly groups: readonly Group<Options>[];
+  readonly communicator: Communicator;
+  /** Rejects with BAD_STATE where ranks differ in parameters, options or rules. `step` waits for it. */
+  readonly ready: Promise<void>;
+  /** Trains nothing: it checks what is given, knows the groups, and clears gradients. */
+  readonly #whole: Optimizer<Options>;
+  /** Trains this rank's parts. */
+  readonly #own: Optimizer<Options>;
+  readonly #parameters: readonly Sharded[];
+
+  /**
+   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon), and for `clip.norm`
+   */
+  constructor(
+    optimizer: OptimizerClass<Options>,
+    params: OptimizerInput<Options>,
+    options: Partial<Options> & GroupOptions,
+    communicator: Communicator,
+  ) {
+    const isOurs = communicator instanceof Communicator;
+    check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
+    const isClass = typeof optimizer === "function" && typeof optimizer.prototype?.step === "function";
+    const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
+    check(isClass, "BAD_ARGUMENT", WHERE, problem, "new ShardedOptimizer(AdamW, params, { lr: 0.01 }, communicator)");
+    const stages = () => `a step of ${optimizer.name} needs whole parameters.`;
+    check(!("stages" in optimizer.prototype), "UNSUPPORTED", WHERE, stages, "Do not shard it.");
+    this.communicator = communicator;
+    this.#whole = new optimizer(params, options);
+    const { size, rank } = communicator;
+    const sharded = this.#whole.groups.map((group) => {
+      const ranges = rangesOf(group.params, size);
+      return group.params.map((tensor, i) => {
+        const piece = keep(span(tensor, ranges[i]![rank]!.begin, ranges[i]![rank]!.end));
+        piece.requiresGrad = true;
+        return { name: group.names[i]!, tensor, ranges: ranges[i]!, piece };
+      });
+    });
+    this.#parameters = sharded.flat();
+    this.#own = new optimizer(
+      this.#whole.groups.map(({ params: _, names: __, ...group }, g) => ({
+        ...(group as unknown as Partial<Options>),
+        params: sharded[g]!.map(({ name, piece }) => [name, piece] as [string, Tensor]),
+      })) as OptimizerInput<Options>,
+    );
+    this.groups = this.#own.groups;
+    this.#checkClip();
+    this.ready = size === 1 ? Promise.resolve() : agree(communicator.group, WHERE, this.#lines());
+    this.ready.catch(() => {}); // step() throws it
+  }
+
+  /**
+   * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
+   *
+   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients,
+   * `clip.norm` and in recorded steps; IO, MISSING, DISPOSED
+   */
+  async step(): Promise<void> {
+    const { group } = this.communicator;
+    const operation = group.begin(`${WHERE}.step`);
+    this.#checkClip();
+    for (const { name, tensor } of this.#parameters) {
+      const problem = () => `the gradient of ${name} is row-sparse, which is not divided.`;
+      const advice = "Make its layer with sparse: false.";
+      check(!(tensor.grad instanceof RowSparse), "UNSUPPORTED", WHERE, problem, advice);
+    }
+    await this.ready;
+    try {
+      for (const { tensor, ranges, piece } of this.#parameters) {
+        const { begin, end } = ranges[group.rank]!;
+        piece.grad = tensor.grad === null ? null : span(tensor.grad, begin, end);
+      }
+      this.#own.step();
+    } finally {
+      for (const { piece } of this.#parameters) piece.grad = null;
+    }
+    if (group.size > 1) await this.#gather(operation);
+  }
+
+  /** Clears the gradients of all parameters, as the optimizer does. */
+  zeroGrad(options: { setToNull?: boolean } = {}): void {
+    this.#whole.zeroGrad(options);
+  }
+
+  /** The whole state, on every rank: what the unsharded optimizer would return, in memory of its own. All ranks call it. @throws OptError IO, MISSING, DISPOSED */
+  async stateDict(): Promise<OptimizerState> {
+    const own = this.#own.stateDict();
+    const gathered = this.#parameters.flatMap(({ name, tensor }) =>
+      Object.entries(own.state[name] ?? {}).map(async ([key, value]) => {
+        if (typeof value === "number") return [name, key, value] as const;
+        const row = await this.communicator.allGather(value);
+        const whole = keep(row.reshape(tensor.shape));
+        row.dispose();
+        return [name, key, whole] as const;
+      }),
+    );
+    const state: Record<string, ParameterStateDict> = {};
+    for (const [name, key, value] of await Promise.all(gathered)) {
+      state[name] ??= {} as ParameterStateDict;
+      state[name][key] = value;
+    }
+    return { groups: own.groups, state };
+  }
+
+  /**
+   * This rank's state for `saveCheckpoint`, as boxes of whole tensors: any number of ranks may load it, and merging gives the
+   * unsharded state. `await loadStateDict(optimizerState(await loadCheckpoint(...)))` takes it back.
+   *
+   * @example
+   * const communicator = await connect();
+   * const sharded = new ShardedOptimizer(AdamW, model.namedParameters(), {}, communicator);
+   * const { tensors, values } = await sharded.contents();
+   * const layout = { mesh: { shape: [communicator.size], axes: ["rank"] }, tensors: { "*": "replicate" } } as const;
+   * await saveCheckpoint("runs/divided", { step: 1, tensors: { ...model.stateDict(), ...tensors }, values }, { communicator, layout });
+   */
+  async contents(key = "optimizer"): Promise<ShardedContents> {
+    const { groups, state } = this.#own.stateDict();
+    const tensors: Record<string, PartialTensor> = {};
+    const counters: Record<string, Record<string, number>> = {};
+    for (const { name, tensor, ranges } of this.#parameters) {
+      const entry = state[name];
+      if (entry === undefined) continue;
+      counters[name] = {};
+      for (const [part, value] of Object.entries(entry)) {
+        if (typeof value === "number") counters[name][part] = value;
+        else {
+          const boxes = boxesOfRange(
+            tensor.shape,
+            ranges[this.communicator.rank]!.begin,
+            ranges[this.communicator.rank]!.end,
+          );
+          const dtype = value.dtype;
+          const data = (await bytesOf(value)).slice();
+          tensors[`${name}.${part}`] = {
+            dtype,
+            shape: tensor.shape,
+            boxes: filled(boxes, data, byteSize(dtype)),
+            role: "state",
+            follows: name,
+          };
+        }
+      }
+    }
+    return { tensors, values: { [key]: { groups, counters } } };
+  }
+
+  /** Takes over options and whole state, of which each rank keeps its part. @throws OptError BAD_STATE if it does not fit. Nothing has changed then */
+  loadStateDict(saved: OptimizerState): void {
+    // The whole one knows names, shapes and options; it keeps nothing of it.
+    this.#whole.loadStateDict(saved);
+    const cut: Tensor[] = [];
+    try {
+      const { groups, state } = this.#whole.stateDict();
+      this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
+    } finally {
+      for (const tensor of cut) tensor.dispose();
+      this.#whole.dispose();
+    }
+  }
+
+  /** Frees the state. */
+  dispose(): void {
+    this.#own.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** This rank's parts of a whole state. @param cut takes what is to be disposed */
+  #cut(state: OptimizerState["state"], cut: Tensor[]): OptimizerState["state"] {
+    const parts: OptimizerState["state"] = {};
+    for (const { name, ranges } of this.#parameters) {
+      const { begin, end } = ranges[this.communicator.rank]!;
+      const entry = state[name];
+      if (entry === undefined) continue;
+      const part = (value: number | Tensor) => {
+        if (typeof value === "number") return value;
+        cut.push(keep(span(value, begin, end)));
+        return cut.at(-1)!;
+      };
+      const entries = Object.entries(entry).map(([key, value]) => [key, part(value)]);
+      parts[name] = Object.fromEntries(entries);
+    }
+    return parts;
+  }
+
+  /** Each rank's parts, one behind the other, to all others. */
+  async #gather(operation: Operation): Promise<void> {
+    const { group } = this.communicator;
+    const bytesOfRank = (rank: number) =>
+      this.#parameters.reduce((sum, { tensor, ranges }) => sum + lengthOf(ranges[rank]!) * byteSize(tensor.dtype), 0);
+    const own = new Uint8Array(bytesOfRank(group.rank));
+    let at = 0;
+    for (const { piece } of this.#parameters) {
+      const bytes = await bytesOf(piece);
+      own.set(bytes, at);
+      at += bytes.byteLength;
+    }
+    await all(
+      others(group).flatMap((rank) => [
+        ...(own.byteLength > 0 ? [operation.send(rank, 0, own)] : []),
+        ...(bytesOfRank(rank) > 0 ? [this.#take(operation, rank, new Uint8Array(bytesOfRank(rank)))] : []),
+      ]),
+    );
+  }
+
+  async #take(operation: Operation, rank: number, bytes: Uint8Array): Promise<void> {
+    await operation.receive(rank, 0, bytes);
+    let at = 0;
+    for (const { tensor, ranges } of this.#parameters) {
+      const length = lengthOf(ranges[rank]!) * byteSize(tensor.dtype);
+      if (length === 0) continue;
+      const part = span(tensor, ranges[rank]!.begin, ranges[rank]!.end);
+      overwrite(part, bytes.subarray(at, at + length));
+      part.dispose();
+      at += length;
+    }
+  }
+
+  /** What ranks must agree on. */
+  async #lines(): Promise<string[]> {
+    const hashes = ruleHashes(this.#own);
+    const groups = this.#own.groups.map(
+      ({ params: _, ...options }, g) => `group ${g} ${hashes[g]} ${JSON.stringify(options)}`,
+    );
+    const parameters = this.#parameters.map(async ({ name, tensor }) => {
+      const { dtype, shape } = tensor;
+      return `${name} ${dtype} [${shape}] values ${digest(await bytesOf(tensor))}`;
+    });
+    return [...groups, ...(await Promise.all(parameters))];
+  }
+
+  /** @throws OptError UNSUPPORTED */
+  #checkClip(): void {
+    const isSet = this.groups.some(({ clip }) => clip?.norm !== undefined);
+    const problem = () => "clip.norm would be the norm of this rank's part.";
+    check(!isSet, "UNSUPPORTED", WHERE, problem, "Call clipGradNorm(params, norm) before the step.");
+  }
+}
+
+const lengthOf = ({ begin, end }: Range) => end - begin;
+
+/** Boxes with their elements, which lie one box after the other. */
+function filled(boxes: readonly Box[], data: Uint8Array, width: number): PartialTensor["boxes"] {
+  let at = 0;
+  return boxes.map((box) => {
+    const begin = at;
+    at += box.size.reduce((a, b) => a * b, width);
+    return { ...box, data: data.subarray(begin, at) };
+  });
+}
