@@ -3,11 +3,16 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #endif
 
 #include <cstdint>
 #include <new>
 
+#include "crc32.h"
 #include "kernels.h"
 
 namespace {
@@ -105,6 +110,35 @@ Napi::Value release(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+/** The fastest that this processor has, or null. */
+opt::Crc32 bestCrc32() {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("sse4.1") || !__builtin_cpu_supports("pclmul")) return nullptr;
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") ? opt::crc32Wide : opt::crc32;
+#elif defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0 ? opt::crc32 : nullptr;
+#else
+  return opt::crc32;  // every Apple processor has it
+#endif
+}
+const opt::Crc32 CRC32 = bestCrc32();
+
+/** crc32(view, before): zlib's, of bytes that follow others. Plain Node-API: there are many short ones. */
+napi_value crc32(napi_env env, napi_callback_info info) {
+  napi_value args[2], result, buffer;
+  size_t count = 2, length = 0, offset;
+  napi_typedarray_type type;
+  void* data = nullptr;
+  uint32_t before = 0;
+  if (napi_get_cb_info(env, info, &count, args, nullptr, nullptr) != napi_ok || count != 2 ||
+      napi_get_typedarray_info(env, args[0], &type, &length, &data, &buffer, &offset) != napi_ok ||
+      napi_get_value_uint32(env, args[1], &before) != napi_ok) {
+    return nullptr;
+  }
+  napi_create_uint32(env, CRC32(before, static_cast<const uint8_t*>(data), length), &result);
+  return result;
+}
+
 /** run(instructionSet, address of the command): a status. Plain Node-API: this call is paid at every launch. */
 napi_value run(napi_env env, napi_callback_info info) {
   napi_value args[2], result;
@@ -134,6 +168,10 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   napi_value function;
   napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, nullptr, &function);
   exports.Set("run", function);
+  if (CRC32 != nullptr) {
+    napi_create_function(env, "crc32", NAPI_AUTO_LENGTH, crc32, nullptr, &function);
+    exports.Set("crc32", function);
+  }
   return exports;
 }
 

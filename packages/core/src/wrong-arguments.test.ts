@@ -73,6 +73,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   parameter: () => [[1, 2], { shape: [2], name: "w" }],
   tensorFromBytes: () => [new Uint8Array(8), [2], { dtype: "f32" }],
   hostBytes: () => [x(), "read"],
+  hostCrc32: () => [new Uint8Array(4)],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],
   zeros: () => [[2], { dtype: "i32" }],

@@ -20,6 +20,8 @@ export interface Addon {
   release(view: TypedArray): void;
   /** Carries out the command at an address. */
   run(instructionSet: number, command: number): number;
+  /** zlib's CRC-32 of bytes that follow others, whose checksum is `before`; absent where the processor has nothing for it. */
+  crc32?(bytes: Uint8Array, before: number): number;
 }
 
 const require = createRequire(import.meta.url);

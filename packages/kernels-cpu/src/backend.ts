@@ -33,6 +33,7 @@ class CpuBackend implements Backend {
   readonly sharesMemory = true;
   readonly exact = true;
   readonly isCollected = true;
+  readonly crc32?: (bytes: Uint8Array, before: number) => number;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;
   private readonly ruleNumbers: ReadonlyMap<string, number>;
@@ -44,6 +45,7 @@ class CpuBackend implements Backend {
   ) {
     this.allocator = new Allocator(addon);
     this.command = new CommandWriter(addon);
+    if (addon.crc32 !== undefined) this.crc32 = addon.crc32;
     this.ruleNumbers = new Map(addon.ruleHashes().map((hash, number) => [hash, number]));
   }
 

@@ -40,6 +40,9 @@ export interface Backend {
   /** The bytes themselves, not a copy, where they lie in the host's memory and stay there until they are freed. */
   hostView?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
 
+  /** zlib's CRC-32 of host bytes that follow others, whose checksum is `before`: where it is faster than what JavaScript's host has. */
+  crc32?(bytes: Uint8Array, before: number): number;
+
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;
   /** Enqueues. Core has checked shapes, lengths and dtypes; empty launches (no elements) may occur. */
