@@ -22,6 +22,17 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     expect(allocator.allocate(1000).address).not.toBe(first.address);
   });
 
+  it("is kept up to a bound: what was kept for longest goes first, and no more than must", () => {
+    const allocator = new Allocator(loadAddon());
+    const [old, ...more] = [100, 200, 200, 200, 200].map((mebi) => allocator.allocate(mebi * 2 ** 20));
+    for (const one of [old!, ...more]) allocator.free(one);
+    const sizes = [old!, ...more].map(({ view }) => view.buffer.byteLength > 0);
+    expect(sizes).toEqual([false, true, false, false, true]);
+    expect([200, 200].map((mebi) => allocator.allocate(mebi * 2 ** 20).address)).toEqual(
+      [more[3]!, more[0]!].map(({ address }) => address),
+    );
+  });
+
   it("goes back to the system when the device closes", () => {
     const allocator = new Allocator(loadAddon());
     const memory = allocator.allocate(1000);

@@ -83,12 +83,12 @@ export class Allocator {
     if (memory.freed) return;
     memory.freed = true;
     if (memory.blockBytes === 0) return;
-    if (this.keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.clear();
     const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };
     if (memory.blockBytes > MAX_KEPT_BYTES) {
       this.addon.release(block.view);
       return;
     }
+    this.makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
     const list = this.kept.get(memory.blockBytes);
     if (list === undefined) this.kept.set(memory.blockBytes, [block]);
     else list.push(block);
@@ -97,9 +97,18 @@ export class Allocator {
 
   /** Gives all kept blocks back to the system. */
   clear(): void {
-    for (const list of this.kept.values()) for (const { view } of list) this.addon.release(view);
-    this.kept.clear();
-    this.keptBytes = 0;
+    this.makeRoom(0);
+  }
+
+  /** Gives back no more than it must, and first of the sizes that are kept for longest. */
+  private makeRoom(most: number): void {
+    for (const [blockBytes, list] of this.kept) {
+      for (; list.length > 0; this.keptBytes -= blockBytes) {
+        if (this.keptBytes <= most) return;
+        this.addon.release(list.pop()!.view);
+      }
+      this.kept.delete(blockBytes);
+    }
   }
 
   private takeKept(blockBytes: number): Block | undefined {
