@@ -23,12 +23,14 @@ export {
 export { localFileSystem } from "./platform/local";
 export type { Difference, DiffOptions, DiffResult } from "./read/diff";
 export type { InspectedTensor, Inspection } from "./read/inspect";
-export type { Loaded, LoadedPlainTensor, LoadOptions, Slice } from "./read/load";
+export type { Loaded, LoadOptions } from "./read/load";
 export type { MergeOptions, MergeResult } from "./read/merge";
 export type { OpenOptions, Place } from "./read/open";
+export type { LoadedPlainTensor } from "./read/places";
 export type { ReshardOptions, ReshardResult } from "./read/reshard";
 export type { Selection } from "./read/select";
 export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";
+export type { Slice } from "./read/wanted";
 export type { CleanOptions, CleanResult } from "./save/clean";
 export { type Communicator, communicatorOver, localCommunicators, type Meet, singleProcess } from "./save/communicator";
 export type { Retention } from "./save/keep";

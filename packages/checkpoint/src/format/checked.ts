@@ -4,7 +4,7 @@ import { crc32, crcText } from "./crc32";
 import { LazyTensor, type SourceBox, type SourceTensor } from "./source";
 
 /** Read at once; the checksum of one piece is taken while the next is on its way. */
-const PIECE = 1 << 20;
+const PIECE = 2 << 20;
 
 /** What has been read so far, and what of it no checksum vouches for. */
 export class Verification {

@@ -1,37 +1,35 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
-import { check, checkOptions, empty, hostBytes, OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { Verification } from "../format/checked";
-import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
-import type { Json, SourceTensor, TensorSource } from "../format/source";
-import { heldDType, isTensor, type PlainTensor, toTensor } from "../format/tensors";
-import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
-import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
+import { bytesPerElement } from "../format/dtype";
+import type { Json, TensorSource } from "../format/source";
+import { heldDType, isTensor, type PlainTensor } from "../format/tensors";
+import { elementsIn } from "../layout/box";
+import { localFileSystem } from "../platform/local";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
-import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place, useSource } from "./open";
+import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place as Origin, useSource } from "./open";
+import {
+  checkInto,
+  type LoadedPlainTensor,
+  type Place,
+  placeInto,
+  plainPlace,
+  stagedInto,
+  tensorPlaces,
+} from "./places";
 import { readAll, TensorReader } from "./reader";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
+import { chunksOf } from "./stream";
+import { BATCH, batchesOf, boxesWanted, bytesIn, type Parts, type Wanted } from "./wanted";
 
-/** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
-export type Slice = readonly (readonly [begin: number, end: number] | null)[];
-
-export interface LoadedPlainTensor extends PlainTensor {
-  readonly data: Uint8Array;
-  /** Where in the whole tensor the data lie, and the whole's shape. */
-  readonly offset: readonly number[];
-  readonly wholeShape: readonly number[];
-}
-
-export interface LoadOptions<As extends "tensor" | "plain" = "tensor"> extends Omit<Selection, "verify">, OpenOptions {
+export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
+  extends Omit<Selection, "verify">,
+    Parts,
+    OpenOptions {
   /** Tensors or plain tensors to fill; only their names are loaded, and shapes and dtypes must fit. */
   readonly into?: Readonly<Record<string, Tensor | PlainTensor>>;
-  /** Parts of tensors, by name: only their bytes are read. */
-  readonly slices?: Readonly<Record<string, Slice>>;
-  /** What rank `rank` of this layout holds; without a layout, of `world` ranks that split the first dimension. */
-  readonly layout?: Layout;
-  readonly rank?: number;
-  readonly world?: number;
   /** `plain`: { dtype, shape, data } with data as bytes, for dtypes that tensors cannot hold. */
   readonly as?: As;
   /**
@@ -55,22 +53,22 @@ export interface Loaded<T> {
 /** Files read at once. */
 const LANES = 4;
 const SCRATCH = 4 << 20;
-/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
-const BATCH = 4 << 20;
-const MOST = 256;
+/** What of a large tensor is looked at together before `into` is filled: it stays in a processor's cache. */
+const LOOK = 1 << 19;
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
- * Nothing is returned, and nothing in `into` changed, unless all of it is whole.
+ * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
+ * again into the tensors' own memory; `verify: false` leaves out the first.
  * Throws MISSING, CORRUPT, BAD_SHAPE, BAD_DTYPE, UNSUPPORTED, REFUSED, IO.
  */
 export async function loadCheckpoint(
-  path: Place,
+  path: Origin,
   options: LoadOptions<"plain"> & { as: "plain" },
 ): Promise<Loaded<LoadedPlainTensor>>;
-export async function loadCheckpoint(path: Place, options?: LoadOptions): Promise<Loaded<Tensor>>;
+export async function loadCheckpoint(path: Origin, options?: LoadOptions): Promise<Loaded<Tensor>>;
 export async function loadCheckpoint(
-  path: Place,
+  path: Origin,
   options: LoadOptions<"tensor" | "plain"> = {},
 ): Promise<Loaded<Tensor | LoadedPlainTensor>> {
   checkedPlace("loadCheckpoint", path);
@@ -103,11 +101,6 @@ export async function loadCheckpoint(
   return useSource(path, options, (source) => loadFrom(source, options));
 }
 
-interface Wanted {
-  readonly tensor: SourceTensor;
-  readonly box: Box;
-}
-
 async function loadFrom(
   source: TensorSource,
   options: LoadOptions<"tensor" | "plain">,
@@ -122,182 +115,92 @@ async function loadFrom(
   const selection = { ...options, verify: verify !== false, ...(names ? { names } : {}) };
   const selected = selectTensors(source, selection, verification);
   const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
-  if (into) for (const one of wanted) checkInto(one, into);
-  else if (options.as !== "plain") for (const { tensor } of wanted) heldDType(tensor.name, tensor.dtype);
+  for (const one of wanted) {
+    const target = into?.[one.tensor.name];
+    if (target) checkInto(one, target);
+    else if (options.as !== "plain") heldDType(one.tensor.name, one.tensor.dtype);
+  }
+  const isNear = (options.fileSystem ?? localFileSystem).isNear ?? false;
+  const looksFirst = into !== undefined && isNear && verify !== false;
   const total = wanted.reduce((sum, one) => sum + bytesIn(one), 0);
-  const report = reporter(options.progress, total);
-  const loaded = new Map<string, LoadedPlainTensor | Tensor>();
-  // What fills `into` waits until all of it is whole; the rest becomes tensors at once, so that nothing is held twice.
-  const place = into || options.as === "plain" ? plainTarget : tensorTarget();
-  const batches = batchesOf(wanted);
-  const lane = async () => {
-    const scratch = new Scratch(SCRATCH);
-    for (let next = batches.next(); !next.done; next = batches.next()) {
-      const places = next.value.map((one) => {
-        const { data, made } = place(one);
-        if (made) loaded.set(one.tensor.name, made);
-        return { ...one, data, made };
-      });
-      const requests = places.map(({ tensor, box, data }) => {
-        return { reader: new TensorReader(tensor, scratch), region: box, target: data };
+  const report = reporter(options.progress, looksFirst ? 2 * total : total);
+  if (looksFirst) {
+    await inLanes(wanted, async (batch, scratch, nowhere) => {
+      await look(batch, scratch, nowhere);
+      for (const one of batch) report(bytesIn(one));
+    });
+  }
+  const newPlace = options.as === "plain" ? plainPlace : tensorPlaces();
+  const placeOf = (one: Wanted): Place => {
+    const target = into?.[one.tensor.name];
+    if (!target) return newPlace(one);
+    return isNear ? placeInto(one, target) : stagedInto(one, target);
+  };
+  const loaded = new Map<string, Tensor | LoadedPlainTensor>();
+  const open = new Map<string, Place>();
+  try {
+    await inLanes(wanted, async (batch, scratch) => {
+      const requests = batch.map((one) => {
+        const place = placeOf(one);
+        open.set(one.tensor.name, place);
+        return { reader: new TensorReader(one.tensor, scratch), region: one.box, target: place.data };
       });
       if (verify === "whole") for (const { reader, region } of requests) await reader.verifyWhole(region);
       await readAll(requests, scratch);
-      for (const { tensor, box, data, made } of places) {
-        if (!made) {
-          const plain = plainTensor(tensor, box, data);
-          loaded.set(tensor.name, into ? plain : finish(tensor.name, plain, options));
-        }
-        report(data.length);
+      for (const one of batch) {
+        // What a far store gave waits until all of it is whole; the rest is finished at once, so that nothing is held twice.
+        if (isNear || !into) finish(one.tensor.name);
+        report(bytesIn(one));
       }
-    }
-  };
-  try {
-    await allOf(Array.from({ length: LANES }, lane));
+    });
+    for (const name of [...open.keys()]) finish(name);
   } catch (error) {
-    for (const one of loaded.values()) if (isTensor(one)) one.dispose();
+    for (const place of open.values()) place.drop?.();
+    for (const [name, one] of loaded) if (isTensor(one) && one !== into?.[name]) one.dispose();
     throw error;
   }
-  const tensors = Object.fromEntries(
-    wanted.map(({ tensor: { name } }) => {
-      const one = loaded.get(name)!;
-      return [name, isTensor(one) || !into ? one : finish(name, one, options)];
-    }),
-  );
+  function finish(name: string): void {
+    loaded.set(name, open.get(name)!.finish());
+    open.delete(name);
+  }
+  const tensors = Object.fromEntries(wanted.map(({ tensor: { name } }) => [name, loaded.get(name)!]));
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
   return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };
 }
 
-function bytesIn({ tensor, box }: Wanted): number {
-  return elementsIn(box) * bytesPerElement(tensor.dtype);
-}
-
-/** Small tensors that follow each other are read together, a large one on its own. */
-function* batchesOf(wanted: readonly Wanted[]): Generator<Wanted[]> {
-  let batch: Wanted[] = [];
-  let bytes = 0;
-  for (const one of wanted) {
-    const more = bytesIn(one);
-    if (batch.length > 0 && (bytes + more > BATCH || batch.length === MOST)) {
-      yield batch;
-      [batch, bytes] = [[], 0];
-    }
-    batch.push(one);
-    bytes += more;
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** Where the bytes of a tensor are read to: a Tensor's own memory, if its device lets us. */
-type Target = (one: Wanted) => { readonly data: Uint8Array; readonly made?: Tensor };
-
-const plainTarget: Target = (one) => ({ data: new Uint8Array(bytesIn(one)) });
-
-function tensorTarget(): Target {
-  let isShared = true;
-  return (one) => {
-    if (!isShared) return plainTarget(one);
-    const made = empty(one.box.size, { dtype: tensorDType(one.tensor.dtype)! });
-    const data = hostBytes(made, "write");
-    if (data) return { data, made };
-    made.dispose();
-    isShared = false;
-    return plainTarget(one);
+/** Several batches at once, each with memory of its lane's own. */
+async function inLanes(
+  wanted: readonly Wanted[],
+  work: (batch: readonly Wanted[], scratch: Scratch, nowhere: Scratch) => Promise<void>,
+): Promise<void> {
+  const batches = batchesOf(wanted);
+  const lane = async () => {
+    const [scratch, nowhere] = [new Scratch(SCRATCH), new Scratch(BATCH)];
+    for (const batch of batches) await work(batch, scratch, nowhere);
   };
+  await allOf(Array.from({ length: LANES }, lane));
 }
 
-function boxesWanted(tensor: SourceTensor, options: LoadOptions<"tensor" | "plain">): readonly Box[] {
-  const where = `tensor ${JSON.stringify(tensor.name)}`;
-  const slice = options.slices?.[tensor.name];
-  if (slice) {
-    const { shape } = tensor;
-    const box = {
-      offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
-      size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
-    };
-    if (slice.length > shape.length || !fits(box, shape)) {
-      throw new OptError(
-        "BAD_SHAPE",
-        where,
-        `slice ${describeBox(box)} leaves the shape [${shape}].`,
-        "Use [begin, end) pairs inside it.",
-      );
-    }
-    return [box];
+/** Reads a batch to nowhere: what is missing or damaged shows. */
+async function look(batch: readonly Wanted[], scratch: Scratch, nowhere: Scratch): Promise<void> {
+  const memory = nowhere.take(nowhere.length);
+  const [one] = batch;
+  if (batch.length > 1) {
+    let filled = 0;
+    const requests = batch.map((one) => {
+      const target = memory.subarray(filled, filled + bytesIn(one));
+      filled += target.length;
+      return { reader: new TensorReader(one.tensor, scratch), region: one.box, target };
+    });
+    await readAll(requests, scratch);
+    return;
   }
-  if (options.rank === undefined) {
-    if (!options.layout && options.world === undefined) return [wholeOf(tensor.shape)];
-    throw new OptError("BAD_ARGUMENT", "loadCheckpoint", "a layout or world needs a rank.", "Give rank.");
+  const { tensor, box } = one!;
+  const width = bytesPerElement(tensor.dtype);
+  const reader = new TensorReader(tensor, scratch);
+  // One after the other: a checksum is taken from a box's first byte to its last.
+  for (const { offset, size } of chunksOf(box.size, LOOK / width)) {
+    const region = { offset: offset.map((at, d) => at + box.offset[d]!), size };
+    await reader.read(region, memory.subarray(0, elementsIn(region) * width));
   }
-  const layout = options.layout ?? defaultLayout(options.world ?? 1);
-  if (!(options.rank >= 0 && options.rank < ranksOf(layout))) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "loadCheckpoint",
-      `rank must be in [0, ${ranksOf(layout)}), got ${options.rank}.`,
-      "Give world.",
-    );
-  }
-  const boxes = boxesOfRank(layout, tensor, options.rank);
-  if (boxes.length > 1) {
-    throw new OptError(
-      "UNSUPPORTED",
-      where,
-      `rank ${options.rank} holds ${boxes.length} boxes of it.`,
-      "Load them by slices.",
-    );
-  }
-  return boxes;
-}
-
-function checkInto({ tensor, box }: Wanted, into: Readonly<Record<string, Tensor | PlainTensor>>): void {
-  const where = `tensor ${JSON.stringify(tensor.name)}`;
-  const target = into[tensor.name];
-  if (!target) return;
-  if (target.shape.length !== box.size.length || target.shape.some((length, d) => length !== box.size[d])) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `the checkpoint gives [${box.size}], into has [${target.shape}].`,
-      "Use the right model.",
-    );
-  }
-  const dtype = storedDType(target.dtype, where);
-  if (dtype !== tensor.dtype) {
-    const advice = `Ask for the conversion: { dtype: "${target.dtype}" }.`;
-    throw new OptError("BAD_DTYPE", where, `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`, advice);
-  }
-  if (!isTensor(target) && target.data.byteLength !== elementsIn(box) * bytesPerElement(dtype)) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `data has ${target.data.byteLength} bytes for ${dtype} [${box.size}].`,
-      "Fix its length.",
-    );
-  }
-}
-
-function plainTensor(tensor: SourceTensor, { offset, size }: Box, data: Uint8Array): LoadedPlainTensor {
-  const { dtype, role, follows, shape: wholeShape } = tensor;
-  const roles = { ...(role ? { role } : {}), ...(follows === undefined ? {} : { follows }) };
-  return { dtype, shape: size, data, offset, wholeShape, ...roles };
-}
-
-function finish(
-  name: string,
-  plain: LoadedPlainTensor,
-  { into, as }: LoadOptions<"tensor" | "plain">,
-): Tensor | LoadedPlainTensor {
-  const target = into?.[name];
-  if (target && isTensor(target)) {
-    const source = toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data);
-    target.set(source);
-    source.dispose();
-    return target;
-  }
-  if (target) {
-    new Uint8Array(target.data.buffer, target.data.byteOffset, target.data.byteLength).set(plain.data);
-    return { ...plain, ...target, data: plain.data };
-  }
-  return as === "plain" ? plain : toTensor(name, storedDType(plain.dtype, name), plain.shape, plain.data);
 }

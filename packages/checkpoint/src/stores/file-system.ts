@@ -38,6 +38,8 @@ export interface FileSystem {
   remove(path: string): Promise<void>;
   /** Makes renames and new entries inside the folder durable. */
   syncFolder(path: string): Promise<void>;
+  /** Reading a file again costs little, and much less than memory to hold it: true of disks, not of what lies behind a network. */
+  readonly isNear?: boolean;
   /** Of stores where nothing can be renamed, and a file exists once it is finished. */
   readonly unfinished?: UnfinishedFiles;
 }

@@ -14,6 +14,7 @@ const LARGEST = 1 << 30;
 
 /** The machine's own disk. */
 export const nodeFileSystem: FileSystem = {
+  isNear: true,
   resolve,
   async open(path, mode) {
     const handle = await fs.open(path, FLAGS[mode]);

@@ -37,6 +37,10 @@ export class FaultyFileSystem implements FileSystem {
     return body();
   }
 
+  get isNear(): boolean {
+    return this.#inner.isNear ?? false;
+  }
+
   get unfinished(): UnfinishedFiles {
     return this.#inner.unfinished as UnfinishedFiles;
   }

@@ -39,6 +39,7 @@ function fail(code: string, path: string): never {
 
 export class MemoryFileSystem implements FileSystem {
   #root: FolderNode = { children: new Map(), durable: new Map() };
+  isNear = true;
   /** Bytes handed out by reads, per file name, to count what was really read. */
   bytesRead = 0;
 

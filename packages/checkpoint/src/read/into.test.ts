@@ -1,0 +1,121 @@
+/** Loading into what is there already: in place, all of it or nothing. */
+import { init, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { PlainTensor } from "../format/tensors";
+import type { Layout } from "../layout/layout";
+import { saveCheckpoint } from "../save/save";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
+import { randomBytes } from "../testing/fixtures";
+import { type LoadOptions, loadCheckpoint } from "./load";
+
+/** Longer than what is read at once, and its boxes are columns. */
+const [ROWS, COLUMNS] = [1500, 1100];
+const bytes = randomBytes(4 * ROWS * COLUMNS, 1);
+const layout: Layout = { mesh: { shape: [2], axes: ["x"] }, tensors: { "large*": [null, "x"], "*": "replicate" } };
+const SHARDS = ["rank-00000.safetensors", "rank-00001.safetensors"].map((name) => `/run/step-00000001/${name}`);
+
+let disk: MemoryFileSystem;
+const load = (into: Record<string, Tensor | PlainTensor>, options: LoadOptions = {}) =>
+  loadCheckpoint("/run", { fileSystem: disk, into, ...options });
+const model = () => ({ large: zeros([ROWS, COLUMNS]), half: zeros([3], { dtype: "f16" }) });
+const isZero = (one: Tensor) => one.bytesSync().every((byte) => byte === 0);
+
+beforeEach(async () => {
+  await init("js");
+  disk = new MemoryFileSystem();
+  const large = tensorFromBytes(bytes, [ROWS, COLUMNS], { dtype: "f32" });
+  const half = tensor([1, 2, 3], { dtype: "f16" });
+  const plain = { dtype: "I64", shape: [2], data: BigInt64Array.of(4n, 5n) };
+  await saveCheckpoint("/run", { step: 1, tensors: { large, half, plain } }, { fileSystem: disk, layout });
+  disk.bytesRead = 0;
+});
+
+describe.each([
+  ["a disk, read twice and held once", true],
+  ["a far store, read once and held twice", false],
+])("%s", (_, isNear) => {
+  beforeEach(() => {
+    disk.isNear = isNear;
+  });
+
+  it("fills tensors and plain tensors where they are", async () => {
+    const [into, data] = [model(), new BigInt64Array(2)];
+    const view = into.large.detach();
+    const { tensors, unverified, bytesRead } = await load({ ...into, plain: { dtype: "I64", shape: [2], data } });
+    expect(tensors.large).toBe(into.large);
+    expect(Buffer.compare(view.bytesSync(), bytes)).toBe(0);
+    expect([...into.half.dataSync(), ...data]).toEqual([1, 2, 3, 4n, 5n]);
+    expect(unverified).toEqual([]);
+    expect(bytesRead).toBe((bytes.length + 6 + 16) * (isNear ? 2 : 1));
+  });
+
+  it.each([
+    ["changed", "CORRUPT", (shard: Uint8Array) => shard.fill(1, -1)],
+    ["missing", "CORRUPT", (shard: Uint8Array) => shard.subarray(0, -1)],
+  ])("changes nothing where a byte is %s", async (_, code, damaged) => {
+    const shard = damaged(disk.contents(SHARDS[1]!).slice());
+    await disk.remove(SHARDS[1]!);
+    await disk.createOnce(SHARDS[1]!, shard);
+    const into = model();
+    await expect(load(into)).rejects.toMatchObject({ code });
+    expect([isZero(into.large), isZero(into.half)]).toEqual([true, true]);
+  });
+
+  it("fills the part that a rank holds", async () => {
+    const into = { large: zeros([ROWS, COLUMNS / 2]) };
+    await load(into, { layout, rank: 1 });
+    const whole = new Float32Array(bytes.slice().buffer);
+    const row = Uint8Array.from(new Uint8Array(whole.slice(COLUMNS + COLUMNS / 2, 2 * COLUMNS).buffer));
+    expect(Buffer.compare(into.large.bytesSync().subarray(2 * COLUMNS, 4 * COLUMNS), row)).toBe(0);
+  });
+
+  it("refuses disposed tensors before any changes", async () => {
+    const into = model();
+    into.half.dispose();
+    await expect(load(into)).rejects.toMatchObject({ code: "DISPOSED" });
+    expect(isZero(into.large)).toBe(true);
+  });
+
+  it("leaves no tensors behind, where it fails or not", async () => {
+    const { device, ...into } = { ...model(), device: await init("js") };
+    const before = device.memory();
+    await load(into, { names: ["half"] });
+    await expect(load({ ...into, absent: into.half })).rejects.toMatchObject({ code: "MISSING" });
+    disk.contents(SHARDS[0]!).fill(1, -1);
+    await load(into).catch(() => {});
+    expect(device.memory()).toEqual(before);
+  });
+});
+
+it("reads once where nothing is verified", async () => {
+  const into = model();
+  await load(into, { verify: false });
+  const read = disk.bytesRead;
+  disk.bytesRead = 0;
+  await load(into);
+  expect(disk.bytesRead - read).toBe(bytes.length + 6);
+  expect(Buffer.compare(into.large.bytesSync(), bytes)).toBe(0);
+});
+
+it("tells of the bytes of both readings", async () => {
+  const seen: number[] = [];
+  await load(model(), { progress: ({ bytes, total }) => seen.push(bytes / total) });
+  expect([seen[0]! < 0.6, seen.at(-1)]).toEqual([true, 1]);
+});
+
+it("leaves alone who takes the memory of a tensor that is disposed meanwhile", async () => {
+  const { half } = model();
+  const others: Tensor[] = [];
+  const open = disk.open.bind(disk);
+  disk.open = async (path, mode) => {
+    const file = await open(path, mode);
+    const read: typeof file.read = (target, position) => {
+      if (SHARDS.includes(path)) half.dispose();
+      others.push(zeros([3], { dtype: "f16" }));
+      return file.read(target, position);
+    };
+    return { ...file, read };
+  };
+  await load({ half }, { verify: false });
+  expect(others.every(isZero)).toBe(true);
+});

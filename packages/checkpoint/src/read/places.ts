@@ -1,0 +1,117 @@
+/** Where loaded bytes go: new tensors, plain tensors, or tensors that are there already. */
+import { empty, hostBytes, OptError, type Tensor } from "@opt/core";
+import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
+import { heldDType, isTensor, type PlainTensor, toTensor } from "../format/tensors";
+import { elementsIn } from "../layout/box";
+import { bytesIn, type Wanted } from "./wanted";
+
+export interface LoadedPlainTensor extends PlainTensor {
+  readonly data: Uint8Array;
+  /** Where in the whole tensor the data lie, and the whole's shape. */
+  readonly offset: readonly number[];
+  readonly wholeShape: readonly number[];
+}
+
+/** Memory to read a tensor into. */
+export interface Place<T = Tensor | LoadedPlainTensor> {
+  readonly data: Uint8Array;
+  /** What is loaded, once `data` is filled. */
+  finish(): T;
+  /** Gives back what it holds, where `finish` is never called. */
+  drop?(): void;
+}
+
+export type Places = (one: Wanted) => Place;
+
+export function plainPlace(one: Wanted): Place<LoadedPlainTensor> {
+  const data = new Uint8Array(bytesIn(one));
+  return { data, finish: () => plainTensor(one, data) };
+}
+
+/** New tensors, read straight into their memory if the device lets us, so that nothing is held twice. */
+export function tensorPlaces(): Places {
+  let isShared = true;
+  return (one) => {
+    const { name, dtype } = one.tensor;
+    if (isShared) {
+      const made = empty(one.box.size, { dtype: tensorDType(dtype)! });
+      const data = hostBytes(made, "write");
+      if (data) return { data, finish: () => made, drop: () => made.dispose() };
+      made.dispose();
+      isShared = false;
+    }
+    const { data } = plainPlace(one);
+    return { data, finish: () => toTensor(name, dtype, one.box.size, data) };
+  };
+}
+
+/** What is there already, read into straight where the device lets us. */
+export function placeInto(one: Wanted, target: Tensor | PlainTensor): Place {
+  if (!isTensor(target)) {
+    const { buffer, byteOffset, byteLength } = target.data;
+    const data = new Uint8Array(buffer, byteOffset, byteLength);
+    return { data, finish: () => ({ ...plainTensor(one, data), ...target, data }) };
+  }
+  // Its memory is nobody else's while bytes are on their way, even if its owner disposes it meanwhile.
+  const held = target.detach();
+  const drop = () => held.dispose();
+  const data = hostBytes(held, "write");
+  if (!data) drop();
+  const filled = () => {
+    drop();
+    return target;
+  };
+  return data ? { data, finish: filled, drop } : stagedInto(one, target);
+}
+
+/** The same, held beside it until it is finished. */
+export function stagedInto(one: Wanted, target: Tensor | PlainTensor): Place {
+  const { data } = plainPlace(one);
+  const finish = () => {
+    if (!isTensor(target)) {
+      const place = placeInto(one, target);
+      place.data.set(data);
+      return place.finish();
+    }
+    const source = toTensor(one.tensor.name, one.tensor.dtype, one.box.size, data);
+    target.set(source);
+    source.dispose();
+    return target;
+  };
+  return { data, finish };
+}
+
+/** What is loaded must fit what is there. Throws BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED. */
+export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor): void {
+  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  if (target.shape.length !== box.size.length || target.shape.some((length, d) => length !== box.size[d])) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `the checkpoint gives [${box.size}], into has [${target.shape}].`,
+      "Use the right model.",
+    );
+  }
+  const dtype = storedDType(target.dtype, where);
+  if (dtype !== tensor.dtype) {
+    const advice = `Ask for the conversion: { dtype: "${target.dtype}" }.`;
+    throw new OptError("BAD_DTYPE", where, `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`, advice);
+  }
+  if (isTensor(target)) {
+    heldDType(tensor.name, dtype);
+    hostBytes(target, "read"); // refuses one that was disposed
+  } else if (target.data.byteLength !== elementsIn(box) * bytesPerElement(dtype)) {
+    throw new OptError(
+      "BAD_SHAPE",
+      where,
+      `data has ${target.data.byteLength} bytes for ${dtype} [${box.size}].`,
+      "Fix its length.",
+    );
+  }
+}
+
+function plainTensor({ tensor, box }: Wanted, data: Uint8Array): LoadedPlainTensor {
+  const { dtype, role, follows, shape: wholeShape } = tensor;
+  const roles = { ...(role ? { role } : {}), ...(follows === undefined ? {} : { follows }) };
+  return { dtype, shape: box.size, data, offset: box.offset, wholeShape, ...roles };
+}

@@ -1,0 +1,92 @@
+/** What of a checkpoint is to be loaded: boxes of tensors, whole, by slices, or as a rank of a layout holds them. */
+import { OptError } from "@opt/core";
+import { bytesPerElement } from "../format/dtype";
+import type { SourceTensor } from "../format/source";
+import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
+import { boxesOfRank, defaultLayout, type Layout, ranksOf } from "../layout/layout";
+
+/** Half-open [begin, end) per dimension; null, or dimensions left out, for all of it. */
+export type Slice = readonly (readonly [begin: number, end: number] | null)[];
+
+export interface Parts {
+  /** Parts of tensors, by name: only their bytes are read. */
+  readonly slices?: Readonly<Record<string, Slice>>;
+  /** What rank `rank` of this layout holds; without a layout, of `world` ranks that split the first dimension. */
+  readonly layout?: Layout;
+  readonly rank?: number;
+  readonly world?: number;
+}
+
+export interface Wanted {
+  readonly tensor: SourceTensor;
+  readonly box: Box;
+}
+
+/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
+export const BATCH = 4 << 20;
+const MOST = 256;
+
+export function bytesIn({ tensor, box }: Wanted): number {
+  return elementsIn(box) * bytesPerElement(tensor.dtype);
+}
+
+/** Small tensors that follow each other are read together, a large one on its own. */
+export function* batchesOf(wanted: readonly Wanted[]): Generator<Wanted[]> {
+  let batch: Wanted[] = [];
+  let bytes = 0;
+  for (const one of wanted) {
+    const more = bytesIn(one);
+    if (batch.length > 0 && (bytes + more > BATCH || batch.length === MOST)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(one);
+    bytes += more;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for a rank that is none, UNSUPPORTED for one of several boxes. */
+export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] {
+  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  const slice = parts.slices?.[tensor.name];
+  if (slice) {
+    const { shape } = tensor;
+    const box = {
+      offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
+      size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
+    };
+    if (slice.length > shape.length || !fits(box, shape)) {
+      throw new OptError(
+        "BAD_SHAPE",
+        where,
+        `slice ${describeBox(box)} leaves the shape [${shape}].`,
+        "Use [begin, end) pairs inside it.",
+      );
+    }
+    return [box];
+  }
+  if (parts.rank === undefined) {
+    if (!parts.layout && parts.world === undefined) return [wholeOf(tensor.shape)];
+    throw new OptError("BAD_ARGUMENT", "loadCheckpoint", "a layout or world needs a rank.", "Give rank.");
+  }
+  const layout = parts.layout ?? defaultLayout(parts.world ?? 1);
+  if (!(parts.rank >= 0 && parts.rank < ranksOf(layout))) {
+    throw new OptError(
+      "BAD_ARGUMENT",
+      "loadCheckpoint",
+      `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`,
+      "Give world.",
+    );
+  }
+  const boxes = boxesOfRank(layout, tensor, parts.rank);
+  if (boxes.length > 1) {
+    throw new OptError(
+      "UNSUPPORTED",
+      where,
+      `rank ${parts.rank} holds ${boxes.length} boxes of it.`,
+      "Load them by slices.",
+    );
+  }
+  return boxes;
+}
