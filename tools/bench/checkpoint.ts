@@ -1,6 +1,10 @@
 /**
  * Checkpoints beside raw input and output, torch.save, torch DCP and safetensors, on the same bytes and interleaved in one run: only
  * ratios mean something. What each has written is read back and compared before anything is timed.
+ *
+ * Loading is dominated by memory: a page that is new to a process costs several times what copying into it does. So both sides load into
+ * memory of one kind: new (each in a process of its own that has loaded nothing yet), reused (what was loaded before has been freed:
+ * `dispose`, `del`), or that of a model which is there. The bound is on new and on reused memory.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -92,8 +96,9 @@ const OURS = [
   ...["raw write + fsync", "save", "save, 4 ranks"],
   ...[
     "raw read",
-    "load as Tensors",
+    "load as Tensors, reused memory",
     "load as Tensors, no checksums",
+    "load into Tensors",
     "load, 4 ranks",
     "verify",
     "merge",
@@ -102,14 +107,14 @@ const OURS = [
 ];
 const OURS_SMALL = [`${SMALL}, 4 ranks: save`, `${SMALL}, 4 ranks: load`, `${SMALL}: reshard 4 to 3`];
 const ASYNC = "async save, until it returns";
+/** What loads in a process of its own, under its name there. */
+const NEW = { ours: "load as Tensors", theirs: "safetensors load_file, copied" };
+/** Keeps what is freed, whatever its size: without it the C library gives some of it back. */
+const REUSE = { MALLOC_MMAP_THRESHOLD_: `${32 << 20}`, MALLOC_TRIM_THRESHOLD_: `${2 ** 40}` };
 /** Memory that is new to the process costs a fault for each page, twice the copy itself: both copies get the one kind, or the other. */
 const KINDS: readonly { copy: string; kind: string; env: Readonly<Record<string, string>> }[] = [
   { copy: "memory copy, fresh", kind: "fresh", env: { MALLOC_MMAP_THRESHOLD_: "65536" } },
-  {
-    copy: "memory copy, warm",
-    kind: "warm",
-    env: { MALLOC_MMAP_THRESHOLD_: `${32 << 20}`, MALLOC_TRIM_THRESHOLD_: `${2 ** 40}` },
-  },
+  { copy: "memory copy, warm", kind: "warm", env: REUSE },
 ];
 /** What others wrote and we can read. */
 const CHECKED = ["one", "four", "two", "merged.safetensors", "torch.pt", "dcp", "st.safetensors"];
@@ -118,7 +123,8 @@ const results = new Map<string, Answer[]>();
 const opened: Session[] = [];
 try {
   const source = join(folder, "source.pt");
-  const theirs = session(python, [new URL("./checkpoint_session.py", import.meta.url).pathname]);
+  const theirProgram = new URL("./checkpoint_session.py", import.meta.url).pathname;
+  const theirs = session(python, [theirProgram]);
   const ours = session(process.execPath, ["--expose-gc", program]);
   opened.push(theirs, ours);
   const count = Math.ceil(Number(options.mib) / 4);
@@ -126,16 +132,33 @@ try {
   const device = options.device ? { device: options.device } : {};
   await ours.ask({ command: "open", folder, source, ...device });
   rmSync(source);
-  const run = async (who: Session, name: string) => {
+  const run = async (who: Session, name: string, title = name) => {
     const answer = await who.ask({ command: "run", name });
-    results.set(name, [...(results.get(name) ?? []), answer]);
+    results.set(title, [...(results.get(title) ?? []), answer]);
+  };
+  const hasSafetensors = works.some((one) => one.startsWith("safetensors"));
+  const reusing = session(python, [theirProgram], REUSE);
+  opened.push(reusing);
+  await reusing.ask({ command: "open", folder, count: 0 });
+  /** Each in a new process, closed again. */
+  const runNew = async () => {
+    for (const [who, name] of [
+      [session(process.execPath, ["--expose-gc", program]), NEW.ours],
+      ...(hasSafetensors ? [[session(python, [theirProgram]), NEW.theirs] as const] : []),
+    ] as const) {
+      opened.push(who);
+      await who.ask({ command: "open", folder, count: 0, ...device });
+      await run(who, name, `${name}, new memory`);
+      who.close();
+    }
   };
   const [large, small] = [works.filter((one) => !one.startsWith(SMALL)), works.filter((one) => one.startsWith(SMALL))];
   // The first round warms up, and what it wrote is compared.
   for (const name of large) await run(theirs, name);
   for (const name of OURS) await run(ours, name);
+  if (hasSafetensors) await run(reusing, NEW.theirs);
   for (const path of CHECKED) {
-    if (path === "st.safetensors" && !works.some((one) => one.startsWith("safetensors"))) continue;
+    if (path === "st.safetensors" && !hasSafetensors) continue;
     const { isEqual } = await ours.ask({ command: "check", path });
     if (!isEqual) throw new Error(`${path} does not hold what was saved`);
   }
@@ -143,6 +166,8 @@ try {
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const name of large) await run(theirs, name);
     for (const name of OURS) await run(ours, name);
+    if (hasSafetensors) await run(reusing, NEW.theirs, `${NEW.theirs}, reused memory`);
+    await runNew();
   }
   for (let round = 0; round < Number(options.few); round++) {
     for (const name of small) await run(theirs, name);
@@ -183,13 +208,16 @@ function report(torch: string): void {
   compare("save", "raw write + fsync");
   compare("save", "torch.save + fsync");
   compare("save", "DCP save");
-  compare("load as Tensors", "safetensors load_file, copied", 1.5);
-  compare("load as Tensors", "safetensors load_file, touched");
-  compare("load as Tensors", "torch.load");
-  compare("load as Tensors", "DCP load");
-  rows.push(["load as Tensors: peak / data", of("load as Tensors", "peak") / data, 1.2]);
+  for (const kind of ["new memory", "reused memory"]) compare(`${NEW.ours}, ${kind}`, `${NEW.theirs}, ${kind}`, 1.5);
+  compare("load into Tensors", "safetensors load_file + load_state_dict");
+  compare("load as Tensors, reused memory", "safetensors load_file, touched");
+  compare("load as Tensors, reused memory", "torch.load");
+  compare("load into Tensors", "DCP load");
+  rows.push(["load as Tensors: peak / data", of("load as Tensors, new memory", "peak") / data, 1.2]);
   compare("verify", "raw read");
-  compare("merge", "DCP merge", 0.4);
+  compare("merge", "DCP merge + fsync", 0.4);
+  compare("merge", "DCP merge");
+  compare("merge", "raw write + fsync");
   for (const { copy, kind } of KINDS) compare(`${ASYNC}, ${kind}`, copy, 1.2);
   const seconds: [string, number, number][] = [
     [`${SMALL}, 4 ranks: save`, of(`${SMALL}, 4 ranks: save`) / 1000, 6],
