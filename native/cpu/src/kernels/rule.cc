@@ -30,10 +30,8 @@ constexpr int64_t LINE = 32;
 constexpr int64_t AHEAD = 4;
 constexpr int64_t SHORT_BYTES = 1024;
 
-inline void prefetch(const double* addresses, int64_t slices, int64_t bytes) {
-  for (int64_t s = 0; s < slices; s++) {
-    for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(address<char>(addresses[s]) + at, 1);
-  }
+inline void prefetch(const char* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 1);
 }
 
 /** The slices of a tensor: those of the rule's buffers, then perhaps a mirror of the first one's new values. */
@@ -77,7 +75,7 @@ void rewriteGradient(Rewrite rewrite, T by, const T* param, T* grad, int64_t n) 
 }
 
 /** Where 16-bit elements are numbers, and gradients are rewritten: a block of each buffer, which stays in the first cache. */
-constexpr int64_t BLOCK = 1024;
+constexpr int64_t BLOCK = 512;
 
 /** The update of elements `from` to `to` of one tensor, a block at a time: stored in 16 bits, or with rewrites of the gradient. */
 template <typename T>
@@ -97,6 +95,12 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
     }
     for (int64_t k = 0; k < rewrites.count; k++) {
       rewriteGradient(static_cast<Rewrite>(rewrites.pairs[2 * k]), static_cast<T>(rewrites.pairs[2 * k + 1]), pointers[0], pointers[1], n);
+    }
+    // What is read ahead of the computation waits for memory by itself: it is asked for the next block meanwhile.
+    const int64_t next = at + BLOCK, following = smaller(BLOCK, to - next);
+    for (int64_t b = 0; b < buffers; b++) {
+      const auto width = static_cast<int64_t>(slices.formats[2 * b] == 0 ? sizeof(T) : sizeof(Half));
+      if (pointers[b] == blocks[b]) prefetch(address<char>(addresses[b]) + next * width, following * width);
     }
     update(pointers, scalars, 0, n);
     for (int64_t s = 0; s < slices.count; s++) {
@@ -142,7 +146,7 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
       if (from >= to) continue;
       const double* own = addresses + t * slices.count;
       if (const int64_t bytes = (stop - start) * static_cast<int64_t>(sizeof(T)); bytes <= SHORT_BYTES && t + AHEAD < tensors) {
-        prefetch(own + AHEAD * slices.count, slices.count, bytes);
+        for (int64_t s = 0; s < slices.count; s++) prefetch(address<char>(own[AHEAD * slices.count + s]), bytes);
       }
       if (slices.formats != nullptr) {
         updateInBlocks(update, scalars, own, buffers, slices, rewrites, from, to);
