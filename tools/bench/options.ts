@@ -49,6 +49,7 @@ const runs: Run[] = [
   run("f32", "f32", adamw({})),
   run("f32, stateDType: bf16", "f32", adamw({ stateDType: "bf16" })),
   run("bf16 with its float32 copy", "bf16", adamw({})),
+  run("f16 with its float32 copy", "f16", adamw({})),
   run("bf16, stateDType: bf16", "bf16", adamw({ stateDType: "bf16" })),
   run("amsgrad", "f32", adamw({ amsgrad: true })),
   run("clip.norm", "f32", adamw({ clip: { norm: 1 } })),
