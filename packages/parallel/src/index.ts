@@ -9,4 +9,10 @@ export { DataParallel, type DataParallelOptions, type Trainable } from "./data-p
 export { type ConnectOptions, connect } from "./engine/connect";
 export type { Engine, EngineRegistration, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
+export { mesh, ProcessMesh } from "./mesh/mesh";
+export {
+  DistributedSampler,
+  type DistributedSamplerOptions,
+  type DistributedSamplerState,
+} from "./sampler/distributed-sampler";
 export { type ShardedContents, ShardedOptimizer } from "./sharded/sharded-optimizer";

@@ -9,7 +9,7 @@ import type { Communicator } from "./communicator";
 
 const ALL = `
 const { rank, size } = communicator;
-const { tensor, Generator, randn } = core;
+const { tensor } = core;
 const list = async (x) => Array.from(await x.data());
 const result = {};
 await communicator.barrier();
@@ -29,6 +29,11 @@ if (rank < size - 1) await communicator.recv(other, rank + 1);
 result.received = await list(other);
 const half = await communicator.split(rank % 2);
 result.half_ = [half.name, half.rank, half.size, ...(await list(await half.allReduce(tensor([rank]))))];
+if (size === 4) {
+  const grid = mesh(communicator, { data: 2, model: 2 });
+  result.mesh = [grid.coordinates];
+  for (const axis of ["data", "model"]) result.mesh.push(await list(await grid.axis(axis).allReduce(tensor([1 + rank]))));
+}
 // Several under way at once, larger than a piece.
 const many = Array.from({ length: 5 }, (_, i) => core.full([700_000 * i + 3], rank + i));
 await Promise.all(many.map((x) => communicator.allReduce(x)));
@@ -77,6 +82,10 @@ describe.each([1, 2, 3, 4])("%d ranks", (size) => {
         mine.length,
         mine.reduce((a, b) => a + b, 0),
       ]);
+      if (size === 4) {
+        const [row, column] = [Math.floor(rank / 2), rank % 2];
+        expect(result.mesh).toEqual([[row, column], [2 * column + 4], [4 * row + 3]]);
+      }
       expect(result.many).toEqual([0, 1, 2, 3, 4].map((i) => 2 * sum((r) => r + i)));
     }
   });

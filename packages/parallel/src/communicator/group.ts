@@ -4,6 +4,8 @@ import type { Engine } from "../engine/engine";
 
 /** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
 const MOST_GROUPS = 1 << 12;
+/** Groups below are the axes of meshes. */
+export const FIRST_SPLIT = 1 << 8;
 const OPERATIONS = 1 << 12;
 const PHASES = 4;
 
@@ -19,6 +21,8 @@ export interface World {
   readonly timeout: number;
   /** The number of the next group that this process has a part in. */
   nextGroup: number;
+  /** Of the next axis of a mesh: all ranks make the same ones, and agree without a word. */
+  nextMeshGroup: number;
   isClosed: boolean;
 }
 
@@ -46,6 +50,14 @@ export class Group {
   ) {
     const most = () => `a job has at most ${MOST_GROUPS} groups of ranks, got one more.`;
     check(number < MOST_GROUPS, "UNSUPPORTED", "split", most, "Split once, before the training loop.");
+    const axes = () => `a job has at most ${FIRST_SPLIT - 1} axes of meshes, got one more.`;
+    check(
+      world.nextMeshGroup <= FIRST_SPLIT,
+      "UNSUPPORTED",
+      "mesh",
+      axes,
+      "Make a mesh once, before the training loop.",
+    );
     this.rank = members.indexOf(world.engine.rank);
     this.size = members.length;
   }

@@ -1,7 +1,7 @@
 /** How a program becomes a rank: whatever started it says which. */
 import { check, checkOptions, show } from "@opt/core";
 import { Communicator, WORLD } from "../communicator/communicator";
-import { Group } from "../communicator/group";
+import { FIRST_SPLIT, Group } from "../communicator/group";
 import { engines } from "./registry";
 
 export interface ConnectOptions {
@@ -40,7 +40,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Communicato
   check(known === undefined || known.size === 1, "DISPOSED", "connect", again, "Close it at the end of the program.");
   const engine = await engines.open(registration);
   const members = Array.from({ length: engine.size }, (_, rank) => rank);
-  const world = { engine, timeout, nextGroup: 1, isClosed: false };
+  const world = { engine, timeout, nextGroup: FIRST_SPLIT, nextMeshGroup: 1, isClosed: false };
   const communicator = new Communicator(new Group(world, WORLD, members, 0));
   worlds.set(registration.name, communicator);
   return communicator;

@@ -18,7 +18,7 @@ export interface Finished {
 
 /** What every program of a test begins with. */
 const PRELUDE = `
-import { connect } from "${SOURCE}parallel/src/index.ts";
+import { connect, mesh } from "${SOURCE}parallel/src/index.ts";
 import * as core from "${SOURCE}core/src/index.ts";
 const tell = (value) => process.stdout.write(\`\\n@\${JSON.stringify([communicator.rank, value])}\\n\`);
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
