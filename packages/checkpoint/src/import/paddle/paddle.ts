@@ -7,7 +7,8 @@ import { joined, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { PADDLE_NAMES } from "../names/state-words";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
-import { pickleMemory, readPickleOf } from "../python/pickle";
+import { readPickleOf } from "../python/pickle";
+import { pickleMemory } from "../python/pickle-stack";
 import { childrenOf, nameTree, PLAIN_GLOBALS } from "../python/values";
 import { counts } from "../torch/tensors";
 

@@ -5,7 +5,7 @@ import { elementCount } from "../../layout/box";
 import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/byte-source";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { denseStrides, stridedSource } from "../bytes/strided";
-import { PickleCall, PickleRange, PickleTuple } from "./pickle";
+import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
 
 /** NumPy 1 and 2 call the module differently; some versions pickle through a helper of their own. */
 export const NUMPY_GLOBALS = ["numpy.core", "numpy._core"]

@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import { expectCode } from "../../testing/expect-code";
 import { Call, Name, pickleOf, Tuple } from "../../testing/files/pickles";
 import { memorySource } from "../bytes/byte-source";
-import { PickleCall, PickleFloat, PickleRange, PickleTuple, pickleMemory, readPickleOf } from "./pickle";
+import { readPickleOf } from "./pickle";
+import { PickleCall, PickleFloat, PickleRange, PickleTuple } from "./pickle-objects";
+import { pickleMemory } from "./pickle-stack";
 
 const LIMITS = { globals: new Set(["collections.OrderedDict"]) };
 const read = (bytes: Uint8Array): Promise<unknown> => readPickleOf(memorySource("test.pkl", bytes), LIMITS);

@@ -3,7 +3,7 @@
  * `1.0` and `1`), so that it can be written again as it was.
  */
 import type { Json } from "../../format/source";
-import { PickleCall, PickleFloat, PickleGlobal, PickleSet, PickleTuple } from "./pickle";
+import { PickleCall, PickleFloat, PickleGlobal, PickleSet, PickleTuple } from "./pickle-objects";
 
 /** Integers and floats that are no integers stand for themselves; everything that JSON has no form for is an object of one member. */
 export type PythonTree = null | boolean | number | string | PythonNode;

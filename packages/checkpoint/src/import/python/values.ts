@@ -3,7 +3,7 @@ import { OptError } from "@opt/core";
 import { type ImportOptions, type Json, mostTensors } from "../../format/source";
 import { type ByteSource, readBytes } from "../bytes/byte-source";
 import { numpyScalar } from "./numpy-array";
-import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle";
+import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle-objects";
 import { leafOf, type PythonTree } from "./tree";
 
 /** Globals of Python's own plain types, as Python 2 and 3 spell them. */

@@ -3,7 +3,9 @@ import { OptError } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
 import type { ImportOptions } from "../../format/source";
 import type { ByteSource } from "../bytes/byte-source";
-import { PickleCall, type PickleLimits, PickleTuple, pickleMemory, readPickleOf } from "../python/pickle";
+import { type PickleLimits, readPickleOf } from "../python/pickle";
+import { PickleCall, PickleTuple } from "../python/pickle-objects";
+import { pickleMemory } from "../python/pickle-stack";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
 const METADATA = "torch.distributed.checkpoint.metadata.";

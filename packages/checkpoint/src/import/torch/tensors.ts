@@ -5,7 +5,8 @@ import type { ByteSource } from "../bytes/byte-source";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { stridedSource } from "../bytes/strided";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
-import { PickleCall, PickleGlobal, type PickleLimits, PicklePersistent, PickleTuple } from "../python/pickle";
+import type { PickleLimits } from "../python/pickle";
+import { PickleCall, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
 import { PLAIN_GLOBALS } from "../python/values";
 
 const STORAGES: Record<string, StoredDType> = {

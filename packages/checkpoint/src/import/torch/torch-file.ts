@@ -13,7 +13,9 @@ import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, partOf, readBytes, wholeFile } from "../bytes/byte-source";
 import { byName, type ForeignTensor, wholeTensor } from "../bytes/foreign-tensor";
 import { openZip } from "../bytes/zip";
-import { type PickleLimits, type PicklePersistent, pickleMemory, readPickle, readPickleOf } from "../python/pickle";
+import { type PickleLimits, readPickle, readPickleOf } from "../python/pickle";
+import type { PicklePersistent } from "../python/pickle-objects";
+import { pickleMemory } from "../python/pickle-stack";
 import { type NamedTree, nameTree } from "../python/values";
 import { type StorageId, storageId, TORCH_PICKLE, torchTensor } from "./tensors";
 

@@ -1,0 +1,47 @@
+/** What a pickle builds beside plain values: names and calls as they are noted, and what Python tells apart and JavaScript does not. */
+
+/** A name that the pickle refers to (a class or function): noted, never looked up. */
+export class PickleGlobal {
+  constructor(readonly name: string) {}
+}
+
+/** What would have been a call: its callable and arguments, and what was built onto the result. Nothing ran. */
+export class PickleCall {
+  /** The state given to `__setstate__` or `__dict__`. */
+  state: unknown;
+  /** Items set on the result, when it is a kind of dict. */
+  readonly entries = new Map<unknown, unknown>();
+  /** Items appended to the result, when it is a kind of list or set. */
+  readonly items: unknown[] = [];
+  constructor(
+    readonly callable: string,
+    readonly args: readonly unknown[],
+  ) {}
+}
+
+/** An object that lies outside of the pickle, by its id. */
+export class PicklePersistent {
+  constructor(readonly id: unknown) {}
+}
+
+export class PickleTuple {
+  constructor(readonly items: readonly unknown[]) {}
+}
+
+export class PickleSet {
+  readonly items: unknown[] = [];
+}
+
+/** A float that JavaScript would take for an integer: `1.0` is no `1` in Python, and is written back as it was. */
+export class PickleFloat {
+  constructor(readonly value: number) {}
+}
+
+/** A long string or bytes object that stays in the source until it is asked for. */
+export class PickleRange {
+  constructor(
+    readonly kind: "bytes" | "text",
+    readonly offset: number,
+    readonly length: number,
+  ) {}
+}
