@@ -44,16 +44,23 @@ export const areas = {
   "checkpoint-save": {
     package: "checkpoint",
     files: ["save/save.ts"],
-    tests: ["save/save", "save/communicator", "save/retention", "save/meeting", "checkpoint", "read/resume"],
+    tests: [
+      "save/save",
+      "save/ranks/communicator",
+      "save/step/retention",
+      "save/ranks/meeting",
+      "checkpoint",
+      "read/resume",
+    ],
   },
   "checkpoint-commit": {
     package: "checkpoint",
-    files: ["save/step-folder.ts"],
+    files: ["save/step/step-folder.ts"],
     tests: [
-      "save/step-folder",
-      "save/two-saves",
+      "save/step/step-folder",
+      "save/step/two-saves",
       "save/save",
-      "save/retention",
+      "save/step/retention",
       "read/replaced",
       "save/objects",
       "save/crash",

@@ -31,11 +31,17 @@ export type { ReshardOptions, ReshardResult } from "./read/reshard";
 export type { Selection } from "./read/select";
 export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";
 export type { Slice } from "./read/wanted";
-export type { CleanOptions, CleanResult } from "./save/clean";
-export { type Communicator, communicatorOver, localCommunicators, type Meet, singleProcess } from "./save/communicator";
-export type { Retention } from "./save/keep";
-export type { Leftover } from "./save/leftovers";
+export {
+  type Communicator,
+  communicatorOver,
+  localCommunicators,
+  type Meet,
+  singleProcess,
+} from "./save/ranks/communicator";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
+export type { CleanOptions, CleanResult } from "./save/step/clean";
+export type { Retention } from "./save/step/keep";
+export type { Leftover } from "./save/step/leftovers";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
 export type { FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";

@@ -13,8 +13,8 @@ import type { OpenOptions, Place } from "./read/open";
 import type { LoadedPlainTensor } from "./read/places";
 import type { ReshardOptions, ReshardResult } from "./read/reshard";
 import type { VerifyOptions, VerifyResult } from "./read/verify";
-import type { CleanOptions, CleanResult } from "./save/clean";
 import type { CheckpointContents } from "./save/save";
+import type { CleanOptions, CleanResult } from "./save/step/clean";
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
@@ -95,7 +95,7 @@ export async function openSource(path: Place, options?: OpenOptions): Promise<Te
 
 /** Removes a run's leftovers; steps are never touched. Throws MISSING, IO. */
 export async function cleanCheckpoints(folder: string, options?: CleanOptions): Promise<CleanResult> {
-  const { cleanCheckpoints: clean } = await import("./save/clean");
+  const { cleanCheckpoints: clean } = await import("./save/step/clean");
   return clean(folder, options);
 }
 

@@ -13,7 +13,7 @@ const ROOMS = [
   "platform",
   "bucket",
   "format",
-  "save",
+  ...["save/step", "save/shards", "save/ranks", "save"],
   "import",
   "read",
   "export",
@@ -30,7 +30,7 @@ function importsOf(file: string): string[] {
   return [...found].map(([, path]) => `${relative(SRC, join(SRC, dirname(file), path!))}.ts`);
 }
 
-const roomOf = (file: string): number => ROOMS.indexOf(file.split(sep)[0]!);
+const roomOf = (file: string): number => ROOMS.findIndex((room) => file.split(sep).join("/").startsWith(`${room}/`));
 
 it("rooms are imported one way, types included", () => {
   const inRooms = files.filter((file) => file.includes(sep));

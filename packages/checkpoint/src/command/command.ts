@@ -11,7 +11,7 @@ import { type Inspection, inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { type VerifyResult, verifyCheckpoint } from "../read/verify";
-import { type CleanResult, cleanCheckpoints } from "../save/clean";
+import { type CleanResult, cleanCheckpoints } from "../save/step/clean";
 import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
 import { placeOf, placesOf } from "./place";
 

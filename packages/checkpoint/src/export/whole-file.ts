@@ -2,8 +2,8 @@
 
 import { check, OptError } from "@opt/core";
 import { localFileSystem } from "../platform/local";
-import { endAttempt, newAttempt } from "../save/owner";
-import { replaceFile } from "../save/replace-file";
+import { endAttempt, newAttempt } from "../save/step/owner";
+import { replaceFile } from "../save/step/replace-file";
 import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
 import { dirname } from "../stores/path";
 import type { ExportOptions } from "./options";

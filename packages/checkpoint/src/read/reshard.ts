@@ -7,10 +7,10 @@ import { redescribed, type SourceTensor, type TensorSource } from "../format/sou
 import { followedName } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { localFileSystem } from "../platform/local";
-import { newAttempt } from "../save/owner";
-import { bytesOfAll } from "../save/pieces";
-import { StepFolder } from "../save/step-folder";
-import { type Assignment, assignWriters, fileOrder, tensorOrder } from "../save/writers";
+import { bytesOfAll } from "../save/shards/pieces";
+import { type Assignment, assignWriters, fileOrder, tensorOrder } from "../save/shards/writers";
+import { newAttempt } from "../save/step/owner";
+import { StepFolder } from "../save/step/step-folder";
 import { FilePool } from "../stores/file-pool";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";

@@ -7,7 +7,7 @@ import { optimizerContents, optimizerState } from "../format/optimizer-state";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { boxesOfRank, defaultLayout } from "../layout/layout";
 import { copyRegion } from "../plan/runs";
-import { localCommunicators } from "../save/communicator";
+import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { loadCheckpoint } from "./load";

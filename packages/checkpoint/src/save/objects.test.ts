@@ -9,10 +9,10 @@ import { memoryFileSystem } from "../stores/memory";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors } from "../testing/fixtures";
-import { cleanCheckpoints } from "./clean";
-import { localCommunicators } from "./communicator";
-import { newAttempt } from "./owner";
+import { localCommunicators } from "./ranks/communicator";
 import { saveCheckpoint } from "./save";
+import { cleanCheckpoints } from "./step/clean";
+import { newAttempt } from "./step/owner";
 
 const contents = (step: number) => ({ step, tensors: sampleTensors(step), values: { epoch: step } });
 const names = async (fileSystem: ReturnType<typeof memoryFileSystem>, folder = "run") =>

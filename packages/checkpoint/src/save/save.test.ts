@@ -7,7 +7,7 @@ import { verifyCheckpoint } from "../read/verify";
 import type { OpenMode } from "../stores/file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
-import { localCommunicators } from "./communicator";
+import { localCommunicators } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 
 const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });

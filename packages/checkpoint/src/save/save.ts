@@ -11,17 +11,17 @@ import { localFileSystem } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import type { AgreedTensors, Hello } from "./agreement";
-import { type Communicator, singleProcess } from "./communicator";
-import { checkedRetention, type Retention } from "./keep";
-import type { Meeting } from "./meeting";
-import { type Outcome, outcomeOf, unwrap } from "./outcome";
-import { type Attempt, newAttempt } from "./owner";
-import { bytesOfAll, Holdings } from "./pieces";
 import { oneAtATime } from "./queue";
-import { type RankFile, writeRankFile } from "./rank-file";
-import { StepFolder } from "./step-folder";
-import type { Assignment, ShardableTensor } from "./writers";
+import type { AgreedTensors, Hello } from "./ranks/agreement";
+import { type Communicator, singleProcess } from "./ranks/communicator";
+import type { Meeting } from "./ranks/meeting";
+import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
+import { bytesOfAll, Holdings } from "./shards/pieces";
+import { type RankFile, writeRankFile } from "./shards/rank-file";
+import type { Assignment, ShardableTensor } from "./shards/writers";
+import { checkedRetention, type Retention } from "./step/keep";
+import { type Attempt, newAttempt } from "./step/owner";
+import { StepFolder } from "./step/step-folder";
 
 export interface CheckpointContents {
   readonly step: number;
@@ -210,7 +210,7 @@ class Save {
   }
 
   async #meet(rank: number): Promise<Meeting> {
-    const { meet } = await import("./meet");
+    const { meet } = await import("./ranks/meet");
     return meet({
       fileSystem: this.#fileSystem,
       folder: this.#fileSystem.resolve(this.#folder),
@@ -259,7 +259,7 @@ class Save {
   /** What exists is agreed on first; then each rank writes, and everybody learns how it ended. */
   async #saveTogether(communicator: Communicator, met?: Attempt): Promise<SaveResult> {
     const { tensors } = this.holdings;
-    const { describeTensor } = await import("./agreement");
+    const { describeTensor } = await import("./ranks/agreement");
     const hellos = await communicator.gather<Hello>({ terms: this.#terms(), tensors: tensors.map(describeTensor) });
     const agreed = unwrap(
       await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, met ?? newAttempt())))),
@@ -281,7 +281,7 @@ class Save {
     hellos: readonly Hello[],
     attempt: Attempt,
   ): Promise<{ attempt: Attempt; overwrite: boolean; tensors: AgreedTensors }> {
-    const { agree } = await import("./agreement");
+    const { agree } = await import("./ranks/agreement");
     const tensors = agree(this.#layout, hellos, this.#options.whole ?? false);
     await this.#begin(attempt);
     return { attempt, overwrite: this.#options.overwrite ?? false, tensors };
@@ -297,7 +297,7 @@ class Save {
   }
 
   async #writeOwn(folder: StepFolder, rank: number, agreed: AgreedTensors): Promise<RankRecord> {
-    const { unseenTensors } = await import("./agreement");
+    const { unseenTensors } = await import("./ranks/agreement");
     // With the shape of the whole; the dtype is this rank's own, so that a difference is found out.
     const tensors = this.holdings.tensors.map((tensor) => ({
       ...tensor,

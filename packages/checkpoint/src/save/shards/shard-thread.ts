@@ -1,11 +1,11 @@
 /** Writing one rank's file on another thread, so that training goes on meanwhile. */
 
 import { OptError } from "@opt/core";
-import { crc32 } from "../format/crc32";
-import { recordShard, shardHeader, type WrittenShard } from "../format/shard";
-import type { StartThread } from "../platform/platform";
-import { diskError } from "../stores/file-system";
-import { join } from "../stores/path";
+import { crc32 } from "../../format/crc32";
+import { recordShard, shardHeader, type WrittenShard } from "../../format/shard";
+import type { StartThread } from "../../platform/platform";
+import { diskError } from "../../stores/file-system";
+import { join } from "../../stores/path";
 import type { ShardJob } from "./shard-job";
 
 /** Plain Node and nothing to import: it runs the same from source, from a package and inside a bundle. */

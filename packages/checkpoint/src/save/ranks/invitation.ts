@@ -1,8 +1,8 @@
 /** What a rank knows when it comes, and the names of what ranks meet by. */
-import { stepName } from "../format/steps";
-import type { FileSystem } from "../stores/file-system";
-import { join } from "../stores/path";
-import type { Attempt } from "./owner";
+import { stepName } from "../../format/steps";
+import type { FileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import type { Attempt } from "../step/owner";
 
 export interface Invitation {
   readonly fileSystem: FileSystem;

@@ -1,8 +1,8 @@
 /** One file written whole or not at all: readers of its name see the old one or the new one. */
 
 import { check } from "@opt/core";
-import { diskError, type FileSystem } from "../stores/file-system";
-import { basename, dirname, join } from "../stores/path";
+import { diskError, type FileSystem } from "../../stores/file-system";
+import { basename, dirname, join } from "../../stores/path";
 import { endAttempt, lifeOf, newAttempt } from "./owner";
 
 /** `write` makes the file under the name it is given, synced; then it takes the place of `path`. `doing` is for messages. */

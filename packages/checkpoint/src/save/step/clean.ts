@@ -1,7 +1,7 @@
 /** Removing by hand what saves that died have left; the next save does it by itself. */
 import { checkOptions } from "@opt/core";
-import { localFileSystem } from "../platform/local";
-import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
+import { localFileSystem } from "../../platform/local";
+import { checkedPath, diskError, type FileSystem } from "../../stores/file-system";
 import { type Leftover, leftoversOf, removeLeftover } from "./leftovers";
 
 export interface CleanOptions {

@@ -1,11 +1,11 @@
 /** One rank's file, and the record of it from which the manifest is made. */
 import { platform } from "#platform";
-import { crc32 } from "../format/crc32";
-import { type HeldBox, type RankRecord, recordedBoxes } from "../format/record";
-import { shardName } from "../format/shard";
-import type { LocalTensor } from "../format/tensors";
-import type { FileSystem } from "../stores/file-system";
-import { Scratch } from "../stores/scratch";
+import { crc32 } from "../../format/crc32";
+import { type HeldBox, type RankRecord, recordedBoxes } from "../../format/record";
+import { shardName } from "../../format/shard";
+import type { LocalTensor } from "../../format/tensors";
+import type { FileSystem } from "../../stores/file-system";
+import { Scratch } from "../../stores/scratch";
 import { bytesOf, type Holdings } from "./pieces";
 import { type ShardJob, writeShard } from "./shard-job";
 import { type Assignment, fileOrder } from "./writers";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { listSteps } from "../format/steps";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { expectCode } from "../testing/expect-code";
+import { listSteps } from "../../format/steps";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
+import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";
 import type { Retention } from "./keep";
 import { endAttempt, newAttempt } from "./owner";
-import { saveCheckpoint } from "./save";
 
 const w = { dtype: "U8", shape: [1], data: new Uint8Array(1) };
 const losses = [5, 3, 9, 3, 7, 8, 6];

@@ -4,12 +4,12 @@
  */
 
 import { OptError } from "@opt/core";
-import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../format/manifest";
-import { readWhole } from "../format/source";
-import { listSteps, stepName } from "../format/steps";
-import { diskError, type FileSystem, isMissing } from "../stores/file-system";
-import { dirname, join } from "../stores/path";
-import { pulse } from "../stores/timers";
+import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../../format/manifest";
+import { readWhole } from "../../format/source";
+import { listSteps, stepName } from "../../format/steps";
+import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
+import { dirname, join } from "../../stores/path";
+import { pulse } from "../../stores/timers";
 import type { Retention } from "./keep";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
 

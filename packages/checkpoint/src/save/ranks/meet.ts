@@ -9,13 +9,13 @@
  */
 
 import { check, OptError } from "@opt/core";
-import { diskError, type FileSystem, isMissing } from "../stores/file-system";
-import { join } from "../stores/path";
-import { sleep } from "../stores/timers";
+import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import { sleep } from "../../stores/timers";
+import { readText } from "../step/leftovers";
+import { type Attempt, describeOwner, endAttempt, newAttempt } from "../step/owner";
 import { type Invitation, newestGeneration, numbered, pointerPrefix } from "./invitation";
-import { readText } from "./leftovers";
 import { Meeting } from "./meeting";
-import { type Attempt, describeOwner, endAttempt, newAttempt } from "./owner";
 
 /** Comes together with every other rank. Throws MISSING (a rank does not come), BAD_ARGUMENT (they disagree), IO (a rank has died). */
 export async function meet(invitation: Invitation): Promise<Meeting> {

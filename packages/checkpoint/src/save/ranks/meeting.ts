@@ -1,13 +1,13 @@
 /** The ranks of one attempt: messages are files in a folder of theirs, and each rank tells whether the others live. */
 import { OptError } from "@opt/core";
-import { type FileSystem, isMissing } from "../stores/file-system";
-import { join } from "../stores/path";
-import { pulse, sleep } from "../stores/timers";
+import { type FileSystem, isMissing } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import { pulse, sleep } from "../../stores/timers";
+import { MEMBER, messagesOf, readText } from "../step/leftovers";
+import { type Attempt, describeOwner, endAttempt, lifeOf } from "../step/owner";
 import type { Communicator } from "./communicator";
 import { attemptPath, generations, type Invitation, newestGeneration, numbered, pointerPrefix } from "./invitation";
-import { MEMBER, messagesOf, readText } from "./leftovers";
 import { type Failure, failureOf, unwrap } from "./outcome";
-import { type Attempt, describeOwner, endAttempt, lifeOf } from "./owner";
 
 /** Even a process that computes for long should have answered by then. */
 const ANSWER_WITHIN = 60_000;

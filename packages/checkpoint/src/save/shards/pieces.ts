@@ -1,13 +1,13 @@
 /** Who writes what: the boxes that this process answers for, and their bytes at the moment they are wanted. */
 import { OptError } from "@opt/core";
 import { platform } from "#platform";
-import { bytesPerElement } from "../format/dtype";
-import type { ShardBox } from "../format/shard";
-import type { LocalTensor } from "../format/tensors";
-import { type Box, elementsIn, sameBox, wholeOf } from "../layout/box";
-import { boxesOfRank, type Layout } from "../layout/layout";
-import { copyRegion, onlyRun } from "../plan/runs";
-import type { Scratch } from "../stores/scratch";
+import { bytesPerElement } from "../../format/dtype";
+import type { ShardBox } from "../../format/shard";
+import type { LocalTensor } from "../../format/tensors";
+import { type Box, elementsIn, sameBox, wholeOf } from "../../layout/box";
+import { boxesOfRank, type Layout } from "../../layout/layout";
+import { copyRegion, onlyRun } from "../../plan/runs";
+import type { Scratch } from "../../stores/scratch";
 import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
 
 export class Holdings {

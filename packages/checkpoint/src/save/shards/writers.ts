@@ -1,8 +1,8 @@
 /** Who writes what: each distinct box once, by the rank that has the least to write so far. */
 
-import { bytesPerElement, type StoredDType } from "../format/dtype";
-import type { ShardBox } from "../format/shard";
-import { type Box, byPlace, elementsIn } from "../layout/box";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import type { ShardBox } from "../../format/shard";
+import { type Box, byPlace, elementsIn } from "../../layout/box";
 import {
   entryFor,
   type LaidOutTensor,
@@ -11,7 +11,7 @@ import {
   placementsOf,
   ranksOf,
   type TensorLayout,
-} from "../layout/layout";
+} from "../../layout/layout";
 
 export interface ShardableTensor extends LaidOutTensor {
   readonly dtype: StoredDType;

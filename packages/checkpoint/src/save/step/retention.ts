@@ -1,10 +1,10 @@
 /** Which older steps go once a new one exists. */
 
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/manifest";
-import { readWhole } from "../format/source";
-import type { Step } from "../format/steps";
-import type { FileSystem } from "../stores/file-system";
-import { join } from "../stores/path";
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../../format/manifest";
+import { readWhole } from "../../format/source";
+import type { Step } from "../../format/steps";
+import type { FileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
 import type { Retention } from "./keep";
 
 /** `steps`, oldest first, less those that stay. */

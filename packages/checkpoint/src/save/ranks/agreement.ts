@@ -1,9 +1,9 @@
 /** What ranks agree on before they write: that they save the same, the shape of every whole tensor, and who has which. */
 import { check } from "@opt/core";
-import type { StoredDType } from "../format/dtype";
-import type { LocalTensor } from "../format/tensors";
-import { type Layout, wholeShape } from "../layout/layout";
-import type { ShardableTensor } from "./writers";
+import type { StoredDType } from "../../format/dtype";
+import type { LocalTensor } from "../../format/tensors";
+import { type Layout, wholeShape } from "../../layout/layout";
+import type { ShardableTensor } from "../shards/writers";
 
 export interface TensorDescription {
   readonly name: string;

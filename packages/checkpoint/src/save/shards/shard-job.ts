@@ -1,9 +1,9 @@
 /** Writing one rank's file from boxes in memory. */
 
-import { type ShardBox, ShardWriter, type WrittenShard } from "../format/shard";
-import { FilePool } from "../stores/file-pool";
-import { diskError, type FileSystem } from "../stores/file-system";
-import { join } from "../stores/path";
+import { type ShardBox, ShardWriter, type WrittenShard } from "../../format/shard";
+import { FilePool } from "../../stores/file-pool";
+import { diskError, type FileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
 
 export interface ShardJob {
   readonly folder: string;

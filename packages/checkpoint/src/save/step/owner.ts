@@ -3,7 +3,7 @@
  * process started and which start of which kernel counts the ids, it does.
  */
 import { platform } from "#platform";
-import { hex } from "../stores/hex";
+import { hex } from "../../stores/hex";
 
 /** `<host>.<kernel>.<process id>.<start>.<thread>-<12 hexadecimal digits>`; letters, digits and `-` between the dots. */
 export type Attempt = string;

@@ -1,12 +1,12 @@
 /** Ranks that share no communicator, through restarts under one and the same name. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { loadCheckpoint } from "../read/load";
-import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { expectCode } from "../testing/expect-code";
+import { loadCheckpoint } from "../../read/load";
+import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
+import { expectCode } from "../../testing/expect-code";
+import { type SaveOptions, saveCheckpoint } from "../save";
+import { endAttempt, newAttempt } from "../step/owner";
 import { meet } from "./meet";
-import { endAttempt, newAttempt } from "./owner";
-import { type SaveOptions, saveCheckpoint } from "./save";
 
 const JOB = "job-4711";
 

@@ -1,9 +1,9 @@
 /** What saves that died have left: folders and files with a suffix, which no reader looks at, and whose owners tell whether they live. */
 
-import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../format/manifest";
-import { readWhole } from "../format/source";
-import { diskError, type FileSystem, isMissing } from "../stores/file-system";
-import { basename, dirname, join } from "../stores/path";
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../../format/manifest";
+import { readWhole } from "../../format/source";
+import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
+import { basename, dirname, join } from "../../stores/path";
 import { fileTagOf, lifeOf } from "./owner";
 
 /** `dead`: safe to remove; `alive`: a save in progress; `unknown`: of a process that cannot be seen from here, and changed lately. */
