@@ -85,7 +85,8 @@ async function checkManifest(tarball) {
   if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
 }
 
-const bundleBudget = 62 * 1024;
+/** 62 KB of what the first release had, and 3 for what came after it. */
+const bundleBudget = 65 * 1024;
 
 /** What a page that trains, clips, records and resumes takes of core, one optimizer and a backend stays under the budget when minified and gzipped. */
 async function checkBundleSize() {

@@ -5,7 +5,8 @@ import { keep, tidy } from "./device/scope";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { show } from "./errors/show";
-import { addInto, checkTensor, elementwise, fill, owned, reshape } from "./ops";
+import { addInto, checkAnyTensor, elementwise, fill, owned, reshape } from "./ops";
+import { viewAsComplex, viewAsReal } from "./ops/complex";
 import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad } from "./tensor/tape";
 import { TapeNode } from "./tensor/tape-node";
@@ -60,11 +61,11 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options?: GradOp
 export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOptions = {}): (Tensor | null)[] {
   const where = "grad";
   checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });
-  checkTensor(where, output, "the output");
+  checkAnyTensor(where, output, "the output");
   const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
   check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
   const keys = inputs.map((input, i) => {
-    checkTensor(where, input, `input ${i}`);
+    checkAnyTensor(where, input, `input ${i}`);
     const problem = () => `input ${i} does not require a gradient.`;
     check(input.requiresGrad, "NO_GRADIENT", where, problem, "Use parameter(), or do not compute inside noGrad.");
     return input.node ?? input;
@@ -233,7 +234,7 @@ function inReverse(root: Node): Node[] {
 
 function add(gradients: Map<Node, Tensor>, node: Node, gradient: Tensor): void {
   const other = gradients.get(node);
-  gradients.set(node, keep(other === undefined ? gradient : elementwise("add", [other, gradient])));
+  gradients.set(node, keep(other === undefined ? gradient : sumOf(other, gradient)));
   if (other !== undefined) {
     other.dispose();
     gradient.dispose();
@@ -256,5 +257,8 @@ function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pas
 }
 
 function sumOf(a: Tensor, b: Tensor): Tensor {
-  return (a.sparse ?? b.sparse)?.plus(a, b) ?? elementwise("add", [a, b]);
+  const sparse = a.sparse ?? b.sparse;
+  if (sparse) return sparse.plus(a, b);
+  if (a.dtype !== "c64") return elementwise("add", [a, b]);
+  return tidy(() => viewAsComplex(elementwise("add", [viewAsReal(a), viewAsReal(b)])));
 }

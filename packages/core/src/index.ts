@@ -47,6 +47,7 @@ export {
   type VarianceOptions,
   type WindowOptions,
 } from "./ops";
+export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export type { Around, ClipOptions } from "./optimizer/around";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";

@@ -35,6 +35,7 @@ const STORED: Record<DType, StoredDType> = {
   i32: "I32",
   u8: "U8",
   bool: "BOOL",
+  c64: "C64",
 };
 
 /** Size of one element in bytes. */
@@ -63,7 +64,7 @@ export function storedDType(name: string, where: string): StoredDType {
   );
 }
 
-/** The tensor dtype of a stored one, or undefined where tensors have none (integers of 64 bits, float8, complex). */
+/** The tensor dtype of a stored one, or undefined where tensors have none (integers of 64 bits, float8). */
 export function tensorDType(dtype: StoredDType): DType | undefined {
   return (Object.keys(STORED) as DType[]).find((name) => STORED[name] === dtype);
 }

@@ -14,7 +14,7 @@ export type { Node, Program } from "../rule/program";
 export { rewritten } from "../rule/rewrite";
 export type { Rewrite, Rule } from "../rule/rule";
 export { interpretRule, type StoredDType, type StoredFormats, withMirror } from "../rule/stored";
-export type { ComputeDType, DType, MapDType, TypedArray } from "../values/dtype";
+export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "../values/dtype";
 export { byteSize, viewElements } from "../values/dtype";
 export type { Backend, BackendRegistration, RecordedLaunches } from "./backend";
 export { type Memory, type Scalar, type Slice, slicesOf } from "./memory";

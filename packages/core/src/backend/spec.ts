@@ -3,7 +3,7 @@
 import { hashProgram, type Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
 import type { StoredDType, StoredFormats } from "../rule/stored";
-import type { ComputeDType, DType, MapDType } from "../values/dtype";
+import type { ComputeDType, MapDType, NumberDType } from "../values/dtype";
 import type { Scalar, Slice } from "./memory";
 
 /** What is fixed when a kernel is compiled, by kind. Shapes belong to the launch. */
@@ -19,7 +19,7 @@ export interface Specs {
   /** Batched C = op(A) op(B), op being the transpose where flagged. */
   matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType };
   /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
-  copy: { from: DType; to: DType };
+  copy: { from: NumberDType; to: NumberDType };
   /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN. */
   gather: { dtype: ComputeDType };
   /** output[indices[i]] += source[i], in the order of i. Indices out of range add nothing. */

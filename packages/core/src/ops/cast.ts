@@ -6,7 +6,7 @@ import { check } from "../errors/errors";
 import { readBytesSync } from "../tensor/read";
 import { record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { type DType, isFloat } from "../values/dtype";
+import { type DType, isFloat, numbersOf } from "../values/dtype";
 
 /**
  * target = source, in place: elements in order, converted between dtypes. Of an i32 u8 takes the low byte, which is its value modulo 256.
@@ -19,12 +19,13 @@ export function copyInto(source: Tensor, target: Tensor): void {
 }
 
 function copyElements(source: Tensor, target: Tensor): void {
+  const [from, count] = numbersOf(source.dtype);
   target.device.launch({
     kind: "copy",
-    kernel: target.device.kernel({ kind: "copy", from: source.dtype, to: target.dtype }),
+    kernel: target.device.kernel({ kind: "copy", from, to: numbersOf(target.dtype)[0] }),
     source: source.memorySlice(),
     target: target.memorySlice(),
-    shape: [source.size],
+    shape: [source.size * count],
     sourceStrides: [1],
     targetStrides: [1],
   });
@@ -60,11 +61,19 @@ export function owned(x: Tensor): Tensor {
 /** x in another dtype, or x itself. */
 export function cast(x: Tensor, dtype: DType): Tensor {
   if (x.dtype === dtype) return x;
+  checkCast("to", x.dtype, dtype);
   const result = Tensor.empty(x.shape, dtype, x.device);
   copyInto(x, result);
   if (!isFloat(dtype)) return result;
   const from = x.dtype;
   return record("to", result, [x], [], (g) => [cast(g, from)]);
+}
+
+/** @throws OptError BAD_DTYPE between complex and real */
+function checkCast(where: string, from: DType, to: DType): void {
+  const isPossible = from === to || (from !== "c64" && to !== "c64");
+  const problem = () => `there is no cast between complex and real numbers, got ${from} and ${to}.`;
+  check(isPossible, "BAD_DTYPE", where, problem, "Use viewAsReal(x) and viewAsComplex(x).");
 }
 
 /** Computes in another dtype and casts the result, leaving nothing else behind. `body` gets the tensors cast. */
@@ -94,6 +103,7 @@ export function move(x: Tensor, device: Device): Tensor {
 
 /** target = source, in place, converted and moved where they differ. Not recorded. */
 export function assign(target: Tensor, source: Tensor): void {
+  checkCast("set", source.dtype, target.dtype);
   const values = source.alias();
   const here = move(values, target.device);
   copyInto(here, target);

@@ -5,8 +5,14 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Tensor } from "../tensor/tensor";
 
-/** Refuses what is no tensor, of whichever copy of core, or a disposed one. @throws OptError BAD_ARGUMENT, DISPOSED */
+/** Refuses what cannot be computed with: what is no tensor, of whichever copy of core, complex or disposed ones. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
 export function checkTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
+  checkAnyTensor(where, value, name);
+  checkReal(where, value);
+}
+
+/** The same, but for complex ones. @throws OptError BAD_ARGUMENT, DISPOSED */
+export function checkAnyTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   const found = typeof value === "object" && value !== null && isTensor in value;
   check(
     found,
@@ -16,4 +22,10 @@ export function checkTensor(where: string, value: unknown, name = "x"): asserts 
     "Make one with tensor(data).",
   );
   (value as Tensor).checkAlive(); // before an op allocates what it would leave behind
+}
+
+/** @throws OptError BAD_DTYPE */
+export function checkReal(where: string, { dtype }: Tensor): void {
+  const problem = () => "complex numbers are computed with as real ones, got c64.";
+  check(dtype !== "c64", "BAD_DTYPE", where, problem, "Use viewAsReal(x), and viewAsComplex(y).");
 }

@@ -22,6 +22,7 @@ import { fromStored, toStored } from "../values/half";
 import { broadcastShapes, type Shape, sameShape } from "../values/shape";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
+import { checkReal } from "./check-tensor";
 import { comparedScalars, computeOn, INTEGER_FORWARD, integerScalars } from "./compute";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
 import { fill, launchMap } from "./map";
@@ -52,6 +53,7 @@ export function elementwise(name: ElementwiseName, operands: Operands): Tensor {
   let pattern = "";
   for (const operand of operands) {
     if (operand instanceof Tensor) {
+      checkReal(name, operand);
       tensors.push(operand);
       pattern += "t";
     } else if (typeof operand === "number") {

@@ -1,6 +1,6 @@
 export { applyRule } from "./apply-rule";
 export { cast, clone, copyInto, move, owned } from "./cast";
-export { checkTensor } from "./check-tensor";
+export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { clamp } from "./clamp";
 export { crossEntropyRows } from "./cross-entropy";
 export { cumsum } from "./cumsum";

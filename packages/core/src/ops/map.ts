@@ -1,6 +1,7 @@
 /** Launches a map: broadcasting is turned into strides, and dimensions are merged so that devices see few. */
 import type { Device } from "../device/device";
 import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { Tensor } from "../tensor/tensor";
@@ -58,6 +59,12 @@ export function fill(shape: Shape, value: number, dtype: DType, device: Device):
 
 /** Overwrites a tensor with one value. */
 export function fillInPlace(target: Tensor, value: number): void {
+  if (target.dtype === "c64") {
+    const problem = () => `a complex tensor is filled with 0, got ${value}.`;
+    check(value === 0, "BAD_DTYPE", "fill", problem, "Use viewAsComplex(x) on its parts.");
+    tidy(() => fillInPlace(partsOf(target), 0));
+    return;
+  }
   const compute = computeOn(target.device, target.dtype);
   // What integers cannot hold is cut to them here, alike on all devices.
   const stored = isFloat(target.dtype) ? value : toStored(target.dtype)(value);
@@ -70,10 +77,16 @@ export function fillInPlace(target: Tensor, value: number): void {
   }
 }
 
+/** The numbers of a complex tensor, in a row. */
+function partsOf(x: Tensor): Tensor {
+  return x.alias([2 * x.size], 0, "f32");
+}
+
 /** target += other, in place. */
 export function addInto(target: Tensor, other: Tensor): void {
   const compute = computeDType(target.dtype);
-  if (compute === target.dtype) launchMap(SUM, compute, [target, other], [], target.shape, target);
+  if (target.dtype === "c64") tidy(() => addInto(partsOf(target), partsOf(other)));
+  else if (compute === target.dtype) launchMap(SUM, compute, [target, other], [], target.shape, target);
   else {
     tidy(() => {
       const sum = launchMap(SUM, compute, [cast(target, compute), cast(other, compute)], [], target.shape);

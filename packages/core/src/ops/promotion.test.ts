@@ -3,11 +3,10 @@ import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { add, less, select } from "../functions";
-import type { DType } from "../values/dtype";
 
 const BY = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const;
 /** Of a tensor with dimensions, by the dtype of one without. */
-const RESULTS: Record<DType, string> = {
+const RESULTS: Record<(typeof BY)[number], string> = {
   bool: "bool u8 i32 f16 bf16 f32 f64",
   u8: "u8 u8 u8 f16 bf16 f32 f64",
   i32: "i32 i32 i32 f16 bf16 f32 f64",

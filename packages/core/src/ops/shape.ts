@@ -4,10 +4,10 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { type Backward, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { byteSize, isFloat } from "../values/dtype";
+import { byteSize, isFloat, numbersOf } from "../values/dtype";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import { checkDevice } from "./check-device";
-import { checkTensor } from "./check-tensor";
+import { checkAnyTensor, checkTensor } from "./check-tensor";
 import { fill } from "./map";
 
 /** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */
@@ -28,7 +28,7 @@ export function copyBox(
   const rank0 = shape.length === 0;
   target.device.launch({
     kind: "copy",
-    kernel: target.device.kernel({ kind: "copy", from: source.dtype, to: target.dtype }),
+    kernel: target.device.kernel({ kind: "copy", from: numbersOf(source.dtype)[0], to: numbersOf(target.dtype)[0] }),
     source: slice(source, from.offset),
     target: slice(target, to.offset),
     shape: rank0 ? [1] : shape,
@@ -39,8 +39,7 @@ export function copyBox(
 
 /** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
-  checkTensor("reshape", x);
-  x.checkAlive();
+  checkAnyTensor("reshape", x);
   const inferred = inferShape(x, shape);
   const before = x.shape;
   return record("reshape", x.alias(inferred), [x], [], (g) => [reshape(g, before)]);

@@ -3,10 +3,11 @@ import type { Scalar } from "../backend/memory";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
-import type { ComputeDType, DType } from "../values/dtype";
+import { type ComputeDType, type DType, numbersOf } from "../values/dtype";
 
 /** How a rule finds tensors of this dtype: what it computes in, and how they are stored where that differs. */
-export function formatOf(dtype: DType): { dtype: ComputeDType; stored?: StoredFormats } {
+export function formatOf(of: DType): { dtype: ComputeDType; stored?: StoredFormats } {
+  const [dtype] = numbersOf(of);
   if (dtype === "f32" || dtype === "f64") return { dtype };
   return { dtype: "f32", stored: [dtype as "bf16" | "f16"] };
 }

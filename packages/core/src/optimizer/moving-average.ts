@@ -7,6 +7,7 @@ import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, clone, copyInto } from "../ops";
 import { assign } from "../ops/cast";
+import { checkReal } from "../ops/check-tensor";
 import { launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
@@ -51,7 +52,9 @@ export interface MovingAverageOptions {
 function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
   const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
   if (tensor instanceof Tensor && !tensor.requiresGrad && !isFloat(tensor.dtype)) return { name, tensor };
-  return toParameters(WHERE, [item] as Parameters)[0]!;
+  const made = toParameters(WHERE, [item] as Parameters)[0]!;
+  checkReal(WHERE, made.tensor);
+  return made;
 }
 
 /** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */

@@ -5,7 +5,7 @@ import { cast, concat, elementwise } from "../ops";
 import { defineRule } from "../rule/rule";
 import { mul } from "../rule/symbols";
 import { Tensor } from "../tensor/tensor";
-import { computeDType, type DType } from "../values/dtype";
+import { computeDType, type DType, numbersOf } from "../values/dtype";
 import { launchInPlace } from "./in-place";
 
 /** The numbers of all gradients: of row-sparse ones their rows, each once. */
@@ -15,9 +15,10 @@ export function gradientsOf(params: readonly Tensor[]): Tensor[] {
 
 /** Sums over each gradient of one device, in one launch: of squares, or 0 where all are finite. Gradients of one dtype are read as they are stored. */
 export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
-  const { device, dtype: first } = grads[0]!;
+  const { device } = grads[0]!;
+  const [first] = numbersOf(grads[0]!.dtype);
   const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
-  const stored = grads.every((grad) => grad.dtype === first) ? first : dtype;
+  const stored = grads.every((grad) => numbersOf(grad.dtype)[0] === first) ? first : dtype;
   const output = Tensor.empty([grads.length], dtype, device);
   device.launch({
     kind: "sumSquares",
@@ -27,7 +28,7 @@ export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
       ...(nonFinite && { nonFinite }),
       ...(stored !== dtype && { stored: stored as "bf16" | "f16" }),
     }),
-    inputs: grads.map((grad) => cast(grad, stored).memorySlice()),
+    inputs: grads.map((grad) => (grad.dtype === "c64" && stored === "f32" ? grad : cast(grad, stored)).memorySlice()),
     output: output.memorySlice(),
   });
   return output;

@@ -3,7 +3,7 @@
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { Tensor } from "../tensor/tensor";
-import { isFloat } from "../values/dtype";
+import { isDifferentiable } from "../values/dtype";
 import type { BaseOptions, GroupOptions } from "./algorithm";
 
 export type Parameters = Iterable<Tensor> | Iterable<readonly [string, Tensor]>;
@@ -104,7 +104,7 @@ function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
     "Use detach(), or make it with parameter(data).",
   );
   const problem = () => `parameters must be floating-point, got ${tensor.dtype} (${name}).`;
-  check(isFloat(tensor.dtype), "BAD_DTYPE", where, problem, `Use dtype: "f32".`);
+  check(isDifferentiable(tensor.dtype), "BAD_DTYPE", where, problem, `Use dtype: "f32".`);
 }
 
 const FROM_MODEL = "Pass model.parameters().";

@@ -2,7 +2,7 @@
 import type { Rule } from "../rule/rule";
 import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
-import { byteSize, type ComputeDType } from "../values/dtype";
+import { byteSize, type ComputeDType, numbersOf } from "../values/dtype";
 import type { Counters, GroupOptions } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
@@ -43,9 +43,9 @@ export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;
 }
 
-/** The dtype of a parameter's state: float64 for float64 parameters, else what the option `stateDType` says. */
-export function stateDType(param: Tensor, { stateDType = "f32" }: GroupOptions = {}): "f32" | "f64" | "bf16" {
-  return param.dtype === "f64" ? "f64" : stateDType;
+/** The dtype of a parameter's state: its own for float64 and complex parameters, else what the option `stateDType` says. */
+export function stateDType(param: Tensor, { stateDType = "f32" }: GroupOptions = {}): "f32" | "f64" | "bf16" | "c64" {
+  return param.dtype === "f64" || param.dtype === "c64" ? param.dtype : stateDType;
 }
 
 /**
@@ -57,10 +57,10 @@ export function formatsOf(
   param: Tensor,
   state: ParameterState,
 ): { dtype: ComputeDType; stored?: StoredFormats } {
-  const { dtype } = param;
+  const [dtype] = numbersOf(param.dtype);
   const states = rule.buffers
     .slice(2)
-    .map((buffer) => (state.tensors.get(stateKey(buffer))?.dtype ?? "f32") as StoredDType);
+    .map((buffer) => numbersOf(state.tensors.get(stateKey(buffer))?.dtype ?? "f32")[0] as StoredDType);
   if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
   return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };

@@ -3,7 +3,7 @@
 import { activeRecorder } from "../device/recorder";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { type Bytes, byteSize, type TypedArray, viewElements } from "../values/dtype";
+import { type Bytes, byteSize, numbersOf, type TypedArray, viewElements } from "../values/dtype";
 import { widen } from "../values/half";
 import { showShape } from "../values/shape";
 import { Tensor } from "./tensor";
@@ -55,11 +55,12 @@ export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | und
 }
 
 export function checkSingle(where: string, x: Tensor): void {
+  const isOne = x.size * numbersOf(x.dtype)[1] === 1;
   check(
-    x.size === 1,
+    isOne,
     "BAD_SHAPE",
     where,
-    () => `needs one element, got shape ${showShape(x.shape)}.`,
+    () => `needs one real element, got ${x.dtype} ${showShape(x.shape)}.`,
     "Reduce it first, or use data().",
   );
 }

@@ -6,7 +6,7 @@ import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, isTidied, keep, track } from "../device/scope";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
-import { byteSize, type DType, isFloat } from "../values/dtype";
+import { byteSize, type DType, isDifferentiable } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";
 import { Storage } from "./storage";
@@ -139,7 +139,7 @@ export class Tensor {
       "Use detach().",
     );
     check(
-      !value || isFloat(this.dtype),
+      !value || isDifferentiable(this.dtype),
       "BAD_DTYPE",
       "requiresGrad",
       () => `only floating-point tensors have gradients, got ${this.dtype}.`,
@@ -244,17 +244,18 @@ export class Tensor {
     activeRecorder()?.uses(this);
   }
 
-  /** @internal The memory. @throws OptError DISPOSED */
+  /** @internal The memory, in numbers. @throws OptError DISPOSED */
   memorySlice(): Slice {
     this.checkAlive();
-    return { memory: this.holding.storage.memory, byteOffset: this.byteOffset, length: this.size };
+    const length = this.elementType === "c64" ? 2 * this.count : this.count;
+    return { memory: this.holding.storage.memory, byteOffset: this.byteOffset, length };
   }
 
   /** @internal Another tensor on the same memory, from `elementOffset` on, without a tape. */
-  alias(shape: Shape = this.shape, elementOffset = 0): Tensor {
+  alias(shape: Shape = this.shape, elementOffset = 0, dtype = this.dtype): Tensor {
     this.memorySlice();
     const byteOffset = this.byteOffset + elementOffset * byteSize(this.dtype);
-    return new Tensor(this.holding.storage.retain(), byteOffset, shape, this.dtype);
+    return new Tensor(this.holding.storage.retain(), byteOffset, shape, dtype);
   }
 
   /** Frees the memory, unless another tensor views it, and the gradient that backward made. Later uses throw DISPOSED; a second dispose does nothing. */

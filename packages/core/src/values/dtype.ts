@@ -2,7 +2,11 @@
 import { OptError } from "../errors/errors";
 import { show } from "../errors/show";
 
-export type DType = "f32" | "f64" | "f16" | "bf16" | "i32" | "u8" | "bool";
+/** What memory holds for kernels. */
+export type NumberDType = "f32" | "f64" | "f16" | "bf16" | "i32" | "u8" | "bool";
+
+/** c64 are two f32 numbers, the real part and the imaginary one: kept, moved and optimized, but not computed with (see `viewAsReal`). */
+export type DType = NumberDType | "c64";
 
 /** The dtypes in which kernels compute; the others are storage, widened by a `copy` first. */
 export type ComputeDType = "f32" | "f64";
@@ -16,9 +20,9 @@ export type Bytes = ReturnType<Uint8ArrayConstructor["from"]>;
 export type MapDType = ComputeDType | "i32";
 
 /** In order of promotion: the result of mixing two dtypes is the later one, but f16 with bf16 gives f32. */
-export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const satisfies readonly DType[];
+export const DTYPES = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64", "c64"] as const satisfies readonly DType[];
 
-const BYTES: Record<DType, number> = { bool: 1, u8: 1, i32: 4, f16: 2, bf16: 2, f32: 4, f64: 8 };
+const BYTES: Record<DType, number> = { bool: 1, u8: 1, i32: 4, f16: 2, bf16: 2, f32: 4, f64: 8, c64: 8 };
 
 /** Size of one element in bytes. */
 export function byteSize(dtype: DType): number {
@@ -39,6 +43,8 @@ const FOREIGN: Readonly<Record<string, string>> = {
   uint: "u8",
   byte: "u8",
   boolean: "bool",
+  complex: "c64",
+  cfloat: "c64",
 };
 
 /** The dtype that another library's name (`float32`, `torch.float32`) or other letter case means. */
@@ -57,6 +63,11 @@ export function checkDType(where: string, dtype: unknown): asserts dtype is DTyp
   throw new OptError("BAD_DTYPE", where, `dtype must be one of ${DTYPES.join(", ")}, got ${show(dtype)}.`, advice);
 }
 
+/** The numbers that an element is made of, and how many. */
+export function numbersOf(dtype: DType): readonly [dtype: NumberDType, count: number] {
+  return dtype === "c64" ? ["f32", 2] : [dtype, 1];
+}
+
 /** The smallest and the largest number of an integer dtype. */
 export function rangeOf(dtype: DType): readonly [low: number, high: number] | undefined {
   return dtype === "i32" ? [-(2 ** 31), 2 ** 31 - 1] : dtype === "u8" ? [0, 255] : undefined;
@@ -64,6 +75,11 @@ export function rangeOf(dtype: DType): readonly [low: number, high: number] | un
 
 export function isFloat(dtype: DType): boolean {
   return dtype === "f32" || dtype === "f64" || dtype === "f16" || dtype === "bf16";
+}
+
+/** True for the dtypes that gradients have. */
+export function isDifferentiable(dtype: DType): boolean {
+  return isFloat(dtype) || dtype === "c64";
 }
 
 /** The dtype of the result of an elementwise operation on `a` and `b`, as in PyTorch. */
@@ -77,7 +93,7 @@ export function computeDType(dtype: DType): ComputeDType {
   return dtype === "f64" || dtype === "i32" ? "f64" : "f32";
 }
 
-/** A view of `count` stored elements in `buffer`. f16 and bf16 are seen as their 16-bit patterns. */
+/** A view of `count` stored elements in `buffer`. f16 and bf16 are seen as their 16-bit patterns, c64 as two numbers each. */
 export function viewElements(buffer: ArrayBufferLike, byteOffset: number, count: number, dtype: DType): TypedArray {
   switch (dtype) {
     case "f32":
@@ -92,6 +108,8 @@ export function viewElements(buffer: ArrayBufferLike, byteOffset: number, count:
     case "u8":
     case "bool":
       return new Uint8Array(buffer, byteOffset, count);
+    case "c64":
+      return new Float32Array(buffer, byteOffset, 2 * count);
   }
 }
 

@@ -52,4 +52,5 @@ export const EPSILON: Record<DType, number> = {
   i32: 0,
   u8: 0,
   bool: 0,
+  c64: 2 ** -23,
 };

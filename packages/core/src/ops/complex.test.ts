@@ -1,0 +1,192 @@
+/** Complex tensors: kept, moved and trained as their parts, and computed with through `viewAsReal` alone. */
+import { AdamW } from "@opt/adam-amsgrad";
+import { NAdam } from "@opt/nadam";
+import { SGD } from "@opt/sgd";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import {
+  type BaseOptions,
+  clipGradNorm,
+  clipGradValue,
+  concat,
+  ExponentialMovingAverage,
+  GradScaler,
+  grad,
+  init,
+  type Optimizer,
+  parameter,
+  type Tensor,
+  tensor,
+  tensorFromBytes,
+  viewAsComplex,
+  viewAsReal,
+  zeros,
+} from "..";
+
+const PARTS = [
+  [3, 4],
+  [0, -1],
+  [2, 0.5],
+];
+const complex = () => viewAsComplex(tensor(PARTS));
+const numbers = (x: Tensor) => [...x.dataSync()];
+
+describe("a complex tensor", () => {
+  it("has one element for two numbers, and is a view of them", () => {
+    const parts = tensor(PARTS);
+    const z = viewAsComplex(parts);
+    expect(z).toMatchObject({ shape: [3], dtype: "c64", size: 3 });
+    expect(viewAsReal(z)).toMatchObject({ shape: [3, 2], dtype: "f32" });
+    parts.set(new Float32Array([1, 2, 3, 4, 5, 6]));
+    expect(numbers(z)).toEqual([1, 2, 3, 4, 5, 6]);
+    viewAsReal(z).set(PARTS);
+    expect(parts.tolist()).toEqual(PARTS);
+  });
+
+  it("is cloned, viewed, moved, read and shown with both parts", async () => {
+    const z = complex();
+    const bytes = z.bytesSync();
+    expect(bytes.length).toBe(24);
+    const device = await init("js");
+    for (const same of [z.clone(), z.detach(), z.reshape([3, 1]), z.to(device), z.to("c64")]) {
+      expect(numbers(same)).toEqual(PARTS.flat());
+    }
+    expect(numbers(tensorFromBytes(bytes, [3], { dtype: "c64" }))).toEqual(PARTS.flat());
+    expect(z.tolist()).toEqual(PARTS);
+    expect(numbers(zeros([2], { dtype: "c64" }))).toEqual([0, 0, 0, 0]);
+    const target = zeros([3], { dtype: "c64" });
+    target.set(z);
+    expect(target.tolist()).toEqual(PARTS);
+    expect(z[Symbol.for("nodejs.util.inspect.custom") as never]).toBeTypeOf("function");
+  });
+
+  it.each<[string, () => unknown]>([
+    ["arithmetic", () => complex().add(complex())],
+    ["arithmetic with numbers", () => complex().mul(2)],
+    ["sums", () => complex().sum()],
+    ["largest elements", () => complex().max()],
+    [
+      "matrix products",
+      () =>
+        complex()
+          .reshape([1, 3])
+          .matmul(complex().reshape([3, 1])),
+    ],
+    ["softmax", () => complex().softmax()],
+    ["slices", () => complex().slice(0, 1)],
+    ["transposition", () => complex().reshape([3, 1]).transpose()],
+    ["joining", () => concat([complex(), complex()])],
+    ["casts", () => complex().to("f32")],
+    ["casts to it", () => tensor([1, 2]).to("c64")],
+    ["real numbers set", () => complex().set([1, 2, 3])],
+    ["a real tensor set", () => complex().set(tensor([1, 2, 3]))],
+    ["real numbers given", () => tensor([1, 2], { dtype: "c64" })],
+    ["ones", () => zeros([2], { dtype: "c64" }) && parameter([1], { dtype: "c64" })],
+    ["averages", () => new ExponentialMovingAverage([parameter(complex())])],
+    ["parts of a real tensor", () => viewAsReal(tensor([1]))],
+    ["parts of f64", () => viewAsComplex(tensor([1, 2], { dtype: "f64" }))],
+  ])("refuses %s", (_, compute) => {
+    expectCode("BAD_DTYPE", compute);
+  });
+
+  it("is not one number, and needs two of them", () => {
+    const one = viewAsComplex(tensor([3, 4]));
+    expectCode("BAD_SHAPE", () => Number(one));
+    expectCode("BAD_SHAPE", () => viewAsComplex(tensor([1, 2, 3])));
+  });
+});
+
+/** |w|^2 weighted: its gradient is 2 w, weighted, as PyTorch's view_as_real has it. */
+const weights = tensor([[1, 2]]);
+const loss = (w: Tensor) => viewAsReal(w).pow(2).mul(weights).sum();
+
+describe("gradients", () => {
+  it("are complex, and accumulate", () => {
+    const w = parameter(complex());
+    for (let i = 0; i < 2; i++) loss(w).backward();
+    expect(w.grad).toMatchObject({ dtype: "c64", shape: [3] });
+    expect(viewAsReal(w.grad!).tolist()).toEqual(PARTS.map(([re, im]) => [4 * re!, 8 * im!]));
+  });
+
+  it("add up where a view is used twice, and have gradients themselves", () => {
+    const w = parameter(complex());
+    const view = w.reshape([3, 1]);
+    loss(view.reshape([3]))
+      .add(loss(view.reshape([3])))
+      .backward();
+    expect(viewAsReal(w.grad!).tolist()).toEqual(PARTS.map(([re, im]) => [4 * re!, 8 * im!]));
+    const [first] = grad(loss(w), [w], { createGraph: true });
+    const [second] = grad(viewAsReal(first!).sum(), [w]);
+    expect(viewAsReal(second!).tolist()).toEqual(PARTS.map(() => [2, 4]));
+  });
+
+  it("are clipped and zeroed by their parts", () => {
+    const [w, real] = [parameter(complex()), parameter(tensor(PARTS))];
+    loss(w).backward();
+    real.pow(2).mul(weights).sum().backward();
+    for (const clip of [(p: Tensor) => clipGradNorm([p], 2), (p: Tensor) => clipGradValue([p], 0.5)]) {
+      for (const p of [w, real]) clip(p);
+      expect(numbers(w.grad!)).toEqual(numbers(real.grad!));
+    }
+    new SGD([w]).zeroGrad({ setToNull: false });
+    expect(numbers(w.grad!)).toEqual([0, 0, 0, 0, 0, 0]);
+  });
+});
+
+type Made = (params: Tensor[], options: object) => Optimizer<BaseOptions>;
+const OPTIMIZERS: [string, Made][] = [
+  ["AdamW", (params, options) => new AdamW(params, { weightDecay: 0.1, ...options })],
+  ["AMSGrad", (params, options) => new AdamW(params, { amsgrad: true, ...options })],
+  ["NAdam", (params, options) => new NAdam(params, options)],
+  ["SGD with momentum", (params, options) => new SGD(params, { momentum: 0.9, ...options })],
+];
+
+describe.each(OPTIMIZERS)("%s", (_, make) => {
+  it.each([{}, { clip: { norm: 1, value: 0.2 } }, { maximize: true }])(
+    "trains it as its real view, with %j",
+    (options) => {
+      const [w, real] = [parameter(complex()), parameter(tensor(PARTS))];
+      const [one, other] = [make([w], options), make([real], options)];
+      for (let i = 0; i < 5; i++) {
+        for (const o of [one, other]) o.zeroGrad();
+        loss(w).backward();
+        real.pow(2).mul(weights).sum().backward();
+        for (const o of [one, other]) o.step();
+        expect(numbers(w)).toEqual(numbers(real));
+      }
+      const state = one.stateDict().state["0"]!;
+      const theirs = other.stateDict().state["0"]!;
+      for (const [key, value] of Object.entries(theirs)) {
+        if (typeof value === "number") continue;
+        expect(state[key]).toMatchObject({ dtype: "c64", shape: [3] });
+        expect(numbers(state[key] as Tensor)).toEqual(numbers(value));
+      }
+    },
+  );
+
+  it("goes on from its state, recorded and with a loss scale, beside a real parameter", () => {
+    const [[w, v], [x, y]] = [0, 1].map(() => [parameter(complex()), parameter([1, 2])] as const) as [
+      readonly [Tensor, Tensor],
+      readonly [Tensor, Tensor],
+    ];
+    const [eager, recorded] = [make([w, v], {}), make([x, y], {})];
+    const scalers = [new GradScaler({ initScale: 8 }), new GradScaler({ initScale: 8 })] as const;
+    const step = (o: typeof eager, scaler: GradScaler, a: Tensor, b: Tensor) => () => {
+      o.zeroGrad();
+      scaler.scale(loss(a).add(b.pow(2).sum())).backward();
+      scaler.step(o);
+      scaler.update();
+    };
+    const [first, second] = [step(eager, scalers[0], w, v), step(recorded, scalers[1], x, y)];
+    first();
+    second();
+    recorded.loadStateDict(recorded.stateDict());
+    recorded.zeroGrad();
+    const recording = x.device.record(second);
+    recording.replay();
+    for (let i = 0; i < 2; i++) first();
+    expect(numbers(x)).toEqual(numbers(w));
+    expect(numbers(y)).toEqual(numbers(v));
+    recording.dispose();
+  });
+});
