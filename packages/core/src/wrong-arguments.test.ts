@@ -72,6 +72,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   tensor: () => [[1, 2], { shape: [2], dtype: "f32", requiresGrad: true }],
   parameter: () => [[1, 2], { shape: [2], name: "w" }],
   tensorFromBytes: () => [new Uint8Array(8), [2], { dtype: "f32" }],
+  span: () => [x(), 0, 1],
   viewAsComplex: () => [x()],
   viewAsReal: () => [core.viewAsComplex(core.tensor([1, 2]))],
   onGradient: () => [core.parameter([1]), () => {}],
@@ -97,7 +98,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
+  "check checkRepeatable ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
     " ",
   ),
 );

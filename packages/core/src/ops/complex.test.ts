@@ -5,21 +5,32 @@ import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import {
-  type BaseOptions,
   clipGradNorm,
   clipGradValue,
   concat,
+  cumsum,
   ExponentialMovingAverage,
+  functional,
   GradScaler,
+  gather,
   grad,
   init,
-  type Optimizer,
+  layerNorm,
+  maskedFill,
+  ones,
+  pad,
   parameter,
+  rowSparse,
+  split,
+  stack,
   type Tensor,
   tensor,
   tensorFromBytes,
+  topk,
+  tril,
   viewAsComplex,
   viewAsReal,
+  where,
   zeros,
 } from "..";
 
@@ -82,6 +93,28 @@ describe("a complex tensor", () => {
     ["a real tensor set", () => complex().set(tensor([1, 2, 3]))],
     ["real numbers given", () => tensor([1, 2], { dtype: "c64" })],
     ["ones", () => zeros([2], { dtype: "c64" }) && parameter([1], { dtype: "c64" })],
+    ["powers", () => complex().pow(2)],
+    ["comparisons", () => complex().eq(complex())],
+    ["choosing", () => where(tensor([true, false, true]), complex(), complex())],
+    ["clamps", () => complex().clamp(0, 1)],
+    ["norms", () => complex().norm()],
+    ["variances", () => complex().var()],
+    ["largest and smallest places", () => complex().argmin()],
+    ["running sums", () => cumsum(complex(), 0)],
+    ["expansion", () => complex().reshape([1, 3]).expand([2, 3])],
+    ["padding", () => pad(complex(), [1, 1])],
+    ["stacks", () => stack([complex(), complex()])],
+    ["splits", () => split(complex(), 1)],
+    ["triangles", () => tril(complex().reshape([1, 3]))],
+    ["the largest few", () => topk(complex(), 1)],
+    ["masks", () => maskedFill(complex(), tensor([true, false, true]), 0)],
+    ["rows by index", () => gather(complex(), tensor([0], { dtype: "i32" }))],
+    [
+      "rows of a sparse gradient",
+      () => rowSparse(tensor([0], { dtype: "i32" }), complex().reshape([3, 1]).reshape([1, 3]), [2, 3]),
+    ],
+    ["layer norms", () => layerNorm(complex(), ones([3]), null)],
+    ["differentiable steps", () => functional(AdamW, {}).init([parameter(complex())])],
     ["averages", () => new ExponentialMovingAverage([parameter(complex())])],
     ["parts of a real tensor", () => viewAsReal(tensor([1]))],
     ["parts of f64", () => viewAsComplex(tensor([1, 2], { dtype: "f64" }))],
@@ -133,7 +166,7 @@ describe("gradients", () => {
   });
 });
 
-type Made = (params: Tensor[], options: object) => Optimizer<BaseOptions>;
+type Made = (params: Tensor[], options: object) => AdamW | NAdam | SGD;
 const OPTIMIZERS: [string, Made][] = [
   ["AdamW", (params, options) => new AdamW(params, { weightDecay: 0.1, ...options })],
   ["AMSGrad", (params, options) => new AdamW(params, { amsgrad: true, ...options })],
