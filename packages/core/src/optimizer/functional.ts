@@ -12,6 +12,7 @@ import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { ruleAround, scalarsAround, stepsAround } from "./around";
 import { completeOptions } from "./check";
+import { checkRule } from "./check-rule";
 import type { Optimizer } from "./optimizer";
 import type { OptimizerInput } from "./parameters";
 import { regularizerOf } from "./plan";
@@ -104,7 +105,9 @@ export function functional<Options extends BaseOptions>(
       tidy(() => {
         const weights = entriesOf(algorithm.name, params);
         const { numbers } = chosen(algorithm, options);
-        const keys = stateKeys(algorithm.rule(numbers));
+        const rule = algorithm.rule(numbers);
+        checkRule(algorithm, rule);
+        const keys = stateKeys(rule);
         const made = weights.map(([, param]) => ({
           ...algorithm.initialCounters,
           ...Object.fromEntries(
@@ -251,6 +254,7 @@ class Step<Options extends BaseOptions> {
   ): { param: Tensor; state: ParameterStateDict } {
     const { algorithm, options } = this;
     const plain = algorithm.rule(options.numbers);
+    checkRule(algorithm, plain);
     const keys = stateKeys(plain);
     checkState(algorithm, name, param, state, keys);
     if (grad === null) return { param, state };
@@ -266,7 +270,10 @@ class Step<Options extends BaseOptions> {
     const further = rule.scalars.slice(plain.scalars.length).map((name, k) => [name, numbers[k]]);
     const values = applyRule(rule, buffers, { ...scalars, ...Object.fromEntries(further) });
     const next = keys.map((key, k) => [key, values[plain.buffers[k + 2]!] ?? state[key]]);
-    return { param: values.param ?? param, state: { ...after, ...Object.fromEntries(next) } as ParameterStateDict };
+    return {
+      param: values[plain.buffers[0]!]!,
+      state: { ...after, ...Object.fromEntries(next) } as ParameterStateDict,
+    };
   }
 
   /** Counters and scalars of the step, computed once for parameters of one dtype that have counted the same. */

@@ -12,6 +12,7 @@ import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
 import { checkGroup } from "./check";
+import { checkRule } from "./check-rule";
 import { completeState } from "./complete-state";
 import { checked, type Regularizer } from "./regularizer";
 import type { Slot } from "./slot";
@@ -57,6 +58,7 @@ export interface Bucket {
  * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
  * Throws DISPOSED for parameters and gradients that were freed.
  * `last` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
+ * `hasStages`: the rule's last buffer is yet to come.
  */
 export function planUpdates<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
@@ -64,8 +66,10 @@ export function planUpdates<Options extends BaseOptions>(
   all: readonly Slot[],
   around: Around,
   last: readonly Update[] = [],
+  hasStages = false,
 ): Update[] {
   const plain = algorithm.rule(options);
+  checkRule(algorithm, plain, hasStages);
   const { regularizer: penalty = null } = options;
   if (typeof penalty !== "function" && activeRecorder() === null) {
     // a recorder is told of every gradient

@@ -1,11 +1,13 @@
 import { expectCode } from "@opt/testkit";
-import { expect, it } from "vitest";
-import { parameter, tensor } from "../create";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor, zeros } from "../create";
 import { init } from "../device/registry";
+import type { ErrorCode } from "../errors/errors";
 import { rowSparse } from "../rows/row-sparse";
-import { defineRule } from "../rule/rule";
+import { defineRule, type Rule, type RuleDefinition } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
+import { FakeDevice } from "../testing/fake-backend";
 import type { Algorithm, BaseOptions } from "./algorithm";
 import { clipGradNorm } from "./clip";
 import { l2 } from "./regularizer";
@@ -171,6 +173,45 @@ it("nothing has changed where a stage fails", () => {
   transform = works;
   expect(state()).toEqual(before);
   expect(optimizer.stateDict().state["0"]!.step).toBe(1);
+});
+
+describe("refuses", () => {
+  const rule = (name: string, own: readonly string[], update: RuleDefinition<string, string>["update"]) =>
+    defineRule<string, string>({ name, buffers: own, scalars: [], update });
+  const writesParam = rule("writesParam", buffers, ({ grad }) => ({ param: grad!, direction: grad! }));
+  const fewer = rule("fewer", ["param", "grad", "direction"], ({ grad }) => ({ direction: grad! }));
+  const noDirection = rule("noDirection", ["param", "grad", "sum"], ({ grad }) => ({ param: grad!, sum: grad! }));
+  const writesDirection = rule("writesDirection", buffers, ({ grad }) => ({ param: grad!, direction: grad! }));
+  const elsewhere = new FakeDevice();
+
+  it.each<[ErrorCode, Partial<Stages<Options>> | null, Rule?]>([
+    ["BAD_ARGUMENT", { rule: () => last }],
+    ["BAD_ARGUMENT", { rule: () => writesParam }],
+    ["BAD_ARGUMENT", { rule: () => fewer }],
+    ["BAD_ARGUMENT", { rule: () => undefined as never }],
+    ["BAD_ARGUMENT", { transform: () => undefined as never }],
+    ["BAD_ARGUMENT", { transform: (async (x: Tensor) => x) as never }],
+    ["BAD_ARGUMENT", { transform: null as never }],
+    ["BAD_ARGUMENT", { transformedBy: undefined as never }],
+    ["BAD_ARGUMENT", null],
+    ["DEVICE_MISMATCH", { transform: ({ shape }) => zeros(shape, { device: elsewhere }) }],
+    ["BAD_ARGUMENT", {}, noDirection],
+    ["BAD_ARGUMENT", {}, writesDirection],
+  ])("by %s stages that do not fit: %o", (code, given, main = last) => {
+    class Wrong extends StagedOptimizer<Options> {
+      protected override define(): Algorithm<Options> {
+        return { ...algorithm, rule: () => main };
+      }
+      protected override stages(): Stages<Options> {
+        const whole = { rule: () => first, transform: (x: Tensor) => x, transformedBy: [] };
+        return given === null ? (undefined as never) : { ...whole, ...given };
+      }
+    }
+    const w = parameter([1, 2]);
+    w.grad = tensor([1, 1]);
+    expectCode(code, () => new Wrong([w]).step());
+    expect(w.tolist()).toEqual([1, 2]);
+  });
 });
 
 it("asks the algorithm about each parameter before it is taken", () => {

@@ -3,7 +3,8 @@ import type { Slice } from "../backend/memory";
 import type { Repeated } from "../device/recorder";
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
-import { cast } from "../ops";
+import { show } from "../errors/show";
+import { cast, checkTensor } from "../ops";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
@@ -14,6 +15,7 @@ import { ruleAround, scalarsAround, stepsAround } from "./around";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
 import { type Bucket, planUpdates, scalarsOf, type Update } from "./plan";
+import { DIRECTION } from "./state";
 
 export interface Stages<Options extends BaseOptions> {
   /**
@@ -41,8 +43,10 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   /** @internal Nothing that lasts is written before all directions are there. */
   protected override readonly plan: typeof planUpdates<Options> = (algorithm, options, slots, around): Update[] => {
     checkWhole(algorithm.name, options);
-    return planUpdates(algorithm, options, slots, around).map((update) =>
-      stagedUpdate(this.stages(), algorithm, options, update),
+    const stages = this.stages();
+    checkStages(algorithm.name, stages);
+    return planUpdates(algorithm, options, slots, around, [], true).map((update) =>
+      stagedUpdate(stages, algorithm, options, update),
     );
   };
 }
@@ -64,9 +68,17 @@ function stagedUpdate<Options extends BaseOptions>(
   const { name: where } = algorithm;
   const settings = () => JSON.stringify(stages.transformedBy.map((name) => options[name]));
   const used = settings();
-  const directions = launchFirst(stages.rule(options), algorithm, options, update);
+  const first = stages.rule(options);
+  checkFirst(where, first, bucket.plain);
+  const directions = launchFirst(first, algorithm, options, update);
   const tensors = directions.map((direction, i) => {
-    const transformed = tidy(() => cast(stages.transform(direction, options), direction.dtype));
+    const transformed = tidy(() => {
+      const result: unknown = stages.transform(direction, options);
+      checkTensor(`${where} transform`, result, "the result");
+      const elsewhere = () => `the result must be on ${bucket.device.name}, got one on ${result.device.name}.`;
+      check(result.device === bucket.device, "DEVICE_MISMATCH", `${where} transform`, elsewhere, "Move it with to().");
+      return cast(result, direction.dtype);
+    });
     const { shape } = transformed;
     const problem = () => `transform must keep the shape ${showShape(direction.shape)}, got ${showShape(shape)}.`;
     check(sameShape(shape, direction.shape), "BAD_SHAPE", where, problem);
@@ -89,6 +101,22 @@ function stagedUpdate<Options extends BaseOptions>(
     };
   };
   return { ...update, bucket: { ...bucket, tensors, repeated } };
+}
+
+/** @throws OptError BAD_ARGUMENT */
+function checkStages(where: string, stages: unknown): void {
+  const { rule, transform, transformedBy } = Object(stages);
+  const isWhole = typeof rule === "function" && typeof transform === "function" && Array.isArray(transformedBy);
+  const problem = () => `stages() must give { rule, transform, transformedBy }, got ${show(stages)}.`;
+  check(isWhole, "BAD_ARGUMENT", where, problem, "Two functions, and the options that the second looks at.");
+}
+
+/** @throws OptError BAD_ARGUMENT for a first rule that would write what lasts, or find other buffers than it names */
+function checkFirst(where: string, first: Rule, { buffers }: Rule): void {
+  const fits = String(first?.buffers) === String(buffers) && String(first.writes) === DIRECTION;
+  const problem = () =>
+    `the first rule must write ${DIRECTION} alone, of ${show(buffers)}, got ${show(first?.writes)} of ${show(first?.buffers)}.`;
+  check(fits, "BAD_ARGUMENT", where, problem, "Define both rules with the same list of buffers.");
 }
 
 /** Slices of the rule's buffers for parameter i; what mirrors it comes after them. */

@@ -8,8 +8,13 @@ import type { Counters, GroupOptions } from "./algorithm";
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
 export const MASTER = "master_param";
 
-/** The buffer of a rule that is no state: what `staged` computes before the launch. */
+/** What a rule that comes after stages calls its last buffer. */
 export const DIRECTION = "direction";
+
+/** True if the last buffer is what stages compute before the launch. What a rule writes is state, whatever its name. */
+export function hasDirection({ buffers, writes }: Rule): boolean {
+  return buffers.at(-1) === DIRECTION && !writes.includes(DIRECTION);
+}
 
 export interface ParameterState {
   /** Parameters with equal counters share the object: they step in one launch. */
@@ -29,10 +34,7 @@ const keysOfRules = new WeakMap<Rule, readonly string[]>();
 export function stateKeys(rule: Rule): readonly string[] {
   let keys = keysOfRules.get(rule);
   if (keys === undefined) {
-    keys = rule.buffers
-      .slice(2)
-      .filter((buffer) => buffer !== DIRECTION)
-      .map(stateKey);
+    keys = rule.buffers.slice(2, hasDirection(rule) ? -1 : undefined).map(stateKey);
     keysOfRules.set(rule, keys);
   }
   return keys;

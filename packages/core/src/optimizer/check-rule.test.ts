@@ -1,0 +1,98 @@
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, tensor } from "../create";
+import { defineRule, type Rule } from "../rule/rule";
+import { add, fma, mul } from "../rule/symbols";
+import type { Algorithm, BaseOptions } from "./algorithm";
+import { functional } from "./functional";
+import { Optimizer } from "./optimizer";
+
+function optimizerOf(rule: Rule) {
+  return class extends Optimizer<BaseOptions> {
+    protected override define(): Algorithm<BaseOptions> {
+      return {
+        name: "Own",
+        defaults: { lr: 0.1, maximize: false },
+        validate() {},
+        rule: () => rule,
+        initialCounters: { step: 0 },
+        advance: ({ step }) => ({ step: step + 1 }),
+        scalars: ({ lr }) => ({ negLr: -lr }),
+      };
+    }
+  };
+}
+
+/** Momentum, whose buffers have these names. */
+function momentum(param: string, grad: string, sum: string): Rule {
+  return defineRule<string, string>({
+    name: `momentum of ${sum}`,
+    buffers: [param, grad, sum],
+    scalars: ["negLr"],
+    update: (buffers, { negLr }) => {
+      const next = fma(0.5, buffers[sum]!, buffers[grad]!);
+      return { [param]: add(buffers[param]!, mul(negLr!, next)), [sum]: next };
+    },
+  });
+}
+
+const given = () => {
+  const w = parameter([1, 2]);
+  w.grad = tensor([1, 1]);
+  return w;
+};
+
+describe("a rule of an optimizer", () => {
+  it.each([
+    ["param", "grad", "sum"],
+    ["weight", "gradient", "velocity"],
+    ["param", "grad", "direction"],
+  ])("may call its buffers %s, %s and %s", (...names) => {
+    const Own = optimizerOf(momentum(...names));
+    const w = given();
+    const optimizer = new Own([w]);
+    optimizer.step();
+    optimizer.step();
+    expect(w.dataSync()).toAgreeWith([0.75, 1.75], { absolute: 1e-6, relative: 0 });
+    expect(Object.keys(optimizer.stateDict().state["0"]!)).toEqual(["step", names[2]]);
+    const { init, update } = functional(Own, {});
+    const x = parameter([1, 2]);
+    const { params } = update([tensor([1, 1])], init([x]), [x]);
+    expect(params[0]!.dataSync()).toAgreeWith([0.9, 1.9], { absolute: 1e-6, relative: 0 });
+  });
+
+  const alone = defineRule({
+    name: "alone",
+    buffers: ["param"],
+    scalars: [],
+    update: ({ param }) => ({ param: mul(param, 0.5) }),
+  });
+  const readsDirection = defineRule({
+    name: "readsDirection",
+    buffers: ["param", "grad", "direction"],
+    scalars: [],
+    update: ({ param, direction }) => ({ param: add(param, direction) }),
+  });
+  const other = defineRule({
+    name: "other",
+    buffers: ["grad", "param"],
+    scalars: ["negLr"],
+    update: ({ param, grad }, { negLr }) => ({ param: fma(negLr, grad, param) }),
+  });
+
+  it.each([
+    ["has the name of a counter", momentum("param", "grad", "step")],
+    ["has the name of the float32 copy", momentum("param", "grad", "masterParam")],
+    ["has no gradient", alone],
+    ["has the gradient first", other],
+    ["asks for stages", readsDirection],
+    ["is none", undefined as never],
+    ["is a name", "adam" as never],
+  ])("is refused where it %s", (_, rule) => {
+    const Own = optimizerOf(rule);
+    const w = given();
+    expectCode("BAD_ARGUMENT", () => new Own([w]).step());
+    expect(w.tolist()).toEqual([1, 2]);
+    expectCode("BAD_ARGUMENT", () => functional(Own, {}).init([w]));
+  });
+});
