@@ -10,8 +10,12 @@ const seeded = () => ({ generator: new Generator(1) });
 /** Valid arguments of constructors, and of forward. A name that is missing here fails the test. */
 const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
   ...Object.fromEntries(
-    ["ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"].map((name) => [name, [() => [], () => [rows()]]]),
+    ["ReLU", "GELU", "Tanh", "Sigmoid", "SiLU", "Flatten"].map((name) => [name, [() => [], () => [rows()]]]),
   ),
+  LeakyReLU: [() => [0.1], () => [rows()]],
+  Softplus: [() => [{ beta: 1, threshold: 20 }], () => [rows()]],
+  BatchNorm1d: [() => [3, { momentum: 0.1, eps: 1e-5 }], () => [rows()]],
+  BatchNorm2d: [() => [1, { affine: false }], () => [zeros([1, 1, 2, 2])]],
   Linear: [() => [3, 2, { bias: true, ...seeded() }], () => [rows()]],
   Embedding: [() => [3, 2, seeded()], () => [tensor([0], { dtype: "i32" })]],
   LayerNorm: [() => [3, { eps: 1e-5 }], () => [rows()]],
@@ -24,6 +28,11 @@ const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
 const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   crossEntropy: () => [rows(), [0, 1], { weight: ones([3]), labelSmoothing: 0.1, reduction: "sum" }],
   mseLoss: () => [rows(), rows(), { reduction: "none" }],
+  l1Loss: () => [rows(), rows(), { reduction: "none" }],
+  huberLoss: () => [rows(), rows(), { delta: 2 }],
+  klDiv: () => [rows(), rows(), { reduction: "batchMean", logTarget: true }],
+  bceWithLogits: () => [rows(), rows(), { weight: ones([3]), posWeight: ones([3]) }],
+  nllLoss: () => [rows(), [0, 1], { weight: ones([3]), axis: 1, reduction: "sum" }],
   gainOf: () => ["relu", 0.1],
   constant: () => [rows(), 1],
   zeros: () => [rows()],
@@ -41,7 +50,9 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 // biome-ignore lint/suspicious/noExplicitAny: any arguments are the point
 type Any = any;
-const exported = Object.entries(nn as Readonly<Record<string, Any>>).filter(([name]) => name !== "Module");
+const exported = Object.entries(nn as Readonly<Record<string, Any>>).filter(
+  ([name]) => !["Module", "ModuleList", "ModuleDict"].includes(name),
+);
 
 describe("layers", () => {
   it.each(exported.filter(([name]) => /^[A-Z]/.test(name)))("%s", async (name, Layer) => {
@@ -53,10 +64,25 @@ describe("layers", () => {
     expect(await rawErrors(`${name}.forward`, (...args: Any[]) => layer.forward(...args), given)).toEqual([]);
   });
 
-  it.each(["train", "loadStateDict"] as const)("%s", async (method) => {
-    const valid = { train: () => [true], loadStateDict: () => [new nn.Linear(3, 2).stateDict(), { strict: true }] }[
-      method
-    ];
+  it("ModuleList and ModuleDict", async () => {
+    const made = { list: () => [[new nn.ReLU()]], dict: () => [{ a: new nn.ReLU() }] };
+    expect(await rawErrors("ModuleList", (...args: Any[]) => new (nn.ModuleList as Any)(...args), made.list)).toEqual(
+      [],
+    );
+    expect(await rawErrors("ModuleDict", (...args: Any[]) => new (nn.ModuleDict as Any)(...args), made.dict)).toEqual(
+      [],
+    );
+    const set = (...args: Any[]) => (new nn.ModuleDict().set as Any).apply(new nn.ModuleDict(), args);
+    expect(await rawErrors("ModuleDict.set", set, () => ["a", new nn.ReLU()])).toEqual([]);
+  });
+
+  it.each(["train", "loadStateDict", "to", "apply"] as const)("%s", async (method) => {
+    const valid = {
+      train: () => [true],
+      loadStateDict: () => [new nn.Linear(3, 2).stateDict(), { strict: true }],
+      to: () => ["f64"],
+      apply: () => [() => 1],
+    }[method];
     const call = (...args: Any[]) => (new nn.Linear(3, 2)[method] as Any).call(new nn.Linear(3, 2), ...args);
     expect(await rawErrors(method, call, valid)).toEqual([]);
   });

@@ -49,6 +49,9 @@ const UNARY: [string, (x: Tensor) => Tensor, "positive"?][] = [
   ["sigmoid", F.sigmoid],
   ["relu", F.relu],
   ["gelu", F.gelu],
+  ["silu", F.silu],
+  ["leakyRelu", (x) => F.leakyRelu(x, 0.2)],
+  ["softplus", (x) => F.softplus(x, 2, 1)],
 ];
 
 const BINARY: [string, (a: Tensor | number, b: Tensor | number) => Tensor][] = [

@@ -1,3 +1,4 @@
+export { leakyRelu, silu, softplus } from "./activations";
 export { applyRule } from "./apply-rule";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";

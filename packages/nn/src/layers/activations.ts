@@ -1,5 +1,17 @@
 /** The elementwise functions as layers. */
-import { gelu, relu, sigmoid, type Tensor, tanh } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  gelu,
+  leakyRelu,
+  relu,
+  show,
+  sigmoid,
+  silu,
+  softplus,
+  type Tensor,
+  tanh,
+} from "@opt/core";
 import { Module } from "../module/module";
 
 /** max(x, 0) */
@@ -27,5 +39,61 @@ export class Tanh extends Module {
 export class Sigmoid extends Module {
   forward(x: Tensor): Tensor {
     return sigmoid(x);
+  }
+}
+
+/** x / (1 + exp(-x)), also called swish. */
+export class SiLU extends Module {
+  forward(x: Tensor): Tensor {
+    return silu(x);
+  }
+}
+
+/** x where it is positive, elsewhere x * negativeSlope. @throws OptError BAD_ARGUMENT */
+export class LeakyReLU extends Module {
+  readonly negativeSlope: number;
+
+  constructor(negativeSlope = 0.01) {
+    super();
+    const isNumber = typeof negativeSlope === "number";
+    check(isNumber, "BAD_ARGUMENT", "LeakyReLU", () => `negativeSlope must be a number, got ${show(negativeSlope)}.`);
+    this.negativeSlope = negativeSlope;
+  }
+
+  forward(x: Tensor): Tensor {
+    return leakyRelu(x, this.negativeSlope);
+  }
+
+  override describe(): string {
+    return `negativeSlope=${this.negativeSlope}`;
+  }
+}
+
+/** How `Softplus` bends. */
+export interface SoftplusOptions {
+  /** Default 1. */
+  readonly beta?: number;
+  /** Where beta x is above it, the result is x. Default 20. */
+  readonly threshold?: number;
+}
+
+/** log(1 + exp(beta x)) / beta. @throws OptError BAD_ARGUMENT */
+export class Softplus extends Module {
+  readonly beta: number;
+  readonly threshold: number;
+
+  constructor(options: SoftplusOptions = {}) {
+    super();
+    checkOptions("Softplus", options, { beta: "number", threshold: "number" });
+    this.beta = options.beta ?? 1;
+    this.threshold = options.threshold ?? 20;
+  }
+
+  forward(x: Tensor): Tensor {
+    return softplus(x, this.beta, this.threshold);
+  }
+
+  override describe(): string {
+    return `beta=${this.beta}, threshold=${this.threshold}`;
   }
 }

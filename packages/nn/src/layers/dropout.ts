@@ -6,7 +6,6 @@ import {
   defaultGenerator,
   full,
   type Generator,
-  guardReplays,
   less,
   rand,
   select,
@@ -15,6 +14,7 @@ import {
   tidy,
 } from "@opt/core";
 import { Module } from "../module/module";
+import { guardTraining } from "../module/training";
 
 export interface DropoutOptions {
   /** By default the generator that `manualSeed` seeds. */
@@ -44,9 +44,7 @@ export class Dropout extends Module {
 
   forward(x: Tensor): Tensor {
     checkTensor("Dropout", x);
-    const { training } = this;
-    const switched = () => `training was ${training} when the step was recorded, and is ${this.training}.`;
-    guardReplays(() => check(this.training === training, "BAD_STATE", "Dropout", switched, "Record the step again."));
+    guardTraining(this);
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {

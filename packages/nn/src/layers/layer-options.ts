@@ -1,5 +1,5 @@
 /** What every layer with weights is told about where they live and how they begin. */
-import { type Device, type DType, type Generator, keep, type Shape, type Tensor, zeros } from "@opt/core";
+import { type Device, type DType, full, type Generator, keep, type Shape, type Tensor, zeros } from "@opt/core";
 
 export interface LayerOptions {
   readonly dtype?: DType;
@@ -14,6 +14,11 @@ export const LAYER_OPTIONS = { dtype: "string", device: ["string", "object"], ge
 /** A new parameter of zeros, to be initialised. */
 export function weightOf(shape: Shape, { dtype, device }: LayerOptions): Tensor {
   return keep(zeros(shape, { dtype, device, requiresGrad: true }));
+}
+
+/** A new buffer: part of the state, but nothing that is trained. */
+export function bufferOf(shape: Shape, value: number, options: Pick<LayerOptions, "dtype" | "device">): Tensor {
+  return keep(full(shape, value, options));
 }
 
 /** What initialisers take of a layer's options. */

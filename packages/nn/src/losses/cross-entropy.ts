@@ -1,9 +1,11 @@
-import { check, checkOptions, checkTensor, crossEntropyRows, gather, show, type Tensor, tidy } from "@opt/core";
-import { type Counted, countedRows, type Labels, labelIndices } from "./labels";
+import { check, checkOptions, checkTensor, crossEntropyRows, gather, show, Tensor, tidy } from "@opt/core";
+import { type Counted, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
 export interface CrossEntropyOptions {
   readonly reduction?: Reduction;
+  /** Where the classes lie. Default -1, the last axis; PyTorch has them on axis 1. */
+  readonly axis?: number;
   /** Rows with this label count for nothing, neither in the sum nor in the mean's divisor. */
   readonly ignoreIndex?: number;
   /** The share of the target that is spread evenly over all classes (Szegedy et al. 2016). */
@@ -12,14 +14,21 @@ export interface CrossEntropyOptions {
   readonly weight?: Tensor;
 }
 
-const OPTIONS = { reduction: "string", ignoreIndex: "number", labelSmoothing: "number", weight: "any" } as const;
+const OPTIONS = {
+  reduction: "string",
+  axis: "number",
+  ignoreIndex: "number",
+  labelSmoothing: "number",
+  weight: "any",
+} as const;
 
 /**
- * Cross-entropy of rows of logits [..., classes] with class labels [...], as PyTorch's (which has the classes on axis 1).
+ * Cross-entropy of rows of logits [..., classes] with class labels [...], or with probabilities of the shape of the logits. PyTorch has the
+ * classes on axis 1, which is `axis: 1`.
  * With p = softmax(logits), w = weight and s = labelSmoothing, a row is -(1 - s) w[label] log p[label] - s / classes * sum(w log p).
  * 16-bit logits are computed in f32, and only the loss is rounded.
  *
- * @param labels integers in an array, a typed array or a tensor; a tensor's are checked where the device shares the host's memory, and give NaN out of range elsewhere
+ * @param labels integers in an array, a typed array or a tensor, or a tensor of floats: probabilities; a tensor's are checked where the device shares the host's memory, and give NaN out of range elsewhere
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for labels or options out of range
  * @example
  * const loss = crossEntropy(model.forward(x), [2, 0, 1, 1, 0]);
@@ -28,7 +37,7 @@ const OPTIONS = { reduction: "string", ignoreIndex: "number", labelSmoothing: "n
 export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntropyOptions = {}): Tensor {
   checkOptions("crossEntropy", options, OPTIONS);
   checkTensor("crossEntropy", logits, "logits");
-  const { reduction = "mean", ignoreIndex = -100, labelSmoothing = 0, weight } = options;
+  const { reduction = "mean", axis = -1, ignoreIndex = -100, labelSmoothing = 0, weight } = options;
   checkReduction("crossEntropy", reduction);
   check(
     Number.isInteger(ignoreIndex),
@@ -44,26 +53,43 @@ export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntro
     () => `labelSmoothing must be in [0, 1], got ${show(labelSmoothing)}.`,
     "Use 0.1.",
   );
-  const classes = logits.shape.at(-1) ?? 0;
-  if (weight !== undefined) {
-    checkTensor("crossEntropy", weight, "weight");
-    check(
-      weight.shape.length === 1 && weight.size === classes,
-      "BAD_SHAPE",
-      "crossEntropy",
-      () => `weight must be [${classes}], one factor per class, got [${weight.shape}].`,
-      "Check the number of classes.",
-    );
-  }
   return tidy(() => {
-    const wide = logits.dtype === "f64" ? logits : logits.to("f32");
-    const counted = labelIndices("crossEntropy", labels, wide, ignoreIndex);
-    const loss = lossOf(wide, counted, { ...options, reduction, ignoreIndex, labelSmoothing });
+    const wide = classesLast("crossEntropy", logits.dtype === "f64" ? logits : logits.to("f32"), axis);
+    checkClassWeight("crossEntropy", weight, wide.shape.at(-1)!);
+    const settled = { ...options, reduction, ignoreIndex, labelSmoothing };
+    const loss = isSoft(labels, logits)
+      ? softLoss(wide, softTargets(wide, classesLast("crossEntropy", labels, axis)), settled)
+      : lossOf(wide, labelIndices("crossEntropy", labels, wide, ignoreIndex), settled);
     return logits.dtype === "f16" || logits.dtype === "bf16" ? loss.to(logits.dtype) : loss;
   });
 }
 
-type Settled = Required<Omit<CrossEntropyOptions, "weight">> & Pick<CrossEntropyOptions, "weight">;
+/** Targets that are probabilities: floats with as many axes as the logits. */
+function isSoft(labels: Labels, { shape }: Tensor): labels is Tensor {
+  const floats = ["f32", "f64", "f16", "bf16"];
+  return labels instanceof Tensor && labels.shape.length === shape.length && floats.includes(labels.dtype);
+}
+
+function softTargets(logits: Tensor, targets: Tensor): Tensor {
+  check(
+    String(targets.shape) === String(logits.shape) && targets.shape.length === logits.shape.length,
+    "BAD_SHAPE",
+    "crossEntropy",
+    () => `targets that are probabilities must have the shape of the logits, got [${targets.shape}].`,
+    `Class labels are integers: labels.to("i32").`,
+  );
+  return targets.to(logits.dtype);
+}
+
+/** -sum(w t log p) of each row, t being the target, smoothed. The mean is over rows. */
+function softLoss(logits: Tensor, targets: Tensor, { reduction, labelSmoothing, weight }: Settled): Tensor {
+  const smooth =
+    labelSmoothing > 0 ? targets.mul(1 - labelSmoothing).add(labelSmoothing / logits.shape.at(-1)!) : targets;
+  const terms = smooth.mul(logits.logSoftmax(-1)).neg();
+  return reduce((weight === undefined ? terms : terms.mul(weight.to(logits.dtype))).sum(-1), reduction);
+}
+
+type Settled = Required<Omit<CrossEntropyOptions, "weight" | "axis">> & Pick<CrossEntropyOptions, "weight">;
 
 /** For f32 and f64 logits: no 16-bit float tells class 257 from class 256. */
 function lossOf(logits: Tensor, counted: Counted, { reduction, ignoreIndex, labelSmoothing, weight }: Settled): Tensor {

@@ -57,3 +57,31 @@ export function labelIndices(where: string, labels: Labels, logits: Tensor, igno
 export function countedRows(indices: Tensor, ignoreIndex: number, dtype: "f32" | "f64"): Tensor {
   return indices.to(dtype).sub(ignoreIndex).abs().minimum(1);
 }
+
+/** The axis of the classes moved to the end. @throws OptError BAD_ARGUMENT */
+export function classesLast(where: string, x: Tensor, axis: number): Tensor {
+  const rank = x.shape.length;
+  check(
+    Number.isInteger(axis) && axis >= -rank && axis < rank,
+    "BAD_ARGUMENT",
+    where,
+    () => `axis must be an integer from ${-rank} to ${rank - 1}, got ${show(axis)}.`,
+    "-1 is the last, 1 is where PyTorch has the classes.",
+  );
+  const along = axis < 0 ? axis + rank : axis;
+  if (along === rank - 1) return x;
+  return x.permute([...x.shape.keys()].filter((i) => i !== along).concat(along));
+}
+
+/** @throws OptError BAD_SHAPE */
+export function checkClassWeight(where: string, weight: Tensor | undefined, classes: number): void {
+  if (weight === undefined) return;
+  checkTensor(where, weight, "weight");
+  check(
+    weight.shape.length === 1 && weight.size === classes,
+    "BAD_SHAPE",
+    where,
+    () => `weight must be [${classes}], one factor per class, got [${weight.shape}].`,
+    "Check the number of classes.",
+  );
+}

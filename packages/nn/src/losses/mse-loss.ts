@@ -1,4 +1,5 @@
-import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
+import { checkOptions, type Tensor, tidy } from "@opt/core";
+import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
 export interface MseLossOptions {
@@ -17,15 +18,7 @@ export function mseLoss(input: Tensor, target: Tensor, options: MseLossOptions =
   checkOptions("mseLoss", options, { reduction: "string" });
   const { reduction = "mean" } = options;
   checkReduction("mseLoss", reduction);
-  checkTensor("mseLoss", input, "input");
-  checkTensor("mseLoss", target, "target");
-  check(
-    input.shape.length === target.shape.length && input.shape.every((extent, i) => extent === target.shape[i]),
-    "BAD_SHAPE",
-    "mseLoss",
-    () => `input and target must have the same shape, got [${input.shape}] and [${target.shape}].`,
-    "Reshape one of them.",
-  );
+  checkPair("mseLoss", input, target);
   return tidy(() => {
     const difference = input.sub(target);
     return reduce(difference.mul(difference), reduction);

@@ -20,6 +20,11 @@ export function holdParameters(module: object, needed: readonly string[] = []): 
   }
 }
 
+/** Another tensor in a parameter's place may be held where it was, frozen or not. */
+export function succeed(parameter: Tensor, by: Tensor): void {
+  if (parameters.has(parameter)) parameters.add(by);
+}
+
 function held(where: string, first: Tensor, mayBeNull: boolean): PropertyDescriptor {
   let value: unknown = first;
   return {

@@ -2,7 +2,19 @@ import { inspect } from "node:util";
 import { Generator, parameter, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Conv2d, Dropout, Embedding, LayerNorm, Linear, MaxPool2d, Module, ReLU, Sequential } from "../index";
+import {
+  Conv2d,
+  Dropout,
+  Embedding,
+  LayerNorm,
+  Linear,
+  MaxPool2d,
+  Module,
+  ModuleDict,
+  ModuleList,
+  ReLU,
+  Sequential,
+} from "../index";
 
 class Block extends Module {
   readonly fc = new Linear(2, 2, { bias: false });
@@ -244,5 +256,80 @@ describe("state", () => {
     layer.loadStateDict({ bias: tensor([1, 2]), scale: zeros([1]) }, { strict: false });
     expect([...(await layer.bias!.data())]).toEqual([1, 2]);
     expectCode("BAD_STATE", () => layer.loadStateDict({ bias: zeros([3]) }, { strict: false }));
+  });
+});
+
+describe("to", () => {
+  it("casts floats in place of themselves, tied ones once, and leaves integers", () => {
+    class Tied extends Module {
+      readonly table = new Embedding(3, 2);
+      readonly heads = { out: this.table.weight, list: [parameter([1, 2])] };
+      readonly counts = tensor([1, 2], { dtype: "i32" });
+      forward(): void {}
+    }
+    const model = new Tied();
+    const before = model.table.weight;
+    expect(model.to("bf16")).toBe(model);
+    expect(model.table.weight).toBe(model.heads.out);
+    expect([model.table.weight.dtype, model.heads.list[0]!.dtype, model.counts.dtype]).toEqual(["bf16", "bf16", "i32"]);
+    expect([model.table.weight.requiresGrad, before.dtype, model.parameters().length]).toEqual([true, "f32", 2]);
+    expect(model.to("bf16").table.weight).toBe(model.heads.out);
+  });
+
+  it("reaches layers of Sequential, lists and dictionaries, and keeps what is frozen so", () => {
+    const layer = new Linear(2, 2);
+    layer.weight.requiresGrad = false;
+    const model = new Sequential(new ModuleList([layer]) as never, new ModuleDict({ a: new Linear(2, 1) }) as never);
+    model.to("f64");
+    expect(model.namedTensors().map(([name, { dtype }]) => `${name} ${dtype}`)).toEqual([
+      "0.0.weight f64",
+      "0.0.bias f64",
+      "1.a.weight f64",
+      "1.a.bias f64",
+    ]);
+    expect(layer.weight.requiresGrad).toBe(false);
+  });
+
+  it("moves to a device, and refuses what is none", () => {
+    const model = new Linear(2, 1);
+    expect(model.to(model.weight.device).weight.device.name).toBe("js");
+    expectCode("UNKNOWN_DEVICE", () => model.to("nowhere"));
+  });
+});
+
+it("apply reaches children before their holder", () => {
+  const seen: string[] = [];
+  const model = new Sequential(new Linear(1, 1), new ModuleList([new ReLU()]) as never);
+  expect(model.apply((module) => void seen.push(module.constructor.name))).toBe(model);
+  expect(seen).toEqual(["Linear", "ReLU", "ModuleList", "Sequential"]);
+});
+
+it("a partial state tells what did not fit", () => {
+  const layer = new Linear(2, 1);
+  const told = layer.loadStateDict({ weight: zeros([1, 2]), scale: zeros([1]) }, { strict: false });
+  expect(told).toEqual({ missing: ["bias"], unexpected: ["scale"] });
+  expect(layer.loadStateDict(layer.stateDict())).toEqual({ missing: [], unexpected: [] });
+});
+
+describe("ModuleList and ModuleDict", () => {
+  it("hold modules that are found by name", () => {
+    const list = new ModuleList([new Linear(1, 1, { bias: false })]).push(new Linear(1, 1, { bias: false }));
+    const dict = new ModuleDict({ head: new Linear(1, 1, { bias: false }) });
+    expect(names(list.namedParameters())).toEqual(["0.weight", "1.weight"]);
+    expect([list.length, list.at(-1), [...list].length]).toEqual([2, [...list][1], 2]);
+    expect(names(dict.namedParameters())).toEqual(["head.weight"]);
+    expect([dict.has("head"), [...dict.keys()], dict.get("head").forward(zeros([1, 1])).shape]).toEqual([
+      true,
+      ["head"],
+      [1, 1],
+    ]);
+  });
+
+  it("refuse what is no module, unknown names and being called", () => {
+    expectCode("BAD_ARGUMENT", () => new ModuleList([5 as never]));
+    expectCode("BAD_ARGUMENT", () => new ModuleDict({ a: zeros([1]) as never }));
+    expectCode("BAD_ARGUMENT", () => new ModuleDict().get("a"));
+    expectCode("UNSUPPORTED", () => new ModuleList().forward());
+    expectCode("UNSUPPORTED", () => new ModuleDict().forward());
   });
 });

@@ -1,13 +1,31 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import { check, checkNotSummary, checkOptions, OptError, show, Tensor } from "@opt/core";
-import { holdParameters } from "./held";
+import {
+  check,
+  checkNotSummary,
+  checkOptions,
+  type Device,
+  type DType,
+  keep,
+  OptError,
+  show,
+  Tensor,
+  tidy,
+} from "@opt/core";
+import { holdParameters, succeed } from "./held";
 import { members } from "./members";
+import { replaceTensors } from "./replace";
 
 /** By which modules are known, of whichever copy of this package. */
 const mark: unique symbol = Symbol.for("@opt/nn.module");
 
 /** Values by dotted name: PyTorch's `state_dict`, for checkpoints of both worlds. */
 export type StateDict = Record<string, Tensor>;
+
+/** Names that a state and a module do not share. */
+export interface Misfit {
+  readonly missing: string[];
+  readonly unexpected: string[];
+}
 
 /**
  * The base of layers and models. A property that is a tensor is part of the state, a property that is a module is a child; so is
@@ -84,9 +102,10 @@ export abstract class Module {
    * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing.
    *
    * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks
+   * @returns the names that the state lacks, and those that the module lacks: none unless it is not strict
    * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ; NOT_SYNC from a device that answers only later
    */
-  loadStateDict(state: Readonly<StateDict>, options: { readonly strict?: boolean } = {}): void {
+  loadStateDict(state: Readonly<StateDict>, options: { readonly strict?: boolean } = {}): Misfit {
     const where = this.constructor.name;
     checkOptions(where, options, { strict: "boolean" });
     const { strict = true } = options;
@@ -121,6 +140,40 @@ export abstract class Module {
     } finally {
       for (const value of values) value.dispose();
     }
+    return {
+      missing: [...own.keys()].filter((name) => !Object.hasOwn(state, name)),
+      unexpected: Object.keys(state).filter((name) => !own.has(name)),
+    };
+  }
+
+  /**
+   * Moves to a device, or casts the floats to a dtype: parameters and buffers, here and in all children, are replaced by others of the same
+   * names, tied ones by one. So optimizers are made afterwards. What is not in the state (a #private field) stays as it is.
+   *
+   * @throws OptError BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
+   * @example
+   * const model = new Linear(4, 2).to("bf16");
+   */
+  to(target: DType | Device | (string & {})): this {
+    checkTree(this, []);
+    const found = new Map<Tensor, Tensor>();
+    const isDType = FLOATS.includes(target as DType);
+    for (const [, tensor] of this.namedTensors()) {
+      if (!found.has(tensor))
+        found.set(tensor, isDType && !FLOATS.includes(tensor.dtype) ? tensor : moved(tensor, target));
+    }
+    exchange(this, (tensor) => found.get(tensor) ?? tensor);
+    return this;
+  }
+
+  /** Calls `body` with every child, innermost first, and with this module. */
+  apply(body: (module: Module) => void): this {
+    const isFunction = typeof body === "function";
+    check(isFunction, "BAD_ARGUMENT", "apply", () => `needs a function, got ${show(body)}.`, "(module) => { ... }");
+    checkTree(this, []);
+    for (const [, child] of this.namedChildren()) child.apply(body);
+    body(this);
+    return this;
   }
 
   /** Sets training mode here and in all children. @throws OptError BAD_ARGUMENT */
@@ -162,6 +215,27 @@ Module.prototype.forward = function (this: Module): never {
     "Write forward(x) { ... } in its class.",
   );
 };
+
+const FLOATS: readonly unknown[] = ["f32", "f64", "f16", "bf16"] satisfies DType[];
+
+/** The same under its name elsewhere, or itself if nothing changes. */
+function moved(tensor: Tensor, target: DType | Device | (string & {})): Tensor {
+  const there = tidy(() => tensor.detach().to(target));
+  if (there.dtype === tensor.dtype && there.device === tensor.device) {
+    there.dispose();
+    return tensor;
+  }
+  const result = keep(there);
+  result.requiresGrad = tensor.requiresGrad;
+  result.name = tensor.name;
+  succeed(tensor, result);
+  return result;
+}
+
+function exchange(module: Module, of: (tensor: Tensor) => Tensor): void {
+  replaceTensors(module, of);
+  for (const [, child] of module.namedChildren()) exchange(child, of);
+}
 
 /** True for modules, of whichever copy of this package. */
 export function isModule(value: unknown): value is Module {

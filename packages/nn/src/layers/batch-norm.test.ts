@@ -1,0 +1,79 @@
+import { noGrad, ones, parameter, randn, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import { eachDevice, expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { BatchNorm1d, BatchNorm2d, Linear, Sequential } from "../index";
+
+describe("BatchNorm", () => {
+  it("has PyTorch's names in its state, and trains only weight and bias", () => {
+    const model = new Sequential(new Linear(2, 3), new BatchNorm1d(3));
+    expect(Object.keys(model.stateDict()).slice(2)).toEqual(
+      ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"].map((name) => `1.${name}`),
+    );
+    expect(model.namedParameters().map(([name]) => name)).toEqual(["0.weight", "0.bias", "1.weight", "1.bias"]);
+  });
+
+  it("goes on from its state, statistics included", () => {
+    const [from, to] = [new BatchNorm1d(2), new BatchNorm1d(2)];
+    from.forward(
+      tensor([
+        [1, 2],
+        [3, 5],
+      ]),
+    );
+    to.loadStateDict(from.stateDict());
+    const x = tensor([[1, 1]]);
+    expect(to.eval().forward(x).dataSync()).toAgreeWith(from.eval().forward(x).dataSync());
+    expect(to.num_batches_tracked!.dataSync()[0]).toBe(1);
+  });
+
+  it("leaves nothing behind but its result", () => {
+    const [layer, x] = [new BatchNorm2d(2), zeros([2, 2, 3, 3])];
+    const { tensors } = x.device.memory();
+    const y = noGrad(() => layer.forward(x));
+    expect(x.device.memory().tensors).toBe(tensors + 1);
+    y.dispose();
+  });
+
+  it.each(["f16", "bf16"] as const)("takes %s beside statistics in f32, as torch does under autocast", (dtype) => {
+    const layer = new BatchNorm1d(1);
+    const y = layer.forward(tensor([[1], [3]], { dtype }));
+    expect([y.dtype, ...y.dataSync()]).toEqual([dtype, -1, 1]);
+    expect(layer.running_mean!.dataSync()[0]).toBeCloseTo(0.2);
+  });
+
+  const rows: [string, () => unknown, string][] = [
+    ["one value per channel in training", () => new BatchNorm1d(2).forward(zeros([1, 2])), "BAD_SHAPE"],
+    ["other channels", () => new BatchNorm1d(2).forward(zeros([4, 3])), "BAD_SHAPE"],
+    ["other axes", () => new BatchNorm2d(2).forward(zeros([4, 2])), "BAD_SHAPE"],
+    ["a momentum beyond 1", () => new BatchNorm1d(2, { momentum: 2 }), "BAD_ARGUMENT"],
+    ["a misspelt option", () => new BatchNorm1d(2, { track: true } as never), "BAD_ARGUMENT"],
+  ];
+  it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+
+  it("refuses replays after eval()", () => {
+    const [layer, x] = [new BatchNorm1d(1), tensor([[1], [3]])];
+    const step = x.device.record(() => layer.forward(x));
+    layer.eval();
+    expectCode("BAD_STATE", () => step.replay());
+    step.dispose();
+  });
+});
+
+await eachDevice((device) => {
+  it("recorded steps follow the statistics of each batch", async () => {
+    const layer = new BatchNorm1d(2, { device });
+    const [plain, x] = [new BatchNorm1d(2, { device }), parameter(randn([5, 2]), { device })];
+    const step = (of: BatchNorm1d) => tidy((): Tensor => of.forward(x).mul(x).sum());
+    const recorded = device.record(() => step(layer));
+    step(plain);
+    for (const factor of [2, -1]) {
+      x.set(ones([5, 2], { device }).mul(factor));
+      recorded.replay();
+      step(plain);
+    }
+    for (const name of ["running_mean", "running_var", "num_batches_tracked"] as const) {
+      expect(await layer[name]!.data()).toAgreeWith(await plain[name]!.data());
+    }
+    recorded.dispose();
+  });
+});

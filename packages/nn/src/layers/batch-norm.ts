@@ -1,0 +1,185 @@
+/** Batch normalisation. */
+import { check, checkOptions, checkTensor, div, fma, noGrad, show, type Tensor, tidy } from "@opt/core";
+import { ones } from "../initializers/initializers";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
+import { guardTraining } from "../module/training";
+import { checkExtents } from "./extent";
+import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+
+export interface BatchNormOptions extends Omit<LayerOptions, "generator"> {
+  /** Default 1e-5. */
+  readonly eps?: number;
+  /** The share of the new batch in the running statistics; null: their plain average over all batches. Default 0.1. */
+  readonly momentum?: number | null;
+  /** Trains a weight and a bias per channel. Default true. */
+  readonly affine?: boolean;
+  /** Keeps running statistics, which evaluation normalises by; without, it does by its own batch. Default true. */
+  readonly trackRunningStats?: boolean;
+}
+
+const { dtype, device } = LAYER_OPTIONS;
+const OPTIONS = {
+  eps: "number",
+  momentum: "any",
+  affine: "boolean",
+  trackRunningStats: "boolean",
+  dtype,
+  device,
+} as const;
+
+/**
+ * (x - mean) / sqrt(variance + eps) * weight + bias per channel, axis 1 (Ioffe & Szegedy 2015). In training mean and (biased) variance are the
+ * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
+ * 16-bit inputs are computed in f32.
+ */
+abstract class BatchNorm extends Module {
+  readonly weight: Tensor | null;
+  readonly bias: Tensor | null;
+  /** Buffers under PyTorch's names, as checkpoints have them. */
+  readonly running_mean: Tensor | null;
+  readonly running_var: Tensor | null;
+  /** i32, of shape []. */
+  readonly num_batches_tracked: Tensor | null;
+  readonly eps: number;
+  readonly momentum: number | null;
+  readonly #features: number;
+
+  protected constructor(features: number, options: BatchNormOptions) {
+    super();
+    const where = new.target.name;
+    checkOptions(where, options, OPTIONS);
+    checkExtents(where, { features });
+    const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true, ...place } = options;
+    check(eps >= 0, "BAD_ARGUMENT", where, () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+    check(
+      momentum === null || (typeof momentum === "number" && momentum >= 0 && momentum <= 1),
+      "BAD_ARGUMENT",
+      where,
+      () => `momentum must be null or in [0, 1], got ${show(momentum)}.`,
+      "Use 0.1.",
+    );
+    this.weight = affine ? ones(weightOf([features], place)) : null;
+    this.bias = affine ? weightOf([features], place) : null;
+    this.running_mean = trackRunningStats ? bufferOf([features], 0, place) : null;
+    this.running_var = trackRunningStats ? bufferOf([features], 1, place) : null;
+    this.num_batches_tracked = trackRunningStats ? bufferOf([], 0, { ...place, dtype: "i32" }) : null;
+    this.eps = eps;
+    this.momentum = momentum;
+    this.#features = features;
+    holdParameters(this);
+  }
+
+  /** Of an input that has the axes it must have. */
+  protected normalize(x: Tensor): Tensor {
+    const where = this.constructor.name;
+    const features = this.#features;
+    const [batch, channels] = x.shape as [number, number];
+    const count = channels === 0 ? 0 : x.size / channels;
+    check(
+      channels === features,
+      "BAD_SHAPE",
+      where,
+      () => `axis 1 of the input must be ${features}, got shape [${x.shape}].`,
+      "Change the input, or features.",
+    );
+    guardTraining(this);
+    return tidy(() => {
+      const isHalf = x.dtype === "f16" || x.dtype === "bf16";
+      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, batch === 0 ? 0 : count / batch]);
+      const result =
+        this.training || this.running_mean === null ? this.#byBatch(planes, count) : this.#byRunning(planes);
+      return result.reshape(x.shape).to(x.dtype);
+    });
+  }
+
+  #byBatch(planes: Tensor, count: number): Tensor {
+    check(
+      !this.training || count > 1,
+      "BAD_SHAPE",
+      this.constructor.name,
+      () => `training needs more than one value per channel, got ${count}.`,
+      "Use larger batches, drop the last one, or call eval().",
+    );
+    const mean = planes.mean(2).mean(0);
+    const centered = planes.sub(mean.unsqueeze(1));
+    const variance = centered.mul(centered).mean(2).mean(0);
+    if (this.training) noGrad(() => this.#track(mean, variance.mul(count / (count - 1))));
+    const scale = this.#scale(variance).unsqueeze(1);
+    return this.bias === null ? centered.mul(scale) : fma(centered, scale, this.bias.unsqueeze(1));
+  }
+
+  #byRunning(planes: Tensor): Tensor {
+    const scale = this.#scale(this.running_var!);
+    const shift = this.running_mean!.mul(scale).neg();
+    return fma(planes, scale.unsqueeze(1), (this.bias === null ? shift : shift.add(this.bias)).unsqueeze(1));
+  }
+
+  #scale(variance: Tensor): Tensor {
+    return div<Tensor>(this.weight ?? 1, variance.add(this.eps).sqrt());
+  }
+
+  #track(mean: Tensor, variance: Tensor): void {
+    const [runningMean, runningVar, batches] = [this.running_mean, this.running_var, this.num_batches_tracked];
+    if (runningMean === null || runningVar === null || batches === null) return;
+    batches.set(batches.add(1));
+    const share = this.momentum ?? div<Tensor>(1, batches.to("f32"));
+    for (const [running, value] of [
+      [runningMean, mean],
+      [runningVar, variance],
+    ] as const) {
+      const rest = typeof share === "number" ? running.mul(1 - share) : running.sub(running.mul(share));
+      running.set(rest.add(value.mul(share)));
+    }
+  }
+
+  override describe(): string {
+    const { eps, momentum, weight, running_mean: running } = this;
+    return `${this.#features}, eps=${eps}, momentum=${momentum}, affine=${weight !== null}, trackRunningStats=${running !== null}`;
+  }
+}
+
+/**
+ * Batch normalisation of [batch, features] or [batch, features, length]: see `BatchNorm2d`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const model = new Sequential(new Linear(8, 16), new BatchNorm1d(16), new ReLU(), new Linear(16, 2));
+ */
+export class BatchNorm1d extends BatchNorm {
+  constructor(features: number, options: BatchNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    checkTensor("BatchNorm1d", x);
+    const fits = x.shape.length === 2 || x.shape.length === 3;
+    const problem = () => `the input must be [batch, features] or [batch, features, length], got [${x.shape}].`;
+    check(fits, "BAD_SHAPE", "BatchNorm1d", problem, "Reshape it.");
+    return this.normalize(x);
+  }
+}
+
+/**
+ * (x - mean) / sqrt(variance + eps) * weight + bias per channel of images [batch, features, height, width] (Ioffe & Szegedy 2015).
+ * In training mean and variance are the batch's, and the running ones follow; in evaluation they are the running ones.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const images = rand([4, 1, 8, 8]);
+ * const model = new Sequential(new Conv2d(1, 4, 3), new BatchNorm2d(4), new ReLU());
+ * const features = model.forward(images); // [4, 4, 6, 6]
+ */
+export class BatchNorm2d extends BatchNorm {
+  constructor(features: number, options: BatchNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    checkTensor("BatchNorm2d", x);
+    const fits = x.shape.length === 4;
+    const problem = () => `the input must be [batch, features, height, width], got [${x.shape}].`;
+    check(fits, "BAD_SHAPE", "BatchNorm2d", problem, "Reshape it.");
+    return this.normalize(x);
+  }
+}

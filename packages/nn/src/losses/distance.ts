@@ -1,0 +1,50 @@
+/** Losses by the distance of each element. */
+import { check, checkOptions, show, type Tensor, tidy, where } from "@opt/core";
+import { checkPair } from "./pair";
+import { checkReduction, type Reduction, reduce } from "./reduction";
+
+export interface L1LossOptions {
+  readonly reduction?: Reduction;
+}
+
+/**
+ * Absolute error: the mean (or sum) of |input - target|, or each of them.
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * l1Loss(tensor([1, 2, 3]), tensor([1, 2, 5])); // 2/3
+ */
+export function l1Loss(input: Tensor, target: Tensor, options: L1LossOptions = {}): Tensor {
+  checkOptions("l1Loss", options, { reduction: "string" });
+  const { reduction = "mean" } = options;
+  checkReduction("l1Loss", reduction);
+  checkPair("l1Loss", input, target);
+  return tidy(() => reduce(input.sub(target).abs(), reduction));
+}
+
+export interface HuberLossOptions {
+  readonly reduction?: Reduction;
+  /** Where squares turn into lines. Default 1. */
+  readonly delta?: number;
+}
+
+/**
+ * Squared error near the target, absolute error away from it (Huber 1964): d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2).
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * huberLoss(tensor([1, 2, 3]), tensor([1.5, 2, 6])); // (0.125 + 0 + 2.5) / 3
+ */
+export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
+  checkOptions("huberLoss", options, { reduction: "string", delta: "number" });
+  const { reduction = "mean", delta = 1 } = options;
+  checkReduction("huberLoss", reduction);
+  check(delta > 0, "BAD_ARGUMENT", "huberLoss", () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
+  checkPair("huberLoss", input, target);
+  return tidy(() => {
+    const difference = input.sub(target);
+    const size = difference.abs();
+    const square = difference.mul(difference).mul(0.5);
+    return reduce(where(size.le(delta), square, size.sub(delta / 2).mul(delta)), reduction);
+  });
+}
