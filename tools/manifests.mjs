@@ -10,7 +10,7 @@ import { root } from "./run.mjs";
 
 /** The folders of the packages that hold one platform's binaries. */
 export function platformFolders() {
-  return ["cpu", "cuda"].flatMap((device) => {
+  return ["cpu", "cuda", "mpi"].flatMap((device) => {
     const npm = join(root, "native", device, "npm");
     return readdirSync(npm).map((platform) => join(npm, platform));
   });
@@ -27,11 +27,15 @@ function expected(folder, binaries) {
   const directory = relative(root, folder).replaceAll(sep, "/");
   const repository = workspace.repository && { repository: { ...workspace.repository, directory } };
   const ordered = { name, version, description, ...(keywords && { keywords }), license, ...repository, ...rest };
-  const [consumer = ""] = /@opt\/kernels-(cpu|cuda)/.exec(name) ?? [];
+  const [consumer = ""] = /@opt\/(kernels-cpu|kernels-cuda|collectives-mpi)/.exec(name) ?? [];
+  const otherwise =
+    consumer === "@opt/collectives-mpi"
+      ? "`npx opt-run` of `@opt/parallel` serves on one machine"
+      : "the device `wasm` of `@opt/kernels-wasm` serves";
   const readme = `# ${name}
 
 ${description}. \`${consumer}\` asks for it, and npm installs it where it fits: there is nothing to import here.
-On platforms without such a package, the device \`wasm\` of \`@opt/kernels-wasm\` serves.
+On platforms without such a package, ${otherwise}.
 `;
   return [
     [join(folder, "package.json"), `${JSON.stringify(ordered, null, 2)}\n`],

@@ -29,6 +29,12 @@ export const mustRun = [
     here: x64 && onLinux,
   },
   {
+    what: "MPI, with Open MPI and MPICH",
+    files: ["packages/collectives-mpi/src/collectives.test.ts", "packages/collectives-mpi/src/faults.test.ts"],
+    needs: ["cmake", "g++", "Open MPI", "MPICH"],
+    here: onLinux,
+  },
+  {
     what: "the WebGPU device",
     files: ["packages/kernels-webgpu/src/contract.test.ts", "packages/kernels-webgpu/src/goldens.test.ts"],
     needs: ["the Vulkan loader", "a Vulkan driver"],

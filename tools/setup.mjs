@@ -7,6 +7,7 @@ import { neededBy } from "./lock.mjs";
 import { root, start } from "./run.mjs";
 
 const BUILDING = "building native kernels";
+const MPI = "tests of ranks under mpirun";
 
 /** What npm cannot bring. Opt works without each of them, short of what it is needed for. */
 const systemTools = [
@@ -30,6 +31,8 @@ const systemTools = [
     neededFor: "WebGPU in Node, in software",
     present: () => hasSoftwareVulkan(),
   },
+  { tool: "Open MPI", debian: "openmpi-bin", neededFor: MPI, present: () => onPath("ompi_info") },
+  { tool: "MPICH", debian: "mpich", neededFor: MPI, present: () => onPath("mpichversion") },
 ];
 
 /** Where packages/testkit/src/software-vulkan.ts looks, too. */
@@ -137,6 +140,7 @@ export async function setupToRun() {
 export const nativeBuilds = [
   { name: "native kernels", build: () => buildWith("build-native.mjs") },
   { name: "CUDA kernels", build: () => buildWith("build-cuda.mjs") },
+  { name: "MPI addon", build: () => buildWith("build-mpi.mjs") },
 ];
 
 /** @param {string} program @returns {Promise<string | undefined>} */

@@ -46,8 +46,19 @@ function shell(line: string, cwd: string): void {
 const optCheckpoint = `tsx --conditions=@opt/source ${ROOT}packages/checkpoint/src/command/cli.ts`;
 const optRun = `tsx --conditions=@opt/source ${ROOT}packages/parallel/src/local/cli.ts`;
 
+/** The program of a page is the block that names itself so; it lies where the packages are found. */
+function program(file: string, place: string): string {
+  const page = (where: string) => where.split(",")[0];
+  const block = blocks.find((each) => page(each.place) === page(place) && each.text.startsWith(`// ${file}\n`));
+  writeFileSync(`${BUILD}${file}`, block!.text);
+  return BUILD + file;
+}
+
+/** As root, and with more ranks than processors: what the README says to add there. */
+const mpirun = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun";
+
 /** What is done with a line, by its first words. The first that fits. */
-const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray) => void])[] = [
+const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray, place: string) => void])[] = [
   // Not typed into npm: its names are those of our packages, and cover what the examples import.
   [
     /^npm (?:i|install) (.*)$/,
@@ -69,13 +80,15 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
     (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true),
   ],
   [/^npx opt-checkpoint (.*)$/, (_, [, rest]) => shell(`${optCheckpoint} ${rest}`, folder)],
-  // The program is the block that names itself so; it lies where the packages are found.
   [
     /^npx opt-run -n (\d) (\w+\.js)$/,
-    (_, [, ranks, file]) => {
-      const program = blocks.find(({ text }) => text.startsWith(`// ${file}\n`));
-      writeFileSync(`${BUILD}${file}`, program!.text);
-      shell(`${optRun} -n ${ranks} ${BUILD}${file}`, folder);
+    (_, [, ranks, file], place) => shell(`${optRun} -n ${ranks} ${program(file!, place)}`, folder),
+  ],
+  [
+    /^mpirun -n (\d) node (\w+\.js)$/,
+    (_, [, ranks, file], place) => {
+      const node = `node --conditions=@opt/source --import ${import.meta.resolve("tsx")} ${program(file!, place)}`;
+      if (spawnSync("mpirun", ["--version"]).status === 0) shell(`${mpirun} -n ${ranks} ${node}`, folder);
     },
   ],
   [/^node --conditions=@opt\/source /, (line) => shell(line, ROOT)],
@@ -112,7 +125,7 @@ describe("blocks of the documentation", () => {
         if (bare === "") continue;
         const rule = LINES.find(([pattern]) => pattern.test(bare));
         expect(rule, `a line that no test runs: ${bare}`).toBeDefined();
-        rule![1](bare, rule![0].exec(bare)!);
+        rule![1](bare, rule![0].exec(bare)!, place);
       }
     }
   });

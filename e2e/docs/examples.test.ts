@@ -26,6 +26,7 @@ const PACKAGES = [
   "@opt/checkpoint",
   "@opt/checkpoint/s3",
   "@opt/parallel",
+  "@opt/collectives-mpi",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

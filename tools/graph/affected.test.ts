@@ -17,7 +17,7 @@ const e2e = [
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
-const others = [...algorithms, "checkpoint", "core", "data", "nn", "parallel", "testkit"];
+const others = [...algorithms, "checkpoint", "collectives-mpi", "core", "data", "nn", "parallel", "testkit"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -29,13 +29,14 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     `packages/${name}/src/rule.ts`,
     everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
-  ["packages/parallel/src/index.ts", ["parallel", "docs", "install"]],
+  ["packages/parallel/src/index.ts", ["parallel", "collectives-mpi", "docs", "install", "tools"]],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",
     [
       "nn",
       "parallel",
+      "collectives-mpi",
       "kernels-cuda",
       "kernels-webgpu",
       "browser-checkpoint",
@@ -54,6 +55,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "checkpoint",
       "parallel",
+      "collectives-mpi",
       "browser-checkpoint",
       "browser-mnist",
       "docs",
@@ -70,6 +72,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "kernels-wasm",
       "parallel",
+      "collectives-mpi",
       ...e2e.filter((name) => name !== "hybrid-parallel" && name !== "browser-checkpoint"),
       "tools",
     ],
@@ -83,6 +86,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "kernels-cpu",
       "parallel",
+      "collectives-mpi",
       "custom-optimizer",
       "docs",
       "goldens",
@@ -100,6 +104,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "kernels-cpu",
       "kernels-cuda",
       "parallel",
+      "collectives-mpi",
       "custom-optimizer",
       "docs",
       "goldens",
@@ -110,6 +115,8 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "tools",
     ],
   ],
+  ["native/mpi/src/owner.cc", ["collectives-mpi", "docs", "install", "tools"]],
+  ["tools/build-mpi.mjs", ["collectives-mpi", "docs", "install", "tools"]],
   ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
   ["README.md", ["docs", "install"]],

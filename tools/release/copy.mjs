@@ -40,6 +40,7 @@ function copyBinaries(destination) {
   for (const [device, files] of /** @type {const} */ ([
     ["cpu", ["opt_cpu.node"]],
     ["cuda", ["opt_cuda.node", "kernels"]],
+    ["mpi", ["opt_mpi.node"]],
   ])) {
     const npm = join(root, "native", device, "npm");
     for (const platform of readdirSync(npm)) {

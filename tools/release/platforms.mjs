@@ -8,24 +8,42 @@
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root, run, start } from "../run.mjs";
 import { pendingChangesets } from "./changesets.mjs";
 import { compare, parse } from "./semver.mjs";
 
-/** `door`: the sources that decide how JavaScript speaks to the binary. */
+/** `door`: the sources that decide how JavaScript speaks to the binary. `artifacts`: the workflow's, and where each lies in the package. */
 export const devices = [
-  { name: "cpu", binaries: ["opt_cpu.node"], door: ["src/addon.cc", "src/opcode.h", "src/kernels/command.h"] },
+  {
+    name: "cpu",
+    consumer: "kernels-cpu",
+    binaries: ["opt_cpu.node"],
+    door: ["src/addon.cc", "src/opcode.h", "src/kernels/command.h"],
+    artifacts: (/** @type {string} */ platform) => [[`cpu-${platform}`, "."]],
+  },
   {
     name: "cuda",
+    consumer: "kernels-cuda",
     binaries: ["opt_cuda.node", "kernels/rules.fatbin"],
     door: ["src/addon.cc", "src/call.h", "src/tables.h", "kernels/elements.cuh"],
+    artifacts: () => [
+      ["cuda-addon", "."],
+      ["cuda-kernels", "kernels"],
+    ],
+  },
+  {
+    name: "mpi",
+    consumer: "collectives-mpi",
+    binaries: ["opt_mpi.node"],
+    door: ["src/addon.cc", "src/transport.h"],
+    artifacts: (/** @type {string} */ platform) => [[`mpi-${platform}`, "."]],
   },
 ].map((device) => {
   const source = join(root, "native", device.name);
   const folders = readdirSync(join(source, "npm")).map((platform) => join(source, "npm", platform));
-  return { ...device, source, folders, consumer: join(root, `packages/kernels-${device.name}/package.json`) };
+  return { ...device, source, folders, consumer: join(root, "packages", device.consumer, "package.json") };
 });
 
 /** @typedef {typeof devices[number]} Device */
@@ -51,12 +69,13 @@ function filesUnder(folder) {
 }
 
 /** What a device's binaries are made of, and what JavaScript must know to speak to them. @param {Device} device */
-function fingerprints({ name, source, door }) {
+function fingerprints({ name, consumer, source, door }) {
   const generated = mkdtempSync(join(tmpdir(), "opt-generated-"));
   try {
-    const generator = join(root, `packages/kernels-${name}/src/generate/main.ts`);
+    const generator = join(dirname(consumer), "src/generate/main.ts");
     const released = join(root, "native/rules/released.json");
-    const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, released], { quiet: true });
+    const generate = ["--conditions=@opt/source", generator, generated, released];
+    const wrote = existsSync(generator) ? run("tsx", generate, { quiet: true }) : { ok: true, stderr: "" };
     if (!wrote.ok) throw new Error(`[platforms] the kernels of ${name} cannot be written: ${wrote.stderr}`);
     const sources = ["src", "kernels"].flatMap((folder) => filesUnder(join(source, folder)));
     const inputs =
@@ -142,16 +161,9 @@ export async function needed() {
 
 /** Puts a workflow's artifacts where the packages have them. @param {string} artifacts a folder with one for each artifact */
 export function place(artifacts) {
-  for (const { name, folders } of devices) {
+  for (const { artifacts: parts, folders } of devices) {
     for (const folder of folders) {
-      const parts =
-        name === "cpu"
-          ? [[`cpu-${basename(folder)}`, "."]]
-          : [
-              ["cuda-addon", "."],
-              ["cuda-kernels", "kernels"],
-            ];
-      for (const [artifact = "", within = ""] of parts) {
+      for (const [artifact = "", within = ""] of parts(basename(folder))) {
         const source = join(artifacts, artifact);
         if (existsSync(source)) cpSync(source, join(folder, within), { recursive: true });
         else console.log(`place: there is no ${artifact}`);

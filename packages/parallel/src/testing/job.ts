@@ -31,18 +31,35 @@ export interface JobOptions {
   readonly connect?: string;
   /** Kills the job after so many milliseconds. Default 30,000. */
   readonly patience?: number;
+  /** Another launcher than opt-run. */
+  readonly launcher?: Launcher;
 }
+
+/** The command that runs Node with some arguments as so many ranks, and what it needs in its environment. */
+export type Launcher = (
+  size: number,
+  args: readonly string[],
+) => { command: string; args: readonly string[]; env?: Record<string, string> };
+
+const optRun: Launcher = (size, args) => {
+  const node = args.slice(0, -1);
+  return { command: process.execPath, args: [...node, CLI, "-n", String(size), ...args.slice(-1)] };
+};
 
 /** @param body runs in each rank, where \`communicator\`, \`core\`, \`tell\` and \`sleep\` are known */
 export async function runJob(size: number, body: string, options: JobOptions = {}): Promise<Finished> {
-  const { imports = "", connect = "const communicator = await connect();", patience = 30_000 } = options;
+  const {
+    imports = "",
+    connect = "const communicator = await connect();",
+    patience = 30_000,
+    launcher = optRun,
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "opt-parallel-"));
   const program = join(folder, "program.mts");
   writeFileSync(program, `${imports}\n${PRELUDE}\n${connect}\n${body}\nawait communicator.close();\n`);
   const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
-  const child = spawn(process.execPath, [...node, CLI, "-n", String(size), program], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const { command, args, env } = launcher(size, [...node, program]);
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
   const texts = ["", ""] as [string, string];
   for (const [i, stream] of [child.stdout, child.stderr].entries())
     stream.setEncoding("utf8").on("data", (text: string) => {

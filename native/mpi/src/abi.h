@@ -1,0 +1,60 @@
+// The three ways in which MPI libraries lay out handles, statuses and constants. One binary speaks all of them; no header of MPI is needed.
+// Sources: the headers of Open MPI 4 and 5, MPICH's ABI initiative (MPICH, Intel MPI, MVAPICH, Cray), and chapter 20 of MPI 5.0.
+#pragma once
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace opt {
+
+inline void* symbolOf(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  if (address == nullptr) throw std::runtime_error(std::string("the MPI library has no ") + name);
+  return address;
+}
+
+/** Handles are addresses of objects that the library exports. */
+struct OpenMpi {
+  using Handle = void*;
+  struct Status {
+    int source, tag, error, cancelled;
+    size_t count;
+  };
+  static constexpr int FUNNELED = 1, TAG_UB = 0, ANY_SOURCE = -1, ERR_TRUNCATE = 15, ERR_IN_STATUS = 18;
+  static Handle world(void* library) { return symbolOf(library, "ompi_mpi_comm_world"); }
+  static Handle byte(void* library) { return symbolOf(library, "ompi_mpi_byte"); }
+  static Handle errorsReturn(void* library) { return symbolOf(library, "ompi_mpi_errors_return"); }
+  static Handle nullRequest(void* library) { return symbolOf(library, "ompi_request_null"); }
+};
+
+/** Handles are integers. */
+struct Mpich {
+  using Handle = int;
+  struct Status {
+    int countLow, countHighAndCancelled, source, tag, error;
+  };
+  static constexpr int FUNNELED = 1, TAG_UB = 0x64400001, ANY_SOURCE = -2, ERR_TRUNCATE = 14, ERR_IN_STATUS = 17;
+  static Handle world(void*) { return 0x44000000; }
+  static Handle byte(void*) { return 0x4c00010d; }
+  static Handle errorsReturn(void*) { return 0x54000001; }
+  static Handle nullRequest(void*) { return 0x2c000000; }
+};
+
+/** Handles are pointers of fixed values: the application binary interface of MPI 5. */
+struct Standard {
+  using Handle = void*;
+  struct Status {
+    int source, tag, error, internal[5];
+  };
+  static constexpr int FUNNELED = 1024, TAG_UB = 501, ANY_SOURCE = -1, ERR_TRUNCATE = 15, ERR_IN_STATUS = 19;
+  static Handle fixed(uintptr_t value) { return reinterpret_cast<Handle>(value); }
+  static Handle world(void*) { return fixed(0x101); }
+  static Handle byte(void*) { return fixed(0x247); }
+  static Handle errorsReturn(void*) { return fixed(0x143); }
+  static Handle nullRequest(void*) { return fixed(0x180); }
+};
+
+}  // namespace opt

@@ -1,0 +1,368 @@
+#include "transport.h"
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "abi.h"
+
+namespace opt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/** Tags of the engine are below 2^26; a library with fewer gets more communicators. */
+constexpr int TAGS = 1 << 26;
+constexpr int MOST_COMMUNICATORS = 256;
+/** A send whose receiver has said farewell may have arrived all the same: its library tells it a moment later. */
+constexpr auto FAREWELL_SETTLES = std::chrono::seconds(1);
+
+/** Libraries, some as soon as they are loaded, put handlers on signals that are the engine's: traps of WebAssembly are SIGSEGV. */
+class KeepSignals {
+ public:
+  KeepSignals() {
+    for (int signal = 1; signal < COUNT; signal++) known[signal] = sigaction(signal, nullptr, &before[signal]) == 0;
+  }
+  ~KeepSignals() {
+    for (int signal = 1; signal < COUNT; signal++)
+      if (known[signal]) sigaction(signal, &before[signal], nullptr);
+  }
+
+ private:
+  static constexpr int COUNT = 32;
+  struct sigaction before[COUNT];
+  bool known[COUNT] = {};
+};
+
+template <class Abi>
+class Mpi : public Transport {
+  using Handle = typename Abi::Handle;
+  using Status = typename Abi::Status;
+
+ public:
+  explicit Mpi(void* library) : library(library) {}
+
+  void init(size_t pieceBytes) override {
+    piece = pieceBytes;
+    {
+      KeepSignals keep;
+      int provided = 0;
+      check(call<int(int*, char***, int, int*)>("MPI_Init_thread")(nullptr, nullptr, Abi::FUNNELED, &provided), "MPI_Init_thread");
+      if (provided < Abi::FUNNELED) throw std::runtime_error("the MPI library does not work beside other threads");
+    }
+    const Handle world = Abi::world(library);
+    byte = Abi::byte(library);
+    nullRequest = Abi::nullRequest(library);
+    isend = call<int(const void*, int, Handle, int, int, Handle, Handle*)>("MPI_Isend");
+    irecv = call<int(void*, int, Handle, int, int, Handle, Handle*)>("MPI_Irecv");
+    testsome = call<int(int, Handle*, int*, int*, Status*)>("MPI_Testsome");
+    getCount = call<int(const Status*, Handle, int*)>("MPI_Get_count");
+    testCancelled = call<int(const Status*, int*)>("MPI_Test_cancelled");
+    cancel = call<int(Handle*)>("MPI_Cancel");
+    check(call<int(Handle, int*)>("MPI_Comm_rank")(world, &rank), "MPI_Comm_rank");
+    check(call<int(Handle, int*)>("MPI_Comm_size")(world, &size), "MPI_Comm_size");
+    version = text(8192, [&](char* words, int* length) { return call<int(char*, int*)>("MPI_Get_library_version")(words, length); });
+    check(call<int(Handle, Handle)>("MPI_Comm_set_errhandler")(world, Abi::errorsReturn(library)), "MPI_Comm_set_errhandler");
+
+    int* bound = nullptr;
+    int isSet = 0;
+    check(call<int(Handle, int, void*, int*)>("MPI_Comm_get_attr")(world, Abi::TAG_UB, &bound, &isSet), "MPI_Comm_get_attr");
+    const int most = isSet ? *bound : 32767;
+    room = most < TAGS ? most : TAGS;  // the tag after these is that of farewells
+    const int needed = (TAGS + room - 1) / room;
+    if (needed > MOST_COMMUNICATORS) throw std::runtime_error("the MPI library has tags up to " + std::to_string(most) + " only");
+    for (int i = 0; i < needed; i++) {
+      Handle own;
+      check(call<int(Handle, Handle*)>("MPI_Comm_dup")(world, &own), "MPI_Comm_dup");
+      communicators.push_back(own);
+    }
+    ended.resize(size);
+    awaited = (size - 1) * communicators.size();
+    if (size == 1) return;
+    for (Handle communicator : communicators) {
+      farewells[communicator] = size - 1;
+      awaitFarewell(communicator);
+    }
+  }
+
+  void post(const Message& message) override {
+    if (message.isSend && ended[message.peer].hasEnded) {
+      immediate.push_back({message.id, Outcome::peerEnded, 0, ""});
+      return;
+    }
+    auto* moving = new Moving{message, communicators[message.tag / room], 0, Outcome::moved, 0, "", false};
+    // The last piece is always shorter than a whole one, so that the other side sees where a message ends.
+    const size_t whole = message.length / piece;
+    for (size_t i = 0; i <= whole; i++) {
+      const int count = static_cast<int>(i < whole ? piece : message.length % piece);
+      uint8_t* bytes = message.bytes + i * piece;
+      Handle request = nullRequest;
+      const int tag = message.tag % room;
+      const int error = message.isSend ? isend(bytes, count, byte, message.peer, tag, moving->communicator, &request)
+                                       : irecv(bytes, count, byte, message.peer, tag, moving->communicator, &request);
+      if (error != 0) {
+        moving->outcome = Outcome::failed;
+        moving->text = words(error);
+        break;
+      }
+      moving->pieces++;
+      add(request, {moving, count, moving->communicator});
+    }
+    (message.isSend ? sends : receives)++;
+    if (moving->pieces == 0) end(moving, immediate);
+    else if (!message.isSend && ended[message.peer].hasEnded) cancelReceives(message.peer);
+  }
+
+  bool progress(std::vector<Completion>& done) override {
+    const size_t before = done.size();
+    done.insert(done.end(), immediate.begin(), immediate.end());
+    immediate.clear();
+    if (requests.empty()) return done.size() > before;
+    const int count = static_cast<int>(requests.size());
+    indices.resize(count);
+    statuses.resize(count);
+    int completed = 0;
+    const int error = testsome(count, requests.data(), &completed, indices.data(), statuses.data());
+    const bool inStatus = error != 0 && classOf(error) == Abi::ERR_IN_STATUS;
+    if (error != 0 && !inStatus) throw std::runtime_error("MPI_Testsome: " + words(error));
+    if (completed > 0) {
+      std::vector<std::pair<int, Handle>> leaving;
+      for (int i = 0; i < completed; i++) {
+        const Part part = parts[indices[i]];
+        if (part.moving == nullptr) leaving.emplace_back(statuses[i].source, part.communicator);
+        else partEnded(part, statuses[i], inStatus ? statuses[i].error : 0, done);
+      }
+      compact();
+      for (const auto& [peer, communicator] : leaving) farewell(peer, communicator);
+    }
+    if (unsettled > 0) giveUpSends(done);
+    return completed > 0 || done.size() > before;
+  }
+
+  bool isBusy() const override { return sends + receives > 0; }
+  bool hasSends() const override { return sends > 0; }
+
+  bool hasEnded() const override { return hasLeft && awaited == 0 && sends == 0; }
+
+  void leave() override {
+    for (size_t i = 0; i < requests.size(); i++)
+      if (parts[i].moving != nullptr && !parts[i].moving->message.isSend) cancel(&requests[i]);
+    hasLeft = true;
+    for (Handle communicator : communicators)
+      for (int i = 1; i < size; i++) {
+        Handle request;
+        if (isend(nullptr, 0, byte, (rank + i) % size, room, communicator, &request) != 0) continue;
+        auto* moving = new Moving{{0, true, (rank + i) % size, room, nullptr, 0}, communicator, 1, Outcome::moved, 0, "", false};
+        sends++;
+        add(request, {moving, 0, communicator});
+      }
+  }
+
+  void finalize() override {
+    KeepSignals keep;
+    call<int()>("MPI_Finalize")();
+  }
+
+  void abort(int code) override { call<int(Handle, int)>("MPI_Abort")(Abi::world(library), code); }
+
+ private:
+  /** A message under way, in one or more pieces. */
+  struct Moving {
+    Message message;
+    Handle communicator;
+    int pieces;
+    Outcome outcome;
+    size_t count;
+    std::string text;
+    /** A send to a rank that has ended, which JavaScript does not wait for any more. */
+    bool isGivenUp;
+  };
+  /** What a request is: a piece, or the farewell of any rank. */
+  struct Part {
+    Moving* moving;
+    int count;
+    Handle communicator;
+  };
+  struct End {
+    bool hasEnded = false;
+    bool hasSettled = false;
+    Clock::time_point when{};
+  };
+
+  template <typename Type>
+  Type* call(const char* name) {
+    return reinterpret_cast<Type*>(symbolOf(library, name));
+  }
+
+  template <typename Get>
+  std::string text(size_t most, Get get) {
+    std::string words(most, '\0');
+    int length = 0;
+    if (get(words.data(), &length) != 0) return "";
+    words.resize(length);
+    return words.substr(0, words.find('\n'));
+  }
+  std::string words(int error) {
+    return text(8192, [&](char* words, int* length) { return call<int(int, char*, int*)>("MPI_Error_string")(error, words, length); });
+  }
+  int classOf(int error) {
+    int value = 0;
+    call<int(int, int*)>("MPI_Error_class")(error, &value);
+    return value;
+  }
+  void check(int error, const char* where) {
+    if (error != 0) throw std::runtime_error(std::string(where) + ": error " + std::to_string(error));
+  }
+
+  void add(Handle request, const Part& part) {
+    requests.push_back(request);
+    parts.push_back(part);
+  }
+
+  void compact() {
+    size_t kept = 0;
+    for (size_t i = 0; i < requests.size(); i++) {
+      if (requests[i] == nullRequest) continue;
+      requests[kept] = requests[i];
+      parts[kept++] = parts[i];
+    }
+    requests.resize(kept);
+    parts.resize(kept);
+  }
+
+  bool isCancelled(const Status& status) {
+    int flag = 0;
+    testCancelled(&status, &flag);
+    return flag != 0;
+  }
+
+  void partEnded(const Part& part, const Status& status, int failure, std::vector<Completion>& done) {
+    Moving* moving = part.moving;
+    const bool wasWell = moving->outcome == Outcome::moved;
+    if (failure != 0) {
+      const bool isLonger = classOf(failure) == Abi::ERR_TRUNCATE;
+      if (wasWell) moving->outcome = isLonger ? Outcome::longer : Outcome::failed;
+      if (!isLonger) moving->text = words(failure);
+    } else if (!moving->message.isSend) {
+      int count = 0;
+      if (isCancelled(status)) {
+        if (wasWell) moving->outcome = Outcome::peerEnded;
+      } else {
+        getCount(&status, byte, &count);
+        moving->count += count;
+        if (count != part.count && wasWell) moving->outcome = Outcome::shorter;
+      }
+    }
+    // The other pieces will not come.
+    if (wasWell && moving->outcome != Outcome::moved)
+      for (size_t i = 0; i < requests.size(); i++)
+        if (parts[i].moving == moving && requests[i] != nullRequest) cancel(&requests[i]);
+    if (--moving->pieces == 0) end(moving, done);
+  }
+
+  void end(Moving* moving, std::vector<Completion>& done) {
+    if (!moving->isGivenUp) {
+      (moving->message.isSend ? sends : receives)--;
+      if (!hasLeft) done.push_back({moving->message.id, moving->outcome, moving->count, moving->text});
+    }
+    delete moving;
+  }
+
+  void awaitFarewell(Handle communicator) {
+    Handle request;
+    check(irecv(nullptr, 0, byte, Abi::ANY_SOURCE, room, communicator, &request), "MPI_Irecv");
+    add(request, {nullptr, 0, communicator});
+  }
+
+  /** What `peer` sent before has been matched by now: what it has not sent never comes. */
+  void farewell(int peer, Handle communicator) {
+    if (!ended[peer].hasEnded) ended[peer] = {true, false, Clock::now()}, unsettled++;
+    cancelReceives(peer);
+    awaited--;
+    const bool isLast = --farewells[communicator] == 0;
+    if (!isLast) awaitFarewell(communicator);
+  }
+
+  void cancelReceives(int peer) {
+    for (size_t i = 0; i < requests.size(); i++)
+      if (const Moving* moving = parts[i].moving; moving != nullptr && !moving->message.isSend && moving->message.peer == peer)
+        cancel(&requests[i]);
+  }
+
+  void giveUpSends(std::vector<Completion>& done) {
+    for (int peer = 0; peer < size; peer++) {
+      End& end = ended[peer];
+      if (!end.hasEnded || end.hasSettled || Clock::now() - end.when < FAREWELL_SETTLES) continue;
+      end.hasSettled = true;
+      unsettled--;
+      for (const Part& part : parts) {
+        Moving* moving = part.moving;
+        if (moving == nullptr || !moving->message.isSend || moving->message.peer != peer || moving->isGivenUp) continue;
+        moving->isGivenUp = true;
+        sends--;
+        if (!hasLeft) done.push_back({moving->message.id, Outcome::peerEnded, 0, ""});
+      }
+    }
+  }
+
+  void* library;
+  size_t piece = 0;
+  int room = TAGS;
+  Handle byte{}, nullRequest{};
+  std::vector<Handle> communicators;
+  std::vector<Handle> requests;
+  std::vector<Part> parts;
+  std::vector<int> indices;
+  std::vector<Status> statuses;
+  std::vector<End> ended;
+  /** Farewells that are still to come: of all, and by their communicator. */
+  size_t awaited = 0;
+  std::map<Handle, int> farewells;
+  /** Ranks whose farewell came a moment ago. */
+  int unsettled = 0;
+  std::vector<Completion> immediate;
+  size_t sends = 0, receives = 0;
+  bool hasLeft = false;
+
+  int (*isend)(const void*, int, Handle, int, int, Handle, Handle*) = nullptr;
+  int (*irecv)(void*, int, Handle, int, int, Handle, Handle*) = nullptr;
+  int (*testsome)(int, Handle*, int*, int*, Status*) = nullptr;
+  int (*getCount)(const Status*, Handle, int*) = nullptr;
+  int (*testCancelled)(const Status*, int*) = nullptr;
+  int (*cancel)(Handle*) = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> openLibrary(const char* path, Library& library, std::string& problem) {
+  KeepSignals keep;
+  void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    problem = dlerror();
+    return nullptr;
+  }
+  if (dlsym(handle, "MPI_Init_thread") == nullptr) {
+    problem = std::string(path == nullptr ? "this process" : path) + " is no MPI library";
+    dlclose(handle);
+    return nullptr;
+  }
+  library.handle = handle;
+  int major = 0, minor = 0;
+  const auto abiVersion = reinterpret_cast<int (*)(int*, int*)>(dlsym(handle, "MPI_Abi_get_version"));
+  if (abiVersion != nullptr && abiVersion(&major, &minor) == 0 && major > 0) {
+    library.abi = "standard";
+    return std::make_unique<Mpi<Standard>>(handle);
+  }
+  if (dlsym(handle, "ompi_mpi_comm_world") != nullptr) {
+    library.abi = "open-mpi";
+    // Its plugins do not name the library that they need.
+    if (path != nullptr) dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    return std::make_unique<Mpi<OpenMpi>>(handle);
+  }
+  library.abi = "mpich";
+  return std::make_unique<Mpi<Mpich>>(handle);
+}
+
+}  // namespace opt

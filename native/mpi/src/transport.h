@@ -1,0 +1,60 @@
+// Messages between ranks through one MPI library. Everything but `openLibrary` is called by the one thread that owns MPI.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace opt {
+
+struct Message {
+  uint32_t id;
+  bool isSend;
+  int peer, tag;
+  uint8_t* bytes;
+  size_t length;
+};
+
+/** How a message ended; the values are known to engine.ts. */
+enum class Outcome { moved = 0, shorter = 1, longer = 2, peerEnded = 3, failed = 4 };
+
+struct Completion {
+  uint32_t id;
+  Outcome outcome;
+  /** Bytes that came where they were fewer. */
+  size_t count;
+  /** The library's words where it failed. */
+  std::string text;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /** MPI_Init_thread. `piece`: longer messages are cut, because counts are ints. @throws std::runtime_error */
+  virtual void init(size_t piece) = 0;
+  virtual void post(const Message& message) = 0;
+  /** Appends what has ended. True if anything did. */
+  virtual bool progress(std::vector<Completion>& done) = 0;
+  /** Whether messages are under way; sends alone. */
+  virtual bool isBusy() const = 0;
+  virtual bool hasSends() const = 0;
+  /** Tells all ranks that nothing more comes from this one, and gives up what it waits for. */
+  virtual void leave() = 0;
+  /** After `leave`: all other ranks have left, too. MPI_Finalize would wait for that, and spin. */
+  virtual bool hasEnded() const = 0;
+  virtual void finalize() = 0;
+  virtual void abort(int code) = 0;
+
+  int rank = 0, size = 1;
+  std::string version;
+};
+
+/** "open-mpi", "mpich", "standard": how a library speaks. Null where it does not open, or is no MPI: then `problem` says why. */
+struct Library {
+  void* handle;
+  std::string abi;
+};
+std::unique_ptr<Transport> openLibrary(const char* path, Library& library, std::string& problem);
+
+}  // namespace opt

@@ -1,0 +1,67 @@
+/** The native addon: where its binary comes from, and its handful of functions. */
+import { createRequire } from "node:module";
+import { check, OptError } from "@opt/core";
+import { environmentVariable } from "@opt/core/backend";
+
+/** How a message ended: `Outcome` of native/mpi/src/transport.h. */
+export const MOVED = 0;
+export const SHORTER = 1;
+export const LONGER = 2;
+export const PEER_ENDED = 3;
+export const FAILED = 4;
+
+export type Ended = (id: number, outcome: number, count: number, text: string) => void;
+
+/** Functions of native/mpi/src/addon.cc. */
+export interface Addon {
+  readonly doorVersion: number;
+  /** Opens a library, or with null what this process has already: what it is, or the system's words on why it does not serve. */
+  open(path: string | null): { readonly abi: "open-mpi" | "mpich" | "standard" } | string;
+  /** MPI_Init on a thread of its own. `ended` is told of that with number 0, then of each message. Messages longer than `piece` bytes are cut. */
+  start(piece: number, ended: Ended): void;
+  place(): { readonly rank: number; readonly size: number; readonly version: string };
+  post(id: number, isSend: boolean, peer: number, tag: number, bytes: Uint8Array): void;
+  /** `ended` is told when what was sent has left. MPI_Finalize follows when all ranks have come so far. */
+  close(id: number): void;
+  abort(code: number): void;
+  /** Whether the thread has ended within so many seconds. */
+  join(seconds: number): boolean;
+  /** Whether what is under way keeps the event loop alive. */
+  hold(is: boolean): void;
+}
+
+/** What this code and the binary agree on. */
+const DOOR = 1;
+
+const require = createRequire(import.meta.url);
+
+/** linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64: the end of the platform package's name. */
+export function platformName(): string {
+  const { platform, arch } = process;
+  if (platform !== "linux") return `${platform}-${arch}`;
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
+  return `linux-${arch}-${header.glibcVersionRuntime ? "gnu" : "musl"}`;
+}
+
+/**
+ * Loads the binary of a platform from its package. `OPT_MPI_BINARY` names a file instead.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing, or of another version than this one
+ */
+export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_MPI_BINARY")): Addon {
+  const name = `@opt/collectives-mpi-${platform}`;
+  const path = binary || name;
+  let addon: Addon;
+  try {
+    addon = require(path) as Addon;
+  } catch (cause) {
+    const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
+    const problem = missing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
+    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); npx opt-run of @opt/parallel serves on one machine.`;
+    throw new OptError("DEVICE_UNAVAILABLE", "mpi", problem, advice, { cause });
+  }
+  const isOurs = addon.doorVersion === DOOR;
+  const problem = () => `${path} must have version ${DOOR} of its functions, got ${addon.doorVersion ?? "none"}.`;
+  check(isOurs, "DEVICE_UNAVAILABLE", "mpi", problem, "Install it anew; in a checkout, node tools/build-mpi.mjs.");
+  return addon;
+}

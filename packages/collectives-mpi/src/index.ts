@@ -1,0 +1,20 @@
+/** `@opt/collectives-mpi`: importing it makes the engine "mpi" known to `connect` of `@opt/parallel`. */
+import { check } from "@opt/core";
+import { type Engine, registerEngine } from "@opt/parallel";
+import { launcher } from "./launcher";
+
+const COMMAND = "mpirun -n 4 node train.js";
+
+/**
+ * The engine that `connect` takes where `mpirun` or `srun` started this process. Opened once in a process; it ends with it.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE saying what to install or to type; UNSUPPORTED in worker threads
+ */
+export async function openMpi(): Promise<Engine> {
+  const absent = () => "no launcher of MPI started this process.";
+  check(launcher, "DEVICE_UNAVAILABLE", "mpi", absent, `Run it with: ${COMMAND}.`);
+  // Its code is loaded where a launcher started this process, and nowhere else.
+  return (await import("./engine")).open(launcher);
+}
+
+registerEngine({ name: "mpi", rank: 20, command: COMMAND, isPresent: () => launcher !== undefined, open: openMpi });

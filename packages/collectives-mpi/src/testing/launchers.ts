@@ -1,0 +1,37 @@
+/** The launchers of this machine, and why one that is missing is skipped. */
+import { spawnSync } from "node:child_process";
+import type { Launcher } from "../../../parallel/src/testing/job";
+
+export interface Named {
+  readonly name: string;
+  /** Undefined where it is there. */
+  readonly missing: string | undefined;
+  readonly launcher: Launcher;
+}
+
+/** The first of these commands whose `--version` says what is expected. */
+function commandOf(commands: readonly string[], says: RegExp): string | undefined {
+  return commands.find((command) => says.test(spawnSync(command, ["--version"], { encoding: "utf8" }).stdout ?? ""));
+}
+
+function named(name: string, command: string | undefined, options: readonly string[], debian: string): Named {
+  const missing = command === undefined ? ` (no ${name}: Debian package ${debian})` : undefined;
+  const launcher: Launcher = (size, args) => ({
+    command: command!,
+    args: [...options, "-n", String(size), process.execPath, ...args],
+  });
+  return { name, missing, launcher };
+}
+
+export const openMpi = named(
+  "Open MPI",
+  commandOf(["mpirun.openmpi", "mpirun"], /Open MPI/),
+  ["--allow-run-as-root", "--oversubscribe"],
+  "openmpi-bin",
+);
+export const mpich = named("MPICH", commandOf(["mpirun.mpich", "mpiexec.hydra", "mpirun"], /HYDRA/), [], "mpich");
+
+export const launchers: readonly Named[] = [openMpi, mpich];
+
+/** What a program of a test imports to be a rank of MPI. */
+export const IMPORTS = `import "${new URL("../index.ts", import.meta.url).href}";`;
