@@ -1,4 +1,4 @@
-// Runs that PyTorch saved go on here: each optimizer's state by name, SGD's without a count of steps.
+// Runs that PyTorch saved go on here, and there again: each optimizer's state by name, SGD's without a count of steps.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,23 +11,38 @@ import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { convertCheckpoint, loadCheckpoint, optimizerState } from "../index";
+import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../index";
 import { python, runPython, withTorch } from "../testing/files/torch-files";
 
 const TRAIN = `
 import json, sys, torch
 runs = json.loads(sys.argv[1])
 weight = lambda: torch.nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.1, 0.0, -3.0]]))
+def step(model, optimizer, s):
+    model.w.grad = torch.sin(torch.arange(6.0) * (s + 1)).reshape(2, 3)
+    optimizer.step()
+`;
+const SAVE = `
 result = []
 for i, (name, options) in enumerate(runs):
     model = torch.nn.Module(); model.w = weight()
     optimizer = getattr(torch.optim, name)([("w", model.w)] if i % 2 else [model.w], **options)
-    def step(s):
-        model.w.grad = torch.sin(torch.arange(6.0) * (s + 1)).reshape(2, 3)
-        optimizer.step()
-    for s in range(7): step(s)
+    for s in range(7): step(model, optimizer, s)
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, f"{i}.pt")
-    for s in range(7, 12): step(s)
+    for s in range(7, 12): step(model, optimizer, s)
+    there = model.w.flatten().tolist()
+    for s in range(12, 15): step(model, optimizer, s)
+    result.append([there, model.w.flatten().tolist()])
+print(json.dumps(result))
+`;
+const GO_ON = `
+result = []
+for i, (name, options) in enumerate(runs):
+    model = torch.nn.Module(); model.w = weight()
+    optimizer = getattr(torch.optim, name)([("w", model.w)], **({"momentum": 0.5} if name == "SGD" else {}))
+    saved = torch.load(f"{i}-back.pt")
+    model.load_state_dict(saved["model"]); optimizer.load_state_dict(saved["optimizer"])
+    for s in range(12, 15): step(model, optimizer, s)
     result.append(model.w.flatten().tolist())
 print(json.dumps(result))
 `;
@@ -48,13 +63,14 @@ const RUNS: [string, object, Make][] = [
 ];
 
 describe.skipIf(python === undefined)(withTorch, () => {
-  let expected: number[][] = [];
+  let expected: [number[], number[]][] = [];
   let folder = "";
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "opt-torch-optimizers-"));
-    const runs = JSON.stringify(RUNS.map(([name, options]) => [name, options]));
-    expected = JSON.parse(runPython(TRAIN, folder, runs));
+    expected = inTorch(SAVE) as typeof expected;
   });
+  const inTorch = (script: string) =>
+    JSON.parse(runPython(TRAIN + script, folder, JSON.stringify(RUNS.map(([name, options]) => [name, options]))));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it.each(RUNS.map((run, i) => [i, ...run] as const))("%d: %s %o goes on", async (i, _name, _options, make) => {
@@ -70,6 +86,16 @@ describe.skipIf(python === undefined)(withTorch, () => {
       );
       optimizer.step();
     }
-    for (const [k, x] of w.dataSync().entries()) expect(Math.abs(x - expected[i]![k]!)).toBeLessThan(1e-6);
+    for (const [k, x] of w.dataSync().entries()) expect(Math.abs(x - expected[i]![0][k]!)).toBeLessThan(1e-6);
+    const { tensors, values } = optimizerContents(optimizer.stateDict());
+    await saveCheckpoint(join(folder, `${i}-ours`), { step: 12, tensors: { w, ...tensors }, values });
+    await convertCheckpoint(join(folder, `${i}-ours`), join(folder, `${i}-back.pt`), { to: "pt" });
+  });
+
+  it("and there again", () => {
+    const there = inTorch(GO_ON) as number[][];
+    for (const [i, weights] of there.entries()) {
+      for (const [k, x] of weights.entries()) expect(Math.abs(x - expected[i]![1][k]!)).toBeLessThan(2e-6);
+    }
   });
 });

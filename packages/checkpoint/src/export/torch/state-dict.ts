@@ -41,6 +41,9 @@ const TORCH_OPTIONS: [string, PythonTree][] = [
   ["decoupled_weight_decay", false],
 ];
 
+/** Options that torch counts by; it takes no float for them. */
+const COUNTS = ["ns_steps"];
+
 /** `numbered` for files that `optimizer.load_state_dict` takes, `named` for what `set_state_dict` takes. */
 export async function torchObject(source: TensorSource, form: "numbered" | "named"): Promise<TorchObject> {
   const { [STRUCTURE_KEY]: stored, ...values } = source.values;
@@ -246,11 +249,11 @@ function optionsOf(
   const options = new Map<string, PythonTree>();
   for (const [name, value] of theirs ?? []) {
     const now = ours[ourOption(name)];
-    options.set(name, now === undefined || same(now, plainOf(value)) ? value : optionTree(now));
+    options.set(name, now === undefined || same(now, plainOf(value)) ? value : optionTree(name, now));
   }
   for (const [name, value] of Object.entries(ours)) {
     const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    if (!options.has(theirName)) options.set(theirName, optionTree(value));
+    if (!options.has(theirName)) options.set(theirName, optionTree(theirName, value));
   }
   if (theirs === undefined) {
     for (const [name, value] of TORCH_OPTIONS) if (!options.has(name)) options.set(name, value);
@@ -258,8 +261,9 @@ function optionsOf(
   return [...options];
 }
 
-/** Options are floats, and pairs of them tuples. */
-function optionTree(value: Json): PythonTree {
+/** Options are floats, and lists of them tuples. */
+function optionTree(name: string, value: Json): PythonTree {
+  if (COUNTS.includes(name)) return treeOf(value);
   return Array.isArray(value) ? { tuple: value.map((item) => treeOf(item, true)) } : treeOf(value, true);
 }
 
