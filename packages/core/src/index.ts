@@ -46,6 +46,7 @@ export {
   unfold,
   type VarianceOptions,
   type WindowOptions,
+  withGradient,
 } from "./ops";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";

@@ -7,7 +7,7 @@ export { Communicator } from "./communicator/communicator";
 export type { Traffic } from "./communicator/group";
 export { DataParallel, type DataParallelOptions, type Trainable } from "./data-parallel/data-parallel";
 export { type ConnectOptions, connect } from "./engine/connect";
-export type { Engine, EngineRegistration, Reduction } from "./engine/engine";
+export type { Engine, EngineRegistration, Move, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
 export { mesh, ProcessMesh } from "./mesh/mesh";
 export {
@@ -16,3 +16,12 @@ export {
   type DistributedSamplerState,
 } from "./sampler/distributed-sampler";
 export { type ShardedContents, ShardedOptimizer } from "./sharded/sharded-optimizer";
+export {
+  ColumnParallelLinear,
+  type ColumnParallelLinearOptions,
+  DividedLayer,
+  ParallelEmbedding,
+  RowParallelLinear,
+  type RowParallelLinearOptions,
+} from "./tensor-parallel/layers";
+export { layoutOf } from "./tensor-parallel/layout-of";

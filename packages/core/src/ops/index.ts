@@ -26,3 +26,4 @@ export { tril, triu } from "./triangle";
 export { std, type VarianceOptions, variance } from "./variance";
 export { maskedFill, where } from "./where";
 export { conv2d, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";
+export { withGradient } from "./with-gradient";

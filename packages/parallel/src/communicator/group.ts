@@ -1,6 +1,6 @@
 /** Some ranks of a job that talk to each other: whose message is whose, how long one waits, and what was sent. */
 import { check, checkRepeatable, OptError } from "@opt/core";
-import type { Engine } from "../engine/engine";
+import type { Engine, Move } from "../engine/engine";
 
 /** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
 const MOST_GROUPS = 1 << 12;
@@ -30,6 +30,8 @@ export interface World {
 export interface Operation {
   send(to: number, phase: number, bytes: Uint8Array): Promise<void>;
   receive(from: number, phase: number, into: Uint8Array): Promise<void>;
+  /** All of these before it returns. @throws OptError UNSUPPORTED where the engine cannot */
+  now(moves: readonly { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[]): void;
   /** For an engine's own collectives. */
   readonly tag: number;
 }
@@ -100,12 +102,25 @@ export class Group {
     return {
       tag,
       send: (to, phase, bytes) => {
-        this.traffic.messages++;
-        this.traffic.bytes += bytes.byteLength;
+        this.#count(bytes);
         return this.#within(where, to, engine.send(this.members[to]!, tag + phase, bytes));
+      },
+      now: (moves) => {
+        const problem = () => `the engine "${engine.name}" cannot wait in the middle of a forward or backward.`;
+        check(engine.exchangeNow, "UNSUPPORTED", where, problem, "Use npx opt-run, or MPI.");
+        for (const { kind, bytes } of moves) if (kind === "send") this.#count(bytes);
+        engine.exchangeNow(
+          moves.map(({ kind, rank, phase, bytes }) => ({ kind, rank: this.members[rank]!, tag: tag + phase, bytes })),
+          this.world.timeout,
+        );
       },
       receive: (from, phase, into) => this.#within(where, from, engine.receive(this.members[from]!, tag + phase, into)),
     };
+  }
+
+  #count({ byteLength }: Uint8Array): void {
+    this.traffic.messages++;
+    this.traffic.bytes += byteLength;
   }
 
   /** Nothing waits forever. */

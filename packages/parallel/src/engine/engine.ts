@@ -26,8 +26,21 @@ export interface Engine {
     dtype: DType,
     reduction: Exclude<Reduction, "mean">,
   ): Promise<void>;
+  /**
+   * Does all of these before it returns, and blocks the thread meanwhile: a sum in the middle of a forward or backward cannot wait
+   * for a promise. Throws as `send` and `receive` reject, and MISSING after `timeout` milliseconds. Left out, layers that need it are refused.
+   */
+  exchangeNow?(moves: readonly Move[], timeout: number): void;
   /** What was sent has left. Never waits for other ranks. */
   close(): Promise<void>;
+}
+
+/** Sends `bytes` to a rank, or fills them with what it sends. */
+export interface Move {
+  readonly kind: "send" | "receive";
+  readonly rank: number;
+  readonly tag: number;
+  readonly bytes: Uint8Array;
 }
 
 export interface EngineRegistration {

@@ -4,6 +4,7 @@ import { isMainThread } from "node:worker_threads";
 import { check, OptError } from "@opt/core";
 import type { Engine } from "../engine/engine";
 import { Arena } from "./arena";
+import { exchangeNow } from "./exchange-now";
 import { LAUNCHER, memoryOf, ownPlace, RANK, SIZE, socketTo } from "./job";
 import { Peer } from "./peer";
 
@@ -34,7 +35,7 @@ export async function openLocal(): Promise<Engine> {
       continue;
     }
     const socket = new Socket({ fd: socketTo(other, size), readable: true, writable: true, allowHalfOpen: true });
-    const peer = new Peer(other, socket, arena, memoryOf(other), () => {
+    const peer = new Peer(other, socket, socketTo(other, size), arena, memoryOf(other), () => {
       for (const each of peers) each?.pump();
     });
     peers.push(peer);
@@ -62,6 +63,13 @@ export async function openLocal(): Promise<Engine> {
     size,
     send: async (to, tag, bytes) => open("send", to).send(tag, bytes),
     receive: async (from, tag, into) => open("receive", from).receive(tag, into),
+    exchangeNow(moves, timeout) {
+      exchangeNow(
+        moves.map((move) => ({ ...move, peer: open(move.kind, move.rank) })),
+        peers.filter((peer) => peer !== undefined),
+        timeout,
+      );
+    },
     async close() {
       isClosed = true;
       await Promise.all(peers.map((peer) => peer?.close()));

@@ -47,6 +47,6 @@ export class FrameReader {
       rest = rest.subarray(end);
       yield { frame, bytes };
     }
-    this.#rest = rest;
+    this.#rest = Buffer.from(rest); // a copy: whoever reads uses the chunk again
   }
 }

@@ -1,4 +1,5 @@
 /** Another rank of this machine: what was sent to it, what it sent, and who waits for that. */
+import { readSync, writeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { OptError } from "@opt/core";
 import { type Arena, readMemory } from "./arena";
@@ -37,12 +38,16 @@ export class Peer {
   readonly #waiting = new Map<number, Waiting[]>();
   readonly #posted = new Map<number, Posted[]>();
   readonly #unsent: Unsent[] = [];
-  #writing = 0;
+  readonly #reader = new FrameReader();
+  /** What the socket has not taken yet. */
+  readonly #outbox: Uint8Array[] = [];
+  #again: NodeJS.Timeout | undefined;
   #ended: OptError | undefined;
   #flushed: (() => void) | undefined;
   #verdict: NodeJS.Timeout | undefined;
 
   /**
+   * @param socket of which `file` is the descriptor: it is also read and written without waiting for the event loop
    * @param arena this process's own memory
    * @param memory the file of the other's
    * @param onRoom called when a place in `arena` became free
@@ -50,36 +55,54 @@ export class Peer {
   constructor(
     readonly rank: number,
     private readonly socket: Socket,
+    private readonly file: number,
     private readonly arena: Arena,
     private readonly memory: number,
     private readonly onRoom: () => void,
   ) {
-    const reader = new FrameReader();
-    socket.on("data", (chunk: Buffer) => {
-      for (const { frame, bytes } of reader.read(chunk)) this.#arrived(frame, bytes);
-    });
+    socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("error", () => {}); // "close" follows
     this.#hold();
   }
 
   send(tag: number, bytes: Uint8Array): Promise<void> {
-    if (this.#ended) return Promise.reject(this.#ended);
-    return new Promise((resolve, reject) => {
-      this.#unsent.push({ tag, bytes, done: 0, resolve, reject });
-      this.pump();
-    });
+    return new Promise((resolve, reject) => this.push(tag, bytes, resolve, reject));
   }
 
   receive(tag: number, into: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const queue = this.#posted.get(tag);
-      const posted = { into, done: 0, resolve, reject };
-      if (queue) queue.push(posted);
-      else this.#posted.set(tag, [posted]);
-      this.#match(tag);
-      if (this.#ended && this.#posted.get(tag)?.includes(posted)) this.#end(this.#ended);
-      this.#hold();
-    });
+    return new Promise((resolve, reject) => this.post(tag, into, resolve, reject));
+  }
+
+  /** As `send`, with calls in place of a promise. */
+  push(tag: number, bytes: Uint8Array, resolve: () => void, reject: (error: Error) => void): void {
+    if (this.#ended) {
+      reject(this.#ended);
+      return;
+    }
+    this.#unsent.push({ tag, bytes, done: 0, resolve, reject });
+    this.pump();
+  }
+
+  /** As `receive`, with calls in place of a promise. */
+  post(tag: number, into: Uint8Array, resolve: () => void, reject: (error: Error) => void): void {
+    const queue = this.#posted.get(tag);
+    const posted = { into, done: 0, resolve, reject };
+    if (queue) queue.push(posted);
+    else this.#posted.set(tag, [posted]);
+    this.#match(tag);
+    if (this.#ended && this.#posted.get(tag)?.includes(posted)) this.#end(this.#ended);
+    this.#hold();
+  }
+
+  /** Takes what has come and writes what waits, now. False when the other's process has ended. */
+  poll(chunk: Buffer): boolean {
+    this.#flush();
+    for (;;) {
+      const count = attempt(() => readSync(this.file, chunk));
+      if (count === undefined) return true;
+      if (count <= 0) return false;
+      this.#read(chunk.subarray(0, count));
+    }
   }
 
   /** Sends as much as there is room for. */
@@ -99,7 +122,7 @@ export class Peer {
     for (const { reject } of this.#unsent.splice(0)) reject(error);
     for (const queue of this.#posted.values()) for (const { reject } of queue) reject(error);
     this.#posted.clear();
-    this.#writing = 0;
+    this.#outbox.length = 0;
     this.#hold();
   }
 
@@ -111,7 +134,7 @@ export class Peer {
   }
 
   get #isBusy(): boolean {
-    return this.#unsent.length > 0 || this.#writing > 0;
+    return this.#unsent.length > 0 || this.#outbox.length > 0;
   }
 
   /** A rank that waits for nothing may end. */
@@ -144,12 +167,33 @@ export class Peer {
     return true;
   }
 
+  #read(chunk: Buffer): void {
+    for (const { frame, bytes } of this.#reader.read(chunk)) this.#arrived(frame, bytes);
+  }
+
   #write(bytes: Buffer): void {
-    this.#writing++;
-    this.socket.write(bytes, () => {
-      this.#writing = Math.max(0, this.#writing - 1);
-      this.#hold();
-    });
+    this.#outbox.push(bytes);
+    this.#flush();
+  }
+
+  #flush(): void {
+    const { length } = this.#outbox;
+    while (this.#outbox.length > 0) {
+      const [first] = this.#outbox as [Uint8Array];
+      const count = attempt(() => writeSync(this.file, first));
+      if (count === undefined) break;
+      if (count < 0)
+        this.#outbox.length = 0; // no one is there: the end of the socket is told by itself
+      else if (count < first.byteLength) this.#outbox[0] = first.subarray(count);
+      else this.#outbox.shift();
+    }
+    // The event loop does not say when a descriptor that others write takes more.
+    if (this.#outbox.length > 0) {
+      this.#again ??= setTimeout(() => {
+        this.#again = undefined;
+        this.#flush();
+      }, 1);
+    } else if (length > 0) this.#hold();
   }
 
   #arrived(frame: Frame, bytes: Uint8Array): void {
@@ -163,10 +207,10 @@ export class Peer {
     if (queue) queue.push(waiting);
     else this.#waiting.set(frame.tag, [waiting]);
     this.#match(frame.tag);
-    // The socket's buffer is used again.
+    // The chunk is used again. (A Buffer's slice would be no copy.)
     const kept = this.#waiting.get(frame.tag);
     const last = kept?.[kept.length - 1];
-    if (last === waiting && waiting.bytes) kept![kept!.length - 1] = { frame, bytes: waiting.bytes.slice() };
+    if (last === waiting && waiting.bytes) kept![kept!.length - 1] = { frame, bytes: new Uint8Array(waiting.bytes) };
     this.#hold();
   }
 
@@ -203,5 +247,17 @@ export class Peer {
     if (receiver.done < into.byteLength) return;
     posted.shift();
     receiver.resolve();
+  }
+}
+
+/** What a call on a socket gives: undefined where it would have to wait, -1 where no one is at the other end. */
+function attempt(call: () => number): number | undefined {
+  try {
+    return call();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EAGAIN" || code === "EWOULDBLOCK") return undefined;
+    if (code === "EPIPE" || code === "ECONNRESET" || code === "EBADF") return -1;
+    throw error;
   }
 }

@@ -65,9 +65,14 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     stream.setEncoding("utf8").on("data", (text: string) => {
       texts[i] += text;
     });
-  const timer = setTimeout(() => child.kill("SIGTERM"), patience);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill("SIGTERM");
+  }, patience);
   try {
     const code = await new Promise<number | null>((resolve) => child.on("close", (exit) => resolve(exit)));
+    if (isLate) throw new Error(`the job did not end:\n${texts.join("\n")}`);
     const lines = texts[0].split("\n").filter((line) => line.startsWith("@"));
     const told: unknown[] = [];
     for (const line of lines) {

@@ -1,0 +1,96 @@
+/** What ranks of a tensor-parallel layer say to each other in the middle of a forward or backward, and the gradients of that. */
+import { check, concat, noGrad, type Tensor, tensorFromBytes, tidy, withGradient } from "@opt/core";
+import { byteSize } from "@opt/core/backend";
+import type { Communicator } from "../communicator/communicator";
+import { others } from "../communicator/group";
+import { partsOf } from "../communicator/parts";
+import { bytesOf } from "../communicator/staging";
+
+/** The same tensor; its gradients, of which each rank has a part, are added. */
+export function shared(where: string, x: Tensor, communicator: Communicator): Tensor {
+  if (communicator.size === 1 || !x.requiresGrad) return x;
+  return withGradient(x.detach(), [x], (gradient) => [added(where, gradient, communicator)]);
+}
+
+/** The sum over the ranks, in their order; each has the whole gradient. */
+export function added(where: string, x: Tensor, communicator: Communicator): Tensor {
+  if (communicator.size === 1) return x;
+  return withGradient(sumNow(where, x, communicator), [x], (gradient) => [shared(where, gradient, communicator)]);
+}
+
+/** Last axes of all ranks, one behind the other; each has its part of the gradient. */
+export function joined(where: string, x: Tensor, extents: readonly number[], communicator: Communicator): Tensor {
+  if (communicator.size === 1) return x;
+  const begin = extents.slice(0, communicator.rank).reduce((a, b) => a + b, 0);
+  const end = begin + extents[communicator.rank]!;
+  return withGradient(joinNow(where, x, extents, communicator), [x], (gradient) => [gradient.slice(begin, end, -1)]);
+}
+
+/** @throws OptError NOT_SYNC */
+function bytesNow(where: string, x: Tensor): Uint8Array {
+  const bytes = bytesOf(x);
+  const problem = () => `${x.device.name} cannot be read without waiting.`;
+  const advice = "Layers that are divided between ranks compute on js, wasm or cpu.";
+  check(bytes instanceof Uint8Array, "NOT_SYNC", where, problem, advice);
+  return bytes;
+}
+
+function sumNow(where: string, x: Tensor, { group }: Communicator): Tensor {
+  const operation = group.begin(where);
+  const { dtype, device, size } = x;
+  const width = byteSize(dtype);
+  const parts = partsOf(size, group.size).map(({ begin, end }) => ({ begin: begin * width, end: end * width }));
+  const mine = parts[group.rank]!;
+  const length = mine.end - mine.begin;
+  const own = bytesNow(where, x);
+  const received = parts.map(() => new Uint8Array(length));
+  received[group.rank]!.set(own.subarray(mine.begin, mine.end));
+  operation.now(
+    others(group).flatMap((rank) => [
+      { kind: "send" as const, rank, phase: 0, bytes: own.subarray(parts[rank]!.begin, parts[rank]!.end) },
+      { kind: "receive" as const, rank, phase: 0, bytes: received[rank]! },
+    ]),
+  );
+  const sum = noGrad(() =>
+    tidy(() => {
+      const contributions = received.map((bytes) => tensorFromBytes(bytes, [length / width], { dtype, device }));
+      return bytesNow(
+        where,
+        contributions.reduce((a, b) => a.add(b)),
+      ).slice();
+    }),
+  );
+  const whole = new Uint8Array(size * width);
+  whole.set(sum, mine.begin);
+  operation.now(
+    others(group).flatMap((rank) => [
+      { kind: "send" as const, rank, phase: 1, bytes: sum },
+      { kind: "receive" as const, rank, phase: 1, bytes: whole.subarray(parts[rank]!.begin, parts[rank]!.end) },
+    ]),
+  );
+  return tensorFromBytes(whole, x.shape, { dtype, device });
+}
+
+function joinNow(where: string, x: Tensor, extents: readonly number[], { group }: Communicator): Tensor {
+  const operation = group.begin(where);
+  const { dtype, device } = x;
+  const own = bytesNow(where, x);
+  const outer = x.shape.slice(0, -1);
+  const rows = outer.reduce((a, b) => a * b, 1);
+  const pieces = extents.map((extent) => new Uint8Array(rows * extent * byteSize(dtype)));
+  pieces[group.rank]!.set(own);
+  operation.now(
+    others(group).flatMap((rank) => [
+      { kind: "send" as const, rank, phase: 0, bytes: own },
+      { kind: "receive" as const, rank, phase: 0, bytes: pieces[rank]! },
+    ]),
+  );
+  return noGrad(() =>
+    tidy(() =>
+      concat(
+        pieces.map((bytes, i) => tensorFromBytes(bytes, [...outer, extents[i]!], { dtype, device })),
+        -1,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,121 @@
+/** Divided layers beside whole ones, in real processes: outputs, gradients, and what is refused. */
+import { tensor } from "@opt/core";
+import { Sequential } from "@opt/nn";
+import { describe, expect, it } from "vitest";
+import { Communicator } from "../communicator/communicator";
+import { Group } from "../communicator/group";
+import type { Engine } from "../engine/engine";
+import { ColumnParallelLinear, connect, layoutOf, mesh, ParallelEmbedding, RowParallelLinear } from "../index";
+import { runJob } from "../testing/job";
+
+const IMPORTS = `import { ColumnParallelLinear, ParallelEmbedding, RowParallelLinear } from "${new URL("layers.ts", import.meta.url).href}";
+import { Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
+import "${new URL("../../../kernels-cpu/src/index.ts", import.meta.url).href}";
+import "${new URL("../../../kernels-wasm/src/index.ts", import.meta.url).href}";`;
+
+/** Each device: what the divided layers give, beside the whole ones. */
+const PROGRAM = `
+const { rank, size } = communicator;
+const { Generator, tensor } = core;
+const drawn = () => ({ generator: new Generator(3) });
+const part = (n) => [Math.floor(n / size) * rank + Math.min(rank, n % size), Math.floor(n / size) * (rank + 1) + Math.min(rank + 1, n % size)];
+const equal = (a, b) => Buffer.compare(a.bytesSync(), b.bytesSync()) === 0;
+const farthest = (a, b) => { const [x, y] = [a.dataSync(), b.dataSync()]; return x.reduce((most, value, i) => Math.max(most, Math.abs(value - y[i])), 0); };
+const results = [];
+for (const device of ["js", "cpu", "wasm"]) {
+  await core.init(device);
+  const result = {};
+  const input = () => core.parameter(core.randn([3, 7], drawn()));
+  const upstream = core.randn([3, 10], drawn());
+  const rows = (x, n, axis) => x.slice(...part(n), axis);
+  {
+    const [whole, divided] = [new Linear(7, 10, drawn()), new ColumnParallelLinear(7, 10, communicator, { ...drawn(), gatherOutput: true })];
+    const [x, z] = [input(), input()];
+    const [y, w] = [whole.forward(x), divided.forward(z)];
+    y.mul(upstream).sum().backward();
+    w.mul(upstream).sum().backward();
+    result.column = [equal(y, w), equal(rows(whole.weight.grad, 10, 0), divided.weight.grad)];
+    // How a device sums few columns is its own affair.
+    result.columnGradients = [farthest(x.grad, z.grad), farthest(rows(whole.bias.grad, 10, 0), divided.bias.grad)];
+  }
+  for (const inputIsParallel of [true, false]) {
+    const [whole, divided] = [new Linear(7, 10, drawn()), new RowParallelLinear(7, 10, communicator, { ...drawn(), inputIsParallel })];
+    const [x, z] = [input(), inputIsParallel ? core.parameter(rows(input().detach(), 7, 1)) : input()];
+    const [y, w] = [whole.forward(x), divided.forward(z)];
+    y.mul(upstream).sum().backward();
+    w.mul(upstream).sum().backward();
+    const inputGradient = inputIsParallel ? rows(x.grad, 7, 1) : x.grad;
+    result["row" + inputIsParallel] = [farthest(y, w), farthest(rows(whole.weight.grad, 7, 1), divided.weight.grad), farthest(whole.bias.grad, divided.bias.grad), farthest(inputGradient, z.grad)];
+  }
+  {
+    const [whole, divided] = [new Embedding(11, 4, drawn()), new ParallelEmbedding(11, 4, communicator, drawn())];
+    const at = tensor([[0, 10, 5], [5, 3, 7]], { dtype: "i32" });
+    const [y, w] = [whole.forward(at), divided.forward(at)];
+    y.mul(y).sum().backward();
+    w.mul(w).sum().backward();
+    result.embedding = [equal(y, w), equal(rows(whole.weight.grad, 11, 0), divided.weight.grad)];
+  }
+  results.push(result);
+}
+tell(results);`;
+
+describe.each([2, 3])("%d ranks", (size) => {
+  it("compute what whole layers do", async () => {
+    const { told, error, code } = await runJob(size, PROGRAM, { imports: IMPORTS });
+    expect([code, error]).toEqual([0, ""]);
+    for (const results of told as Record<string, (boolean | number)[]>[][])
+      for (const { column, columnGradients, rowtrue, rowfalse, embedding } of results) {
+        expect(column).toEqual([true, true]);
+        expect(embedding).toEqual([true, true]);
+        for (const distances of [columnGradients!, rowtrue!, rowfalse!])
+          expect(Math.max(...(distances as number[])), String(distances)).toBeLessThan(1e-6);
+      }
+  });
+});
+
+it("a layout knows which axis divides what", async () => {
+  const grid = mesh(await connect(), { data: 1, model: 1 });
+  const model = grid.axis("model");
+  const net = new Sequential(
+    new ColumnParallelLinear(4, 6, model),
+    new RowParallelLinear(6, 2, model, { bias: false }),
+  );
+  expect(layoutOf(net, grid)).toEqual({
+    mesh: { shape: [1, 1], axes: ["data", "model"] },
+    tensors: { "0.weight": ["model", null], "0.bias": ["model"], "1.weight": [null, "model"], "*": "replicate" },
+  });
+});
+
+/** Two ranks over an engine that can only promise. */
+function promising(): Communicator {
+  const later = async () => {};
+  const engine: Engine = { name: "later", rank: 0, size: 2, send: later, receive: later, close: later };
+  const world = { engine, timeout: 1000, nextGroup: 256, nextMeshGroup: 1, isClosed: false };
+  return new Communicator(new Group(world, "world", [0, 1], 0));
+}
+
+describe("refused", () => {
+  const x = tensor([[1, 2, 3]]);
+  it.each<[string, string, (communicator: Communicator) => unknown]>([
+    ["more ranks than features", "BAD_ARGUMENT", () => new ColumnParallelLinear(3, 1, promising())],
+    ["more ranks than rows", "BAD_ARGUMENT", () => new ParallelEmbedding(1, 4, promising())],
+    ["no communicator", "BAD_ARGUMENT", () => new RowParallelLinear(3, 1, {} as never)],
+    ["an unknown option", "BAD_ARGUMENT", (c) => new ColumnParallelLinear(3, 1, c, { gather: true } as never)],
+    ["inputs of another width", "BAD_SHAPE", (c) => new ColumnParallelLinear(4, 1, c).forward(x)],
+    [
+      "inputs of another width that are cut",
+      "BAD_SHAPE",
+      (c) => new RowParallelLinear(4, 1, c, { inputIsParallel: false }).forward(x),
+    ],
+    [
+      "an engine that cannot wait",
+      "UNSUPPORTED",
+      () => new ColumnParallelLinear(3, 2, promising(), { gatherOutput: true }).forward(x),
+    ],
+    ["a layer of no axis", "BAD_ARGUMENT", (c) => layoutOf(new ColumnParallelLinear(3, 1, c), mesh(c, { model: 1 }))],
+    ["a layout of no module", "BAD_ARGUMENT", (c) => layoutOf({} as never, mesh(c, { model: 1 }))],
+  ])("%s", async (_, code, call) => {
+    const communicator = await connect();
+    expect(() => call(communicator)).toThrow(expect.objectContaining({ code }));
+  });
+});

@@ -1,0 +1,34 @@
+/** What a checkpoint is told of a model whose layers are divided. */
+import type { Layout, TensorLayout } from "@opt/checkpoint";
+import { check, show } from "@opt/core";
+import { Module } from "@opt/nn";
+import { ProcessMesh } from "../mesh/mesh";
+import { DividedLayer } from "./layers";
+
+/**
+ * The layout of a model on a mesh, for `saveCheckpoint` and `loadCheckpoint`: weights of divided layers along their axis, all others
+ * whole on every rank. Optimizer state follows. Loading on another mesh is loading with the layout there: nothing else.
+ *
+ * @throws OptError BAD_ARGUMENT for a layer that is divided by other ranks than an axis of the mesh
+ * @example
+ * const grid = mesh(await connect(), { data: 1, model: 1 });
+ * const net = new Sequential(new ColumnParallelLinear(4, 6, grid.axis("model")), new ReLU());
+ * console.log(layoutOf(net, grid).tensors); // "0.weight": ["model", null], "0.bias": ["model"], "*": "replicate"
+ */
+export function layoutOf(model: Module, mesh: ProcessMesh): Layout {
+  const where = "layoutOf";
+  check(model instanceof Module, "BAD_ARGUMENT", where, () => `needs a module, got ${show(model)}.`);
+  check(mesh instanceof ProcessMesh, "BAD_ARGUMENT", where, () => `needs a mesh, got ${show(mesh)}.`, "mesh(...)");
+  const tensors: Record<string, TensorLayout> = {};
+  const visit = (module: Module, prefix: string) => {
+    if (module instanceof DividedLayer) {
+      const axis = mesh.axes.find((name) => mesh.axis(name) === module.communicator);
+      const problem = () => `${prefix}* is divided by "${module.communicator.name}", which is no axis of the mesh.`;
+      check(axis, "BAD_ARGUMENT", where, problem, `Make it with mesh.axis("${mesh.axes.at(-1)}").`);
+      for (const [name, splits] of Object.entries(module.splits(axis))) tensors[prefix + name] = splits;
+    }
+    for (const [name, child] of module.namedChildren()) visit(child, `${prefix}${name}.`);
+  };
+  visit(model, "");
+  return { mesh: { shape: mesh.shape, axes: mesh.axes }, tensors: { ...tensors, "*": "replicate" } };
+}
