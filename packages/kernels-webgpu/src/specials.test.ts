@@ -1,6 +1,6 @@
 // What NaN, infinities and -0 do where WGSL leaves them to the device: recorded, so that a change is seen.
 import { AdamW } from "@opt/adam-amsgrad";
-import { init, parameter, tensor } from "@opt/core";
+import { GradScaler, init, parameter, tensor } from "@opt/core";
 import { useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openWebGpuBackend, type WebGpuBackend } from "./index";
@@ -43,5 +43,22 @@ describe.skipIf(reason !== undefined)(`special values${reason === undefined ? ""
     const [js, webgpu] = results;
     expect(webgpu).toAgreeWith(js!, { absolute: 1e-6, relative: 1e-5 });
     expect([...js!].map(Number.isNaN)).toEqual([true, true, true, false, false, false]);
+  });
+
+  it("a loss scale backs off at gradients that are not finite, and the step is not made", async () => {
+    const device = await init("webgpu");
+    const weight = parameter([1, 2], { device });
+    const [optimizer, scaler] = [new AdamW([weight]), new GradScaler({ initScale: 8, growthInterval: 2 })];
+    const scales: number[] = [];
+    for (const planted of [1, Number.POSITIVE_INFINITY, 1, 1, Number.NaN]) {
+      scaler.scale(weight.sum()).backward();
+      weight.grad!.set(tensor([planted, 1], { device }));
+      await scaler.step(optimizer);
+      await scaler.update();
+      optimizer.zeroGrad();
+      scales.push(await scaler.getScale());
+    }
+    expect(scales).toEqual([8, 4, 4, 8, 4]);
+    expect(optimizer.stateDict().state["0"]!.step).toBe(3);
   });
 });

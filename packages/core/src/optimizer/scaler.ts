@@ -308,7 +308,7 @@ export class GradScaler {
     return keep(
       tidy(() => {
         const sum = cast(sumsOf(grads, true), "f32").sum();
-        return select(less(sum, 0.5), 0, 1);
+        return cast(select(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
       }),
     );
   }
