@@ -9,6 +9,7 @@ import {
   type Kind,
   type Launch,
   type Memory,
+  type RecordedLaunches,
   type Scalar,
   type Slice,
   type Spec,
@@ -19,6 +20,7 @@ import type { Execution, KernelSource, Split, Target } from "./kernel";
 import { KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
+import { recorded } from "./recorded";
 import { probeTarget, simdProbe } from "./target";
 import { type Entry, ThreadPool } from "./threads/pool";
 import { availableThreads } from "./threads/start";
@@ -135,6 +137,10 @@ export class WasmBackend implements Backend, Execution {
     }
   }
 
+  record(launches: readonly Launch[]): RecordedLaunches {
+    return recorded(this, launches);
+  }
+
   async sync(): Promise<void> {}
 
   close(): void {
@@ -170,7 +176,12 @@ export class WasmBackend implements Backend, Execution {
   }
 
   run(name: string, split: Split, ...args: readonly number[]): void {
-    const { entries, single } = this.#kernel as WasmKernel;
+    this.call(this.#kernel as WasmKernel, name, split, args);
+  }
+
+  /** `run`, of this kernel. */
+  call(kernel: Kernel, name: string, split: Split, args: readonly number[]): void {
+    const { entries, single } = kernel as WasmKernel;
     const entry = entries.get(name) as Entry;
     const parts = single ? 1 : (this.pool as ThreadPool).parts(split);
     if (parts > 1) (this.pool as ThreadPool).run(entry, split, parts, args);
