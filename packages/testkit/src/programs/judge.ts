@@ -168,9 +168,9 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   const cancels = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op));
   // Rows that are nearly constant are divided by no less than the root of layerNorm's eps.
   const normalizes = statementsOf(program).some((one) => one.do === "op" && /^layerNorm$/i.test(one.op));
-  // Of 1 - tanh(x)^2 rounding leaves nothing or a unit, once for each element of a sum.
+  // Of 1 - tanh(x)^2, and of softmax's gradient on equal numbers, rounding leaves nothing or a unit, once for each element of a sum.
   const saturates = statementsOf(program).some((one) => one.do === "op" && SATURATING.test(one.op));
-  const summed = saturates ? Math.max(...program.leaves.map(({ shape }) => sizeOf(shape))) : 0;
+  const summed = saturates || cancels ? Math.max(...program.leaves.map(({ shape }) => sizeOf(shape))) : 0;
   // Sums cancel to what rounding left of them, and so do gradients that a cast has rounded.
   const units = cancels || normalizes || saturates ? Math.max(8, summed) : epsilon > EPSILON.f32 ? 2 : 8;
   const floor = Math.max(units * epsilon, normalizes ? 300 * EPSILON.f32 : 0);
