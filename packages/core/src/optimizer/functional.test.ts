@@ -171,6 +171,7 @@ describe("functional", () => {
     ["options that are none", "BAD_ARGUMENT", () => functional(Momentum, 1 as never)],
     ["an option out of range", "BAD_ARGUMENT", () => functional(Momentum, { momentum: -1 })],
     ["a tensor out of range", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor(-1) })],
+    ["a tensor that is no number", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor(Number.NaN) })],
     ["a tensor of two", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor([1, 2]) })],
     ["an integer tensor", "BAD_ARGUMENT", () => functional(Momentum, { lr: tensor(1, { dtype: "i32" }) })],
     ["a clipped norm", "UNSUPPORTED", () => functional(Momentum, { clip: { norm: 1 } })],

@@ -186,7 +186,8 @@ function numberFor(option: unknown): unknown {
   check(size === 1 && isFloat(dtype), "BAD_ARGUMENT", "functional", problem, "For example parameter(0.1).");
   option.checkAlive();
   if (option.device.backend.readSync === undefined) return UNKNOWN;
-  return decode(option, readBytesSync(option))[0] || Number.MIN_VALUE;
+  const value = decode(option, readBytesSync(option))[0];
+  return value === 0 ? Number.MIN_VALUE : value;
 }
 
 /** Parameters under their names: those of the record, or their positions. */
