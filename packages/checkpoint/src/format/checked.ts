@@ -95,7 +95,7 @@ class CheckedBox implements SourceBox {
       if (this.#crc !== box.crc32) throw corruptBox(this.tensor, box, this.#crc);
       this.#isVerified = true;
     }
-    this.#verification.read(this, bytes.length, this.#isVerified);
+    this.#verification.read(this, bytes.length, this.#isVerified || (box.isChecked ?? false));
   }
 
   async read(target: Uint8Array, start: number): Promise<void> {

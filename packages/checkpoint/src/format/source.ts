@@ -25,6 +25,8 @@ export interface SourceBox {
   readonly file: string;
   readonly byteOffset?: number;
   readonly crc32?: number | undefined;
+  /** `read` compares what holds its bytes with a checksum before it gives any out. */
+  readonly isChecked?: boolean;
   /** Fills all of `target` with the box's bytes from `start` on. Throws CORRUPT where the file is shorter than it says. */
   read(target: Uint8Array, start: number): Promise<void>;
   /** Where its bytes lie as they are, so that small neighbours are read at once. */

@@ -7,7 +7,15 @@ import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { memoryFiles } from "../testing/disks/memory-files";
 import { expectCode } from "../testing/expect-code";
-import { floats, safetensorsFile, torchTensorCall, torchZip } from "../testing/files/made-files";
+import {
+  floats,
+  legacyTorch,
+  mindsporeFile,
+  safetensorsFile,
+  torchTensorCall,
+  torchZip,
+} from "../testing/files/made-files";
+import { loadCheckpoint } from "./load";
 import { verifyCheckpoint } from "./verify";
 
 const [first, second] = [shardName(0), shardName(1)];
@@ -188,6 +196,23 @@ describe("a file of another system", () => {
     });
     expect(result).toMatchObject({ ok: true, problems: [], tensors: 2, bytes: 8, unverified: ["w"] });
     expect(told.at(-1)).toEqual([8, 8]);
+  });
+
+  const shared = {
+    w: torchTensorCall("0", [2, 2], { stride: [1, 2], count: 6 }),
+    v: torchTensorCall("0", [2], { count: 6 }),
+  };
+  const storage = { "0": floats(1, 2, 3, 4, 5, 6) };
+  it.each([
+    ["PyTorch's zip", torch(), []],
+    ["PyTorch's zip, of a storage in parts and columns", torchZip(shared, storage), []],
+    ["PyTorch's before 1.6", legacyTorch({ w: torchTensorCall("0", [3]) }, { "0": floats(1, 2, 3) }), ["w"]],
+    ["MindSpore's with a checksum", mindsporeFile([["w", [2], "Float32", floats(1, 2)]], { crc: true }), []],
+    ["MindSpore's without", mindsporeFile([["w", [2], "Float32", floats(1, 2)]]), ["w"]],
+  ])("%s: what its own checksums vouch for is verified", async (_, bytes, unverified) => {
+    const fileSystem = memoryFiles({ "m.ckpt": bytes });
+    expect(await verifyCheckpoint("/root/m.ckpt", { fileSystem })).toMatchObject({ ok: true, unverified });
+    expect(await loadCheckpoint("/root/m.ckpt", { fileSystem, as: "plain" })).toMatchObject({ unverified });
   });
 
   it("damaged: the tensor is named, and the rest is read", async () => {

@@ -105,8 +105,9 @@ class StepVerifier {
     );
     const queue = [...manifest.files.entries()];
     const lane = async () => {
+      const scratch = new Scratch(PIECE);
       for (let next = queue.shift(); next; next = queue.shift())
-        await this.#verifyFile(next[1], segmentsOf(manifest, next[0]), report);
+        await this.#verifyFile(next[1], segmentsOf(manifest, next[0]), scratch, report);
     };
     await allOf(Array.from({ length: LANES }, lane));
     return this.#result(manifest.tensors.length);
@@ -140,7 +141,12 @@ class StepVerifier {
     }
   }
 
-  async #verifyFile(record: FileRecord, segments: readonly Segment[], report: (bytes: number) => void): Promise<void> {
+  async #verifyFile(
+    record: FileRecord,
+    segments: readonly Segment[],
+    scratch: Scratch,
+    report: (bytes: number) => void,
+  ): Promise<void> {
     let file: RandomAccess;
     try {
       file = await openRandomAccess(this.#fileSystem, join(this.#folder, record.name));
@@ -160,7 +166,7 @@ class StepVerifier {
       const hash = record.sha256 === undefined ? undefined : await platform.sha256();
       let whole = 0;
       for (const segment of segments) {
-        const crc = await this.#checksum(file, segment, hash, report);
+        const crc = await this.#checksum(file, segment, scratch, hash, report);
         if (crc === undefined) continue;
         whole = joinCrc32(whole, crc, segment.end - segment.begin);
         if (segment.crc32 === undefined || segment.crc32 === crc) continue;
@@ -179,14 +185,14 @@ class StepVerifier {
   async #checksum(
     file: RandomAccess,
     { subject, begin, end }: Segment,
+    scratch: Scratch,
     hash: { update(data: Uint8Array): unknown } | undefined,
     report: (bytes: number) => void,
   ): Promise<number | undefined> {
-    const buffer = new Uint8Array(Math.min(PIECE, end - begin));
     let crc = 0;
     try {
-      for (let position = begin; position < end; position += buffer.length) {
-        const piece = buffer.subarray(0, Math.min(buffer.length, end - position));
+      for (let position = begin; position < end; position += PIECE) {
+        const piece = scratch.take(Math.min(PIECE, end - position));
         await file.read(piece, position);
         crc = crc32(piece, crc);
         hash?.update(piece);

@@ -17,6 +17,10 @@ let base: string;
 let sent = 0;
 /** Requests that the server answers with 500 before it recovers. */
 let failures = 0;
+/** Answers that break off in the middle before they no longer do. */
+let breaks = 0;
+/** Bytes that the server sends beyond those asked for. */
+let more = 0;
 
 beforeEach(async () => {
   await saveCheckpoint(folder.path, { step: 7, tensors: sampleTensors(1), values: { epoch: 1 } }, { world: 2 });
@@ -27,13 +31,16 @@ beforeEach(async () => {
     if (!stat?.isFile()) return response.writeHead(404).end();
     if (request.method === "HEAD") return response.writeHead(200, { "content-length": stat.size }).end();
     const [, begin, end] = /bytes=(\d+)-(\d+)/.exec(request.headers.range!)!.map(Number);
-    sent += end! - begin! + 1;
-    response.writeHead(206, { "content-length": end! - begin! + 1 });
+    const length = end! - begin! + 1;
+    sent += length;
+    response.writeHead(206, { "content-length": length + more });
+    if (breaks-- > 0) return response.write(new Uint8Array(length >> 1), () => request.socket.destroy());
+    if (more > 0) return response.end(new Uint8Array(length + more));
     return createReadStream(path, { start: begin!, end: end! }).pipe(response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  [sent, failures] = [0, 0];
+  [sent, failures, breaks, more] = [0, 0, 0, 0];
 });
 
 afterEach(() => new Promise((resolve) => server.close(resolve)));
@@ -53,6 +60,20 @@ it("asks again when the server fails for a moment, and tells when it goes on fai
   failures = 3;
   expect((await loadCheckpoint(STEP, { fileSystem: httpFileSystem(base), as: "plain" })).step).toBe(7);
   failures = 99;
+  await expectCode("IO", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
+});
+
+it("asks again for what broke off, and tells when it goes on breaking off", async () => {
+  const fileSystem = httpFileSystem(base);
+  breaks = 3;
+  const { tensors } = await loadCheckpoint(STEP, { fileSystem, as: "plain" });
+  for (const [name, { data }] of Object.entries(sampleTensors(1))) expect(tensors[name]!.data).toEqual(data);
+  breaks = 99;
+  await expectCode("IO", loadCheckpoint(STEP, { fileSystem }));
+});
+
+it("refuses more bytes than it asked for", async () => {
+  more = 1;
   await expectCode("IO", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
 });
 

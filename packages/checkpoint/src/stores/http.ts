@@ -2,6 +2,7 @@
 import { check, checkOptions, OptError } from "@opt/core";
 import type { FileSystem } from "./file-system";
 import { objectFileSystem } from "./objects";
+import { fillFrom } from "./response";
 
 export interface HttpOptions {
   /** Sent with every request, e.g. `{ authorization: "Bearer ..." }`. */
@@ -28,39 +29,48 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
   checkOptions(WHERE, options, { headers: "object", retries: "number" });
   const { headers = {}, retries = 3 } = options;
 
-  const request = async (path: string, method: "GET" | "HEAD", range?: string): Promise<Response> => {
+  /** What `take` makes of the answer; asked again where none comes, or breaks off. */
+  const request = async <T>(
+    path: string,
+    asked: RequestInit,
+    take: (response: Response) => T | Promise<T>,
+  ): Promise<T> => {
     const url = new URL(path.split("/").map(encodeURIComponent).join("/"), root);
     for (let tries = 0; ; tries++) {
-      const asked = { method, headers: { ...headers, ...(range ? { range } : {}) } };
-      const response = await fetch(url, asked).catch((error: unknown) => error as Error);
-      const isLasting = response instanceof Response && response.status < 500 && response.status !== 429;
-      if (isLasting) return response;
-      if (response instanceof Response) await response.body?.cancel();
-      if (tries < retries) continue;
-      const problem = response instanceof Response ? `status ${response.status}` : response.message;
-      throw new OptError("IO", url.href, `the server must answer, got ${problem}.`, "Try again later.");
+      try {
+        const response = await fetch(url, { ...asked, headers: { ...headers, ...asked.headers } });
+        if (response.status < 500 && response.status !== 429) return await take(response);
+        await response.body?.cancel();
+        throw new Error(`status ${response.status}`);
+      } catch (error) {
+        if (error instanceof OptError) throw error;
+        if (tries < retries) continue;
+        const problem = `the server must answer, got ${(error as Error).message}.`;
+        throw new OptError("IO", url.href, problem, "Try again later.");
+      }
     }
   };
 
   return objectFileSystem({
-    async stat(key) {
-      const response = await request(key, "HEAD");
-      if (response.status === 404 || response.status === 410) return undefined;
-      const problem = () => `status ${response.status} is not 200.`;
-      check(response.ok, "IO", response.url, problem, "Check the address and headers.");
-      const length = response.headers.get("content-length");
-      check(length !== null, "UNSUPPORTED", response.url, () => "the server does not say how long the file is.");
-      return { byteLength: Number(length), modified: Date.parse(response.headers.get("last-modified") ?? "") || 0 };
-    },
-    async read(key, target, position) {
-      const end = position + target.length;
-      const response = await request(key, "GET", `bytes=${position}-${end - 1}`);
-      const isRange = response.status === 206;
-      check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
-      const bytes = new Uint8Array(await response.arrayBuffer());
-      const isAsked = bytes.length === target.length;
-      check(isAsked, "IO", response.url, () => `${target.length} bytes were asked for, got ${bytes.length}.`);
-      target.set(bytes);
+    stat: (key) =>
+      request(key, { method: "HEAD" }, (response) => {
+        if (response.status === 404 || response.status === 410) return undefined;
+        const problem = () => `status ${response.status} is not 200.`;
+        check(response.ok, "IO", response.url, problem, "Check the address and headers.");
+        const length = response.headers.get("content-length");
+        check(length !== null, "UNSUPPORTED", response.url, () => "the server does not say how long the file is.");
+        return { byteLength: Number(length), modified: Date.parse(response.headers.get("last-modified") ?? "") || 0 };
+      }),
+    read: (key, target, position) => {
+      const range = `bytes=${position}-${position + target.length - 1}`;
+      return request(key, { headers: { range } }, async (response) => {
+        const isRange = response.status === 206;
+        if (!isRange) await response.body?.cancel();
+        check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
+        const length = await fillFrom(response, target);
+        const isAsked = length === target.length;
+        check(isAsked, "IO", response.url, () => `${target.length} bytes were asked for, got ${length}.`);
+      });
     },
   });
 }

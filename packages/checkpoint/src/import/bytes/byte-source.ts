@@ -9,6 +9,8 @@ import { diskError, type OpenFile } from "../../stores/file-system";
 export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "read"> {
   /** Where the bytes begin in their file, if they lie there in one piece. */
   readonly begin?: number;
+  /** All of them are compared with a checksum before any is given out. */
+  readonly isChecked?: boolean;
 }
 
 /** A whole file. */
@@ -90,6 +92,7 @@ export function partOf(source: ByteSource, begin: number, byteLength: number, pa
     path,
     byteLength,
     ...(source.begin === undefined ? {} : { begin: source.begin + begin }),
+    ...(source.isChecked ? { isChecked: true } : {}),
     async read(target, position) {
       checkRange(this, position, target.byteLength);
       await source.read(target, begin + position);
@@ -103,6 +106,7 @@ export function joined(path: string, parts: readonly ByteSource[]): ByteSource {
   return {
     path,
     byteLength: parts.reduce((sum, part) => sum + part.byteLength, 0),
+    isChecked: parts.every(({ isChecked }) => isChecked),
     async read(target, position) {
       checkRange(this, position, target.byteLength);
       const end = position + target.byteLength;
@@ -148,6 +152,7 @@ export function verified(source: ByteSource, expected: number): ByteSource {
   let checked: Promise<void> | undefined;
   return {
     ...source,
+    isChecked: true,
     async read(target, position) {
       if (checked === undefined && position === 0 && target.byteLength === source.byteLength) {
         await source.read(target, 0);

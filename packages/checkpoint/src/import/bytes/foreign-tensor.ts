@@ -30,6 +30,7 @@ export function boxOf(part: ForeignTensor, file: string, offset: readonly number
     size: part.shape,
     byteLength: part.bytes.byteLength,
     file,
+    isChecked: part.bytes.isChecked ?? false,
     ...(part.bytes.begin === undefined ? {} : { byteOffset: part.bytes.begin }),
     read: (target, start) => part.bytes.read(target, start),
   };

@@ -35,6 +35,7 @@ export function stridedSource(storage: ByteSource, view: StridedView): ByteSourc
   return {
     path: storage.path,
     byteLength: count * width,
+    isChecked: storage.isChecked ?? false,
     read: (target, position) => gather(storage, view, target, position),
   };
 }

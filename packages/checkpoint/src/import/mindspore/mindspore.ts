@@ -65,6 +65,7 @@ export async function readMindspore(
       ? bytes
       : {
           ...bytes,
+          isChecked: true,
           async read(target, position) {
             checked ??= checkMindsporeCrc(source, crc, end);
             await checked;
