@@ -30,11 +30,17 @@ export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
 export * from "./functions";
 export {
+  type AvgPoolOptions,
   type Axes,
+  adaptiveAvgPool2d,
   applyRule,
+  avgPool2d,
+  type ConvolutionOptions,
+  type ConvTransposeOptions,
   checkTensor,
   concat,
   conv2d,
+  convTranspose2d,
   crossEntropyRows,
   gather,
   layerNorm,

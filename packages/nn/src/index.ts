@@ -1,5 +1,11 @@
 /** `@opt/nn`: modules, layers, losses and initialisers over the ops of `@opt/core`. */
 
+export {
+  MultiheadAttention,
+  type MultiheadAttentionCall,
+  type MultiheadAttentionOptions,
+} from "./attention/multihead-attention";
+export { type AttentionOptions, scaledDotProductAttention } from "./attention/scaled-dot-product-attention";
 export type { Fan } from "./initializers/fan";
 export { gainOf, type Nonlinearity } from "./initializers/gain";
 export * from "./initializers/initializers";
@@ -13,16 +19,21 @@ export {
   type SoftplusOptions,
   Tanh,
 } from "./layers/activations";
+export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/average-pool2d";
 export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm";
+export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv-transpose2d";
+export { Conv1d, type Conv1dOptions } from "./layers/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv2d";
 export { Dropout, type DropoutOptions } from "./layers/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding";
 export { Flatten } from "./layers/flatten";
+export { GroupNorm, type GroupNormOptions } from "./layers/group-norm";
 export { LayerNorm, type LayerNormOptions } from "./layers/layer-norm";
 export type { LayerOptions } from "./layers/layer-options";
 export { Linear, type LinearOptions } from "./layers/linear";
 export { MaxPool2d } from "./layers/max-pool2d";
 export { ModuleDict, ModuleList } from "./layers/module-list";
+export { RMSNorm, type RMSNormOptions } from "./layers/rms-norm";
 export { type Layer, Sequential } from "./layers/sequential";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
@@ -33,3 +44,6 @@ export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
 export { type NllLossOptions, nllLoss } from "./losses/nll-loss";
 export type { Reduction } from "./losses/reduction";
 export { type Misfit, Module, type StateDict } from "./module/module";
+export { GRU } from "./recurrent/gru";
+export { LSTM } from "./recurrent/lstm";
+export type { RecurrentOptions } from "./recurrent/recurrent";

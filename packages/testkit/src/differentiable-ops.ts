@@ -274,6 +274,23 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     ],
     run: (x, w) => conv2d(x!, w!, null, { stride: [2, 1], padding: [1, 2], dilation: [1, 2] }),
   },
+  {
+    name: "conv2d in groups",
+    shapes: [[2, 4, 3, 3], [6, 2, 2, 2], [6]],
+    run: (x, w, b) => conv2d(x!, w!, b!, { groups: 2 }),
+  },
+  {
+    name: "convTranspose2d",
+    shapes: [[2, 4, 2, 3], [4, 3, 2, 2], [6]],
+    run: (x, w, b) => F.convTranspose2d(x!, w!, b!, { stride: 2, padding: [1, 0], outputPadding: [1, 0], groups: 2 }),
+  },
+  { name: "avgPool2d", shapes: [[1, 2, 4, 6]], run: (x) => F.avgPool2d(x!, 2) },
+  {
+    name: "avgPool2d without its padding",
+    shapes: [[1, 1, 4, 5]],
+    run: (x) => F.avgPool2d(x!, [3, 2], { stride: [2, 1], padding: 1, countIncludePad: false }),
+  },
+  { name: "adaptiveAvgPool2d", shapes: [[1, 2, 5, 4]], run: (x) => F.adaptiveAvgPool2d(x!, [3, null]) },
   { name: "maxPool2d", shapes: [[1, 2, 4, 6]], run: (x) => maxPool2d(x!, 2) },
   {
     name: "maxPool2d with overlap and padding",

@@ -1,8 +1,10 @@
 export { leakyRelu, silu, softplus } from "./activations";
 export { applyRule } from "./apply-rule";
+export { type AvgPoolOptions, adaptiveAvgPool2d, avgPool2d } from "./average-pool";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { clamp } from "./clamp";
+export { type ConvolutionOptions, type ConvTransposeOptions, conv2d, convTranspose2d } from "./convolution";
 export { crossEntropyRows } from "./cross-entropy";
 export { cumsum } from "./cumsum";
 export { elementwise } from "./elementwise";
@@ -25,5 +27,5 @@ export { type Topk, type TopkOptions, topk } from "./topk";
 export { tril, triu } from "./triangle";
 export { std, type VarianceOptions, variance } from "./variance";
 export { maskedFill, where } from "./where";
-export { conv2d, maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";
+export { maxPool2d, type Pair, unfold, type WindowOptions } from "./windows";
 export { withGradient } from "./with-gradient";

@@ -1,7 +1,6 @@
-/** Convolution (unfold, then one matrix product) and max pooling over images [batch, channels, height, width]. */
+/** Windows that slide over images [batch, channels, height, width]: as columns, and the largest value of each. */
 
 import type { Window2d } from "../backend/spec";
-import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
@@ -20,7 +19,6 @@ import { computeIn } from "./cast";
 import { checkTensor } from "./check-tensor";
 import { elementwise } from "./elementwise";
 import { gather } from "./gather";
-import { matmul } from "./matmul";
 import { reshape } from "./shape";
 
 /** One number for both directions, or [vertical, horizontal]. */
@@ -32,13 +30,13 @@ export interface WindowOptions {
   readonly dilation?: Pair;
 }
 
-const WINDOW_OPTIONS = {
+export const WINDOW_OPTIONS = {
   stride: ["number", "array"],
   padding: ["number", "array"],
   dilation: ["number", "array"],
 } as const;
 
-function pair(where: string, name: string, value: Pair, least: number): readonly [number, number] {
+export function pair(where: string, name: string, value: Pair, least: number): readonly [number, number] {
   const both = (Array.isArray(value) ? value : [value, value]) as readonly [number, number];
   check(
     both.length === 2 && both.every((n) => Number.isInteger(n) && n >= least),
@@ -50,7 +48,13 @@ function pair(where: string, name: string, value: Pair, least: number): readonly
   return both;
 }
 
-function windowOf(where: string, x: Tensor, kernelSize: Pair, options: WindowOptions, defaultStride: Pair): Window2d {
+export function windowOf(
+  where: string,
+  x: Tensor,
+  kernelSize: Pair,
+  options: WindowOptions,
+  defaultStride: Pair,
+): Window2d {
   checkOptions(where, options, WINDOW_OPTIONS);
   check(
     x.shape.length === 4,
@@ -98,7 +102,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 }
 
 /** Each is the other's adjoint. */
-function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
+export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
   const adjoint = kind === "unfold" ? "fold" : "unfold";
   return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
 }
@@ -110,41 +114,6 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
   const compute = computeDType(x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
   return windows("unfold", x, window);
-}
-
-/**
- * Cross-correlation of images with weight [outChannels, channels, kernelHeight, kernelWidth], plus bias [outChannels].
- * Result [batch, outChannels, outHeight, outWidth], extent = floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1.
- *
- * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
- */
-export function conv2d(x: Tensor, weight: Tensor, bias: Tensor | null = null, options: WindowOptions = {}): Tensor {
-  checkTensor("conv2d", x);
-  checkTensor("conv2d", weight, "weight");
-  if (bias !== null) checkTensor("conv2d", bias, "bias");
-  check(
-    weight.shape.length === 4 && x.shape.length === 4 && weight.shape[1] === x.shape[1],
-    "BAD_SHAPE",
-    "conv2d",
-    () =>
-      `weight must be [outChannels, channels, height, width] with the channels of x ${showShape(x.shape)}, got ${showShape(weight.shape)}.`,
-    "Check the channel counts.",
-  );
-  const [outChannels, channels, kernelHeight, kernelWidth] = weight.shape as [number, number, number, number];
-  check(
-    bias === null || (bias.shape.length === 1 && bias.size === outChannels),
-    "BAD_SHAPE",
-    "conv2d",
-    () => `bias must be [${outChannels}], got ${showShape(bias!.shape)}.`,
-    "One number per output channel.",
-  );
-  const window = windowOf("conv2d", x, [kernelHeight, kernelWidth], options, 1);
-  return tidy(() => {
-    const columns = unfold(x, [kernelHeight, kernelWidth], options);
-    const product = matmul(reshape(weight, [outChannels, channels * kernelHeight * kernelWidth]), columns);
-    const images = reshape(product, [window.batch, outChannels, window.outHeight, window.outWidth]);
-    return bias === null ? images : elementwise("add", [images, reshape(bias, [outChannels, 1, 1])]);
-  });
 }
 
 /** True if some window lies in the padding altogether along an axis: dilated taps can straddle a small image. */

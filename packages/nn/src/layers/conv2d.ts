@@ -1,18 +1,19 @@
-import { checkOptions, conv2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
+import { type ConvolutionOptions, checkOptions, conv2d, type Pair, type Tensor } from "@opt/core";
 import { uniform } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
 import { checkExtents } from "./extent";
+import { checkGroups } from "./groups";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
 
-export interface Conv2dOptions extends LayerOptions, WindowOptions {
+export interface Conv2dOptions extends LayerOptions, ConvolutionOptions {
   readonly bias?: boolean;
 }
 
 /**
- * Cross-correlation of images [batch, in, height, width] with weight [out, in, kernelHeight, kernelWidth], plus bias [out].
- * Weight and bias begin as U[-k, k], k = 1 / sqrt(in * kernelHeight * kernelWidth), as PyTorch's.
+ * Cross-correlation of images [batch, in, height, width] with weight [out, in / groups, kernelHeight, kernelWidth], plus bias [out].
+ * Weight and bias begin as U[-k, k], k = 1 / sqrt(in / groups * kernelHeight * kernelWidth), as PyTorch's.
  *
  * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT
  * @example
@@ -22,19 +23,21 @@ export interface Conv2dOptions extends LayerOptions, WindowOptions {
 export class Conv2d extends Module {
   readonly weight: Tensor;
   readonly bias: Tensor | null;
-  readonly window: WindowOptions;
+  readonly window: ConvolutionOptions;
 
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: Conv2dOptions = {}) {
     super();
-    checkOptions("Conv2d", options, { bias: "boolean", ...WINDOW_OPTIONS, ...LAYER_OPTIONS });
-    const { bias = true, stride = 1, padding = 0, dilation = 1, ...layer } = options;
+    checkOptions("Conv2d", options, { bias: "boolean", groups: "number", ...WINDOW_OPTIONS, ...LAYER_OPTIONS });
+    const { bias = true, stride = 1, padding = 0, dilation = 1, groups = 1, ...layer } = options;
     const [height, width] = Array.isArray(kernelSize) ? kernelSize : [kernelSize, kernelSize];
     checkExtents("Conv2d", { inChannels, outChannels, "kernel height": height, "kernel width": width });
     checkWindow("Conv2d", kernelSize, { stride, padding, dilation });
-    const bound = 1 / Math.sqrt(inChannels * height * width);
-    this.weight = uniform(weightOf([outChannels, inChannels, height, width], layer), -bound, bound, drawnBy(layer));
+    checkGroups("Conv2d", groups, { inChannels, outChannels });
+    const bound = 1 / Math.sqrt((inChannels / groups) * height * width);
+    const shape = [outChannels, inChannels / groups, height, width];
+    this.weight = uniform(weightOf(shape, layer), -bound, bound, drawnBy(layer));
     this.bias = bias ? uniform(weightOf([outChannels], layer), -bound, bound, drawnBy(layer)) : null;
-    this.window = { stride, padding, dilation };
+    this.window = { stride, padding, dilation, groups };
     holdParameters(this, ["weight"]);
   }
 
@@ -44,6 +47,8 @@ export class Conv2d extends Module {
 
   override describe(): string {
     const [out, input, height, width] = this.weight.shape;
-    return `${input}, ${out}, kernelSize=${height}x${width}${describeWindow(this.window)}, bias=${this.bias !== null}`;
+    const { groups = 1, ...window } = this.window;
+    const grouped = groups === 1 ? "" : `, groups=${groups}`;
+    return `${input! * groups}, ${out}, kernelSize=${height}x${width}${describeWindow(window)}${grouped}, bias=${this.bias !== null}`;
   }
 }

@@ -1,7 +1,17 @@
 // Layers in random configurations, in f32 and f64, against PyTorch: values, gradients and running statistics.
 import { askTorch, expectAnswer, type TorchCall } from "@opt/testkit";
 import { describe, it } from "vitest";
-import { BatchNorm1d, BatchNorm2d } from "../index";
+import {
+  AdaptiveAvgPool2d,
+  AvgPool2d,
+  BatchNorm1d,
+  BatchNorm2d,
+  Conv1d,
+  Conv2d,
+  ConvTranspose2d,
+  GroupNorm,
+  RMSNorm,
+} from "../index";
 import { holding, RandomInputs } from "../testing/random-inputs";
 
 const make = new RandomInputs(12);
@@ -15,6 +25,10 @@ for (let i = 0; i < 200; i++) {
   const add = (name: string, inputs: TorchCall["inputs"], code: string, run: TorchCall["run"]) =>
     calls.push({ name: `${i}: ${name}, ${dtype}`, inputs, code, run, tolerance: loose[dtype] });
   batchNorm(dtype, add);
+  groupNorm(dtype, add);
+  rmsNorm(dtype, add);
+  convolutions(dtype, add);
+  pooling(dtype, add);
 }
 
 type Add = (name: string, inputs: TorchCall["inputs"], code: string, run: TorchCall["run"]) => void;
@@ -56,6 +70,88 @@ function batchNorm(dtype: "f32" | "f64", add: Add): void {
       const outputs = [layer.forward(a!), layer.forward(a!.mul(2))];
       return tracked ? [...outputs, layer.running_mean!, layer.running_var!, layer.num_batches_tracked!] : outputs;
     },
+  );
+}
+
+function groupNorm(dtype: "f32" | "f64", add: Add): void {
+  const groups = make.between(1, 3);
+  const channels = groups * make.between(1, 3);
+  const shape = [make.between(1, 3), channels, make.between(2, 3), make.between(1, 4)].slice(0, make.between(3, 4));
+  add(
+    `GroupNorm ${groups} [${shape}]`,
+    [make.numbers(shape, dtype), make.numbers([channels], dtype), make.numbers([channels], dtype)],
+    `F.group_norm(a, ${groups}, b, c)`,
+    (a, b, c) => holding(new GroupNorm(groups, channels, { dtype }), { weight: b, bias: c }).forward(a!),
+  );
+}
+
+function rmsNorm(dtype: "f32" | "f64", add: Add): void {
+  const shape = Array.from({ length: make.between(1, 3) }, () => make.between(1, 4));
+  const over = shape.slice(-make.between(1, shape.length));
+  const eps = make.random.pick([null, 1e-3]);
+  add(
+    `RMSNorm [${over}] of [${shape}]`,
+    [make.numbers(shape, dtype), make.numbers(over, dtype)],
+    `F.rms_norm(a, ${JSON.stringify(over)}, b, ${python(eps)})`,
+    (a, b) => holding(new RMSNorm(over, { dtype, eps }), { weight: b }).forward(a!),
+  );
+}
+
+function convolutions(dtype: "f32" | "f64", add: Add): void {
+  const groups = make.between(1, 2);
+  const [input, output] = [groups * make.between(1, 2), groups * make.between(1, 3)];
+  const [kernel, stride, padding, dilation] = [
+    make.between(1, 3),
+    make.between(1, 2),
+    make.between(0, 2),
+    make.between(1, 2),
+  ];
+  const options = { groups, stride, padding, dilation, dtype };
+  const settings = `stride=${stride}, padding=${padding}, dilation=${dilation}, groups=${groups}`;
+  const [height, width] = [make.between(5, 7), make.between(5, 7)];
+  const bias = make.numbers([output], dtype);
+  add(
+    `Conv1d ${settings}`,
+    [make.numbers([2, input, width], dtype), make.numbers([output, input / groups, kernel], dtype), bias],
+    `F.conv1d(a, b, c, ${settings})`,
+    (a, b, c) => holding(new Conv1d(input, output, kernel, options), { weight: b, bias: c }).forward(a!),
+  );
+  add(
+    `Conv2d ${settings}`,
+    [make.numbers([2, input, height, width], dtype), make.numbers([output, input / groups, kernel, 2], dtype), bias],
+    `F.conv2d(a, b, c, ${settings})`,
+    (a, b, c) => holding(new Conv2d(input, output, [kernel, 2], options), { weight: b, bias: c }).forward(a!),
+  );
+  const outputPadding = make.between(0, Math.max(stride, dilation) - 1);
+  add(
+    `ConvTranspose2d ${settings} ${outputPadding}`,
+    [make.numbers([2, input, height, width], dtype), make.numbers([input, output / groups, kernel, 2], dtype), bias],
+    `F.conv_transpose2d(a, b, c, ${settings}, output_padding=${outputPadding})`,
+    (a, b, c) =>
+      holding(new ConvTranspose2d(input, output, [kernel, 2], { ...options, outputPadding }), {
+        weight: b,
+        bias: c,
+      }).forward(a!),
+  );
+}
+
+function pooling(dtype: "f32" | "f64", add: Add): void {
+  const shape = [make.between(1, 2), make.between(1, 3), make.between(3, 7), make.between(3, 7)];
+  const kernel = [make.between(1, 3), make.between(1, 3)] as const;
+  const [stride, padding] = [make.between(1, 3), make.between(0, Math.floor(Math.min(...kernel) / 2))];
+  const countIncludePad = make.flip();
+  add(
+    `AvgPool2d ${kernel} ${stride} ${padding}`,
+    [make.numbers(shape, dtype)],
+    `F.avg_pool2d(a, ${JSON.stringify(kernel)}, ${stride}, ${padding}, count_include_pad=${python(countIncludePad)})`,
+    (a) => new AvgPool2d(kernel, { stride, padding, countIncludePad }).forward(a!),
+  );
+  const size = [make.between(1, 5), make.random.pick([null, 1, 2, 4])] as const;
+  add(
+    `AdaptiveAvgPool2d ${size[0]} ${size[1]} of [${shape}]`,
+    [make.numbers(shape, dtype)],
+    `F.adaptive_avg_pool2d(a, (${size[0]}, ${python(size[1])}))`,
+    (a) => new AdaptiveAvgPool2d(size).forward(a!),
   );
 }
 

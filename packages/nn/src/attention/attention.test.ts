@@ -1,0 +1,84 @@
+import { Generator, noGrad, parameter, rand, randn, tensor, zeros } from "@opt/core";
+import { eachDevice, expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { MultiheadAttention, scaledDotProductAttention } from "../index";
+
+const x = () => randn([2, 3, 4], { generator: new Generator(1) });
+
+describe("scaledDotProductAttention", () => {
+  it("gives zeros to a query that sees no key, and no gradient through it", () => {
+    const query = parameter(x());
+    const mask = tensor(
+      [
+        [1, 0, 1],
+        [0, 0, 0],
+        [1, 1, 1],
+      ],
+      { dtype: "bool" },
+    );
+    const y = scaledDotProductAttention(query, x(), x(), { attnMask: mask });
+    y.sum().backward();
+    expect([...y.slice(1, 2, 1).dataSync(), ...query.grad!.slice(1, 2, 1).dataSync()]).toEqual(Array(16).fill(0));
+  });
+
+  it("drops weights with a generator of its own, the same again", () => {
+    const call = () =>
+      scaledDotProductAttention(x(), x(), x(), { dropoutP: 0.5, generator: new Generator(3) }).dataSync();
+    expect(call()).toAgreeWith(call());
+  });
+
+  it("computes 16-bit floats in f32 and rounds once", () => {
+    const half = x().to("bf16");
+    const wide = half.to("f32");
+    expect(scaledDotProductAttention(half, half, half).dataSync()).toAgreeWith(
+      scaledDotProductAttention(wide, wide, wide).to("bf16").dataSync(),
+    );
+  });
+
+  it("leaves nothing behind but its result", () => {
+    const given = x();
+    const before = given.device.memory().tensors;
+    const results = noGrad(() => [
+      scaledDotProductAttention(given, given, given, { isCausal: true }),
+      ...new MultiheadAttention(4, 2).eval().forward(given, given, given),
+    ]);
+    for (const result of results) result!.dispose();
+    expect(given.device.memory().tensors - before).toBe(4); // the parameters
+  });
+
+  const rows: [string, () => unknown, string][] = [
+    [
+      "two masks",
+      () => scaledDotProductAttention(x(), x(), x(), { isCausal: true, attnMask: zeros([3, 3]) }),
+      "BAD_ARGUMENT",
+    ],
+    ["vectors", () => scaledDotProductAttention(zeros([3]), x(), x()), "BAD_SHAPE"],
+    ["other widths", () => scaledDotProductAttention(x(), zeros([2, 3, 5]), x()), "BAD_SHAPE"],
+    ["a dropout beyond 1", () => scaledDotProductAttention(x(), x(), x(), { dropoutP: 2 }), "BAD_ARGUMENT"],
+    ["heads that do not divide", () => new MultiheadAttention(4, 3), "BAD_ARGUMENT"],
+    ["inputs of another width", () => new MultiheadAttention(2, 1).forward(x(), x(), x()), "BAD_SHAPE"],
+    [
+      "a mask that does not fit",
+      () => new MultiheadAttention(4, 1).forward(x(), x(), x(), { attnMask: zeros([3, 3]) }),
+      "BAD_SHAPE",
+    ],
+    [
+      "padding that does not fit",
+      () => new MultiheadAttention(4, 1).forward(x(), x(), x(), { keyPaddingMask: zeros([9]) }),
+      "BAD_SHAPE",
+    ],
+  ];
+  it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+});
+
+await eachDevice((device) => {
+  it("a recorded causal attention is the one that is called", async () => {
+    const given = parameter(rand([2, 5, 4], { generator: new Generator(2) }), { device });
+    const attend = () => scaledDotProductAttention(given, given, given, { isCausal: true });
+    const recorded = device.record(attend);
+    given.set(rand([2, 5, 4], { generator: new Generator(5), device }));
+    recorded.replay();
+    expect(await recorded.result.data()).toAgreeWith(await attend().data());
+    recorded.dispose();
+  });
+});

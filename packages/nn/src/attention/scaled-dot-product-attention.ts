@@ -1,0 +1,93 @@
+/** Attention as a composition of matrix products and a softmax. */
+import {
+  arange,
+  check,
+  checkOptions,
+  checkTensor,
+  type Generator,
+  maskedFill,
+  show,
+  type Tensor,
+  tidy,
+  where,
+} from "@opt/core";
+import { Dropout } from "../layers/dropout";
+
+export interface AttentionOptions {
+  /** Broadcasts to [..., queries, keys]: bool, true where a query sees a key; or floats, which are added to the scores. */
+  readonly attnMask?: Tensor;
+  /** Each query sees the keys up to its own place alone. Default false. */
+  readonly isCausal?: boolean;
+  /** The share of weights that are dropped: in evaluation pass 0. Default 0. */
+  readonly dropoutP?: number;
+  /** Factor of the scores. Default 1 / sqrt(width of the queries). */
+  readonly scale?: number;
+  /** Draws what is dropped; by default the generator that `manualSeed` seeds. */
+  readonly generator?: Generator;
+}
+
+const OPTIONS = {
+  attnMask: "any",
+  isCausal: "boolean",
+  dropoutP: "number",
+  scale: "number",
+  generator: "object",
+} as const;
+
+/**
+ * softmax(query key^T / sqrt(width)) value (Vaswani et al. 2017). query [..., queries, width], key [..., keys, width],
+ * value [..., keys, columns], result [..., queries, columns]. A query that sees no key gives zeros. 16-bit scores are computed in f32.
+ *
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * const [query, key, value] = [rand([2, 4, 6, 8]), rand([2, 4, 6, 8]), rand([2, 4, 6, 8])];
+ * const seen = scaledDotProductAttention(query, key, value, { isCausal: true }); // [2, 4, 6, 8]
+ */
+export function scaledDotProductAttention(
+  query: Tensor,
+  key: Tensor,
+  value: Tensor,
+  options: AttentionOptions = {},
+): Tensor {
+  const where = "scaledDotProductAttention";
+  checkOptions(where, options, OPTIONS);
+  const { attnMask, isCausal = false, dropoutP = 0 } = options;
+  for (const [name, tensor] of Object.entries({ query, key, value })) {
+    checkTensor(where, tensor, name);
+    const isMatrix = tensor.shape.length >= 2;
+    check(isMatrix, "BAD_SHAPE", where, () => `${name} must be [..., places, width], got [${tensor.shape}].`);
+  }
+  if (attnMask !== undefined) checkTensor(where, attnMask, "attnMask");
+  const isOne = attnMask === undefined || !isCausal;
+  check(isOne, "BAD_ARGUMENT", where, () => "takes attnMask or isCausal, got both.", "Join them in one mask.");
+  const isShare = dropoutP >= 0 && dropoutP <= 1;
+  check(isShare, "BAD_ARGUMENT", where, () => `dropoutP must be in [0, 1], got ${show(dropoutP)}.`, "Use 0.1.");
+  return tidy(() => {
+    const isHalf = query.dtype === "f16" || query.dtype === "bf16";
+    const [q, k, v] = isHalf ? [query.to("f32"), key.to("f32"), value.to("f32")] : [query, key, value];
+    const result = attentionWeights(q!, k!, options).matmul(v!);
+    return isHalf ? result.to(query.dtype) : result;
+  });
+}
+
+/** [..., queries, keys]: how much each query takes of each key's value. */
+export function attentionWeights(query: Tensor, key: Tensor, options: AttentionOptions): Tensor {
+  const { attnMask, isCausal = false, dropoutP = 0, scale = 1 / Math.sqrt(query.shape.at(-1)!), generator } = options;
+  const scores = query.mul(scale).matmul(key, { transposeB: true });
+  const weights = softmaxOf(isCausal ? causal(scores) : scores, attnMask);
+  return dropoutP === 0 ? weights : new Dropout(dropoutP, { generator }).forward(weights);
+}
+
+function causal(scores: Tensor): Tensor {
+  const [queries, keys] = scores.shape.slice(-2) as [number, number];
+  const { device } = scores;
+  return where(arange(keys, { device }).le(arange(queries, { device }).unsqueeze(1)), scores, Number.NEGATIVE_INFINITY);
+}
+
+/** Rows that see nothing are zeros, and have no gradient. */
+function softmaxOf(scores: Tensor, mask: Tensor | undefined): Tensor {
+  if (mask === undefined) return scores.softmax(-1);
+  const seen = mask.dtype === "bool" ? where(mask, scores, Number.NEGATIVE_INFINITY) : scores.add(mask);
+  const isBlind = seen.detach().max(-1, true).eq(Number.NEGATIVE_INFINITY);
+  return maskedFill(maskedFill(seen, isBlind, 0).softmax(-1), isBlind, 0);
+}

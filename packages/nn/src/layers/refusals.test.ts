@@ -1,0 +1,42 @@
+// What the newer layers refuse, and what they say of themselves.
+import { zeros } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { AdaptiveAvgPool2d, AvgPool2d, Conv1d, Conv2d, ConvTranspose2d, GroupNorm, RMSNorm, Softplus } from "../index";
+
+const images = () => zeros([1, 2, 4, 4]);
+const rows: [string, () => unknown, string][] = [
+  ["groups that do not divide", () => new Conv2d(3, 4, 1, { groups: 2 }), "BAD_ARGUMENT"],
+  ["groups that do not divide the results", () => new Conv1d(4, 3, 1, { groups: 2 }), "BAD_ARGUMENT"],
+  ["images for sequences", () => new Conv1d(2, 2, 1).forward(images()), "BAD_SHAPE"],
+  ["a padding below 0", () => new Conv1d(2, 2, 1, { padding: -1 }), "BAD_ARGUMENT"],
+  [
+    "an outputPadding of a whole stride",
+    () => new ConvTranspose2d(2, 1, 2, { outputPadding: 1 }).forward(images()),
+    "BAD_ARGUMENT",
+  ],
+  ["results without extent", () => new ConvTranspose2d(2, 1, 1, { padding: 3 }).forward(images()), "BAD_SHAPE"],
+  ["other channels", () => new ConvTranspose2d(3, 1, 2).forward(images()), "BAD_SHAPE"],
+  ["more padding than half the kernel", () => new AvgPool2d(2, { padding: 2 }).forward(images()), "BAD_ARGUMENT"],
+  ["parts of nothing", () => new AdaptiveAvgPool2d([0, 1]), "BAD_ARGUMENT"],
+  ["groups of channels that do not divide", () => new GroupNorm(3, 4), "BAD_ARGUMENT"],
+  ["another count of channels", () => new GroupNorm(1, 3).forward(images()), "BAD_SHAPE"],
+  ["another shape", () => new RMSNorm(3).forward(images()), "BAD_SHAPE"],
+];
+it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+
+it("layers show what they were made with", () => {
+  expect([
+    String(new Conv2d(4, 2, 3, { groups: 2 })),
+    String(new ConvTranspose2d(4, 2, 2, { stride: 2 })),
+    String(new AvgPool2d(2, { countIncludePad: false })),
+    String(new AdaptiveAvgPool2d([1, null])),
+    String(new Softplus()),
+  ]).toEqual([
+    "Conv2d(4, 2, kernelSize=3x3, groups=2, bias=true)",
+    "ConvTranspose2d(4, 2, kernelSize=2x2, stride=2, outputPadding=0, groups=1, bias=true)",
+    "AvgPool2d(kernelSize=2, countIncludePad=false)",
+    "AdaptiveAvgPool2d(outputSize=1x)",
+    "Softplus(beta=1, threshold=20)",
+  ]);
+});

@@ -1,0 +1,64 @@
+import { Generator, noGrad, randn, zeros } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { GRU, LSTM } from "../index";
+
+const x = () => randn([4, 2, 3], { generator: new Generator(1) });
+
+describe("LSTM and GRU", () => {
+  it("have PyTorch's names", () => {
+    expect(Object.keys(new LSTM(3, 2, { bidirectional: true }).stateDict()).slice(3)).toEqual([
+      "bias_hh_l0",
+      "weight_ih_l0_reverse",
+      "weight_hh_l0_reverse",
+      "bias_ih_l0_reverse",
+      "bias_hh_l0_reverse",
+    ]);
+    expect(new GRU(3, 2, { bias: false }).namedParameters().map(([name, { shape }]) => `${name} ${shape}`)).toEqual([
+      "weight_ih_l0 6,3",
+      "weight_hh_l0 6,2",
+    ]);
+  });
+
+  it("go on from their state", () => {
+    const layer = new GRU(3, 2, { numLayers: 2 });
+    const [whole] = layer.forward(x());
+    const [, hidden] = layer.forward(x().slice(0, 2));
+    const [rest] = layer.forward(x().slice(2, 4), hidden);
+    expect(rest.dataSync()).toAgreeWith(whole.slice(2, 4).dataSync(), { absolute: 1e-6, relative: 1e-6 });
+  });
+
+  it("drop between layers in training alone, by their generator", () => {
+    const made = () => new LSTM(3, 2, { numLayers: 2, dropout: 0.5, generator: new Generator(4) });
+    const [a, b] = [made(), made()];
+    expect(a.forward(x())[0].dataSync()).toAgreeWith(b.forward(x())[0].dataSync());
+    expect(a.eval().forward(x())[0].dataSync()).toAgreeWith(a.forward(x())[0].dataSync());
+  });
+
+  it("leave nothing behind but their results", () => {
+    const [layer, given] = [new LSTM(3, 2, { bidirectional: true }), x()];
+    const before = given.device.memory().tensors;
+    const [y, [h, c]] = noGrad(() => layer.forward(given));
+    expect(given.device.memory().tensors).toBe(before + 3);
+    for (const result of [y, h, c]) result.dispose();
+  });
+
+  it("replay what they did, on other numbers", () => {
+    const [layer, given] = [new LSTM(3, 2), x()];
+    const step = given.device.record(() => layer.forward(given)[0]);
+    given.set(x().mul(-1));
+    step.replay();
+    expect(step.result.dataSync()).toAgreeWith(layer.forward(given)[0].dataSync());
+    step.dispose();
+  });
+
+  const rows: [string, () => unknown, string][] = [
+    ["another width", () => new LSTM(2, 2).forward(x()), "BAD_SHAPE"],
+    ["an empty sequence", () => new GRU(3, 2).forward(zeros([0, 2, 3])), "BAD_SHAPE"],
+    ["a state of another shape", () => new GRU(3, 2).forward(x(), zeros([1, 1, 2])), "BAD_SHAPE"],
+    ["half of a state", () => new LSTM(3, 2).forward(x(), zeros([1, 2, 2]) as never), "BAD_ARGUMENT"],
+    ["no layers", () => new LSTM(3, 2, { numLayers: 0 }), "BAD_ARGUMENT"],
+    ["a misspelt option", () => new GRU(3, 2, { layers: 2 } as never), "BAD_ARGUMENT"],
+  ];
+  it.each(rows)("refuse %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+});

@@ -1,0 +1,166 @@
+/** Layers that go along sequences: what LSTM and GRU share. */
+import { check, checkOptions, checkTensor, concat, full, show, stack, type Tensor, tidy } from "@opt/core";
+import { uniform } from "../initializers/initializers";
+import { Dropout } from "../layers/dropout";
+import { checkExtents } from "../layers/extent";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
+import { holdParameters } from "../module/held";
+import { Module } from "../module/module";
+import { guardTraining } from "../module/training";
+
+export interface RecurrentOptions extends LayerOptions {
+  /** Layers on top of each other. Default 1. */
+  readonly numLayers?: number;
+  readonly bias?: boolean;
+  /** Inputs are [batch, length, width] instead of [length, batch, width]. Default false, as PyTorch's. */
+  readonly batchFirst?: boolean;
+  /** The share of each layer's results, but for the last one's, that is dropped in training. Default 0. */
+  readonly dropout?: number;
+  /** A second layer goes from the end to the beginning. Default false. */
+  readonly bidirectional?: boolean;
+}
+
+const OPTIONS = {
+  numLayers: "number",
+  bias: "boolean",
+  batchFirst: "boolean",
+  dropout: "number",
+  bidirectional: "boolean",
+  ...LAYER_OPTIONS,
+} as const;
+
+/** What a cell makes of its inputs' gates [batch, gates * hidden], the product with its last result being made by `recur`. */
+export type Cell = (
+  inputGates: Tensor,
+  state: readonly Tensor[],
+  recur: (hidden: Tensor) => Tensor,
+) => readonly Tensor[];
+
+/** Weights under PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ... */
+export abstract class Recurrent extends Module {
+  readonly inputSize: number;
+  readonly hiddenSize: number;
+  readonly numLayers: number;
+  readonly batchFirst: boolean;
+  readonly dropout: number;
+  readonly bidirectional: boolean;
+  readonly #drop: Dropout;
+
+  protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+    super();
+    const where = new.target.name;
+    checkOptions(where, options, OPTIONS);
+    const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
+    checkExtents(where, { inputSize, hiddenSize, numLayers });
+    const isShare = dropout >= 0 && dropout <= 1;
+    check(isShare, "BAD_ARGUMENT", where, () => `dropout must be in [0, 1], got ${show(dropout)}.`, "Use 0.1.");
+    this.inputSize = inputSize;
+    this.hiddenSize = hiddenSize;
+    this.numLayers = numLayers;
+    this.batchFirst = batchFirst;
+    this.dropout = dropout;
+    this.bidirectional = bidirectional;
+    this.#drop = new Dropout(dropout, drawnBy(layer));
+    const bound = 1 / Math.sqrt(hiddenSize);
+    const drawn = (shape: readonly number[]) => uniform(weightOf(shape, layer), -bound, bound, drawnBy(layer));
+    const own = this as unknown as Record<string, Tensor>;
+    for (const [at, suffix] of this.#suffixes()) {
+      const width = at === 0 ? inputSize : hiddenSize * (bidirectional ? 2 : 1);
+      own[`weight_ih_${suffix}`] = drawn([gates * hiddenSize, width]);
+      own[`weight_hh_${suffix}`] = drawn([gates * hiddenSize, hiddenSize]);
+      if (bias) for (const from of ["ih", "hh"]) own[`bias_${from}_${suffix}`] = drawn([gates * hiddenSize]);
+    }
+    holdParameters(this);
+  }
+
+  /** The layer of each set of weights, and how its names end. */
+  #suffixes(): [number, string][] {
+    const ends = this.bidirectional ? ["", "_reverse"] : [""];
+    return Array.from({ length: this.numLayers }, (_, i) =>
+      ends.map((end): [number, string] => [i, `l${i}${end}`]),
+    ).flat();
+  }
+
+  /**
+   * The results of the last layer, and of each of the cell's states the last of every layer and direction.
+   * `count` states of shape [layers * directions, batch, hidden] begin as zeros where they are not given.
+   */
+  protected along(x: Tensor, given: readonly Tensor[] | undefined, count: number, cell: Cell): [Tensor, Tensor[]] {
+    const where = this.constructor.name;
+    checkTensor(where, x);
+    check(
+      (x.shape.length === 2 || x.shape.length === 3) && x.shape.at(-1) === this.inputSize && x.size > 0,
+      "BAD_SHAPE",
+      where,
+      () => `the input must be [length, batch, ${this.inputSize}], with or without the batch, got [${x.shape}].`,
+      "batchFirst: true takes [batch, length, width].",
+    );
+    guardTraining(this);
+    return tidy((): [Tensor, Tensor[]] => {
+      const single = x.shape.length === 2;
+      let sequence = single ? x.unsqueeze(1) : this.batchFirst ? x.transpose(0, 1) : x;
+      const batch = sequence.shape[1]!;
+      const names = this.#suffixes();
+      const states = given?.map((state) => this.#state(state, single, names.length, batch));
+      const zero = full([batch, this.hiddenSize], 0, { dtype: x.dtype, device: x.device });
+      const last: (readonly Tensor[])[] = [];
+      for (let layer = 0; layer < this.numLayers; layer++) {
+        if (layer > 0 && this.training && this.dropout > 0) sequence = this.#drop.forward(sequence);
+        const directions = names.flatMap(([at, suffix], i) => {
+          if (at !== layer) return [];
+          const begin = Array.from({ length: count }, (_, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
+          const { results, end } = this.#run(sequence, suffix, begin, cell);
+          last.push(end);
+          return [results];
+        });
+        sequence = directions.length === 1 ? directions[0]! : concat(directions, -1);
+      }
+      const output = single ? sequence.squeeze(1) : this.batchFirst ? sequence.transpose(0, 1) : sequence;
+      const ends = Array.from({ length: count }, (_, s) => stack(last.map((state) => state[s]!)));
+      return [output, single ? ends.map((end) => end.squeeze(1)) : ends];
+    });
+  }
+
+  #state(state: Tensor, single: boolean, rows: number, batch: number): Tensor {
+    const where = this.constructor.name;
+    checkTensor(where, state, "the state");
+    const shape = single ? [rows, this.hiddenSize] : [rows, batch, this.hiddenSize];
+    check(
+      String(state.shape) === String(shape),
+      "BAD_SHAPE",
+      where,
+      () => `states must be [${shape}], got [${state.shape}].`,
+      "[layers * directions, batch, hidden], whatever batchFirst says.",
+    );
+    return single ? state.unsqueeze(1) : state;
+  }
+
+  /** One direction of one layer. All inputs' gates come from one matrix product. */
+  #run(
+    sequence: Tensor,
+    suffix: string,
+    begin: readonly Tensor[],
+    cell: Cell,
+  ): { results: Tensor; end: readonly Tensor[] } {
+    const own = this as unknown as Record<string, Tensor | undefined>;
+    const [length, batch, width] = sequence.shape as [number, number, number];
+    const plus = (product: Tensor, bias: Tensor | undefined) => (bias === undefined ? product : product.add(bias));
+    const rows = sequence.reshape([length * batch, width]);
+    const inputs = plus(rows.matmul(own[`weight_ih_${suffix}`]!, { transposeB: true }), own[`bias_ih_${suffix}`]);
+    const recur = (hidden: Tensor) =>
+      plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
+    const order = Array.from({ length }, (_, t) => (suffix.endsWith("_reverse") ? length - 1 - t : t));
+    const results = new Array<Tensor>(length);
+    let state = begin;
+    for (const t of order) {
+      state = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
+      results[t] = state[0]!;
+    }
+    return { results: stack(results), end: state };
+  }
+
+  override describe(): string {
+    const { inputSize, hiddenSize, numLayers, bidirectional } = this;
+    return `${inputSize}, ${hiddenSize}, numLayers=${numLayers}, bidirectional=${bidirectional}`;
+  }
+}
