@@ -29,7 +29,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     `packages/${name}/src/rule.ts`,
     everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
-  ["packages/parallel/src/index.ts", ["parallel", "collectives-mpi", "docs", "install", "tools"]],
+  ["packages/parallel/src/index.ts", ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",
@@ -43,6 +43,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "browser-mnist",
       "docs",
       "goldens",
+      "hybrid-parallel",
       "install",
       "mnist",
       "programs",
@@ -69,13 +70,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "packages/kernels-wasm/src/index.ts",
-    [
-      "kernels-wasm",
-      "parallel",
-      "collectives-mpi",
-      ...e2e.filter((name) => name !== "hybrid-parallel" && name !== "browser-checkpoint"),
-      "tools",
-    ],
+    ["kernels-wasm", "parallel", "collectives-mpi", ...e2e.filter((name) => name !== "browser-checkpoint"), "tools"],
   ],
   [
     "packages/kernels-webgpu/src/index.ts",
@@ -90,6 +85,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "custom-optimizer",
       "docs",
       "goldens",
+      "hybrid-parallel",
       "install",
       "mnist",
       "programs",
@@ -108,6 +104,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "custom-optimizer",
       "docs",
       "goldens",
+      "hybrid-parallel",
       "install",
       "mnist",
       "programs",
