@@ -50,7 +50,7 @@ async function train({ optimizer: Optimizer, options }: Case, dtype: DType, devi
 }
 
 /** What a rule's launch reads and writes of each element. */
-function bytesPerElement({ rule, stored = [] }: { rule: { program: { nodes: readonly { op: string; value: number }[]; outputs: readonly { slot: number }[] } }; stored?: readonly DType[] }) {
+function bytesPerElement({ rule, stored = [] }: { rule: { program: { nodes: readonly { op: string; value: number }[]; outputs: readonly { slot: number }[] } }; stored?: readonly string[] }) {
   const size = (slot: number) => (stored[slot] === "f32" ? 4 : 2);
   const { nodes, outputs } = rule.program;
   const read = nodes.filter(({ op }) => op === "buffer").reduce((sum, { value }) => sum + size(value), 0);

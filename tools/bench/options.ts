@@ -5,13 +5,14 @@
  *     npx tsx --conditions=@opt/source tools/bench/options.ts [device]
  */
 import "@opt/kernels-cpu";
-import "@opt/kernels-wasm";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type DType, ExponentialMovingAverage, GradScaler, init, parameter, randn, rowSparse, tensor } from "@opt/core";
+import { enableQ8 } from "@opt/kernels-wasm";
 
 const [ROWS, COLUMNS, PRESENT] = [65_536, 64, 512];
 const ROUNDS = 21;
 
+enableQ8();
 const device = await init(process.argv[2] ?? "cpu");
 
 interface Run {
@@ -48,6 +49,7 @@ const adamw = (options: object) => (param: ReturnType<typeof parameter>) => {
 const runs: Run[] = [
   run("f32", "f32", adamw({})),
   run("f32, stateDType: bf16", "f32", adamw({ stateDType: "bf16" })),
+  run("f32, stateDType: q8", "f32", adamw({ stateDType: "q8" })),
   run("bf16 with its float32 copy", "bf16", adamw({})),
   run("f16 with its float32 copy", "f16", adamw({})),
   run("bf16, stateDType: bf16", "bf16", adamw({ stateDType: "bf16" })),

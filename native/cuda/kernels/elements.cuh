@@ -132,8 +132,8 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
   }
 }
 
-// How a slice is stored, in two bits: STORED_FORMATS of packages/kernels-cuda/src/launches.ts.
-constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3;
+// How a slice is stored, in three bits: STORED_FORMATS of packages/kernels-cuda/src/launches.ts.
+constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5;
 
 __device__ __forceinline__ float opt_from_half(unsigned bits) {
   const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
@@ -214,7 +214,7 @@ template <int BUFFERS, unsigned WRITES, typename Update>
 __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Rewrites& rewrites, Update update) {
   if (rewrites.keepsAll()) return;
   const auto formats = static_cast<unsigned>(packed);
-  const int mirror = static_cast<int>(formats >> 2 * BUFFERS & 3u);
+  const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u);
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
     char* buffers[BUFFERS + 1];
 #pragma unroll
@@ -223,12 +223,117 @@ __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, 
     for (int i = threadIdx.x; i < length; i += THREADS) {
       float element[BUFFERS];
 #pragma unroll
-      for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formats >> 2 * b & 3u);
+      for (int b = 0; b < BUFFERS; b++) element[b] = loadStored(buffers[b], i, formats >> 3 * b & 7u);
       if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
       update(element);
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) {
-        if (WRITES >> b & 1) storeStored(buffers[b], i, formats >> 2 * b & 3u, element[b]);
+        if (WRITES >> b & 1) storeStored(buffers[b], i, formats >> 3 * b & 7u, element[b]);
+      }
+      if (mirror != STORED_NOWHERE) storeStored(buffers[BUFFERS], i, mirror, element[0]);
+    }
+  }
+}
+
+// Packed state: 256 elements share a scale, which lies before their codes (core's rule/codebook.ts).
+constexpr int PACKED_BLOCK = 256, PACKED_BYTES = PACKED_BLOCK + 4;
+
+struct Codebook {
+  float edges[8], slope[9], offset[9], cap[9], step[9], start[9];
+  bool isSigned;
+  float leastScale;
+
+  __device__ __forceinline__ float unpack(const char* block, int i) const {
+    const int byte = static_cast<unsigned char>(block[4 + i]);
+    const int code = isSigned && byte > 127 ? byte - 256 : byte, n = code < 0 ? -code : code;
+    const int e = (__float_as_int(static_cast<float>(isSigned ? 2 * n + 1 : n + 1)) >> 23) - 127;
+    const float value = __fadd_rn(__fmul_rn(static_cast<float>(n), step[e]), start[e]);
+    return __fmul_rn(code < 0 ? -value : value, *reinterpret_cast<const float*>(block));
+  }
+
+  /** Ordered by magnitude, a positive one of two above the negative one; 0 for what is not finite. */
+  static __device__ __forceinline__ unsigned key(float x) {
+    const auto bits = static_cast<unsigned>(__float_as_int(x));
+    return (bits & 0x7fffffffu) < 0x7f800000u ? (bits << 1 | bits >> 31) ^ 1u : 0u;
+  }
+
+  /** What the block with this largest key is divided by. */
+  __device__ __forceinline__ float scale(unsigned largest) const {
+    const float magnitude = __int_as_float(static_cast<int>(largest >> 1));
+    const bool isPositive = (largest & 1u) != 0;
+    return magnitude < leastScale ? 0.0f : isPositive == isSigned ? -magnitude : magnitude;
+  }
+
+  __device__ __forceinline__ unsigned char code(float value, float scale) const {
+    if (key(value) == 0 || scale == 0.0f) return 0;
+    const float x = __fmul_rn(value, __fdiv_rn(1.0f, scale));
+    const float magnitude = isSigned ? fabsf(x) : x;
+    int e = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) e += magnitude >= edges[k] ? 1 : 0;
+    const float place = opt_min(__fadd_rn(__fmul_rn(magnitude, slope[e]), offset[e]), cap[e]);
+    const int n = static_cast<int>(place);
+    if (!isSigned) return static_cast<unsigned char>(n);
+    return static_cast<unsigned char>(x < 0.0f ? -n : n < 127 ? n : 127);
+  }
+};
+
+/** The same where some buffers are packed. A thread has one element of each block, so that a block's largest is found on the way. */
+template <int BUFFERS, unsigned WRITES, typename Update>
+__device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Codebook* books, const Rewrites& rewrites, Update update) {
+  static_assert(THREADS == PACKED_BLOCK);
+  constexpr int PARTS = 16;
+  __shared__ unsigned keys[BUFFERS][THREADS], partial[BUFFERS][PARTS];
+  if (rewrites.keepsAll()) return;
+  const auto formats = static_cast<unsigned>(packed);
+  const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u), lane = threadIdx.x;
+  for (Index c = blockIdx.x; c < count; c += gridDim.x) {
+    char* buffers[BUFFERS + 1];
+#pragma unroll
+    for (int b = 0; b <= BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    const int length = static_cast<int>(chunks[c].length);
+    for (int start = 0; start < length; start += THREADS) {
+      const int i = start + lane;
+      const bool isInside = i < length;
+      const Index block = static_cast<Index>(start / PACKED_BLOCK) * PACKED_BYTES;
+      float element[BUFFERS];
+      if (isInside) {
+#pragma unroll
+        for (int b = 0; b < BUFFERS; b++) {
+          const int format = formats >> 3 * b & 7u;
+          if (format >= STORED_Q8) element[b] = books[format - STORED_Q8].unpack(buffers[b] + block, lane);
+          else element[b] = loadStored(buffers[b], i, format);
+        }
+        if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
+        update(element);
+      }
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) keys[b][lane] = isInside ? Codebook::key(element[b]) : 0u;
+      __syncthreads();
+      if (lane < PARTS) {
+#pragma unroll
+        for (int b = 0; b < BUFFERS; b++) {
+          unsigned most = 0;
+          for (int k = 0; k < THREADS / PARTS; k++) most = opt_max(most, keys[b][lane + k * PARTS]);
+          partial[b][lane] = most;
+        }
+      }
+      __syncthreads();
+      if (!isInside) continue;
+#pragma unroll
+      for (int b = 0; b < BUFFERS; b++) {
+        const int format = formats >> 3 * b & 7u;
+        if (!(WRITES >> b & 1)) continue;
+        if (format < STORED_Q8) {
+          storeStored(buffers[b], i, format, element[b]);
+          continue;
+        }
+        unsigned most = 0;
+        for (int k = 0; k < PARTS; k++) most = opt_max(most, partial[b][k]);
+        const Codebook& book = books[format - STORED_Q8];
+        const float scale = book.scale(most);
+        if (lane == 0) *reinterpret_cast<float*>(buffers[b] + block) = scale;
+        reinterpret_cast<unsigned char*>(buffers[b] + block)[4 + lane] = book.code(element[b], scale);
       }
       if (mirror != STORED_NOWHERE) storeStored(buffers[BUFFERS], i, mirror, element[0]);
     }

@@ -22,6 +22,7 @@ export function adamRule(variant: AdamVariant): Rule {
   const rule = defineRule({
     name,
     buffers: ["param", "grad", "expAvg", "expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
+    nonNegative: ["expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
     scalars: [
       ...(decay === "none" ? [] : ["decay"]),
       "oneMinusBeta1",

@@ -20,6 +20,7 @@ export function adamaxRule(variant: AdamaxVariant): Rule {
   const rule = defineRule({
     name,
     buffers: ["param", "grad", "expAvg", "expInf"],
+    nonNegative: ["expInf"],
     scalars: [...(decay ? ["decay"] : []), "oneMinusBeta1", "beta2", "eps", "negStepSize"],
     update({ param, grad, expAvg, expInf }, scalars) {
       const h = scalars as Record<string, Expression>;

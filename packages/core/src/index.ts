@@ -74,6 +74,7 @@ export {
   type MovingAverageState,
 } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
+export { enableQ8 } from "./optimizer/packed-state";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export { ruleHashes } from "./optimizer/rule-hashes";

@@ -33,6 +33,7 @@ class CpuBackend implements Backend {
   readonly sharesMemory = true;
   readonly exact = true;
   readonly isCollected = true;
+  readonly packs = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;

@@ -1,5 +1,15 @@
 /** Writes launches as native code reads them (native/cpu/src/kernels/command.h): float64 numbers in a row at a fixed address. */
-import { byteSize, type ComputeDType, type DType, type Scalar, type Slice, viewElements } from "@opt/core/backend";
+import {
+  byteSize,
+  type ComputeDType,
+  type DType,
+  isPacked,
+  type PackedDType,
+  packedBytes,
+  type Scalar,
+  type Slice,
+  viewElements,
+} from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { bug, type CpuMemory, cpuMemory } from "./memory";
 
@@ -111,11 +121,12 @@ export class CommandWriter {
    *
    * @throws OptError DISPOSED if the memory is gone, DEVICE_MISMATCH, INTERNAL if the elements do not lie within it
    */
-  slice({ memory, byteOffset, length }: Slice, dtype: DType, needed: number, before = 0): void {
-    const size = byteSize(dtype);
+  slice({ memory, byteOffset, length }: Slice, dtype: DType | PackedDType, needed: number, before = 0): void {
+    const size = isPacked(dtype) ? 4 : byteSize(dtype);
+    const extent = isPacked(dtype) ? packedBytes(length) : length * size;
     const known = cpuMemory(memory);
     const { bytes, address } = known;
-    const inside = byteOffset >= before * size && byteOffset % size === 0 && byteOffset + length * size <= bytes;
+    const inside = byteOffset >= before * size && byteOffset % size === 0 && byteOffset + extent <= bytes;
     if (!inside || !(needed <= length)) {
       throw bug(
         `needs ${needed} ${dtype} elements, got ${length} from byte ${byteOffset} on in memory of ${bytes} bytes.`,

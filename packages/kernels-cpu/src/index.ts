@@ -1,7 +1,8 @@
 /** `@opt/kernels-cpu`: importing it registers the device "cpu". */
-import { registerBackend } from "@opt/core";
+import { enableQ8, registerBackend } from "@opt/core";
 import { type CpuOptions, openCpuBackend } from "./backend";
 
 export { type CpuOptions, openCpuBackend };
 
+enableQ8();
 registerBackend({ name: "cpu", rank: 20, load: async () => openCpuBackend() });

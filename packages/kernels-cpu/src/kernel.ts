@@ -1,6 +1,7 @@
 /** Kernels of the cpu device: a number each, and for programs their instructions. */
-import { type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
+import { isPacked, type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
 import type { Addon } from "./addon";
+import { codebookAddresses } from "./codebook";
 import { OPCODE } from "./opcode";
 import { encodeProgram } from "./program";
 
@@ -11,11 +12,14 @@ export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
   /** Of a program that runs through the block interpreter: kept here because native code reads it in place. */
   readonly code?: Float64Array;
   readonly codeAddress?: number;
+  /** Where the codes of packed buffers lie, of rules that have such. */
+  readonly codebooks?: readonly number[];
 }
 
 export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<string, number>): CpuKernel {
-  const kernel = { spec, opcode: OPCODE[spec.kind] };
+  const plain = { spec, opcode: OPCODE[spec.kind] };
   if (spec.kind === "rule") {
+    const kernel = { ...plain, ...(spec.stored?.some(isPacked) && { codebooks: codebookAddresses(addon) }) };
     // Rewrites are steps of their own before the kernel of the rule that they were made for.
     const ruleNumber = ruleNumbers.get((spec.rule.rewritten?.rule ?? spec.rule).hash);
     if (ruleNumber !== undefined) return { ...kernel, ruleNumber };
@@ -28,9 +32,9 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<strin
   if (spec.kind === "map") {
     // The output is one more buffer after the inputs.
     const inputs = spec.program.buffers.length;
-    return { ...kernel, ...withAddress(encodeProgram(spec.program, inputs + 1, [inputs]), addon) };
+    return { ...plain, ...withAddress(encodeProgram(spec.program, inputs + 1, [inputs]), addon) };
   }
-  return kernel;
+  return plain;
 }
 
 function withAddress(code: Float64Array, addon: Addon) {

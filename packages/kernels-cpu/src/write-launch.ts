@@ -3,7 +3,7 @@ import type { Kind, Launch, Rule, Slice, Window2d } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
 import type { CpuKernel } from "./kernel";
 import { bug } from "./memory";
-import { DTYPE_NUMBER, REDUCTION_NUMBER, REWRITE_NUMBER } from "./opcode";
+import { DTYPE_NUMBER, FORMAT_NUMBER, REDUCTION_NUMBER, REWRITE_NUMBER } from "./opcode";
 import { isDense, mergeDimensions, reach, type Walk } from "./strides";
 
 type Writer<K extends Kind> = (to: CommandWriter, launch: Launch<K>) => void;
@@ -14,7 +14,7 @@ export function writeLaunch(to: CommandWriter, launch: Launch): void {
 
 const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   rule(to, { kernel, tensors, scalars: given }) {
-    const { ruleNumber, codeAddress, spec } = kernel as CpuKernel<"rule">;
+    const { ruleNumber, codeAddress, codebooks, spec } = kernel as CpuKernel<"rule">;
     const { buffers, scalars: names, rewritten } = spec.rule;
     checkCount("scalars", given.length, names.length);
     const built = ruleNumber !== undefined;
@@ -36,11 +36,13 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
       to.number(stored.length);
       if (inBlocks) {
         stored.forEach((format, slot) => {
-          to.number(format === spec.dtype ? 0 : DTYPE_NUMBER[format]);
+          to.number(format === spec.dtype ? 0 : FORMAT_NUMBER[format]);
           to.flag(isWritten(spec.rule, slot));
         });
       }
     } else to.number(0); // rank: all buffers are dense
+    to.flag(codebooks !== undefined);
+    if (codebooks) to.list(codebooks);
     // An optimizer launches the same list again while its gradients stay where they are.
     to.repeatable(tensors as Repeatable, kernel, () => {
       const stored = formats();
@@ -51,9 +53,9 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
           const format = stored[slot]!;
           to.slice(slice, format, slices[0]!.length);
           if (built) return;
-          const is16Bit = format !== spec.dtype;
-          to.number(is16Bit ? LAYOUT.stored : LAYOUT.dense);
-          if (is16Bit) to.list([DTYPE_NUMBER[format], Number(isWritten(spec.rule, slot))]);
+          const isStored = format !== spec.dtype;
+          to.number(isStored ? LAYOUT.stored : LAYOUT.dense);
+          if (isStored) to.list([FORMAT_NUMBER[format], Number(isWritten(spec.rule, slot))]);
         });
       }
     });
@@ -71,6 +73,7 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.list(scalars);
     to.number(shape.length);
     to.list(shape);
+    to.flag(false); // nothing is packed
     to.number(1);
     to.number(0);
     to.number(size);

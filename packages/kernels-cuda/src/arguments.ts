@@ -1,5 +1,5 @@
 /** Packs a launch's arguments: 64 bits each, as every kernel of native/cuda/kernels takes them. */
-import { byteSize, type DType, type Slice } from "@opt/core/backend";
+import { byteSize, type DType, isPacked, type PackedDType, packedBytes, type Slice } from "@opt/core/backend";
 import { bug } from "./gpu";
 import { type Allocator, rangeAddress } from "./memory";
 
@@ -66,10 +66,16 @@ export function writeInteger(halves: Uint32Array, at: number, value: number): vo
  *
  * @throws OptError DISPOSED if the memory is gone, DEVICE_MISMATCH, INTERNAL if the elements do not lie within it
  */
-export function sliceAddress(owner: Allocator, slice: Slice, dtype: DType, needed: number, before = 0): number {
+export function sliceAddress(
+  owner: Allocator,
+  slice: Slice,
+  dtype: DType | PackedDType,
+  needed: number,
+  before = 0,
+): number {
   const { memory, byteOffset, length } = slice;
-  const size = byteSize(dtype);
-  const address = rangeAddress(memory, owner, byteOffset, length * size);
+  const [size, bytes] = isPacked(dtype) ? [4, packedBytes(length)] : [byteSize(dtype), length * byteSize(dtype)];
+  const address = rangeAddress(memory, owner, byteOffset, bytes);
   if (byteOffset % size !== 0 || byteOffset < before * size || !(needed <= length)) {
     throw bug(`needs ${needed} ${dtype} elements and ${before} before, got ${length} from byte ${byteOffset} on.`);
   }

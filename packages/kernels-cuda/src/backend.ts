@@ -36,6 +36,7 @@ export class CudaBackend implements Backend {
   readonly name = "cuda";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
+  readonly packs = true;
   /** @internal What is known of the GPU. */
   readonly gpu: Gpu;
   private readonly on: Launcher;

@@ -2,7 +2,15 @@
  * One launch for a whole list of tensors: a table on the GPU says which stretches of them a block takes.
  * Tables of the last launches are kept, because a training step comes back with the same memory.
  */
-import { byteSize, type DType, type Slice } from "@opt/core/backend";
+import {
+  byteSize,
+  type DType,
+  isPacked,
+  PACKED_BLOCK,
+  PACKED_BYTES,
+  type PackedDType,
+  type Slice,
+} from "@opt/core/backend";
 import { sliceAddress, writeInteger } from "./arguments";
 import { bug, type Gpu } from "./gpu";
 import { Allocator, type CudaMemory } from "./memory";
@@ -87,7 +95,7 @@ export class ChunkTables {
   }
 
   /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read. */
-  of(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[], stream: number): ChunkTable {
+  of(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[], stream: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     // Gradients come back to a few places in turn: each has its table.
     const key = `${dtypes} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
@@ -111,7 +119,7 @@ export class ChunkTables {
   }
 
   /** One that is the caller's, and that nobody else sees. */
-  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[], stream: number): ChunkTable {
+  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[], stream: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     return this.make(addresses, lengths, dtypes, stream);
   }
@@ -122,7 +130,7 @@ export class ChunkTables {
     this.memory.clear();
   }
 
-  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[]) {
+  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[]) {
     const buffers = dtypes.length;
     const addresses = new Float64Array(tensors.length * buffers);
     const lengths = tensors.map((slices, t) => {
@@ -138,13 +146,23 @@ export class ChunkTables {
     return { addresses, lengths };
   }
 
-  private make(addresses: Float64Array, lengths: number[], dtypes: readonly DType[], stream: number): ChunkTable {
-    const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(byteSize), this.gpu.multiprocessors);
+  private make(
+    addresses: Float64Array,
+    lengths: number[],
+    dtypes: readonly (DType | PackedDType)[],
+    stream: number,
+  ): ChunkTable {
+    const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(bytesOf), this.gpu.multiprocessors);
     const bytes = new Uint8Array(words.buffer);
     const memory = this.memory.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);
     return { memory, chunks, startsOffset: bytes.length - starts.length * 8 };
   }
+}
+
+/** Of packed elements a part of their block's: chunks begin at blocks. */
+function bytesOf(dtype: DType | PackedDType): number {
+  return isPacked(dtype) ? PACKED_BYTES / PACKED_BLOCK : byteSize(dtype);
 }
 
 function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {

@@ -1,7 +1,8 @@
 /** `@opt/kernels-cuda`: importing it registers the device "cuda" ("cuda:1" is the second GPU). */
-import { registerBackend } from "@opt/core";
+import { enableQ8, registerBackend } from "@opt/core";
 import { type CudaBackend, openCudaBackend } from "./backend";
 
 export { type CudaBackend, openCudaBackend };
 
+enableQ8();
 registerBackend({ name: "cuda", rank: 40, several: true, load: async (index) => openCudaBackend(index) });

@@ -5,7 +5,7 @@ import { OptError } from "@opt/core";
 import { type ComputeDType, type Program, type Rule, type Spec, specKey } from "@opt/core/backend";
 import type { Compiler } from "./compiler";
 import { STATUS } from "./driver";
-import { type RuleForm, ruleKernelName, writeMap, writeRule } from "./generate/write-kernels";
+import { type RuleForm, ruleKernelName, writeCodebooks, writeMap, writeRule } from "./generate/write-kernels";
 import type { Gpu } from "./gpu";
 
 export class Kernels {
@@ -61,7 +61,9 @@ export class Kernels {
 
   rule(rule: Rule, form: RuleForm): number {
     const name = ruleKernelName(rule, form);
-    return this.generated("rules", name, `the rule "${rule.name}"`, () => writeRule(rule, form));
+    return this.generated("rules", name, `the rule "${rule.name}"`, () =>
+      form === "packed" ? `${writeCodebooks()}\n${writeRule(rule, form)}` : writeRule(rule, form),
+    );
   }
 
   map(spec: Spec<"map">): number {

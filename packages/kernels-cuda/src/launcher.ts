@@ -1,5 +1,5 @@
 /** What the launches of all kinds stand on: one device's memory, kernels and stream, and the step that is being recorded. */
-import type { DType, Slice } from "@opt/core/backend";
+import type { DType, PackedDType, Slice } from "@opt/core/backend";
 import { ArgumentWriter } from "./arguments";
 import type { Blas } from "./blas";
 import { type ChunkTable, ChunkTables } from "./chunk-table";
@@ -68,7 +68,7 @@ export class Launcher {
    * The table of a list of tensors. A recorded step has tables of its own, which reach the GPU while it is recorded:
    * its graph copies nothing from host memory, which will have changed at replay.
    */
-  table(tensors: readonly (readonly Slice[])[], dtypes: readonly DType[]): ChunkTable {
+  table(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[]): ChunkTable {
     const { recording, gpu } = this;
     if (recording === undefined) return this.tables.of(tensors, dtypes, gpu.stream);
     const table = this.tables.fresh(tensors, dtypes, gpu.transferStream);

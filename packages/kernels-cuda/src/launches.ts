@@ -2,6 +2,7 @@
 import {
   byteSize,
   type ComputeDType,
+  isPacked,
   type Kernel,
   type Kind,
   type Launch,
@@ -9,7 +10,6 @@ import {
   type Rule,
   type Slice,
   type Spec,
-  type StoredDType,
   type StoredFormats,
   type Window2d,
 } from "@opt/core/backend";
@@ -38,7 +38,8 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
     const { rule, dtype } = kernel.spec;
     const [own, form] = ruleForm(kernel.spec);
-    const stored = kernel.spec.stored ?? (form === "stored" ? rule.buffers.map(() => "f32" as const) : undefined);
+    const stored: StoredFormats | undefined =
+      kernel.spec.stored ?? (form === "stored" ? rule.buffers.map(() => "f32" as const) : undefined);
     checkCount("scalars", scalars.length, rule.scalars.length);
     const hasMirror = stored?.length === rule.buffers.length + 1;
     // A table of stored formats always has a column for the mirror.
@@ -54,7 +55,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       if (typeof scalar === "number") on.arguments.number(scalar);
       else on.arguments.slice(scalar, dtype, 1);
     }
-    const count = Math.max(form === "stored" ? own.scalars.length + MAX_REWRITES : scalars.length, 1);
+    const count = Math.max(stored ? own.scalars.length + MAX_REWRITES : scalars.length, 1);
     for (let s = scalars.length; s < count; s++) on.arguments.number(0);
     on.run(entryOf(kernel), on.blocks(chunks, 1));
   },
@@ -298,8 +299,8 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
   return { slices, acrossThreads };
 }
 
-/** In the order of STORED_* in native/cuda/kernels/elements.cuh; the last means that there is none. */
-const STORED_FORMATS: readonly (StoredDType | undefined)[] = ["f32", "bf16", "f16", undefined];
+/** In the order of STORED_* in native/cuda/kernels/elements.cuh; undefined means that there is none. */
+const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = ["f32", "bf16", "f16", undefined, "q8", "uq8"];
 
 /** In the order of REWRITE_* there, from 1 on. */
 const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
@@ -308,8 +309,9 @@ const MAX_REWRITES = 6;
 /** The rule whose kernel serves a spec, and the form of it: rewrites in float32 are told to the kernel of the rule that they were made for. */
 export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm] {
   const { rewritten } = rule;
-  if (dtype === "f32" && rewritten && rewritten.rewrites.length <= MAX_REWRITES) return [rewritten.rule, "stored"];
-  return [rule, stored ? "stored" : dtype];
+  const form = stored?.some(isPacked) ? "packed" : "stored";
+  if (dtype === "f32" && rewritten && rewritten.rewrites.length <= MAX_REWRITES) return [rewritten.rule, form];
+  return [rule, stored ? form : dtype];
 }
 
 function packedRewrites({ rewritten }: Rule, own: Rule): number {
@@ -319,7 +321,7 @@ function packedRewrites({ rewritten }: Rule, own: Rule): number {
 
 function packedFormats(stored: StoredFormats, count: number): number {
   let bits = 0;
-  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 4 ** slot;
+  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 8 ** slot;
   return bits;
 }
 

@@ -72,6 +72,8 @@ export class WasmBackend implements Backend, Execution {
   readonly dtypes = ["f32", "f64"] as const;
   readonly sharesMemory = true;
   readonly exact = true;
+  /** See `enableQ8`. */
+  declare readonly packs?: boolean;
   #kernel: WasmKernel | undefined;
   readonly #scratch: Block;
   #scratchUsed = 0;

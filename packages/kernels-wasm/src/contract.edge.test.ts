@@ -2,7 +2,10 @@
 import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
 import { Block, LinearMemory } from "./memory/linear";
+import { enableQ8 } from "./q8";
 import { probeTarget } from "./target";
+
+enableQ8();
 
 const PAGES = 512;
 const END = PAGES * 65_536;

@@ -1,6 +1,9 @@
 import { contractSuite } from "@opt/testkit";
 import { workspaceRules } from "@opt/testkit/rules";
 import { openWasmBackend } from "./backend";
+import { enableQ8 } from "./q8";
+
+enableQ8();
 
 const rules = await workspaceRules();
 contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open: () => openWasmBackend({ threads: 2 }), rules });

@@ -2,4 +2,6 @@
 import { registerBackend } from "@opt/core";
 import { openWasmBackend } from "./backend";
 
+export { enableQ8 } from "./q8";
+
 registerBackend({ name: "wasm", rank: 10, load: () => openWasmBackend() });

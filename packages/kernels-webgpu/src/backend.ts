@@ -43,6 +43,7 @@ export class WebGpuBackend implements Backend {
   readonly name = "webgpu";
   readonly dtypes = ["f32", "i32"] as const;
   readonly exact = false;
+  readonly packs = true;
   readonly software: boolean;
   /** @internal */
   readonly target: Target;

@@ -1,9 +1,10 @@
 /** Importing this package makes the device "webgpu" known to `init`. */
-import { registerBackend } from "@opt/core";
+import { enableQ8, registerBackend } from "@opt/core";
 import { openWebGpuBackend } from "./device/open";
 
 export type { WebGpuBackend } from "./backend";
 export type { Counters } from "./device/commands";
 export { openWebGpuBackend, type WebGpuOptions } from "./device/open";
 
+enableQ8();
 registerBackend({ name: "webgpu", rank: 30, load: () => openWebGpuBackend() });

@@ -20,6 +20,7 @@ export function nadamRule(variant: NAdamVariant): Rule {
   const rule = defineRule({
     name,
     buffers: ["param", "grad", "expAvg", "expAvgSq"],
+    nonNegative: ["expAvgSq"],
     scalars: [
       ...(decay === "none" ? [] : ["decay"]),
       "oneMinusBeta1",

@@ -20,6 +20,7 @@ export function radamRule(variant: RAdamVariant): Rule {
   const rule = defineRule({
     name,
     buffers: ["param", "grad", "expAvg", "expAvgSq"],
+    nonNegative: ["expAvgSq"],
     scalars: [
       ...(decay === "none" ? [] : ["decay"]),
       "oneMinusBeta1",

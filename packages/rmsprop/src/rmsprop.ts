@@ -1,4 +1,4 @@
-import { type Algorithm, checkBoolean, checkNotNegative, Optimizer } from "@opt/core";
+import { type Algorithm, check, checkBoolean, checkNotNegative, type GroupOptions, Optimizer } from "@opt/core";
 import type { RMSpropOptions } from "./options";
 import { rmspropRule } from "./rule";
 import { rmspropScalars } from "./scalars";
@@ -11,6 +11,9 @@ const rmsprop: Algorithm<RMSpropOptions> = {
       checkNotNegative("RMSprop", name, options[name]);
     }
     checkBoolean("RMSprop", "centered", options.centered);
+    const problem = () => "the variance of rounded averages may be negative, got centered with stateDType q8.";
+    const isPacked = (options as GroupOptions).stateDType === "q8";
+    check(!(options.centered && isPacked), "UNSUPPORTED", "RMSprop", problem, "Leave one of them out.");
   },
   rule: ({ alpha, weightDecay, momentum, centered }) =>
     rmspropRule({

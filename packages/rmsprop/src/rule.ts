@@ -28,6 +28,7 @@ export function rmspropRule(variant: RMSpropVariant): Rule {
       ...(momentum ? ["momentumBuffer"] : []),
       ...(centered === "no" ? [] : ["gradAvg"]),
     ],
+    nonNegative: ["squareAvg"],
     scalars: [...(decay ? ["decay"] : []), "alpha", "oneMinusAlpha", "eps", ...(momentum ? ["momentum"] : []), "negLr"],
     update(buffers, scalars) {
       const { param, grad, squareAvg, momentumBuffer, gradAvg } = buffers as Record<string, Expression> &

@@ -35,12 +35,12 @@ struct Code {
   }
 };
 
-/** A buffer of the launch: `rank` strides in elements, or dense (null) in the order of the loop, perhaps stored in 16 bits. */
+/** A buffer of the launch: `rank` strides in elements, or dense (null) in the order of the loop, perhaps stored in fewer bits. */
 template <typename T>
 struct Operand {
   T* data;
   const double* strides;
-  double address, format;
+  StoredBuffer stored;
   bool isWritten;
 };
 
@@ -98,7 +98,7 @@ void gatherBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, i
 /** Runs the program over one range of one tensor (or of the only output of a map). */
 template <typename T>
 void runRange(const Code& code, const T* uniformValues, const Operand<T>* operands, const Shape& shape, int64_t begin,
-              int64_t end, T** table, T* blocks) {
+              int64_t end, const Codecs* codecs, T** table, T* blocks) {
   const int64_t places = code.buffers + code.uniforms + code.registers;
   for (int64_t p = 0; p < places; p++) table[p] = blocks + p * BLOCK;
   const int64_t widest = smaller(BLOCK, end - begin);
@@ -109,8 +109,8 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
   for (int64_t at = begin; at < end; at += BLOCK) {
     const int64_t n = smaller(BLOCK, end - at);
     for (int64_t b = 0; b < code.buffers; b++) {
-      if (operands[b].format != 0) {
-        widenBlock(operands[b].format, operands[b].address, at, n, table[b]);
+      if (operands[b].stored.format != 0) {
+        widenBlock(operands[b].stored, codecs, at, n, table[b]);
       } else if (operands[b].strides == nullptr) {
         table[b] = operands[b].data + at;
       } else {
@@ -125,7 +125,7 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
     }
     for (int64_t b = 0; b < code.buffers; b++) {
       const Operand<T>& operand = operands[b];
-      if (operand.format != 0 && operand.isWritten) narrowBlock(operand.format, table[b], operand.address, at, n);
+      if (operand.stored.format != 0 && operand.isWritten) narrowBlock(operand.stored, codecs, table[b], at, n);
     }
   }
 }
@@ -138,6 +138,8 @@ Status launchProgram(Command& command) {
   Shape shape;
   shape.rank = command.integer();
   shape.extents = command.numbers(shape.rank);
+  const std::optional<Codecs> codecs = readCodecs(command);
+  const int64_t line = codecs ? PACKED_BLOCK : 1;
   const int64_t tensors = command.integer();
   const double* starts = command.numbers(tensors + 1);
   const int64_t places = code.buffers + code.uniforms + code.registers;
@@ -149,11 +151,11 @@ Status launchProgram(Command& command) {
 
   for (int64_t i = 0; i < tensors * code.buffers; i++) {
     const double start = command.number();
-    operands[i] = {address<T>(start), nullptr, start, 0, false};
+    operands[i] = {address<T>(start), nullptr, {0, start}, false};
     const auto layout = static_cast<Layout>(command.integer());
     if (layout == Layout::STRIDED) operands[i].strides = command.numbers(shape.rank);
     if (layout == Layout::STORED) {
-      operands[i].format = command.number();
+      operands[i].stored.format = command.number();
       operands[i].isWritten = command.flag();
     }
   }
@@ -176,9 +178,10 @@ Status launchProgram(Command& command) {
     }
     for (int64_t t = low; t < tensors && starts[t] < static_cast<double>(end); t++) {
       const auto start = static_cast<int64_t>(starts[t]), stop = static_cast<int64_t>(starts[t + 1]);
-      const int64_t from = larger(begin, start) - start, to = smaller(end, stop) - start;
+      const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
+      const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
       if (from >= to) continue;
-      runRange(code, uniformValues.data(), operands.data() + t * code.buffers, shape, from, to, tables.data() + places * thread,
+      runRange(code, uniformValues.data(), operands.data() + t * code.buffers, shape, from, to, codecs ? &*codecs : nullptr, tables.data() + places * thread,
                blocks.data() + places * BLOCK * thread);
     }
   });

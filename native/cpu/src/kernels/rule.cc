@@ -25,6 +25,7 @@ struct Rule {
 constexpr int64_t GRAIN = 8192;
 // Parts meet at multiples of this within a tensor: two threads never write one cache line of aligned memory, of 16-bit elements either.
 constexpr int64_t LINE = 32;
+static_assert(GRAIN % PACKED_BLOCK == 0);
 
 // Tensors as short as a table's rows lie anywhere: memory is asked for what comes so many tensors later.
 constexpr int64_t AHEAD = 4;
@@ -39,6 +40,8 @@ struct Slices {
   int64_t count;
   /** Of each slice how it is stored, and whether it is written; null where all are stored as T. */
   const double* formats;
+  /** Null where none is packed. */
+  const Codecs* codecs;
 };
 
 /** What is done to the gradient before the rule sees it (core's rule/rewrite.ts). A guard above 0 keeps everything as it is. */
@@ -90,7 +93,7 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
       const bool isPlain = slices.formats[2 * b] == 0;
       if (isPlain && (b != 1 || rewrites.count == 0)) continue;
       if (isPlain) std::memcpy(blocks[b], pointers[b], static_cast<size_t>(n) * sizeof(T));
-      else widenBlock(slices.formats[2 * b], addresses[b], at, n, blocks[b]);
+      else widenBlock(StoredBuffer{slices.formats[2 * b], addresses[b]}, slices.codecs, at, n, blocks[b]);
       pointers[b] = blocks[b];
     }
     for (int64_t k = 0; k < rewrites.count; k++) {
@@ -100,14 +103,73 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
     const int64_t next = at + BLOCK, following = smaller(BLOCK, to - next);
     for (int64_t b = 0; b < buffers; b++) {
       const auto width = static_cast<int64_t>(slices.formats[2 * b] == 0 ? sizeof(T) : sizeof(Half));
-      if (pointers[b] == blocks[b]) prefetch(address<char>(addresses[b]) + next * width, following * width);
+      if (pointers[b] == blocks[b] && !isPacked(slices.formats[2 * b])) prefetch(address<char>(addresses[b]) + next * width, following * width);
     }
     update(pointers, scalars, 0, n);
     for (int64_t s = 0; s < slices.count; s++) {
       const bool isMirror = s == buffers;
       const double format = slices.formats[2 * s];
       if (isMirror || (format != 0 && slices.formats[2 * s + 1] != 0)) {
-        narrowBlock(format, pointers[isMirror ? 0 : s], addresses[s], at, n);
+        narrowBlock(StoredBuffer{format, addresses[s]}, slices.codecs, pointers[isMirror ? 0 : s], at, n);
+      }
+    }
+  }
+}
+
+/** Elements between which a block's steps change: what is divided for one is still under way when the next begins. */
+constexpr int64_t STRETCH = 64;
+
+/**
+ * The same for whole packed blocks, of which three are in hand: division takes the rule longest, so one is unpacked and one is packed
+ * between its stretches.
+ */
+void updatePackedBlocks(RuleFunction<float> update, const float* scalars, const double* addresses, int64_t buffers,
+                        const Slices& slices, const Rewrites& rewrites, int64_t from, int64_t to) {
+  alignas(64) float rooms[3][MAX_BUFFERS][PACKED_BLOCK];
+  float scales[MAX_BUFFERS];
+  const Codecs& codecs = *slices.codecs;
+  const auto format = [&](int64_t s) { return slices.formats[2 * s]; };
+  const auto isWritten = [&](int64_t s) { return slices.formats[2 * s + 1] != 0; };
+  const auto blockOf = [&](int64_t s, int64_t block) { return PackedBlock(address<uint8_t>(addresses[s]), from / PACKED_BLOCK + block); };
+  const int64_t count = (to - from) / PACKED_BLOCK;
+  for (int64_t turn = 0; turn < count + 2; turn++) {
+    auto& before = rooms[(turn + 1) % 3];
+    for (int64_t b = 0; turn >= 2 && b < buffers; b++) {
+      if (!isPacked(format(b)) || !isWritten(b)) continue;
+      scales[b] = scaleBlock(before[b], PACKED_BLOCK, isSigned(format(b)), codecs.leastScale);
+    }
+    for (int64_t at = 0; at < PACKED_BLOCK; at += STRETCH) {
+      for (int64_t b = 0; turn < count && b < buffers; b++) {
+        if (!isPacked(format(b))) continue;
+        const PackedBlock block = blockOf(b, turn);
+        codecs.of(format(b)).unpack(block.codes + at, *block.scale, STRETCH, rooms[turn % 3][b] + at);
+      }
+      if (turn >= 1 && turn <= count) {
+        auto& current = rooms[(turn + 2) % 3];
+        const int64_t first = from + (turn - 1) * PACKED_BLOCK + at;
+        float* pointers[MAX_BUFFERS];
+        for (int64_t b = 0; b < buffers; b++) {
+          float* const plain = address<float>(addresses[b]) + first;
+          const bool isRewritten = b == 1 && rewrites.count > 0;
+          pointers[b] = format(b) == 0 && !isRewritten ? plain : current[b] + at;
+          if (format(b) == 0 && isRewritten) std::memcpy(pointers[b], plain, STRETCH * sizeof(float));
+          else if (format(b) != 0 && !isPacked(format(b))) widenBlock({format(b), addresses[b]}, &codecs, first, STRETCH, pointers[b]);
+        }
+        for (int64_t k = 0; k < rewrites.count; k++) {
+          rewriteGradient(static_cast<Rewrite>(rewrites.pairs[2 * k]), static_cast<float>(rewrites.pairs[2 * k + 1]), pointers[0], pointers[1], STRETCH);
+        }
+        update(pointers, scalars, 0, STRETCH);
+        for (int64_t s = 0; s < slices.count; s++) {
+          const bool isMirror = s == buffers;
+          if (!isMirror && (format(s) == 0 || isPacked(format(s)) || !isWritten(s))) continue;
+          narrowBlock({format(s), addresses[s]}, &codecs, pointers[isMirror ? 0 : s], first, STRETCH);
+        }
+      }
+      for (int64_t b = 0; turn >= 2 && b < buffers; b++) {
+        if (!isPacked(format(b)) || !isWritten(b)) continue;
+        const PackedBlock block = blockOf(b, turn - 2);
+        codecs.of(format(b)).pack(before[b] + at, scales[b], STRETCH, block.codes + at);
+        *block.scale = scales[b];
       }
     }
   }
@@ -127,8 +189,11 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
     const bool isGuard = static_cast<Rewrite>(rewrites.pairs[2 * k]) == Rewrite::GUARD;
     if (isGuard && rewrites.pairs[2 * k + 1] > 0) return Status::OK;
   }
-  Slices slices{buffers, nullptr};
-  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored)};
+  Slices slices{buffers, nullptr, nullptr};
+  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored), nullptr};
+  const std::optional<Codecs> codecs = readCodecs(command);
+  if (codecs) slices.codecs = &*codecs;
+  const int64_t line = codecs ? PACKED_BLOCK : LINE;
   const int64_t tensors = command.integer();
   // starts[t] is the number of elements before tensor t, starts[tensors] the total.
   const double* starts = command.numbers(tensors + 1);
@@ -141,15 +206,20 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
     }
     for (int64_t t = low; t < tensors && starts[t] < static_cast<double>(end); t++) {
       const auto start = static_cast<int64_t>(starts[t]), stop = static_cast<int64_t>(starts[t + 1]);
-      const int64_t from = begin <= start ? 0 : (begin - start) / LINE * LINE;
-      const int64_t to = end >= stop ? stop - start : (end - start) / LINE * LINE;
+      const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
+      const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
       if (from >= to) continue;
       const double* own = addresses + t * slices.count;
       if (const int64_t bytes = (stop - start) * static_cast<int64_t>(sizeof(T)); bytes <= SHORT_BYTES && t + AHEAD < tensors) {
         for (int64_t s = 0; s < slices.count; s++) prefetch(address<char>(own[AHEAD * slices.count + s]), bytes);
       }
       if (slices.formats != nullptr) {
-        updateInBlocks(update, scalars, own, buffers, slices, rewrites, from, to);
+        int64_t whole = from;
+        if constexpr (sizeof(T) == sizeof(float)) {
+          if (codecs) whole += (to - from) / PACKED_BLOCK * PACKED_BLOCK;
+          if (whole > from) updatePackedBlocks(update, scalars, own, buffers, slices, rewrites, from, whole);
+        }
+        updateInBlocks(update, scalars, own, buffers, slices, rewrites, whole, to);
         continue;
       }
       T* pointers[MAX_BUFFERS];

@@ -17,6 +17,8 @@ export interface Backend {
   readonly exact: boolean;
   /** Software imitates a GPU: slower than the host's own devices. `init` takes it by name alone. */
   readonly software?: boolean;
+  /** Rules may have packed buffers (`PackedDType`). */
+  readonly packs?: boolean;
   /** Memory is JavaScript's own: the garbage collector sees how much there is. */
   readonly isCollected?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */

@@ -6,6 +6,16 @@ export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
 export { environmentVariable } from "../host/environment";
 export { openCompleteJsBackend as openJsBackend } from "../js/complete";
+export {
+  type Codebook,
+  codebookOf,
+  isPacked,
+  LEAST_SCALE,
+  PACKED_BLOCK,
+  PACKED_BYTES,
+  type PackedDType,
+  packedBytes,
+} from "../rule/codebook";
 export { erf } from "../rule/erf";
 export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "../rule/expression";
 export { fma32, fma64 } from "../rule/fma";

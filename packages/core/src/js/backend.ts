@@ -4,9 +4,10 @@ import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
 import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
 import { OptError } from "../errors/errors";
+import type { UpdateArrays } from "../rule/stored";
 import type { ComputeDType } from "../values/dtype";
 import { type CarriedKind, carriedRun } from "./carried";
-import { compileMap, compileRule, type MapFunction, type RuleFunction } from "./compile";
+import { compileMap, compileRule, type MapFunction } from "./compile";
 import { copy } from "./copy";
 import { matmul } from "./matmul";
 import { elements, JsMemory } from "./memory";
@@ -15,7 +16,7 @@ import { softmax, softmaxGrad } from "./rows";
 import { forEachRow } from "./strided";
 
 interface RuleKernel extends Kernel<"rule"> {
-  readonly run: RuleFunction;
+  readonly run: UpdateArrays;
 }
 
 interface MapKernel extends Kernel<"map"> {
@@ -60,6 +61,7 @@ class JsBackend implements Backend {
   readonly sharesMemory = true;
   readonly exact = true;
   readonly isCollected = true;
+  readonly packs = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
   private readonly freed = new Map<number, Memory[]>();

@@ -8,7 +8,14 @@ import { erf } from "../rule/erf";
 import { fma32, fma64 } from "../rule/fma";
 import { evaluateOp, interpret, maximum, minimum } from "../rule/interpret";
 import type { Program } from "../rule/program";
-import { interpretRule, type StoredFormats, withMirror } from "../rule/stored";
+import {
+  interpreted,
+  type StoredDType,
+  type StoredFormats,
+  type UpdateArrays,
+  updateOf,
+  withMirror,
+} from "../rule/stored";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { fromStored, toStored } from "../values/half";
 
@@ -47,14 +54,16 @@ function compile(parameters: readonly string[], body: string): ((...args: unknow
   }
 }
 
-/** Updates the elements of one tensor in place. */
-export type RuleFunction = (buffers: readonly TypedArray[], scalars: readonly number[]) => void;
+/** A rule's update of the elements of one tensor. */
+export function compileRule(program: Program, dtype: ComputeDType, stored?: StoredFormats): UpdateArrays {
+  return updateOf(program, stored, (formats) => compileElements(program, dtype, formats));
+}
 
-export function compileRule(program: Program, dtype: ComputeDType, stored?: StoredFormats): RuleFunction {
+function compileElements(program: Program, dtype: ComputeDType, stored?: readonly StoredDType[]): UpdateArrays {
   const arrays = withMirror(program, stored).buffers.map((name) => `${name}Array`);
   const compiled = compile([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype, stored));
   if (compiled) return (buffers, scalars) => compiled(...buffers, scalars, 0, buffers[0]!.length);
-  return (buffers, scalars) => interpretRule(program, dtype, buffers, scalars, stored);
+  return interpreted(program, dtype, stored);
 }
 
 /** Computes one row of a map: `length` outputs from `start` on, input k read from `bases[k]` in steps of `steps[k]`. */

@@ -1,5 +1,6 @@
 /** Memory of the js device: an ArrayBuffer. */
 import type { Memory, Slice } from "../backend/memory";
+import type { PackedDType } from "../rule/codebook";
 import { type DType, type TypedArray, viewElements } from "../values/dtype";
 
 export class JsMemory implements Memory {
@@ -9,6 +10,7 @@ export class JsMemory implements Memory {
   ) {}
 }
 
-export function elements(slice: Slice, dtype: DType): TypedArray {
+/** Of packed formats the codes. */
+export function elements(slice: Slice, dtype: DType | PackedDType): TypedArray {
   return viewElements((slice.memory as JsMemory).buffer, slice.byteOffset, slice.length, dtype);
 }

@@ -19,8 +19,11 @@ export interface GroupOptions {
   regularizer?: Regularizer | null | ((name: string) => Regularizer | null);
   /** Clips gradients in the launch of the step, which leaves them as they are. */
   clip?: ClipOptions | null;
-  /** How running averages are kept from their first value on: 16 bits halve them. Those of float64 parameters stay float64. Default "f32". */
-  stateDType?: "f32" | "bf16";
+  /**
+   * How running averages are kept from their first value on: "bf16" halves them, "q8" (after `enableQ8()`) takes a quarter. Those of
+   * float64 parameters stay float64, and with "q8" those of parameters below 4096 elements float32. Default "f32".
+   */
+  stateDType?: "f32" | "bf16" | "q8";
   /**
    * Row-sparse gradients step only the rows that they have, by the dense rule: p[i], m[i], v[i] = rule(p[i], g[i], m[i], v[i]; t) for the rows i
    * of the gradient, each once; t counts every step, and other rows keep parameter and state. As Paddle's `lazy_mode`. Default false: all rows

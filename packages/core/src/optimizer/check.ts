@@ -4,6 +4,7 @@ import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./regularizer";
+import { statePacking } from "./state";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {
@@ -61,8 +62,10 @@ export function checkGroup<Options extends BaseOptions>(
   }
   const { stateDType, lazyMode = false } = options;
   checkBoolean(where, "lazyMode", lazyMode);
-  const wrong = () => `stateDType must be "f32" or "bf16", got ${show(stateDType)}.`;
-  check([undefined, "f32", "bf16"].includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
+  const wrong = () => `stateDType must be "f32", "bf16" or "q8", got ${show(stateDType)}.`;
+  const known = [undefined, "f32", "bf16", statePacking.name];
+  check(known.includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32; q8 asks for enableQ8() before.");
+  statePacking.check?.(where, options);
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }

@@ -16,7 +16,7 @@ import { checkRule } from "./check-rule";
 import type { Optimizer } from "./optimizer";
 import type { OptimizerInput } from "./parameters";
 import { regularizerOf } from "./plan";
-import { stateDType, stateKeys } from "./state";
+import { stateKeys, storedState } from "./state";
 import type { ParameterStateDict } from "./state-dict";
 import { Quantity, tensorArithmetic } from "./tensor-arithmetic";
 
@@ -107,11 +107,13 @@ export function functional<Options extends BaseOptions>(
         const { numbers } = chosen(algorithm, options);
         const rule = algorithm.rule(numbers);
         checkRule(algorithm, rule);
-        const keys = stateKeys(rule);
         const made = weights.map(([, param]) => ({
           ...algorithm.initialCounters,
           ...Object.fromEntries(
-            keys.map((key) => [key, zeros(param.shape, { dtype: stateDType(param, numbers), device: param.device })]),
+            stateKeys(rule).map((key) => {
+              const dtype = storedState(rule, key, param, numbers) as DType;
+              return [key, zeros(param.shape, { dtype, device: param.device })];
+            }),
           ),
         }));
         return likewise(params, weights, made as unknown as ParameterStateDict[]);
@@ -162,6 +164,8 @@ function chosen<Options extends BaseOptions>(
   );
   const problem = () => "the norm of all gradients is not differentiated through, got clip.norm.";
   check(numbers.clip?.norm === undefined, "UNSUPPORTED", algorithm.name, problem, "Scale the gradients before.");
+  const codes = () => "codes of 8 bits have no derivative, got stateDType q8.";
+  check(numbers.stateDType !== "q8", "UNSUPPORTED", algorithm.name, codes, "Leave it out.");
   const tensors = [options, overrides].flatMap((part) =>
     Object.entries(part).filter(([, value]) => value !== undefined),
   );

@@ -18,7 +18,6 @@ import { Tensor } from "../tensor/tensor";
 import { isFloat } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import { itemsOf, type NamedParameter, type Parameters, toParameters } from "./parameters";
-import { stateDType } from "./state";
 
 const WHERE = "ExponentialMovingAverage";
 const ALREADY = "Wait for averaged() to end.";
@@ -90,7 +89,7 @@ export class ExponentialMovingAverage {
     this.entries = noGrad(() =>
       itemsOf<Tensor | readonly [string, Tensor]>(WHERE, params).map((item, i) => {
         const { name, tensor } = entryOf(item);
-        const kept = isFloat(tensor.dtype) ? stateDType(tensor) : tensor.dtype;
+        const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
         const average = tidy(() => clone(cast(tensor.detach(), kept)));
         return { name: name ?? String(i), param: tensor, average: keep(average), isBuffer: !tensor.requiresGrad };
       }),

@@ -260,13 +260,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
     this.groups.forEach((group, g) => {
-      const keys = stateKeys(this.algorithm.rule(group));
+      const rule = this.algorithm.rule(group);
+      const keys = stateKeys(rule);
       // Without averages there are no steps to count; a float32 copy alone tells that there were some.
       const isStepped = ({ counters, tensors }: ParameterState) =>
         counters.step > 0 || (tensors.has(MASTER) && !keys.some((key) => tensors.has(key)));
       const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
-      completeState(stepped, keys, this.algorithm.initialCounters, group);
+      completeState(stepped, rule, this.algorithm.initialCounters, group);
       for (const slot of stepped) {
         if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
         state[slot.name] = parameterStateDict(slot.state!);
@@ -292,18 +293,18 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const matched = matchNames(where, this.slots, saved);
     const options = this.groups.map((group, g) => this.loadedOptions(group, saved.groups[g]!, g));
     const plan = this.slots.flatMap((slots, g) => {
-      const keys = stateKeys(this.algorithm.rule(options[g]!));
+      const rule = this.algorithm.rule(options[g]!);
       return slots.flatMap((slot) => {
         const stored = saved.state[matched.get(slot)!];
         if (stored === undefined) return [];
         const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
-        checkParameterState(where, slot.name, slot.param, entry, keys, initialCounters);
-        return [{ slot, entry, keys, options: options[g]! }];
+        checkParameterState(where, slot.name, slot.param, entry, stateKeys(rule), initialCounters);
+        return [{ slot, entry, rule, options: options[g]! }];
       });
     });
     const states = shareCounters(
-      plan.map(({ slot, entry, keys, options }) =>
-        copyParameterState(slot.param, entry, keys, initialCounters, options),
+      plan.map(({ slot, entry, rule, options }) =>
+        copyParameterState(slot.param, entry, rule, initialCounters, options),
       ),
     );
     this.dispose();

@@ -80,7 +80,7 @@ export function planUpdates<Options extends BaseOptions>(
   }
   const slots = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
-  completeState(slots, keys, algorithm.initialCounters, options);
+  completeState(slots, plain, algorithm.initialCounters, options);
   const advanced = new Map<Counters, Counters>();
   const updates: Update[] = [];
   let update: Update | undefined;

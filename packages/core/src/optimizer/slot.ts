@@ -105,7 +105,9 @@ export class Slot {
       const mirror = master === null ? [] : [this.param];
       const state = keys.map((key) => tensors.get(key)!);
       this.own = master === null ? state : [master, ...state];
-      this.slices = [master ?? this.param, numbers, ...state, ...mirror].map((tensor) => tensor.memorySlice());
+      this.slices = [master ?? this.param, numbers, ...state, ...mirror].map(
+        (tensor) => tensor.packed?.slice() ?? tensor.memorySlice(),
+      );
       this.gatheredKeys = keys;
     } else if (grad !== this.gatheredGradient) {
       this.slices = this.slices.with(1, numbers.memorySlice());

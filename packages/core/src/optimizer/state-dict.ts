@@ -3,13 +3,15 @@
 import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { cast, clone, move } from "../ops";
+import type { Rule } from "../rule/rule";
 import { checkNotSummary } from "../tensor/summary";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
+import type { DType } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import type { Counters, GroupOptions } from "./algorithm";
 import type { Slot } from "./slot";
-import { is16Bit, MASTER, type ParameterState, stateDType } from "./state";
+import { is16Bit, MASTER, type ParameterState, stateKeys, statePacking, storedState } from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
 export type ParameterStateDict = { step: number } & { [key: string]: number | Tensor };
@@ -20,13 +22,14 @@ export interface OptimizerState {
   state: Record<string, ParameterStateDict>;
 }
 
-/** Tensors and counters are the live ones, not copies: save or clone them before the next step. */
+/** Tensors and counters are the live ones, not copies: save or clone them before the next step. Packed state comes as copies in float32. */
 export function parameterStateDict(state: ParameterState): ParameterStateDict {
   const dict = {};
   for (const name of Object.keys(state.counters)) {
     Object.defineProperty(dict, name, { enumerable: true, get: () => state.counters[name] });
   }
-  return Object.assign(dict, Object.fromEntries(state.tensors)) as ParameterStateDict;
+  const tensors = [...state.tensors].map(([key, tensor]) => [key, tensor.packed?.unpacked() ?? tensor]);
+  return Object.assign(dict, Object.fromEntries(tensors)) as ParameterStateDict;
 }
 
 const SAME_GROUPS = "Build the optimizer with the same groups.";
@@ -114,19 +117,20 @@ export function checkParameterState(
 export function copyParameterState(
   param: Tensor,
   saved: ParameterStateDict,
-  keys: readonly string[],
+  rule: Rule,
   initial: Counters,
   options: GroupOptions,
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
+  const keys = stateKeys(rule);
   const copied = is16Bit(param) && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
   const copyOf = (key: string) =>
     noGrad(() =>
       tidy(() => {
         const source = saved[key] as Tensor;
-        const dtype = key === MASTER ? "f32" : stateDType(param, options);
-        const converted = cast(move(source.detach(), param.device), dtype);
-        return keep(clone(converted));
+        const dtype = key === MASTER ? "f32" : storedState(rule, key, param, options);
+        const moved = move(source.detach(), param.device);
+        return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
       }),
     );
   return { counters, tensors: new Map(copied.map((key) => [key, copyOf(key)])) };

@@ -117,6 +117,11 @@ it("is its own where a step failed before the option changed", () => {
   expect(states.map((velocity) => [...velocity.dataSync()])).toEqual([[1], [1]]);
 });
 
-it.each(["f16", "q8", 16, null])("refuses %j", (stateDType) => {
+it.each(["f16", "q4", 16, null])("refuses %j", (stateDType) => {
   expectCode("BAD_ARGUMENT", () => parts("f32", { stateDType } as object));
+});
+
+it("refuses q8 before it was enabled, and says how", () => {
+  expectCode("BAD_ARGUMENT", () => parts("f32", { stateDType: "q8" }));
+  expect(() => parts("f32", { stateDType: "q8" })).toThrow("enableQ8()");
 });

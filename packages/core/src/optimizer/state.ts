@@ -1,8 +1,11 @@
 /** Per-parameter optimizer state. */
+import type { Device } from "../device/device";
+import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
-import type { StoredDType, StoredFormats } from "../rule/stored";
+import { packing, type StoredDType, type StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
-import { byteSize, type ComputeDType, numbersOf } from "../values/dtype";
+import { byteSize, type ComputeDType, type DType, numbersOf } from "../values/dtype";
+import type { Shape } from "../values/shape";
 import type { Counters, GroupOptions } from "./algorithm";
 
 /** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
@@ -24,7 +27,7 @@ export interface ParameterState {
 }
 
 /** expAvgSq -> exp_avg_sq: PyTorch's key of a rule's buffer. */
-function stateKey(buffer: string): string {
+export function stateKey(buffer: string): string {
   return buffer.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
@@ -45,9 +48,30 @@ export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;
 }
 
-/** The dtype of a parameter's state: its own for float64 and complex parameters, else what the option `stateDType` says. */
-export function stateDType(param: Tensor, { stateDType = "f32" }: GroupOptions = {}): "f32" | "f64" | "bf16" | "c64" {
-  return param.dtype === "f64" || param.dtype === "c64" ? param.dtype : stateDType;
+/** State that is packed in blocks: what `enableQ8` brings. */
+export interface StatePacking {
+  /** The value of the option `stateDType`. */
+  readonly name: "q8";
+  /** The format of a key's state. */
+  format(rule: Rule, key: string, param: Tensor): "f32" | PackedDType;
+  /** Zeros in one block of memory; undefined for formats that are not packed. */
+  zeros(shapes: readonly Shape[], format: DType | PackedDType, device: Device): Tensor[] | undefined;
+  pack(values: Tensor, format: DType | PackedDType): Tensor | undefined;
+  /** @throws OptError UNSUPPORTED for what does not go with it */
+  check(where: string, options: GroupOptions): void;
+}
+
+export const statePacking = packing as typeof packing & Partial<StatePacking>;
+
+/** How the state of a key is stored: as the parameter where that is float64 or complex, else as the option `stateDType` says. */
+export function storedState(
+  rule: Rule,
+  key: string,
+  param: Tensor,
+  { stateDType = "f32" }: GroupOptions,
+): "f32" | "f64" | "bf16" | "c64" | PackedDType {
+  if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
+  return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
 /**
@@ -60,9 +84,10 @@ export function formatsOf(
   state: ParameterState,
 ): { dtype: ComputeDType; stored?: StoredFormats } {
   const [dtype] = numbersOf(param.dtype);
-  const states = rule.buffers
-    .slice(2)
-    .map((buffer) => numbersOf(state.tensors.get(stateKey(buffer))?.dtype ?? "f32")[0] as StoredDType);
+  const states = rule.buffers.slice(2).map((buffer) => {
+    const tensor = state.tensors.get(stateKey(buffer));
+    return tensor?.packed?.format ?? (numbersOf(tensor?.dtype ?? "f32")[0] as StoredDType);
+  });
   if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
   return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };

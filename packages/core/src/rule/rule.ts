@@ -9,6 +9,8 @@ export interface RuleDefinition<Buffer extends string, Scalar extends string> {
   readonly name: string;
   /** Per-element arrays, e.g. `param, grad, expAvg`. */
   readonly buffers: readonly Buffer[];
+  /** Buffers that are never negative (averages of squares): their codes of 8 bits are twice as fine. */
+  readonly nonNegative?: readonly Buffer[];
   /** Per-step numbers: computed on the host in float64, rounded to the buffers' dtype at launch. */
   readonly scalars: readonly Scalar[];
   /** The new value of each buffer that changes. All reads see the old values. */
@@ -58,7 +60,7 @@ export function defineRule<const Buffer extends string, const Scalar extends str
   definition: RuleDefinition<Buffer, Scalar>,
 ): Rule<Buffer, Scalar> {
   checkDefinition(definition);
-  const { name, buffers, scalars, update } = definition;
+  const { name, buffers, scalars, nonNegative = [], update } = definition;
   const where = `rule ${name}`;
   checkNames(where, [...buffers, ...scalars]);
   const noBuffer = () => "a rule needs a buffer, got none.";
@@ -94,14 +96,14 @@ export function defineRule<const Buffer extends string, const Scalar extends str
     const problem = () => `rules are exact on every device, got the op ${op}.`;
     check(isExact, "BAD_ARGUMENT", where, problem, `Use only ${RULE_OPS.join(", ")}.`);
   }
-  return { name, buffers, scalars, update, program, hash: hashProgram(program), writes };
+  return { name, buffers, scalars, nonNegative, update, program, hash: hashProgram(program), writes };
 }
 
 const DEFINITION = { name: "string", buffers: "array", scalars: "array", update: "function" } as const;
 
 /** @throws OptError BAD_ARGUMENT */
 function checkDefinition(definition: Partial<Record<keyof typeof DEFINITION, unknown>>): void {
-  checkOptions("defineRule", definition, DEFINITION);
+  checkOptions("defineRule", definition, { ...DEFINITION, nonNegative: "array" });
   for (const part of Object.keys(DEFINITION) as (keyof typeof DEFINITION)[]) {
     const advice = "Pass { name, buffers, scalars, update }.";
     check(

@@ -1,6 +1,8 @@
-/** How the buffers of a rule that computes in float32 lie in memory: in float32, or in 16 bits that are widened on load and rounded on store. */
+/** How the buffers of a rule that computes in float32 lie in memory: in float32, in 16 bits that are widened on load and rounded on store, or packed in blocks of 8 bits. */
+import { shared } from "../host/shared";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { toStored, widen } from "../values/half";
+import type { PackedDType } from "./codebook";
 import { interpret } from "./interpret";
 import type { Program } from "./program";
 
@@ -11,7 +13,26 @@ export type StoredDType = "f32" | "bf16" | "f16";
  * One for each slice of a tensor: those of the rule's buffers, then perhaps a mirror. It is not read, and takes the new value of the
  * first buffer in a format of its own. Without a list all buffers are of the dtype that the rule computes in, and there is no mirror.
  */
-export type StoredFormats = readonly StoredDType[];
+export type StoredFormats = readonly (StoredDType | PackedDType)[];
+
+/** An update of arrays in place, as they are stored, by a launch's scalars. */
+export type UpdateArrays = (buffers: readonly TypedArray[], scalars: readonly number[]) => void;
+
+/** Formats of blocks, which `enableQ8` brings: who does not use them does not ship them. */
+export const packing: Packing = /* @__PURE__ */ shared("packing", () => ({}));
+
+interface Packing {
+  /** The update with all formats, from how one is made without packed ones. */
+  update?(program: Program, stored: StoredFormats, make: MakeUpdate): UpdateArrays;
+}
+
+/** Makes the update of arrays that are stored element by element. */
+export type MakeUpdate = (stored: readonly StoredDType[] | undefined) => UpdateArrays;
+
+/** The update for these formats. */
+export function updateOf(program: Program, stored: StoredFormats | undefined, make: MakeUpdate): UpdateArrays {
+  return (stored && packing.update?.(program, stored, make)) ?? make(stored as readonly StoredDType[] | undefined);
+}
 
 /** The program whose last buffer is the mirror. No buffer of a rule can be called as that. */
 export function withMirror(program: Program, stored: StoredFormats | undefined): Program {
@@ -30,10 +51,17 @@ export function interpretRule(
   scalars: readonly number[],
   stored?: StoredFormats,
 ): void {
-  const values = buffers.map((array, slot) => widen(array, stored?.[slot] ?? dtype));
-  const stores = buffers.map((_, slot) => toStored(stored?.[slot] ?? dtype));
-  const store = (slot: number, i: number, value: number) => {
-    buffers[slot]![i] = stores[slot]!(value);
+  updateOf(program, stored, (formats) => interpreted(program, dtype, formats))(buffers, scalars);
+}
+
+/** The interpreter's update of arrays that are stored element by element. */
+export function interpreted(program: Program, dtype: ComputeDType, stored?: readonly StoredDType[]): UpdateArrays {
+  return (buffers, scalars) => {
+    const values = buffers.map((array, slot) => widen(array, stored?.[slot] ?? dtype));
+    const stores = buffers.map((_, slot) => toStored(stored?.[slot] ?? dtype));
+    const store = (slot: number, i: number, value: number) => {
+      buffers[slot]![i] = stores[slot]!(value);
+    };
+    interpret(withMirror(program, stored), dtype, values, scalars, store, 0, buffers[0]!.length);
   };
-  interpret(withMirror(program, stored), dtype, values, scalars, store, 0, buffers[0]!.length);
 }

@@ -6,6 +6,7 @@ import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, isTidied, keep, track } from "../device/scope";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
+import type { PackedDType } from "../rule/codebook";
 import { byteSize, type DType, isDifferentiable } from "../values/dtype";
 import { type Shape, sameShape, showShape, sizeOf } from "../values/shape";
 import type { Fluent } from "./fluent";
@@ -44,6 +45,15 @@ export interface SparseGradient {
   plus(a: Tensor, b: Tensor): Tensor;
 }
 
+/** What is asked of state that lies packed in blocks. */
+export interface PackedState {
+  readonly format: PackedDType;
+  /** Its elements, for launches of rules. */
+  slice(): Slice;
+  /** Its values in float32, in memory of their own. */
+  unpacked(): Tensor;
+}
+
 // The methods of `Fluent` are installed by tensor-methods.ts, which stands above the ops.
 export interface Tensor extends Fluent<Tensor> {}
 
@@ -63,6 +73,8 @@ export class Tensor {
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */
   declare gradientHooks?: Set<() => void>;
+  /** @internal What the bytes of an optimizer's state mean. */
+  declare packed?: PackedState;
   private readonly holding: Holding;
   private readonly byteOffset: number;
   private readonly extents: Shape;

@@ -24,6 +24,7 @@ export class FakeDevice extends Device {
       name,
       dtypes: js.dtypes,
       exact: true,
+      packs: true,
       allocate: (bytes): Memory => {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);

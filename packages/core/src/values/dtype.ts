@@ -93,8 +93,13 @@ export function computeDType(dtype: DType): ComputeDType {
   return dtype === "f64" || dtype === "i32" ? "f64" : "f32";
 }
 
-/** A view of `count` stored elements in `buffer`. f16 and bf16 are seen as their 16-bit patterns, c64 as two numbers each. */
-export function viewElements(buffer: ArrayBufferLike, byteOffset: number, count: number, dtype: DType): TypedArray {
+/** A view of `count` stored elements in `buffer`. f16 and bf16 are seen as their 16-bit patterns, what has a byte an element as bytes, c64 as two numbers each. */
+export function viewElements(
+  buffer: ArrayBufferLike,
+  byteOffset: number,
+  count: number,
+  dtype: DType | "q8" | "uq8",
+): TypedArray {
   switch (dtype) {
     case "f32":
       return new Float32Array(buffer, byteOffset, count);
@@ -105,11 +110,10 @@ export function viewElements(buffer: ArrayBufferLike, byteOffset: number, count:
     case "f16":
     case "bf16":
       return new Uint16Array(buffer, byteOffset, count);
-    case "u8":
-    case "bool":
-      return new Uint8Array(buffer, byteOffset, count);
     case "c64":
       return new Float32Array(buffer, byteOffset, 2 * count);
+    default:
+      return new Uint8Array(buffer, byteOffset, count);
   }
 }
 

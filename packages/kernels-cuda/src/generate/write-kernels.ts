@@ -2,13 +2,20 @@
  * Writes rules and maps out as CUDA kernels over the loops of native/cuda/kernels/elements.cuh.
  * Names of ours end in an underscore, which no buffer's or scalar's name can.
  */
-import { type ComputeDType, type Program, type Rule, writeStatements } from "@opt/core/backend";
+import {
+  type ComputeDType,
+  codebookOf,
+  LEAST_SCALE,
+  type Program,
+  type Rule,
+  writeStatements,
+} from "@opt/core/backend";
 import { cuda, TYPE } from "./dialect";
 
-/** All buffers in one dtype, or in the formats that a launch says, computed in f32. */
-export type RuleForm = ComputeDType | "stored";
+/** All buffers in one dtype, or in the formats that a launch says, computed in f32: element by element, or some of them packed. */
+export type RuleForm = ComputeDType | "stored" | "packed";
 
-export const RULE_FORMS = ["f32", "f64", "stored"] as const satisfies readonly RuleForm[];
+export const RULE_FORMS = ["f32", "f64", "stored", "packed"] as const satisfies readonly RuleForm[];
 
 /** The name of a rule's kernel: what it computes, not what the rule is called. */
 export function ruleKernelName(rule: Rule, form: RuleForm): string {
@@ -28,7 +35,7 @@ function rounded(dtype: ComputeDType, text: string): string {
  */
 export function writeRule(rule: Rule, form: RuleForm): string {
   const { buffers, scalars, writes, program, name } = rule;
-  const isStored = form === "stored";
+  const isStored = form === "stored" || form === "packed";
   const dtype = isStored ? "f32" : form;
   const type = TYPE[dtype];
   const { uniform, element } = writeStatements(program, cuda, dtype, {
@@ -37,8 +44,9 @@ export function writeRule(rule: Rule, form: RuleForm): string {
     store: (slot, _name, value) => `element_[${slot}] = ${value};`,
   });
   const mask = writes.reduce((bits, write) => bits | (1 << buffers.indexOf(write)), 0);
-  const each = isStored ? "forEachStored" : "forEachElement";
-  const how = isStored ? "formats_, Rewrites(rewrites_, given_), " : "";
+  const each = { stored: "forEachStored", packed: "forEachPacked", f32: "forEachElement", f64: "forEachElement" }[form];
+  const books = form === "packed" ? "CODEBOOKS, " : "";
+  const how = isStored ? `formats_, ${books}Rewrites(rewrites_, given_), ` : "";
   const elements = `${isStored ? "" : `${type}, `}${buffers.length}, 0b${mask.toString(2)}`;
   return [
     `// ${name}`,
@@ -51,6 +59,17 @@ export function writeRule(rule: Rule, form: RuleForm): string {
     "  });",
     "}",
   ].join("\n");
+}
+
+/** The codes of packed state, which the kernels of the packed form refer to. */
+export function writeCodebooks(): string {
+  const float = (value: number) => `${Number.isInteger(value) ? value.toFixed(1) : value}f`;
+  const books = (["q8", "uq8"] as const).map((format) => {
+    const { edges, slope, offset, cap, step, start } = codebookOf(format);
+    const lists = [edges, slope, offset, cap, step, start].map((list) => `{${[...list].map(float).join(", ")}}`);
+    return `    {${lists.join(", ")}, ${format === "q8"}, ${float(LEAST_SCALE)}},`;
+  });
+  return ["__device__ const Codebook CODEBOOKS[] = {", ...books, "};"].join("\n");
 }
 
 /** A map as one kernel. */
@@ -78,5 +97,5 @@ export function writeRules(rules: readonly Rule[]): string {
   const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
   const kernels = distinct.flatMap((rule) => RULE_FORMS.flatMap((form) => [writeRule(rule, form), ""]));
   const head = "// Written by @opt/kernels-cuda from the rules of the algorithm packages.";
-  return [head, '#include "elements.cuh"', "", ...kernels].join("\n");
+  return [head, '#include "elements.cuh"', "", writeCodebooks(), "", ...kernels].join("\n");
 }

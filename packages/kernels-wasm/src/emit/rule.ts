@@ -4,7 +4,7 @@ import {
   type Launch,
   type Program,
   type Slice,
-  type StoredFormats,
+  type StoredDType,
   withMirror,
 } from "@opt/core/backend";
 import { i32, type Local, ModuleBuilder } from "../assembler";
@@ -25,13 +25,20 @@ const FIRST = 0;
 const LENGTH = 1;
 const ADDRESSES = 2;
 
+/** Buffers that are stored element by element. `enableQ8` puts kernels of packed ones beside. */
 export const rule: KernelSource<"rule"> = {
-  emit: ({ rule, dtype, stored }, target) => emitRule(withMirror(rule.program, stored), dtype, target, stored),
+  emit: ({ rule, dtype, stored }, target) =>
+    emitRule(withMirror(rule.program, stored), dtype, target, stored as readonly StoredDType[]),
   launch: launchRule,
 };
 
 /** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
-export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
+export function emitRule(
+  program: Program,
+  dtype: ComputeDType,
+  target: Target,
+  stored?: readonly StoredDType[],
+): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder({ shared: target.shared });
   const operations = emitOperations(module, program, dtype, target);

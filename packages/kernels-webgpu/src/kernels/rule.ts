@@ -1,10 +1,22 @@
 /** Optimizer updates: one dispatch for a whole group of parameters. */
-import { type Launch, type Program, type Slice, type Spec, type StoredFormats, withMirror } from "@opt/core/backend";
+import {
+  isPacked,
+  type Launch,
+  PACKED_BLOCK,
+  PACKED_BYTES,
+  type Program,
+  packedBytes,
+  type Slice,
+  type Spec,
+  type StoredFormats,
+  withMirror,
+} from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
 import type { Execution, KernelSource } from "../kernel";
 import type { Shader } from "../shader/shader";
 import { conversionsOf, readStored } from "./convert";
+import { keepPacked, overPackedBlocks, type PackedSlot, packedDeclarations, readPacked } from "./packed";
 import { dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } from "./tensor-list";
 
 /** Elements of a workgroup. */
@@ -19,10 +31,20 @@ export function ruleShader(
 ): Shader {
   const program = renamed(withMirror(traced, stored));
   const formatOf = (slot: number) => stored?.[slot] ?? "f32";
-  const atomic = program.outputs.some(({ slot }) => formatOf(slot) !== "f32");
-  const load = (slot: number, buffer: string) => readStored(buffer, `at${slot} + i`, formatOf(slot), atomic);
+  const isWritten = (slot: number) => program.outputs.some((output) => output.slot === slot);
+  const atomic = program.outputs.some(({ slot }) => isNarrow(formatOf(slot)));
+  const packed = program.buffers.flatMap((_, slot): PackedSlot[] => {
+    const format = formatOf(slot);
+    return isPacked(format) ? [{ slot, format, isWritten: isWritten(slot) }] : [];
+  });
+  const packedAt = (slot: number) => packed.find((each) => each.slot === slot)!;
+  const load = (slot: number, buffer: string) => {
+    const format = formatOf(slot);
+    return isPacked(format) ? readPacked(packedAt(slot)) : readStored(buffer, `at${slot} + i`, format, atomic);
+  };
   const store = (slot: number, buffer: string, value: string) => {
     const format = formatOf(slot);
+    if (isPacked(format)) return keepPacked(packedAt(slot), value);
     const word = `${buffer}[at${slot} + i]`;
     if (format === "f32")
       return atomic ? `atomicStore(&${word}, bitcast<u32>(${value}));` : `${word} = bitcast<u32>(${value});`;
@@ -40,7 +62,7 @@ export function ruleShader(
   const given = program.scalars.filter((_, slot) => !onDevice[slot]);
   const read = program.scalars.filter((_, slot) => onDevice[slot]);
   const { element, declarations } = write({});
-  const views = program.buffers.map((buffer, slot) => [buffer, formatOf(slot) === "f32" ? "words" : "halves"] as const);
+  const views = program.buffers.map((buffer, slot) => [buffer, isNarrow(formatOf(slot)) ? "halves" : "words"] as const);
   return {
     name: `rule ${name}`,
     slices: {
@@ -50,10 +72,16 @@ export function ruleShader(
     },
     params: { ...LIST_PARAMS, ...Object.fromEntries(given.map((scalar) => [scalar, "f32"])) },
     atomic,
-    declarations: [declarations, ...conversionsOf(element.join("\n"))].join("\n"),
+    declarations: [
+      declarations,
+      ...conversionsOf(element.join("\n")),
+      ...(packed.length > 0 ? packedDeclarations(packed) : []),
+    ].join("\n"),
     body(buffers) {
       const { uniform, element } = write(buffers);
-      return [findTensor(program.buffers.length, BLOCK), ...uniform, overBlock(element)].join("\n");
+      const bySlot = Object.fromEntries(program.buffers.map((buffer, slot) => [slot, buffers[buffer]!]));
+      const loop = packed.length > 0 ? overPackedBlocks(BLOCK, packed, bySlot, atomic, element) : overBlock(element);
+      return [findTensor(program.buffers.length, BLOCK), ...uniform, loop].join("\n");
     },
   };
 }
@@ -82,10 +110,28 @@ export const rule: KernelSource<"rule", Prepared> = {
       if (typeof scalar === "number") params[prepared.scalars[s]!] = scalar;
       else rest.push(scalar);
     });
-    const units = (tensors[0] ?? []).map((_, slot) => ((stored?.[slot] ?? "f32") === "f32" ? 4 : 2));
+    const units = (tensors[0] ?? []).map((_, slot) => bytesOf(stored?.[slot]));
     const listed = tensors.map((slices) => ({ slices, extra: 0 }));
-    for (const part of partsOf(listed, BLOCK, execution.largestBinding, units)) {
-      dispatchPart(execution, prepared, shader, part, BLOCK, params, rest);
+    for (const { tensors, oversized } of partsOf(listed, BLOCK, execution.largestBinding, units)) {
+      const seen = tensors.map(({ slices, extra }) => ({
+        slices: slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
+        extra,
+      }));
+      dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, BLOCK, params, rest);
     }
   },
 };
+
+type Format = StoredFormats[number];
+
+const isNarrow = (format: Format) => format === "bf16" || format === "f16";
+
+/** Of an element: of packed ones a part of their block's. */
+function bytesOf(format: Format = "f32"): number {
+  return isPacked(format) ? PACKED_BYTES / PACKED_BLOCK : isNarrow(format) ? 2 : 4;
+}
+
+/** Packed elements as the words that they take. */
+function wordsOf({ memory, byteOffset, length }: Slice): Slice {
+  return { memory, byteOffset, length: packedBytes(length) / 4 };
+}

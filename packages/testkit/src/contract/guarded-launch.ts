@@ -6,6 +6,8 @@ export interface Regions {
   readonly input?: Readonly<Record<string, TypedArray>>;
   readonly update?: Readonly<Record<string, TypedArray>>;
   readonly output?: Readonly<Record<string, TypedArray>>;
+  /** Elements of those of packed formats, whose arrays are bytes. */
+  readonly lengths?: Readonly<Record<string, number>>;
 }
 
 type Names<Group> = keyof NonNullable<Group> & string;
@@ -66,7 +68,7 @@ export async function guardedLaunch<K extends Kind, R extends Regions>(
     const slices = Object.fromEntries(
       places.map(({ name, array, memory, byteOffset }) => [
         name,
-        { memory: memories[memory]!, byteOffset, length: array.length },
+        { memory: memories[memory]!, byteOffset, length: regions.lengths?.[name] ?? array.length },
       ]),
     ) as Slices<R>;
     backend.launch({ kind: kernel.spec.kind, kernel, ...launchArguments(slices) } as unknown as Launch);
@@ -91,7 +93,9 @@ function place(regions: Regions, layout: Layout): { places: Place[]; sizes: numb
         continue;
       }
       const aligned = Math.ceil((end + GUARD) / GUARD) * GUARD;
-      const byteOffset = aligned + (1 + 2 * (places.length % 8)) * array.BYTES_PER_ELEMENT;
+      // Scales in float32 follow packed elements.
+      const unit = regions.lengths?.[name] === undefined ? array.BYTES_PER_ELEMENT : 4;
+      const byteOffset = aligned + (1 + 2 * (places.length % 8)) * unit;
       places.push({ name, array, writable, memory: 0, byteOffset });
       end = byteOffset + array.byteLength;
     }

@@ -1,6 +1,12 @@
 /** Rules: the bits of the interpreter, over lists of tensors of different sizes. */
+import { enableQ8 } from "@opt/core";
 import {
+  codebookOf,
   interpretRule,
+  isPacked,
+  PACKED_BLOCK,
+  type PackedDType,
+  packedBytes,
   type Rewrite,
   type Rule,
   rewritten,
@@ -8,9 +14,10 @@ import {
   type StoredFormats,
   type TypedArray,
 } from "@opt/core/backend";
+import { coreRules } from "@opt/core/rules";
 import { describe, expect, it } from "vitest";
 import { Random } from "../numbers/random";
-import { seededArray, seededBuffers, seededScalars } from "../numbers/seeded";
+import { type SeededOptions, seededArray, seededBuffers, seededScalars } from "../numbers/seeded";
 import { SPECIALS } from "../numbers/specials";
 import { narrowFloatBits, narrowFloatValue } from "../reference/narrow-floats";
 import { type ContractContext, LARGE, SIZES } from "./context";
@@ -19,6 +26,7 @@ import { BUILTIN_RULES } from "./rules";
 import "../numbers/matcher";
 
 export function ruleContract(context: ContractContext): void {
+  enableQ8();
   const { dtype, specials, rules, tolerances } = context;
 
   /** One launch over tensors of the given sizes. */
@@ -34,11 +42,11 @@ export function ruleContract(context: ContractContext): void {
     const tensors = sizes.map((size, t) =>
       stored === undefined
         ? seededBuffers(rule, { size, seed: seed + t, dtype, specials })
-        : stored.map((format, slot) => seededArray(format, size, { seed: (seed + t) * 64 + slot, specials })),
+        : stored.map((format, slot) => seededStored(format, size, { seed: (seed + t) * 64 + slot, specials })),
     );
     // A mirror is what the first buffer rounds to: a guard may leave it alone.
     if (stored !== undefined && names.length > rule.buffers.length) {
-      const format = stored.at(-1)!;
+      const format = stored.at(-1) as StoredDType;
       for (const buffers of tensors) {
         const mirror = buffers.at(-1)!;
         numbers(buffers[0]!, stored[0]!).forEach((value, i) => {
@@ -48,8 +56,13 @@ export function ruleContract(context: ContractContext): void {
     }
     const input: Record<string, TypedArray> = {};
     const update: Record<string, TypedArray> = {};
-    const regions: Regions = { input, update };
     const key = (t: number, slot: number) => `${names[slot]} of tensor ${t}`;
+    const lengths = Object.fromEntries(
+      sizes.flatMap((size, t) =>
+        (stored ?? []).flatMap((format, slot) => (isPacked(format) ? [[key(t, slot), size]] : [])),
+      ),
+    );
+    const regions: Regions = { input, update, lengths };
     const isWritten = (slot: number) => slot === rule.buffers.length || rule.writes.includes(rule.buffers[slot]!);
     tensors.forEach((buffers, t) => {
       buffers.forEach((array, slot) => {
@@ -73,7 +86,8 @@ export function ruleContract(context: ContractContext): void {
             const result = results[key(t, slot)];
             if (result === undefined) return;
             const format = stored?.[slot] ?? dtype;
-            const words = [result, array].map((each) => numbers(each, format)) as [TypedArray, TypedArray];
+            const words = [result, array].map((each) => numbers(each, format, sizes[t]!)) as [TypedArray, TypedArray];
+            if (isPacked(format) && tolerances.rule === "bits") expect(result).toEqual(array);
             expect(words[0], `${key(t, slot)} (${array.length}), ${label}`).toAgreeWith(words[1], toleranceOf(format));
           });
         });
@@ -82,7 +96,8 @@ export function ruleContract(context: ContractContext): void {
   }
 
   /** What is off by a rounding in float32 may round to the next element of 16 bits. */
-  function toleranceOf(format: StoredDType | "f64") {
+  function toleranceOf(format: StoredFormats[number] | "f64") {
+    if (isPacked(format)) return tolerances.rule === "bits" ? "bits" : { absolute: 0.25, relative: 0 };
     const unit = { f32: 0, f64: 0, f16: 2 ** -10, bf16: 2 ** -7 }[format];
     return tolerances.rule === "bits" || unit === 0 ? tolerances.rule : { absolute: 1e-6, relative: unit };
   }
@@ -91,11 +106,13 @@ export function ruleContract(context: ContractContext): void {
   function checkFormats(rule: Rule): void {
     if (dtype !== "f32") return;
     const hasMirror = rule.writes.includes(rule.buffers[0]!);
-    const mixes: readonly ((slot: number) => StoredDType)[] = [
+    const mixes: readonly ((slot: number) => StoredFormats[number])[] = [
       (slot) => (slot === 1 || slot === rule.buffers.length ? "bf16" : "f32"),
       (slot) => (slot === 1 || slot === rule.buffers.length ? "f16" : "f32"),
       (slot) => (["f16", "f32", "bf16"] as const)[slot % 3]!,
       (slot) => (["bf16", "f16"] as const)[slot % 2]!,
+      (slot) => (slot < 2 ? "f32" : slot === rule.buffers.length ? "bf16" : slot % 2 === 0 ? "q8" : "uq8"),
+      (slot) => (slot === 1 || slot === rule.buffers.length ? "bf16" : slot > 2 ? "uq8" : "f32"),
     ];
     it.each(
       mixes.map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
@@ -103,6 +120,37 @@ export function ruleContract(context: ContractContext): void {
       await checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored);
       if (hasMirror) await checkRule(rule, [31], seededScalars(rule, 91), 130, stored.slice(0, -1));
     });
+  }
+
+  /** Packed and unpacked: what lies at the edges between codes, of every magnitude, with scales of both signs. */
+  async function checkCodes(format: PackedDType) {
+    const { edges, values: known } = codebookOf(format);
+    const random = new Random(7);
+    const list = [...edges, ...known].flatMap((x) => [-3, -2, -1, 0, 1, 2, 3].map((ulps) => neighbour(x, ulps)));
+    for (let i = 0; i < 20_000; i++) list.push(random.normal() * random.uniform() ** random.below(9));
+    const numbers = Float32Array.from(list);
+    // One of each block is its scale.
+    for (let i = 0; i < list.length; i += PACKED_BLOCK) numbers[i] = SCALES[(i / PACKED_BLOCK) % SCALES.length]!;
+    const codes = new Uint8Array(packedBytes(list.length));
+    interpretRule(ruleNamed("pack").program, "f32", [numbers, codes], [], ["f32", format]);
+    const values = new Float32Array(list.length);
+    interpretRule(ruleNamed("unpack").program, "f32", [values, codes], [], ["f32", format]);
+    const checkOne = (name: string, regions: Regions, expected: TypedArray) =>
+      context.check(
+        { kind: "rule", rule: ruleNamed(name), dtype: "f32", stored: ["f32", format] },
+        { ...regions, lengths: { state: list.length } },
+        (slices) => ({ tensors: [[slices.value!, slices.state!]], scalars: [] }),
+        (results, label) => {
+          const wanted = bytesOf(expected);
+          const wrong = Object.values(results).map((result) =>
+            bytesOf(result).findIndex((byte, i) => byte !== wanted[i]),
+          );
+          expect(wrong, `${name}: the first byte that differs, ${label}`).toEqual([-1]);
+        },
+      );
+    const state = new Uint8Array(codes.length);
+    await checkOne("pack", { input: { value: numbers }, update: { state } }, codes);
+    await checkOne("unpack", { input: { state: codes }, update: { value: numbers } }, values);
   }
 
   function checkScalarsOfAllKinds(rule: Rule): void {
@@ -140,7 +188,7 @@ export function ruleContract(context: ContractContext): void {
   }
 
   /** Rows of a table as tensors of their own, as row-sparse gradients step them: the others stay as they are. */
-  async function checkRows(rule: Rule, width: number, stored?: StoredFormats) {
+  async function checkRows(rule: Rule, width: number, stored?: readonly StoredDType[]) {
     const rows = [7, 0, 3, 8];
     const formats = stored ?? rule.buffers.map(() => dtype);
     const scalars = seededScalars(rule, 190);
@@ -176,6 +224,10 @@ export function ruleContract(context: ContractContext): void {
     );
   }
 
+  for (const format of dtype === "f32" ? (["q8", "uq8"] as const) : []) {
+    context.itWithSpecials(`rules pack ${format} in the interpreter's codes`, () => checkCodes(format));
+  }
+
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
     it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
     it("of many tensors of different sizes in one launch", async () => {
@@ -199,6 +251,19 @@ export function ruleContract(context: ContractContext): void {
   });
 }
 
+const SCALES = [1, -1, 3.7, -2e38, 1e-20, -1e-31, 1e-32, Number.POSITIVE_INFINITY];
+
+/** So many float32 further from zero. */
+function neighbour(x: number, ulps: number): number {
+  const word = new Int32Array(Float32Array.of(x).buffer);
+  word[0]! += x === 0 ? 0 : ulps;
+  return new Float32Array(word.buffer)[0]!;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 const REWRITES: readonly { rewrites: readonly Rewrite[]; by: readonly number[] }[] = [
   { rewrites: ["scale"], by: [1 / 3] },
   { rewrites: ["scale", "scale", "clamp", "l2", "guard"], by: [0.7, 1.3, 0.4, -0.1, 0] },
@@ -206,8 +271,24 @@ const REWRITES: readonly { rewrites: readonly Rewrite[]; by: readonly number[] }
   { rewrites: ["scale", "guard"], by: [2, 1] },
 ];
 
-/** 16-bit floats as numbers, so that NaN equals NaN. */
-function numbers(array: TypedArray, format: StoredDType | "f64"): TypedArray {
+/** As stored: of packed formats numbers that were packed. */
+function seededStored(format: StoredFormats[number], size: number, options: SeededOptions): TypedArray {
+  if (!isPacked(format)) return seededArray(format, size, options);
+  const values = seededArray("f32", size, { ...options, nonNegative: format === "uq8" });
+  const packed = new Uint8Array(packedBytes(size));
+  interpretRule(ruleNamed("pack").program, "f32", [values, packed], [], ["f32", format]);
+  return packed;
+}
+
+const ruleNamed = (name: string) => coreRules.find((rule) => rule.name === name)!;
+
+/** Stored floats as numbers, so that NaN equals NaN. */
+function numbers(array: TypedArray, format: StoredFormats[number] | "f64", size = array.length): TypedArray {
+  if (isPacked(format)) {
+    const values = new Float32Array(size);
+    interpretRule(ruleNamed("unpack").program, "f32", [values, array], [], ["f32", format]);
+    return values;
+  }
   if (format === "f32" || format === "f64") return array;
   return Float32Array.from(array, (stored) => narrowFloatValue(stored, format));
 }

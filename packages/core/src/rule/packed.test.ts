@@ -1,0 +1,111 @@
+// State in 8 bits: the codes are bitsandbytes' values, the nearest one is taken, and packing what was unpacked changes no bit.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { codebookOf, PACKED_BLOCK, type PackedDType, packedBytes } from "./codebook";
+import { pack, unpack } from "./packed";
+
+const FORMATS = ["q8", "uq8"] as const;
+
+/** `create_dynamic_map`: means of neighbours in linspace(0.1, 1), which are twice as many in each decade as in the one below. */
+function dynamicMap(signed: boolean): number[] {
+  const values = [0, 1];
+  for (let decade = 0; decade < 7; decade++) {
+    const count = 2 ** (signed ? decade : decade + 1);
+    for (let j = 0; j < count; j++) {
+      const mean = (0.1 + (0.9 * j) / count + 0.1 + (0.9 * (j + 1)) / count) / 2;
+      values.push(mean * 10 ** (decade - 6), ...(signed ? [-mean * 10 ** (decade - 6)] : []));
+    }
+  }
+  return values.sort((a, b) => a - b);
+}
+
+function packed(values: ArrayLike<number>, format: PackedDType): Uint8Array {
+  const bytes = new Uint8Array(packedBytes(values.length));
+  pack(Float32Array.from(values), bytes, format, 0);
+  return bytes;
+}
+
+function unpacked(bytes: Uint8Array, format: PackedDType, length: number): Float32Array {
+  const values = new Float32Array(length);
+  unpack(bytes, format, 0, values);
+  return values;
+}
+
+describe.each(FORMATS)("%s", (format) => {
+  const signed = format === "q8";
+  const sorted = dynamicMap(signed);
+
+  it("has 256 values, those of the dynamic map", () => {
+    const values = [...codebookOf(format).values].sort((a, b) => a - b);
+    // Of q8 the sign of the scale turns them round: the value of largest magnitude is -1.
+    const expected = signed ? sorted.map((x) => -x).reverse() : sorted;
+    expect(values).toHaveLength(256);
+    values.forEach((value, i) => {
+      expect(Math.abs(value - expected[i]!)).toBeLessThanOrEqual(1e-6 * Math.abs(expected[i]!));
+    });
+  });
+
+  it("takes the nearest value, and either of two where the middle is nearer than float32 tells", () => {
+    const values = Float64Array.from(codebookOf(format).values).sort();
+    for (let i = 0; i + 1 < values.length; i++) {
+      const [a, b] = [values[i]!, values[i + 1]!];
+      const middle = (a + b) / 2;
+      const near = [a, a + 0.4999 * (b - a), b - 0.4999 * (b - a), b].map(Math.fround);
+      // The last element is the scale.
+      const block = [...near, Math.fround(middle), signed ? -1 : 1];
+      const result = unpacked(packed(block, format), format, block.length);
+      const expected = [a, a, b, b];
+      expect(
+        [...result.subarray(0, 4)].map((x) => x + 0),
+        `${a} to ${b}`,
+      ).toEqual(expected.map((x) => x + 0));
+      expect([a, b]).toContain(result[4]! + 0);
+    }
+  });
+
+  it("changes no bit when what was unpacked is packed", () => {
+    const float = fc.oneof(
+      fc.float({ noNaN: false }),
+      fc.double({ min: -1, max: 1, noNaN: true }),
+      fc.double({ min: -30, max: 30, noNaN: true }).map((e) => Math.sign(e) * 10 ** e),
+      fc.constantFrom(0, -0, 2 ** -104, -(2 ** -104), 2 ** -149, 3.4028234663852886e38, -3.4028234663852886e38),
+    );
+    const power = fc.integer({ min: -140, max: 120 }).map((e) => 2 ** e);
+    fc.assert(
+      fc.property(fc.array(float, { minLength: 1, maxLength: 700 }), power, (list, scale) => {
+        const values = list.map((x) => Math.fround((signed ? x : Math.abs(x)) * scale));
+        const first = packed(values, format);
+        const second = packed(unpacked(first, format, values.length), format);
+        expect(second).toEqual(first);
+      }),
+      { seed: 8, numRuns: 400 },
+    );
+  });
+
+  it("keeps each block's largest value, and 0 for what is not finite", () => {
+    const values = Float32Array.from({ length: PACKED_BLOCK + 3 }, (_, i) => (signed && i % 2 ? -1 : 1) * (i + 1));
+    values[7] = Number.NaN;
+    values[8] = Infinity;
+    values[PACKED_BLOCK] = 1e-30;
+    const result = unpacked(packed(values, format), format, values.length);
+    expect(result[PACKED_BLOCK - 1]).toBe(values[PACKED_BLOCK - 1]);
+    expect(result[PACKED_BLOCK + 2]).toBe(values[PACKED_BLOCK + 2]);
+    expect([result[7]! + 0, result[8]! + 0, result[PACKED_BLOCK]! + 0]).toEqual([0, 0, 0]);
+  });
+
+  it("is zero where memory is fresh, and where the block's largest is below 2^-104", () => {
+    expect([...unpacked(new Uint8Array(packedBytes(300)), format, 300)]).toEqual(new Array(300).fill(0));
+    expect(packed([2 ** -105, 2 ** -110], format)).toEqual(new Uint8Array(packedBytes(2)));
+  });
+
+  it("errs by no more than half of a gap", () => {
+    const values = Float32Array.from({ length: 4096 }, (_, i) => ((i * 2654435761) % 4096) / 4096 + 2 ** -20);
+    const result = unpacked(packed(values, format), format, values.length);
+    const error = Math.max(...values.map((x, i) => Math.abs(x - result[i]!)));
+    expect(error).toBeLessThan(0.9 / (signed ? 64 : 128) / 2 + 1e-6);
+  });
+});
+
+it("takes 8 bits an element and a float32 a block", () => {
+  expect([0, 1, 256, 257, 4096].map(packedBytes)).toEqual([0, 8, 260, 268, 4160]);
+});
