@@ -46,6 +46,8 @@ export const areas = {
     files: ["save/save.ts"],
     tests: [
       "save/save",
+      "save/refusals",
+      "save/told",
       "save/ranks/communicator",
       "save/step/retention",
       "save/ranks/meeting",

@@ -14,6 +14,7 @@ const WORDS = {
   corrupt: 0,
   internalError: 0,
   refuse: 0,
+  refuseUnless: 1,
   checkValue: 1,
   checkState: 1,
 };

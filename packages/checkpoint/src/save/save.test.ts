@@ -8,7 +8,7 @@ import type { OpenMode } from "../stores/file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
 import { localCommunicators } from "./ranks/communicator";
-import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
+import { saveCheckpoint } from "./save";
 
 const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });
 const one = { step: 1, tensors: { w: f32([2], 1, 2) } };
@@ -56,44 +56,6 @@ describe("saveCheckpoint", () => {
     expect(await verifyCheckpoint("/r", { fileSystem })).toMatchObject({ ok: true });
   });
 
-  it.each<[string, Partial<CheckpointContents>, SaveOptions, string]>([
-    ["a step that is no number", { step: -1 }, {}, "BAD_ARGUMENT"],
-    ["a rank outside the world", {}, { rank: 2, world: 2 }, "BAD_ARGUMENT"],
-    ["a world that is not the mesh's", {}, { rank: 0, world: 3, layout: rows }, "BAD_ARGUMENT"],
-    ["keep: 0", {}, { keep: 0 }, "BAD_ARGUMENT"],
-    ["values that JSON would change", { values: { lr: Number.NaN } }, {}, "BAD_ARGUMENT"],
-    ["values that JSON would drop", { values: { state: new Map() } }, {}, "BAD_ARGUMENT"],
-    ["a tensor of an unknown dtype", { tensors: { w: { ...f32([1], 1), dtype: "f31" } } }, {}, "BAD_DTYPE"],
-    ["data of another width", { tensors: { w: { ...f32([1], 1), dtype: "f64" } } }, {}, "BAD_DTYPE"],
-    ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
-    ["a shape that is none", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
-    ["tensors without names", { tensors: [f32([1], 1), f32([1], 2)] as never }, {}, "BAD_ARGUMENT"],
-    ["no tensors", { tensors: null as never }, {}, "BAD_ARGUMENT"],
-    [
-      "a name twice",
-      {
-        tensors: [
-          ["w", f32([1], 1)],
-          ["w", f32([1], 2)],
-        ],
-      },
-      {},
-      "DUPLICATE",
-    ],
-    [
-      "a slice that the layout does not give",
-      { tensors: { v: f32([1], 1) } },
-      { layout: { mesh: { shape: [1], axes: ["model"] }, tensors: { v: { split: ["model"], shape: [8] } } }, rank: 0 },
-      "BAD_SHAPE",
-    ],
-  ])("refuses %s before it writes", async (_, contents, options, code) => {
-    const fileSystem = new MemoryFileSystem();
-    await expect(saveCheckpoint("/r", { ...one, ...contents }, { ...options, fileSystem })).rejects.toMatchObject({
-      code,
-    });
-    expect(await fileSystem.kind("/r/step-00000001")).toBeUndefined();
-  });
-
   it("refuses a step that exists, and replaces it when asked", async () => {
     const fileSystem = new MemoryFileSystem();
     await saveCheckpoint("/r", one, { fileSystem });
@@ -120,21 +82,6 @@ describe("saveCheckpoint", () => {
     const fileSystem = new MemoryFileSystem();
     for (const step of [1, 2, 3, 4]) await saveCheckpoint("/r", { ...one, step }, { fileSystem, keep: 2 });
     expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000003", "step-00000004"]);
-  });
-
-  it("reports progress and records SHA-256 when asked", async () => {
-    const fileSystem = new MemoryFileSystem();
-    const seen: number[] = [];
-    const progress = ({ bytes, total }: { bytes: number; total: number }) => seen.push(bytes / total);
-    const { path } = await saveCheckpoint(
-      "/r",
-      { step: 1, tensors: sampleTensors(1) },
-      { fileSystem, progress, sha256: true },
-    );
-    expect(seen.at(-1)).toBe(1);
-    const { files } = await readManifest(fileSystem, path);
-    expect(files[0]!.sha256).toMatch(/^[0-9a-f]{64}$/);
-    expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
   });
 });
 

@@ -136,6 +136,8 @@ describe("one name in every life of a run", () => {
 describe("ranks that do not fit together: every one learns it", () => {
   it.each<[string, SaveOptions, string]>([
     ["another world", { world: 4 }, "BAD_ARGUMENT"],
+    ["whole tensors beside slices", { whole: true }, "BAD_ARGUMENT"],
+    ["replicas compared by one alone", { checkReplicas: true }, "BAD_ARGUMENT"],
     [
       "another layout",
       { layout: { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": "replicate" } } },

@@ -1,0 +1,115 @@
+/** What a save tells whoever waits for it: when tensors may be changed, how far it is, what could not be tidied up, how it ended. */
+import { describe, expect, it } from "vitest";
+import { readManifest } from "../read/native";
+import { verifyCheckpoint } from "../read/verify";
+import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
+import { MemoryFileSystem } from "../testing/disks/memory-file-system";
+import { sampleTensors } from "../testing/fixtures";
+import { singleProcess } from "./ranks/communicator";
+import { saveCheckpoint } from "./save";
+
+const data = Float32Array.of(1, 2);
+const one = { step: 1, tensors: { w: { dtype: "f32", shape: [2], data } } };
+const isThere = (disk: MemoryFileSystem) => disk.kind("/r/step-00000001").then((kind) => kind === "folder");
+
+describe("copied", () => {
+  it("resolves at the end without async", async () => {
+    const fileSystem = new MemoryFileSystem();
+    await saveCheckpoint("/r", one, { fileSystem }).copied;
+    expect(await isThere(fileSystem)).toBe(true);
+  });
+
+  it("resolves before anything is written with async", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saving = saveCheckpoint("/r", one, { fileSystem, async: true });
+    await saving.copied;
+    expect(await isThere(fileSystem)).toBe(false);
+    await saving;
+    expect(await isThere(fileSystem)).toBe(true);
+  });
+
+  it("rejects as the save does, and nobody has to look", async () => {
+    const tensors = { w: { dtype: "f32", shape: [2], data: Float32Array.of(1) } };
+    const saving = saveCheckpoint("/r", { step: 1, tensors }, { fileSystem: new MemoryFileSystem(), async: true });
+    await expect(saving).rejects.toMatchObject({ code: "BAD_SHAPE" });
+    await expect(saving.copied).rejects.toMatchObject({ code: "BAD_SHAPE" });
+  });
+});
+
+it("reports progress and records SHA-256 when asked", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const seen: number[] = [];
+  const progress = ({ bytes, total }: { bytes: number; total: number }) => seen.push(bytes / total);
+  const { path } = await saveCheckpoint(
+    "/r",
+    { step: 1, tensors: sampleTensors(1) },
+    { fileSystem, progress, sha256: true },
+  );
+  expect(seen.at(-1)).toBe(1);
+  const { files } = await readManifest(fileSystem, path);
+  expect(files[0]!.sha256).toMatch(/^[0-9a-f]{64}$/);
+  expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });
+});
+
+it("records no SHA-256 unasked, and keeps the values", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const { path, step } = await saveCheckpoint("/r", { ...one, step: 7, values: { epoch: 2 } }, { fileSystem });
+  const { files, values } = await readManifest(fileSystem, path);
+  expect([step, files[0]!.sha256, values]).toEqual([7, undefined, { epoch: 2 }]);
+});
+
+it("warns of what PyTorch's reader cannot take, and of nothing else", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const box = (offset: number) => ({ offset: [offset], size: [1], data: Float32Array.of(offset) });
+  const boxes = { dtype: "f32", shape: [2], boxes: [box(0), box(1)] };
+  const { warnings } = await saveCheckpoint(
+    "/r",
+    { step: 1, tensors: { whole: one.tensors.w, boxes } },
+    { fileSystem },
+  );
+  expect(warnings).toEqual([expect.stringMatching(/"boxes" has several boxes in one file.*HuggingFaceStorageReader/)]);
+  expect((await saveCheckpoint("/r", { ...one, step: 2 }, { fileSystem, world: 2 })).warnings).toEqual([]);
+});
+
+it("leaves nothing where the disk refuses", async () => {
+  const disk = new MemoryFileSystem();
+  const fileSystem = new FaultyFileSystem(disk, { at: 1, how: "once", code: "ENOSPC", only: "write" });
+  await expect(saveCheckpoint("/r", one, { fileSystem, world: 2 })).rejects.toMatchObject({ code: "IO" });
+  expect(await disk.list("/r")).toEqual([]);
+});
+
+describe("a rank whose communicator fails", () => {
+  const failing = (method: "gather" | "broadcast", at: number) => {
+    const communicator = singleProcess();
+    let calls = 0;
+    const call = async (value: never) => {
+      if (calls++ === at) throw new Error("the line is dead");
+      return communicator[method](value);
+    };
+    return {
+      ...communicator,
+      size: 1,
+      rank: 0,
+      gather: communicator.gather,
+      broadcast: communicator.broadcast,
+      [method]: call,
+    };
+  };
+
+  it.each([
+    ["before it writes", "gather", 0],
+    ["before the commit", "gather", 1],
+  ] as const)("%s leaves nothing", async (_, method, at) => {
+    const fileSystem = new MemoryFileSystem();
+    const saving = saveCheckpoint("/r", one, { communicator: failing(method, at), fileSystem });
+    await expect(saving).rejects.toThrow("the line is dead");
+    expect(await fileSystem.list("/r").catch(() => [])).toEqual([]);
+  });
+
+  it("after the commit: the step exists, and that is told", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saving = saveCheckpoint("/r", one, { communicator: failing("broadcast", 1), fileSystem });
+    expect(await saving).toEqual({ path: "/r/step-00000001", step: 1, warnings: [] });
+    expect(await verifyCheckpoint("/r", { fileSystem })).toMatchObject({ ok: true });
+  });
+});
