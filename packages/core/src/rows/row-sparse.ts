@@ -2,11 +2,11 @@
 
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import type { Repeated } from "../device/recorder";
+import { activeRecorder, once, type Repeated } from "../device/recorder";
 import { keep, tidy } from "../device/scope";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
-import { cast, checkTensor, clone, concat, copyInto, elementwise, fill } from "../ops";
+import { cast, checkTensor, clone, concat, copyInto, elementwise, fill, fillInPlace } from "../ops";
 import { checkDevice } from "../ops/check-device";
 import { checkIndices } from "../ops/check-indices";
 import { scatterAdd } from "../ops/gather";
@@ -30,6 +30,10 @@ export class RowSparse extends Tensor {
   /** @internal */
   place: Tensor;
   private content: Tensor;
+  /** The recorded step that made it. */
+  private readonly recorder = activeRecorder();
+  /** The version of the indices since which there are no rows. */
+  private emptiedAt = -1;
 
   /** @internal Takes over the tensors: i32 [n], and [n, ...]. `isMerged`: no row comes twice. */
   constructor(
@@ -92,12 +96,18 @@ export class RowSparse extends Tensor {
   /** @internal */
   merged(): Tensor {
     this.checkAlive();
-    if (!this.isMerged) this.become(alone(() => mergedRows(this.place, this.content, this.dtype)));
+    if (!this.isMerged) {
+      const merge = () => this.become(alone(() => mergedRows(this.place, this.content, this.dtype)));
+      if (this.isFromOutside)
+        once(merge); // replays must find what the step has made of the merged rows
+      else merge();
+    }
     return this.content;
   }
 
   /** @internal */
   numbers(lazy: boolean): Tensor {
+    if (this.isFromOutside) this.merged(); // later it would move to other memory than the recorded step reads
     return lazy && this.stepsRows ? this.merged() : this.toDense();
   }
 
@@ -130,13 +140,25 @@ export class RowSparse extends Tensor {
     });
   }
 
+  /** True in a recorded step that did not make it. */
+  private get isFromOutside(): boolean {
+    const recorder = activeRecorder();
+    return recorder !== null && recorder !== this.recorder;
+  }
+
+  private get isEmptied(): boolean {
+    return activeRecorder() === null && this.emptiedAt === this.place.storage.version;
+  }
+
   private get stepsRows(): boolean | undefined {
     return this.device.backend.sharesMemory;
   }
 
   /** @internal */
   emptied(): Tensor {
-    this.become(alone(() => ({ rows: fill(this.indices.shape, -1, "i32", this.device), values: clone(this.content) })));
+    noGrad(() => fillInPlace(this.indices, -1)); // in place, as dense ones are cleared: recorded steps read there
+    this.isMerged = true;
+    this.emptiedAt = this.place.storage.version;
     return this.content;
   }
 
@@ -146,6 +168,7 @@ export class RowSparse extends Tensor {
       if (!a.sparse || !b.sparse)
         return elementwise("add", [a.sparse?.numbers(false) ?? a, b.sparse?.numbers(false) ?? b]);
       const [first, second] = [a, b] as [RowSparse, RowSparse];
+      if (first.isEmptied) return second.alias();
       const values = concat([first.merged(), second.merged()]);
       return new RowSparse(concat([first.place, second.place]), values, a.shape, false);
     });
