@@ -5,6 +5,7 @@ import "./local/register";
 
 export { Communicator } from "./communicator/communicator";
 export type { Traffic } from "./communicator/group";
+export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
 export { DataParallel, type DataParallelOptions, type Trainable } from "./data-parallel/data-parallel";
 export { type ConnectOptions, connect } from "./engine/connect";
 export type { Engine, EngineRegistration, Move, Reduction } from "./engine/engine";

@@ -113,8 +113,11 @@ export class Bucket {
 }
 
 /** Parameters from the last one on, as backward reaches them; the first bucket is small, so that something leaves soon. */
-export function bucketsOf(parameters: readonly NamedParameter[], bucketBytes: number): Bucket[] {
-  const lists: { list: NamedParameter[]; bytes: number; limit: number }[] = [];
+export function bucketsOf<Each extends { readonly tensor: Pick<Tensor, "dtype" | "size"> }>(
+  parameters: readonly Each[],
+  bucketBytes: number,
+): Each[][] {
+  const lists: { list: Each[]; bytes: number; limit: number }[] = [];
   for (const parameter of [...parameters].reverse()) {
     const { dtype, size } = parameter.tensor;
     const bytes = size * byteSize(dtype);
@@ -127,8 +130,9 @@ export function bucketsOf(parameters: readonly NamedParameter[], bucketBytes: nu
       lists.push({ list: [parameter], bytes, limit });
     }
   }
-  return lists.map(({ list }) => new Bucket(list));
+  return lists.map(({ list }) => list);
 }
 
+export const BUCKET_BYTES = 25 << 20;
 /** As PyTorch's first bucket. */
 const FIRST_BYTES = 1 << 20;

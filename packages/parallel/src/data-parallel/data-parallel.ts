@@ -5,7 +5,7 @@ import { digest } from "../communicator/digest";
 import { allReduce, allReduceByEngine } from "../communicator/reduce";
 import { bytesOf } from "../communicator/staging";
 import { agree } from "./agreement";
-import { type Bucket, bucketsOf, type NamedParameter } from "./bucket";
+import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
 
 const WHERE = "DataParallel";
 
@@ -53,7 +53,7 @@ export class DataParallel<Model extends Trainable> {
   /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices */
   constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
     checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string" });
-    const { bucketBytes = 25 << 20, reduction = "ordered" } = options;
+    const { bucketBytes = BUCKET_BYTES, reduction = "ordered" } = options;
     const isModel = typeof module?.forward === "function" && typeof module.namedParameters === "function";
     check(isModel, "BAD_ARGUMENT", WHERE, () => `needs a model with forward and namedParameters, got ${show(module)}.`);
     const isOurs = communicator instanceof Communicator;
@@ -66,7 +66,7 @@ export class DataParallel<Model extends Trainable> {
     this.module = module;
     this.communicator = communicator;
     this.#reduction = reduction;
-    this.#buckets = bucketsOf(parameters, bucketBytes);
+    this.#buckets = bucketsOf(parameters, bucketBytes).map((list) => new Bucket(list));
     const { group } = communicator;
     const isAlone = communicator.size === 1;
     this.ready = isAlone ? Promise.resolve() : agree(group, WHERE, linesOf(parameters, bucketBytes, reduction));

@@ -149,7 +149,7 @@ describe("refused", () => {
     ],
     [
       "a GradScaler, which would skip steps on some ranks alone",
-      "BAD_STATE",
+      "BAD_ARGUMENT",
       async () => {
         const sharded = new ShardedOptimizer(AdamW, parameters(), {}, await connect());
         await new GradScaler().step(sharded as never);

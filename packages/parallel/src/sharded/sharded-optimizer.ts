@@ -89,7 +89,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     this.#whole = new optimizer(params, options);
     const { size, rank } = communicator;
     const sharded = this.#whole.groups.map((group) => {
-      const ranges = rangesOf(group.params, size);
+      const sizes = group.params.map((tensor) => tensor.size);
+      const ranges = rangesOf(sizes, size);
       return group.params.map((tensor, i) => {
         const piece = keep(span(tensor, ranges[i]![rank]!.begin, ranges[i]![rank]!.end));
         piece.requiresGrad = true;

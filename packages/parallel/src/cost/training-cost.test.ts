@@ -1,0 +1,75 @@
+/** The model's figures are those that communicators count, and the README's. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { runJob } from "../testing/job";
+import { trainingCost } from "./training-cost";
+
+const SIZES = [35, 7, 300, 1];
+
+const PROGRAM = `
+const { rank, size } = communicator;
+const parameters = ${JSON.stringify(SIZES)}.map((n, i) => [String(i), core.parameter(core.ones([n]))]);
+const model = { forward: () => parameters.map(([, w]) => w.mul(rank).sum()).reduce((a, b) => a.add(b)), namedParameters: () => parameters };
+const counted = [];
+for (const options of [{}, { bucketBytes: 400 }]) {
+  const parallel = new DataParallel(model, communicator, options);
+  await parallel.ready;
+  const before = { ...communicator.traffic };
+  parallel.forward().backward();
+  await parallel.sync();
+  counted.push([communicator.traffic.bytes - before.bytes, communicator.traffic.messages - before.messages]);
+  parallel.dispose();
+}
+const sharded = new ShardedOptimizer(AdamW, parameters, {}, communicator);
+await sharded.ready;
+const before = { ...communicator.traffic };
+await sharded.step();
+counted.push([communicator.traffic.bytes - before.bytes, communicator.traffic.messages - before.messages]);
+tell(counted);`;
+
+const IMPORTS = `import { DataParallel } from "${new URL("../data-parallel/data-parallel.ts", import.meta.url).href}";
+import { ShardedOptimizer } from "${new URL("../sharded/sharded-optimizer.ts", import.meta.url).href}";
+import { AdamW } from "${new URL("../../../adam-amsgrad/src/index.ts", import.meta.url).href}";`;
+
+it("3 ranks send what the model says, to the byte", async () => {
+  const { told, error } = await runJob(3, PROGRAM, { imports: IMPORTS });
+  expect(error).toBe("");
+  expect(told).toHaveLength(3);
+  for (const [rank, counted] of told.entries()) {
+    const cost = (options: object) => trainingCost({ parameters: SIZES, ranks: 3, rank, ...options });
+    const [plain, small, sharded] = [cost({}), cost({ bucketBytes: 400 }), cost({ sharded: true })];
+    expect(counted).toEqual([
+      [plain.bytes, plain.messages],
+      [small.bytes, small.messages],
+      [sharded.bytes - plain.bytes, sharded.messages - plain.messages],
+    ]);
+  }
+});
+
+it("the README's table is the model's", () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  // 100 million parameters in layers of a million.
+  const parameters = new Array<number>(100).fill(1e6);
+  for (const ranks of [8, 64, 512, 4096]) {
+    const [plain, sharded] = [false, true].map((each) => trainingCost({ parameters, ranks, sharded: each }));
+    const state = Number((800 / ranks).toPrecision(3));
+    const figures = [plain!, sharded!].flatMap(({ bytes, messages, seconds }) => [
+      (bytes / 1e6).toFixed(0),
+      messages.toLocaleString("en"),
+      (1000 * seconds).toFixed(0),
+    ]);
+    expect(readme).toContain(`| ${ranks.toLocaleString("en")} | ${figures.join(" | ")} | ${state} |`);
+  }
+});
+
+describe("refused", () => {
+  it.each<[string, object]>([
+    ["no ranks", { parameters: [1], ranks: 0 }],
+    ["a rank that is none", { parameters: [1], ranks: 2, rank: 2 }],
+    ["half an element", { parameters: [0.5], ranks: 2 }],
+    ["no speed", { parameters: [1], ranks: 2, bandwidth: 0 }],
+    ["an unknown option", { parameters: [1], ranks: 2, world: 1 }],
+  ])("%s", (_, options) => {
+    expect(() => trainingCost(options as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
+  });
+});
