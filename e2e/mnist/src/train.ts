@@ -98,12 +98,9 @@ export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<num
 
 /** Share of the digits that the model names rightly. */
 export async function accuracy(model: Sequential, digits: Digits): Promise<number> {
-  let right = 0;
+  const right: Tensor[] = [];
   for (const [images, labels] of new DataLoader(digits, { batchSize: TEST_BATCH })) {
-    const named = tidy(() => noGrad(() => forward(model, images).argmax(-1)));
-    const [classes, digitsThere] = [await named.data(), await labels.data()];
-    named.dispose();
-    for (let i = 0; i < classes.length; i++) if (classes[i] === digitsThere[i]) right++;
+    right.push(tidy(() => noGrad(() => forward(model, images).argmax(-1).eq(labels).sum())));
   }
-  return right / digits.length;
+  return [...(await readAll(right))].reduce((a, b) => a + b, 0) / digits.length;
 }

@@ -1,5 +1,5 @@
 /** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, an untied head. */
-import { gelu, type Tensor, tensor } from "@opt/core";
+import { arange, gelu, type Tensor, tensor } from "@opt/core";
 import { Embedding, LayerNorm, type LayerOptions, Linear, Module } from "@opt/nn";
 
 export interface GptOptions extends LayerOptions {
@@ -78,10 +78,7 @@ export class Gpt extends Module {
     const { device, dtype } = options;
     this.ln = new LayerNorm(width, { device, dtype });
     this.head = new Linear(width, tokens, { ...options, bias: false });
-    this.#positions = tensor(
-      Int32Array.from({ length }, (_, i) => i),
-      { device },
-    );
+    this.#positions = arange(length, { device });
     const later = Float32Array.from({ length: length * length }, (_, i) =>
       i % length > Math.floor(i / length) ? Number.NEGATIVE_INFINITY : 0,
     );
