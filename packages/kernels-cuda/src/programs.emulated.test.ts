@@ -2,6 +2,7 @@
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import { init, registerBackend } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
 import { RAdam } from "@opt/radam";
@@ -20,7 +21,7 @@ it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
   const court = {
     devices: [await init("js"), await init("cuda")],
-    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam },
+    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
     layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
   };
   const report = await campaign(court, { first, isOver: (done) => done >= programs });
