@@ -54,7 +54,7 @@ export interface Loaded<T> {
 const LANES = 4;
 const SCRATCH = 4 << 20;
 /** What of a large tensor is looked at together before `into` is filled: it stays in a processor's cache. */
-const LOOK = 1 << 19;
+const LOOK = 2 << 20;
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
