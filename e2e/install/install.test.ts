@@ -62,6 +62,17 @@ it("a file that needs an optional peer says what to install", () => {
   expect(stderr).toMatch(/\[hdf5\] .*npm install h5wasm\.[\s\S]*code: 'UNSUPPORTED'/);
 });
 
+it("every engine of ranks is there, and says what starts it", () => {
+  const { stdout } = runInFolder(`
+    import "@opt/collectives-mpi";
+    import { connect } from "@opt/parallel";
+    console.log((await connect()).size);
+    for (const engine of ["local", "mpi", "smoke"]) await connect({ engine }).catch(({ message }) => console.log(message));`);
+  expect(stdout).toMatch(
+    /^1\n.*npx opt-run -n 4 .*\n.*mpirun -n 4 .*\n.*must be one of mpi, local, single, got "smoke"/,
+  );
+});
+
 it("there is one copy of the core", () => {
   const { stdout } = run("npm", ["ls", "@opt/core", "--all", "--parseable", "--prefix", folder], {
     cwd: folder,

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "transport.h"
+
 namespace opt {
 
 inline void* symbolOf(void* library, const char* name) {
@@ -24,6 +26,15 @@ struct OpenMpi {
     size_t count;
   };
   static constexpr int FUNNELED = 1, TAG_UB = 0, ANY_SOURCE = -1, ERR_TRUNCATE = 15, ERR_IN_STATUS = 18;
+  static constexpr intptr_t IN_PLACE = 1;
+  static Handle type(void* library, Element element) {
+    constexpr const char* NAMES[] = {"ompi_mpi_float", "ompi_mpi_double", "ompi_mpi_int32_t", "ompi_mpi_uint8_t"};
+    return symbolOf(library, NAMES[static_cast<int>(element)]);
+  }
+  static Handle op(void* library, Reduction reduction) {
+    constexpr const char* NAMES[] = {"ompi_mpi_op_sum", "ompi_mpi_op_min", "ompi_mpi_op_max"};
+    return symbolOf(library, NAMES[static_cast<int>(reduction)]);
+  }
   static Handle world(void* library) { return symbolOf(library, "ompi_mpi_comm_world"); }
   static Handle byte(void* library) { return symbolOf(library, "ompi_mpi_byte"); }
   static Handle errorsReturn(void* library) { return symbolOf(library, "ompi_mpi_errors_return"); }
@@ -37,6 +48,15 @@ struct Mpich {
     int countLow, countHighAndCancelled, source, tag, error;
   };
   static constexpr int FUNNELED = 1, TAG_UB = 0x64400001, ANY_SOURCE = -2, ERR_TRUNCATE = 14, ERR_IN_STATUS = 17;
+  static constexpr intptr_t IN_PLACE = -1;
+  static Handle type(void*, Element element) {
+    constexpr Handle TYPES[] = {0x4c00040a, 0x4c00080b, 0x4c000405, 0x4c000102};
+    return TYPES[static_cast<int>(element)];
+  }
+  static Handle op(void*, Reduction reduction) {
+    constexpr Handle OPS[] = {0x58000003, 0x58000002, 0x58000001};
+    return OPS[static_cast<int>(reduction)];
+  }
   static Handle world(void*) { return 0x44000000; }
   static Handle byte(void*) { return 0x4c00010d; }
   static Handle errorsReturn(void*) { return 0x54000001; }
@@ -50,6 +70,15 @@ struct Standard {
     int source, tag, error, internal[5];
   };
   static constexpr int FUNNELED = 1024, TAG_UB = 501, ANY_SOURCE = -1, ERR_TRUNCATE = 15, ERR_IN_STATUS = 19;
+  static constexpr intptr_t IN_PLACE = 1;
+  static Handle type(void*, Element element) {
+    constexpr uintptr_t TYPES[] = {0x210, 0x214, 0x250, 0x241};
+    return fixed(TYPES[static_cast<int>(element)]);
+  }
+  static Handle op(void*, Reduction reduction) {
+    constexpr uintptr_t OPS[] = {0x21, 0x22, 0x23};
+    return fixed(OPS[static_cast<int>(reduction)]);
+  }
   static Handle fixed(uintptr_t value) { return reinterpret_cast<Handle>(value); }
   static Handle world(void*) { return fixed(0x101); }
   static Handle byte(void*) { return fixed(0x247); }

@@ -82,6 +82,12 @@ std::vector<Completion> Owner::take() {
   return std::exchange(ended, {});
 }
 
+std::vector<Completion> Owner::take(std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex);
+  told.wait_until(lock, until, [this] { return !ended.empty(); });
+  return std::exchange(ended, {});
+}
+
 void Owner::tell(std::vector<Completion>&& done) {
   if (done.empty()) return;
   bool isFirst;
@@ -90,6 +96,7 @@ void Owner::tell(std::vector<Completion>&& done) {
     isFirst = ended.empty();
     ended.insert(ended.end(), std::make_move_iterator(done.begin()), std::make_move_iterator(done.end()));
   }
+  told.notify_one();
   if (isFirst) wake();
 }
 
@@ -152,7 +159,7 @@ void Owner::carryOut() {
     const bool hasMoved = own->progress(done);
     if (hasMoved || !posts.empty()) lastMove = Clock::now();
     posts.clear();
-    if (closeId != 0 && !hasLeft && !own->hasSends()) {
+    if (closeId != 0 && !hasLeft && !own->isNeeded()) {
       own->leave();
       hasLeft = true;
       done.push_back({closeId, Outcome::moved, 0, ""});

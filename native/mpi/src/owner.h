@@ -2,6 +2,7 @@
 #pragma once
 #include <pthread.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -27,6 +28,8 @@ class Owner {
   bool join(double seconds);
   /** What has ended since the last time. The first is of MPI_Init, with id 0. */
   std::vector<Completion> take();
+  /** The same, after waiting for anything until then. */
+  std::vector<Completion> take(std::chrono::steady_clock::time_point until);
 
   const Transport& transport() const { return *own; }
 
@@ -41,7 +44,7 @@ class Owner {
   std::function<void()> wake;
 
   std::mutex mutex;
-  std::condition_variable posted, finished;
+  std::condition_variable posted, told, finished;
   std::vector<Message> queue;
   std::vector<Completion> ended;
   uint32_t closing = 0;

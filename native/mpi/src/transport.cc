@@ -1,5 +1,6 @@
 #include "transport.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -16,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 /** Tags of the engine are below 2^26; a library with fewer gets more communicators. */
 constexpr int TAGS = 1 << 26;
 constexpr int MOST_COMMUNICATORS = 256;
-/** A send whose receiver has said farewell may have arrived all the same: its library tells it a moment later. */
+/** What needs a rank that has said farewell may have ended well all the same: this side's library tells it a moment later. */
 constexpr auto FAREWELL_SETTLES = std::chrono::seconds(1);
 
 /** Libraries, some as soon as they are loaded, put handlers on signals that are the engine's: traps of WebAssembly are SIGSEGV. */
@@ -55,6 +56,7 @@ class Mpi : public Transport {
     const Handle world = Abi::world(library);
     byte = Abi::byte(library);
     nullRequest = Abi::nullRequest(library);
+    iallreduce = call<int(const void*, void*, int, Handle, Handle, Handle, Handle*)>("MPI_Iallreduce");
     isend = call<int(const void*, int, Handle, int, int, Handle, Handle*)>("MPI_Isend");
     irecv = call<int(void*, int, Handle, int, int, Handle, Handle*)>("MPI_Irecv");
     testsome = call<int(int, Handle*, int*, int*, Status*)>("MPI_Testsome");
@@ -78,6 +80,7 @@ class Mpi : public Transport {
       check(call<int(Handle, Handle*)>("MPI_Comm_dup")(world, &own), "MPI_Comm_dup");
       communicators.push_back(own);
     }
+    check(call<int(Handle, Handle*)>("MPI_Comm_dup")(world, &together), "MPI_Comm_dup");
     ended.resize(size);
     awaited = (size - 1) * communicators.size();
     if (size == 1) return;
@@ -88,7 +91,9 @@ class Mpi : public Transport {
   }
 
   void post(const Message& message) override {
-    if (message.isSend && ended[message.peer].hasEnded) {
+    if (message.kind == Kind::reduce) return reduce(message);
+    const bool isSend = message.kind == Kind::send;
+    if (isSend && ended[message.peer].hasEnded) {
       immediate.push_back({message.id, Outcome::peerEnded, 0, ""});
       return;
     }
@@ -100,8 +105,8 @@ class Mpi : public Transport {
       uint8_t* bytes = message.bytes + i * piece;
       Handle request = nullRequest;
       const int tag = message.tag % room;
-      const int error = message.isSend ? isend(bytes, count, byte, message.peer, tag, moving->communicator, &request)
-                                       : irecv(bytes, count, byte, message.peer, tag, moving->communicator, &request);
+      const int error = isSend ? isend(bytes, count, byte, message.peer, tag, moving->communicator, &request)
+                               : irecv(bytes, count, byte, message.peer, tag, moving->communicator, &request);
       if (error != 0) {
         moving->outcome = Outcome::failed;
         moving->text = words(error);
@@ -110,9 +115,9 @@ class Mpi : public Transport {
       moving->pieces++;
       add(request, {moving, count, moving->communicator});
     }
-    (message.isSend ? sends : receives)++;
+    (isSend ? needed : receives)++;
     if (moving->pieces == 0) end(moving, immediate);
-    else if (!message.isSend && ended[message.peer].hasEnded) cancelReceives(message.peer);
+    else if (!isSend && ended[message.peer].hasEnded) cancelReceives(message.peer);
   }
 
   bool progress(std::vector<Completion>& done) override {
@@ -141,21 +146,24 @@ class Mpi : public Transport {
     return completed > 0 || done.size() > before;
   }
 
-  bool isBusy() const override { return sends + receives > 0; }
-  bool hasSends() const override { return sends > 0; }
+  bool isBusy() const override { return needed + receives > 0; }
+  bool isNeeded() const override { return needed > 0; }
 
-  bool hasEnded() const override { return hasLeft && awaited == 0 && sends == 0; }
+  bool hasEnded() const override { return hasLeft && awaited == 0 && needed == 0; }
 
   void leave() override {
     for (size_t i = 0; i < requests.size(); i++)
-      if (parts[i].moving != nullptr && !parts[i].moving->message.isSend) cancel(&requests[i]);
+      if (parts[i].moving != nullptr && parts[i].moving->message.kind == Kind::receive) cancel(&requests[i]);
     hasLeft = true;
     for (Handle communicator : communicators)
       for (int i = 1; i < size; i++) {
         Handle request;
         if (isend(nullptr, 0, byte, (rank + i) % size, room, communicator, &request) != 0) continue;
-        auto* moving = new Moving{{0, true, (rank + i) % size, room, nullptr, 0}, communicator, 1, Outcome::moved, 0, "", false};
-        sends++;
+        Message message{};
+        message.kind = Kind::send;
+        message.peer = (rank + i) % size;
+        auto* moving = new Moving{message, communicator, 1, Outcome::moved, 0, "", false};
+        needed++;
         add(request, {moving, 0, communicator});
       }
   }
@@ -176,7 +184,7 @@ class Mpi : public Transport {
     Outcome outcome;
     size_t count;
     std::string text;
-    /** A send to a rank that has ended, which JavaScript does not wait for any more. */
+    /** It needs a rank that has ended: JavaScript does not wait for it any more. */
     bool isGivenUp;
   };
   /** What a request is: a piece, or the farewell of any rank. */
@@ -245,7 +253,7 @@ class Mpi : public Transport {
       const bool isLonger = classOf(failure) == Abi::ERR_TRUNCATE;
       if (wasWell) moving->outcome = isLonger ? Outcome::longer : Outcome::failed;
       if (!isLonger) moving->text = words(failure);
-    } else if (!moving->message.isSend) {
+    } else if (moving->message.kind == Kind::receive) {
       int count = 0;
       if (isCancelled(status)) {
         if (wasWell) moving->outcome = Outcome::peerEnded;
@@ -256,7 +264,7 @@ class Mpi : public Transport {
       }
     }
     // The other pieces will not come.
-    if (wasWell && moving->outcome != Outcome::moved)
+    if (wasWell && moving->outcome != Outcome::moved && moving->message.kind == Kind::receive)
       for (size_t i = 0; i < requests.size(); i++)
         if (parts[i].moving == moving && requests[i] != nullRequest) cancel(&requests[i]);
     if (--moving->pieces == 0) end(moving, done);
@@ -264,7 +272,7 @@ class Mpi : public Transport {
 
   void end(Moving* moving, std::vector<Completion>& done) {
     if (!moving->isGivenUp) {
-      (moving->message.isSend ? sends : receives)--;
+      (moving->message.kind == Kind::receive ? receives : needed)--;
       if (!hasLeft) done.push_back({moving->message.id, moving->outcome, moving->count, moving->text});
     }
     delete moving;
@@ -274,6 +282,38 @@ class Mpi : public Transport {
     Handle request;
     check(irecv(nullptr, 0, byte, Abi::ANY_SOURCE, room, communicator, &request), "MPI_Irecv");
     add(request, {nullptr, 0, communicator});
+  }
+
+  void reduce(const Message& message) {
+    if (const int peer = anyThatEnded(); peer >= 0) {
+      immediate.push_back({message.id, Outcome::peerEnded, static_cast<size_t>(peer), ""});
+      return;
+    }
+    constexpr size_t WIDTHS[] = {4, 8, 4, 1};
+    const size_t width = WIDTHS[static_cast<int>(message.element)];
+    auto* moving = new Moving{message, together, 0, Outcome::moved, 0, "", false};
+    for (size_t begin = 0; begin < message.length; begin += piece) {
+      const int count = static_cast<int>(std::min(piece, message.length - begin) / width);
+      Handle request = nullRequest;
+      const int error = iallreduce(reinterpret_cast<const void*>(Abi::IN_PLACE), message.bytes + begin, count,
+                                   Abi::type(library, message.element), Abi::op(library, message.reduction), together, &request);
+      if (error != 0) {
+        moving->outcome = Outcome::failed;
+        moving->text = words(error);
+        break;
+      }
+      moving->pieces++;
+      add(request, {moving, 0, together});
+    }
+    needed++;
+    if (moving->pieces == 0) end(moving, immediate);
+  }
+
+  /** A rank that has left; -1 while all are there. */
+  int anyThatEnded() const {
+    for (int peer = 0; peer < size; peer++)
+      if (ended[peer].hasEnded) return peer;
+    return -1;
   }
 
   /** What `peer` sent before has been matched by now: what it has not sent never comes. */
@@ -287,7 +327,7 @@ class Mpi : public Transport {
 
   void cancelReceives(int peer) {
     for (size_t i = 0; i < requests.size(); i++)
-      if (const Moving* moving = parts[i].moving; moving != nullptr && !moving->message.isSend && moving->message.peer == peer)
+      if (const Moving* moving = parts[i].moving; moving != nullptr && moving->message.kind == Kind::receive && moving->message.peer == peer)
         cancel(&requests[i]);
   }
 
@@ -299,10 +339,11 @@ class Mpi : public Transport {
       unsettled--;
       for (const Part& part : parts) {
         Moving* moving = part.moving;
-        if (moving == nullptr || !moving->message.isSend || moving->message.peer != peer || moving->isGivenUp) continue;
+        if (moving == nullptr || moving->isGivenUp || moving->message.kind == Kind::receive) continue;
+        if (moving->message.kind == Kind::send && moving->message.peer != peer) continue;
         moving->isGivenUp = true;
-        sends--;
-        if (!hasLeft) done.push_back({moving->message.id, Outcome::peerEnded, 0, ""});
+        needed--;
+        if (!hasLeft) done.push_back({moving->message.id, Outcome::peerEnded, static_cast<size_t>(peer), ""});
       }
     }
   }
@@ -311,7 +352,9 @@ class Mpi : public Transport {
   size_t piece = 0;
   int room = TAGS;
   Handle byte{}, nullRequest{};
+  /** Of messages, by the upper part of their tags; of reductions. */
   std::vector<Handle> communicators;
+  Handle together{};
   std::vector<Handle> requests;
   std::vector<Part> parts;
   std::vector<int> indices;
@@ -323,9 +366,10 @@ class Mpi : public Transport {
   /** Ranks whose farewell came a moment ago. */
   int unsettled = 0;
   std::vector<Completion> immediate;
-  size_t sends = 0, receives = 0;
+  size_t needed = 0, receives = 0;
   bool hasLeft = false;
 
+  int (*iallreduce)(const void*, void*, int, Handle, Handle, Handle, Handle*) = nullptr;
   int (*isend)(const void*, int, Handle, int, int, Handle, Handle*) = nullptr;
   int (*irecv)(void*, int, Handle, int, int, Handle, Handle*) = nullptr;
   int (*testsome)(int, Handle*, int*, int*, Status*) = nullptr;

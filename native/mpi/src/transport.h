@@ -8,21 +8,30 @@
 
 namespace opt {
 
+/** The values of these are known to addon.ts. */
+enum class Kind { receive = 0, send = 1, reduce = 2 };
+enum class Element { f32 = 0, f64 = 1, i32 = 2, u8 = 3 };
+enum class Reduction { sum = 0, min = 1, max = 2 };
+
 struct Message {
   uint32_t id;
-  bool isSend;
+  Kind kind;
+  /** Of messages between two ranks. */
   int peer, tag;
   uint8_t* bytes;
   size_t length;
+  /** Of reductions over all ranks, in place. */
+  Element element;
+  Reduction reduction;
 };
 
-/** How a message ended; the values are known to engine.ts. */
+/** How a message ended. */
 enum class Outcome { moved = 0, shorter = 1, longer = 2, peerEnded = 3, failed = 4 };
 
 struct Completion {
   uint32_t id;
   Outcome outcome;
-  /** Bytes that came where they were fewer. */
+  /** Bytes that came where they were fewer; the rank that a reduction lacks. */
   size_t count;
   /** The library's words where it failed. */
   std::string text;
@@ -36,9 +45,9 @@ class Transport {
   virtual void post(const Message& message) = 0;
   /** Appends what has ended. True if anything did. */
   virtual bool progress(std::vector<Completion>& done) = 0;
-  /** Whether messages are under way; sends alone. */
+  /** Whether messages are under way; those alone that others need. */
   virtual bool isBusy() const = 0;
-  virtual bool hasSends() const = 0;
+  virtual bool isNeeded() const = 0;
   /** Tells all ranks that nothing more comes from this one, and gives up what it waits for. */
   virtual void leave() = 0;
   /** After `leave`: all other ranks have left, too. MPI_Finalize would wait for that, and spin. */

@@ -10,6 +10,13 @@ export const LONGER = 2;
 export const PEER_ENDED = 3;
 export const FAILED = 4;
 
+/** What is asked for: `Kind`, `Element` and `Reduction` there. */
+export const RECEIVE = 0;
+export const SEND = 1;
+export const REDUCE = 2;
+export const ELEMENTS: readonly string[] = ["f32", "f64", "i32", "u8"];
+export const REDUCTIONS: readonly string[] = ["sum", "min", "max"];
+
 export type Ended = (id: number, outcome: number, count: number, text: string) => void;
 
 /** Functions of native/mpi/src/addon.cc. */
@@ -20,7 +27,11 @@ export interface Addon {
   /** MPI_Init on a thread of its own. `ended` is told of that with number 0, then of each message. Messages longer than `piece` bytes are cut. */
   start(piece: number, ended: Ended): void;
   place(): { readonly rank: number; readonly size: number; readonly version: string };
-  post(id: number, isSend: boolean, peer: number, tag: number, bytes: Uint8Array): void;
+  /** A message, or a reduction of elements over all ranks. */
+  post(id: number, kind: typeof RECEIVE | typeof SEND, peer: number, tag: number, bytes: Uint8Array): void;
+  post(id: number, kind: typeof REDUCE, element: number, reduction: number, bytes: Uint8Array): void;
+  /** `ended` is told of each of these before it returns: all, those up to the first that failed, or those of so many milliseconds. */
+  wait(ids: Uint32Array, milliseconds: number): void;
   /** `ended` is told when what was sent has left. MPI_Finalize follows when all ranks have come so far. */
   close(id: number): void;
   abort(code: number): void;

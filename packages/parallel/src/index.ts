@@ -8,7 +8,7 @@ export type { Traffic } from "./communicator/group";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
 export { DataParallel, type DataParallelOptions, type Trainable } from "./data-parallel/data-parallel";
 export { type ConnectOptions, connect } from "./engine/connect";
-export type { Engine, EngineRegistration, Move, Reduction } from "./engine/engine";
+export type { AllReduce, Engine, EngineRegistration, Move, Reduction } from "./engine/engine";
 export { registerEngine } from "./engine/registry";
 export { mesh, ProcessMesh } from "./mesh/mesh";
 export {

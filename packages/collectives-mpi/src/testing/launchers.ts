@@ -16,9 +16,9 @@ function commandOf(commands: readonly string[], says: RegExp): string | undefine
 
 function named(name: string, command: string | undefined, options: readonly string[], debian: string): Named {
   const missing = command === undefined ? ` (no ${name}: Debian package ${debian})` : undefined;
-  const launcher: Launcher = (size, args) => ({
+  const launcher: Launcher = (size, program) => ({
     command: command!,
-    args: [...options, "-n", String(size), process.execPath, ...args],
+    args: [...options, "-n", String(size), process.execPath, program],
   });
   return { name, missing, launcher };
 }
@@ -34,4 +34,4 @@ export const mpich = named("MPICH", commandOf(["mpirun.mpich", "mpiexec.hydra", 
 export const launchers: readonly Named[] = [openMpi, mpich];
 
 /** What a program of a test imports to be a rank of MPI. */
-export const IMPORTS = `import "${new URL("../index.ts", import.meta.url).href}";`;
+export const IMPORTS = `import "${new URL("../index.ts", import.meta.url).pathname}";`;

@@ -90,6 +90,11 @@ export class Group {
     this.#isClosed = true;
   }
 
+  /** What an engine does among all ranks of the group. */
+  together(where: string, moved: Promise<void>): Promise<void> {
+    return this.#within(where, undefined, moved);
+  }
+
   #checkOpen(where: string): void {
     checkRepeatable(where, "what other ranks send");
     const problem = () => `the communicator "${this.name}" was closed.`;
@@ -124,12 +129,13 @@ export class Group {
   }
 
   /** Nothing waits forever. */
-  async #within(where: string, other: number, moved: Promise<void>): Promise<void> {
+  async #within(where: string, other: number | undefined, moved: Promise<void>): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const { timeout } = this.world;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for rank ${other}, which did not come.`;
+        const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
+        const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for ${whom} did not come.`;
         const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
         reject(new OptError("MISSING", where, problem, advice));
       }, timeout);

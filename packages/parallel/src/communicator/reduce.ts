@@ -47,13 +47,12 @@ export async function allReduce(group: Group, where: string, x: Tensor, reductio
 
 /** As `allReduce`, by the engine's own where it has one: what order it adds in is its own affair. */
 export async function allReduceByEngine(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<void> {
-  const { engine } = group.world;
-  if (engine.allReduce === undefined || group.size === 1) return allReduce(group, where, x, reduction);
+  const engines = group.size === 1 ? undefined : group.world.engine.allReduceOf?.(group.members, x.dtype);
+  if (engines === undefined || x.size === 0) return allReduce(group, where, x, reduction);
   const { tag } = group.begin(where);
   if (reduction === "mean") noGrad(() => tidy(() => x.set(x.mul(1 / group.size))));
-  const own = reduction === "mean" ? "sum" : reduction;
   const bytes = (await bytesOf(x)).slice();
-  await engine.allReduce(group.members, tag, bytes, x.dtype, own);
+  await group.together(where, engines(tag, bytes, reduction === "mean" ? "sum" : reduction));
   overwrite(x, bytes);
 }
 

@@ -18,14 +18,8 @@ export interface Engine {
   send(to: number, tag: number, bytes: Uint8Array): Promise<void>;
   /** Fills `into` with the next message of `from` with this tag. Rejects with OptError BAD_SHAPE where that has another length; IO as `send`. */
   receive(from: number, tag: number, into: Uint8Array): Promise<void>;
-  /** The engine's own all-reduce among `members`, in place: for `reduction: "engine"`. Left out, the ordered one serves. "mean" is never asked. */
-  allReduce?(
-    members: readonly number[],
-    tag: number,
-    bytes: Uint8Array,
-    dtype: DType,
-    reduction: Exclude<Reduction, "mean">,
-  ): Promise<void>;
+  /** The engine's own all-reduce, for `reduction: "engine"`; undefined, or left out, where the ordered one serves these members and elements. */
+  allReduceOf?(members: readonly number[], dtype: DType): AllReduce | undefined;
   /**
    * Does all of these before it returns, and blocks the thread meanwhile: a sum in the middle of a forward or backward cannot wait
    * for a promise. Throws as `send` and `receive` reject, and MISSING after `timeout` milliseconds. Left out, layers that need it are refused.
@@ -34,6 +28,9 @@ export interface Engine {
   /** What was sent has left. Never waits for other ranks. */
   close(): Promise<void>;
 }
+
+/** In place, among all members: `tag` is the same on all of them, and of no message. Rejects as `send`. */
+export type AllReduce = (tag: number, bytes: Uint8Array, reduction: Exclude<Reduction, "mean">) => Promise<void>;
 
 /** Sends `bytes` to a rank, or fills them with what it sends. */
 export interface Move {
