@@ -153,7 +153,7 @@ class Mpi : public Transport {
 
   void leave() override {
     for (size_t i = 0; i < requests.size(); i++)
-      if (parts[i].moving != nullptr && parts[i].moving->message.kind == Kind::receive) cancel(&requests[i]);
+      if (parts[i].moving != nullptr && parts[i].moving->message.kind == Kind::receive) cancelOnce(i);
     hasLeft = true;
     for (Handle communicator : communicators)
       for (int i = 1; i < size; i++) {
@@ -192,6 +192,7 @@ class Mpi : public Transport {
     Moving* moving;
     int count;
     Handle communicator;
+    bool isCancelled = false;
   };
   struct End {
     bool hasEnded = false;
@@ -240,6 +241,11 @@ class Mpi : public Transport {
     parts.resize(kept);
   }
 
+  /** Open MPI takes a receive out of its lists each time that it is cancelled. */
+  void cancelOnce(size_t i) {
+    if (!std::exchange(parts[i].isCancelled, true)) cancel(&requests[i]);
+  }
+
   bool isCancelled(const Status& status) {
     int flag = 0;
     testCancelled(&status, &flag);
@@ -266,7 +272,7 @@ class Mpi : public Transport {
     // The other pieces will not come.
     if (wasWell && moving->outcome != Outcome::moved && moving->message.kind == Kind::receive)
       for (size_t i = 0; i < requests.size(); i++)
-        if (parts[i].moving == moving && requests[i] != nullRequest) cancel(&requests[i]);
+        if (parts[i].moving == moving && requests[i] != nullRequest) cancelOnce(i);
     if (--moving->pieces == 0) end(moving, done);
   }
 
@@ -328,7 +334,7 @@ class Mpi : public Transport {
   void cancelReceives(int peer) {
     for (size_t i = 0; i < requests.size(); i++)
       if (const Moving* moving = parts[i].moving; moving != nullptr && moving->message.kind == Kind::receive && moving->message.peer == peer)
-        cancel(&requests[i]);
+        cancelOnce(i);
   }
 
   void giveUpSends(std::vector<Completion>& done) {
