@@ -4,13 +4,12 @@ import { listSteps } from "../format/steps";
 import type { Layout } from "../layout/layout";
 import { readManifest } from "../read/native";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { localCommunicators, singleProcess } from "./ranks/communicator";
+import { singleProcess } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 
 const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });
 const one = { step: 1, tensors: { w: f32([2], 1, 2) } };
 const rows: Layout = { mesh: { shape: [4], axes: ["model"] }, tensors: { w: ["model"], "*": "replicate" } };
-const [ofTwo] = localCommunicators(2);
 
 describe("saveCheckpoint", () => {
   it.each<[string, Partial<CheckpointContents>, SaveOptions, string]>([
@@ -44,15 +43,12 @@ describe("saveCheckpoint", () => {
       "BAD_SHAPE",
     ],
     ["a step that is not whole", { step: 1.5 }, {}, "BAD_ARGUMENT"],
-    ["no world at all", {}, { world: 0 }, "BAD_ARGUMENT"],
-    ["half a world", {}, { world: 1.5 }, "BAD_ARGUMENT"],
-    ["a world below zero", {}, { world: -1 }, "BAD_ARGUMENT"],
     ["a world that is not the mesh's, of all ranks", {}, { world: 3, layout: rows }, "BAD_ARGUMENT"],
     ["a rank below zero", {}, { rank: -1, world: 2 }, "BAD_ARGUMENT"],
     ["half a rank", {}, { rank: 0.5, world: 2 }, "BAD_ARGUMENT"],
     ["a rank of nobody says how many", {}, { rank: 0 }, "BAD_ARGUMENT"],
-    ["a world that is not the communicator's", {}, { communicator: ofTwo!, world: 3 }, "BAD_ARGUMENT"],
-    ["a rank that is not the communicator's", {}, { communicator: ofTwo!, rank: 1 }, "BAD_ARGUMENT"],
+    ["a world that is not the communicator's", {}, { communicator: singleProcess(), world: 2 }, "BAD_ARGUMENT"],
+    ["a rank that is not the communicator's", {}, { communicator: singleProcess(), rank: 1 }, "BAD_ARGUMENT"],
     ["a patience below zero", {}, { patience: -1, rank: 0, world: 2 }, "BAD_ARGUMENT"],
     ["an attempt without a name", {}, { attempt: "" }, "BAD_ARGUMENT"],
     ["an attempt whose name leaves the folder", {}, { attempt: "a/b" }, "BAD_ARGUMENT"],
@@ -66,6 +62,11 @@ describe("saveCheckpoint", () => {
     await expect(saving.copied).rejects.toMatchObject({ code });
     await expect(saving).rejects.toMatchObject({ code });
     expect(await fileSystem.kind("/r/step-00000001")).toBeUndefined();
+  });
+
+  it.each([0, 1.5, -1, Number.NaN])("refuses a world of %d before a layout is made of it", async (world) => {
+    const message = expect.stringMatching(/world must be a positive whole number/);
+    await expect(saveCheckpoint("/r", one, { world })).rejects.toMatchObject({ code: "BAD_ARGUMENT", message });
   });
 
   it("refuses a folder that is none", async () => {
