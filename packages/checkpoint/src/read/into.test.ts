@@ -1,5 +1,5 @@
 /** Loading into what is there already: in place, all of it or nothing. */
-import { init, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
+import { init, parameter, type Tensor, tensor, tensorFromBytes, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { PlainTensor } from "../format/tensors";
 import type { Layout } from "../layout/layout";
@@ -103,19 +103,45 @@ it("tells of the bytes of both readings", async () => {
   expect([seen[0]! < 0.6, seen.at(-1)]).toEqual([true, 1]);
 });
 
-it("leaves alone who takes the memory of a tensor that is disposed meanwhile", async () => {
-  const { half } = model();
-  const others: Tensor[] = [];
+/** Does something whenever tensors are read, before their bytes are there. */
+function whileReading(body: () => void): void {
   const open = disk.open.bind(disk);
   disk.open = async (path, mode) => {
     const file = await open(path, mode);
     const read: typeof file.read = (target, position) => {
-      if (SHARDS.includes(path)) half.dispose();
-      others.push(zeros([3], { dtype: "f16" }));
+      if (SHARDS.includes(path)) body();
       return file.read(target, position);
     };
     return { ...file, read };
   };
+}
+
+it("leaves alone who takes the memory of a tensor that is disposed meanwhile", async () => {
+  const { half } = model();
+  const others: Tensor[] = [];
+  whileReading(() => {
+    half.dispose();
+    others.push(zeros([3], { dtype: "f16" }));
+  });
   await load({ half }, { verify: false });
   expect(others.every(isZero)).toBe(true);
 });
+
+it.each([
+  ["there", false],
+  ["refused", true],
+])(
+  "counts as an overwrite once the bytes are %s: what was computed before has no gradient any more",
+  async (_, fails) => {
+    const large = parameter(new Float32Array(ROWS * COLUMNS).fill(3), { shape: [ROWS, COLUMNS] });
+    let loss: Tensor | undefined;
+    whileReading(() => {
+      loss = large.mul(large).sum();
+      if (fails) throw new Error("the disk is gone");
+    });
+    const loading = load({ large }, { verify: false });
+    if (fails) await expect(loading).rejects.toThrow("the disk is gone");
+    else await loading;
+    expect(() => loss!.backward()).toThrow(expect.objectContaining({ code: "CHANGED" }));
+  },
+);

@@ -54,14 +54,19 @@ export function placeInto(one: Wanted, target: Tensor | PlainTensor): Place {
   }
   // Its memory is nobody else's while bytes are on their way, even if its owner disposes it meanwhile.
   const held = target.detach();
-  const drop = () => held.dispose();
-  const data = hostBytes(held, "write");
-  if (!data) drop();
-  const filled = () => {
+  const data = hostBytes(held, "read");
+  // Overwritten when its bytes are there, or some of them: what was computed meanwhile, or follows it, must notice.
+  const drop = () => {
+    if (data) hostBytes(held, "write");
+    held.dispose();
+  };
+  const finish = () => {
     drop();
     return target;
   };
-  return data ? { data, finish: filled, drop } : stagedInto(one, target);
+  if (data) return { data, finish, drop };
+  drop();
+  return stagedInto(one, target);
 }
 
 /** The same, held beside it until it is finished. */

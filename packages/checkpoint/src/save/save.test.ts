@@ -86,6 +86,8 @@ describe("saveCheckpoint", () => {
 });
 
 describe("ranks", () => {
+  /** Who would wait for ever fails soon. */
+  const patience = 5_000;
   const slice = (rank: number) => ({ w: f32([2], 2 * rank, 2 * rank + 1), lr: f32([], 0.5) });
   const whole = [0, 1, 2, 3, 4, 5, 6, 7];
   const check = async (fileSystem: MemoryFileSystem) => {
@@ -114,7 +116,7 @@ describe("ranks", () => {
   it("that do not talk meet in the folder: all learn that the step exists, and nothing else is left", async () => {
     const fileSystem = new MemoryFileSystem();
     const saves = [0, 1, 2, 3].map((rank) =>
-      saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, { rank, world: 4, layout: rows, fileSystem }),
+      saveCheckpoint("/r", { step: 1, tensors: slice(rank) }, { rank, world: 4, layout: rows, patience, fileSystem }),
     );
     for (const result of await Promise.all(saves)) expect(result).toMatchObject({ path: "/r/step-00000001", step: 1 });
     expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
@@ -125,7 +127,7 @@ describe("ranks", () => {
     const fileSystem = new MemoryFileSystem();
     const uneven = [f32([2], 0, 1), f32([1], 2)];
     const saves = [0, 1].map((rank) =>
-      saveCheckpoint("/r", { step: 1, tensors: { w: uneven[rank]! } }, { rank, world: 2, fileSystem }),
+      saveCheckpoint("/r", { step: 1, tensors: { w: uneven[rank]! } }, { rank, world: 2, patience, fileSystem }),
     );
     await Promise.all(saves);
     expect([...(await (await loadCheckpoint("/r", { fileSystem })).tensors.w!.data())]).toEqual([0, 1, 2]);
