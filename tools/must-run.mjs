@@ -45,7 +45,11 @@ export const mustRun = [
     needs: ["Chromium"],
   },
   { what: "checkpoints", files: ["e2e/hybrid-parallel/src/hybrid-parallel.test.ts"], needs: [] },
-  { what: "ranks as processes", files: ["e2e/hybrid-parallel/src/processes.test.ts"], needs: [] },
+  {
+    what: "ranks as processes",
+    files: ["e2e/hybrid-parallel/src/processes.test.ts", "e2e/mnist/src/ranks.test.ts"],
+    needs: [],
+  },
   { what: "the documentation's examples", files: ["e2e/docs/examples.test.ts"], needs: [] },
   { what: "the packages as their users get them", files: ["e2e/install/install.test.ts"], needs: [] },
 ];

@@ -29,7 +29,10 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     `packages/${name}/src/rule.ts`,
     everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
-  ["packages/parallel/src/index.ts", ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
+  [
+    "packages/parallel/src/index.ts",
+    ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "mnist", "tools"],
+  ],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [
     "packages/nn/src/index.ts",

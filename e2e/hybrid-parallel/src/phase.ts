@@ -43,6 +43,8 @@ const { values: options, positionals } = parseArgs({
     mesh: { type: "string", default: "1x1" },
     from: { type: "string", default: "0" },
     to: { type: "string", default: "20" },
+    /** Saves after so many steps; at the end anyway. */
+    every: { type: "string", default: "1000000" },
     /** Where what was loaded is saved again, as this mesh holds it. */
     again: { type: "string" },
   },
@@ -87,6 +89,7 @@ for (let step = from; step < to; step++) {
   await parallel.sync();
   optimizer.step();
   optimizer.zeroGrad();
+  if ((step + 1) % Number(options.every) === 0 && step + 1 < to) await save(folder, step + 1);
   losses.push(await (await grid.axis("data").allReduce(loss, "mean")).item());
 }
 await save(folder, to);

@@ -2,6 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
+import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { init, OptError } from "@opt/core";
@@ -10,6 +11,7 @@ import { loadMnist } from "./data";
 import { optimizerNames } from "./optimizers";
 import { type Options, parseOptions } from "./options";
 import { startProgress } from "./progress";
+import { commandOf, type RanksResult, trainAlone } from "./ranks";
 import { htmlReport } from "./report";
 import { resume } from "./resume";
 import { measureSpeed } from "./speed";
@@ -20,6 +22,7 @@ import { stepsOf, type TrainingResult, train, warmUp } from "./train";
 const REQUIRED_ACCURACY = 0.975;
 const REQUIRED_AFTER_EPOCHS = 3;
 const COUNTEREXAMPLE_STEPS = 20_000;
+const RANKS_STEPS = 40;
 
 /** Returns what went wrong. */
 async function main(options: Options): Promise<string[]> {
@@ -69,6 +72,9 @@ async function main(options: Options): Promise<string[]> {
   console.log("\nSaved on 4 ranks, cut anew for 3, resumed: the loss 20 steps later");
   console.log(`  ${resumed.at(-1)}, and ${uninterrupted.at(-1)} in the run that never stopped\n`);
 
+  const together = await onSeveralRanks(options, device.name);
+  if (together !== undefined) console.log(together.line);
+
   const file = join(folder, "report.html");
   await writeFile(
     file,
@@ -77,6 +83,7 @@ async function main(options: Options): Promise<string[]> {
   console.log(`Report: ${file}`);
 
   const problems: string[] = [];
+  if (together?.isSame === false) problems.push("ranks have other weights than one process with the same batches.");
   if (!isSame) problems.push("the resumed run has other losses than the one that never stopped.");
   for (const { optimizer, accuracies } of results) {
     const reached = accuracies.at(-1)!;
@@ -85,6 +92,19 @@ async function main(options: Options): Promise<string[]> {
   }
   if (adam.x < 0 || amsgrad.x > -0.9) problems.push("the counterexample did not come out as published.");
   return problems;
+}
+
+/** A short run in processes of its own, beside one that takes their batches one by one. */
+async function onSeveralRanks({ ranks, seed }: Options, device: string) {
+  if (ranks === 1 || !["cpu", "wasm", "js"].includes(device)) return undefined;
+  const run = { optimizer: "NAdam", steps: RANKS_STEPS, batchSize: 32, seed } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, commandOf(ranks, device, run), { encoding: "utf8" });
+  if (status !== 0) return { isSame: false, line: stderr };
+  const results: RanksResult[] = JSON.parse(stdout);
+  const { digest } = await trainAlone(run, ranks);
+  const isSame = results.every((result) => result.digest === digest);
+  const line = `${ranks} ranks, ${RANKS_STEPS} steps: loss ${results[0]!.loss.toFixed(3)}, ${isSame ? "every bit that" : "not the bits"} of one process\n`;
+  return { isSame, line };
 }
 
 try {

@@ -8,6 +8,7 @@ export interface Options {
   readonly epochs: number;
   readonly batchSize: number;
   readonly seed: number;
+  readonly ranks: number;
   readonly out: string;
 }
 
@@ -37,6 +38,7 @@ export function parseOptions(argv: readonly string[]): Options {
     .option("--epochs <count>", "passes over the 60,000 training images", integer(1, 1000), 3)
     .option("--batch-size <count>", "images a step", integer(1, 60_000), 128)
     .option("--seed <number>", "of the first weights and the order of the images", integer(0, 2 ** 32), 1)
+    .option("--ranks <count>", "processes of the phase that trains on several", integer(1, 64), 2)
     .option("--out <folder>", "where report.html goes", "runs/mnist")
     .configureOutput({ outputError: (message, write) => write(message) })
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))

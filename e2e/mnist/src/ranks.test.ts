@@ -1,0 +1,28 @@
+/** MNIST's network on real processes has the bits of one process, with each optimizer. */
+import { spawnSync } from "node:child_process";
+import { init, listDevices } from "@opt/core";
+import { describe, expect, it } from "vitest";
+import { commandOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
+
+const devices = new Map((await listDevices()).map((device) => [device.name, device]));
+
+describe.each<[number, RanksOptions["optimizer"], string]>([
+  [2, "NAdam", "cpu"],
+  [3, "AdamW", "wasm"],
+  [4, "AMSGrad", "cpu"],
+])("%d ranks, %s on %s", (ranks, optimizer, name) => {
+  it("50 steps, bit for bit", async ({ skip }) => {
+    const { available, reason } = devices.get(name)!;
+    if (!available) skip(reason);
+    const options = { optimizer, steps: 50, batchSize: 8, seed: 1 };
+    const command = commandOf(ranks, name, options);
+    const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
+    const args = command.slice(process.execArgv.length);
+    const { stdout, stderr } = spawnSync(process.execPath, [...node, ...args], { encoding: "utf8", timeout: 120_000 });
+    expect(stderr).toBe("");
+    const results: RanksResult[] = JSON.parse(stdout);
+    await init(name);
+    const { digest } = await trainAlone(options, ranks);
+    expect(results.map((result) => result.digest)).toEqual(new Array(ranks).fill(digest));
+  });
+});
