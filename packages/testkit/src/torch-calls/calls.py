@@ -27,7 +27,7 @@ def told(value):
 
 def run(call):
     inputs = [made(given) for given in call["inputs"]]
-    scope = {"torch": torch, "F": F, "nn": nn, "math": math, "inf": math.inf, "nan": math.nan, **dict(zip("abcdefghijklmnop", inputs))}
+    scope = {"inputs": inputs, "torch": torch, "F": F, "nn": nn, "math": math, "inf": math.inf, "nan": math.nan, **dict(zip("abcdefghijklmnop", inputs))}
     exec("\n".join(call["code"].split(";;")[:-1]), scope)
     out = eval(call["code"].split(";;")[-1].strip(), scope)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
