@@ -37,3 +37,10 @@ it("what has no dimensions is computed with in the other's precision, and gets i
   expect([...less(tensor([0.1]), tensor(0.1, { dtype: "f64" })).dataSync()]).toEqual([0]);
   expect(select(tensor([1, 0], { dtype: "bool" }), x, y).dtype).toBe("bf16");
 });
+
+it.each(["f16", "bf16"] as const)("what %s is compared with is rounded to it first, as in PyTorch", (dtype) => {
+  const x = tensor([0.1, 0.3], { dtype });
+  expect([...x.eq(0.1).dataSync(), ...x.lt(0.1).dataSync(), ...x.ge(0.3).dataSync()]).toEqual([1, 0, 0, 0, 0, 1]);
+  expect([...x.eq(tensor(0.1)).dataSync(), ...less(tensor(0.1), x).dataSync()]).toEqual([1, 0, 0, 1]);
+  expect([...x.eq(tensor([0.1, 0.3])).dataSync()]).toEqual([0, 0]); // two of several dimensions are f32 together
+});
