@@ -79,6 +79,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   parameter: () => [[1, 2], { shape: [2], name: "w" }],
   tensorFromBytes: () => [new Uint8Array(8), [2], { dtype: "f32" }],
   span: () => [x(), 0, 1],
+  withGradient: () => [x(), [x()], () => [null]],
+  enableQ8: () => [],
   viewAsComplex: () => [x()],
   viewAsReal: () => [core.viewAsComplex(core.tensor([1, 2]))],
   onGradient: () => [core.parameter([1]), () => {}],

@@ -1,5 +1,6 @@
 /** Results that no op of core computes, and what their gradients are. */
 import { check } from "../errors/errors";
+import { show } from "../errors/show";
 import { checkBody } from "../host/synchronous";
 import { record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
@@ -23,6 +24,8 @@ export function withGradient(
 ): Tensor {
   const where = "withGradient";
   checkTensor(where, output, "the output");
+  const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
+  check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
   for (const [i, input] of inputs.entries()) checkTensor(where, input, `input ${i}`);
   checkBody(where, backward);
   const problem = () => "the output has a gradient of its own.";
