@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -388,6 +389,9 @@ class Mpi : public Transport {
 
 std::unique_ptr<Transport> openLibrary(const char* path, Library& library, std::string& problem) {
   KeepSignals keep;
+  // UCX, which MPI libraries load, tries its hooks by sbrk(page), sbrk(-page). Where the first fails, because the engine's pages lie behind
+  // the heap, the second takes away the heap's last page, which is in use.
+  setenv("UCX_MEM_EVENTS", "no", 0);
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     problem = dlerror();

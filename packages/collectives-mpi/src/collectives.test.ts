@@ -9,11 +9,13 @@ describe.each(launchers)("$name", ({ missing, launcher }) => {
     checkCollectives(size, { imports: IMPORTS, launcher }),
   );
 
-  it.skipIf(missing)(`a rank is one process and one thread, which keeps its traps${missing ?? ""}`, async () => {
-    const connect = `
+  it.skipIf(missing)(
+    `a rank is one process and one thread, which keeps its traps and its heap${missing ?? ""}`,
+    async () => {
+      const connect = `
       const { isMainThread, Worker } = await import("node:worker_threads");
       const communicator = await connect().catch(({ code, message }) => ({ code, message, close() {} }));`;
-    const body = `
+      const body = `
       if (!isMainThread) console.log("thread: " + communicator.code + communicator.message);
       else if (process.env.OPT_TEST_CHILD) console.log("child: " + communicator.size);
       else {
@@ -25,16 +27,19 @@ describe.each(launchers)("$name", ({ missing, launcher }) => {
         const bytes = [0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,5,3,1,0,1,7,5,1,1,102,0,0,10,12,1,10,0,65,128,128,4,40,2,0,26,11];
         const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Uint8Array.from(bytes)));
         try { exports.f(); } catch (error) { console.log("trap: " + error.constructor.name); }
+        console.log("memory hooks: " + process.env.UCX_MEM_EVENTS);
       }`;
-    const { out, error } = await runJob(2, body, { imports: IMPORTS, connect, launcher });
-    for (const line of [
-      "child: 1",
-      "thread: UNSUPPORTED[mpi] a rank is a process, got a worker thread",
-      "trap: RuntimeError",
-    ])
-      expect(out.split(line)).toHaveLength(3);
-    expect(error).toBe("");
-  });
+      const { out, error } = await runJob(2, body, { imports: IMPORTS, connect, launcher });
+      for (const line of [
+        "child: 1",
+        "thread: UNSUPPORTED[mpi] a rank is a process, got a worker thread",
+        "trap: RuntimeError",
+        "memory hooks: no",
+      ])
+        expect(out.split(line)).toHaveLength(3);
+      expect(error).toBe("");
+    },
+  );
 });
 
 const REDUCE = `import { allReduceByEngine } from "${new URL("../../parallel/src/communicator/reduce.ts", import.meta.url).pathname}";`;
