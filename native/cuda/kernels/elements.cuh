@@ -267,7 +267,7 @@ struct Codebook {
   __device__ __forceinline__ unsigned char code(float value, float scale) const {
     if (key(value) == 0 || scale == 0.0f) return 0;
     const float x = __fmul_rn(value, __fdiv_rn(1.0f, scale));
-    const float magnitude = isSigned ? fabsf(x) : x;
+    const float magnitude = isSigned ? fabsf(x) : opt_max(x, 0.0f);
     int e = 0;
 #pragma unroll
     for (int k = 0; k < 8; k++) e += magnitude >= edges[k] ? 1 : 0;

@@ -132,7 +132,7 @@ class Codec {
     const __m512 least = _mm512_set1_ps(fromWord(static_cast<uint32_t>(LEAST_EXPONENT) << 23));
     for (int64_t i = 0; i < n; i += 16) {
       const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(from + i), inverse);
-      const __m512 magnitude = SIGNED ? _mm512_abs_ps(x) : x;
+      const __m512 magnitude = SIGNED ? _mm512_abs_ps(x) : _mm512_max_ps(x, _mm512_setzero_ps());
       const __m512i exponent = _mm512_srli_epi32(_mm512_castps_si512(_mm512_max_ps(magnitude, least)), 23);
       const __mmask16 above = _mm512_cmp_ps_mask(magnitude, _mm512_permutex2var_ps(edge_[0], exponent, edge_[1]), _CMP_GE_OQ);
       __m512i e = _mm512_permutex2var_epi32(segment_[0], exponent, segment_[1]);
@@ -181,7 +181,7 @@ class Codec {
     OPT_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
       const float x = from[i] * inverse;
-      const float magnitude = SIGNED && x < 0 ? -x : x;
+      const float magnitude = x > 0 ? x : SIGNED ? -x : 0;
       float slope = book_.slope[0], offset = book_.offset[0], cap = book_.cap[0];
       for (int e = 0; e < 8; e++) {
         const bool above = magnitude >= book_.edges[e];

@@ -32,7 +32,7 @@ const DECADES = 7;
  *     e = number of edges <= x       n = floor(min(x * slope[e] + offset[e], cap[e]))       the nearest value
  *     e = floor(log2(signed ? 2 n + 1 : n + 1))      x = n * step[e] + start[e]
  *
- * each op rounded. A byte of q8 is -n or n as a signed integer (n = 128 only where it is negative), one of uq8 is n.
+ * each op rounded; of uq8 no x above 0 becomes 0. A byte of q8 is -n or n as a signed integer (n = 128 only where it is negative), one of uq8 is n.
  * Source: bitsandbytes, `create_dynamic_map`: means of neighbours in linspace(0.1, 1), times powers of ten, with 0 and 1.
  */
 export interface Codebook {
@@ -78,6 +78,11 @@ function makeCodebook(format: PackedDType): Codebook {
     step[e] = (0.9 * power) / count;
     start[e] = valueAt(0);
     bounds.push([valueAt(first), valueAt(first + count - 1)]);
+  }
+  if (!signed) {
+    // What is above 0 stays there: steps are divided by its root.
+    slope[0] = 2 ** 127;
+    cap[0] = 1.5;
   }
   const most = signed ? 128 : 255;
   bounds.push([1, 1]);

@@ -54,7 +54,8 @@ describe.each(FORMATS)("%s", (format) => {
       // The last element is the scale.
       const block = [...near, Math.fround(middle), signed ? -1 : 1];
       const result = unpacked(packed(block, format), format, block.length);
-      const expected = [a, a, b, b];
+      const isKeptAbove = !signed && a === 0;
+      const expected = [a, isKeptAbove ? b : a, b, b];
       expect(
         [...result.subarray(0, 4)].map((x) => x + 0),
         `${a} to ${b}`,
@@ -86,7 +87,7 @@ describe.each(FORMATS)("%s", (format) => {
     const values = Float32Array.from({ length: PACKED_BLOCK + 3 }, (_, i) => (signed && i % 2 ? -1 : 1) * (i + 1));
     values[7] = Number.NaN;
     values[8] = Infinity;
-    values[PACKED_BLOCK] = 1e-30;
+    values[PACKED_BLOCK] = signed ? 1e-30 : -1;
     const result = unpacked(packed(values, format), format, values.length);
     expect(result[PACKED_BLOCK - 1]).toBe(values[PACKED_BLOCK - 1]);
     expect(result[PACKED_BLOCK + 2]).toBe(values[PACKED_BLOCK + 2]);
@@ -104,6 +105,23 @@ describe.each(FORMATS)("%s", (format) => {
     const error = Math.max(...values.map((x, i) => Math.abs(x - result[i]!)));
     expect(error).toBeLessThan(0.9 / (signed ? 64 : 128) / 2 + 1e-6);
   });
+});
+
+it.each([
+  [1, -1],
+  [-2.999, 3],
+])("keeps the sign of what is as large as the largest, of %d and %d", (a, b) => {
+  const result = unpacked(packed([a, b], "q8"), "q8", 2);
+  const largest = Math.max(a, b);
+  expect(result).toEqual(
+    Float32Array.of(...[a, b].map((x) => (x === largest ? x : -Math.fround(codebookOf("q8").values[129]!) * -largest))),
+  );
+});
+
+it("never makes 0 of what is above it and divided by", () => {
+  const values = [1, 2 ** -100, 0, 1e-9, 1.5e-7];
+  const smallest = codebookOf("uq8").values[1]!;
+  expect([...unpacked(packed(values, "uq8"), "uq8", 5)]).toEqual([1, smallest, 0, smallest, smallest]);
 });
 
 it("takes 8 bits an element and a float32 a block", () => {

@@ -66,7 +66,7 @@ function codesOf(block: Float32Array, scale: number, format: PackedDType, codebo
     const value = block[i]!;
     if (!Number.isFinite(value)) continue;
     const x = Math.fround(value * inverse);
-    const magnitude = signed ? Math.abs(x) : x;
+    const magnitude = signed ? Math.abs(x) : Math.max(x, 0);
     let e = edges.length;
     while (e > 0 && magnitude < edges[e - 1]!) e--;
     const n = Math.floor(Math.min(Math.fround(Math.fround(magnitude * slope[e]!) + offset[e]!), cap[e]!));

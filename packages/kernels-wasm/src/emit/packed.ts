@@ -134,7 +134,7 @@ class PackedBuffer implements Access {
     const { f, signed } = this;
     const { edges, slope, offset, cap } = codebookOf(this.format);
     const x = f.local("v128", f32x4.mul(this.finite(value), this.inverse));
-    const magnitude = signed ? f.local("v128", f32x4.abs(x)) : x;
+    const magnitude = f.local("v128", signed ? f32x4.abs(x) : f32x4.max(x, this.constant(0)));
     const segment = [slope, offset, cap].map((table) => ({ table, local: f.local("v128", this.constant(table[0]!)) }));
     const above = f.local("v128");
     edges.forEach((edge, e) => {
