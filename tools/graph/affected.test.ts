@@ -31,7 +31,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ]),
   [
     "packages/parallel/src/index.ts",
-    ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "mnist", "tools"],
+    ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "mnist", "tiny-gpt", "tools"],
   ],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
   [

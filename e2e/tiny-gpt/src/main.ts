@@ -1,8 +1,10 @@
 /** Trains a small GPT on Shakespeare's sonnets, character by character, and lets it write. */
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
+import { spawnSync } from "node:child_process";
 import { init, OptError } from "@opt/core";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { commandOf, type RanksResult } from "./ranks";
 import { sample } from "./sample";
 import { sonnets } from "./text";
 import { Training } from "./training";
@@ -23,9 +25,27 @@ interface Options {
   dtype: "bf16" | "f16" | "f32";
   steps: number;
   seed: number;
+  ranks: number;
 }
 
-async function main({ device: name, dtype, steps, seed }: Options): Promise<void> {
+/** On several ranks it trains in float32, and nothing is recorded. */
+function onRanks({ device = "wasm", steps, seed, ranks }: Options): void {
+  const options = { optimizer: "AdamW", steps, width: 64, length: LENGTH, batch: BATCH, seed } as const;
+  const { status, stdout } = spawnSync(process.execPath, commandOf(ranks, device, options), {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (status !== 0) throw new OptError("IO", "tiny-gpt", "a rank has ended.", "See what it wrote.");
+  for (const [rank, { losses }] of (JSON.parse(stdout) as RanksResult[]).entries())
+    console.log(`rank ${rank}: loss ${losses[0].toFixed(3)} at first, ${losses[1].toFixed(3)} after ${steps} steps`);
+}
+
+async function main(options: Options): Promise<void> {
+  if (options.ranks > 1) return onRanks(options);
+  return alone(options);
+}
+
+async function alone({ device: name, dtype, steps, seed }: Options): Promise<void> {
   const device = await init(name);
   const size = { width: 64, length: LENGTH, blocks: 2, heads: 4, batch: BATCH };
   const training = new Training({
@@ -63,6 +83,7 @@ const program = new Command("tiny-gpt")
   .addOption(new Option("--dtype <name>", "of the weights").choices(["bf16", "f16", "f32"]).default("bf16"))
   .option("--steps <count>", `training steps of ${BATCH} sequences of ${LENGTH} characters`, count, 500)
   .option("--seed <number>", "of the first weights, the batches and the text", count, 1)
+  .option("--ranks <count>", "processes that share each step's sequences, in f32", count, 1)
   .parse();
 
 try {

@@ -1,0 +1,25 @@
+/** The GPT on real processes has the bits of one process, with each optimizer. */
+import { spawnSync } from "node:child_process";
+import { init } from "@opt/core";
+import { describe, expect, it } from "vitest";
+import { commandOf, type RanksOptions, type RanksResult, trainAlone } from "./ranks";
+
+describe.each<[number, RanksOptions["optimizer"], string]>([
+  [2, "NAdam", "wasm"],
+  [3, "AMSGrad", "js"],
+  [4, "AdamW", "wasm"],
+])("%d ranks, %s on %s", (ranks, optimizer, device) => {
+  it("50 steps, bit for bit", async () => {
+    const options = { optimizer, steps: 50, width: 16, length: 16, batch: 2, seed: 1 };
+    const node = ["--conditions=@opt/source", "--import", import.meta.resolve("tsx")];
+    const args = commandOf(ranks, device, options).slice(process.execArgv.length);
+    const { stdout, stderr } = spawnSync(process.execPath, [...node, ...args], { encoding: "utf8", timeout: 120_000 });
+    expect(stderr).toBe("");
+    const results: RanksResult[] = JSON.parse(stdout);
+    await init(device);
+    const { digest, losses } = await trainAlone(options, ranks);
+    expect(results.map((result) => result.digest)).toEqual(new Array(ranks).fill(digest));
+    expect(results[0]!.losses).toEqual(losses);
+    expect(losses[1]).toBeLessThan(losses[0]);
+  });
+});

@@ -1,0 +1,134 @@
+/**
+ * The model on several ranks: `opt-run -n 2 ranks.ts`, or `--ranks 2` of the program. Each takes its windows of the text in every
+ * step; gradients are averaged. One process that takes the windows of all ranks one by one comes to the same bits.
+ */
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Generator, init, type Tensor, tidy } from "@opt/core";
+import { Alphabet, DataLoader, Windows } from "@opt/data";
+import { NAdam } from "@opt/nadam";
+import { crossEntropy } from "@opt/nn";
+import { type Communicator, connect, DataParallel, DistributedSampler } from "@opt/parallel";
+import { Gpt } from "./model";
+import { sonnets } from "./text";
+
+export interface RanksOptions {
+  readonly optimizer: keyof typeof optimizers;
+  readonly steps: number;
+  readonly width: number;
+  readonly length: number;
+  /** Windows of a rank and step. */
+  readonly batch: number;
+  readonly seed: number;
+}
+
+export interface RanksResult {
+  /** Of the first and the last step, on this rank. */
+  readonly losses: readonly [number, number];
+  /** Of every bit of parameters and state. */
+  readonly digest: string;
+}
+
+const LEARNING_RATE = 3e-3;
+
+const optimizers = {
+  NAdam: (model: Gpt) => new NAdam(model.namedParameters(), { lr: LEARNING_RATE }),
+  AdamW: (model: Gpt) => new AdamW(model.namedParameters(), { lr: LEARNING_RATE }),
+  AMSGrad: (model: Gpt) => new Adam(model.namedParameters(), { lr: LEARNING_RATE, amsgrad: true }),
+};
+
+function begin({ optimizer, width, length, seed }: RanksOptions) {
+  const text = sonnets();
+  const alphabet = new Alphabet(text);
+  const generator = new Generator(seed);
+  const model = new Gpt({ tokens: alphabet.length, width, length, blocks: 1, heads: 2, generator });
+  return { model, optimizer: optimizers[optimizer](model), windows: new Windows(alphabet.encode(text), { length }) };
+}
+
+type Batch = [Tensor, Tensor];
+
+function batches(windows: Windows, rank: number, size: number, { batch, seed }: RanksOptions): Iterator<Batch> {
+  const sampler = new DistributedSampler(windows.length, { rank, size, seed });
+  return new DataLoader<Batch, Batch>(windows, { batchSize: batch, sampler })[Symbol.iterator]();
+}
+
+async function backward(model: Gpt, [input, target]: Batch): Promise<number> {
+  const loss = tidy(() => {
+    const each = crossEntropy(model.forward(input), target);
+    each.backward();
+    return each.detach();
+  });
+  const value = await loss.item();
+  loss.dispose();
+  return value;
+}
+
+async function endOf(run: ReturnType<typeof begin>, losses: readonly number[]): Promise<RanksResult> {
+  const hash = createHash("sha256");
+  const states = Object.values(run.optimizer.stateDict().state).flatMap((state) => Object.values(state));
+  for (const value of [...run.model.parameters(), ...states])
+    hash.update(typeof value === "number" ? String(value) : await value.bytes());
+  return { losses: [losses[0]!, losses.at(-1)!], digest: hash.digest("hex") };
+}
+
+export async function trainOnRanks(options: RanksOptions, communicator: Communicator): Promise<RanksResult> {
+  const run = begin(options);
+  const parallel = new DataParallel(run.model, communicator);
+  const samples = batches(run.windows, communicator.rank, communicator.size, options);
+  const losses: number[] = [];
+  for (let step = 0; step < options.steps; step++) {
+    losses.push(await backward(run.model, samples.next().value));
+    await parallel.sync();
+    run.optimizer.step();
+    run.optimizer.zeroGrad();
+  }
+  samples.return?.();
+  return endOf(run, losses);
+}
+
+/** The same in one process: each gradient / ranks, added in the order of the ranks. */
+export async function trainAlone(options: RanksOptions, ranks: number): Promise<RanksResult> {
+  const run = begin(options);
+  const samples = Array.from({ length: ranks }, (_, rank) => batches(run.windows, rank, ranks, options));
+  const losses: number[] = [];
+  for (let step = 0; step < options.steps; step++) {
+    const sums = new Map<Tensor, Tensor>();
+    for (const [rank, own] of samples.entries()) {
+      const loss = await backward(run.model, own.next().value);
+      if (rank === 0) losses.push(loss);
+      for (const parameter of run.model.parameters()) {
+        const sum = sums.get(parameter);
+        const scaled = parameter.grad!.mul(1 / ranks);
+        sums.set(parameter, sum === undefined ? scaled : sum.add(scaled));
+        parameter.grad = null;
+      }
+    }
+    for (const [parameter, sum] of sums) parameter.grad = sum;
+    run.optimizer.step();
+    run.optimizer.zeroGrad();
+  }
+  for (const own of samples) own.return?.();
+  return endOf(run, losses);
+}
+
+/** What `--ranks` runs: this file under opt-run. */
+export function commandOf(ranks: number, device: string, options: RanksOptions): string[] {
+  const launcher = new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json"));
+  return [
+    ...[...process.execArgv, fileURLToPath(launcher), "-n", String(ranks), fileURLToPath(import.meta.url)],
+    ...["--device", device, "--options", JSON.stringify(options)],
+  ];
+}
+
+if (process.env.OPT_RUN_RANK !== undefined) {
+  const { values } = parseArgs({ options: { device: { type: "string" }, options: { type: "string" } } });
+  await init(values.device);
+  const communicator = await connect();
+  const results = await communicator.gather(await trainOnRanks(JSON.parse(values.options!), communicator));
+  if (results) console.log(JSON.stringify(results));
+  await communicator.close();
+}
