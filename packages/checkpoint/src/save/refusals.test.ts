@@ -69,6 +69,17 @@ describe("saveCheckpoint", () => {
     await expect(saveCheckpoint("/r", one, { world })).rejects.toMatchObject({ code: "BAD_ARGUMENT", message });
   });
 
+  it("has the only rank meet nobody", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const made: string[] = [];
+    const makeFolder = fileSystem.makeFolder.bind(fileSystem);
+    fileSystem.makeFolder = (path) => makeFolder(path).then(() => void made.push(path));
+    await saveCheckpoint("/r", one, { rank: 0, world: 1, patience: 0, fileSystem });
+    expect(made.filter((path) => path.endsWith(".ranks"))).toEqual([]);
+    await saveCheckpoint("/r", { ...one, step: 2 }, { rank: 0, world: 1, communicator: singleProcess(), fileSystem });
+    expect(made.length).toBeGreaterThan(0);
+  });
+
   it("refuses a folder that is none", async () => {
     await expect(saveCheckpoint("", one)).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
   });
@@ -89,7 +100,7 @@ describe("saveCheckpoint", () => {
   ])("takes %s", async (_, options, ranks) => {
     const fileSystem = new MemoryFileSystem();
     const contents = { step: 0, tensors: { w: f32([4], 1, 2, 3, 4) } };
-    const { path } = await saveCheckpoint("/r", contents, { ...options, fileSystem });
+    const { path } = await saveCheckpoint("/r", contents, { patience: 5_000, ...options, fileSystem });
     const { files, mesh } = await readManifest(fileSystem, path);
     expect([files.length, mesh.shape.reduce((a, b) => a * b, 1)]).toEqual([ranks, ranks]);
     expect(await listSteps(fileSystem, "/r")).toEqual([{ step: 0, path }]);
