@@ -76,7 +76,6 @@ describe("saveCheckpoint", () => {
     fileSystem.makeFolder = (path) => makeFolder(path).then(() => void made.push(path));
     await saveCheckpoint("/r", one, { rank: 0, world: 1, patience: 0, fileSystem });
     expect(made.filter((path) => path.endsWith(".ranks"))).toEqual([]);
-    await saveCheckpoint("/r", { ...one, step: 2 }, { rank: 0, world: 1, communicator: singleProcess(), fileSystem });
     expect(made.length).toBeGreaterThan(0);
   });
 
