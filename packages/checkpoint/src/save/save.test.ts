@@ -8,7 +8,7 @@ import type { OpenMode } from "../stores/file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
 import { localCommunicators } from "./ranks/communicator";
-import { saveCheckpoint } from "./save";
+import { type SaveOptions, saveCheckpoint } from "./save";
 
 const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });
 const one = { step: 1, tensors: { w: f32([2], 1, 2) } };
@@ -111,6 +111,40 @@ describe("ranks", () => {
     );
     for (const result of await Promise.all(saves)) expect(result).toMatchObject({ path: "/r/step-00000001" });
     await check(fileSystem);
+  });
+
+  it("that hold other bytes of what all hold are told apart only when asked", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const layout: Layout = { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": "replicate" } };
+    const saves = (step: number, checkReplicas: boolean, values: readonly number[]) =>
+      localCommunicators(3).map((communicator) => {
+        const tensors = { w: f32([1], 1), v: f32([1], values[communicator.rank]!) };
+        return saveCheckpoint("/r", { step, tensors }, { communicator, layout, checkReplicas, fileSystem });
+      });
+    for (const values of [
+      [1, 1, 2],
+      [1, 2, 1],
+      [2, 1, 1],
+    ])
+      for (const outcome of await Promise.allSettled(saves(1, true, values)))
+        expect(outcome).toMatchObject({ reason: { code: "BAD_STATE", message: expect.stringContaining('"v"') } });
+    await Promise.all(saves(1, true, [1, 1, 1]));
+    await Promise.all(saves(2, false, [1, 1, 2]));
+  });
+
+  it("name their files by the rank alone, unless they may replace others'", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const namesOf = async (options: SaveOptions) => {
+      const saves = localCommunicators(2).map((communicator) =>
+        saveCheckpoint("/r", { step: 1, tensors: { w: f32([2], 1, 2) } }, { communicator, fileSystem, ...options }),
+      );
+      const { files } = await readManifest(fileSystem, (await Promise.all(saves))[0]!.path);
+      return files.map(({ name }) => name);
+    };
+    expect(await namesOf({})).toEqual(["rank-00000.safetensors", "rank-00001.safetensors"]);
+    expect(await namesOf({ overwrite: true })).toEqual(
+      [0, 1].map((rank) => expect.stringMatching(`^rank-0000${rank}-.+\\.safetensors$`)),
+    );
   });
 
   it("that do not talk meet in the folder: all learn that the step exists, and nothing else is left", async () => {
