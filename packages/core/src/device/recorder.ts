@@ -76,10 +76,10 @@ export function once<Result>(body: () => Result): Result {
   return state.active === null ? body() : state.active.pause(body);
 }
 
-/** Runs hooks: now, and again in each replay at this point of the step. */
-export function hooks(body: () => void): void {
+/** Runs hooks: now, and again in each replay at this point of the step. Replays find the memory that they look into. */
+export function hooks(body: () => void, memories: readonly Memory[] = []): void {
   if (state.active === null) body();
-  else state.active.runHooks(body);
+  else state.active.runHooks(body, memories);
 }
 
 /**
@@ -100,6 +100,8 @@ export class Recorder {
   readonly made = new Set<Memory>();
   /** Memory that was freed meanwhile: launches still use it. */
   readonly freed: Memory[] = [];
+  /** Memory that hooks look into. */
+  readonly held = new Set<Memory>();
   readonly guards: (() => void)[] = [];
   /** What the body read, wrote or viewed: it would be refused where one of them is disposed. */
   readonly used = new Set<Used>();
@@ -146,8 +148,9 @@ export class Recorder {
     }
   }
 
-  runHooks(body: () => void): void {
+  runHooks(body: () => void, memories: readonly Memory[]): void {
     this.parts.push(body);
+    for (const memory of memories) this.held.add(memory);
     this.inHook = true;
     try {
       this.pause(body);

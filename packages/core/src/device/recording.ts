@@ -15,7 +15,7 @@ export class Recording<Result> {
   /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
   readonly result: Result;
   private readonly parts: readonly { run(): void; dispose(): void }[];
-  /** All memory that launches use. */
+  /** All memory that launches and hooks use. */
   private readonly memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
   private readonly needed: readonly Used[];
@@ -34,7 +34,7 @@ export class Recording<Result> {
     const segments = recorder.parts.filter((part) => part instanceof Segment);
     const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
     const draws = segments.flatMap((segment) => segment.draws);
-    this.memories = new Set([...slices, ...draws].map(({ memory }) => memory));
+    this.memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
     this.needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
     this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];

@@ -28,13 +28,11 @@ export function firstPlaces(indices: Tensor): FirstPlaces {
 /** The host looks into memory that it shares: now, and at this point of each replay. */
 function byHost(indices: Tensor): FirstPlaces {
   const { device, shape } = indices;
-  const source = clone(indices); // by a launch: a recording holds what its launches use
   const places = Tensor.empty(shape, "i32", device);
   const rows = Tensor.empty(shape, "i32", device);
-  const [from, ...to] = [source, places, rows].map((tensor) => tensor.memorySlice()) as [Slice, Slice, Slice];
-  hooks(() => {
-    findPlaces(device, from, to);
-  });
+  const [from, ...to] = [indices, places, rows].map((tensor) => tensor.memorySlice()) as [Slice, Slice, Slice];
+  const memories = [from, ...to].map(({ memory }) => memory);
+  hooks(() => findPlaces(device, from, to), memories);
   return { places, rows };
 }
 
