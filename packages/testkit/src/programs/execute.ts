@@ -13,6 +13,7 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { denseOf } from "./observe";
 import { OPS } from "./ops";
 import { type Id, madeBy, type Options, type Statement } from "./program";
 import { type World, WrongResult } from "./world";
@@ -144,7 +145,7 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     else if (typeof value === "string") leaf.grad = world.value(value);
     else if (typeof value === "number") {
       const { grad } = leaf;
-      if (grad !== null) leaf.grad = world.own(noGrad(() => grad.mul(value)));
+      if (grad !== null) leaf.grad = world.own(noGrad(() => tidy(() => denseOf(grad).mul(value))));
     } else {
       const { shape, dtype, device } = leaf;
       leaf.grad = world.own(keepTensor(tensor(world.numbers(value, leaf), { shape, dtype, device })));

@@ -1,5 +1,5 @@
 /** What can be seen of a running program between its rounds. */
-import type { DType, Tensor } from "@opt/core";
+import { type DType, RowSparse, type Tensor } from "@opt/core";
 import type { Id } from "./program";
 import type { World } from "./world";
 
@@ -8,6 +8,10 @@ export type Seen = { readonly dtype: DType; readonly data: ArrayLike<number> } |
 
 /** By name: "w0", "w0.grad", "o0.w0.exp_avg", "result t7". */
 export type Observation = ReadonlyMap<string, Seen>;
+
+/** A gradient whose numbers can be looked at. */
+export const denseOf = (grad: Tensor): Tensor =>
+  grad instanceof RowSparse && !grad.isDisposed ? grad.toDense() : grad;
 
 export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): Promise<Observation> {
   const seen = new Map<string, Seen>();
@@ -18,7 +22,11 @@ export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): P
   for (const [id, value] of world.values) {
     if (results.has(id) || value.isDisposed) continue;
     await look(id, value);
-    if (value.grad !== null) await look(`${id}.grad`, value.grad);
+    const { grad } = value;
+    if (grad === null) continue;
+    const dense = denseOf(grad);
+    await look(`${id}.grad`, dense);
+    if (dense !== grad) dense.dispose();
   }
   for (const [id, { optimizer }] of world.trainers) {
     const { groups, state } = optimizer.stateDict();

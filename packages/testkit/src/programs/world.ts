@@ -8,6 +8,7 @@ import {
   type Optimizer,
   type OptimizerState,
   parameter,
+  RowSparse,
   type Tensor,
   tensor,
 } from "@opt/core";
@@ -219,7 +220,8 @@ export class World {
     for (const [id, value] of this.values) {
       if (value.isDisposed) continue;
       tensors[id] = value;
-      if (value.grad !== null) tensors[`gradient.${id}`] = value.grad;
+      const { grad } = value;
+      if (grad !== null) tensors[`gradient.${id}`] = grad instanceof RowSparse ? this.made(grad.toDense()) : grad;
     }
     const updates: Record<Id, number> = {};
     for (const [id, average] of this.averages) {

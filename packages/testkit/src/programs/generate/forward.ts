@@ -270,7 +270,9 @@ const LAYERS: readonly Growth[] = [
         below: count,
       },
     );
-    const [layer, weights] = draft.layer("Embedding", [count, width], draft.floatDType(), { weight: [count, width] });
+    const shapes = { weight: [count, width] };
+    const sparse = draft.chance(0.5);
+    const [layer, weights] = draft.layer("Embedding", [count, width], draft.floatDType(), shapes, { sparse });
     return draft.op("Embedding", [indices, ...weights], { bound: 1 }, { layer });
   },
   (draft, x) => {
