@@ -1,4 +1,4 @@
-import { parameter, tensor } from "@opt/core";
+import { enableQ8, parameter, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import type { RMSpropOptions } from "./options";
@@ -48,4 +48,11 @@ it("completes the state that another option needs, in the middle of a run", () =
     "square_avg",
     "step",
   ]);
+});
+
+it("refuses averages in 8 bits where it subtracts one's square from the other", () => {
+  enableQ8();
+  const w = parameter([1, 2]);
+  expectCode("UNSUPPORTED", () => new RMSprop([w], { centered: true, stateDType: "q8" }));
+  expect(new RMSprop([w], { stateDType: "q8" }).groups[0]!.stateDType).toBe("q8");
 });

@@ -2,7 +2,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, randn, tensor } from "../create";
+import { viewAsComplex } from "../ops/complex";
 import { packedBytes } from "../rule/codebook";
+import type { Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum, type MomentumOptions } from "../testing/momentum";
@@ -12,6 +14,7 @@ import type { GroupOptions } from "./algorithm";
 import { functional } from "./functional";
 import { enableQ8 } from "./packed-state";
 import { GradScaler } from "./scaler";
+import { statePacking } from "./state";
 
 enableQ8();
 
@@ -145,6 +148,25 @@ it("stands beside groups with other state, and takes their options from a saved 
   const alone = new Momentum([{ params: [b], stateDType: "f32" }, { params: [a] }], { lr: 0.1 });
   alone.loadStateDict(optimizer.stateDict());
   expect(alone.groups.map(({ stateDType }) => stateDType)).toEqual(["q8", undefined]);
+});
+
+it.each<DType>(["f64", "c64"])("leaves the state of %s parameters as it is", (dtype) => {
+  const device = new FakeDevice();
+  const values = randn(dtype === "c64" ? [5000, 2] : [5000], { generator: new Generator(1), device });
+  const w = parameter(dtype === "c64" ? viewAsComplex(values) : values.to(dtype));
+  const optimizer = new Momentum([w], { stateDType: "q8" });
+  w.grad = dtype === "c64" ? viewAsComplex(values) : values.to(dtype);
+  optimizer.step();
+  expect((optimizer.stateDict().state["0"]!.velocity as Tensor).dtype).toBe(dtype);
+});
+
+it("asks for a device that has it, and for rules that name their own buffers", () => {
+  const { device, train } = parts();
+  (device.backend as { packs?: boolean }).packs = false;
+  expectCode("UNSUPPORTED", () => train(1));
+  const rule = { buffers: ["param", "grad", "v"], nonNegative: ["w"], name: "r" } as unknown as Rule;
+  const param = parameter(randn([4096]));
+  expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param));
 });
 
 it("refuses what it cannot go with by name", () => {
