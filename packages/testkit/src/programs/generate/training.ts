@@ -31,6 +31,7 @@ export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Tra
     const hasF16 = JSON.stringify([draft.leaves, draft.layers]).includes('"f16"');
     if (scaled && draft.chance(0.3) && !hasF16) {
       draft.statements.push({ do: "unscale", optimizer: draft.random.pick(order).id });
+      draft.mayRefuse.add("UNSUPPORTED"); // f16 may still join it
     }
     if (draft.chance(0.25)) clip(draft, params);
     if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
