@@ -93,7 +93,8 @@ describe("ranks", () => {
   const check = async (fileSystem: MemoryFileSystem) => {
     const { tensors } = await loadCheckpoint("/r", { fileSystem });
     expect([...(await tensors.w!.data())]).toEqual(whole);
-    const { tensors: stored } = await readManifest(fileSystem, "/r/step-00000001");
+    const { tensors: stored, files } = await readManifest(fileSystem, "/r/step-00000001");
+    expect(files.reduce((sum, { byteLength, headerLength }) => sum + byteLength - headerLength, 0)).toBe(36);
     expect(stored.map(({ name, boxes }) => [name, boxes.length])).toEqual([
       ["lr", 1],
       ["w", 4],
@@ -116,20 +117,20 @@ describe("ranks", () => {
   it("that hold other bytes of what all hold are told apart only when asked", async () => {
     const fileSystem = new MemoryFileSystem();
     const layout: Layout = { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": "replicate" } };
-    const saves = (step: number, checkReplicas: boolean, values: readonly number[]) =>
+    const saves = (step: number, values: readonly number[], options: SaveOptions = {}) =>
       localCommunicators(3).map((communicator) => {
         const tensors = { w: f32([1], 1), v: f32([1], values[communicator.rank]!) };
-        return saveCheckpoint("/r", { step, tensors }, { communicator, layout, checkReplicas, fileSystem });
+        return saveCheckpoint("/r", { step, tensors }, { communicator, layout, fileSystem, ...options });
       });
     for (const values of [
       [1, 1, 2],
       [1, 2, 1],
       [2, 1, 1],
     ])
-      for (const outcome of await Promise.allSettled(saves(1, true, values)))
+      for (const outcome of await Promise.allSettled(saves(1, values, { checkReplicas: true })))
         expect(outcome).toMatchObject({ reason: { code: "BAD_STATE", message: expect.stringContaining('"v"') } });
-    await Promise.all(saves(1, true, [1, 1, 1]));
-    await Promise.all(saves(2, false, [1, 1, 2]));
+    await Promise.all(saves(1, [1, 1, 1], { checkReplicas: true }));
+    await Promise.all(saves(2, [1, 1, 2]));
   });
 
   it("name their files by the rank alone, unless they may replace others'", async () => {
