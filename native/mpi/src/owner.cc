@@ -23,6 +23,9 @@ using std::chrono::microseconds;
 /** After something moved the next is likely near: the thread asks again at once, then after pauses that grow with the wait. */
 constexpr microseconds EAGER{50};
 constexpr microseconds SHORTEST{5}, LONGEST{500};
+/** Long messages, which libraries cut and move only while they are asked, have no long pauses for the first of these times. */
+constexpr size_t LONG = 256 << 10;
+constexpr microseconds LONG_EAGER{2000}, LONG_LONGEST{20}, LONG_MOVES_WITHIN{200000};
 /** While nothing is under way; what JavaScript asks for wakes the thread. */
 constexpr microseconds RESTING{10000};
 /** A musl thread has 128 KiB by default, which MPI_Init exceeds. */
@@ -167,11 +170,12 @@ void Owner::carryOut() {
     tell(std::exchange(done, {}));
 
     const auto idle = duration_cast<microseconds>(Clock::now() - lastMove);
-    if (own->isBusy() && idle < EAGER) {
+    const bool isLong = own->load() > LONG && idle < LONG_MOVES_WITHIN;
+    if (own->isBusy() && idle < (isLong ? LONG_EAGER : EAGER)) {
       sched_yield();
       continue;
     }
-    const auto pause = own->isBusy() ? std::clamp(idle / 16, SHORTEST, LONGEST) : RESTING;
+    const auto pause = own->isBusy() ? std::clamp(idle / 16, SHORTEST, isLong ? LONG_LONGEST : LONGEST) : RESTING;
     std::unique_lock lock(mutex);
     posted.wait_for(lock, pause, [&] { return !queue.empty() || isAborting || closing != closeId; });
   }

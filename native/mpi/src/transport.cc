@@ -117,6 +117,7 @@ class Mpi : public Transport {
       add(request, {moving, count, moving->communicator});
     }
     (isSend ? needed : receives)++;
+    underWay += message.length;
     if (moving->pieces == 0) end(moving, immediate);
     else if (!isSend && ended[message.peer].hasEnded) cancelReceives(message.peer);
   }
@@ -149,6 +150,7 @@ class Mpi : public Transport {
 
   bool isBusy() const override { return needed + receives > 0; }
   bool isNeeded() const override { return needed > 0; }
+  size_t load() const override { return underWay; }
 
   bool hasEnded() const override { return hasLeft && awaited == 0 && needed == 0; }
 
@@ -280,6 +282,7 @@ class Mpi : public Transport {
   void end(Moving* moving, std::vector<Completion>& done) {
     if (!moving->isGivenUp) {
       (moving->message.kind == Kind::receive ? receives : needed)--;
+      underWay -= moving->message.length;
       if (!hasLeft) done.push_back({moving->message.id, moving->outcome, moving->count, moving->text});
     }
     delete moving;
@@ -313,6 +316,7 @@ class Mpi : public Transport {
       add(request, {moving, 0, together});
     }
     needed++;
+    underWay += message.length;
     if (moving->pieces == 0) end(moving, immediate);
   }
 
@@ -350,6 +354,7 @@ class Mpi : public Transport {
         if (moving->message.kind == Kind::send && moving->message.peer != peer) continue;
         moving->isGivenUp = true;
         needed--;
+        underWay -= moving->message.length;
         if (!hasLeft) done.push_back({moving->message.id, Outcome::peerEnded, static_cast<size_t>(peer), ""});
       }
     }
@@ -373,7 +378,7 @@ class Mpi : public Transport {
   /** Ranks whose farewell came a moment ago. */
   int unsettled = 0;
   std::vector<Completion> immediate;
-  size_t needed = 0, receives = 0;
+  size_t needed = 0, receives = 0, underWay = 0;
   bool hasLeft = false;
 
   int (*iallreduce)(const void*, void*, int, Handle, Handle, Handle, Handle*) = nullptr;

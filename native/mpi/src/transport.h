@@ -48,6 +48,8 @@ class Transport {
   /** Whether messages are under way; those alone that others need. */
   virtual bool isBusy() const = 0;
   virtual bool isNeeded() const = 0;
+  /** Bytes of messages under way: many of them move only while the library is asked. */
+  virtual size_t load() const = 0;
   /** Tells all ranks that nothing more comes from this one, and gives up what it waits for. */
   virtual void leave() = 0;
   /** After `leave`: all other ranks have left, too. MPI_Finalize would wait for that, and spin. */
