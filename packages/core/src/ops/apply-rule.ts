@@ -8,9 +8,9 @@ import { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";
 import { sameShape, showShape } from "../values/shape";
 import { cast } from "./cast";
-import { elementwise, evaluate } from "./elementwise";
+import { elementwise, evaluate } from "./elementwise/elementwise";
 import { fill } from "./map";
-import { reshape } from "./shape";
+import { reshape } from "./shape/shape";
 
 /**
  * Computes a rule with tensor ops, so that gradients flow through the step (unrolled optimisation, learned learning rates).

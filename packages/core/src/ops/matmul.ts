@@ -9,8 +9,8 @@ import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../va
 import { computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
-import { stretched, sumTo } from "./reduce";
-import { reshape } from "./shape";
+import { stretched, sumTo } from "./reduce/reduce";
+import { reshape } from "./shape/shape";
 
 interface Transposes {
   readonly transposeA?: boolean;

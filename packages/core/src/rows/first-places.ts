@@ -5,7 +5,7 @@ import type { Device } from "../device/device";
 import { hooks } from "../device/recorder";
 import { argmax, cast, clone, concat } from "../ops";
 import { computeOn } from "../ops/compute";
-import { scatterAdd } from "../ops/gather";
+import { scatterAdd } from "../ops/indices/gather";
 import { fill, launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";

@@ -3,7 +3,7 @@
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { cast, checkTensor, gather } from "../ops";
-import { scatterAdd } from "../ops/gather";
+import { scatterAdd } from "../ops/indices/gather";
 import { isTaping, noGrad, record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";

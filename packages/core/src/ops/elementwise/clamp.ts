@@ -1,0 +1,40 @@
+/** Values kept between bounds. */
+
+import { check } from "../../errors/errors";
+import { less, max, min, select } from "../../rule/symbols";
+import type { Tensor } from "../../tensor/tensor";
+import { isFloat } from "../../values/dtype";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "./elementwise";
+import { type ElementwiseDefinition, extended, ifAtMost, nanOf } from "./elementwise-table";
+
+/** The gradient of an operand is PyTorch's: x has all of it also at a bound, and where the bounds cross the upper one has. */
+const CLAMP: ElementwiseDefinition = {
+  forward: (x, low, high) => nanOf(high!, min(nanOf(low!, max(x!, low!)), high!)),
+  derivatives: [
+    (g, _y, x, low, high) => ifAtMost(low!, x!, ifAtMost(x!, high!, g, 0), 0),
+    (g, _y, x, low, high) => select(less(low!, high!), select(less(x!, low!), g, 0), 0),
+    (g, _y, x, low, high) => select(less(high!, x!), g, select(less(high!, low!), g, 0)),
+  ],
+};
+
+/**
+ * min(max(x, low), high), elementwise and broadcast: a bound that is left out or null does not bind. NaN anywhere gives NaN.
+ *
+ * @throws OptError BAD_ARGUMENT without a bound; BAD_SHAPE, DEVICE_MISMATCH
+ * @example
+ * clamp(tensor([-2, 0.5, 3]), -1, 1); // [-1, 0.5, 1]
+ */
+export function clamp(x: Tensor, low: Tensor | number | null = null, high: Tensor | number | null = null): Tensor {
+  checkTensor("clamp", x);
+  check(
+    low !== null || high !== null,
+    "BAD_ARGUMENT",
+    "clamp",
+    () => "needs a lower or an upper bound, got none.",
+    "For example clamp(x, 0, 1), or clamp(x, null, 1).",
+  );
+  // Beyond what integers hold is no number that leaves them integers.
+  const most = isFloat(x.dtype) ? Number.POSITIVE_INFINITY : 2 ** 31 - 1;
+  return elementwise(extended("clamp", CLAMP), [x, low ?? -most, high ?? most]);
+}

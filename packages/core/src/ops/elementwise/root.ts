@@ -1,0 +1,40 @@
+/** Roots whose gradient is 0 where they are 0, as norms and standard deviations have it. */
+
+import type { Expression } from "../../rule/expression";
+import { abs, div, less, mul, pow, select, sqrt, sub } from "../../rule/symbols";
+import type { Tensor } from "../../tensor/tensor";
+import { elementwise } from "./elementwise";
+import { type ElementwiseDefinition, extended } from "./elementwise-table";
+
+const nonZero = (x: Expression, value: Expression) => select(less(x, 0), value, select(less(0, x), value, 0));
+
+const SQUARE_ROOT: ElementwiseDefinition = {
+  forward: sqrt,
+  derivatives: [(g, y) => nonZero(y, div(g, mul(2, y)))],
+};
+
+const POWER: ElementwiseDefinition = {
+  forward: pow,
+  derivatives: [(g, y, x, p) => nonZero(y, mul(g, mul(p!, pow(x!, sub(p!, 1))))), null],
+};
+
+const POWER_OF_SIZE: ElementwiseDefinition = {
+  forward: (x, p) => pow(abs(x!), p!),
+  derivatives: [
+    (g, _y, x, p) => {
+      const slope = mul(g, mul(p!, pow(abs(x!), sub(p!, 1))));
+      return select(less(x!, 0), mul(-1, slope), select(less(0, x!), slope, 0));
+    },
+    null,
+  ],
+};
+
+/** The square root. */
+export const root = (x: Tensor): Tensor => elementwise(extended("root", SQUARE_ROOT), [x]);
+
+/** sum^(1/p), of a sum of powers p. */
+export const rootOf = (sum: Tensor, p: number): Tensor => elementwise(extended("rootOf", POWER), [sum, 1 / p]);
+
+/** |x|^p, whose gradient is 0 at 0. */
+export const powerOfSize = (x: Tensor, p: number): Tensor =>
+  elementwise(extended("powerOfSize", POWER_OF_SIZE), [x, p]);

@@ -1,0 +1,76 @@
+/** Rows of a table by index, and its gradient. */
+
+import { check } from "../../errors/errors";
+import { carrying } from "../../js/carried";
+import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../../js/rows-by-index";
+import { record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import type { Shape } from "../../values/shape";
+import { cast, computeIn } from "../cast";
+import { checkDevice } from "../check-device";
+import { checkTensor } from "../check-tensor";
+import { fill } from "../map";
+import { checkIndices } from "./check-indices";
+
+/**
+ * Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...].
+ * An index out of range is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for an index out of range
+ */
+export function gather(table: Tensor, indices: Tensor): Tensor {
+  checkTensor("gather", table, "table");
+  checkTensor("gather", indices, "indices");
+  const device = checkDevice("gather", [table, indices]);
+  const hasRows = table.shape.length > 0;
+  check(hasRows, "BAD_SHAPE", "gather", () => "the table needs rows, got a scalar.", "Pass [rows, width].");
+  check(
+    !isFloat(indices.dtype),
+    "BAD_DTYPE",
+    "gather",
+    () => `indices must be integers, got ${indices.dtype}.`,
+    `Make them with dtype: "i32".`,
+  );
+  const compute = computeDType(table.dtype);
+  if (table.dtype !== compute) return computeIn(compute, [table], table.dtype, (wide) => gather(wide!, indices));
+  const at = cast(indices, "i32");
+  const [rows, ...rest] = table.shape as [number, ...number[]];
+  const count = indices.size;
+  checkIndices("gather", at, rows);
+  const width = rows === 0 ? 0 : table.size / rows;
+  const output = Tensor.empty([...indices.shape, ...rest], compute, device);
+  device.launch({
+    kind: "gather",
+    kernel: device.kernel(carrying({ kind: "gather", dtype: compute }, gatherOnJs)),
+    table: table.memorySlice(),
+    indices: at.memorySlice(),
+    output: output.memorySlice(),
+    rows,
+    width,
+    count,
+  });
+  const { shape } = table;
+  const recorded = record("gather", output, [table], [at], (g, [held]) => [scatterAdd(g, held!, shape)]);
+  if (at !== indices) at.dispose(); // the tape holds its own
+  return recorded;
+}
+
+/** Adds rows up at their indices (i32), in a table of zeros: the adjoint of gather. */
+export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
+  const { device } = source;
+  const dtype = source.dtype as ComputeDType;
+  const result = fill(shape, 0, dtype, device);
+  const rows = shape[0]!;
+  device.launch({
+    kind: "scatterAdd",
+    kernel: device.kernel(carrying({ kind: "scatterAdd", dtype }, scatterAddOnJs)),
+    source: source.memorySlice(),
+    indices: indices.memorySlice(),
+    output: result.memorySlice(),
+    rows,
+    width: rows === 0 ? 0 : result.size / rows,
+    count: indices.size,
+  });
+  return record("scatterAdd", result, [source], [indices], (g, [held]) => [gather(g, held!)]);
+}

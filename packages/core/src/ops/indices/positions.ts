@@ -1,0 +1,13 @@
+/** The numbers 0 .. n - 1 on a device, for ops that compare places. */
+import type { Device } from "../../device/device";
+import { Tensor } from "../../tensor/tensor";
+import type { Shape } from "../../values/shape";
+
+/** [0, step, 2 step, ...] as i32, in a shape; written again in each replay. */
+export function positions(shape: Shape, device: Device, step = 1): Tensor {
+  const result = Tensor.empty(shape, "i32", device);
+  const numbers = Int32Array.from({ length: result.size }, (_, i) => i * step);
+  const bytes = () => new Uint8Array(numbers.buffer);
+  device.write(result.memorySlice(), bytes(), bytes);
+  return result;
+}

@@ -1,0 +1,93 @@
+/** The largest or smallest elements of an axis, in order. */
+
+import { tidy } from "../../device/scope";
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
+import { noGrad } from "../../tensor/tape";
+import type { Tensor } from "../../tensor/tensor";
+import { isFloat } from "../../values/dtype";
+import { normalizeAxis } from "../../values/shape";
+import { cast } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { gatherAlong } from "../indices/gather-along";
+import { positions } from "../indices/positions";
+import { fill } from "../map";
+import { concat, transpose } from "../shape/shape";
+import { argmax, maxOver } from "./largest";
+
+export interface TopkOptions {
+  /** The largest; the smallest if false. Default true. */
+  readonly largest?: boolean;
+}
+
+/** What `topk` found: both have extent k along the axis. */
+export interface Topk {
+  readonly values: Tensor;
+  /** i32 */
+  readonly indices: Tensor;
+}
+
+/**
+ * The k largest (or smallest) elements along an axis, in order, and where they stand; of equals the first comes first, NaN counts as largest.
+ * Their gradient goes back to where they stand. In k rounds over the axis: for a few of many.
+ *
+ * @throws OptError BAD_ARGUMENT for a k that is no count of elements of the axis
+ * @example
+ * const { values, indices } = topk(tensor([1, 5, 3]), 2); // [5, 3] and [1, 2]
+ */
+export function topk(x: Tensor, k: number, axis = -1, options: TopkOptions = {}): Topk {
+  checkTensor("topk", x);
+  checkOptions("topk", options, { largest: "boolean" });
+  const along = normalizeAxis("topk", axis, x.shape.length);
+  const extent = x.shape[along]!;
+  const isCount = Number.isInteger(k) && k >= 0 && k <= extent;
+  check(
+    isCount,
+    "BAD_ARGUMENT",
+    "topk",
+    () => `k must be an integer from 0 to ${extent}, got ${show(k)}.`,
+    "Take fewer.",
+  );
+  return tidy(() => {
+    const { places, values } = noGrad(() => tidy(() => ranked(transpose(x, along, -1), k, options.largest ?? true)));
+    const indices = transpose(places, along, -1);
+    // Those of floats are taken where they stand, which has a gradient.
+    return {
+      values: isFloat(x.dtype) ? gatherAlong(x, indices, along) : cast(transpose(values, along, -1), x.dtype),
+      indices,
+    };
+  });
+}
+
+/** Along the last axis, best first: where they stand, and of integers the values. */
+function ranked(x: Tensor, k: number, largest: boolean): { places: Tensor; values: Tensor } {
+  const whole = !isFloat(x.dtype);
+  const order = largest ? (whole ? cast(x, "i32") : x) : smallestFirst(x);
+  const least = whole ? -(2 ** 31) : Number.NEGATIVE_INFINITY;
+  const at = positions([x.shape.at(-1)!], x.device);
+  const none = x.shape.with(-1, 0);
+  const [places, values] = [[positions(none, x.device)], [positions(none, x.device)]];
+  let free = fill(x.shape, 1, "bool", x.device);
+  for (let round = 0; round < k; round++) {
+    const rest = elementwise("select", [free, order, least]);
+    const best = argmax(rest, -1, true);
+    // Where nothing but the least is left, what is found may be taken already: then comes the first that is free.
+    const isFree = maxOver(elementwise("mul", [free, elementwise("eq", [at, best])]), -1, true);
+    const next = elementwise("select", [isFree, best, argmax(free, -1, true)]);
+    free = elementwise("mul", [free, elementwise("ne", [at, next])]);
+    places.push(next);
+    if (whole) values.push(maxOver(rest, -1, true));
+  }
+  return { places: concat(places, -1), values: turnedBack(concat(values, -1), largest) };
+}
+
+/** The other order, with NaN at the end. */
+function smallestFirst(x: Tensor): Tensor {
+  if (!isFloat(x.dtype)) return elementwise("sub", [-1, cast(x, "i32")]);
+  const turned = elementwise("neg", [x]);
+  return elementwise("select", [elementwise("eq", [x, x]), turned, Number.NEGATIVE_INFINITY]);
+}
+
+const turnedBack = (values: Tensor, largest: boolean) => (largest ? values : elementwise("sub", [-1, values]));

@@ -1,0 +1,62 @@
+/** How far values spread: variance and standard deviation over axes. */
+
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
+import type { Tensor } from "../../tensor/tensor";
+import { computeDType, isFloat } from "../../values/dtype";
+import { sizeOf } from "../../values/shape";
+import { computeIn } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { root } from "../elementwise/root";
+import { type Axes, mean, reducedShape, sum } from "./reduce";
+
+export interface VarianceOptions {
+  /** What is taken off the count: 1 for an estimate from samples, 0 for the mean of the squares. Default 1. */
+  readonly correction?: number;
+}
+
+/**
+ * sum((x - mean)^2) / (count - correction) over the given axes, or over all. NaN where no more than `correction` elements are.
+ * Integers give f32. As a method `x.var(axis)`: `var` is no name for a function in JavaScript.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * variance(tensor([1, 2, 4])); // 7/3
+ */
+export function variance(x: Tensor, axis?: Axes, keepDim = false, options: VarianceOptions = {}): Tensor {
+  return spread("var", x, axis, keepDim, options, (squares) => squares);
+}
+
+/**
+ * The square root of the variance. Its gradient is 0 where it is 0.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * std(tensor([1, 2, 3])); // 1
+ */
+export function std(x: Tensor, axis?: Axes, keepDim = false, options: VarianceOptions = {}): Tensor {
+  return spread("std", x, axis, keepDim, options, root);
+}
+
+function spread(
+  where: string,
+  x: Tensor,
+  axis: Axes,
+  keepDim: boolean,
+  options: VarianceOptions,
+  last: (squares: Tensor) => Tensor,
+): Tensor {
+  checkTensor(where, x);
+  checkOptions(where, options, { correction: "number" });
+  const { correction = 1 } = options;
+  check(correction >= 0, "BAD_ARGUMENT", where, () => `correction must be >= 0, got ${show(correction)}.`, "Use 1.");
+  const { axes } = reducedShape(where, x, axis, keepDim);
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  return computeIn(computeDType(dtype), [x], dtype, (wide) => {
+    const centered = elementwise("sub", [wide!, mean(wide!, axes, true)]);
+    const squares = sum(elementwise("mul", [centered, centered]), axes, keepDim);
+    return last(elementwise("div", [squares, Math.max(sizeOf(axes.map((a) => x.shape[a]!)) - correction, 0)]));
+  });
+}

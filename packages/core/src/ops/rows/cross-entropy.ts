@@ -1,0 +1,106 @@
+/** Cross-entropy of rows of logits with class labels. */
+
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import { carrying } from "../../js/carried";
+import { crossEntropyGrad as crossEntropyGradOnJs, crossEntropy as crossEntropyOnJs } from "../../js/rows";
+import { isTaping, noGrad, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { sameShape, showShape } from "../../values/shape";
+import { cast, computeIn } from "../cast";
+import { checkDevice } from "../check-device";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { checkIndices } from "../indices/check-indices";
+import { fill } from "../map";
+import { reshape } from "../shape/shape";
+import { softmax } from "./softmax";
+
+/**
+ * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
+ * A label that is no class is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
+ *
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for a label that is no class
+ */
+export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -100): Tensor {
+  checkTensor("crossEntropy", logits, "logits");
+  checkTensor("crossEntropy", labels, "labels");
+  const device = checkDevice("crossEntropy", [logits, labels]);
+  check(
+    logits.shape.length > 0 && sameShape(logits.shape.slice(0, -1), labels.shape),
+    "BAD_SHAPE",
+    "crossEntropy",
+    () =>
+      `labels must have the shape of logits without the class axis, got ${showShape(labels.shape)} for ${showShape(logits.shape)}.`,
+    "Pass class indices, not one-hot rows.",
+  );
+  check(
+    !isFloat(labels.dtype),
+    "BAD_DTYPE",
+    "crossEntropy",
+    () => `labels must be integers, got ${labels.dtype}.`,
+    `Make them with dtype: "i32".`,
+  );
+  check(
+    Number.isInteger(ignoreIndex),
+    "BAD_ARGUMENT",
+    "crossEntropy",
+    () => `ignoreIndex must be an integer, got ${show(ignoreIndex)}.`,
+    "Use -100.",
+  );
+  const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
+  const compute = computeDType(dtype);
+  if (logits.dtype !== compute)
+    return computeIn(compute, [logits], dtype, (wide) => crossEntropyRows(wide!, labels, ignoreIndex));
+  const indices = cast(labels, "i32");
+  const classes = logits.shape.at(-1)!;
+  const rows = labels.size;
+  checkIndices("crossEntropy", indices, classes, ignoreIndex);
+  const output = Tensor.empty(labels.shape, compute, device);
+  device.launch({
+    kind: "crossEntropy",
+    kernel: device.kernel(carrying({ kind: "crossEntropy", dtype: compute }, crossEntropyOnJs)),
+    logits: logits.memorySlice(),
+    labels: indices.memorySlice(),
+    output: output.memorySlice(),
+    rows,
+    classes,
+    ignoreIndex,
+  });
+  const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => [
+    isTaping() ? recordedGrad(x!, held!, g, ignoreIndex) : crossEntropyGrad(x!, held!, g, ignoreIndex),
+  ]);
+  if (indices !== labels) indices.dispose(); // the tape holds its own
+  return recorded;
+}
+
+/** g (softmax(x) - the label's class) in each row, and 0 where the label is ignored. */
+function crossEntropyGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number): Tensor {
+  const result = Tensor.empty(x.shape, x.dtype, x.device);
+  x.device.launch({
+    kind: "crossEntropyGrad",
+    kernel: x.device.kernel(
+      carrying({ kind: "crossEntropyGrad", dtype: x.dtype as ComputeDType }, crossEntropyGradOnJs),
+    ),
+    logits: x.memorySlice(),
+    labels: labels.memorySlice(),
+    gradient: g.memorySlice(),
+    output: result.memorySlice(),
+    rows: labels.size,
+    classes: x.shape.at(-1)!,
+    ignoreIndex,
+  });
+  return result;
+}
+
+/** The same by ops that are recorded: softmax(x) less itself is 0, and has its gradient. */
+function recordedGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number): Tensor {
+  const dtype = x.dtype as ComputeDType;
+  const one = crossEntropyGrad(x, labels, fill(g.shape, 1, dtype, x.device), ignoreIndex);
+  const [below, above] = [elementwise("less", [labels, ignoreIndex]), elementwise("less", [ignoreIndex, labels])];
+  const column = [...labels.shape, 1];
+  const counts = reshape(cast(elementwise("add", [below, above]), dtype), column);
+  const change = elementwise("sub", [softmax(x, -1, false), noGrad(() => softmax(x, -1, false))]);
+  return elementwise("mul", [reshape(g, column), elementwise("fma", [counts, change, one])]);
+}

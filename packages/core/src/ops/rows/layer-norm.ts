@@ -1,0 +1,113 @@
+/** Layer normalisation over the last axes. */
+
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import { carrying } from "../../js/carried";
+import { layerNormGrad as layerNormGradOnJs, layerNorm as layerNormOnJs } from "../../js/layer-norm";
+import { isTaping, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, promote } from "../../values/dtype";
+import { sameShape, showShape } from "../../values/shape";
+import { computeIn } from "../cast";
+import { checkDevice } from "../check-device";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { fill } from "../map";
+import { mean, sumTo } from "../reduce/reduce";
+
+/**
+ * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
+ *
+ * @throws OptError BAD_SHAPE if weight and bias are not of x's trailing shape
+ */
+export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null, eps = 1e-5): Tensor {
+  checkTensor("layerNorm", x);
+  checkTensor("layerNorm", weight, "weight");
+  if (bias !== null) checkTensor("layerNorm", bias, "bias");
+  const isEps = typeof eps === "number" && eps >= 0;
+  check(isEps, "BAD_ARGUMENT", "layerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+  const trailing = x.shape.slice(x.shape.length - weight.shape.length);
+  const got = () => `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
+  check(
+    sameShape(trailing, weight.shape) && (bias === null || sameShape(bias.shape, weight.shape)),
+    "BAD_SHAPE",
+    "layerNorm",
+    () => `weight and bias must have the trailing shape of x ${showShape(x.shape)}, got ${got()}.`,
+    "Normalise over the last axes.",
+  );
+  const given = bias === null ? [x, weight] : [x, weight, bias];
+  const device = checkDevice("layerNorm", given);
+  const dtype = given.map((t) => t.dtype).reduce(promote);
+  const compute = computeDType(dtype);
+  if (given.some((t) => t.dtype !== compute)) {
+    return computeIn(compute, given, dtype, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
+  }
+  const shift = bias ?? fill(weight.shape, 0, compute, device);
+  const length = weight.size;
+  const rows = length === 0 ? 0 : x.size / length;
+  const output = Tensor.empty(x.shape, compute, device);
+  const average = Tensor.empty([rows], compute, device);
+  const rstd = Tensor.empty([rows], compute, device);
+  device.launch({
+    kind: "layerNorm",
+    kernel: device.kernel(carrying({ kind: "layerNorm", dtype: compute }, layerNormOnJs)),
+    input: x.memorySlice(),
+    weight: weight.memorySlice(),
+    bias: shift.memorySlice(),
+    output: output.memorySlice(),
+    mean: average.memorySlice(),
+    rstd: rstd.memorySlice(),
+    rows,
+    length,
+    eps,
+  });
+  const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, average, rstd], (g, saved) =>
+    isTaping() ? recordedGrad(g, saved, eps) : layerNormGrad(g, saved, rows, length),
+  );
+  average.dispose(); // the tape holds its own
+  rstd.dispose();
+  if (shift !== bias) shift.dispose();
+  return recorded;
+}
+
+/** The gradients by ops that are recorded: of what was saved, x and weight have gradients themselves. */
+function recordedGrad(g: Tensor, [x, weight]: readonly Tensor[], eps: number): Tensor[] {
+  const [mul, sub] = (["mul", "sub"] as const).map((op) => (a: Tensor, b: Tensor) => elementwise(op, [a, b])) as [
+    Op,
+    Op,
+  ];
+  const axes = weight!.shape.map((_, i) => x!.shape.length - weight!.shape.length + i);
+  const centered = sub(x!, mean(x!, axes, true));
+  const variance = mean(mul(centered, centered), axes, true);
+  const rstd = elementwise("div", [1, elementwise("sqrt", [elementwise("add", [variance, eps])])]);
+  const normal = mul(centered, rstd);
+  const scaled = mul(g, weight!);
+  const along = mul(normal, mean(mul(scaled, normal), axes, true));
+  const input = mul(rstd, sub(sub(scaled, mean(scaled, axes, true)), along));
+  return [input, sumTo(mul(g, normal), weight!.shape), sumTo(g, weight!.shape)];
+}
+
+type Op = (a: Tensor, b: Tensor) => Tensor;
+
+function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number, length: number): Tensor[] {
+  const [x, weight, average, rstd] = saved as [Tensor, Tensor, Tensor, Tensor];
+  const { device } = x;
+  const inputGradient = Tensor.empty(x.shape, x.dtype, device);
+  const weightGradient = Tensor.empty(weight.shape, x.dtype, device);
+  const biasGradient = Tensor.empty(weight.shape, x.dtype, device);
+  device.launch({
+    kind: "layerNormGrad",
+    kernel: device.kernel(carrying({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }, layerNormGradOnJs)),
+    input: x.memorySlice(),
+    weight: weight.memorySlice(),
+    mean: average.memorySlice(),
+    rstd: rstd.memorySlice(),
+    gradient: gradient.memorySlice(),
+    inputGradient: inputGradient.memorySlice(),
+    weightGradient: weightGradient.memorySlice(),
+    biasGradient: biasGradient.memorySlice(),
+    rows,
+    length,
+  });
+  return [inputGradient, weightGradient, biasGradient];
+}

@@ -1,0 +1,54 @@
+/** softmax and log-softmax along an axis. */
+
+import { tidy } from "../../device/scope";
+import { isTaping, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { normalizeAxis } from "../../values/shape";
+import { computeIn } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { sum } from "../reduce/reduce";
+import { transpose } from "../shape/shape";
+
+export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
+  const where = log ? "logSoftmax" : "softmax";
+  checkTensor(where, x);
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  const compute = computeDType(dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));
+  const last = x.shape.length - 1;
+  const along = normalizeAxis(where, axis, x.shape.length);
+  if (along !== last) return softmaxAlong(x, along, log);
+  const length = x.shape[last]!;
+  const rows = length === 0 ? 0 : x.size / length;
+  const output = Tensor.empty(x.shape, compute, x.device);
+  const kernel = x.device.kernel({ kind: "softmax", log, dtype: compute });
+  x.device.launch({ kind: "softmax", kernel, input: x.memorySlice(), output: output.memorySlice(), rows, length });
+  return record(where, output, [x], [output], (g, [forward]) => [softmaxGrad(forward!, g, log, rows, length)]);
+}
+
+function softmaxAlong(x: Tensor, axis: number, log: boolean): Tensor {
+  return tidy(() => transpose(softmax(transpose(x, axis, -1), -1, log), axis, -1));
+}
+
+/** y (g - sum(g y)); of the logarithm g - exp(y) sum(g). */
+function softmaxGrad(forward: Tensor, gradient: Tensor, log: boolean, rows: number, length: number): Tensor {
+  if (isTaping()) {
+    const scaled = log ? gradient : elementwise("mul", [gradient, forward]);
+    const factor = log ? elementwise("exp", [forward]) : forward;
+    return elementwise("sub", [scaled, elementwise("mul", [factor, sum(scaled, -1, true)])]);
+  }
+  const { device } = forward;
+  const output = Tensor.empty(forward.shape, forward.dtype, device);
+  device.launch({
+    kind: "softmaxGrad",
+    kernel: device.kernel({ kind: "softmaxGrad", log, dtype: forward.dtype as ComputeDType }),
+    forward: forward.memorySlice(),
+    gradient: gradient.memorySlice(),
+    output: output.memorySlice(),
+    rows,
+    length,
+  });
+  return output;
+}

@@ -1,0 +1,68 @@
+/** Axes of extent 1 dropped, added and stretched. */
+
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import { record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { broadcastStrides, denseStrides, normalizeAxis, type Shape, showShape } from "../../values/shape";
+import { checkTensor } from "../check-tensor";
+import { type Axes, reducedShape, sumTo } from "../reduce/reduce";
+import { copyBox, reshape } from "./shape";
+
+/**
+ * Without the given axes of extent 1, or without all of them: a view. Axes of other extents stay.
+ *
+ * @throws OptError BAD_ARGUMENT for an axis that is not there
+ * @example
+ * squeeze(zeros([1, 3, 1])); // [3]
+ */
+export function squeeze(x: Tensor, axis?: Axes): Tensor {
+  checkTensor("squeeze", x);
+  const { axes } = reducedShape("squeeze", x, axis, false);
+  return reshape(
+    x,
+    x.shape.filter((extent, i) => extent !== 1 || !axes.includes(i)),
+  );
+}
+
+/**
+ * With one more axis, of extent 1, which then is axis `axis`: a view. Negative axes count from the end: -1 adds the last.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * unsqueeze(zeros([3]), -1); // [3, 1]
+ */
+export function unsqueeze(x: Tensor, axis: number): Tensor {
+  checkTensor("unsqueeze", x);
+  return reshape(x, x.shape.toSpliced(normalizeAxis("unsqueeze", axis, x.shape.length + 1), 0, 1));
+}
+
+/**
+ * Stretched to a shape, as a copy: axes of extent 1 are repeated, new ones come first, -1 keeps an extent.
+ *
+ * @throws OptError BAD_SHAPE if x does not broadcast to it
+ * @example
+ * expand(tensor([[1], [2]]), [-1, 3]); // [[1, 1, 1], [2, 2, 2]]
+ */
+export function expand(x: Tensor, shape: Shape): Tensor {
+  checkTensor("expand", x);
+  const missing = Array.isArray(shape) ? shape.length - x.shape.length : -1;
+  const target =
+    missing < 0 ? [] : shape.map((extent, i) => (extent === -1 && i >= missing ? x.shape[i - missing]! : extent));
+  check(
+    missing >= 0 &&
+      target.every((extent, i) => {
+        const own = i < missing ? 1 : x.shape[i - missing];
+        return Number.isInteger(extent) && extent >= 0 && (own === 1 || own === extent);
+      }),
+    "BAD_SHAPE",
+    "expand",
+    () => `${showShape(x.shape)} must broadcast to the new shape, got ${show(shape)}.`,
+    "Aligned at the end, extents must be equal, or 1 in the tensor.",
+  );
+  const output = Tensor.empty(target, x.dtype, x.device);
+  const strides = broadcastStrides(x.shape, target);
+  copyBox(x, output, target, { offset: 0, strides }, { offset: 0, strides: denseStrides(target) });
+  const { shape: own } = x;
+  return record("expand", output, [x], [], (g) => [sumTo(g, own)]);
+}

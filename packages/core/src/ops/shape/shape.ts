@@ -1,0 +1,194 @@
+/** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
+
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import { type Backward, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { byteSize, isFloat, numbersOf } from "../../values/dtype";
+import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../../values/shape";
+import { checkDevice } from "../check-device";
+import { checkAnyTensor, checkTensor } from "../check-tensor";
+import { fill } from "../map";
+
+/** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */
+export function copyBox(
+  source: Tensor,
+  target: Tensor,
+  shape: Shape,
+  from: { offset: number; strides: readonly number[] },
+  to: { offset: number; strides: readonly number[] },
+): void {
+  const slice = (tensor: Tensor, offset: number) => {
+    const { memory, byteOffset, length } = tensor.memorySlice();
+    const elementBytes = byteSize(tensor.dtype);
+    return { memory, byteOffset: byteOffset + offset * elementBytes, length: length - offset };
+  };
+  source.checkAlive();
+  if (shape.includes(0)) return;
+  const rank0 = shape.length === 0;
+  target.device.launch({
+    kind: "copy",
+    kernel: target.device.kernel({ kind: "copy", from: numbersOf(source.dtype)[0], to: numbersOf(target.dtype)[0] }),
+    source: slice(source, from.offset),
+    target: slice(target, to.offset),
+    shape: rank0 ? [1] : shape,
+    sourceStrides: rank0 ? [1] : from.strides,
+    targetStrides: rank0 ? [1] : to.strides,
+  });
+}
+
+/** The same elements in another shape, or in the same, without a copy: a tensor of its own on x's memory. One extent may be -1. */
+export function reshape(x: Tensor, shape: Shape): Tensor {
+  checkAnyTensor("reshape", x);
+  const inferred = inferShape(x, shape);
+  const before = x.shape;
+  return record("reshape", x.alias(inferred), [x], [], (g) => [reshape(g, before)]);
+}
+
+function inferShape(x: Tensor, shape: Shape): Shape {
+  const isList = Array.isArray(shape) && shape.every((extent) => typeof extent === "number");
+  const advice = "Pass for example [2, 3].";
+  check(isList, "BAD_SHAPE", "reshape", () => `the new shape must be a list of integers, got ${show(shape)}.`, advice);
+  const known = shape.filter((extent) => extent !== -1);
+  const size = sizeOf(known);
+  const inferred = shape.map((extent) => (extent === -1 ? x.size / size : extent));
+  check(
+    shape.length - known.length <= 1 &&
+      inferred.every((extent) => Number.isInteger(extent) && extent >= 0) &&
+      sizeOf(inferred) === x.size,
+    "BAD_SHAPE",
+    "reshape",
+    () => `the new shape must hold ${x.size} elements, got ${showShape(shape)} for ${showShape(x.shape)}.`,
+    "One extent may be -1.",
+  );
+  return inferred;
+}
+
+/** The axes in another order, as a copy. */
+export function permute(x: Tensor, axes: readonly number[]): Tensor {
+  checkTensor("permute", x);
+  const isList = Array.isArray(axes);
+  check(isList, "BAD_ARGUMENT", "permute", () => `axes must be a list, got ${show(axes)}.`, "For example [1, 0].");
+  const order = axes.map((axis) => normalizeAxis("permute", axis, x.shape.length));
+  check(
+    order.length === x.shape.length && new Set(order).size === order.length,
+    "BAD_ARGUMENT",
+    "permute",
+    () => `axes must name each of ${x.shape.length} axes once, got [${axes}].`,
+    "For example [1, 0].",
+  );
+  const shape = order.map((axis) => x.shape[axis]!);
+  const strides = denseStrides(x.shape);
+  const output = Tensor.empty(shape, x.dtype, x.device);
+  copyBox(
+    x,
+    output,
+    shape,
+    { offset: 0, strides: order.map((axis) => strides[axis]!) },
+    { offset: 0, strides: denseStrides(shape) },
+  );
+  const inverse = order.map((_, i) => order.indexOf(i));
+  return record("permute", output, [x], [], (g) => [permute(g, inverse)]);
+}
+
+/** Two axes exchanged, as a copy: the last two by default. */
+export function transpose(x: Tensor, a = -2, b = -1): Tensor {
+  checkTensor("transpose", x);
+  const rank = x.shape.length;
+  const [first, second] = [normalizeAxis("transpose", a, rank), normalizeAxis("transpose", b, rank)];
+  return permute(
+    x,
+    x.shape.map((_, i) => (i === first ? second : i === second ? first : i)),
+  );
+}
+
+/** Positions `start` to `end` of an axis, as a copy; negative ones count from the end. */
+export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor {
+  checkTensor("slice", x);
+  const along = normalizeAxis("slice", axis, x.shape.length);
+  const extent = x.shape[along]!;
+  const position = (at: number) => {
+    check(
+      Number.isInteger(at),
+      "BAD_ARGUMENT",
+      "slice",
+      () => `positions must be integers, got ${show(at)}.`,
+      "Pass them one by one: slice(start, end, axis).",
+    );
+    return Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
+  };
+  const from = position(start);
+  const length = Math.max(position(end === undefined ? extent : end) - from, 0);
+  const shape = x.shape.map((e, i) => (i === along ? length : e));
+  const strides = denseStrides(x.shape);
+  const offset = from * strides[along]!;
+  const output = Tensor.empty(shape, x.dtype, x.device);
+  copyBox(x, output, shape, { offset, strides }, { offset: 0, strides: denseStrides(shape) });
+  const { shape: whole } = x;
+  return record("slice", output, [x], [], (g) => [padded(g, whole, from, along)]);
+}
+
+/** Zeros with x in them, from a position of an axis on: the adjoint of slice. */
+function padded(x: Tensor, shape: Shape, from: number, axis: number): Tensor {
+  const result = fill(shape, 0, x.dtype, x.device);
+  const strides = denseStrides(shape);
+  const place = { offset: from * strides[axis]!, strides };
+  copyBox(x, result, x.shape, { offset: 0, strides: denseStrides(x.shape) }, place);
+  const end = from + x.shape[axis]!;
+  return record("padded", result, [x], [], (g) => [slice(g, from, end, axis)]);
+}
+
+/** Joins tensors along an axis. @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
+export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
+  const isList = Array.isArray(tensors);
+  check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
+  for (const [i, tensor] of tensors.entries()) checkTensor("concat", tensor, `tensor ${i}`);
+  const [first] = tensors;
+  check(first !== undefined, "BAD_ARGUMENT", "concat", () => "needs a tensor, got none.", "Pass at least one.");
+  checkDevice("concat", tensors);
+  const along = normalizeAxis("concat", axis, first.shape.length);
+  for (const tensor of tensors) {
+    check(
+      sameShape(tensor.shape.toSpliced(along, 1), first.shape.toSpliced(along, 1)),
+      "BAD_SHAPE",
+      "concat",
+      () => `shapes must agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
+      "Reshape or slice them.",
+    );
+    check(
+      tensor.dtype === first.dtype,
+      "BAD_DTYPE",
+      "concat",
+      () => `dtypes must agree, got ${first.dtype} and ${tensor.dtype}.`,
+      "Cast with to().",
+    );
+  }
+  const extents = tensors.map((tensor) => tensor.shape[along]!);
+  const shape = first.shape.with(
+    along,
+    extents.reduce((a, b) => a + b),
+  );
+  const strides = denseStrides(shape);
+  const output = Tensor.empty(shape, first.dtype, first.device);
+  let position = 0;
+  const starts = extents.map((extent) => {
+    position += extent;
+    return position - extent;
+  });
+  tensors.forEach((tensor, i) => {
+    copyBox(
+      tensor,
+      output,
+      tensor.shape,
+      { offset: 0, strides: denseStrides(tensor.shape) },
+      { offset: starts[i]! * strides[along]!, strides },
+    );
+  });
+  if (!isFloat(first.dtype)) return output;
+  return record("concat", output, tensors, [], splitter(starts, extents, along));
+}
+
+/** Made apart from the tensors, which a closure beside them would keep alive. */
+function splitter(starts: readonly number[], extents: readonly number[], axis: number): Backward {
+  return (g) => starts.map((start, i) => slice(g, start, start + extents[i]!, axis));
+}

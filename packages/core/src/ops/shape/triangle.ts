@@ -1,0 +1,52 @@
+/** Triangles of matrices. */
+
+import { tidy } from "../../device/scope";
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import type { Tensor } from "../../tensor/tensor";
+import { showShape } from "../../values/shape";
+import { cast } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { positions } from "../indices/positions";
+
+/**
+ * The lower triangle of matrices [..., rows, columns]: 0 where column - row > diagonal.
+ *
+ * @throws OptError BAD_SHAPE for less than two axes; BAD_ARGUMENT
+ * @example
+ * tril(ones([2, 2])); // [[1, 0], [1, 1]]
+ */
+export function tril(x: Tensor, diagonal = 0): Tensor {
+  return triangle("tril", x, diagonal, (offset) => elementwise("le", [offset, diagonal]));
+}
+
+/**
+ * The upper triangle of matrices [..., rows, columns]: 0 where column - row < diagonal.
+ *
+ * @throws OptError BAD_SHAPE for less than two axes; BAD_ARGUMENT
+ * @example
+ * triu(ones([2, 2]), 1); // [[0, 1], [0, 0]]
+ */
+export function triu(x: Tensor, diagonal = 0): Tensor {
+  return triangle("triu", x, diagonal, (offset) => elementwise("le", [diagonal, offset]));
+}
+
+function triangle(where: string, x: Tensor, diagonal: number, keeps: (offset: Tensor) => Tensor): Tensor {
+  checkTensor(where, x);
+  const isMatrix = x.shape.length >= 2;
+  check(isMatrix, "BAD_SHAPE", where, () => `needs matrices [..., rows, columns], got ${showShape(x.shape)}.`);
+  const isWhole = Number.isInteger(diagonal);
+  check(
+    isWhole,
+    "BAD_ARGUMENT",
+    where,
+    () => `diagonal must be an integer, got ${show(diagonal)}.`,
+    "0 is the main one.",
+  );
+  const [rows, columns] = x.shape.slice(-2) as [number, number];
+  return tidy(() => {
+    const offset = elementwise("sub", [positions([columns], x.device), positions([rows, 1], x.device)]);
+    return cast(elementwise("select", [keeps(offset), x, 0]), x.dtype);
+  });
+}

@@ -1,0 +1,126 @@
+/** Averages of windows of images, and of as many parts of them as are asked for. */
+
+import { tidy } from "../../device/scope";
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
+import type { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { showShape } from "../../values/shape";
+import { cast, computeIn } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { positions } from "../indices/positions";
+import { fill } from "../map";
+import { matmul } from "../matmul";
+import { sum } from "../reduce/reduce";
+import { reshape } from "../shape/shape";
+import { type Pair, unfold, windowOf } from "./windows";
+
+export interface AvgPoolOptions {
+  /** By default the kernel size. */
+  readonly stride?: Pair;
+  /** Zeros around the image, at most half the kernel. Default 0. */
+  readonly padding?: Pair;
+  /** The padding counts in the average. Default true. */
+  readonly countIncludePad?: boolean;
+}
+
+/**
+ * The average of each window of images [batch, channels, height, width].
+ *
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT
+ * @example
+ * avgPool2d(rand([1, 3, 8, 8]), 2); // [1, 3, 4, 4]
+ */
+export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
+  const where = "avgPool2d";
+  checkTensor(where, x);
+  checkOptions(where, options, {
+    stride: ["number", "array"],
+    padding: ["number", "array"],
+    countIncludePad: "boolean",
+  });
+  const { stride = kernelSize, padding = 0, countIncludePad = true } = options;
+  const { batch, channels, height, width, outHeight, outWidth, ...window } = windowOf(
+    where,
+    x,
+    kernelSize,
+    { stride, padding },
+    1,
+  );
+  const [rows, columns] = window.kernel;
+  check(
+    window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
+    "BAD_ARGUMENT",
+    where,
+    () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+    "Pad less.",
+  );
+  const sums = (images: Tensor, planes: number) => {
+    const taken = unfold(images, kernelSize, { stride, padding });
+    return reshape(sum(reshape(taken, [images.shape[0]!, planes, rows * columns, outHeight * outWidth]), 2), [
+      images.shape[0]!,
+      planes,
+      outHeight,
+      outWidth,
+    ]);
+  };
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  return computeIn(computeDType(dtype), [x], dtype, (images) => {
+    const counts = countIncludePad
+      ? rows * columns
+      : sums(fill([1, 1, height, width], 1, images!.dtype, images!.device), 1);
+    return reshape(elementwise("div", [sums(images!, channels), counts]), [batch, channels, outHeight, outWidth]);
+  });
+}
+
+/**
+ * Averages of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends before
+ * ceil((i + 1) size / n). null keeps an extent.
+ *
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT
+ * @example
+ * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
+ */
+export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [number | null, number | null]): Tensor {
+  const where = "adaptiveAvgPool2d";
+  checkTensor(where, x);
+  const isImages = x.shape.length === 4;
+  check(
+    isImages,
+    "BAD_SHAPE",
+    where,
+    () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
+  );
+  const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
+  check(
+    both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
+    "BAD_ARGUMENT",
+    where,
+    () => `outputSize must be an integer >= 1 or a pair of them or null, got ${show(outputSize)}.`,
+    "For example 1 or [4, null].",
+  );
+  const [height, width] = x.shape.slice(2) as [number, number];
+  const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
+  const dtype = isFloat(x.dtype) ? x.dtype : "f32";
+  const compute = computeDType(dtype);
+  return computeIn(compute, [x], dtype, (images) => {
+    const across = matmul(images!, parts(width, columns, images!, compute), { transposeB: true });
+    return matmul(parts(height, rows, images!, compute), across);
+  });
+}
+
+/** [count, size]: the share of each element in each part. */
+function parts(size: number, count: number, { device }: Tensor, dtype: ComputeDType): Tensor {
+  return tidy(() => {
+    const at = positions([size], device);
+    const part = positions([count, 1], device);
+    // Whole parts of quotients, which are exact for such integers.
+    const from = cast(elementwise("div", [elementwise("mul", [part, size]), count]), "i32");
+    const upTo = elementwise("add", [elementwise("mul", [elementwise("add", [part, 1]), size]), count - 1]);
+    const to = cast(elementwise("div", [upTo, count]), "i32");
+    const inside = elementwise("mul", [elementwise("le", [from, at]), elementwise("less", [at, to])]);
+    return elementwise("div", [cast(inside, dtype), cast(elementwise("sub", [to, from]), dtype)]);
+  });
+}

@@ -1,0 +1,192 @@
+/** Windows that slide over images [batch, channels, height, width]: as columns, and the largest value of each. */
+
+import type { Window2d } from "../../backend/spec";
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
+import { carrying } from "../../js/carried";
+import {
+  fold as foldOnJs,
+  maxPool2dGrad as maxPool2dGradOnJs,
+  maxPool2d as maxPool2dOnJs,
+  unfold as unfoldOnJs,
+} from "../../js/windows";
+import { record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType, promote } from "../../values/dtype";
+import { showShape } from "../../values/shape";
+import { computeIn } from "../cast";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { gather } from "../indices/gather";
+import { reshape } from "../shape/shape";
+
+/** One number for both directions, or [vertical, horizontal]. */
+export type Pair = number | readonly [number, number];
+
+export interface WindowOptions {
+  readonly stride?: Pair;
+  readonly padding?: Pair;
+  readonly dilation?: Pair;
+}
+
+export const WINDOW_OPTIONS = {
+  stride: ["number", "array"],
+  padding: ["number", "array"],
+  dilation: ["number", "array"],
+} as const;
+
+export function pair(where: string, name: string, value: Pair, least: number): readonly [number, number] {
+  const both = (Array.isArray(value) ? value : [value, value]) as readonly [number, number];
+  check(
+    both.length === 2 && both.every((n) => Number.isInteger(n) && n >= least),
+    "BAD_ARGUMENT",
+    where,
+    () => `${name} must be an integer >= ${least} or a pair of them, got ${show(value)}.`,
+    "For example 2 or [2, 1].",
+  );
+  return both;
+}
+
+export function windowOf(
+  where: string,
+  x: Tensor,
+  kernelSize: Pair,
+  options: WindowOptions,
+  defaultStride: Pair,
+): Window2d {
+  checkOptions(where, options, WINDOW_OPTIONS);
+  check(
+    x.shape.length === 4,
+    "BAD_SHAPE",
+    where,
+    () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
+    "Reshape them.",
+  );
+  const [batch, channels, height, width] = x.shape as [number, number, number, number];
+  const kernel = pair(where, "kernelSize", kernelSize, 1);
+  const stride = pair(where, "stride", options.stride ?? defaultStride, 1);
+  const padding = pair(where, "padding", options.padding ?? 0, 0);
+  const dilation = pair(where, "dilation", options.dilation ?? 1, 1);
+  const extent = (size: number, i: 0 | 1) =>
+    Math.floor((size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i]) + 1;
+  const [outHeight, outWidth] = [extent(height, 0), extent(width, 1)];
+  check(
+    outHeight >= 1 && outWidth >= 1,
+    "BAD_SHAPE",
+    where,
+    () => `the window ${showShape(kernel)} must fit into the padded image, got ${showShape([height, width])}.`,
+    "Use a smaller kernel or more padding.",
+  );
+  return { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation };
+}
+
+type WindowKind = "unfold" | "fold";
+
+const RUN = { unfold: unfoldOnJs, fold: foldOnJs } as const;
+
+function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor {
+  const { batch, channels, height, width, outHeight, outWidth, kernel } = window;
+  const image = [batch, channels, height, width];
+  const columns = [batch, channels * kernel[0] * kernel[1], outHeight * outWidth];
+  const { device, dtype } = input;
+  const output = Tensor.empty(kind === "unfold" ? columns : image, dtype, device);
+  device.launch({
+    kind,
+    kernel: device.kernel(carrying<WindowKind>({ kind, dtype: dtype as ComputeDType }, RUN[kind])),
+    input: input.memorySlice(),
+    output: output.memorySlice(),
+    window,
+  } as Parameters<typeof device.launch>[0]);
+  return output;
+}
+
+/** Each is the other's adjoint. */
+export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
+  const adjoint = kind === "unfold" ? "fold" : "unfold";
+  return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
+}
+
+/** Windows of images as columns: [batch, channels * kernelHeight * kernelWidth, outHeight * outWidth]; padding reads 0. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
+export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  checkTensor("unfold", x);
+  const window = windowOf("unfold", x, kernelSize, options, 1);
+  const compute = computeDType(x.dtype);
+  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => unfold(wide!, kernelSize, options));
+  return windows("unfold", x, window);
+}
+
+/** True if some window lies in the padding altogether along an axis: dilated taps can straddle a small image. */
+function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d, axis: 0 | 1): boolean {
+  const [size, outputs] = axis === 0 ? [window.height, window.outHeight] : [window.width, window.outWidth];
+  const inside = (at: number) => at >= 0 && at < size;
+  const taps = Array.from({ length: kernel[axis] }, (_, tap) => tap * dilation[axis] - padding[axis]);
+  return Array.from({ length: outputs }, (_, i) => i * stride[axis]).some(
+    (at) => !taps.some((tap) => inside(at + tap)),
+  );
+}
+
+/** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
+export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
+  checkTensor("maxPool2d", x);
+  const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
+  check(
+    window.padding.every((p, i) => 2 * p <= window.kernel[i]!),
+    "BAD_ARGUMENT",
+    "maxPool2d",
+    () => `padding must be at most half the kernel, got ${window.padding} for ${window.kernel}.`,
+    "Pad less.",
+  );
+  check(
+    !missesImage(window, 0) && !missesImage(window, 1),
+    "BAD_ARGUMENT",
+    "maxPool2d",
+    () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
+    "Pad or dilate less.",
+  );
+  const compute = computeDType(promote(x.dtype, "f16"));
+  if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
+  const { device } = x;
+  const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
+  const output = Tensor.empty(shape, compute, device);
+  const indices = Tensor.empty(shape, "i32", device);
+  device.launch({
+    kind: "maxPool2d",
+    kernel: device.kernel(carrying({ kind: "maxPool2d", dtype: compute }, maxPool2dOnJs)),
+    input: x.memorySlice(),
+    output: output.memorySlice(),
+    indices: indices.memorySlice(),
+    window,
+  });
+  const recorded = record("maxPool2d", output, [x], [indices], (g, [held]) => [maxPoolGrad(g, held!, window)]);
+  indices.dispose();
+  return recorded;
+}
+
+/** The gradient at the places of the largest values. */
+function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tensor {
+  const { device } = gradient;
+  const dtype = gradient.dtype as ComputeDType;
+  const { batch, channels, height, width } = window;
+  const result = Tensor.empty([batch, channels, height, width], dtype, device);
+  device.launch({
+    kind: "maxPool2dGrad",
+    kernel: device.kernel(carrying({ kind: "maxPool2dGrad", dtype }, maxPool2dGradOnJs)),
+    gradient: gradient.memorySlice(),
+    indices: indices.memorySlice(),
+    output: result.memorySlice(),
+    window,
+  });
+  return record("maxPool2dGrad", result, [gradient], [indices], (g, [held]) => [atPlaces(g, held!)]);
+}
+
+/** What images hold at places that are counted in each plane. */
+function atPlaces(images: Tensor, places: Tensor): Tensor {
+  const [batch, channels, height, width] = images.shape as [number, number, number, number];
+  const planes = batch * channels;
+  const starts = Tensor.empty([batch, channels, 1, 1], "i32", images.device);
+  const first = Int32Array.from({ length: planes }, (_, plane) => plane * height * width);
+  const bytes = () => new Uint8Array(first.buffer);
+  images.device.write(starts.memorySlice(), bytes(), bytes); // in each replay, too
+  return gather(reshape(images, [images.size]), elementwise("add", [places, starts]));
+}
