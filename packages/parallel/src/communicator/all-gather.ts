@@ -2,7 +2,7 @@
 import type { Tensor } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { all, type Group, type Operation, others } from "./group";
-import { arriving, bytesOf, roomLike } from "./staging";
+import { arriving, bytesOf, movedIn, roomLike } from "./staging";
 
 const COUNTS = 0;
 const ROWS = 1;
@@ -18,12 +18,13 @@ export async function allGather(group: Group, where: string, x: Tensor): Promise
   const begin = (rank: number) => counts.slice(0, rank).reduce((a, b) => a + b, 0) * width;
   const places = counts.map((_, rank) => incoming.bytes.subarray(begin(rank), begin(rank + 1)));
   places[group.rank]!.set(bytes);
-  await all(
+  const rows = all(
     others(group).flatMap((rank) => [
       ...(bytes.byteLength > 0 ? [operation.send(rank, ROWS, bytes)] : []),
       ...(places[rank]!.byteLength > 0 ? [operation.receive(rank, ROWS, places[rank]!)] : []),
     ]),
   );
+  await movedIn([result, x], rows);
   incoming.done();
   return result;
 }

@@ -6,7 +6,7 @@ import { allGather } from "./all-gather";
 import { all, Group, type Operation, type Traffic } from "./group";
 import { allGatherJson, broadcastJson, gatherJson, treeOf } from "./messages";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
-import { arriving, bytesOf, checkDense } from "./staging";
+import { arriving, bytesOf, checkDense, movedIn } from "./staging";
 
 /**
  * Ranks of a job, as `connect` and `split` return them. Collectives are called by all of them, in the same order; several may be under
@@ -154,7 +154,7 @@ export const WORLD = "world";
 async function receiveTensor(operation: Operation, from: number, x: Tensor): Promise<void> {
   if (x.size === 0) return;
   const { bytes, done } = arriving(x);
-  await operation.receive(from, 0, bytes);
+  await movedIn([x], operation.receive(from, 0, bytes));
   done();
 }
 

@@ -4,7 +4,7 @@ import { byteSize } from "@opt/core/backend";
 import type { Reduction } from "../engine/engine";
 import { all, type Group, type Operation, others } from "./group";
 import { type Part, partsOf } from "./parts";
-import { arriving, bytesOf, overwrite, roomLike } from "./staging";
+import { arriving, bytesOf, movedIn, overwrite, roomLike } from "./staging";
 
 const CONTRIBUTIONS = 0;
 const RESULTS = 1;
@@ -33,12 +33,11 @@ export async function allReduce(group: Group, where: string, x: Tensor, reductio
     const width = byteSize(x.dtype);
     const incoming = arriving(x);
     incoming.bytes.set(reduced, mine.begin * width);
-    await all(
-      others(group).flatMap((rank) => [
-        ...(sum.size === 0 ? [] : [operation.send(rank, RESULTS, reduced)]),
-        ...(isEmpty(parts[rank]!) ? [] : [operation.receive(rank, RESULTS, cut(incoming.bytes, parts[rank]!, width))]),
-      ]),
-    );
+    const results = others(group).flatMap((rank) => [
+      ...(sum.size === 0 ? [] : [operation.send(rank, RESULTS, reduced)]),
+      ...(isEmpty(parts[rank]!) ? [] : [operation.receive(rank, RESULTS, cut(incoming.bytes, parts[rank]!, width))]),
+    ]);
+    await movedIn([sum, x], all(results));
     incoming.done();
   } finally {
     sum.dispose();
@@ -84,12 +83,11 @@ async function reducePart(
     const outgoing = read instanceof Uint8Array ? read : await read;
     const width = byteSize(x.dtype);
     overwrite(received[group.rank]!, cut(outgoing, { begin, end }, width));
-    await all(
-      others(group).flatMap((rank) => [
-        ...(isEmpty(parts[rank]!) ? [] : [operation.send(rank, CONTRIBUTIONS, cut(outgoing, parts[rank]!, width))]),
-        ...(begin === end ? [] : [receiveInto(operation, rank, received[rank]!)]),
-      ]),
-    );
+    const contributions = others(group).flatMap((rank) => [
+      ...(isEmpty(parts[rank]!) ? [] : [operation.send(rank, CONTRIBUTIONS, cut(outgoing, parts[rank]!, width))]),
+      ...(begin === end ? [] : [receiveInto(operation, rank, received[rank]!)]),
+    ]);
+    await movedIn([...received, x], all(contributions));
     // Of one rank it would be what is disposed below.
     return keep(tidy(() => noGrad(() => combined(received, reduction).reshape([end - begin]))));
   } finally {

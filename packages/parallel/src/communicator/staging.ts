@@ -61,6 +61,19 @@ export function overwrite(x: Tensor, bytes: Uint8Array): void {
   });
 }
 
+/** Of operations that were given up: their engine may still read there, or write. */
+const abandoned: Tensor[] = [];
+
+/** What `moved` says; where it fails, the memory of `rooms` is never used again. */
+export async function movedIn<Result>(rooms: readonly Tensor[], moved: Promise<Result>): Promise<Result> {
+  try {
+    return await moved;
+  } catch (error) {
+    abandoned.push(...rooms.map((room) => keep(room.detach()))); // whoever disposes a room leaves its memory here
+    throw error;
+  }
+}
+
 /** A new tensor that no tidy frees, with room for elements that will come. */
 export function roomLike(x: Tensor, shape: readonly number[]): Tensor {
   return keep(empty(shape, { dtype: x.dtype, device: x.device }));
