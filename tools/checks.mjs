@@ -144,7 +144,7 @@ async function checkCheckpointBundle() {
 }
 
 /** Words that only the optimizer loop, clipping and schedules write. */
-const dropped = ["addGroup", "initialCounters", "clamp", "clipGrad", "lastEpoch"];
+const dropped = ["addGroup", "initialCounters", "errorIfNonfinite", "clipGrad", "lastEpoch"];
 
 /** Who imports tensors alone gets their methods, and neither optimizers nor clipping nor schedules. */
 async function checkTreeShaking() {

@@ -27,16 +27,8 @@ export type StoredDType = keyof typeof BYTES;
 
 export const STORED_DTYPES = Object.keys(BYTES) as StoredDType[];
 
-const STORED: Record<DType, StoredDType> = {
-  f32: "F32",
-  f64: "F64",
-  f16: "F16",
-  bf16: "BF16",
-  i32: "I32",
-  u8: "U8",
-  bool: "BOOL",
-  c64: "C64",
-};
+/** Those that tensors have, under the same names in small letters. */
+const HELD: readonly StoredDType[] = ["F32", "F64", "F16", "BF16", "I32", "U8", "BOOL", "C64"];
 
 /** Size of one element in bytes. */
 export function bytesPerElement(dtype: StoredDType): number {
@@ -54,8 +46,8 @@ export function isStoredDType(value: unknown): value is StoredDType {
 
 /** The stored dtype of a name written either way, `f32` or `F32`. Throws BAD_DTYPE. */
 export function storedDType(name: string, where: string): StoredDType {
-  if (isStoredDType(name)) return name;
-  if (Object.hasOwn(STORED, name)) return STORED[name as DType];
+  const upper = name.toUpperCase();
+  if (isStoredDType(upper)) return upper;
   throw new OptError(
     "BAD_DTYPE",
     where,
@@ -66,5 +58,5 @@ export function storedDType(name: string, where: string): StoredDType {
 
 /** The tensor dtype of a stored one, or undefined where tensors have none (integers of 64 bits, float8). */
 export function tensorDType(dtype: StoredDType): DType | undefined {
-  return (Object.keys(STORED) as DType[]).find((name) => STORED[name] === dtype);
+  return HELD.includes(dtype) ? (dtype.toLowerCase() as DType) : undefined;
 }

@@ -221,7 +221,7 @@ class ManifestChecker {
     if (!isObject(raw) || typeof raw.name !== "string") return this.#fail("a file has no name.");
     const { name, byteLength, headerLength, sha256 } = raw;
     if (!/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name as string)) {
-      const advice = "Do not use this checkpoint: somebody may have tampered with it.";
+      const advice = "Somebody may have tampered with it.";
       throw new OptError("REFUSED", this.#where, `file name ${JSON.stringify(name)} could leave the folder.`, advice);
     }
     if (!isCount(byteLength) || !isCount(headerLength) || headerLength > byteLength)

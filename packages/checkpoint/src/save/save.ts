@@ -338,5 +338,5 @@ function whatTorchRefuses({ tensors }: Manifest): string[] {
   const several = tensors.find(({ boxes }) => new Set(boxes.map(({ file }) => file)).size < boxes.length);
   if (!several) return [];
   const what = `tensor ${JSON.stringify(several.name)} has several boxes in one file`;
-  return [`${what}: PyTorch's HuggingFaceStorageReader refuses the folder. Merge it into one file for PyTorch.`];
+  return [`${what}: PyTorch's HuggingFaceStorageReader refuses that. Merge it into one file.`];
 }
