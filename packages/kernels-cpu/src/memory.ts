@@ -88,7 +88,7 @@ export class Allocator {
       this.addon.release(block.view);
       return;
     }
-    this.makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
+    if (this.keptBytes + memory.blockBytes > MAX_KEPT_BYTES) this.makeRoom(MAX_KEPT_BYTES - memory.blockBytes);
     const list = this.kept.get(memory.blockBytes);
     if (list === undefined) this.kept.set(memory.blockBytes, [block]);
     else list.push(block);
