@@ -16,6 +16,8 @@ const PIECE = 2 ** 30;
 const BEGIN_WITHIN = 120_000;
 /** MPI_Abort ends this process, too; where it does not, the process ends by itself after so many seconds. */
 const ABORT_WITHIN = 3;
+/** A launcher drops what it has not read of a rank when the job is aborted: so many milliseconds for its words. */
+const UNTIL_READ = 100;
 /** The number under which a program that did not close its communicator does so. */
 const AT_EXIT = 0xffffffff;
 
@@ -107,6 +109,7 @@ function endWith(name: string, addon: Addon, goodbye: () => void, isClosing: () 
     }
     // Node prints what was thrown after this; MPI_Abort does not come back.
     tell(`${thrown}mpi: ${name} ended with exit code ${code}; the job is over\n`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, UNTIL_READ);
     goodbye();
     addon.abort(code);
     addon.join(ABORT_WITHIN);
