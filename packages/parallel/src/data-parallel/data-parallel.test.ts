@@ -3,8 +3,9 @@ import { parameter } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { describe, expect, it } from "vitest";
 import { connect } from "../engine/connect";
+import { checkTraining } from "../testing/check-training";
 import { runJob } from "../testing/job";
-import { type Run, trainAlone } from "../testing/training";
+import type { Run } from "../testing/training";
 import "../index";
 import { DataParallel } from "./data-parallel";
 
@@ -37,16 +38,7 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
 ];
 
 describe("ranks have the bits of one process", () => {
-  it.each(RUNS)("%d ranks, %o", async (ranks, runs) => {
-    const body = `const results = [];
-      for (const run of ${JSON.stringify(runs)}) results.push(await trainOnRanks(run, communicator));
-      tell(results);`;
-    const { told, error } = await runJob(ranks, body, { imports: IMPORTS });
-    expect(error).toBe("");
-    const alone: unknown[] = [];
-    for (const run of runs) alone.push(await trainAlone(run, ranks));
-    for (const rank of told) expect(rank).toEqual(alone);
-  });
+  it.each(RUNS)("%d ranks, %o", (ranks, runs) => checkTraining(ranks, runs, { imports: IMPORTS }));
 });
 
 /** Each is tried by two ranks in one job; what was thrown is told. */

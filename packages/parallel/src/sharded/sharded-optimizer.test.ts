@@ -8,8 +8,9 @@ import { GradScaler, init, parameter, type Tensor } from "@opt/core";
 import { Muon } from "@opt/muon";
 import { describe, expect, it } from "vitest";
 import { connect } from "../engine/connect";
+import { checkTraining } from "../testing/check-training";
 import { runJob } from "../testing/job";
-import { bitsOf, makeNet, optimizerOf, type Run, trainAlone } from "../testing/training";
+import { bitsOf, makeNet, optimizerOf, type Run } from "../testing/training";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 
@@ -31,16 +32,7 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
 ];
 
 describe("divided state has the bits of whole state", () => {
-  it.each(RUNS)("%d ranks, %o", async (ranks, runs) => {
-    const body = `const results = [];
-      for (const run of ${JSON.stringify(runs)}) results.push(await trainOnRanks(run, communicator));
-      tell(results);`;
-    const { told, error } = await runJob(ranks, body, { imports: IMPORTS });
-    expect(error).toBe("");
-    const alone: unknown[] = [];
-    for (const run of runs) alone.push(await trainAlone(run, ranks));
-    for (const rank of told) expect(rank).toEqual(alone);
-  });
+  it.each(RUNS)("%d ranks, %o", (ranks, runs) => checkTraining(ranks, runs, { imports: IMPORTS }));
 });
 
 const RUN: Run = { algorithm: "NAdam", device: "js", steps: 1 };

@@ -1,0 +1,26 @@
+/** What every engine's ranks must hold after training: the bits of one process that takes the same batches. */
+import { createHash } from "node:crypto";
+import { expect } from "vitest";
+import { type JobOptions, runJob } from "./job";
+import { type Run, trainAlone } from "./training";
+
+/** @param options how the job is started; its imports bring `trainOnRanks` */
+export async function checkTraining(ranks: number, runs: readonly Run[], options: JobOptions): Promise<void> {
+  // Digests, one of each run: long lines of ranks come in pieces, one among another's.
+  const body = `const { createHash } = await import("node:crypto");
+    const digests = [];
+    for (const run of ${JSON.stringify(runs)})
+      digests.push(createHash("sha256").update(JSON.stringify(await trainOnRanks(run, communicator))).digest("hex"));
+    tell(digests);`;
+  const { told, error } = await runJob(ranks, body, options);
+  expect(error).toBe("");
+  const alone: string[] = [];
+  for (const run of runs) {
+    alone.push(
+      createHash("sha256")
+        .update(JSON.stringify(await trainAlone(run, ranks)))
+        .digest("hex"),
+    );
+  }
+  expect(told).toEqual(new Array(ranks).fill(alone));
+}
