@@ -46,6 +46,15 @@ std::list<Stream*> streams;
 std::map<uint64_t, size_t> blocks;
 size_t used = 0;
 
+/** Streams, events, contexts and pinned memory take a little of the GPU's, as they do of a real one: what is not given back shows. */
+constexpr size_t EACH = 512;
+thread_local void* current = nullptr;
+
+void count(bool taken) {
+  if (taken) used += EACH;
+  else used -= EACH;
+}
+
 size_t capacity() {
   const char* given = std::getenv("OPT_EMULATED_BYTES");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : size_t{1} << 31;
@@ -104,9 +113,17 @@ EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
   return SUCCESS;
 }
-EXPORT cuDevicePrimaryCtxRetain(void** context, int device) { return *context = reinterpret_cast<void*>(intptr_t{device} + 1), SUCCESS; }
-EXPORT cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
-EXPORT cuCtxSetCurrent(void*) { return SUCCESS; }
+EXPORT cuDevicePrimaryCtxRetain(void** context, int device) {
+  const Lock lock(mutex);
+  count(true);
+  return *context = reinterpret_cast<void*>(intptr_t{device} + 1), SUCCESS;
+}
+EXPORT cuDevicePrimaryCtxRelease_v2(int) {
+  const Lock lock(mutex);
+  return count(false), SUCCESS;
+}
+EXPORT cuCtxSetCurrent(void* context) { return current = context, SUCCESS; }
+EXPORT cuCtxGetCurrent(void** context) { return *context = current, SUCCESS; }
 
 EXPORT cuGetErrorName(int status, const char** name) {
   *name = status == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : status == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND" : "CUDA_ERROR";
@@ -117,6 +134,7 @@ EXPORT cuGetErrorString(int, const char** text) { return *text = "as the emulate
 EXPORT cuStreamCreate(void** stream, unsigned) {
   const Lock lock(mutex);
   static unsigned made = 0;
+  count(true);
   streams.push_back(new Stream);
   streams.back()->eager = made++ % 2 == 1 && std::getenv("OPT_EMULATED_EAGER") != nullptr;
   return *stream = streams.back(), SUCCESS;
@@ -129,15 +147,21 @@ EXPORT cuStreamDestroy_v2(void* handle) {
   const Lock lock(mutex);
   auto* stream = static_cast<Stream*>(handle);
   drain(*stream);
+  count(false);
   streams.remove(stream);
   delete stream;
   return SUCCESS;
 }
 
-EXPORT cuEventCreate(void** event, unsigned) { return *event = new Event, SUCCESS; }
+EXPORT cuEventCreate(void** event, unsigned) {
+  const Lock lock(mutex);
+  count(true);
+  return *event = new Event, SUCCESS;
+}
 EXPORT cuEventDestroy_v2(void* event) {
   const Lock lock(mutex);
   drainAll();
+  count(false);
   delete static_cast<Event*>(event);
   return SUCCESS;
 }
@@ -193,10 +217,15 @@ EXPORT cuMemGetInfo_v2(size_t* free, size_t* total) {
   *free = *total - used;
   return SUCCESS;
 }
-EXPORT cuMemAllocHost_v2(void** address, size_t bytes) { return *address = std::aligned_alloc(512, (bytes + 511) / 512 * 512), SUCCESS; }
+EXPORT cuMemAllocHost_v2(void** address, size_t bytes) {
+  const Lock lock(mutex);
+  count(true);
+  return *address = std::aligned_alloc(512, (bytes + 511) / 512 * 512), SUCCESS;
+}
 EXPORT cuMemFreeHost(void* address) {
   const Lock lock(mutex);
   drainAll();
+  count(false);
   std::free(address);
   return SUCCESS;
 }

@@ -157,6 +157,8 @@ Napi::Value address(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new Owned);
+  exports.Set("doorVersion", Napi::Number::New(env, 1));
   exports.Set("open", Napi::Function::New(env, open));
   exports.Set("errorText", Napi::Function::New(env, errorText));
   exports.Set("bindLaunch", Napi::Function::New(env, bindLaunch));

@@ -1,7 +1,6 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
 import { createRequire } from "node:module";
-import { check, OptError } from "@opt/core";
-import { environmentVariable } from "@opt/core/backend";
+import { environmentVariable, loadBinary, platformName } from "@opt/core/backend";
 
 /** How a message ended: `Outcome` of native/mpi/src/transport.h. */
 export const MOVED = 0;
@@ -46,14 +45,6 @@ const DOOR = 1;
 
 const require = createRequire(import.meta.url);
 
-/** linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64: the end of the platform package's name. */
-export function platformName(): string {
-  const { platform, arch } = process;
-  if (platform !== "linux") return `${platform}-${arch}`;
-  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
-  return `linux-${arch}-${header.glibcVersionRuntime ? "gnu" : "musl"}`;
-}
-
 /**
  * Loads the binary of a platform from its package. `OPT_MPI_BINARY` names a file instead.
  *
@@ -61,18 +52,13 @@ export function platformName(): string {
  */
 export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_MPI_BINARY")): Addon {
   const name = `@opt/collectives-mpi-${platform}`;
-  const path = binary || name;
-  let addon: Addon;
-  try {
-    addon = require(path) as Addon;
-  } catch (cause) {
-    const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
-    const problem = missing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
-    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); npx opt-run of @opt/parallel serves on one machine.`;
-    throw new OptError("DEVICE_UNAVAILABLE", "mpi", problem, advice, { cause });
-  }
-  const isOurs = addon.doorVersion === DOOR;
-  const problem = () => `${path} must have version ${DOOR} of its functions, got ${addon.doorVersion ?? "none"}.`;
-  check(isOurs, "DEVICE_UNAVAILABLE", "mpi", problem, "Install it anew; in a checkout, node tools/build-mpi.mjs.");
-  return addon;
+  return loadBinary<Addon>({
+    require,
+    path: binary || name,
+    where: "mpi",
+    version: DOOR,
+    versionOf: (addon) => addon.doorVersion,
+    install: `Install ${name} where it exists (npm leaves it out with --omit=optional); npx opt-run of @opt/parallel serves on one machine.`,
+    build: "node tools/build-mpi.mjs",
+  });
 }

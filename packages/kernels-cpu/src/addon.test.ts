@@ -2,9 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { platformName } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { afterAll, expect, it } from "vitest";
-import { loadAddon, platformName } from "./addon";
+import { loadAddon } from "./addon";
 import { COMMAND_FORMAT } from "./opcode";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-addon-"));

@@ -1,7 +1,6 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
 import { createRequire } from "node:module";
-import { check, OptError, type TypedArray } from "@opt/core";
-import { environmentVariable } from "@opt/core/backend";
+import { environmentVariable, loadBinary, platformName, type TypedArray } from "@opt/core/backend";
 import { COMMAND_FORMAT } from "./opcode";
 
 /** Functions of native/cpu/src/addon.cc. */
@@ -26,22 +25,6 @@ export interface Addon {
 
 const require = createRequire(import.meta.url);
 
-/** linux-x64-gnu, linux-arm64-musl, darwin-arm64, win32-x64: the end of the platform package's name. */
-export function platformName(): string {
-  const { platform, arch } = process;
-  return platform === "linux" ? `linux-${arch}-${isMusl() ? "musl" : "gnu"}` : `${platform}-${arch}`;
-}
-
-/** Only Node's report tells it. Other runtimes have none, or refuse it (Deno without permissions): they are built for glibc. */
-function isMusl(): boolean {
-  try {
-    const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
-    return header !== undefined && header.glibcVersionRuntime === undefined;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * Loads the binary of a platform from its package. `OPT_CPU_BINARY` names a file instead.
  *
@@ -49,24 +32,13 @@ function isMusl(): boolean {
  */
 export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_CPU_BINARY")): Addon {
   const name = `@opt/kernels-cpu-${platform}`;
-  const path = binary || name;
-  let addon: Addon;
-  try {
-    addon = require(path) as Addon;
-  } catch (cause) {
-    const missing = (cause as { code?: string }).code === "MODULE_NOT_FOUND";
-    const problem = missing ? `${path} is not installed.` : `${path} does not load: ${String(cause)}.`;
-    const advice = `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`;
-    throw new OptError("DEVICE_UNAVAILABLE", "cpu", problem, advice, { cause });
-  }
-  const format = (addon as Partial<Addon>).commandFormat?.();
-  check(
-    format === COMMAND_FORMAT,
-    "DEVICE_UNAVAILABLE",
-    "cpu",
-    () =>
-      `${path} must read commands of format ${COMMAND_FORMAT}, got ${format ?? "one without a format"}: it is of another version.`,
-    "Install it anew; in a checkout, node tools/build-native.mjs.",
-  );
-  return addon;
+  return loadBinary<Addon>({
+    require,
+    path: binary || name,
+    where: "cpu",
+    version: COMMAND_FORMAT,
+    versionOf: (addon) => addon.commandFormat?.(),
+    install: `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`,
+    build: "node tools/build-native.mjs",
+  });
 }

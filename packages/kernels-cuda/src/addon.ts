@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { OptError } from "@opt/core";
-import { environmentVariable } from "@opt/core/backend";
+import { environmentVariable, loadBinary } from "@opt/core/backend";
 import type { BlasTable } from "./blas";
 import type { CompilerTable } from "./compiler";
 import { DRIVER_FUNCTIONS, type Driver } from "./driver";
@@ -13,6 +13,7 @@ type Opened<Table> = (Table & { readonly library: number }) | string;
 
 /** Functions of native/cuda/src/addon.cc. */
 export interface Addon {
+  readonly doorVersion: number;
   open(kind: "driver", path: string): Opened<Partial<Driver>>;
   open(kind: "blas", path: string): Opened<BlasTable>;
   open(kind: "compiler", path: string): Opened<CompilerTable>;
@@ -25,6 +26,9 @@ export interface Addon {
   /** The address of a null-terminated copy, kept for good. */
   textAddress(text: string): number;
 }
+
+/** What this code and the binary agree on. */
+const DOOR = 1;
 
 const require = createRequire(import.meta.url);
 const SERVES = 'The devices "cpu" and "wasm" serve without it.';
@@ -44,14 +48,17 @@ export function binaryFolder(platform = `${process.platform}-${process.arch}`): 
   }
 }
 
-/** @throws OptError DEVICE_UNAVAILABLE naming the package that is missing */
+/** @throws OptError DEVICE_UNAVAILABLE if the folder's binary does not load, or is of another version than this one */
 export function loadAddon(folder: string): Addon {
-  const path = join(folder, "opt_cuda.node");
-  try {
-    return require(path) as Addon;
-  } catch (cause) {
-    throw unavailable(`${path} does not load: ${String(cause)}.`, SERVES, cause);
-  }
+  return loadBinary<Addon>({
+    require,
+    path: join(folder, "opt_cuda.node"),
+    where: "cuda",
+    version: DOOR,
+    versionOf: (addon) => addon.doorVersion,
+    install: SERVES,
+    build: "node tools/build-cuda.mjs",
+  });
 }
 
 /**

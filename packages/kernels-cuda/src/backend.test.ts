@@ -87,6 +87,13 @@ it("stops for good after an error that the context does not survive, with the fi
   backend.close();
 });
 
+it.each([4, 214, 220, 226, 702, 709, 710, 716, 719, 809, 911])("CUresult %s ends the device", (status) => {
+  const driver = fakeDriver();
+  const { start } = ruleLaunch(openFake(driver));
+  driver.failures.set("launch", status);
+  expectCode("DEVICE_LOST", start);
+});
+
 /** A folder of kernels as a build with this CUDA leaves it. */
 function builtBy(cuda: number): string {
   const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));

@@ -75,8 +75,14 @@ export const STATUS = {
   notReady: 600,
 } as const;
 
-/** CUresults after which a context answers nothing else: ECC, illegal address, timeout, assertion, faults of instructions and of launches. */
-const STICKY: ReadonlySet<number> = new Set([214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721]);
+/**
+ * CUresults after which a context answers nothing else: a driver that was shut down, errors of memory and links that cannot be corrected
+ * or were contained, a context that is gone, illegal addresses, timeouts, assertions, faults of instructions and of launches, a client
+ * of MPS that was terminated, a device from outside that failed.
+ */
+const STICKY: ReadonlySet<number> = new Set([
+  4, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 809, 911,
+]);
 
 export function isSticky(status: number): boolean {
   return STICKY.has(status);

@@ -1,4 +1,7 @@
 /** What a machine without a GPU, a driver or the binaries is told. */
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listDevices } from "@opt/core";
 import { expectCode } from "@opt/testkit";
@@ -21,6 +24,13 @@ it("names the package that is missing, and what serves without it", () => {
 
 it("says when a binary does not load", () =>
   expectCode("DEVICE_UNAVAILABLE", () => loadAddon(fileURLToPath(new URL(".", import.meta.url)))));
+
+it("refuses a binary of another version", () => {
+  const folder = mkdtempSync(join(tmpdir(), "opt-cuda-"));
+  mkdirSync(join(folder, "opt_cuda.node"));
+  writeFileSync(join(folder, "opt_cuda.node", "index.js"), "module.exports = { doorVersion: 0 };");
+  expect(() => loadAddon(folder)).toThrow(/must be of version 1, got 0.*build-cuda/);
+});
 
 it("says that there is no NVIDIA driver, and which functions an old one lacks", ({ skip }) => {
   if (folder === undefined) return skip("no binary of this platform is here");

@@ -5,6 +5,7 @@ export type { Dialect, OpText } from "../emit/dialect";
 export { javascript, writeRuleLoop } from "../emit/javascript";
 export { type Access, type Statements, writeStatements } from "../emit/statements";
 export { environmentVariable } from "../host/environment";
+export { loadBinary, type NativeBinary, platformName } from "../host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "../js/complete";
 export {
   type Codebook,

@@ -9,7 +9,7 @@ import { binaryFolder, loadAddon, openDriver } from "../addon";
 import { CudaBackend } from "../backend";
 import type { Compiler } from "../compiler";
 
-const library = fileURLToPath(new URL("../../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
+export const library = fileURLToPath(new URL("../../../../native/cuda/build/emulator/libcuda.so", import.meta.url));
 const headers = fileURLToPath(new URL("../../../../native/cuda/emulator", import.meta.url));
 
 /** In NVRTC's place: the machine's C++ compiler. The image is the path of a library. */
