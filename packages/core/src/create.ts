@@ -133,7 +133,7 @@ function inPlace(data: TensorData, { shape, dtype, device }: TensorOptions): Ten
   if ((dtype ?? own) !== own) return undefined;
   const checked = shapeFor("parameter", shape, [data.length], data.length);
   const memory = target.wrap(data);
-  return memory === undefined ? undefined : new Tensor(new Storage(target, memory), 0, checked, own);
+  return memory === undefined ? undefined : new Tensor(new Storage(target, memory, true), 0, checked, own);
 }
 
 /** A tensor from elements as stored (little-endian, row-major): the inverse of `tensor.bytes()`. @throws OptError BAD_SHAPE, BAD_DTYPE */

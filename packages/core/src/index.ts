@@ -81,6 +81,7 @@ export { ruleHashes } from "./optimizer/rule-hashes";
 export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/scaler";
 export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
+export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./optimizer/step-arrays";
 export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";

@@ -65,6 +65,10 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   logSoftmax: () => [x(), -1],
   concat: () => [[x(), x()], 0],
   gather: () => [x(), labels()],
+  stepArrays: () => {
+    const w = Float32Array.of(1, 2);
+    return [new Momentum([core.parameter(w)]), [w], [Float32Array.of(1, 1)]];
+  },
   gatherSparse: () => [x(), labels()],
   rowSparse: () => [labels(), x(), [1, 2]],
   crossEntropyRows: () => [x(), labels(), -100],

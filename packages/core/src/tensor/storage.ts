@@ -12,9 +12,11 @@ export class Storage implements Versioned {
   /** Holds other contents for a while: master copies need not follow. */
   isLent = false;
 
+  /** @param isBorrowed the memory is an array of the program */
   constructor(
     readonly device: Device,
     readonly memory: Memory,
+    readonly isBorrowed = false,
   ) {}
 
   static allocate(device: Device, bytes: number): Storage {
