@@ -13,6 +13,10 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "opt-blocks-"));
 const BUILD = `${ROOT}e2e/docs/build/`;
 const names = publishedPackages().map(({ name }) => name);
+/** What adapters are for. */
+const hosts = ["tfjs-core", "tfjs-layers", "tfjs-backend-cpu", "tfjs-backend-wasm"].map(
+  (name) => `@tensorflow/${name}`,
+);
 const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
 
 interface Block {
@@ -63,7 +67,7 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
   [
     /^npm (?:i|install) (.*)$/,
     (_, [, list]) => {
-      for (const name of list!.split(/\s+/)) expect([...names, "webgpu", "h5wasm"]).toContain(name);
+      for (const name of list!.split(/\s+/)) expect([...names, "webgpu", "h5wasm", ...hosts]).toContain(name);
     },
   ],
   // Scripts of the workspace take minutes: only that they exist is seen here.

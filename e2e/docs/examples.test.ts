@@ -27,6 +27,7 @@ const PACKAGES = [
   "@opt/checkpoint/s3",
   "@opt/parallel",
   "@opt/collectives-mpi",
+  "@opt/tfjs",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

@@ -17,7 +17,7 @@ const e2e = [
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
-const others = [...algorithms, "checkpoint", "collectives-mpi", "core", "data", "nn", "parallel", "testkit"];
+const others = [...algorithms, "checkpoint", "collectives-mpi", "core", "data", "nn", "parallel", "testkit", "tfjs"];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -33,12 +33,14 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     "packages/parallel/src/index.ts",
     ["parallel", "collectives-mpi", "docs", "hybrid-parallel", "install", "mnist", "tiny-gpt", "tools"],
   ],
-  ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tiny-gpt", "tools"]],
+  ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tfjs", "tiny-gpt", "tools"]],
+  ["packages/tfjs/src/index.ts", ["tfjs", "docs", "install", "tools"]],
   [
     "packages/nn/src/index.ts",
     [
       "nn",
       "parallel",
+      "tfjs",
       "collectives-mpi",
       "kernels-cuda",
       "kernels-webgpu",
@@ -59,6 +61,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "checkpoint",
       "parallel",
+      "tfjs",
       "collectives-mpi",
       "browser-checkpoint",
       "browser-mnist",
@@ -73,7 +76,14 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   [
     "packages/kernels-wasm/src/index.ts",
-    ["kernels-wasm", "parallel", "collectives-mpi", ...e2e.filter((name) => name !== "browser-checkpoint"), "tools"],
+    [
+      "kernels-wasm",
+      "parallel",
+      "collectives-mpi",
+      "tfjs",
+      ...e2e.filter((name) => name !== "browser-checkpoint"),
+      "tools",
+    ],
   ],
   [
     "packages/kernels-webgpu/src/index.ts",
@@ -84,6 +94,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "kernels-cpu",
       "parallel",
+      "tfjs",
       "collectives-mpi",
       "custom-optimizer",
       "docs",
@@ -103,6 +114,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "kernels-cpu",
       "kernels-cuda",
       "parallel",
+      "tfjs",
       "collectives-mpi",
       "custom-optimizer",
       "docs",

@@ -65,7 +65,6 @@ export {
   type ForEach,
   type Functional,
   functional,
-  type OptimizerClass,
   type Weights,
 } from "./optimizer/functional";
 export {
@@ -74,6 +73,7 @@ export {
   type MovingAverageState,
 } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
+export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
 export { enableQ8 } from "./optimizer/packed-state";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
 export { l1, l2, type Regularizer } from "./optimizer/regularizer";

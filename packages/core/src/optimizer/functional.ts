@@ -13,8 +13,7 @@ import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm
 import { ruleAround, scalarsAround, stepsAround } from "./around";
 import { completeOptions } from "./check";
 import { checkRule } from "./check-rule";
-import type { Optimizer } from "./optimizer";
-import type { OptimizerInput } from "./parameters";
+import { algorithmOf, type OptimizerClass } from "./optimizer-class";
 import { regularizerOf } from "./plan";
 import { stateKeys, storedState } from "./state";
 import type { ParameterStateDict } from "./state-dict";
@@ -57,12 +56,6 @@ export interface Functional<Options> {
   ): { params: ForEach<Params, Tensor>; state: ForEach<Params, ParameterStateDict> };
 }
 
-/** The class of an optimizer. */
-export type OptimizerClass<Options extends BaseOptions> = new (
-  params: OptimizerInput<Options>,
-  options?: Partial<Options> & GroupOptions,
-) => Optimizer<Options>;
-
 /**
  * An optimizer's step as a pure function of parameters, gradients, state and options, through which gradients flow: for unrolled
  * optimisation, meta-learning and learned hyperparameters. Nothing is changed in place.
@@ -92,13 +85,9 @@ export function functional<Options extends BaseOptions>(
   optimizer: OptimizerClass<Options>,
   options: Partial<Differentiable<Options>> & GroupOptions = {},
 ): Functional<Options> {
-  const { prototype } = Object(optimizer) as { prototype?: { define?(): Algorithm<Options> } };
-  const isClass = typeof prototype?.define === "function";
-  const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
-  check(isClass, "BAD_ARGUMENT", "functional", problem, "For example functional(AdamW, { lr: 0.1 }).");
-  const algorithm = prototype!.define!();
+  const algorithm = algorithmOf("functional", optimizer);
   const stages = () => "a step of several stages is not differentiated through.";
-  check(!("stages" in prototype!), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
+  check(!("stages" in optimizer.prototype), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
   chosen(algorithm, options);
   return {
     init: (params) =>

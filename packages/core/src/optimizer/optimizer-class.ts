@@ -1,0 +1,24 @@
+/** The class of an optimizer, as who steps without an instance or makes instances later is given it. */
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import type { Optimizer } from "./optimizer";
+import type { OptimizerInput } from "./parameters";
+
+/** The class of an optimizer. */
+export type OptimizerClass<Options extends BaseOptions> = new (
+  params: OptimizerInput<Options>,
+  options?: Partial<Options> & GroupOptions,
+) => Optimizer<Options>;
+
+/** What a class computes, with its name, which bundlers leave alone, and its defaults. @throws OptError BAD_ARGUMENT for what is no such class */
+export function algorithmOf<Options extends BaseOptions>(
+  where: string,
+  optimizer: OptimizerClass<Options>,
+): Algorithm<Options> {
+  const { prototype } = Object(optimizer) as { prototype?: { define?(): Algorithm<Options> } };
+  const isClass = typeof prototype?.define === "function";
+  const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
+  check(isClass, "BAD_ARGUMENT", where, problem, "For example AdamW, of @opt/adam-amsgrad.");
+  return prototype!.define!();
+}

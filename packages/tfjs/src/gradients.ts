@@ -1,0 +1,57 @@
+/** What TF.js hands over as gradients, checked before anything changes. */
+import { check, OptError, show } from "@opt/core";
+import { engine, type NamedTensorMap, type Tensor, type Variable } from "@tensorflow/tfjs-core";
+import type { NamedTensor } from "./named-weights";
+
+/** Values of a tensor on the host: on the cpu backend its own array. @throws OptError NOT_SYNC */
+function valuesOf(where: string, name: string, tensor: Tensor): Float32Array {
+  try {
+    return tensor.dataSync<"float32">();
+  } catch (cause) {
+    const problem = `the gradient of ${name} cannot be read without waiting: ${String(cause)}.`;
+    throw new OptError("NOT_SYNC", where, problem, "Train on a backend that has dataSync().", { cause });
+  }
+}
+
+/**
+ * The variables that have a gradient, with its values. Those whose gradient is null are left out, as TF.js does.
+ *
+ * @throws OptError BAD_ARGUMENT, DISPOSED, DUPLICATE, BAD_DTYPE, BAD_SHAPE, NOT_SYNC
+ */
+export function gradientsOf(where: string, given: NamedTensorMap | NamedTensor[]): Map<Variable, Float32Array> {
+  const isGiven = typeof given === "object" && given !== null;
+  const wrong = () => `gradients must be { name: tensor } or [{ name, tensor }], got ${show(given)}.`;
+  check(isGiven, "BAD_ARGUMENT", where, wrong, "Pass what computeGradients returned as grads.");
+  const entries: [string, Tensor][] = Array.isArray(given)
+    ? given.map((each) => [Object(each).name, Object(each).tensor])
+    : Object.entries(given);
+  const { registeredVariables } = engine();
+  const found = new Map<Variable, Tensor>();
+  for (const [name, gradient] of entries) {
+    if (gradient === null || gradient === undefined) continue;
+    const variable = registeredVariables[name];
+    const unknown = () => `there is no variable ${show(name)}: it was disposed, or never was one.`;
+    check(variable !== undefined, "DISPOSED", where, unknown, "Gradients are given by the names of variables.");
+    const twice = () => `each variable must have one gradient, got two for ${name}.`;
+    check(!found.has(variable), "DUPLICATE", where, twice, "List it once in varList.");
+    checkGradient(where, variable, gradient);
+    found.set(variable, gradient);
+  }
+  return new Map([...found].map(([variable, gradient]) => [variable, valuesOf(where, variable.name, gradient)]));
+}
+
+/** @throws OptError BAD_ARGUMENT, DISPOSED, BAD_DTYPE, BAD_SHAPE */
+function checkGradient(where: string, { name, dtype, shape }: Variable, gradient: Tensor): void {
+  const isTensor = typeof gradient?.dataSync === "function" && Array.isArray(gradient.shape);
+  const other = () => `the gradient of ${name} must be a tf.Tensor, got ${show(gradient)}.`;
+  check(isTensor, "BAD_ARGUMENT", where, other, "Make one with tf.tensor(values, shape).");
+  const gone = () => `the gradient of ${name} must be alive, got one that was disposed.`;
+  check(!gradient.isDisposed, "DISPOSED", where, gone, "Dispose it after the step.");
+  const integer = () => `variables must be float32, got ${dtype} (${name}).`;
+  check(dtype === "float32", "BAD_DTYPE", where, integer, `Make it with tf.variable(x, true, name, "float32").`);
+  const kind = () => `the gradient of ${name} must be float32, got ${gradient.dtype}.`;
+  check(gradient.dtype === "float32", "BAD_DTYPE", where, kind, `Cast it: gradient.cast("float32").`);
+  const fits = gradient.shape.length === shape.length && gradient.shape.every((extent, i) => extent === shape[i]);
+  const problem = () => `the gradient of ${name} must have its shape [${shape}], got [${gradient.shape}].`;
+  check(fits, "BAD_SHAPE", where, problem, "Reshape it.");
+}

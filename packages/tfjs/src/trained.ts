@@ -1,0 +1,137 @@
+/** The variables that are stepped, as parameters of an optimizer of ours: they come when they first have a gradient, and go when they are disposed. */
+import {
+  type BaseOptions,
+  type Device,
+  type GroupOptions,
+  type Optimizer,
+  type OptimizerClass,
+  parameter,
+  stepArrays,
+  type Tensor,
+} from "@opt/core";
+import { engine, type Variable } from "@tensorflow/tfjs-core";
+import { Loaded, type StateByName } from "./loaded";
+import { VariableArray } from "./variable-array";
+
+/** A variable and its parameter, which steps in the variable's array. */
+interface Member {
+  readonly values: VariableArray;
+  readonly param: Tensor;
+}
+
+/** How steps are made. */
+export interface Making<Options extends BaseOptions> {
+  readonly optimizer: OptimizerClass<Options>;
+  readonly device: Device;
+  readonly inPlace: boolean;
+}
+
+export class Trained<Options extends BaseOptions> {
+  private members: readonly Member[] = [];
+  private optimizer: Optimizer<Options> | null = null;
+  private loaded = Loaded.nothing();
+
+  constructor(
+    private readonly where: string,
+    private readonly making: Making<Options>,
+  ) {}
+
+  /**
+   * One step by the gradients of some variables.
+   *
+   * @param options of this step
+   * @throws OptError BAD_STATE where loaded state does not fit; as the optimizer's class and `stepArrays` do. Nothing has changed then.
+   */
+  step(gradients: ReadonlyMap<Variable, Float32Array>, options: Options & GroupOptions): void {
+    this.follow([...gradients.keys()], options);
+    const { optimizer, members } = this;
+    if (optimizer === null) return;
+    Object.assign(optimizer.groups[0]!, options);
+    const stepped = members.filter(({ values }) => gradients.has(values.variable));
+    for (const { values } of stepped) values.bringIn();
+    stepArrays(
+      optimizer,
+      members.map(({ values }) => values.array),
+      members.map(({ values }) => gradients.get(values.variable) ?? null),
+    );
+    for (const { values } of stepped) values.takeOut();
+  }
+
+  /** State by variable: of those that were stepped, and what was loaded for others. Tensors are the live ones. */
+  state(): { readonly names: readonly string[]; readonly state: StateByName } {
+    const names = [...this.members.map(({ values }) => values.variable.name), ...this.loaded.waiting];
+    return { names, state: { ...this.loaded.state, ...this.optimizer?.stateDict().state } };
+  }
+
+  /** Takes over state in place of what there is. @throws OptError BAD_STATE; nothing has changed then */
+  load(names: readonly string[], state: StateByName, options: Options & GroupOptions): void {
+    const loaded = Loaded.of(names, state);
+    const former = this.loaded;
+    try {
+      if (this.members.length > 0) this.become(this.members, {}, loaded, options);
+      this.loaded = loaded;
+    } catch (error) {
+      loaded.dispose();
+      throw error;
+    }
+    former.dispose();
+  }
+
+  dispose(): void {
+    this.optimizer?.dispose();
+    for (const { param } of this.members) param.dispose();
+    this.loaded.dispose();
+    this.optimizer = null;
+    this.members = [];
+  }
+
+  /** Adds variables that are new, and lets go of those that were disposed. */
+  private follow(variables: readonly Variable[], options: Options & GroupOptions): void {
+    const { registeredVariables } = engine();
+    const alive = this.members.filter(({ values: { variable } }) => registeredVariables[variable.name] === variable);
+    const known = new Set(alive.map(({ values }) => values.variable));
+    const added = variables.filter((variable) => !known.has(variable));
+    if (added.length === 0 && alive.length === this.members.length) return;
+    const { device, inPlace } = this.making;
+    const joined = added.map((variable): Member => {
+      const values = new VariableArray(variable, inPlace);
+      return { values, param: parameter(values.array, { shape: variable.shape, device }) };
+    });
+    const names = new Set(alive.map(({ values }) => values.variable.name));
+    const kept = Object.entries(this.optimizer?.stateDict().state ?? {}).filter(([name]) => names.has(name));
+    try {
+      this.become([...alive, ...joined], Object.fromEntries(kept), this.loaded, options);
+    } catch (error) {
+      for (const { param } of joined) param.dispose();
+      throw error;
+    }
+  }
+
+  /** An optimizer of other members, with the state that some had and what was loaded for the others. */
+  private become(
+    members: readonly Member[],
+    state: StateByName,
+    loaded: Loaded,
+    options: Options & GroupOptions,
+  ): void {
+    const { where, making } = this;
+    const names = members.map(({ values }) => values.variable.name);
+    const match = loaded.matched(
+      where,
+      names.filter((name) => state[name] === undefined),
+    );
+    const known = [...match].flatMap(([name, saved]) => (loaded.state[saved] ? [[name, loaded.state[saved]]] : []));
+    let optimizer: Optimizer<Options> | null = null;
+    if (members.length > 0) {
+      const params = members.map(({ values, param }) => [values.variable.name, param] as const);
+      optimizer = new making.optimizer(params);
+      const group = { ...(options as object), params: names };
+      optimizer.loadStateDict({ groups: [group], state: { ...state, ...Object.fromEntries(known) } });
+    }
+    loaded.taken(match);
+    this.optimizer?.dispose();
+    for (const { param } of this.members.filter((member) => !members.includes(member))) param.dispose();
+    this.members = members;
+    this.optimizer = optimizer;
+  }
+}
