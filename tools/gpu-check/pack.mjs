@@ -23,13 +23,13 @@ import { buildCuda } from "../build-cuda.mjs";
 import { publicPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 
-const PACKAGES = [
+const PACKAGES = new Set([
   ...["core", "kernels-cuda", "testkit"],
   // The optimizers: kernels are built for the rules of each.
   ...publicPackages()
     .filter(({ exports }) => exports?.["./rules"])
     .map(({ folder }) => basename(folder)),
-];
+]);
 const PROGRAMS = ["vitest", "tsx", "fast-check"];
 
 /** @param {string} folder */

@@ -19,6 +19,19 @@ struct Dimensions {
 #define OPT_SHARED __attribute__((visibility("default")))
 OPT_SHARED extern Dimensions threadIdx, blockIdx, blockDim, gridDim;
 OPT_SHARED void __syncthreads();
+[[noreturn]] OPT_SHARED void badLaunch(const char* problem);
+
+/** All threads of a block come here together, as our kernels do; those past the last lane keep their own. */
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by) {
+  static T values[1024];
+  if (mask != 0xffffffffu || blockDim.x % 32 != 0) badLaunch("lanes are missing in a shuffle");
+  values[threadIdx.x] = value;
+  __syncthreads();
+  const T ahead = threadIdx.x % 32 + by < 32 ? values[threadIdx.x + by] : value;
+  __syncthreads();
+  return ahead;
+}
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
@@ -52,8 +65,6 @@ using PackedKernel = void (*)(const unsigned char* arguments, size_t bytes);
 struct Registration {
   OPT_SHARED Registration(const char* name, PackedKernel kernel);
 };
-
-[[noreturn]] OPT_SHARED void badLaunch(const char* problem);
 
 template <auto KERNEL>
 struct Packed;

@@ -10,18 +10,23 @@
 __device__ __forceinline__ Index firstElement() { return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ Index elementStride() { return static_cast<Index>(gridDim.x) * blockDim.x; }
 
-/** Combines one value of every thread, in a fixed order; all threads get the result. Blocks are powers of two: short rows take fewer threads. */
+constexpr unsigned WARP = 32, ALL_LANES = 0xffffffffu;
+
+/** The value of the lane that many further on in the warp. Structs that are combined have one of their own. */
+__device__ __forceinline__ double laneAhead(double value, unsigned by) { return __shfl_down_sync(ALL_LANES, value, by); }
+
+/** Combines one value of every thread, in a fixed order: within warps, then over them; all threads get the result. Blocks are whole warps. */
 template <typename T, typename Combine>
 __device__ T combineBlock(T value, Combine combine) {
-  __shared__ T values[THREADS];
+  __shared__ T values[THREADS / WARP];
+#pragma unroll
+  for (unsigned by = WARP / 2; by > 0; by /= 2) value = combine(value, laneAhead(value, by));
   __syncthreads();  // an earlier result may still be read
-  values[threadIdx.x] = value;
+  if (threadIdx.x % WARP == 0) values[threadIdx.x / WARP] = value;
   __syncthreads();
-  for (int half = blockDim.x / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
-    __syncthreads();
-  }
-  return values[0];
+  T all = values[0];
+  for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) all = combine(all, values[warp]);
+  return all;
 }
 
 __device__ __forceinline__ double sumBlock(double value) {

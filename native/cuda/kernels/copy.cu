@@ -22,11 +22,32 @@ __device__ __forceinline__ void copyStrided(const From* source, To* target, cons
   }
 }
 
+/** What one load or store moves: narrow elements one by one would leave most of it unused. */
+template <typename T>
+struct alignas(4 * sizeof(T)) Four {
+  T values[4];
+};
+
+template <typename From, typename To>
+__device__ __forceinline__ void copyDense(const From* source, To* target, Index size) {
+  const bool aligned = reinterpret_cast<unsigned long long>(source) % sizeof(Four<From>) == 0 &&
+                       reinterpret_cast<unsigned long long>(target) % sizeof(Four<To>) == 0;
+  const Index fours = aligned ? size / 4 : 0;
+  for (Index i = firstElement(); i < fours; i += elementStride()) {
+    const Four<From> from = reinterpret_cast<const Four<From>*>(source)[i];
+    Four<To> to;
+#pragma unroll
+    for (int k = 0; k < 4; k++) to.values[k] = Convert<To, From>::of(from.values[k]);
+    reinterpret_cast<Four<To>*>(target)[i] = to;
+  }
+  for (Index i = 4 * fours + firstElement(); i < size; i += elementStride()) target[i] = Convert<To, From>::of(source[i]);
+}
+
 /** rank 0: both sides are dense. */
 template <typename From, typename To>
 __device__ void copy(const From* source, To* target, const CopyWalk& walk) {
   if (walk.rank == 0) {
-    for (Index i = firstElement(); i < walk.size; i += elementStride()) target[i] = Convert<To, From>::of(source[i]);
+    copyDense(source, target, walk.size);
   } else if (walk.size < 1ll << 31) {
     copyStrided<unsigned>(source, target, walk);
   } else {

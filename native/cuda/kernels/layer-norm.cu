@@ -41,17 +41,22 @@ __device__ void layerNormGrad(const T* input, const T* weight, const T* means, c
   }
 }
 
-/** dweight = sum(g h), dbias = sum(g) over rows. A block owns COLUMNS columns; its LANES each walk every LANES-th row. */
+/**
+ * dweight = sum(g h), dbias = sum(g) over rows, which are cut into `slices` stretches. A block owns COLUMNS columns of a stretch, its LANES
+ * each walk every LANES-th row; sums of stretches go to `partials` as [slices, 2, length], or to the results where there is one.
+ */
 template <typename T>
-__device__ void layerNormParameterGrad(const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, Index rows, Index length) {
+__device__ void layerNormParameterGrad(const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, double* partials, Index rows, Index length, Index slices) {
   constexpr int COLUMNS = 32, LANES = THREADS / COLUMNS;
   __shared__ double weights[LANES][COLUMNS], biases[LANES][COLUMNS];
   const int column = threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
-  for (Index first = static_cast<Index>(blockIdx.x) * COLUMNS; first < length; first += static_cast<Index>(gridDim.x) * COLUMNS) {
-    const Index j = first + column;
+  const Index across = (length + COLUMNS - 1) / COLUMNS, sliceRows = (rows + slices - 1) / slices;
+  for (Index stretch = blockIdx.x; stretch < across * slices; stretch += gridDim.x) {
+    const Index j = stretch % across * COLUMNS + column, slice = stretch / across;
+    const Index end = (slice + 1) * sliceRows < rows ? (slice + 1) * sliceRows : rows;
     double weight = 0, bias = 0;
     if (j < length) {
-      for (Index row = lane; row < rows; row += LANES) {
+      for (Index row = slice * sliceRows + lane; row < end; row += LANES) {
         const auto g = static_cast<double>(gradient[row * length + j]);
         weight += g * (static_cast<double>(input[row * length + j]) - static_cast<double>(means[row])) * static_cast<double>(rstds[row]);
         bias += g;
@@ -66,9 +71,24 @@ __device__ void layerNormParameterGrad(const T* input, const T* means, const T* 
         weight += weights[l][column];
         bias += biases[l][column];
       }
-      weightGradient[j] = static_cast<T>(weight);
-      biasGradient[j] = static_cast<T>(bias);
+      if (slices == 1) {
+        weightGradient[j] = static_cast<T>(weight);
+        biasGradient[j] = static_cast<T>(bias);
+      } else {
+        partials[2 * slice * length + j] = weight;
+        partials[(2 * slice + 1) * length + j] = bias;
+      }
     }
+  }
+}
+
+template <typename T>
+__device__ void layerNormPartials(const double* partials, T* weightGradient, T* biasGradient, Index length, Index slices) {
+  for (Index e = firstElement(); e < 2 * length; e += elementStride()) {
+    double sum = 0;
+    for (Index slice = 0; slice < slices; slice++) sum += partials[2 * slice * length + e];
+    if (e < length) weightGradient[e] = static_cast<T>(sum);
+    else biasGradient[e - length] = static_cast<T>(sum);
   }
 }
 
@@ -82,7 +102,11 @@ __device__ void layerNormParameterGrad(const T* input, const T* means, const T* 
     layerNormGrad(input, weight, means, rstds, gradient, inputGradient, rows, length);                                 \
   }                                                                                                                    \
   OPT_KERNEL(layerNormParameterGrad_##DTYPE)                                                                           \
-  (const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, Index rows, Index length) { \
-    layerNormParameterGrad(input, means, rstds, gradient, weightGradient, biasGradient, rows, length);                 \
+  (const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, double* partials, Index rows, Index length, Index slices) { \
+    layerNormParameterGrad(input, means, rstds, gradient, weightGradient, biasGradient, partials, rows, length, slices); \
+  }                                                                                                                    \
+  OPT_KERNEL(layerNormPartials_##DTYPE)                                                                                \
+  (const double* partials, T* weightGradient, T* biasGradient, Index length, Index slices) {                           \
+    layerNormPartials(partials, weightGradient, biasGradient, length, slices);                                         \
   }
 OPT_EACH_DTYPE(DEFINE)

@@ -1,4 +1,5 @@
-// Batched C = op(A) op(B) where cuBLAS is absent: tiles in shared memory, 4 x 4 results a thread.
+// Batched C = op(A) op(B) where cuBLAS is absent: tiles in shared memory, 4 x 4 results a thread; the next tiles are on their way to
+// registers while a thread multiplies, and go to the other half of the shared memory.
 #include "block.cuh"
 
 constexpr int TILE = 64, DEPTH = 16, SIDE = 16, EACH = TILE / SIDE;
@@ -17,39 +18,61 @@ __device__ __forceinline__ double multiplyAdd(double a, double b, double c) {
 
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __device__ void matmul(const T* a, const T* b, T* output, Index batch, Index m, Index n, Index k, Index strideA, Index strideB) {
-  __shared__ T tileA[DEPTH][TILE + 1], tileB[DEPTH][TILE + 1];
+  constexpr int LOADS = TILE * DEPTH / THREADS;
+  __shared__ T tileA[2][DEPTH][TILE + 1], tileB[2][DEPTH][TILE + 1];
   const Index tilesM = (m + TILE - 1) / TILE, tilesN = (n + TILE - 1) / TILE;
   const int column = threadIdx.x % SIDE, row = threadIdx.x / SIDE;
   for (Index tile = blockIdx.x; tile < batch * tilesM * tilesN; tile += gridDim.x) {
     const Index firstColumn = tile % tilesN * TILE, firstRow = tile / tilesN % tilesM * TILE, sample = tile / tilesN / tilesM;
     const T* sampleA = a + sample * strideA;
     const T* sampleB = b + sample * strideB;
-    T sums[EACH][EACH] = {};
-    for (Index depth = 0; depth < k; depth += DEPTH) {
-      __syncthreads();
-      for (int e = threadIdx.x; e < TILE * DEPTH; e += THREADS) {
-        // Neighbouring threads read neighbouring elements, whichever way the matrices lie.
-        const int alongA = TRANSPOSE_A ? e % TILE : e / DEPTH, depthA = TRANSPOSE_A ? e / TILE : e % DEPTH;
-        const int alongB = TRANSPOSE_B ? e / DEPTH : e % TILE, depthB = TRANSPOSE_B ? e % DEPTH : e / TILE;
-        const Index i = firstRow + alongA, j = firstColumn + alongB, p = depth + depthA, q = depth + depthB;
-        tileA[depthA][alongA] = i < m && p < k ? sampleA[TRANSPOSE_A ? p * m + i : i * k + p] : T(0);
-        tileB[depthB][alongB] = j < n && q < k ? sampleB[TRANSPOSE_B ? j * k + q : q * n + j] : T(0);
+    T sums[EACH][EACH] = {}, nextA[LOADS], nextB[LOADS];
+    // Neighbouring threads read neighbouring elements, whichever way the matrices lie.
+    const auto alongA = [](int e) { return TRANSPOSE_A ? e % TILE : e / DEPTH; };
+    const auto depthA = [](int e) { return TRANSPOSE_A ? e / TILE : e % DEPTH; };
+    const auto alongB = [](int e) { return TRANSPOSE_B ? e / DEPTH : e % TILE; };
+    const auto depthB = [](int e) { return TRANSPOSE_B ? e % DEPTH : e / TILE; };
+    const auto fetch = [&](Index depth) {
+#pragma unroll
+      for (int l = 0; l < LOADS; l++) {
+        const int e = threadIdx.x + l * THREADS;
+        const Index i = firstRow + alongA(e), j = firstColumn + alongB(e), p = depth + depthA(e), q = depth + depthB(e);
+        nextA[l] = i < m && p < k ? sampleA[TRANSPOSE_A ? p * m + i : i * k + p] : T(0);
+        nextB[l] = j < n && q < k ? sampleB[TRANSPOSE_B ? j * k + q : q * n + j] : T(0);
       }
-      __syncthreads();
+    };
+    const auto keep = [&](int half) {
+#pragma unroll
+      for (int l = 0; l < LOADS; l++) {
+        const int e = threadIdx.x + l * THREADS;
+        tileA[half][depthA(e)][alongA(e)] = nextA[l];
+        tileB[half][depthB(e)][alongB(e)] = nextB[l];
+      }
+    };
+    fetch(0);
+    keep(0);
+    __syncthreads();
+    int half = 0;
+    for (Index depth = 0; depth < k; depth += DEPTH) {
+      const bool more = depth + DEPTH < k;
+      if (more) fetch(depth + DEPTH);
       // The zeros past the end are left out: 0 times an infinity would be NaN.
-      const int steps = k - depth < DEPTH ? static_cast<int>(k - depth) : DEPTH;
+      const int steps = more ? DEPTH : static_cast<int>(k - depth);
       for (int d = 0; d < steps; d++) {
         T left[EACH], right[EACH];
 #pragma unroll
-        for (int r = 0; r < EACH; r++) left[r] = tileA[d][row + r * SIDE];
+        for (int r = 0; r < EACH; r++) left[r] = tileA[half][d][row + r * SIDE];
 #pragma unroll
-        for (int c = 0; c < EACH; c++) right[c] = tileB[d][column + c * SIDE];
+        for (int c = 0; c < EACH; c++) right[c] = tileB[half][d][column + c * SIDE];
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
 #pragma unroll
           for (int c = 0; c < EACH; c++) sums[r][c] = multiplyAdd(left[r], right[c], sums[r][c]);
         }
       }
+      half = 1 - half;
+      if (more) keep(half);
+      __syncthreads();
     }
 #pragma unroll
     for (int r = 0; r < EACH; r++) {

@@ -7,6 +7,10 @@ struct Partial {
   Index at;
 };
 
+__device__ __forceinline__ Partial laneAhead(Partial partial, unsigned by) {
+  return {laneAhead(partial.value, by), __shfl_down_sync(ALL_LANES, partial.at, by)};
+}
+
 struct Sum {
   static __device__ __forceinline__ Partial none() { return {0, -1}; }
   static __device__ __forceinline__ Partial combine(Partial a, Partial b) { return {a.value + b.value, -1}; }

@@ -223,12 +223,25 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
       slices(on.arguments, dtype, rows * length, gradient, inputGradient);
       runRows(on, "layer-norm", `layerNormGrad_${dtype}`, rows, length);
     }
-    slices(on.arguments.begin(), dtype, rows * length, input);
-    slices(on.arguments, dtype, rows, mean, rstd);
-    slices(on.arguments, dtype, rows * length, gradient);
-    slices(on.arguments, dtype, length, weightGradient, biasGradient);
-    on.arguments.integers([rows, length]);
-    on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(length, 32));
+    const blocks = Math.ceil(length / 32);
+    // Stretches of rows, where the columns alone would leave the GPU idle.
+    const stretches = Math.max(1, Math.min(Math.floor((on.gpu.multiprocessors * 8) / blocks), Math.ceil(rows / 64)));
+    const addUp = (partials: number) => {
+      slices(on.arguments.begin(), dtype, rows * length, input);
+      slices(on.arguments, dtype, rows, mean, rstd);
+      slices(on.arguments, dtype, rows * length, gradient);
+      slices(on.arguments, dtype, length, weightGradient, biasGradient);
+      on.arguments.integers([partials, rows, length, stretches]);
+      on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(blocks * stretches, 1));
+    };
+    if (stretches === 1) return addUp(0);
+    on.withScratch(stretches * 2 * length * 8, (partials) => {
+      addUp(partials);
+      on.arguments.begin().integers([partials]);
+      slices(on.arguments, dtype, length, weightGradient, biasGradient);
+      on.arguments.integers([length, stretches]);
+      on.run(on.kernels.named("layer-norm", `layerNormPartials_${dtype}`), on.blocks(2 * length));
+    });
   },
 
   crossEntropy(on, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
