@@ -1,42 +1,65 @@
-// A tf.Optimizer whose numbers are our own, on TF.js' cpu backend.
+// A tf.Optimizer whose numbers are those of our own optimizers, bit for bit: each algorithm, each device, each kind of backend.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { init, parameter, tensor } from "@opt/core";
+import { type Device, Generator, init, parameter, randn } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
-import "@tensorflow/tfjs-backend-cpu";
-import "@tensorflow/tfjs-layers"; // registers the gradients of all ops
-import { describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
+import { BACKENDS, useBackend } from "./testing/backends";
+import { type AnyOptimizer, OPTIMIZERS } from "./testing/optimizers";
 import { TfOptimizer } from "./tf-optimizer";
 
-await tf.setBackend("cpu");
 const devices = await Promise.all(["js", "wasm", "cpu"].map((name) => init(name)));
+afterEach(() => tf.disposeVariables());
 
-const START = { w: [1, -2, 0.5, 3], b: [0.25] };
+const SHAPES = [[7, 9], [9], []];
 
-const loss = (w: tf.Tensor, b: tf.Tensor) =>
-  tf.mul(tf.sum(tf.matMul(w as tf.Tensor2D, w as tf.Tensor2D)), b) as tf.Scalar;
-
-describe.each(devices)("stepping on $name", (device) => {
-  it("has the bits of our own optimizer", () => {
-    const w = tf.variable(tf.tensor2d(START.w, [2, 2]));
-    const b = tf.variable(tf.scalar(START.b[0]!));
-    const optimizer = new TfOptimizer(NAdam, { lr: 0.05, weightDecay: 0.1 }, { device });
-    const params = [parameter(START.w, { device, shape: [2, 2] }), parameter(START.b, { device, shape: [] })];
-    const own = new NAdam(params, { lr: 0.05, weightDecay: 0.1 });
-    for (let step = 0; step < 5; step++) {
-      const { value, grads } = tf.variableGrads(() => loss(w, b));
-      params.forEach((param, i) => {
-        param.grad = tensor(grads[[w, b][i]!.name]!.dataSync() as Float32Array, { shape: param.shape, device });
-      });
-      own.step();
-      optimizer.minimize(() => loss(w, b));
-      tf.dispose([value, ...Object.values(grads)]);
-      expect(w.dataSync()).toEqual(params[0]!.dataSync());
-      expect(b.dataSync()).toEqual(params[1]!.dataSync());
-    }
-    expect(optimizer.iterations).toBe(5);
-    optimizer.dispose();
-    tf.dispose([w, b]);
+/** Variables and parameters of ours, both after the same gradients. */
+function compare(optimizer: AnyOptimizer, options: object, device: Device, shapes = SHAPES, steps = 4): void {
+  const generator = new Generator(3);
+  const draw = (shape: number[]) => randn(shape, { generator, device: "js" }).dataSync<Float32Array>();
+  const params = shapes.map((shape) => parameter(draw(shape), { shape, device: "js" }));
+  const variables = params.map((param) =>
+    tf.tidy(() => tf.variable(tf.tensor(param.dataSync<Float32Array>(), [...param.shape]))),
+  );
+  const own = new optimizer(params, options);
+  const theirs = new TfOptimizer(optimizer, options, { device });
+  for (let step = 0; step < steps; step++) {
+    for (const param of params) param.grad = randn(param.shape, { generator, device: "js" });
+    own.step();
+    const gradients = params.map(({ grad }, i) => [
+      variables[i]!.name,
+      tf.tensor(grad!.dataSync<Float32Array>(), variables[i]!.shape),
+    ]);
+    theirs.applyGradients(Object.fromEntries(gradients));
+  }
+  params.forEach((param, i) => {
+    expect(variables[i]!.dataSync()).toEqual(param.dataSync());
   });
+  expect(theirs.iterations).toBe(steps);
+}
+
+it.each(OPTIMIZERS)("%s", async (_, optimizer, options) => {
+  await useBackend("cpu");
+  for (const device of devices) compare(optimizer, options, device);
+});
+
+it.each(BACKENDS)("on TF.js' backend %s", async (backend) => {
+  await useBackend(backend);
+  for (const device of devices) compare(NAdam, { lr: 0.05, weightDecay: 0.1 }, device);
+});
+
+it("Muon, of matrices", async () => {
+  await useBackend("cpu");
+  compare(Muon, { lr: 0.02 }, devices[0]!, [
+    [7, 9],
+    [9, 3],
+  ]);
+});
+
+it("is a tf.Optimizer", () => {
+  const optimizer = new TfOptimizer(NAdam);
+  expect(optimizer).toBeInstanceOf(tf.Optimizer);
+  expect([optimizer.getClassName(), optimizer.iterations]).toEqual(["TfOptimizer", 0]);
 });

@@ -75,9 +75,8 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     try {
       nothing.dataSync();
       this.options = new optimizer([nothing], options);
-    } catch (error) {
+    } finally {
       nothing.dispose();
-      throw error;
     }
     this.groups = [this.chosen()];
     this.trained = new Trained(WHERE, { optimizer, device: nothing.device, inPlace });

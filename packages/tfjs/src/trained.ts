@@ -123,10 +123,10 @@ export class Trained<Options extends BaseOptions> {
     const known = [...match].flatMap(([name, saved]) => (loaded.state[saved] ? [[name, loaded.state[saved]]] : []));
     let optimizer: Optimizer<Options> | null = null;
     if (members.length > 0) {
-      const params = members.map(({ values, param }) => [values.variable.name, param] as const);
-      optimizer = new making.optimizer(params);
-      const group = { ...(options as object), params: names };
-      optimizer.loadStateDict({ groups: [group], state: { ...state, ...Object.fromEntries(known) } });
+      optimizer = new making.optimizer(members.map(({ values, param }) => [values.variable.name, param] as const));
+      Object.assign(optimizer.groups[0]!, options);
+      optimizer.step(); // without gradients: checks the options
+      optimizer.loadStateDict({ groups: [{ params: names }], state: { ...state, ...Object.fromEntries(known) } });
     }
     loaded.taken(match);
     this.optimizer?.dispose();

@@ -1,0 +1,32 @@
+// What a thousand steps leave behind: nothing, in TF.js or on our device.
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { AdamW } from "@opt/adam-amsgrad";
+import { init } from "@opt/core";
+import * as tf from "@tensorflow/tfjs-core";
+import { expect, it } from "vitest";
+import { useBackend } from "./testing/backends";
+import { squares } from "./testing/single";
+import { TfOptimizer } from "./tf-optimizer";
+
+it.each([
+  ["cpu", await init("cpu")],
+  ["wasm", await init("wasm")],
+  ["keeper", await init("js")],
+] as const)("nothing: TF.js on %s, ours on %s", async (host, device) => {
+  await useBackend(host);
+  const before = [tf.memory().numTensors, device.memory()];
+  const [w, b] = tf.tidy(() => [tf.variable(tf.ones([20])), tf.variable(tf.scalar(1))]) as tf.Variable[];
+  const optimizer = new TfOptimizer(AdamW, { lr: 0.01, amsgrad: true }, { device });
+  const step = () => optimizer.minimize(() => tf.add(squares(w!), squares(b!)), false, [w!, b!]);
+  step();
+  const { numTensors, numBytes, numDataBuffers } = tf.memory();
+  const ours = device.memory();
+  for (let i = 0; i < 1000; i++) step();
+  expect(tf.memory()).toMatchObject({ numTensors, numBytes, numDataBuffers });
+  expect(device.memory()).toEqual(ours);
+  for (let i = 0; i < 3; i++) await optimizer.getWeights();
+  optimizer.dispose();
+  tf.dispose([w!, b!]);
+  expect([tf.memory().numTensors, device.memory()]).toEqual(before);
+});

@@ -1,0 +1,118 @@
+// Training that is saved and goes on elsewhere equals training that was not interrupted, bit for bit.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AdamW } from "@opt/adam-amsgrad";
+import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
+import { type BaseOptions, enableQ8, tensor } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import * as tf from "@tensorflow/tfjs-core";
+import { type LayersModel, layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { BACKENDS, useBackend } from "./testing/backends";
+import { OPTIMIZERS } from "./testing/optimizers";
+import { TfOptimizer } from "./tf-optimizer";
+
+enableQ8();
+const folder = mkdtempSync(join(tmpdir(), "opt-tfjs-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+await useBackend("cpu");
+afterEach(() => tf.disposeVariables());
+
+const values = (x: tf.Tensor) => [...x.dataSync()];
+const weightsOf = (model: LayersModel) => model.getWeights().map(values);
+
+const x = tf.randomNormal([4, 64], 0, 1, "float32", 7);
+const y = tf.randomNormal([4, 2], 0, 1, "float32", 8);
+
+function modelOf(seed: number): LayersModel {
+  const kernelInitializer = "glorotNormal";
+  const model = sequential({
+    layers: [
+      layers.dense({ units: 65, inputShape: [64], activation: "tanh", kernelInitializer, name: `hidden${seed}` }),
+      layers.dense({ units: 2, kernelInitializer, name: `out${seed}` }),
+    ],
+  });
+  model.setWeights(model.getWeights().map(({ shape }, i) => tf.randomNormal(shape, 0, 0.1, "float32", seed + i)));
+  return model;
+}
+
+const train = async (model: LayersModel, steps: number) => {
+  for (let i = 0; i < steps; i++) await model.trainOnBatch(x, y);
+};
+
+const CHOSEN: typeof OPTIMIZERS = [
+  ...OPTIMIZERS.filter(([name]) => /AMSGrad|NAdam|SGD/.test(name)),
+  ["AdamW with q8 state", AdamW, Object.assign({ lr: 0.01 }, { stateDType: "q8" })],
+];
+
+let count = 0;
+/** What a file would hold. */
+async function saved(model: LayersModel): Promise<tf.io.ModelArtifacts> {
+  let artifacts: tf.io.ModelArtifacts | undefined;
+  const handler = tf.io.withSaveHandler(async (given) => {
+    artifacts = given;
+    return { modelArtifactsInfo: { dateSaved: new Date(0), modelTopologyType: "JSON" } };
+  });
+  await model.save(handler, { includeOptimizer: true });
+  const { weightData, ...json } = artifacts!;
+  return { ...JSON.parse(JSON.stringify(json)), weightData };
+}
+
+describe.each(CHOSEN)("%s", (_, optimizer, options) => {
+  const compiled = async (steps: number) => {
+    const model = modelOf(100 * ++count);
+    const used = new TfOptimizer(optimizer, options);
+    model.compile({ optimizer: used, loss: "meanSquaredError" });
+    await train(model, steps);
+    return { model, used };
+  };
+
+  it.each(optimizer === NAdam ? BACKENDS : ["cpu" as const])(
+    "goes on from what model.save wrote, on %s",
+    async (backend) => {
+      await useBackend(backend);
+      const { model, used } = await compiled(3);
+      used.learningRate = 0.02;
+      const artifacts = await saved(model);
+      const loaded = await loadLayersModel(tf.io.fromMemory(artifacts));
+      expect((loaded.optimizer as TfOptimizer<BaseOptions>).getConfig()).toEqual(used.getConfig());
+      expect(loaded.optimizer.iterations).toBe(3);
+      const again = await saved(loaded); // before it has stepped
+      expect(new Uint8Array(again.weightData as ArrayBuffer)).toEqual(
+        new Uint8Array(artifacts.weightData as ArrayBuffer),
+      );
+      const third = await loadLayersModel(tf.io.fromMemory(again));
+      for (const each of [model, loaded, third]) await train(each, 2);
+      expect(weightsOf(loaded)).toEqual(weightsOf(model));
+      expect(weightsOf(third)).toEqual(weightsOf(model));
+      await useBackend("cpu");
+    },
+  );
+
+  it("goes on from a checkpoint", async () => {
+    const { model, used } = await compiled(3);
+    const { tensors, values: numbers } = optimizerContents(used.stateDict());
+    const weights = Object.fromEntries(
+      model.weights.map((w) => [w.name, tensor(w.read().dataSync() as Float32Array, { shape: w.shape as number[] })]),
+    );
+    const place = join(folder, `run${count}`);
+    await saveCheckpoint(place, { step: 3, tensors: { ...weights, ...tensors }, values: numbers });
+    const kept = model.getWeights().map((w) => tf.clone(w));
+    await train(model, 3);
+    const expected = weightsOf(model);
+
+    model.setWeights(kept);
+    const resumed = new TfOptimizer(optimizer, { lr: 0.5 } as Partial<BaseOptions>);
+    resumed.loadStateDict(optimizerState(await loadCheckpoint(place)));
+    expect([resumed.learningRate, resumed.iterations]).toEqual([0.01, 3]);
+    model.compile({ optimizer: resumed, loss: "meanSquaredError" });
+    await train(model, 3);
+    expect(weightsOf(model)).toEqual(expected);
+    model.setWeights(kept);
+    used.loadStateDict(optimizerState(await loadCheckpoint(place))); // of an optimizer that has gone on meanwhile
+    model.compile({ optimizer: used, loss: "meanSquaredError" });
+    await train(model, 3);
+    expect(weightsOf(model)).toEqual(expected);
+  });
+});
