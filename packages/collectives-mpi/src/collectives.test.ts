@@ -52,13 +52,13 @@ describe.each(launchers)("$name: its own sums", ({ missing, launcher }) => {
       for (const dtype of ["f32", "f64", "i32", "u8", "bf16"])
         for (const reduction of ["sum", "min", "max"]) {
           const x = core.tensor([rank + 1, 100, 2 - rank], { dtype });
-          await allReduceByEngine(group, "allReduce", x, reduction);
+          await allReduceByEngine(group, "allReduce", [x], reduction);
           (result[reduction] ??= []).push(Array.from(await x.data()));
         }
       const half = (await communicator.split(rank % 2)).group;
       result.served = [group, half].map(({ members }) => typeof group.world.engine.allReduceOf(members, "f32"));
       const mean = core.tensor([rank]);
-      await allReduceByEngine(group, "allReduce", mean, "mean");
+      await allReduceByEngine(group, "allReduce", [mean], "mean");
       result.mean = await mean.item();
       tell(result);`;
     const { told, error } = await runJob(3, body, { imports: IMPORTS + REDUCE, launcher });

@@ -52,6 +52,12 @@ export async function open(launcher: Launcher): Promise<Engine> {
     size,
     send: async (to, tag, bytes) => underWay.start(move("send", to, tag, bytes)),
     receive: async (from, tag, into) => underWay.start(move("receive", from, tag, into)),
+    begin({ kind, rank: peer, tag, bytes }, ended) {
+      underWay.begin(move(kind, peer, tag, bytes), ended);
+    },
+    poll() {
+      underWay.poll();
+    },
     exchangeNow(moves, timeout) {
       const all = moves.map(({ kind, rank: peer, tag, bytes }) => move(kind, peer, tag, bytes));
       underWay.now(all, timeout);

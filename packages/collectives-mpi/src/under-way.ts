@@ -13,8 +13,7 @@ export interface Moving {
 }
 
 interface Waiting extends Moving {
-  resolve(): void;
-  reject(error: OptError): void;
+  told(error?: OptError): void;
 }
 
 /** Numbers are 32 bits; 0 is of the library itself, the last one of the end of the program. */
@@ -28,7 +27,12 @@ export class UnderWay {
   constructor(private readonly addon: Addon) {}
 
   start(moving: Moving): Promise<void> {
-    return new Promise((resolve, reject) => this.#start(moving, resolve, reject));
+    return new Promise((resolve, reject) => this.begin(moving, (error) => (error ? reject(error) : resolve())));
+  }
+
+  /** Tells of what has ended, without waiting. */
+  poll(): void {
+    if (this.#waiting.size > 0) this.addon.wait(Uint32Array.from(this.#waiting.keys()), 0);
   }
 
   /** All of these before it returns; the thread of JavaScript waits. @throws OptError as messages reject, MISSING */
@@ -36,11 +40,12 @@ export class UnderWay {
     let failed: OptError | undefined;
     const late = new Map<number, Moving>();
     for (const moving of all) {
+      let id = 0;
       const done = (error?: OptError) => {
         failed ??= error;
         late.delete(id);
       };
-      const id = this.#start(moving, () => done(), done);
+      id = this.begin(moving, done);
       if (id !== 0) late.set(id, moving);
     }
     this.addon.wait(Uint32Array.from(late.keys()), timeout);
@@ -56,8 +61,7 @@ export class UnderWay {
   readonly ended: Ended = (id, outcome, count, text) => {
     const waiting = this.#waiting.get(id);
     this.#forget(id);
-    if (outcome === MOVED) waiting?.resolve();
-    else waiting?.reject(problemOf(waiting, outcome, count, text));
+    waiting?.told(outcome === MOVED ? undefined : problemOf(waiting, outcome, count, text));
   };
 
   /** Ends when what was sent has left. Nobody waits for anything after it. */
@@ -70,27 +74,29 @@ export class UnderWay {
   /** The library has failed: nothing that is under way ends any more. */
   break(text: string): void {
     this.#broken = new OptError("IO", "mpi", `the MPI library failed: ${text}.`, "See what it wrote before.");
-    for (const { reject } of this.#waiting.values()) reject(this.#broken);
+    const all = [...this.#waiting.values()];
     this.#waiting.clear();
     this.addon.hold(false);
+    for (const { told } of all) told(this.#broken);
   }
 
   #forget(id: number): void {
     if (this.#waiting.delete(id) && this.#waiting.size === 0) this.addon.hold(false);
   }
 
-  /** Its number; 0 if it is refused at once. */
-  #start(moving: Moving, resolve: () => void, reject: (error: OptError) => void): number {
+  /** Its number; 0 if it is refused at once. @param told once, when it has ended */
+  begin(moving: Moving, told: (error?: OptError) => void): number {
     if (this.#broken) {
-      reject(this.#broken);
+      told(this.#broken);
       return 0;
     }
     do this.#last = (this.#last % MOST) + 1;
     while (this.#waiting.has(this.#last));
     if (this.#waiting.size === 0) this.addon.hold(true);
-    this.#waiting.set(this.#last, { ...moving, resolve, reject });
-    moving.post(this.#last);
-    return this.#last;
+    const id = this.#last;
+    this.#waiting.set(id, { ...moving, told });
+    moving.post(id);
+    return id;
   }
 }
 

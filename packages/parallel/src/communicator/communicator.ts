@@ -72,7 +72,7 @@ export class Communicator implements CheckpointCommunicator {
   async allReduce(x: Tensor, reduction: Reduction = "sum"): Promise<Tensor> {
     checkDense("allReduce", x);
     checkReduction("allReduce", x, reduction);
-    await allReduce(this.group, "allReduce", x, reduction);
+    await allReduce(this.group, "allReduce", [x], reduction);
     return x;
   }
 

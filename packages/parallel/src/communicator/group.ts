@@ -30,6 +30,8 @@ export interface World {
 export interface Operation {
   send(to: number, phase: number, bytes: Uint8Array): Promise<void>;
   receive(from: number, phase: number, into: Uint8Array): Promise<void>;
+  /** The same by a call: within `poll` of the group, or later. */
+  begin(kind: Move["kind"], rank: number, phase: number, bytes: Uint8Array, ended: (error?: Error) => void): void;
   /** All of these before it returns. @throws OptError UNSUPPORTED where the engine cannot */
   now(moves: readonly { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[]): void;
   /** For an engine's own collectives. */
@@ -90,9 +92,17 @@ export class Group {
     this.#isClosed = true;
   }
 
+  /** Takes what has come, without waiting, where the engine can: in the middle of a backward nothing else does. */
+  poll(): void {
+    this.world.engine.poll?.();
+  }
+
   /** What an engine does among all ranks of the group. */
   together(where: string, moved: Promise<void>): Promise<void> {
-    return this.#within(where, undefined, moved);
+    return settled((ended) => {
+      const end = this.#within(where, undefined, ended);
+      moved.then(() => end(), end);
+    });
   }
 
   #checkOpen(where: string): void {
@@ -104,12 +114,24 @@ export class Group {
   #operation(where: string, operation: number): Operation {
     const tag = (this.number * OPERATIONS + operation) * PHASES;
     const { engine } = this.world;
+    const begin: Operation["begin"] = (kind, rank, phase, bytes, ended) => {
+      if (kind === "send") this.#count(bytes);
+      const end = this.#within(where, rank, ended);
+      const move = { kind, rank: this.members[rank]!, tag: tag + phase, bytes };
+      if (!engine.begin) engine[kind](move.rank, move.tag, bytes).then(() => end(), end);
+      else {
+        try {
+          engine.begin(move, end);
+        } catch (error) {
+          end(error as Error);
+        }
+      }
+    };
     return {
       tag,
-      send: (to, phase, bytes) => {
-        this.#count(bytes);
-        return this.#within(where, to, engine.send(this.members[to]!, tag + phase, bytes));
-      },
+      begin,
+      send: (to, phase, bytes) => settled((ended) => begin("send", to, phase, bytes, ended)),
+      receive: (from, phase, into) => settled((ended) => begin("receive", from, phase, into, ended)),
       now: (moves) => {
         const problem = () => `the engine "${engine.name}" cannot wait in the middle of a forward or backward.`;
         check(engine.exchangeNow, "UNSUPPORTED", where, problem, "Use npx opt-run, or MPI.");
@@ -119,7 +141,6 @@ export class Group {
           this.world.timeout,
         );
       },
-      receive: (from, phase, into) => this.#within(where, from, engine.receive(this.members[from]!, tag + phase, into)),
     };
   }
 
@@ -128,24 +149,28 @@ export class Group {
     this.traffic.bytes += byteLength;
   }
 
-  /** Nothing waits forever. */
-  async #within(where: string, other: number | undefined, moved: Promise<void>): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Nothing waits forever: a call of `ended`, or after a while one with an error. */
+  #within(where: string, other: number | undefined, ended: (error?: Error) => void): (error?: Error) => void {
     const { timeout } = this.world;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
-        const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for ${whom} did not come.`;
-        const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
-        reject(new OptError("MISSING", where, problem, advice));
-      }, timeout);
-    });
-    try {
-      await Promise.race([moved, late]);
-    } finally {
+    let isOver = false;
+    const end = (error?: Error) => {
+      if (isOver) return;
+      isOver = true;
       clearTimeout(timer);
-    }
+      ended(error);
+    };
+    const timer = setTimeout(() => {
+      const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
+      const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for ${whom} did not come.`;
+      const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
+      end(new OptError("MISSING", where, problem, advice));
+    }, timeout);
+    return end;
   }
+}
+
+function settled(begin: (ended: (error?: Error) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => begin((error) => (error ? reject(error) : resolve())));
 }
 
 /** Waits for all, so that none goes on alone, and then throws the first error. */

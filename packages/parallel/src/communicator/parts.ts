@@ -1,12 +1,24 @@
-/** How a row of elements is divided among ranks: the first `count mod parts` have one more, as checkpoints' `balanced`. */
+/** How a row of elements is divided among ranks, and how a rank's part travels. */
 
 export interface Part {
   readonly begin: number;
   readonly end: number;
 }
 
+/** The first `count mod parts` have one more, as checkpoints' `balanced`. */
 export function partsOf(count: number, parts: number): Part[] {
   const [size, larger] = [Math.floor(count / parts), count % parts];
   const begin = (part: number) => part * size + Math.min(part, larger);
   return Array.from({ length: parts }, (_, part) => ({ begin: begin(part), end: begin(part + 1) }));
+}
+
+/** While one of these is added the next ones are on their way; it stays in the cache of a core. */
+export const PIECE_BYTES = 1 << 20;
+
+/** A part in pieces. The last is shorter than a whole one, even if it is empty: so ranks whose sizes differ find out. */
+export function piecesOf({ begin, end }: Part, width: number): Part[] {
+  const whole = PIECE_BYTES / width;
+  const count = begin === end ? 0 : Math.floor((end - begin) / whole) + 1;
+  const at = (piece: number) => Math.min(begin + piece * whole, end);
+  return Array.from({ length: count }, (_, piece) => ({ begin: at(piece), end: at(piece + 1) }));
 }

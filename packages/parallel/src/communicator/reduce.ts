@@ -1,13 +1,16 @@
 /** Reductions whose bits do not depend on who computes: each rank receives every contribution to its part and adds them in rank order. */
 import { check, keep, noGrad, type Tensor, tidy } from "@opt/core";
-import { byteSize } from "@opt/core/backend";
 import type { Reduction } from "../engine/engine";
-import { all, type Group, type Operation, others } from "./group";
-import { type Part, partsOf } from "./parts";
-import { arriving, bytesOf, movedIn, overwrite, roomLike } from "./staging";
+import { Exchange, Turns } from "./exchange";
+import { type Group, others } from "./group";
+import { type Part, partsOf, piecesOf } from "./parts";
+import { Row } from "./row";
+import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
 
 const CONTRIBUTIONS = 0;
 const RESULTS = 1;
+/** Pieces that a rank waits for at once: what is being added stays in the processor's cache, and others are on their way. */
+const AT_ONCE = 4;
 
 /** @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function checkReduction(where: string, x: Tensor, reduction: unknown): asserts reduction is Reduction {
@@ -21,84 +24,152 @@ export function checkReduction(where: string, x: Tensor, reduction: unknown): as
   check(isFloat || reduction !== "mean", "BAD_DTYPE", where, mean, `Use "sum", or .to("f32").`);
 }
 
-/** x = the reduction over the ranks, in place: each rank sends n (W - 1) / W elements, twice. */
-export async function allReduce(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<void> {
+/**
+ * x = the reduction over the ranks, in place: each rank sends n (W - 1) / W elements, twice.
+ *
+ * @param tensors of one dtype and device, which are one row of elements
+ */
+export async function allReduce(
+  group: Group,
+  where: string,
+  tensors: readonly Tensor[],
+  reduction: Reduction,
+): Promise<void> {
   const operation = group.begin(where);
   if (group.size === 1) return;
-  const parts = partsOf(x.size, group.size);
-  const mine = parts[group.rank]!;
-  const sum = await reducePart(group, operation, x, parts, reduction);
-  try {
-    const reduced = await bytesOf(sum);
-    const width = byteSize(x.dtype);
-    const incoming = arriving(x);
-    incoming.bytes.set(reduced, mine.begin * width);
-    const results = others(group).flatMap((rank) => [
-      ...(sum.size === 0 ? [] : [operation.send(rank, RESULTS, reduced)]),
-      ...(isEmpty(parts[rank]!) ? [] : [operation.receive(rank, RESULTS, cut(incoming.bytes, parts[rank]!, width))]),
-    ]);
-    await movedIn([sum, x], all(results));
-    incoming.done();
-  } finally {
-    sum.dispose();
+  const read = Row.of(tensors);
+  // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
+  const row = read instanceof Row ? read : await read;
+  const pieces = partsOf(row.size, group.size).map((part) => piecesOf(part, row.width));
+  const exchange = new Exchange(operation);
+  for (const rank of others(group)) {
+    const results = new Turns();
+    for (const [number, piece] of pieces[rank]!.entries()) {
+      const place = row.at(piece);
+      place.read();
+      const receive = () =>
+        exchange.move("receive", rank, RESULTS, place.bytes, () => {
+          place.put();
+          place.release();
+        });
+      // It comes to where the contribution lies. A shorter one may be over before a longer one that began earlier.
+      exchange.move("send", rank, CONTRIBUTIONS, place.bytes, () => results.possible(number, receive));
+    }
   }
+  await reducePieces(group, exchange, row, pieces[group.rank]!, reduction, (piece, sum) => {
+    const place = row.at(piece);
+    place.bytes.set(sum);
+    place.put();
+    let unsent = group.size - 1;
+    const left = () => {
+      if (--unsent === 0) place.release();
+    };
+    for (const rank of others(group)) exchange.move("send", rank, RESULTS, place.bytes, left);
+  });
+  row.done();
 }
 
 /** As `allReduce`, by the engine's own where it has one: what order it adds in is its own affair. */
-export async function allReduceByEngine(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<void> {
-  const engines = group.size === 1 ? undefined : group.world.engine.allReduceOf?.(group.members, x.dtype);
-  if (engines === undefined || x.size === 0) return allReduce(group, where, x, reduction);
+export async function allReduceByEngine(
+  group: Group,
+  where: string,
+  tensors: readonly Tensor[],
+  reduction: Reduction,
+): Promise<void> {
+  const [{ dtype }] = tensors as [Tensor];
+  const engines = group.size === 1 ? undefined : group.world.engine.allReduceOf?.(group.members, dtype);
+  const size = tensors.reduce((sum, x) => sum + x.size, 0);
+  if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction);
   const { tag } = group.begin(where);
-  if (reduction === "mean") noGrad(() => tidy(() => x.set(x.mul(1 / group.size))));
-  const bytes = (await bytesOf(x)).slice();
-  await group.together(where, engines(tag, bytes, reduction === "mean" ? "sum" : reduction));
-  overwrite(x, bytes);
+  if (reduction === "mean") noGrad(() => tidy(() => tensors.map((x) => x.set(x.mul(1 / group.size)))));
+  const row = await Row.of(tensors);
+  const place = row.at({ begin: 0, end: size });
+  place.read();
+  await movedIn(tensors, group.together(where, engines(tag, place.bytes, reduction === "mean" ? "sum" : reduction)));
+  place.put();
+  row.done();
 }
 
 /** A rank's rows of the reduction: its part along axis 0. */
 export async function reduceScatter(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<Tensor> {
   const [rows, ...row] = x.shape as [number, ...number[]];
   const length = row.reduce((a, b) => a * b, 1);
+  const operation = group.begin(where);
+  const whole = await Row.of([x]);
   const parts = partsOf(rows, group.size).map(({ begin, end }) => ({ begin: begin * length, end: end * length }));
-  const sum = await reducePart(group, group.begin(where), x, parts, reduction);
-  const { begin, end } = partsOf(rows, group.size)[group.rank]!;
-  const result = sum.reshape([end - begin, ...row]);
-  sum.dispose();
+  const pieces = parts.map((part) => piecesOf(part, whole.width));
+  const { begin } = parts[group.rank]!;
+  const own = partsOf(rows, group.size)[group.rank]!;
+  const result = roomLike(x, [own.end - own.begin, ...row]);
+  const incoming = arriving(result);
+  const exchange = new Exchange(operation);
+  for (const rank of others(group))
+    for (const piece of pieces[rank]!) {
+      const place = whole.at(piece); // of one tensor: no copy
+      exchange.move("send", rank, CONTRIBUTIONS, place.bytes);
+    }
+  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, (piece, sum) =>
+    incoming.bytes.set(sum, (piece.begin - begin) * whole.width),
+  );
+  incoming.done();
   return result;
 }
 
-/** What all ranks contribute to this rank's part, added in the order of the ranks by the device of `x`: a new tensor. */
-async function reducePart(
+/** Adds what all ranks contribute to these pieces, in the order of the ranks and on the device of the row. Resolves when all of the exchange has ended. */
+async function reducePieces(
   group: Group,
-  operation: Operation,
-  x: Tensor,
-  parts: readonly Part[],
+  exchange: Exchange,
+  row: Row,
+  pieces: readonly Part[],
   reduction: Reduction,
-): Promise<Tensor> {
-  const { begin, end } = parts[group.rank]!;
-  const received = parts.map(() => roomLike(x, [end - begin]));
+  take: (piece: Part, sum: Uint8Array) => void,
+): Promise<void> {
+  /** Where contributions come to, until they are added. */
+  const rooms = new Set<Tensor>();
+  const sums = new Turns();
+  let begun = 0;
+  const next = () => {
+    const number = begun++;
+    const piece = pieces[number];
+    if (piece === undefined) return;
+    const contributions = Array.from({ length: group.size }, (_, rank) => {
+      if (rank === group.rank) return row.tensor(piece);
+      const room = roomLike(row.tensors[0]!, [piece.end - piece.begin]);
+      rooms.add(room);
+      return room;
+    });
+    let missing = group.size - 1;
+    const arrived = () => {
+      if (--missing > 0) return;
+      const sum = keep(tidy(() => noGrad(() => combined(contributions, reduction))));
+      for (const contribution of contributions) {
+        rooms.delete(contribution);
+        if (contribution !== sum) contribution.dispose();
+      }
+      exchange.read(bytesOf(sum), (bytes) =>
+        sums.possible(number, () => {
+          take(piece, bytes);
+          sum.dispose();
+          next();
+        }),
+      );
+    };
+    if (missing === 0) arrived();
+    for (const rank of others(group)) {
+      const { bytes, done } = arriving(contributions[rank]!);
+      exchange.move("receive", rank, CONTRIBUTIONS, bytes, () => {
+        done();
+        arrived();
+      });
+    }
+  };
+  for (let i = 0; i < AT_ONCE; i++) next();
   try {
-    const read = bytesOf(x);
-    // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
-    const outgoing = read instanceof Uint8Array ? read : await read;
-    const width = byteSize(x.dtype);
-    overwrite(received[group.rank]!, cut(outgoing, { begin, end }, width));
-    const contributions = others(group).flatMap((rank) => [
-      ...(isEmpty(parts[rank]!) ? [] : [operation.send(rank, CONTRIBUTIONS, cut(outgoing, parts[rank]!, width))]),
-      ...(begin === end ? [] : [receiveInto(operation, rank, received[rank]!)]),
-    ]);
-    await movedIn([...received, x], all(contributions));
-    // Of one rank it would be what is disposed below.
-    return keep(tidy(() => noGrad(() => combined(received, reduction).reshape([end - begin]))));
-  } finally {
-    for (const tensor of received) tensor.dispose();
+    await exchange.begun();
+  } catch (error) {
+    abandon([...rooms, ...row.tensors]);
+    throw error;
   }
-}
-
-async function receiveInto(operation: Operation, from: number, target: Tensor): Promise<void> {
-  const { bytes, done } = arriving(target);
-  await operation.receive(from, CONTRIBUTIONS, bytes);
-  done();
 }
 
 /** In the order of the ranks. PyTorch's DDP divides before it adds, too. */
@@ -109,6 +180,3 @@ function combined(contributions: readonly Tensor[], reduction: Reduction): Tenso
     reduction === "min" ? sum.minimum(x) : reduction === "max" ? sum.maximum(x) : sum.add(x),
   );
 }
-
-const isEmpty = ({ begin, end }: Part) => begin === end;
-const cut = (bytes: Uint8Array, { begin, end }: Part, width: number) => bytes.subarray(begin * width, end * width);

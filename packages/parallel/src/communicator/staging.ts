@@ -64,12 +64,17 @@ export function overwrite(x: Tensor, bytes: Uint8Array): void {
 /** Of operations that were given up: their engine may still read there, or write. */
 const abandoned: Tensor[] = [];
 
-/** What `moved` says; where it fails, the memory of `rooms` is never used again. */
+/** Memory that is never used again; whoever disposes one of these leaves it here. */
+export function abandon(rooms: readonly Tensor[]): void {
+  abandoned.push(...rooms.map((room) => keep(room.detach())));
+}
+
+/** What `moved` says; where it fails, the memory of `rooms` is abandoned. */
 export async function movedIn<Result>(rooms: readonly Tensor[], moved: Promise<Result>): Promise<Result> {
   try {
     return await moved;
   } catch (error) {
-    abandoned.push(...rooms.map((room) => keep(room.detach()))); // whoever disposes a room leaves its memory here
+    abandon(rooms);
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /** What a step sends, and how long that takes at best: the bytes and messages that the communicators count, from sizes alone. */
 import { check, checkOptions, type DType, show } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
-import { partsOf } from "../communicator/parts";
+import { partsOf, piecesOf } from "../communicator/parts";
 import { BUCKET_BYTES, bucketsOf } from "../data-parallel/bucket";
 import { rangesOf } from "../sharded/ranges";
 
@@ -35,7 +35,7 @@ const WHERE = "trainingCost";
 /**
  * What data parallel training sends, as `communicator.traffic` counts it.
  *
- *     a bucket of n elements, parts p of n / W: (n - p) + (W - 1) p elements in 2 (W - 1) messages
+ *     a bucket of n elements, parts p of n / W: (n - p) + (W - 1) p elements in 2 (W - 1) messages of up to 1 MiB
  *
  * Source: the bytes of a ring all-reduce, Patarasuk and Yuan 2009, which no all-reduce of whole vectors undercuts.
  *
@@ -75,11 +75,13 @@ export function trainingCost(options: TrainingCostOptions): TrainingCost {
 }
 
 function allReduceCost(elements: number, width: number, ranks: number, rank: number) {
-  const parts = partsOf(elements, ranks).map(({ begin, end }) => end - begin);
-  const own = parts[rank]!;
-  const filled = parts.filter((part, other) => part > 0 && other !== rank).length;
+  const parts = partsOf(elements, ranks);
+  const { begin, end } = parts[rank]!;
+  const pieces = parts.map((part) => piecesOf(part, width).length);
   const others = ranks - 1;
-  return { bytes: (elements - own + others * own) * width, messages: filled + (own > 0 ? others : 0) };
+  const contributions = pieces.reduce((sum, count) => sum + count, 0) - pieces[rank]!;
+  const bytes = (elements + (others - 1) * (end - begin)) * width;
+  return { bytes, messages: contributions + others * pieces[rank]! };
 }
 
 function gatherCost(parameters: readonly number[], width: number, ranks: number, rank: number) {

@@ -1,5 +1,5 @@
 /** Gradients that travel together: one row of elements, with a mark behind it for each of them that says whether it was there. */
-import { check, concat, empty, hostBytes, keep, noGrad, RowSparse, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import { check, concat, hostBytes, keep, noGrad, RowSparse, span, type Tensor, tensor, tidy, zeros } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 
 export interface NamedParameter {
@@ -10,8 +10,8 @@ export interface NamedParameter {
 export class Bucket {
   /** Parameters that a backward has reached since the last `sync`. */
   readonly ready = new Set<Tensor>();
-  /** While it is on its way. */
-  #flat: Tensor | undefined;
+  /** Parts of the row while it is on its way: all gradients in their own memory, where that is the host's; else one copy of all. */
+  #row: readonly Tensor[] = [];
   #arrived: Promise<void> | undefined;
 
   constructor(readonly parameters: readonly NamedParameter[]) {}
@@ -24,16 +24,15 @@ export class Bucket {
     return this.#arrived !== undefined;
   }
 
-  /** Copies the gradients out, those that are missing as zeros, and begins what brings back their averages. */
-  leave(where: string, average: (flat: Tensor) => Promise<void>): void {
+  /** Begins what turns the gradients, those that are missing being zeros, into their averages. */
+  leave(where: string, average: (row: readonly Tensor[]) => Promise<void>): void {
     for (const { name, tensor } of this.parameters) {
       const isDense = !(tensor.grad instanceof RowSparse);
       const problem = () => `the gradient of ${name} is row-sparse, which is not averaged.`;
       check(isDense, "UNSUPPORTED", where, problem, "Make its layer with sparse: false.");
     }
-    const flat = keep(noGrad(() => tidy(() => this.#filled())));
-    this.#flat = flat;
-    this.#arrived = average(flat);
+    this.#row = noGrad(() => tidy(() => this.#gradients().map((each) => keep(each))));
+    this.#arrived = average(this.#row);
     this.#arrived.catch(() => {}); // sync() throws it
   }
 
@@ -41,75 +40,52 @@ export class Bucket {
   async arrive(): Promise<void> {
     try {
       await this.#arrived;
-      const marks = await this.#marks();
-      noGrad(() => tidy(() => this.#handOut(marks)));
+      const last = this.#row.at(-1)!;
+      const marks = noGrad(() => keep(last.slice(last.size - this.parameters.length)));
+      try {
+        const values = await marks.data();
+        noGrad(() => tidy(() => this.#handOut(values)));
+      } finally {
+        marks.dispose();
+      }
     } finally {
-      this.#flat?.dispose();
-      this.#flat = undefined;
+      for (const part of this.#row) part.dispose();
+      this.#row = [];
       this.#arrived = undefined;
       this.ready.clear();
     }
   }
 
-  get #size(): number {
-    return this.parameters.reduce((sum, { tensor }) => sum + tensor.size, 0);
-  }
-
-  #filled(): Tensor {
+  #gradients(): Tensor[] {
     const [{ tensor: first }] = this.parameters as [NamedParameter];
     const { dtype, device } = first;
     const marks = tensor(
       this.parameters.map((parameter) => (parameter.tensor.grad === null ? 0 : 1)),
       { dtype, device },
     );
-    const flat = empty([this.#size + marks.size], { dtype, device });
-    const bytes = hostBytes(flat, "write");
-    if (bytes === undefined) {
-      const rows = this.parameters.map(
-        ({ tensor: { grad, size } }) => grad?.reshape([size]) ?? zeros([size], { dtype, device }),
-      );
-      return concat([...rows, marks], 0);
-    }
-    let at = 0;
-    for (const { tensor: each } of this.parameters) {
-      const length = each.size * byteSize(dtype);
-      if (each.grad === null) bytes.fill(0, at, at + length);
-      else bytes.set(hostBytes(each.grad, "read")!, at);
-      at += length;
-    }
-    bytes.set(hostBytes(marks, "read")!, at);
-    return flat;
-  }
-
-  async #marks(): Promise<ArrayLike<number>> {
-    const flat = this.#flat!;
-    const marks = noGrad(() => keep(flat.slice(this.#size)));
-    try {
-      return await marks.data();
-    } finally {
-      marks.dispose();
-    }
+    const rows = this.parameters.map(({ tensor: { grad, size } }) =>
+      grad === null ? zeros([size], { dtype, device }) : span(grad, 0, size),
+    );
+    return hostBytes(marks, "read") === undefined ? [concat([...rows, marks], 0)] : [...rows, marks];
   }
 
   #handOut(marks: ArrayLike<number>): void {
-    const flat = this.#flat!;
-    const bytes = hostBytes(flat, "read");
+    const isCopy = this.#row.length === 1;
     let at = 0;
     for (const [i, { tensor: each }] of this.parameters.entries()) {
-      const { grad, size } = each;
-      const width = byteSize(each.dtype);
-      const own = grad === null ? undefined : hostBytes(grad, "write");
-      if (marks[i] === 0) {
-        // No rank has one.
-      } else if (bytes && own) own.set(bytes.subarray(at * width, (at + size) * width));
-      else {
-        const average = flat.slice(at, at + size).reshape(each.shape);
-        if (grad === null) each.grad = average;
-        else grad.set(average);
-      }
+      const { grad, size, shape } = each;
+      const average = isCopy ? this.#row[0]!.slice(at, at + size) : this.#row[i]!;
       at += size;
+      if (marks[i] === 0) continue; // no rank has one
+      if (grad === null) each.grad = average.reshape(shape);
+      else if (isCopy || !sharesMemory(grad, average)) grad.set(average.reshape(shape));
     }
   }
+}
+
+function sharesMemory(a: Tensor, b: Tensor): boolean {
+  const [one, other] = [a, b].map((x) => hostBytes(x, "read")!) as [Uint8Array, Uint8Array];
+  return one.buffer === other.buffer && one.byteOffset === other.byteOffset;
 }
 
 /** Parameters from the last one on, as backward reaches them; the first bucket is small, so that something leaves soon. */

@@ -8,6 +8,8 @@ import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
 
 const WHERE = "DataParallel";
+/** Milliseconds of backward after which sums go on. */
+const POLL_AFTER = 1;
 
 /** What DataParallel asks of a model: every Module has it. */
 export interface Trainable {
@@ -49,6 +51,8 @@ export class DataParallel<Model extends Trainable> {
   /** How many buckets have left: they do so in one order on all ranks. */
   #left = 0;
   #isSilent = false;
+  /** When it was last looked what has come of those that left. */
+  #polled = 0;
 
   /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices */
   constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
@@ -137,12 +141,15 @@ export class DataParallel<Model extends Trainable> {
     check(!bucket.hasLeft && !bucket.ready.has(tensor), "BAD_STATE", WHERE, problem, advice);
     bucket.ready.add(tensor);
     for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
+    if (performance.now() - this.#polled < POLL_AFTER) return;
+    this.communicator.group.poll();
+    this.#polled = performance.now();
   }
 
   #leave(bucket: Bucket): void {
     const { group } = this.communicator;
     const average = this.#reduction === "engine" ? allReduceByEngine : allReduce;
-    bucket.leave(WHERE, (flat) => average(group, WHERE, flat, "mean"));
+    bucket.leave(WHERE, (row) => average(group, WHERE, row, "mean"));
   }
 }
 

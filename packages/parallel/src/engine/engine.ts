@@ -18,6 +18,12 @@ export interface Engine {
   send(to: number, tag: number, bytes: Uint8Array): Promise<void>;
   /** Fills `into` with the next message of `from` with this tag. Rejects with OptError BAD_SHAPE where that has another length; IO as `send`. */
   receive(from: number, tag: number, into: Uint8Array): Promise<void>;
+  /**
+   * As `send` and `receive`, with a call in place of a promise; `poll` takes what has come, without waiting, and makes these calls. So
+   * sums go on in the middle of a backward, which is synchronous. Both or none: left out, they go on when it has ended.
+   */
+  begin?(move: Move, ended: (error?: Error) => void): void;
+  poll?(): void;
   /** The engine's own all-reduce, for `reduction: "engine"`; undefined, or left out, where the ordered one serves these members and elements. */
   allReduceOf?(members: readonly number[], dtype: DType): AllReduce | undefined;
   /**

@@ -2,9 +2,9 @@
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { check, OptError } from "@opt/core";
-import type { Engine } from "../engine/engine";
+import type { Engine, Move } from "../engine/engine";
 import { Arena } from "./arena";
-import { exchangeNow } from "./exchange-now";
+import { CHUNK, exchangeNow } from "./exchange-now";
 import { LAUNCHER, memoryOf, ownPlace, RANK, SIZE, socketTo } from "./job";
 import { Peer } from "./peer";
 
@@ -57,16 +57,26 @@ export async function openLocal(): Promise<Engine> {
     check(!isClosed, "DISPOSED", where, closed, "Close the communicator at the end of the program.");
     return peers[other]!;
   };
+  const begin: NonNullable<Engine["begin"]> = ({ kind, rank: other, tag, bytes }, ended) =>
+    open(kind, other)[kind](tag, bytes, ended);
+  const whole = (move: Move) =>
+    new Promise<void>((resolve, reject) => begin(move, (error) => (error ? reject(error) : resolve())));
+  const present = peers.filter((peer) => peer !== undefined);
+  const chunk = Buffer.allocUnsafe(CHUNK);
   return {
     name: "local",
     rank,
     size,
-    send: async (to, tag, bytes) => open("send", to).send(tag, bytes),
-    receive: async (from, tag, into) => open("receive", from).receive(tag, into),
+    send: async (to, tag, bytes) => whole({ kind: "send", rank: to, tag, bytes }),
+    receive: async (from, tag, into) => whole({ kind: "receive", rank: from, tag, bytes: into }),
+    begin,
+    poll() {
+      for (const peer of present) peer.poll(chunk); // a rank that has ended is told by the event loop
+    },
     exchangeNow(moves, timeout) {
       exchangeNow(
         moves.map((move) => ({ ...move, peer: open(move.kind, move.rank) })),
-        peers.filter((peer) => peer !== undefined),
+        present,
         timeout,
       );
     },

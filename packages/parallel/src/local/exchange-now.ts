@@ -7,7 +7,8 @@ import type { Peer } from "./peer";
 const LONGEST_PAUSE = 0.5;
 /** The launcher ends this process when another has died; only where it does not, this rank speaks. */
 const LAUNCHER_SPEAKS_WITHIN = 1500;
-const CHUNK = 64 << 10;
+/** Of what a socket brings. */
+export const CHUNK = 64 << 10;
 
 const clock = new Int32Array(new SharedArrayBuffer(4));
 const pause = (milliseconds: number) => Atomics.wait(clock, 0, 0, milliseconds);
@@ -22,12 +23,10 @@ export function exchangeNow(
   let failed: Error | undefined;
   for (const move of moves) {
     const { kind, peer, tag, bytes } = move;
-    const done = () => open.delete(move);
-    const fail = (error: Error) => {
+    peer[kind](tag, bytes, (error) => {
       failed ??= error;
-    };
-    if (kind === "send") peer.push(tag, bytes, done, fail);
-    else peer.post(tag, bytes, done, fail);
+      if (!error) open.delete(move);
+    });
   }
   const chunk = Buffer.allocUnsafe(CHUNK);
   const begin = performance.now();

@@ -19,19 +19,20 @@ interface Waiting {
   readonly bytes?: Uint8Array;
 }
 
+/** Told once, when a message has moved or failed. */
+type Ended = (error?: Error) => void;
+
 interface Posted {
   readonly into: Uint8Array;
   done: number;
-  resolve(): void;
-  reject(error: Error): void;
+  readonly ended: Ended;
 }
 
 interface Unsent {
   readonly tag: number;
   readonly bytes: Uint8Array;
   done: number;
-  resolve(): void;
-  reject(error: Error): void;
+  readonly ended: Ended;
 }
 
 export class Peer {
@@ -65,28 +66,18 @@ export class Peer {
     this.#hold();
   }
 
-  send(tag: number, bytes: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => this.push(tag, bytes, resolve, reject));
-  }
-
-  receive(tag: number, into: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => this.post(tag, into, resolve, reject));
-  }
-
-  /** As `send`, with calls in place of a promise. */
-  push(tag: number, bytes: Uint8Array, resolve: () => void, reject: (error: Error) => void): void {
+  send(tag: number, bytes: Uint8Array, ended: Ended): void {
     if (this.#ended) {
-      reject(this.#ended);
+      ended(this.#ended);
       return;
     }
-    this.#unsent.push({ tag, bytes, done: 0, resolve, reject });
+    this.#unsent.push({ tag, bytes, done: 0, ended });
     this.pump();
   }
 
-  /** As `receive`, with calls in place of a promise. */
-  post(tag: number, into: Uint8Array, resolve: () => void, reject: (error: Error) => void): void {
+  receive(tag: number, into: Uint8Array, ended: Ended): void {
     const queue = this.#posted.get(tag);
-    const posted = { into, done: 0, resolve, reject };
+    const posted = { into, done: 0, ended };
     if (queue) queue.push(posted);
     else this.#posted.set(tag, [posted]);
     this.#match(tag);
@@ -119,11 +110,11 @@ export class Peer {
 
   #end(error: OptError): void {
     this.#ended = error;
-    for (const { reject } of this.#unsent.splice(0)) reject(error);
-    for (const queue of this.#posted.values()) for (const { reject } of queue) reject(error);
+    const all = [...this.#unsent.splice(0), ...[...this.#posted.values()].flat()];
     this.#posted.clear();
     this.#outbox.length = 0;
     this.#hold();
+    for (const { ended } of all) ended(error);
   }
 
   /** Resolves when all has left. */
@@ -163,7 +154,7 @@ export class Peer {
     } else return false;
     if (unsent.done < message) return true;
     this.#unsent.shift();
-    unsent.resolve();
+    unsent.ended();
     return true;
   }
 
@@ -217,25 +208,23 @@ export class Peer {
   #match(tag: number): void {
     const waiting = this.#waiting.get(tag);
     const posted = this.#posted.get(tag);
-    while (waiting && posted && waiting.length > 0 && posted.length > 0) this.#deliver(waiting.shift()!, posted);
+    const over: (() => void)[] = [];
+    while (waiting && posted && waiting.length > 0 && posted.length > 0)
+      over.push(this.#deliver(waiting.shift()!, posted));
     if (waiting?.length === 0) this.#waiting.delete(tag);
     if (posted?.length === 0) this.#posted.delete(tag);
+    for (const tell of over) tell(); // who is told may ask for more of this tag
   }
 
-  #deliver({ frame, bytes }: Waiting, posted: Posted[]): void {
+  /** @returns what is to be told when the lists are in order */
+  #deliver({ frame, bytes }: Waiting, posted: Posted[]): () => void {
     const [receiver] = posted as [Posted];
-    const { into, done } = receiver;
+    const { into, done, ended } = receiver;
     if (frame.message !== into.byteLength) {
       posted.shift();
-      receiver.reject(
-        new OptError(
-          "BAD_SHAPE",
-          "receive",
-          `rank ${this.rank} sent ${frame.message} bytes where this rank waits for ${into.byteLength}.`,
-          "All ranks call the same collectives in the same order, with tensors of one size.",
-        ),
-      );
-      return;
+      const problem = `rank ${this.rank} sent ${frame.message} bytes where this rank waits for ${into.byteLength}.`;
+      const advice = "All ranks call the same collectives in the same order, with tensors of one size.";
+      return () => ended(new OptError("BAD_SHAPE", "receive", problem, advice));
     }
     const target = into.subarray(done, done + frame.length);
     if (bytes) target.set(bytes);
@@ -244,9 +233,9 @@ export class Peer {
       this.#write(writeHeader({ ...frame, kind: READ }));
     }
     receiver.done += frame.length;
-    if (receiver.done < into.byteLength) return;
+    if (receiver.done < into.byteLength) return () => {};
     posted.shift();
-    receiver.resolve();
+    return () => ended();
   }
 }
 
