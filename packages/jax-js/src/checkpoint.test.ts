@@ -1,0 +1,110 @@
+// State goes through checkpoints, to the optimizer's class and back, and training goes on where it stopped.
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { defaultDevice, init, numpy as np, tree } from "@jax-js/jax";
+import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
+import { type OptimizerState, parameter, type Tensor, tensor } from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { SGD } from "@opt/sgd";
+import { expectCode } from "@opt/testkit";
+import { expect, it } from "vitest";
+import { fromTensors, toTensors } from "./tensors";
+import { applyUpdates, gradientTransformation, type State } from "./transformation";
+
+await init("wasm");
+defaultDevice("wasm");
+
+const tx = gradientTransformation(NAdam, { lr: 0.1 });
+const start = () => ({
+  layers: [
+    {
+      w: np.array([
+        [1, -2],
+        [3, 4],
+      ]),
+    },
+  ],
+  b: np.array([0.5, 1]),
+});
+type Params = ReturnType<typeof start>;
+const gradients = (t: number) => ({
+  layers: [
+    {
+      w: np.array([
+        [t, 1],
+        [-1, 2],
+      ]),
+    },
+  ],
+  b: np.array([1 / t, 0]),
+});
+
+function train(from: Params, known: State<Params>, first: number, last: number): [Params, State<Params>] {
+  let [params, state] = [from, known];
+  for (let t = first; t <= last; t++) {
+    let updates: Params;
+    [updates, state] = tx.update(gradients(t), state, tree.ref(params));
+    params = applyUpdates(params, updates);
+  }
+  return [params, state];
+}
+
+const numbersOf = async (params: Params) =>
+  Object.values(await toTensors(params)).map((x: Tensor) => [...x.dataSync()]);
+
+it("goes on from a checkpoint with the same bits", async () => {
+  const [whole] = train(start(), tx.init(start()), 1, 5);
+  const [params, state] = train(start(), tx.init(start()), 1, 3);
+  const { tensors, values } = optimizerContents(await tx.stateDict(state, tree.ref(params)));
+  const folder = mkdtempSync(join(tmpdir(), "opt-jax-"));
+  await saveCheckpoint(folder, { step: 3, tensors: { ...(await toTensors(params)), ...tensors }, values });
+  const loaded = await loadCheckpoint(folder);
+  const again = await fromTensors(loaded.tensors, start());
+  const resumed = await tx.loadStateDict(optimizerState(loaded), tree.ref(again));
+  expect(resumed.step).toBe(3);
+  expect(await numbersOf(train(again, resumed, 4, 5)[0])).toEqual(await numbersOf(whole));
+});
+
+it("saves what the class loads, and loads what the class saved", async () => {
+  const [params, state] = train(start(), tx.init(start()), 1, 3);
+  const own = Object.entries(await toTensors(params)).map(([name, x]) => [name, parameter(x)] as const);
+  const optimizer = new NAdam(own, { lr: 0.1 });
+  optimizer.loadStateDict(await tx.stateDict(state, start()));
+  for (const [, x] of own)
+    x.grad = tensor(
+      Array.from({ length: x.size }, () => 1),
+      { shape: x.shape },
+    );
+  optimizer.step();
+  const back = await tx.loadStateDict(optimizer.stateDict(), start());
+  expect(back.step).toBe(4);
+  expect((back.exp_avg as Params).b.js()).toEqual([...(optimizer.stateDict().state.b!.exp_avg as Tensor).dataSync()]);
+});
+
+it("of steps that were never taken or keep nothing is empty", async () => {
+  const { groups, state } = await tx.stateDict(tx.init(start()), start());
+  expect([groups[0]!.params, groups[0]!.lr, state]).toEqual([["layers.0.w", "b"], 0.1, {}]);
+  expect((await tx.loadStateDict({ groups, state }, start())).step).toBe(0);
+  const sgd = gradientTransformation(SGD);
+  const saved = await sgd.stateDict(sgd.init(start()), start());
+  expect(await sgd.loadStateDict(saved, start())).toEqual(sgd.init(start()));
+});
+
+it("is refused where it does not fit, and nothing is consumed", async () => {
+  const [params, state] = train(start(), tx.init(start()), 1, 1);
+  const saved = await tx.stateDict(state, tree.ref(params));
+  const entry = saved.state.b!;
+  const without = ({ [Object.keys(saved.state)[0]!]: _, ...others }: OptimizerState["state"]) => others;
+  const states: unknown[] = [
+    null,
+    { groups: [] },
+    { ...saved, state: without(saved.state) },
+    { ...saved, state: { ...saved.state, b: { ...entry, step: 7 } } },
+    { ...saved, state: { ...saved.state, b: { step: 1 } } },
+    { ...saved, state: { ...saved.state, b: { ...entry, exp_avg: tensor([1, 2, 3]) } } },
+  ];
+  for (const each of states) await expectCode("BAD_STATE", () => tx.loadStateDict(each as OptimizerState, params));
+  await expectCode("BAD_STATE", () => fromTensors({}, params));
+  expect(params.b.refCount).toBe(1);
+});

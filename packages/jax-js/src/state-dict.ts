@@ -1,0 +1,76 @@
+/** The state of a transformation as the optimizer's class saves it, and back. */
+import type { numpy as np } from "@jax-js/jax";
+import { type Counters, check, type GroupOptions, type OptimizerState, type ParameterStateDict, show } from "@opt/core";
+import { type Leaf, zerosLike } from "./leaves";
+import { arrayOf, checkedTensor, tensorOf } from "./tensors";
+
+/** `states`: the leaves of each key. They are consumed. */
+export async function stateDict(
+  { regularizer = null, ...options }: GroupOptions,
+  counters: Counters,
+  leaves: readonly Leaf[],
+  keys: readonly string[],
+  states: readonly (readonly Leaf[])[],
+): Promise<OptimizerState> {
+  const names = leaves.map(({ name }) => name);
+  const tensors = await Promise.all(states.map((parts) => Promise.all(parts.map(({ array }) => tensorOf(array)))));
+  const entry = (i: number) => Object.fromEntries(keys.map((key, k) => [key, tensors[k]![i]!]));
+  const state = names.map((name, i) => [name, { ...counters, ...entry(i) } as ParameterStateDict] as const);
+  const penalty = typeof regularizer === "function" ? {} : { regularizer };
+  return {
+    groups: [{ ...options, ...penalty, params: names }],
+    state: counters.step === 0 ? {} : Object.fromEntries(state),
+  };
+}
+
+const FITTING = "Pass what was saved of the same parameters and optimizer.";
+
+/** The counters, and for each key the arrays of the leaves. @throws OptError BAD_STATE */
+export async function savedState(
+  where: string,
+  saved: OptimizerState,
+  initial: Counters,
+  keys: readonly string[],
+  leaves: readonly Leaf[],
+): Promise<{ counters: Counters; trees: np.Array[][] }> {
+  const isState = Array.isArray(saved?.groups) && typeof saved.state === "object" && saved.state !== null;
+  check(isState, "BAD_STATE", where, () => `state must be { groups, state }, got ${show(saved)}.`, FITTING);
+  const theirs = saved.groups.flatMap(({ params }) => params).map(String);
+  const byPosition = theirs.every((name) => /^\d+$/.test(name)) && theirs.length === leaves.length;
+  const entries = leaves.map(({ name }, i) => saved.state[byPosition ? theirs[i]! : name]);
+  if (entries.every((entry) => entry === undefined)) {
+    return { counters: initial, trees: keys.map(() => leaves.map(zerosLike)) };
+  }
+  const counters = countersOf(where, entries, leaves, initial);
+  const sources = keys.map((key) =>
+    leaves.map((leaf, i) => checkedTensor(where, `${leaf.name}.${key}`, leaf, entries[i]![key])),
+  );
+  const trees = await Promise.all(
+    sources.map((list) => Promise.all(list.map((source, i) => arrayOf(source, leaves[i]!)))),
+  );
+  return { counters, trees };
+}
+
+/** Those that all entries have. */
+function countersOf(
+  where: string,
+  entries: readonly (ParameterStateDict | undefined)[],
+  leaves: readonly Leaf[],
+  initial: Counters,
+): Counters {
+  const [first] = entries;
+  for (const [i, entry] of entries.entries()) {
+    for (const name of Object.keys(initial)) {
+      const problem = () =>
+        `${leaves[i]!.name} must have been stepped as the others, got ${name} ${show(entry?.[name])}.`;
+      check(
+        typeof entry?.[name] === "number" && Object.is(entry[name], first?.[name]),
+        "BAD_STATE",
+        where,
+        problem,
+        FITTING,
+      );
+    }
+  }
+  return Object.fromEntries(Object.keys(initial).map((name) => [name, first![name]])) as unknown as Counters;
+}

@@ -1,0 +1,152 @@
+// Every optimizer over trees of jax-js arrays: the numbers of its class up to the roundings of jax-js, and nothing left behind.
+import { defaultDevice, init, jit, numpy as np, tree } from "@jax-js/jax";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
+import {
+  type BaseOptions,
+  type GroupOptions,
+  l2,
+  type OptimizerClass,
+  parameter,
+  type Tensor,
+  tensor,
+} from "@opt/core";
+import { NAdam } from "@opt/nadam";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { describe, expect, it } from "vitest";
+import { watchSlots } from "./testing/live-slots";
+import { applyUpdates, gradientTransformation } from "./transformation";
+
+await init("wasm");
+defaultDevice("wasm");
+
+type Options = Readonly<Record<string, unknown>>;
+const named = (name: string, optimizer: unknown, options: Options = {}) =>
+  [
+    name,
+    optimizer as OptimizerClass<BaseOptions>,
+    { lr: 0.05, ...options } as Partial<BaseOptions> & GroupOptions,
+  ] as const;
+const OPTIMIZERS = [
+  named("NAdam", NAdam, { weightDecay: 0.1 }),
+  named("NAdam, small beta1, decoupled", NAdam, { betas: [0.4, 0.9], weightDecay: 0.1, decoupledWeightDecay: true }),
+  named("AdamW", AdamW),
+  named("AMSGrad", Adam, { amsgrad: true, weightDecay: 0.01, maximize: true }),
+  named("Adam, clipped, with a penalty", Adam, { clip: { value: 0.2 }, regularizer: l2(0.1) }),
+  named("SGD", SGD),
+  named("SGD, nesterov", SGD, { momentum: 0.9, nesterov: true, weightDecay: 0.1 }),
+  named("RMSprop", RMSprop, { centered: true, momentum: 0.5 }),
+  named("Adamax", Adamax),
+  named("RAdam", RAdam),
+];
+
+const SHAPES = { b: [3], layers: [{ w: [4, 3] }, { w: [5] }] };
+const sizes = { b: 3, "layers.0.w": 12, "layers.1.w": 5 };
+const random = (seed: number, i: number) => Math.sin(12.9898 * (seed + 1) + 78.233 * i);
+
+const values = (seed: number) =>
+  Object.values(sizes).map((size, leaf) =>
+    Float32Array.from(Array.from({ length: size }, (_, i) => random(seed + 7 * leaf, i))),
+  );
+
+function treeOf([b, first, second]: Float32Array<ArrayBuffer>[], dtype: np.DType) {
+  const array = (data: Float32Array<ArrayBuffer>, shape: number[]) => np.array(data, { shape }).astype(dtype);
+  return {
+    b: array(b!, SHAPES.b),
+    layers: [{ w: array(first!, SHAPES.layers[0]!.w) }, { w: array(second!, SHAPES.layers[1]!.w) }],
+  };
+}
+
+const listOf = (params: ReturnType<typeof treeOf>) =>
+  Promise.all(tree.leaves<np.Array>(params).map(async (leaf) => [...(await leaf.data())]));
+
+/** The class and the transformation, by the same gradients. */
+async function bothAfter(
+  steps: number,
+  optimizer: OptimizerClass<BaseOptions>,
+  options: Partial<BaseOptions> & GroupOptions,
+  dtype: np.DType,
+) {
+  const own: Tensor[] = values(0).map((data) => parameter(data, { dtype: dtype === np.float64 ? "f64" : "f32" }));
+  const trained = new optimizer(own, options);
+  const tx = gradientTransformation(optimizer, options);
+  let params = treeOf(values(0), dtype);
+  let state = tx.init(tree.ref(params));
+  for (let t = 1; t <= steps; t++) {
+    const gradients = values(100 * t);
+    own.forEach((param, i) => {
+      param.grad = tensor(gradients[i]!, { dtype: param.dtype });
+    });
+    trained.step();
+    let updates: typeof params;
+    [updates, state] = tx.update(treeOf(gradients, dtype), state, tree.ref(params));
+    params = applyUpdates(params, updates);
+  }
+  return { theirs: (await listOf(params)).flat(), ours: own.flatMap((param) => [...param.dataSync()]) };
+}
+
+describe.each(OPTIMIZERS)("%s", (_, optimizer, options) => {
+  it.each([
+    [np.float32, 2e-6],
+    [np.float64, 1e-14],
+  ])("has the numbers of the class in %s", async (dtype, tolerance) => {
+    const { theirs, ours } = await bothAfter(30, optimizer, options, dtype);
+    expect(theirs.length).toBe(20);
+    theirs.forEach((value, i) => {
+      expect(Math.abs(value - ours[i]!)).toBeLessThan(tolerance);
+    });
+  });
+});
+
+it("takes another learning rate for a step, and one array for a tree", async () => {
+  const tx = gradientTransformation(SGD, { lr: 1 });
+  const params = np.array([1, 2]);
+  const state = tx.init(params.ref);
+  const [updates] = tx.update(np.array([1, 1]), state, params.ref, { lr: 0.5 });
+  expect(await applyUpdates(params, updates).js()).toEqual([0.5, 1.5]);
+});
+
+it("takes empty trees, empty arrays and scalars", async () => {
+  const tx = gradientTransformation(AdamW, { lr: 1, weightDecay: 0 });
+  const [, state] = tx.update({}, tx.init({}), {});
+  expect(state).toEqual({ step: 1, exp_avg: {}, exp_avg_sq: {} });
+  const params = () => [np.array(1), np.zeros([0, 3])];
+  const [updates] = tx.update(params(), tx.init(params()), params());
+  const [scalar, empty] = applyUpdates(params(), updates);
+  expect((await scalar!.data())[0]).toBeCloseTo(0, 6);
+  expect((await empty!.data()).length).toBe(0);
+});
+
+it("hands NaN and infinities on", async () => {
+  const tx = gradientTransformation(Adam, { lr: 0.1, amsgrad: true });
+  const params = np.array([1, 1, 1]);
+  const gradients = [Number.NaN, 0, 1];
+  const [updates, state] = tx.update(np.array(gradients), tx.init(params.ref), params.ref);
+  const [next] = tx.update(np.array([0, Number.NaN, 1]), state, params.ref);
+  updates.dispose();
+  expect([...(await applyUpdates(params, next).data())].map(Number.isNaN)).toEqual([true, true, false]);
+});
+
+it("trains in a compiled program, and leaves no array behind in 1,000 steps", async () => {
+  const tx = gradientTransformation(NAdam, { lr: 0.01, weightDecay: 0.01 });
+  const gradient = jit((params: { w: np.Array; b: np.Array }) => ({ w: params.w.mul(2), b: params.b.mul(2) }));
+  let params = { w: np.ones([50, 4]), b: np.ones([4]) };
+  let state = tx.init(tree.ref(params));
+  const step = async () => {
+    let updates: typeof params;
+    [updates, state] = tx.update(gradient(tree.ref(params)), state, tree.ref(params));
+    params = applyUpdates(params, updates);
+    await params.w.blockUntilReady();
+    await params.b.blockUntilReady();
+  };
+  const live = watchSlots();
+  for (let i = 0; i < 10; i++) await step();
+  const settled = live();
+  for (let i = 0; i < 1000; i++) await step();
+  expect(live()).toBe(settled);
+  tree.dispose(params);
+  tree.dispose(state);
+  expect(live()).toBeLessThanOrEqual(0);
+}, 60_000);

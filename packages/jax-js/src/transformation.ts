@@ -1,0 +1,217 @@
+/** Gradient transformations: an optimizer's step as a pure function of trees, computed where jax-js has them. */
+import { numpy as np, tree } from "@jax-js/jax";
+import {
+  type BaseOptions,
+  type Counters,
+  check,
+  type GroupOptions,
+  type OptimizerClass,
+  type OptimizerState,
+  type Rule,
+  show,
+} from "@opt/core";
+import { ruleSteps } from "@opt/core/backend";
+import { checkAlike, checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
+import { StagedRule } from "./stages";
+import { savedState, stateDict } from "./state-dict";
+import { Uniforms } from "./uniforms";
+
+/** The state of an optimizer: how often it stepped (and for NAdam `mu_product`), and a tree like the parameters for each of PyTorch's keys: `exp_avg`, ... */
+export type State<Params = Tree> = { step: number; [key: string]: number | Params };
+
+/** A step as a function, as optax has it: whatever is passed is consumed, unless it is refused. */
+export interface GradientTransformation<Options extends BaseOptions = BaseOptions> {
+  /** The state before the first step: zeros. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED, DUPLICATE, UNSUPPORTED */
+  init<Params extends Tree>(params: Params): State<Params>;
+  /**
+   * The updates to add to the parameters, and the next state.
+   *
+   * @param params what the gradients are of; every rule reads them
+   * @param overrides options of this step (a schedule's learning rate)
+   * @throws OptError BAD_ARGUMENT, BAD_STATE, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH, DISPOSED; UNSUPPORTED inside of jit, grad and vmap.
+   * Nothing was consumed then.
+   */
+  update<Params extends Tree>(
+    grads: Params,
+    state: State<Params>,
+    params: Params,
+    overrides?: Partial<Options> & GroupOptions,
+  ): [updates: Params, state: State<Params>];
+  /** The state as `stateDict()` of the optimizer's class gives it, under the paths of the parameters: for checkpoints, and for PyTorch. */
+  stateDict<Params extends Tree>(state: State<Params>, params: Params): Promise<OptimizerState>;
+  /**
+   * The state that was saved, of these parameters: by `stateDict`, by the optimizer's class or in PyTorch. Options stay as they are.
+   *
+   * @throws OptError BAD_STATE if it does not fit. Nothing was consumed then.
+   */
+  loadStateDict<Params extends Tree>(saved: OptimizerState, params: Params): Promise<State<Params>>;
+}
+
+/**
+ * An optimizer for jax-js, used as those of optax. The rule is computed in jax-js' own arrays, in kernels that it compiles, on whatever
+ * device they lie: nothing is transferred but the step's few scalars.
+ *
+ *     updates, state = update(grads, state, params)          params = applyUpdates(params, updates)
+ *
+ * @param optimizer its class: NAdam, AdamW, ...
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, `clip.norm`, `stateDType` and `lazyMode`
+ * @example
+ * const tx = gradientTransformation(NAdam, { lr: 0.1 });
+ * let params = { w: numpy.array([1, 2]) };
+ * let state = tx.init(tree.ref(params));
+ * const grads = { w: numpy.array([0.5, -0.5]) };
+ * let updates;
+ * [updates, state] = tx.update(grads, state, tree.ref(params));
+ * params = applyUpdates(params, updates);
+ */
+export function gradientTransformation<Options extends BaseOptions>(
+  optimizer: OptimizerClass<Options>,
+  options: Partial<Options> & GroupOptions = {},
+): GradientTransformation<Options> {
+  const steps = ruleSteps(optimizer, options);
+  const { name: where, keys } = steps;
+  const counterNames = Object.keys(steps.initial);
+  const stateOf = (counters: Counters, trees: readonly Tree[]) =>
+    ({ ...counters, ...Object.fromEntries(keys.map((key, i) => [key, trees[i]!])) }) as State<never>;
+  const partsOf = (state: unknown, leaves: readonly Leaf[]) => {
+    const counters = countersOf(where, state, [...counterNames, ...keys], counterNames);
+    const states = keys.map((key) => {
+      const parts = leavesOf(where, `state.${key}`, (state as State)[key]);
+      checkAlike(where, `state.${key}`, "BAD_STATE", parts, leaves);
+      return parts;
+    });
+    return { counters, states };
+  };
+  return {
+    init(params) {
+      const leaves = leavesOf(where, "params", params);
+      checkOwned(where, leaves);
+      const trees = keys.map(() => likeTree(params, leaves.map(zerosLike)));
+      tree.dispose(params);
+      return stateOf(steps.initial, trees);
+    },
+
+    update(grads, state, params, overrides) {
+      const leaves = leavesOf(where, "params", params);
+      const gradients = leavesOf(where, "grads", grads);
+      checkAlike(where, "grads", "BAD_ARGUMENT", gradients, leaves);
+      const { counters, states } = partsOf(state, leaves);
+      checkOwned(where, [...leaves, ...gradients, ...states.flat()]);
+      const planned = leaves.map(({ name }) => steps.next(counters, name, overrides));
+      const other = planned.find((step) => String(step.keys) !== String(keys));
+      const problem = () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`;
+      check(other === undefined, "BAD_ARGUMENT", where, problem, "Set it when the transformation is made.");
+      const launches = new Launches();
+      const results = planned.map(({ rule, scalars }, i) => {
+        const buffers = [leaves[i]!, gradients[i]!, ...states.map((parts) => parts[i]!)].map(({ array }) => array);
+        return launches.apply(rule, scalars, buffers);
+      });
+      launches.dispose();
+      const next = stateOf(
+        planned[0]?.counters ?? steps.next(counters, "", overrides).counters,
+        keys.map((_, k) =>
+          likeTree(
+            params,
+            results.map(({ state }) => state[k]!),
+          ),
+        ),
+      );
+      return [
+        likeTree(
+          params,
+          results.map(({ update }) => update),
+        ),
+        next,
+      ];
+    },
+
+    async stateDict(state, params) {
+      const leaves = leavesOf(where, "params", params);
+      const { counters, states } = partsOf(state, leaves);
+      checkOwned(where, [...leaves, ...states.flat()]);
+      tree.dispose(params);
+      return stateDict(steps.options, counters, leaves, keys, states);
+    },
+
+    async loadStateDict(saved, params) {
+      const leaves = leavesOf(where, "params", params);
+      checkOwned(where, leaves);
+      const { counters, trees } = await savedState(where, saved, steps.initial, keys, leaves);
+      tree.dispose(params);
+      return stateOf(
+        counters,
+        trees.map((arrays) => likeTree(params, arrays)),
+      );
+    },
+  };
+}
+
+/** params + updates, leaf by leaf. Both are consumed. @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH, DISPOSED */
+export function applyUpdates<Params extends Tree>(params: Params, updates: Params): Params {
+  const where = "applyUpdates";
+  const [leaves, parts] = [leavesOf(where, "params", params), leavesOf(where, "updates", updates)];
+  checkAlike(where, "updates", "BAD_ARGUMENT", parts, leaves);
+  checkOwned(where, [...leaves, ...parts]);
+  const sums = leaves.map(({ array }, i) => np.add(array, parts[i]!.array));
+  return likeTree(params, sums);
+}
+
+function likeTree<Params extends Tree>(params: Params, arrays: readonly np.Array[]): Params {
+  return tree.unflatten(tree.structure(params), arrays) as unknown as Params;
+}
+
+/** @throws OptError BAD_STATE */
+function countersOf(where: string, state: unknown, known: readonly string[], counters: readonly string[]): Counters {
+  const advice = "Pass what init or update returned for the same options.";
+  const isState = typeof state === "object" && state !== null && !Array.isArray(state);
+  check(isState, "BAD_STATE", where, () => `state must be an object, got ${show(state)}.`, advice);
+  const names = Object.keys(state);
+  const fits = names.length === known.length && known.every((name) => names.includes(name));
+  check(fits, "BAD_STATE", where, () => `state must have ${known.join(", ")}, got ${names.join(", ")}.`, advice);
+  const record = state as Readonly<Record<string, unknown>>;
+  for (const name of counters) {
+    const problem = () => `state.${name} must be a number, got ${show(record[name])}.`;
+    check(typeof record[name] === "number", "BAD_STATE", where, problem, advice);
+  }
+  return Object.fromEntries(counters.map((name) => [name, record[name]])) as unknown as Counters;
+}
+
+const stagedRules = new WeakMap<Rule, StagedRule>();
+
+function staged(rule: Rule): StagedRule {
+  let known = stagedRules.get(rule);
+  if (known === undefined) {
+    known = new StagedRule(rule);
+    stagedRules.set(rule, known);
+  }
+  return known;
+}
+
+/** The steps of an update. Leaves with the same scalars share their arrays. */
+class Launches {
+  private readonly known: {
+    rule: Rule;
+    scalars: readonly number[];
+    dtype: string;
+    device: string;
+    uniforms: Uniforms;
+  }[] = [];
+
+  apply(rule: Rule, scalars: readonly number[], buffers: readonly np.Array[]): { update: np.Array; state: np.Array[] } {
+    const { dtype, device } = buffers[0]!;
+    const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
+    let found = this.known.find(
+      (each) => each.rule === rule && each.dtype === dtype && each.device === device && isSame(each.scalars),
+    );
+    if (found === undefined) {
+      const uniforms = new Uniforms(rule, scalars, dtype === "float64" ? "f64" : "f32");
+      found = { rule, scalars, dtype, device, uniforms };
+      this.known.push(found);
+    }
+    return staged(rule).apply(buffers, found.uniforms);
+  }
+
+  dispose(): void {
+    for (const { uniforms } of this.known) uniforms.dispose();
+  }
+}

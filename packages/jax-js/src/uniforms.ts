@@ -1,0 +1,46 @@
+/** The numbers of a step that no element has a part in: computed here, with the roundings of every device, and handed to jax-js as scalars. */
+import { numpy as np } from "@jax-js/jax";
+import type { Rule } from "@opt/core";
+import { type ComputeDType, evaluateOp, type RuleOp } from "@opt/core/backend";
+
+export class Uniforms {
+  private readonly values: number[] = [];
+  private readonly arrays = new Map<string, np.Array>();
+
+  constructor(
+    private readonly rule: Rule,
+    scalars: readonly number[],
+    private readonly dtype: ComputeDType,
+  ) {
+    const round = dtype === "f32" ? Math.fround : (value: number) => value;
+    for (const { op, args, value, uniform } of rule.program.nodes) {
+      if (!uniform || op === "buffer") this.values.push(Number.NaN);
+      else if (op === "scalar") this.values.push(round(scalars[value]!));
+      else if (op === "constant") this.values.push(round(value));
+      else {
+        const [a, b, c] = args.map((arg) => this.values[arg]!);
+        this.values.push(evaluateOp(op as RuleOp, dtype, a!, b!, c!));
+      }
+    }
+  }
+
+  /** "value 3" or "inverse 3", of node 3. It belongs to this object. */
+  get(source: string): np.Array {
+    const known = this.arrays.get(source);
+    if (known !== undefined) return known;
+    const [kind, node] = source.split(" ");
+    const value = this.values[Number(node)]!;
+    const isCondition = this.rule.program.nodes[Number(node)]!.op === "less";
+    const made = isCondition
+      ? np.array(value !== 0)
+      : np.array(kind === "inverse" ? evaluateOp("div", this.dtype, 1, value) : value, {
+          dtype: this.dtype === "f32" ? np.float32 : np.float64,
+        });
+    this.arrays.set(source, made);
+    return made;
+  }
+
+  dispose(): void {
+    for (const array of this.arrays.values()) array.dispose();
+  }
+}
