@@ -14,9 +14,10 @@ const folder = mkdtempSync(join(tmpdir(), "opt-blocks-"));
 const BUILD = `${ROOT}e2e/docs/build/`;
 const names = publishedPackages().map(({ name }) => name);
 /** What adapters are for. */
-const hosts = ["tfjs-core", "tfjs-layers", "tfjs-backend-cpu", "tfjs-backend-wasm"].map(
-  (name) => `@tensorflow/${name}`,
-);
+const hosts = [
+  "@jax-js/jax",
+  ...["tfjs-core", "tfjs-layers", "tfjs-backend-cpu", "tfjs-backend-wasm"].map((name) => `@tensorflow/${name}`),
+];
 const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
 
 interface Block {

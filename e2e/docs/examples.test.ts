@@ -28,6 +28,7 @@ const PACKAGES = [
   "@opt/parallel",
   "@opt/collectives-mpi",
   "@opt/tfjs",
+  "@opt/jax-js",
   "./../fixtures",
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));

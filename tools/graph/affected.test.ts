@@ -17,7 +17,18 @@ const e2e = [
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
 const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
-const others = [...algorithms, "checkpoint", "collectives-mpi", "core", "data", "nn", "parallel", "testkit", "tfjs"];
+const others = [
+  ...algorithms,
+  "checkpoint",
+  "collectives-mpi",
+  "core",
+  "data",
+  "jax-js",
+  "nn",
+  "parallel",
+  "testkit",
+  "tfjs",
+];
 const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
@@ -35,11 +46,13 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   ["packages/data/src/index.ts", ["data", "docs", "install", "mnist", "tfjs", "tiny-gpt", "tools"]],
   ["packages/tfjs/src/index.ts", ["tfjs", "docs", "install", "tools"]],
+  ["packages/jax-js/src/index.ts", ["jax-js", "docs", "install", "tools"]],
   [
     "packages/nn/src/index.ts",
     [
       "nn",
       "parallel",
+      "jax-js",
       "tfjs",
       "collectives-mpi",
       "kernels-cuda",
@@ -61,6 +74,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
     [
       "checkpoint",
       "parallel",
+      "jax-js",
       "tfjs",
       "collectives-mpi",
       "browser-checkpoint",

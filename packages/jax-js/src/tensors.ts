@@ -9,6 +9,7 @@ import { checkOwned, type Leaf, leavesOf, type Tree } from "./leaves";
  *
  * @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED, DUPLICATE, UNSUPPORTED
  * @example
+ * import { numpy } from "@jax-js/jax";
  * const tensors = await toTensors({ layers: [{ w: numpy.zeros([2, 3]) }] }); // { "layers.0.w": Tensor f32 [2, 3] }
  */
 export async function toTensors(params: Tree): Promise<Record<string, Tensor>> {
@@ -29,6 +30,7 @@ export async function tensorOf(array: np.Array): Promise<Tensor> {
  *
  * @throws OptError BAD_STATE if one is missing or has another shape, and nothing was consumed then; further as `toTensors`
  * @example
+ * import { numpy } from "@jax-js/jax";
  * const saved = await toTensors({ w: numpy.array([1, 2]) });
  * const { w } = await fromTensors(saved, { w: numpy.zeros([2]) });
  */

@@ -56,6 +56,7 @@ export interface GradientTransformation<Options extends BaseOptions = BaseOption
  * @param optimizer its class: NAdam, AdamW, ...
  * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, `clip.norm`, `stateDType` and `lazyMode`
  * @example
+ * import { numpy, tree } from "@jax-js/jax";
  * const tx = gradientTransformation(NAdam, { lr: 0.1 });
  * let params = { w: numpy.array([1, 2]) };
  * let state = tx.init(tree.ref(params));
