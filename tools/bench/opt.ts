@@ -1,23 +1,25 @@
 /** Opt itself, on one of its devices. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
-import { init, type Optimizer, parameter, tensor } from "@opt/core";
+import { init, type OptimizerClass, parameter, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
 import { type Contender, timed } from "./contender";
-import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
+import { firstParameters, gradients, type OptimizerName, type OptimizerWork } from "./optimizer-work";
 
-const OPTIMIZERS = {
-  AdamW: (params: Parameters<typeof parameter>[0][]) => new AdamW(params as never),
-  AMSGrad: (params: Parameters<typeof parameter>[0][]) => new Adam(params as never, { amsgrad: true }),
-  NAdam: (params: Parameters<typeof parameter>[0][]) => new NAdam(params as never),
-  SGD: (params: Parameters<typeof parameter>[0][]) => new SGD(params as never, { momentum: 0.9 }),
-  RMSprop: (params: Parameters<typeof parameter>[0][]) => new RMSprop(params as never),
-  Adamax: (params: Parameters<typeof parameter>[0][]) => new Adamax(params as never),
-  RAdam: (params: Parameters<typeof parameter>[0][]) => new RAdam(params as never),
-} as const;
+/** Each with its options. */
+// biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
+export const OPTIMIZERS: Readonly<Record<OptimizerName, readonly [OptimizerClass<any>, object]>> = {
+  AdamW: [AdamW, {}],
+  AMSGrad: [Adam, { amsgrad: true }],
+  NAdam: [NAdam, {}],
+  SGD: [SGD, { momentum: 0.9 }],
+  RMSprop: [RMSprop, {}],
+  Adamax: [Adamax, {}],
+  RAdam: [RAdam, {}],
+};
 
 /** The js device takes minutes on the largest work. */
 const LARGEST_ON_JS = 2 ** 21;
@@ -37,7 +39,8 @@ export function opt(deviceName: string): Contender<OptimizerWork> {
         param.grad = tensor(gradient, { device });
         return param;
       });
-      const optimizer = OPTIMIZERS[name](params) as unknown as Optimizer<never>;
+      const [Class, options] = OPTIMIZERS[name];
+      const optimizer = new Class(params, options);
       return {
         run: (steps) =>
           timed(

@@ -5,7 +5,7 @@ import { jaxJs } from "./jax-js";
 import { memoryLimit } from "./memory-limit";
 import { opt } from "./opt";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
-import { tfjs } from "./tfjs";
+import { optInTfjs, tfjs } from "./tfjs";
 import { torch } from "./torch";
 import { typedArrayLoop } from "./typed-array-loop";
 
@@ -23,6 +23,7 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     ...devices.map(opt),
     typedArrayLoop,
     tfjs,
+    ...["wasm", "cpu"].filter((name) => devices.includes(name)).map(optInTfjs),
     jaxJs,
     torch("fused"),
     torch("foreach"),

@@ -112,6 +112,10 @@ export class WasmBackend implements Backend, Execution {
     return this.memory.read((memory as Block).address + byteOffset, bytes);
   }
 
+  readInto(memory: Memory, byteOffset: number, bytes: Uint8Array): void {
+    this.memory.readInto((memory as Block).address + byteOffset, bytes);
+  }
+
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     const binary = (KERNELS[spec.kind as K] as KernelSource<K>).emit(spec, this.target).build();
     const module = new WebAssembly.Module(binary);

@@ -3,8 +3,18 @@ import { check, OptError, show } from "@opt/core";
 import { engine, type NamedTensorMap, type Tensor, type Variable } from "@tensorflow/tfjs-core";
 import type { NamedTensor } from "./named-weights";
 
-/** Values of a tensor on the host: on the cpu backend its own array. @throws OptError NOT_SYNC */
+/** TF.js' wasm backend: tensors lie in one memory, of which it makes views. */
+interface Heap {
+  typedArrayFromHeap(tensor: Tensor): Float32Array;
+}
+
+/** Values of a tensor where its backend has them, else a copy. Valid until TF.js computes again. @throws OptError NOT_SYNC */
 function valuesOf(where: string, name: string, tensor: Tensor): Float32Array {
+  const { backend } = engine();
+  // A copy for each step would be garbage of the gradients' size, whose collection takes longer than the step.
+  if ("typedArrayFromHeap" in backend && backend.refCount(tensor.dataId) > 0) {
+    return (backend as unknown as Heap).typedArrayFromHeap(tensor);
+  }
   try {
     return tensor.dataSync<"float32">();
   } catch (cause) {

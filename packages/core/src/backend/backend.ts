@@ -39,6 +39,8 @@ export interface Backend {
   read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array>;
   /** The same without waiting for the event loop; absent where the device cannot. */
   readSync?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
+  /** The same into memory of the caller's, where that saves a copy. */
+  readInto?(memory: Memory, byteOffset: number, bytes: Uint8Array): void;
   /** The bytes themselves, not a copy, where they lie in the host's memory and stay there until they are freed. */
   hostView?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
 

@@ -2,7 +2,7 @@
 import { checkRepeatable } from "../device/repeatable";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
-import { hostBytes, readBytesSync } from "../tensor/read";
+import { hostBytes, readInto } from "../tensor/read";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { ArrayRanges } from "./array-ranges";
@@ -107,7 +107,7 @@ class Binding {
 
   takeOut(): void {
     const { tensor, array } = this;
-    if (!this.isSame) bytesOf(array).set(hostBytes(tensor, "read") ?? readBytesSync(tensor));
+    if (!this.isSame) readInto(tensor, bytesOf(array));
   }
 }
 

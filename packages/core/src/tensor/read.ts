@@ -31,6 +31,14 @@ export function readBytesSync(x: Tensor): Bytes {
   return backend.readSync(memory, byteOffset, x.size * byteSize(x.dtype)) as Bytes;
 }
 
+/** Copies the bytes of a tensor, on a device that answers at once. @throws OptError NOT_SYNC */
+export function readInto(x: Tensor, bytes: Uint8Array): void {
+  const { memory, byteOffset } = x.memorySlice();
+  const { backend } = x.device;
+  if (backend.readInto !== undefined) backend.readInto(memory, byteOffset, bytes);
+  else bytes.set(hostBytes(x, "read") ?? readBytesSync(x));
+}
+
 /** Stored bytes of a tensor as its elements. */
 export function decode({ size, dtype }: Tensor, bytes: Uint8Array): TypedArray {
   return widen(viewElements(bytes.buffer, bytes.byteOffset, size, dtype), dtype);

@@ -78,6 +78,10 @@ export class LinearMemory {
     return new Uint8Array(this.#bytes.subarray(address, address + bytes));
   }
 
+  readInto(address: number, bytes: Uint8Array): void {
+    bytes.set(this.#bytes.subarray(address, address + bytes.length));
+  }
+
   /** Grows by an eighth at least, so that many small requests cost few calls. */
   #grow(end: number): number | undefined {
     if (end > this.#limit) return undefined;
