@@ -44,6 +44,12 @@ export const mustRun = [
     files: ["e2e/browser-mnist/contract.test.ts", "e2e/browser-mnist/page.test.ts"],
     needs: ["Chromium"],
   },
+  {
+    what: "our optimizers in TF.js",
+    files: ["packages/tfjs/src/tf-optimizer.test.ts", "packages/tfjs/src/state.test.ts"],
+    needs: [],
+  },
+  { what: "our optimizers in TF.js in a browser", files: ["packages/tfjs/src/browser.test.ts"], needs: ["Chromium"] },
   { what: "checkpoints", files: ["e2e/hybrid-parallel/src/hybrid-parallel.test.ts"], needs: [] },
   {
     what: "ranks as processes",

@@ -1,27 +1,8 @@
 /** What TF.js hands over as gradients, checked before anything changes. */
-import { check, OptError, show } from "@opt/core";
+import { check, show } from "@opt/core";
 import { engine, type NamedTensorMap, type Tensor, type Variable } from "@tensorflow/tfjs-core";
 import type { NamedTensor } from "./named-weights";
-
-/** TF.js' wasm backend: tensors lie in one memory, of which it makes views. */
-interface Heap {
-  typedArrayFromHeap(tensor: Tensor): Float32Array;
-}
-
-/** Values of a tensor where its backend has them, else a copy. Valid until TF.js computes again. @throws OptError NOT_SYNC */
-function valuesOf(where: string, name: string, tensor: Tensor): Float32Array {
-  const { backend } = engine();
-  // A copy for each step would be garbage of the gradients' size, whose collection takes longer than the step.
-  if ("typedArrayFromHeap" in backend && backend.refCount(tensor.dataId) > 0) {
-    return (backend as unknown as Heap).typedArrayFromHeap(tensor);
-  }
-  try {
-    return tensor.dataSync<"float32">();
-  } catch (cause) {
-    const problem = `the gradient of ${name} cannot be read without waiting: ${String(cause)}.`;
-    throw new OptError("NOT_SYNC", where, problem, "Train on a backend that has dataSync().", { cause });
-  }
-}
+import { valuesOf } from "./read";
 
 /**
  * The variables that have a gradient, with its values. Those whose gradient is null are left out, as TF.js does.

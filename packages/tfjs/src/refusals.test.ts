@@ -5,6 +5,7 @@ import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
+import { MathBackendCPU } from "@tensorflow/tfjs-backend-cpu";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, describe, expect, it } from "vitest";
 import { registerOptimizers } from "./registered";
@@ -100,6 +101,29 @@ describe("applyGradients refuses", () => {
     optimizer.learningRate = 0.25;
     optimizer.minimize(() => squares(w));
     expect([w.dataSync()[0], optimizer.iterations]).toEqual([4, 1]);
+  });
+
+  it.each([
+    ["gives zeros", () => new Float32Array(4)],
+    [
+      "throws",
+      () => {
+        throw new Error("only data()");
+      },
+    ],
+  ])("a backend that %s where it must answer at once", async (name, readSync) => {
+    class Late extends MathBackendCPU {
+      override readSync = readSync;
+    }
+    tf.registerBackend(name, () => new Late());
+    tf.copyRegisteredKernels("cpu", name);
+    await tf.setBackend(name);
+    const w = variable([1, 2]);
+    const optimizer = new TfOptimizer(SGD);
+    expectCode("NOT_SYNC", () => optimizer.minimize(() => squares(w)));
+    expect(optimizer.iterations).toBe(0);
+    await useBackend("cpu");
+    tf.removeBackend(name);
   });
 
   it("a recorded step", () => {
