@@ -79,24 +79,41 @@ Napi::Value address(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(reinterpret_cast<uintptr_t>(data)));
 }
 
+#if defined(__linux__)
+/** The whole pages between two addresses. */
+void advise(uintptr_t start, uintptr_t end, int advice) {
+  constexpr uintptr_t PAGE = 4096;
+  const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE, last = end / PAGE * PAGE;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, advice);
+}
+
+uintptr_t addressIn(const Napi::Value& value) { return static_cast<uintptr_t>(value.As<Napi::Number>().DoubleValue()); }
+
 /**
- * adviseHugePages(address, bytes, touched): large memory that is walked in order gains from fewer, larger pages. Memory that was touched
- * has small ones already: Linux 6.1 moves it at once, older ones in their own time.
+ * adviseHugePages(address, bytes): large memory that is walked in order gains from fewer, larger pages. It was touched, and has small
+ * ones already: Linux 6.1 moves it at once, older ones in their own time.
  */
 Napi::Value adviseHugePages(const Napi::CallbackInfo& info) {
-#if defined(__linux__)
-  constexpr uintptr_t PAGE = 4096;
-  const auto start = static_cast<uintptr_t>(info[0].As<Napi::Number>().DoubleValue());
-  const auto bytes = static_cast<uintptr_t>(info[1].As<Napi::Number>().DoubleValue());
-  const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE, last = (start + bytes) / PAGE * PAGE;
-  if (first < last) {
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-    constexpr int COLLAPSE = 25;  // MADV_COLLAPSE, which older headers lack
-    if (info[2].ToBoolean()) madvise(reinterpret_cast<void*>(first), last - first, COLLAPSE);
-  }
-#endif
+  constexpr int COLLAPSE = 25;  // MADV_COLLAPSE, which older headers lack
+  const uintptr_t start = addressIn(info[0]), end = start + addressIn(info[1]);
+  advise(start, end, MADV_HUGEPAGE);
+  advise(start, end, COLLAPSE);
   return info.Env().Undefined();
 }
+
+/**
+ * useHugePages(address, bytes, used, usedBytes): of new memory a part is used, by huge pages. The rest is given back: memory that was
+ * another's before comes zeroed, with pages.
+ */
+Napi::Value useHugePages(const Napi::CallbackInfo& info) {
+  const uintptr_t start = addressIn(info[0]), end = start + addressIn(info[1]);
+  const uintptr_t used = addressIn(info[2]), usedEnd = used + addressIn(info[3]);
+  advise(start, used, MADV_DONTNEED);
+  advise(used, usedEnd, MADV_HUGEPAGE);
+  advise(usedEnd, end, MADV_DONTNEED);
+  return info.Env().Undefined();
+}
+#endif
 
 /** release(view): frees its buffer's memory now instead of at the next garbage collection. */
 Napi::Value release(const Napi::CallbackInfo& info) {
@@ -163,7 +180,10 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("commandFormat", Napi::Function::New(env, commandFormat));
   exports.Set("ruleHashes", Napi::Function::New(env, ruleHashes));
   exports.Set("address", Napi::Function::New(env, address));
+#if defined(__linux__)
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));
+  exports.Set("useHugePages", Napi::Function::New(env, useHugePages));
+#endif
   exports.Set("release", Napi::Function::New(env, release));
   napi_value function;
   napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, nullptr, &function);

@@ -13,8 +13,10 @@ export interface Addon {
   ruleHashes(): string[];
   /** Where the bytes of a view lie, until its buffer is detached. */
   address(view: TypedArray): number;
-  /** `touched`: it has been written to, and has its pages. */
-  adviseHugePages(address: number, bytes: number, touched: boolean): void;
+  /** Moves memory that has been written to into huge pages, where the system has some that must be asked for. */
+  adviseHugePages?(address: number, bytes: number): void;
+  /** Of memory that nothing was written to yet, a part is used, by huge pages, and the rest never. */
+  useHugePages?(address: number, bytes: number, used: number, usedBytes: number): void;
   /** Detaches the buffer of a view, which frees its memory at once. */
   release(view: TypedArray): void;
   /** Carries out the command at an address. */

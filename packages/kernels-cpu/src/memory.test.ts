@@ -13,6 +13,22 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     for (const bytes of [0, 1, 63, 64, 1000, 5_000_000]) expect(allocator.allocate(bytes).address % 64).toBe(0);
   });
 
+  it("begins with a huge page where it fills some", () => {
+    const allocator = new Allocator(loadAddon());
+    for (const mebi of [4, 5, 64]) expect(allocator.allocate(mebi * 2 ** 20).address % 2 ** 21).toBe(0);
+  });
+
+  it.runIf(process.platform === "linux")("holds no pages beside what is used of a block", () => {
+    const addon = loadAddon();
+    const block = new Uint8Array(8 * 2 ** 20).fill(1); // as memory that was another's
+    const address = addon.address(block);
+    const begin = 2 ** 21 - (address % 2 ** 21);
+    addon.useHugePages!(address, block.length, address + begin, 2 ** 22);
+    expect(block.subarray(begin, begin + 2 ** 22).every((byte) => byte === 1)).toBe(true);
+    const [before, after] = [block.subarray(0, begin), block.subarray(begin + 2 ** 22)];
+    for (const part of [before, after]) expect(part.filter((byte) => byte === 1).length).toBeLessThan(2 * 4096);
+  });
+
   it("is taken again for the next allocation of its size", () => {
     const allocator = new Allocator(loadAddon());
     const first = allocator.allocate(1000);

@@ -6,6 +6,8 @@ import type { Addon } from "./addon";
 /** Aligned to a cache line, which is also the widest vector. */
 const ALIGNMENT = 64;
 const HUGE_FROM = 4 * 2 ** 20;
+/** A block that begins inside a huge page gets small ones there, and shares its mapping with the next, which then wait for each other. */
+const HUGE_PAGE = 2 * 2 ** 20;
 /** Freed blocks kept for the next allocation of their size, so that a training step takes no new pages. */
 const MAX_KEPT_BYTES = 512 * 2 ** 20;
 
@@ -19,7 +21,7 @@ export class CpuMemory implements Memory {
     /** The whole of the caller's array, or the first bytes of a block of ours. It keeps the memory alive. */
     readonly view: TypedArray,
     readonly byteOffset: number,
-    /** Key of the free list; 0 for the caller's memory. */
+    /** Of a block what can be used, the key of the free list; 0 for the caller's memory. */
     readonly blockBytes: number,
   ) {}
 
@@ -54,6 +56,11 @@ export function cpuMemory(memory: Memory): CpuMemory {
   return memory;
 }
 
+/** What is not used of a block's buffer is never touched, and takes no memory. */
+function alignmentOf(blockBytes: number): number {
+  return blockBytes >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT;
+}
+
 interface Block {
   readonly view: Uint8Array;
   readonly address: number;
@@ -67,15 +74,16 @@ export class Allocator {
 
   /** @throws OptError OUT_OF_MEMORY */
   allocate(bytes: number): CpuMemory {
-    const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT + ALIGNMENT;
+    const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT;
     const { view, address } = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
-    const byteOffset = (ALIGNMENT - (address % ALIGNMENT)) % ALIGNMENT;
+    const alignment = alignmentOf(blockBytes);
+    const byteOffset = (alignment - (address % alignment)) % alignment;
     return new CpuMemory(bytes, address + byteOffset, view, byteOffset, blockBytes);
   }
 
   wrap(array: TypedArray): CpuMemory {
     const address = this.addon.address(array);
-    if (array.byteLength >= HUGE_FROM) this.addon.adviseHugePages(address, array.byteLength, true);
+    if (array.byteLength >= HUGE_FROM) this.addon.adviseHugePages?.(address, array.byteLength);
     return new CpuMemory(array.byteLength, address, array, array.byteOffset, 0);
   }
 
@@ -118,7 +126,9 @@ export class Allocator {
   }
 
   private newBlock(bytes: number, blockBytes: number): Block {
-    const buffer = this.tryBuffer(blockBytes) ?? this.tryBufferAfterClearing(blockBytes);
+    const alignment = alignmentOf(blockBytes);
+    const bufferBytes = blockBytes + alignment;
+    const buffer = this.tryBuffer(bufferBytes) ?? this.tryBufferAfterClearing(bufferBytes);
     if (buffer === undefined) {
       const advice = "Free tensors with dispose() or tidy().";
       throw new OptError("OUT_OF_MEMORY", "cpu", `cannot allocate ${bytes} bytes.`, advice);
@@ -126,7 +136,9 @@ export class Allocator {
     // A short view: what counts is its buffer, which may be longer than any typed array.
     const view = new Uint8Array(buffer, 0, 1);
     const address = this.addon.address(view);
-    if (blockBytes >= HUGE_FROM) this.addon.adviseHugePages(address, blockBytes, false);
+    if (alignment === HUGE_PAGE) {
+      this.addon.useHugePages?.(address, bufferBytes, Math.ceil(address / alignment) * alignment, blockBytes);
+    }
     return { view, address };
   }
 
