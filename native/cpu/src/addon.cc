@@ -9,11 +9,14 @@
 #endif
 #endif
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "crc32.h"
 #include "kernels.h"
+#include "pool.h"
 
 namespace {
 
@@ -156,6 +159,37 @@ napi_value crc32(napi_env env, napi_callback_info info) {
   return result;
 }
 
+struct Copy {
+  uint8_t* target;
+  const uint8_t* source;
+  size_t length;
+};
+
+/** Worth a thread, and so many that a thread that is late leaves little to wait for. */
+constexpr size_t COPIED_AT_ONCE = 1 << 18;
+
+void copyPart(void* context, int64_t part, int) {
+  const Copy& copy = *static_cast<const Copy*>(context);
+  const size_t begin = static_cast<size_t>(part) * COPIED_AT_ONCE;
+  std::memcpy(copy.target + begin, copy.source + begin, std::min(COPIED_AT_ONCE, copy.length - begin));
+}
+
+/** copyBytes(target, source, threads): views of one length that share no byte. New memory gets its pages from several threads, too. */
+Napi::Value copyBytes(const Napi::CallbackInfo& info) {
+  void* data[2] = {};
+  size_t length[2] = {}, offset;
+  napi_typedarray_type type;
+  napi_value buffer;
+  for (int i = 0; i < 2; i++) {
+    napi_value view = info[i];
+    if (napi_get_typedarray_info(info.Env(), view, &type, &length[i], &data[i], &buffer, &offset) != napi_ok) return info.Env().Undefined();
+  }
+  Copy copy{static_cast<uint8_t*>(data[0]), static_cast<const uint8_t*>(data[1]), std::min(length[0], length[1])};
+  const auto parts = static_cast<int64_t>((copy.length + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE);
+  opt::runParts(parts, info[2].As<Napi::Number>().Int32Value(), copyPart, &copy);
+  return info.Env().Undefined();
+}
+
 /** run(instructionSet, address of the command): a status. Plain Node-API: this call is paid at every launch. */
 napi_value run(napi_env env, napi_callback_info info) {
   napi_value args[2], result;
@@ -184,6 +218,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));
   exports.Set("useHugePages", Napi::Function::New(env, useHugePages));
 #endif
+  exports.Set("copyBytes", Napi::Function::New(env, copyBytes));
   exports.Set("release", Napi::Function::New(env, release));
   napi_value function;
   napi_create_function(env, "run", NAPI_AUTO_LENGTH, run, nullptr, &function);

@@ -18,6 +18,7 @@ export {
 } from "./create";
 export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
+export { hostCopy } from "./device/host-copy";
 export { hostCrc32 } from "./device/host-crc32";
 export { guardReplays } from "./device/recorder";
 export type { Recording } from "./device/recording";

@@ -89,6 +89,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   viewAsReal: () => [core.viewAsComplex(core.tensor([1, 2]))],
   onGradient: () => [core.parameter([1]), () => {}],
   hostBytes: () => [x(), "read"],
+  hostCopy: () => [new Uint8Array(4), new Uint8Array(4)],
   hostCrc32: () => [new Uint8Array(4)],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],

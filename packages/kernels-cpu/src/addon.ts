@@ -17,6 +17,8 @@ export interface Addon {
   adviseHugePages?(address: number, bytes: number): void;
   /** Of memory that nothing was written to yet, a part is used, by huge pages, and the rest never. */
   useHugePages?(address: number, bytes: number, used: number, usedBytes: number): void;
+  /** Of two views of bytes, of one length, that share none. */
+  copyBytes(target: Uint8Array, source: Uint8Array, threads: number): void;
   /** Detaches the buffer of a view, which frees its memory at once. */
   release(view: TypedArray): void;
   /** Carries out the command at an address. */

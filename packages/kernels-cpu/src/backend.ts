@@ -78,6 +78,10 @@ class CpuBackend implements Backend {
     return this.readSync(memory, byteOffset, bytes);
   }
 
+  copyBytes(target: Uint8Array, source: Uint8Array): void {
+    this.addon.copyBytes(target, source, this.threads);
+  }
+
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     return compile(spec as unknown as Spec, this.addon, this.ruleNumbers) as unknown as Kernel<K>;
   }

@@ -45,8 +45,8 @@ export interface Platform {
   /** Rejects where no whole answer comes; with the signal's reason where that ends it. */
   request(url: URL, request: HttpRequest): Promise<HttpAnswer>;
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
-  /** Memory that other threads see, where there are any. */
-  sharedBytes(length: number): Uint8Array;
+  /** Copies bytes, many small ones side by side, to memory that other threads see, where there are any. */
+  threadCopies(): (bytes: Uint8Array) => Uint8Array;
   /** Undefined where nothing is written by other threads. */
   readonly startThread: StartThread | undefined;
   /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */

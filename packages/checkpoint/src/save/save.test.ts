@@ -215,6 +215,24 @@ describe("ranks", () => {
 describe("an async save", () => {
   const folder = scratchFolder();
 
+  it.each([1, 3])("writes tensors of any length as they were, for %i ranks", async (world) => {
+    const few = [0, 1, 70_000, 1 << 20, (1 << 20) + 1, 9_000_001];
+    const lengths = [...few, ...Array.from({ length: 3000 }, (_, i) => i % 700)];
+    const tensors = lengths.map((length, i) => {
+      const data = randomBytes(length, i);
+      return [`t${i}`, { dtype: "u8", shape: [length], data }] as const;
+    });
+    const wanted = tensors.map(([, { data }]) => Buffer.from(data));
+    const saving = saveCheckpoint(folder.path, { step: 1, tensors }, { async: true, world, sha256: true });
+    await saving.copied;
+    for (const [, { data }] of tensors) data.fill(0);
+    await saving;
+    expect(await verifyCheckpoint(folder.path)).toMatchObject({ ok: true });
+    const loaded = await loadCheckpoint(folder.path, { as: "plain" });
+    const differ = wanted.filter((bytes, i) => Buffer.compare(bytes, loaded.tensors[`t${i}`]!.data) !== 0);
+    expect(differ).toEqual([]);
+  });
+
   it("writes what the tensors held when it was called", async () => {
     const data = new Float32Array([1, 2, 3]);
     const saving = saveCheckpoint(

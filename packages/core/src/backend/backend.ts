@@ -46,6 +46,8 @@ export interface Backend {
 
   /** zlib's CRC-32 of host bytes that follow others, whose checksum is `before`: where it is faster than what JavaScript's host has. */
   crc32?(bytes: Uint8Array, before: number): number;
+  /** Copies host bytes to others of the same length, which share none with them: by several threads. */
+  copyBytes?(target: Uint8Array, source: Uint8Array): void;
 
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;

@@ -7,6 +7,7 @@ import type { LocalTensor } from "../../format/tensors";
 import { type Box, elementsIn, sameBox, wholeOf } from "../../layout/box";
 import { boxesOfRank, type Layout } from "../../layout/layout";
 import { copyRegion, onlyRun } from "../../plan/runs";
+import { allOf } from "../../stores/lanes";
 import type { Scratch } from "../../stores/scratch";
 import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
 
@@ -30,13 +31,24 @@ export class Holdings {
 
   /** Starts reading every tensor at once, before the caller can change any; what follows uses the copies. */
   async snapshot(): Promise<void> {
-    const copies = this.tensors.map(async (tensor): Promise<[string, Uint8Array[]]> => {
-      const count = tensor.boxes?.length ?? 1;
-      const reading = Array.from({ length: count }, (_, box) => tensor.bytes(box));
-      const copied = reading.map((bytes) => (bytes instanceof Promise ? bytes.then(sharedCopy) : sharedCopy(bytes)));
-      return [tensor.name, await Promise.all(copied)];
-    });
-    this.#snapshot = new Map(await Promise.all(copies));
+    const copy = platform.threadCopies();
+    const copies = new Map<string, Uint8Array[]>();
+    const waiting: Promise<void>[] = [];
+    try {
+      for (const { name, boxes, bytes } of this.tensors) {
+        const copied: Uint8Array[] = [];
+        copies.set(name, copied);
+        for (let box = 0; box < (boxes?.length ?? 1); box++) {
+          const read = bytes(box);
+          // Of a hundred thousand tensors only those that must be waited for take a promise.
+          if (read instanceof Promise) waiting.push(read.then((there) => void (copied[box] = copy(there))));
+          else copied[box] = copy(read);
+        }
+      }
+    } finally {
+      await allOf(waiting);
+    }
+    this.#snapshot = copies;
   }
 
   get isCopied(): boolean {
@@ -88,13 +100,6 @@ export function bytesOf({ tensor, box }: ShardBox): number {
 
 export function bytesOfAll(boxes: readonly ShardBox[]): number {
   return boxes.reduce((sum, one) => sum + bytesOf(one), 0);
-}
-
-/** In memory that the writing thread sees too. */
-function sharedCopy(bytes: Uint8Array): Uint8Array {
-  const copy = platform.sharedBytes(bytes.length);
-  copy.set(bytes);
-  return copy;
 }
 
 /** A box out of a larger one, copied only where it does not lie there in one piece. */

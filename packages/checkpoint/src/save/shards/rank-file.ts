@@ -46,7 +46,7 @@ export async function writeRankFile(
   const record = { rank, tensors, written: [], held: checksums };
   if (boxes.length === 0) return record;
   const job: ShardJob = { folder: folder.path, name: shardName(rank, folder.fileTag), boxes, sha256 };
-  // Copies in shared memory: another thread writes them.
+  // Copies that another thread can have: it writes them.
   const inThread = holdings.isCopied && fileSystem === platform.fileSystem ? platform.startThread : undefined;
   const shard = inThread
     ? await (await import("./shard-thread")).writeShardInThread(
