@@ -40,9 +40,12 @@ export class Holdings {
         copies.set(name, copied);
         for (let box = 0; box < (boxes?.length ?? 1); box++) {
           const read = bytes(box);
+          const take = (there: Uint8Array) => {
+            copied[box] = copy(there);
+          };
           // Of a hundred thousand tensors only those that must be waited for take a promise.
-          if (read instanceof Promise) waiting.push(read.then((there) => void (copied[box] = copy(there))));
-          else copied[box] = copy(read);
+          if (read instanceof Promise) waiting.push(read.then(take));
+          else take(read);
         }
       }
     } finally {
