@@ -1,6 +1,6 @@
-/** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, an untied head. */
+/** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, a head of its own or GPT-2's tied one. */
 import { arange, gelu, type Tensor, tensor } from "@opt/core";
-import { Embedding, LayerNorm, type LayerOptions, Linear, Module } from "@opt/nn";
+import { Embedding, type Layer, LayerNorm, type LayerOptions, Linear, Module } from "@opt/nn";
 
 export interface GptOptions extends LayerOptions {
   /** Size of the vocabulary. */
@@ -10,11 +10,14 @@ export interface GptOptions extends LayerOptions {
   readonly length: number;
   readonly blocks: number;
   readonly heads: number;
+  /** As GPT-2: GELU by tanh, and a head whose weight is that of the token embedding. Default false. */
+  readonly gpt2?: boolean;
 }
 
-class Block extends Module {
+export class Block extends Module {
   readonly ln1: LayerNorm;
-  readonly qkv: Linear;
+  /** Fine-tuning puts a layer around it. */
+  qkv: Layer;
   readonly proj: Linear;
   readonly ln2: LayerNorm;
   readonly fc: Linear;
@@ -23,6 +26,7 @@ class Block extends Module {
   constructor(
     width: number,
     private readonly heads: number,
+    private readonly approximate: "none" | "tanh",
     options: LayerOptions,
   ) {
     super();
@@ -37,7 +41,8 @@ class Block extends Module {
 
   forward(x: Tensor, mask: Tensor): Tensor {
     const attended = x.add(this.proj.forward(this.attention(this.ln1.forward(x), mask)));
-    return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)))));
+    const { approximate } = this;
+    return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)), { approximate })));
   }
 
   /** softmax(q k^T / sqrt(d) + mask) v, for each head (Vaswani et al. 2017). */
@@ -69,15 +74,16 @@ export class Gpt extends Module {
   readonly #positions: Tensor;
   readonly #mask: Tensor;
 
-  constructor({ tokens, width, length, blocks, heads, ...options }: GptOptions) {
+  constructor({ tokens, width, length, blocks, heads, gpt2 = false, ...options }: GptOptions) {
     super();
     this.length = length;
     this.tok = new Embedding(tokens, width, options);
     this.pos = new Embedding(length, width, options);
-    this.blocks = Array.from({ length: blocks }, () => new Block(width, heads, options));
+    this.blocks = Array.from({ length: blocks }, () => new Block(width, heads, gpt2 ? "tanh" : "none", options));
     const { device, dtype } = options;
     this.ln = new LayerNorm(width, { device, dtype });
     this.head = new Linear(width, tokens, { ...options, bias: false });
+    if (gpt2) this.head.weight = this.tok.weight;
     this.#positions = arange(length, { device });
     const later = Float32Array.from({ length: length * length }, (_, i) =>
       i % length > Math.floor(i / length) ? Number.NEGATIVE_INFINITY : 0,

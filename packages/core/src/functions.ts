@@ -13,7 +13,9 @@ export {
   clamp,
   cumsum,
   expand,
+  type GeluOptions,
   gatherAlong,
+  gelu,
   leakyRelu,
   maskedFill,
   mean,
@@ -96,8 +98,6 @@ export const max: Binary = /* @__PURE__ */ applied("max");
 export const sigmoid = (x: Tensor): Tensor => elementwise("sigmoid", [x]);
 /** max(x, 0) */
 export const relu = (x: Tensor): Tensor => elementwise("relu", [x]);
-/** x * (1 + erf(x / sqrt(2))) / 2 */
-export const gelu = (x: Tensor): Tensor => elementwise("gelu", [x]);
 /** The larger of each pair; NaN if either is. */
 export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("maximum", [a, b]);
 /** The smaller of each pair; NaN if either is. */

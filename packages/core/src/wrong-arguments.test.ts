@@ -24,7 +24,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
       .map((name) => [name, () => [x(), x()]]),
   ),
   ...Object.fromEntries(
-    ["neg", "abs", "sqrt", "exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "relu", "gelu"].map((name) => [
+    ["neg", "abs", "sqrt", "exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "relu"].map((name) => [
       name,
       () => [x()],
     ]),
@@ -38,6 +38,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   clamp: () => [x(), 0, 1],
   cumsum: () => [x(), 1],
   expand: () => [x(), [2, 2]],
+  gelu: () => [x(), { approximate: "tanh" }],
   gatherAlong: () => [x(), core.tensor([[0]], { dtype: "i32" }), 1],
   maskedFill: () => [x(), x().gt(1), 0],
   norm: () => [x(), 2, 1, true],

@@ -1,7 +1,7 @@
 export { applyRule } from "./apply-rule";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
-export { leakyRelu, silu, softplus } from "./elementwise/activations";
+export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";
 export { clamp } from "./elementwise/clamp";
 export { elementwise } from "./elementwise/elementwise";
 export { maskedFill, where } from "./elementwise/where";

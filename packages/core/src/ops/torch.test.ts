@@ -165,6 +165,7 @@ for (const dtype of [...FLOATS, ...INTEGERS]) {
 for (const dtype of FLOATS) {
   const far = { values: [-100, -20, -3, -0.5, 0, 1.5, 19, 21, 200], shape: [9], dtype, requiresGrad: true } as const;
   add("silu", [far], "F.silu(a)", (a) => F.silu(a));
+  add("gelu by tanh", [far], "F.gelu(a, approximate='tanh')", (a) => F.gelu(a, { approximate: "tanh" }));
   add("leakyRelu", [far], "F.leaky_relu(a, 0.1)", (a) => F.leakyRelu(a, 0.1));
   add("softplus", [far], "F.softplus(a)", (a) => F.softplus(a));
   add("softplus with beta", [far], "F.softplus(a, 0.5, 5)", (a) => F.softplus(a, 0.5, 5));

@@ -2,6 +2,7 @@
 import {
   check,
   checkOptions,
+  type GeluOptions,
   gelu,
   leakyRelu,
   relu,
@@ -21,10 +22,25 @@ export class ReLU extends Module {
   }
 }
 
-/** x * (1 + erf(x / sqrt(2))) / 2: the exact form (Hendrycks & Gimpel 2016). */
+/** x * (1 + erf(x / sqrt(2))) / 2, or the form by tanh of GPT-2 (Hendrycks & Gimpel 2016). @throws OptError BAD_ARGUMENT */
 export class GELU extends Module {
+  readonly approximate: "none" | "tanh";
+
+  constructor(options: GeluOptions = {}) {
+    super();
+    checkOptions("GELU", options, { approximate: "string" });
+    const { approximate = "none" } = options;
+    const isKnown = approximate === "none" || approximate === "tanh";
+    check(isKnown, "BAD_ARGUMENT", "GELU", () => `approximate must be "none" or "tanh", got ${show(approximate)}.`);
+    this.approximate = approximate;
+  }
+
   forward(x: Tensor): Tensor {
-    return gelu(x);
+    return gelu(x, { approximate: this.approximate });
+  }
+
+  override describe(): string {
+    return `approximate=${this.approximate}`;
   }
 }
 

@@ -34,8 +34,8 @@ const OPTIONS = {
  * 16-bit inputs are computed in f32.
  */
 abstract class BatchNorm extends Module {
-  readonly weight: Tensor | null;
-  readonly bias: Tensor | null;
+  weight: Tensor | null;
+  bias: Tensor | null;
   /** Buffers under PyTorch's names, as checkpoints have them. */
   readonly running_mean: Tensor | null;
   readonly running_var: Tensor | null;

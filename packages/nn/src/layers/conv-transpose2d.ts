@@ -23,8 +23,8 @@ const OPTIONS = { bias: "boolean", groups: "number", outputPadding: ["number", "
  * const larger = new ConvTranspose2d(8, 1, 2, { stride: 2 }).forward(rand([1, 8, 7, 7])); // [1, 1, 14, 14]
  */
 export class ConvTranspose2d extends Module {
-  readonly weight: Tensor;
-  readonly bias: Tensor | null;
+  weight: Tensor;
+  bias: Tensor | null;
   readonly window: ConvTransposeOptions;
 
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvTranspose2dOptions = {}) {

@@ -26,8 +26,8 @@ const OPTIONS = { stride: "number", padding: "number", dilation: "number", group
  * const features = new Conv1d(2, 8, 3, { padding: 1 }).forward(rand([4, 2, 16])); // [4, 8, 16]
  */
 export class Conv1d extends Module {
-  readonly weight: Tensor;
-  readonly bias: Tensor | null;
+  weight: Tensor;
+  bias: Tensor | null;
   readonly window: Required<Pick<Conv1dOptions, "stride" | "padding" | "dilation" | "groups">>;
 
   constructor(inChannels: number, outChannels: number, kernelSize: number, options: Conv1dOptions = {}) {

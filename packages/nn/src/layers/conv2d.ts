@@ -21,8 +21,8 @@ export interface Conv2dOptions extends LayerOptions, ConvolutionOptions {
  * const features = new Conv2d(1, 8, 3, { padding: 1 }).forward(images); // [2, 8, 28, 28]
  */
 export class Conv2d extends Module {
-  readonly weight: Tensor;
-  readonly bias: Tensor | null;
+  weight: Tensor;
+  bias: Tensor | null;
   readonly window: ConvolutionOptions;
 
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: Conv2dOptions = {}) {

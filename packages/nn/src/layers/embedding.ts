@@ -21,7 +21,7 @@ export interface EmbeddingOptions extends LayerOptions {
  * const vectors = new Embedding(64, 32).forward(tensor([[3, 1, 4]], { dtype: "i32" })); // [1, 3, 32]
  */
 export class Embedding extends Module {
-  readonly weight: Tensor;
+  weight: Tensor;
   /** What it was made with. */
   readonly sparse: boolean;
 

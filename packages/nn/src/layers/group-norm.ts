@@ -24,8 +24,8 @@ const { dtype, device } = LAYER_OPTIONS;
  * const normal = new GroupNorm(2, 4).forward(rand([3, 4, 8, 8])); // [3, 4, 8, 8]
  */
 export class GroupNorm extends Module {
-  readonly weight: Tensor | null;
-  readonly bias: Tensor | null;
+  weight: Tensor | null;
+  bias: Tensor | null;
   readonly eps: number;
   readonly #groups: number;
   readonly #channels: number;

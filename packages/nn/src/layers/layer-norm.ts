@@ -19,8 +19,8 @@ const { dtype, device } = LAYER_OPTIONS;
  * @throws OptError BAD_ARGUMENT for extents below 1 or eps < 0; forward: BAD_SHAPE
  */
 export class LayerNorm extends Module {
-  readonly weight: Tensor;
-  readonly bias: Tensor | null;
+  weight: Tensor;
+  bias: Tensor | null;
   readonly eps: number;
 
   constructor(shape: number | readonly number[], options: LayerNormOptions = {}) {

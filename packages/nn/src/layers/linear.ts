@@ -18,8 +18,8 @@ export interface LinearOptions extends LayerOptions {
  * const logits = new Linear(784, 10, { generator: new Generator(1) }).forward(rand([2, 784])); // [2, 10]
  */
 export class Linear extends Module {
-  readonly weight: Tensor;
-  readonly bias: Tensor | null;
+  weight: Tensor;
+  bias: Tensor | null;
 
   constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
     super();

@@ -22,7 +22,7 @@ const { dtype, device } = LAYER_OPTIONS;
  * const normal = new RMSNorm(8).forward(rand([2, 8])); // [2, 8]
  */
 export class RMSNorm extends Module {
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   readonly eps: number | null;
   readonly #shape: readonly number[];
 

@@ -260,6 +260,17 @@ describe("state", () => {
 });
 
 describe("to", () => {
+  it("weights are tied by assignment", async () => {
+    const [table, head] = [new Embedding(3, 2), new Linear(2, 3, { bias: false })];
+    head.weight = table.weight;
+    const model = new ModuleList([table, head]);
+    expect(model.namedParameters().map(([name]) => name)).toEqual(["0.weight"]);
+    expect(Object.keys(model.stateDict())).toEqual(["0.weight", "1.weight"]);
+    expectCode("BAD_ARGUMENT", () => {
+      head.weight = tensor([[1, 2]]);
+    });
+  });
+
   it("casts floats in place of themselves, tied ones once, and leaves integers", () => {
     class Tied extends Module {
       readonly table = new Embedding(3, 2);

@@ -38,10 +38,10 @@ const inF64 = (dtype: DType): DType => (isFloat(dtype) ? "f64" : dtype);
 const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
 
 /** The contract of these is absolute: 1e-6 in float32. */
-const CANCELLING = /^(softmax|logSoftmax|crossEntropy|layerNorm|erf|gelu|tanh|sin|cos|log)$/;
+const CANCELLING = /^(softmax|logSoftmax|crossEntropy|layerNorm|erf|gelu|geluTanh|tanh|sin|cos|log)$/;
 
 /** Their slopes are differences of numbers near 1. */
-const SATURATING = /^(tanh|sigmoid|erf|gelu)$/;
+const SATURATING = /^(tanh|sigmoid|erf|gelu|geluTanh)$/;
 
 /** Perturbed runs that say what rounding does to a program, made only where a device differs. */
 const JITTERS = 12;
@@ -225,7 +225,7 @@ function mayTie(program: Program): boolean {
   const isCoarse = dtypesOf(program).some((dtype) => dtype === "f16" || dtype === "bf16");
   const isRounded = isCoarse || ops.some((op) => SATURATING.test(op));
   return (
-    (isCoarse || ops.some((op) => /^(erf|gelu|tanh|sigmoid|softmax|sin|cos)$/.test(op))) &&
+    (isCoarse || ops.some((op) => /^(erf|gelu|geluTanh|tanh|sigmoid|softmax|sin|cos)$/.test(op))) &&
     ops.some((op) => /^(max|maximum|minimum|maxPool2d)$/.test(op) || (isRounded && /^(abs|relu)$/.test(op)))
   );
 }

@@ -11,6 +11,7 @@ import {
   erf,
   fma,
   gather,
+  gelu,
   layerNorm,
   leakyRelu,
   less,
@@ -92,6 +93,7 @@ export const OPS: Readonly<Record<string, OpKind>> = {
   sin: called(sin),
   cos: called(cos),
   silu: called(silu),
+  geluTanh: called((x) => gelu(x, { approximate: "tanh" })),
   softplus: called(softplus),
   leakyRelu: exactly({
     run: ([x]) => leakyRelu(x as Tensor, 0.25),

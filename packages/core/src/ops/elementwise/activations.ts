@@ -1,9 +1,10 @@
 /** Activations that only those ship who use them: each is one launch, and so is its gradient. */
 
 import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, log, max, mul, neg, select, sub } from "../../rule/symbols";
+import { abs, add, div, exp, less, log, max, mul, neg, select, sub, tanh } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
@@ -43,6 +44,47 @@ const SOFTPLUS: ElementwiseDefinition = {
   ],
   result: "float",
 };
+
+const SQRT_TWO_OVER_PI = Math.sqrt(2 / Math.PI);
+const CUBIC = 0.044715;
+
+/** The curve through which tanh stands in for erf, and its slope. */
+const bent = (x: E) => mul(SQRT_TWO_OVER_PI, add(x, mul(CUBIC, mul(x, mul(x, x)))));
+const bend = (x: E) => mul(SQRT_TWO_OVER_PI, add(1, mul(3 * CUBIC, mul(x, x))));
+
+const TANH_GELU: ElementwiseDefinition = {
+  forward: (x) => mul(mul(0.5, x!), add(1, tanh(bent(x!)))),
+  derivatives: [
+    (g, _y, x) => {
+      const t = tanh(bent(x!));
+      return mul(g, mul(0.5, add(add(1, t), mul(x!, mul(sub(1, mul(t, t)), bend(x!))))));
+    },
+  ],
+  result: "float",
+};
+
+/** How `gelu` computes the normal distribution: exactly, or by tanh, as GPT-2 does. */
+export interface GeluOptions {
+  readonly approximate?: "none" | "tanh";
+}
+
+/**
+ * x * (1 + erf(x / sqrt(2))) / 2, or with `approximate: "tanh"` x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+ * (Hendrycks & Gimpel 2016).
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * gelu(tensor([0, 1])); // [0, 0.8413]
+ * gelu(tensor([0, 1]), { approximate: "tanh" }); // [0, 0.8412]
+ */
+export function gelu(x: Tensor, options: GeluOptions = {}): Tensor {
+  checkTensor("gelu", x);
+  checkOptions("gelu", options, { approximate: "string" });
+  const { approximate = "none" } = options;
+  const isKnown = approximate === "none" || approximate === "tanh";
+  check(isKnown, "BAD_ARGUMENT", "gelu", () => `approximate must be "none" or "tanh", got ${show(approximate)}.`);
+  return elementwise(approximate === "tanh" ? extended("geluTanh", TANH_GELU) : "gelu", [x]);
+}
 
 /**
  * x / (1 + exp(-x)), also called swish (Hendrycks & Gimpel 2016).

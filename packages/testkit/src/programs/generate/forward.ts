@@ -74,6 +74,7 @@ const UNARY: readonly Growth[] = [
   simple("sin", () => ({ bound: 1, low: -1 })),
   simple("cos", () => ({ bound: 1, low: -1 })),
   simple("silu", () => ({ low: -1 })),
+  simple("geluTanh", () => ({ low: -1 })),
   simple("softplus", ({ bound }) => ({ low: 0, bound: bound + 1 })),
   simple("leakyRelu", ({ certain }) => ({ certain })),
   (draft, x) => (x.bound > 4 ? null : draft.op("exp", [x], { bound: Math.exp(x.bound), low: 0 })),

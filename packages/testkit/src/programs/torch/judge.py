@@ -77,7 +77,7 @@ OPS = {
     "split": lambda x, size, axis, piece: contiguous(x.split(size, axis)[piece]),
     "pad": lambda x, padding, value: contiguous(F.pad(x, padding, value=value)),
     "tril": lambda x, diagonal: x.tril(diagonal), "triu": lambda x, diagonal: x.triu(diagonal),
-    "silu": F.silu, "softplus": F.softplus, "leakyRelu": lambda x: F.leaky_relu(x, 0.25),
+    "silu": F.silu, "geluTanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus, "leakyRelu": lambda x: F.leaky_relu(x, 0.25),
     "cumsum": lambda x, axis: x.cumsum(axis),
     "neg": lambda x: -x, "abs": torch.abs, "relu": torch.relu, "sqrt": torch.sqrt, "exp": torch.exp, "log": torch.log,
     "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,

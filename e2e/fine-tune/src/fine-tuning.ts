@@ -1,0 +1,138 @@
+/** A fine-tuning run, in Node and in a page: a model of GPT-2's layout, adapters of low rank, a text, and an adapter file to go on from. */
+
+import { AdamW } from "@opt/adam-amsgrad";
+import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
+import { type Device, Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
+import { crossEntropy, type StateDict } from "@opt/nn";
+import { Gpt } from "@opt-e2e/tiny-gpt";
+import { fromGpt2, sizesOf, toGpt2 } from "./gpt2-names";
+import { addLora, fromPeft, mergeLora, toPeft } from "./lora";
+
+export interface FineTuningOptions {
+  /** Tokens of the text to learn; the last tenth is for evaluation. */
+  readonly tokens: Int32Array;
+  /** Tokens of a sample; default: as many as the base has places. */
+  readonly length?: number;
+  readonly rank?: number;
+  readonly alpha?: number;
+  readonly batch?: number;
+  readonly lr?: number;
+  readonly seed?: number;
+}
+
+const SHARE = 0.9;
+
+/** A `Gpt` with the weights of a GPT-2 file. @throws OptError BAD_STATE */
+export function loadGpt2(state: Readonly<StateDict>, heads: number, device: Device): Gpt {
+  const ours = fromGpt2(state);
+  try {
+    const model = new Gpt({ ...sizesOf(ours), heads, gpt2: true, device });
+    model.loadStateDict(ours);
+    return model;
+  } finally {
+    for (const tensor of Object.values(ours)) tensor.dispose();
+  }
+}
+
+/** The mean loss of a model on stretches that follow each other. */
+export async function evaluate(model: Gpt, tokens: Int32Array, length: number, batch: number): Promise<number> {
+  const losses: number[] = [];
+  for (const [input, target] of new DataLoader(new Windows(tokens, { length, stride: length }), { batchSize: batch })) {
+    const loss = tidy(() => noGrad(() => crossEntropy(model.forward(input), target)));
+    losses.push(await loss.item());
+    loss.dispose();
+  }
+  return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
+}
+
+export class FineTuning {
+  readonly optimizer: AdamW;
+  /** Steps that were made. */
+  step = 0;
+  private readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
+  private readonly unseen: Int32Array;
+  private readonly length: number;
+  private readonly batch: number;
+
+  constructor(
+    readonly model: Gpt,
+    { tokens, length = model.length, rank = 4, alpha = 8, batch = 8, lr = 3e-3, seed = 1 }: FineTuningOptions,
+  ) {
+    const generator = new Generator(seed);
+    addLora(model, { rank, alpha, generator });
+    this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
+    const held = Math.floor(tokens.length * SHARE);
+    this.unseen = tokens.subarray(held);
+    this.length = length;
+    this.batch = batch;
+    const seen = new Windows(tokens.subarray(0, held), { length });
+    this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
+  }
+
+  /** Trains until `until` steps were made; gives the loss of each. */
+  async train(until: number, report?: (step: number, loss: number) => void | Promise<void>): Promise<number[]> {
+    const losses: number[] = [];
+    while (this.step < until) {
+      for (const [input, target] of this.loader) {
+        const loss = tidy(() => {
+          const loss = crossEntropy(this.model.forward(input), target);
+          loss.backward();
+          this.optimizer.step();
+          this.optimizer.zeroGrad();
+          return loss;
+        });
+        losses.push(await loss.item());
+        loss.dispose();
+        this.step++;
+        await report?.(this.step, losses.at(-1)!);
+        if (this.step === until) break;
+      }
+    }
+    return losses;
+  }
+
+  evaluate(): Promise<number> {
+    return evaluate(this.model, this.unseen, this.length, this.batch);
+  }
+
+  /** The adapters as PEFT's file has them, and what is needed to go on. */
+  adapter(): CheckpointContents {
+    const { tensors, values } = optimizerContents(this.optimizer.stateDict());
+    const loader = this.loader.stateDict();
+    return {
+      step: this.step,
+      tensors: { ...toPeft(this.model.stateDict()), ...tensors },
+      values: { ...values, loader },
+    };
+  }
+
+  resume(saved: Awaited<ReturnType<typeof loadCheckpoint>>): void {
+    this.model.loadStateDict(fromPeft(saved.tensors), { strict: false });
+    this.optimizer.loadStateDict(optimizerState(saved));
+    this.loader.loadStateDict((saved.values as unknown as { loader: DataLoaderState }).loader);
+    this.step = saved.step!;
+  }
+
+  /** Ends the run: the model's own weights have what the adapters learned, under GPT-2's names. */
+  merge(): StateDict {
+    this.optimizer.dispose();
+    mergeLora(this.model);
+    return toGpt2(this.model.stateDict());
+  }
+}
+
+/** What PEFT wants to know of an adapter, beside its tensors. */
+export function adapterConfig(base: string, rank: number, alpha: number) {
+  return {
+    peft_type: "LORA",
+    task_type: "CAUSAL_LM",
+    base_model_name_or_path: base,
+    r: rank,
+    lora_alpha: alpha,
+    lora_dropout: 0,
+    target_modules: ["c_attn"],
+    fan_in_fan_out: true,
+    bias: "none",
+  };
+}
