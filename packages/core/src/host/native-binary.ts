@@ -1,6 +1,7 @@
 /** Where a package's native binary comes from: the package of its platform. Each package brings its own `require`, so that its own dependencies are searched. */
 import { check, OptError } from "../errors/errors";
 
+/** A native binary, and what is said where it does not serve. */
 export interface NativeBinary<Addon> {
   readonly require: (path: string) => unknown;
   /** The name of the platform's package, or a file. */
@@ -31,7 +32,11 @@ function isMusl(): boolean {
   }
 }
 
-/** @throws OptError DEVICE_UNAVAILABLE if it is missing, does not load, or is of another version than the code that asks */
+/**
+ * Loads a package's native binary.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE if it is missing, does not load, or is of another version than the code that asks
+ */
 export function loadBinary<Addon>(binary: NativeBinary<Addon>): Addon {
   const { where, path, version } = binary;
   const addon = required(binary);
