@@ -1,7 +1,7 @@
 /** Optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch. */
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
-import { jaxJs } from "./jax-js";
+import { jaxJs, optaxInJaxJs, optInJaxJs } from "./jax-js";
 import { memoryLimit } from "./memory-limit";
 import { opt } from "./opt";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
@@ -24,7 +24,9 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     typedArrayLoop,
     tfjs,
     ...["wasm", "cpu"].filter((name) => devices.includes(name)).map(optInTfjs),
-    jaxJs,
+    jaxJs("wasm"),
+    optaxInJaxJs("wasm"),
+    optInJaxJs("wasm"),
     torch("fused"),
     torch("foreach"),
     torch("single"),

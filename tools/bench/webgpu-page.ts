@@ -1,11 +1,12 @@
-/** What the page of the WebGPU benchmark runs: three frameworks on one adapter, by the measure of the other benchmarks. */
+/** What the page of the WebGPU benchmark runs: frameworks on one adapter, by the measure of the other benchmarks. */
 import "@opt/kernels-webgpu";
 import { type Contender, timed } from "./contender";
+import { jaxJs, optaxInJaxJs, optInJaxJs } from "./jax-js";
 import { measure, type WorkReport } from "./measure";
 import { opt } from "./opt";
 import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
-// biome-ignore lint/suspicious/noExplicitAny: peers are not installed where types are checked
+// biome-ignore lint/suspicious/noExplicitAny: bundled apart, at run time
 const peer = (name: string): Promise<any> => import(`${location.origin}/${name}.js`);
 
 /** TensorFlow.js: Adam without weight decay, the nearest that it has. */
@@ -43,56 +44,9 @@ const tfjs: Contender<OptimizerWork> = {
   },
 };
 
-/** jax-js: AdamW as one jit-compiled function, which is how one would write it there. */
-const jaxJs: Contender<OptimizerWork> = {
-  name: "jax-js webgpu jit AdamW",
-  tolerance: 1e-4,
-  async open({ tensors, size }) {
-    const jax = await peer("jax-js");
-    if (!(await jax.init("webgpu")).includes("webgpu")) return "its WebGPU backend does not open";
-    jax.defaultDevice("webgpu");
-    const { numpy: np, jit } = jax;
-    // biome-ignore lint/suspicious/noExplicitAny: arrays of a peer that is not installed where types are checked
-    const update = jit((p: any, m: any, v: any, g: any, stepSize: any, correction: any) => {
-      const newM = m.mul(0.9).add(np.multiply(g.ref, 0.1));
-      const newV = v.mul(0.999).add(np.multiply(np.multiply(g.ref, g), 0.001));
-      const denominator = np.add(np.multiply(np.sqrt(newV.ref), correction), 1e-8);
-      const newP = np.subtract(p.mul(1 - 1e-5), np.multiply(stepSize, np.divide(newM.ref, denominator)));
-      return [newP, newM, newV];
-    });
-    const gradient = np.array(gradients(size));
-    const states = Array.from({ length: tensors }, () => [
-      np.array(firstParameters(size)),
-      np.zeros([size]),
-      np.zeros([size]),
-    ]);
-    let t = 0;
-    const step = () => {
-      t++;
-      const stepSize = np.array(1e-3 / (1 - 0.9 ** t));
-      const correction = np.array(1 / Math.sqrt(1 - 0.999 ** t));
-      states.forEach((state, i) => {
-        states[i] = update(state[0], state[1], state[2], gradient.ref, stepSize.ref, correction.ref);
-      });
-      stepSize.dispose();
-      correction.dispose();
-    };
-    return {
-      run: (steps) =>
-        timed(steps, step, async () => {
-          for (const state of states) for (const array of state) await array.blockUntilReady();
-        }),
-      result: async (count) => [...((await states[0]![0].ref.data()) as Float32Array).subarray(0, count)],
-      async close() {
-        for (const state of states) for (const array of state) array.dispose();
-        gradient.dispose();
-      },
-    };
-  },
-};
-
 declare global {
   var benchmark: (work: OptimizerWork, rounds: number) => Promise<WorkReport<OptimizerWork>>;
 }
 
-globalThis.benchmark = (work, rounds) => measure(work, [opt("webgpu"), jaxJs, tfjs], rounds);
+globalThis.benchmark = (work, rounds) =>
+  measure(work, [opt("webgpu"), optInJaxJs("webgpu"), jaxJs("webgpu"), optaxInJaxJs("webgpu"), tfjs], rounds);

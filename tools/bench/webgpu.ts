@@ -40,8 +40,8 @@ async function bundle(contents: string, resolveDir: string): Promise<string> {
   return outputFiles![0]!.text;
 }
 
-if (!existsSync(executablePath) || !existsSync(`${folder}peers/node_modules`)) {
-  console.error("Needs Chromium (OPT_CHROMIUM names it) and the peers: npm ci in tools/bench/peers.");
+if (!existsSync(executablePath)) {
+  console.error("Needs Chromium (OPT_CHROMIUM names it).");
   process.exit(1);
 }
 
@@ -51,9 +51,8 @@ const files: Record<string, string> = {
   "/tfjs.js": await bundle(
     `import "@tensorflow/tfjs-backend-webgpu";
     export { dispose, getBackend, ready, setBackend, slice, tensor1d, train, variable } from "@tensorflow/tfjs-core";`,
-    `${folder}peers`,
+    folder,
   ),
-  "/jax-js.js": await bundle(`export * from "@jax-js/jax";`, `${folder}peers`),
 };
 
 const server = createServer(({ url }, response) => {

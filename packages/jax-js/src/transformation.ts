@@ -12,7 +12,7 @@ import {
 } from "@opt/core";
 import { ruleSteps } from "@opt/core/backend";
 import { checkAlike, checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
-import { StagedRule } from "./stages";
+import { RuleFunction } from "./rule-function";
 import { savedState, stateDict } from "./state-dict";
 import { Uniforms } from "./uniforms";
 
@@ -177,13 +177,13 @@ function countersOf(where: string, state: unknown, known: readonly string[], cou
   return Object.fromEntries(counters.map((name) => [name, record[name]])) as unknown as Counters;
 }
 
-const stagedRules = new WeakMap<Rule, StagedRule>();
+const functions = new WeakMap<Rule, RuleFunction>();
 
-function staged(rule: Rule): StagedRule {
-  let known = stagedRules.get(rule);
+function functionOf(rule: Rule): RuleFunction {
+  let known = functions.get(rule);
   if (known === undefined) {
-    known = new StagedRule(rule);
-    stagedRules.set(rule, known);
+    known = new RuleFunction(rule);
+    functions.set(rule, known);
   }
   return known;
 }
@@ -198,7 +198,7 @@ class Launches {
     uniforms: Uniforms;
   }[] = [];
 
-  apply(rule: Rule, scalars: readonly number[], buffers: readonly np.Array[]): { update: np.Array; state: np.Array[] } {
+  apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { update: np.Array; state: np.Array[] } {
     const { dtype, device } = buffers[0]!;
     const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
     let found = this.known.find(
@@ -209,7 +209,7 @@ class Launches {
       found = { rule, scalars, dtype, device, uniforms };
       this.known.push(found);
     }
-    return staged(rule).apply(buffers, found.uniforms);
+    return functionOf(rule).apply(buffers, found.uniforms);
   }
 
   dispose(): void {

@@ -3,9 +3,12 @@ import { numpy as np } from "@jax-js/jax";
 import type { Rule } from "@opt/core";
 import { type ComputeDType, evaluateOp, type RuleOp } from "@opt/core/backend";
 
+/** Of a node the value, or 1 / value. */
+export type Source = `${"value" | "inverse"} ${number}`;
+
 export class Uniforms {
   private readonly values: number[] = [];
-  private readonly arrays = new Map<string, np.Array>();
+  private readonly arrays = new Map<Source, np.Array>();
 
   constructor(
     private readonly rule: Rule,
@@ -24,8 +27,8 @@ export class Uniforms {
     }
   }
 
-  /** "value 3" or "inverse 3", of node 3. It belongs to this object. */
-  get(source: string): np.Array {
+  /** It belongs to this object. */
+  get(source: Source): np.Array {
     const known = this.arrays.get(source);
     if (known !== undefined) return known;
     const [kind, node] = source.split(" ");
