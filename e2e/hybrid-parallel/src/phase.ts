@@ -2,6 +2,7 @@
  * A phase of the tutorial as a program of ranks: `opt-run -n 4 phase.ts <folder> --mesh 2x2 --from 0 --to 20`. Data ranks share each
  * step's samples, model ranks the layers. It goes on from the checkpoint in <folder> where there is one, whatever mesh saved it.
  */
+import "@opt/collectives-mpi"; // or under mpirun
 import { parseArgs } from "node:util";
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
 import { Generator, randn, type Tensor, tidy } from "@opt/core";

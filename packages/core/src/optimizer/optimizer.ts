@@ -45,6 +45,8 @@ export type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) 
  */
 export abstract class Optimizer<Options extends BaseOptions> {
   readonly groups: readonly Group<Options>[] = [];
+  /** For parameters that are parts of tensors: which tensor each is of. `clip.norm` then takes the gradients of those. */
+  wholeOf: ((part: Tensor) => Tensor) | null = null;
   /** The parameters of each group, with their state. */
   private readonly slots: Slot[][] = [];
   /** The launches of the last step, by group. */
@@ -170,7 +172,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   private limitedNorm({ unscale }: Around): Tensor | undefined {
     const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
     if (limited.length === 0) return undefined;
-    const grads = gradientsOf(limited.flatMap(({ params }) => params));
+    const params = limited.flatMap((group) => group.params);
+    const grads = gradientsOf(this.wholeOf === null ? params : params.map(this.wholeOf));
     if (grads.length === 0) return undefined;
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
     const norm = totalNorm(grads, 2);

@@ -28,7 +28,13 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
       { algorithm: "AdamW", device: "wasm", steps: 10, sharded: true },
     ],
   ],
-  [3, [{ algorithm: "AMSGrad", device: "js", steps: 20, sharded: true }]],
+  [
+    3,
+    [
+      { algorithm: "AMSGrad", device: "js", steps: 20, sharded: true },
+      { algorithm: "AdamW", device: "cpu", steps: 10, sharded: true, clip: { norm: 0.3, value: 0.1 } },
+    ],
+  ],
 ];
 
 describe("divided state has the bits of whole state", () => {
@@ -128,11 +134,6 @@ describe("refused", () => {
       "steps of whole matrices",
       "UNSUPPORTED",
       async () => new ShardedOptimizer(Muon, [parameter([[1]])], {}, await connect()),
-    ],
-    [
-      "a norm of parts",
-      "UNSUPPORTED",
-      async () => new ShardedOptimizer(AdamW, parameters(), { clip: { norm: 1 } }, await connect()),
     ],
     [
       "a wrong option",

@@ -70,7 +70,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   readonly #parameters: readonly Sharded[];
 
   /**
-   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon), and for `clip.norm`
+   * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon)
    */
   constructor(
     optimizer: OptimizerClass<Options>,
@@ -105,7 +105,9 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       })) as OptimizerInput<Options>,
     );
     this.groups = this.#own.groups;
-    this.#checkClip();
+    // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
+    const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
+    this.#own.wholeOf = (piece) => wholes.get(piece)!;
     this.ready = size === 1 ? Promise.resolve() : agree(communicator.group, WHERE, this.#lines());
     this.ready.catch(() => {}); // step() throws it
   }
@@ -113,13 +115,12 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
-   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients,
-   * `clip.norm` and in recorded steps; IO, MISSING, DISPOSED
+   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients
+   * and in recorded steps; IO, MISSING, DISPOSED
    */
   async step(): Promise<void> {
     const { group } = this.communicator;
     const operation = group.begin(`${WHERE}.step`);
-    this.#checkClip();
     for (const { name, tensor } of this.#parameters) {
       const problem = () => `the gradient of ${name} is row-sparse, which is not divided.`;
       const advice = "Make its layer with sparse: false.";
@@ -290,13 +291,6 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       return `${name} ${dtype} [${shape}] values ${digest(await bytesOf(tensor))}`;
     });
     return [...groups, ...(await Promise.all(parameters))];
-  }
-
-  /** @throws OptError UNSUPPORTED */
-  #checkClip(): void {
-    const isSet = this.groups.some(({ clip }) => clip?.norm !== undefined);
-    const problem = () => "clip.norm would be the norm of this rank's part.";
-    check(!isSet, "UNSUPPORTED", WHERE, problem, "Call clipGradNorm(params, norm) before the step.");
   }
 }
 

@@ -1,7 +1,7 @@
 /** Runs a program as ranks, in processes of their own, and brings back what they wrote. */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
 
@@ -48,15 +48,11 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     imports = "",
     connect = "const communicator = await connect();",
     patience = 30_000,
-    launcher = (ranks, file): ReturnType<Launcher> => ({
-      command: process.execPath,
-      args: [join(folder, "cli.mjs"), "-n", String(ranks), file],
-    }),
+    launcher = localLauncher,
   } = options;
-  mkdirSync(BUILD, { recursive: true });
-  const folder = mkdtempSync(join(BUILD, "job-"));
-  const source = `${imports}\n${PRELUDE}\n${connect}\n${body}\nawait communicator.close();\n`;
-  const program = await bundle(folder, source);
+  const { program, dispose } = await bundled(
+    `${imports}\n${PRELUDE}\n${connect}\n${body}\nawait communicator.close();\n`,
+  );
   const { command, args, env } = launcher(size, program);
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
   const texts = ["", ""] as [string, string];
@@ -81,7 +77,7 @@ export async function runJob(size: number, body: string, options: JobOptions = {
     return { code, out: texts[0], error: texts[1], told };
   } finally {
     clearTimeout(timer);
-    rmSync(folder, { recursive: true, force: true });
+    dispose();
   }
 }
 
@@ -90,8 +86,16 @@ const fileUrls: Plugin = {
   setup: ({ onResolve }) => onResolve({ filter: /^file:/ }, ({ path }) => ({ path: fileURLToPath(path) })),
 };
 
-/** Ranks begin ten times sooner than from many sources. It lies where the packages' binaries are found. */
-async function bundle(folder: string, source: string): Promise<string> {
+/** opt-run, which lies beside what it starts. */
+export const localLauncher: Launcher = (size, program) => ({
+  command: process.execPath,
+  args: [join(dirname(program), "cli.mjs"), "-n", String(size), program],
+});
+
+/** One file of many sources: ranks begin ten times sooner. It lies where the packages' binaries are found. */
+export async function bundled(source: string): Promise<{ readonly program: string; dispose(): void }> {
+  mkdirSync(BUILD, { recursive: true });
+  const folder = mkdtempSync(join(BUILD, "job-"));
   const program = join(folder, "source.ts");
   writeFileSync(program, source);
   await build({
@@ -105,5 +109,6 @@ async function bundle(folder: string, source: string): Promise<string> {
     logLevel: "error",
     plugins: [fileUrls],
   });
-  return join(folder, "program.mjs");
+  const dispose = () => rmSync(folder, { recursive: true, force: true });
+  return { program: join(folder, "program.mjs"), dispose };
 }

@@ -1,7 +1,9 @@
 /** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import {
   type BaseOptions,
+  type ClipOptions,
   Generator,
   init,
   type Optimizer,
@@ -13,8 +15,12 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import type { Communicator } from "../communicator/communicator";
@@ -45,7 +51,7 @@ export function makeNet(): Net {
 }
 
 export interface Run {
-  readonly algorithm: "NAdam" | "AdamW" | "AMSGrad";
+  readonly algorithm: keyof typeof ALGORITHMS;
   readonly device: "js" | "wasm" | "cpu";
   readonly steps: number;
   /** Micro-batches of each rank and step. */
@@ -53,22 +59,38 @@ export interface Run {
   readonly options?: DataParallelOptions;
   /** By ShardedOptimizer. */
   readonly sharded?: boolean;
+  readonly clip?: ClipOptions;
 }
 
-const CLASSES = { NAdam, AdamW, AMSGrad: Adam } as unknown as Record<Run["algorithm"], OptimizerClass<AnyOptions>>;
-type AnyOptions = BaseOptions & { amsgrad?: boolean };
+type Options = BaseOptions & { [option: string]: unknown };
 
-function argumentsOf({ algorithm }: Run, model: Module): [OptimizerClass<AnyOptions>, [string, Tensor][], AnyOptions] {
-  const options = { lr: 0.01, ...(algorithm === "AMSGrad" && { amsgrad: true }) };
-  return [CLASSES[algorithm], model.namedParameters(), options as AnyOptions];
+/** Every optimizer, with options that make it keep all the state that it can. */
+export const ALGORITHMS = {
+  Adam: [Adam, {}],
+  AMSGrad: [Adam, { amsgrad: true }],
+  AdamW: [AdamW, {}],
+  Adamax: [Adamax, {}],
+  NAdam: [NAdam, {}],
+  RAdam: [RAdam, {}],
+  RMSprop: [RMSprop, { momentum: 0.9, centered: true }],
+  SGD: [SGD, { momentum: 0.9, nesterov: true }],
+  Muon: [Muon, {}],
+} as const;
+
+function argumentsOf({ algorithm, clip }: Run, model: Module): [OptimizerClass<Options>, [string, Tensor][], Options] {
+  const [algorithmOf, own] = ALGORITHMS[algorithm];
+  // Muon takes matrices alone.
+  const parameters = [...model.namedParameters()].filter(([, { shape }]) => algorithm !== "Muon" || shape.length === 2);
+  const options = { lr: 0.01, ...own, ...(clip && { clip }) } as unknown as Options;
+  return [algorithmOf as unknown as OptimizerClass<Options>, parameters, options];
 }
 
-export function optimizerOf(run: Run, model: Module): Optimizer<AnyOptions> {
+export function optimizerOf(run: Run, model: Module): Optimizer<Options> {
   const [algorithm, parameters, options] = argumentsOf(run, model);
   return new algorithm(parameters, options);
 }
 
-export function shardedOf(run: Run, model: Module, communicator: Communicator): ShardedOptimizer<AnyOptions> {
+export function shardedOf(run: Run, model: Module, communicator: Communicator): ShardedOptimizer<Options> {
   return new ShardedOptimizer(...argumentsOf(run, model), communicator);
 }
 
