@@ -1,7 +1,9 @@
 /** `@opt/collectives-mpi`: importing it makes the engine "mpi" known to `connect` of `@opt/parallel`. */
 import { check } from "@opt/core";
+import { environmentVariable } from "@opt/core/backend";
 import { type Engine, registerEngine } from "@opt/parallel";
 import { launcher } from "./launcher";
+import { threadsOf } from "./threads";
 
 const COMMAND = "mpirun -n 4 node train.js";
 
@@ -16,5 +18,8 @@ export async function openMpi(): Promise<Engine> {
   // Its code is loaded where a launcher started this process, and nowhere else.
   return (await import("./engine")).open(launcher);
 }
+
+const threads = launcher && threadsOf(environmentVariable);
+if (threads !== undefined) process.env.OPT_NUM_THREADS = String(threads); // cpu and wasm read it
 
 registerEngine({ name: "mpi", rank: 20, command: COMMAND, isPresent: () => launcher !== undefined, open: openMpi });

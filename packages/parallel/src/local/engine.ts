@@ -5,7 +5,7 @@ import { check, OptError } from "@opt/core";
 import type { Engine, Move } from "../engine/engine";
 import { Arena } from "./arena";
 import { CHUNK, exchangeNow } from "./exchange-now";
-import { LAUNCHER, memoryOf, ownPlace, RANK, SIZE, socketTo } from "./job";
+import { LAUNCHER, memoryOf, ownPlace, socketTo } from "./job";
 import { Peer } from "./peer";
 
 /** What one rank has sent and others have not read yet lies in at most so much memory; more waits. */
@@ -22,10 +22,6 @@ export async function openLocal(): Promise<Engine> {
     "Connect in the main thread.",
   );
   const { rank, size } = ownPlace()!;
-  // Programs that this rank starts are no ranks.
-  delete process.env[RANK];
-  delete process.env[SIZE];
-
   const arena = new Arena(memoryOf(rank), MOST_MEMORY);
   const peers: (Peer | undefined)[] = [];
   let isClosed = false;

@@ -13,8 +13,14 @@ export const memoryOf = (owner: number) => LAUNCHER + 1 + owner;
 /** The socket between this rank and `other`. */
 export const socketTo = (other: number, size: number) => LAUNCHER + 1 + size + other;
 
-/** Who this process is in the job that `opt-run` started; undefined for others. */
+/** Holds the process that is the rank: programs that it starts inherit these variables, and are no ranks. */
+const TAKEN = "OPT_RUN_RANK_PROCESS";
+
+/** Who this process is in the job that `opt-run` started; undefined for others. Its threads are this process, too. */
 export function ownPlace(): { rank: number; size: number } | undefined {
   const [rank, size] = [environmentVariable(RANK), environmentVariable(SIZE)];
-  return rank === undefined || size === undefined ? undefined : { rank: Number(rank), size: Number(size) };
+  if (rank === undefined || size === undefined) return undefined;
+  const taken = environmentVariable(TAKEN) ?? String(process.pid);
+  process.env[TAKEN] = taken;
+  return taken === String(process.pid) ? { rank: Number(rank), size: Number(size) } : undefined;
 }

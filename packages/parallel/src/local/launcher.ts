@@ -1,13 +1,15 @@
 /** Starts the ranks of a job on this machine, and ends all of them when one fails. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Stream } from "node:stream";
 import { LAUNCHER, memoryOf, RANK, SIZE, socketTo } from "./job";
 
 /** What a rank that was asked to end has for it. */
 const GRACE = 2000;
+/** What cpu and wasm read: a rank's share of the cores, unless the user says another number. */
+const THREADS = "OPT_NUM_THREADS";
 /** Ranks that fail together: one that was killed is named before those that missed it. */
 const SETTLE = 100;
 
@@ -64,7 +66,9 @@ function start(
     const made = earlier[other]?.stdio[socketTo(rank, size)] as Stream | undefined;
     stdio[socketTo(other, size)] = other === rank ? "ignore" : (made ?? "pipe");
   }
-  const env = { ...process.env, [RANK]: String(rank), [SIZE]: String(size) };
+  // More threads than cores would wait for each other.
+  const threads = String(Math.max(1, Math.floor(availableParallelism() / size)));
+  const env = { [THREADS]: threads, ...process.env, [RANK]: String(rank), [SIZE]: String(size) };
   return spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
 }
 

@@ -2,6 +2,8 @@
 import { registerEngine } from "../engine/registry";
 import { ownPlace } from "./job";
 
+ownPlace(); // now: what the program starts before it connects is no rank either
+
 registerEngine({
   name: "local",
   rank: 10,
