@@ -67,7 +67,10 @@ export async function killRanks(count: number, launcher: Launcher, says: (rank: 
         if (code === 0) continue; // it had nothing left to do
         const took = performance.now() - killed;
         hold(took < SOON, `the job ended ${took.toFixed(0)} ms after its rank was killed`);
-        hold(says(victim).test(job.error), `rank ${victim} was killed, and the job said:\n${job.error}`);
+        hold(
+          says(victim).test(job.error),
+          `rank ${victim} was killed after step ${stepsOf(run).at(-1)}, and the job said:\n${job.error}`,
+        );
         const newest = join(run, `step-${String(stepsOf(run).at(-1)!).padStart(8, "0")}`);
         hold((await verifyCheckpoint(newest)).ok, `${newest} is not whole`);
         total.kills++;

@@ -108,9 +108,9 @@ function endWith(name: string, addon: Addon, goodbye: () => void, isClosing: () 
   });
   process.on("exit", (code) => {
     if (code === 0) {
-      goodbye();
       if (!isClosing()) addon.close(AT_EXIT);
       while (!addon.join(3600)) {}
+      goodbye(); // one that is killed while it waits for the others to end is named, too
       return;
     }
     // Node prints what was thrown after this; MPI_Abort does not come back.
