@@ -1,10 +1,10 @@
 /** Where programs are tried: every device that opens here, js first. */
 import "@opt/kernels-cpu";
-import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import { type Device, init } from "@opt/core";
+import { enableStochasticRounding } from "@opt/kernels-wasm";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
@@ -15,6 +15,7 @@ import { type Court, useSoftwareVulkan } from "@opt/testkit";
 import { inCheckpoints } from "./checkpoints";
 
 useSoftwareVulkan();
+enableStochasticRounding();
 
 // Random options reach rules that no package has compiled ahead, which the devices say once for each.
 process.removeAllListeners("warning");

@@ -7,12 +7,13 @@
 import "@opt/kernels-cpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type DType, ExponentialMovingAverage, GradScaler, init, parameter, randn, rowSparse, tensor } from "@opt/core";
-import { enableQ8 } from "@opt/kernels-wasm";
+import { enableQ8, enableStochasticRounding } from "@opt/kernels-wasm";
 
 const [ROWS, COLUMNS, PRESENT] = [65_536, 64, 512];
 const ROUNDS = 21;
 
 enableQ8();
+enableStochasticRounding();
 const device = await init(process.argv[2] ?? "cpu");
 
 interface Run {
@@ -53,6 +54,7 @@ const runs: Run[] = [
   run("bf16 with its float32 copy", "bf16", adamw({})),
   run("f16 with its float32 copy", "f16", adamw({})),
   run("bf16, stateDType: bf16", "bf16", adamw({ stateDType: "bf16" })),
+  run("bf16, rounded at random, bf16 state", "bf16", adamw({ stateDType: "bf16", stochasticRounding: true })),
   run("amsgrad", "f32", adamw({ amsgrad: true })),
   run("clip.norm", "f32", adamw({ clip: { norm: 1 } })),
   run("clip.value", "f32", adamw({ clip: { value: 1 } })),
@@ -95,6 +97,6 @@ for (const [i, { name, bytes }] of runs.entries()) {
   const time = median(times[i]!);
   const each = (bytes / (ROWS * COLUMNS)).toFixed(2);
   console.log(
-    `${name.padEnd(32)} ${each.padStart(6)} ${time.toFixed(2).padStart(8)} ${(time / plain).toFixed(2).padStart(6)}`,
+    `${name.padEnd(36)} ${each.padStart(6)} ${time.toFixed(2).padStart(8)} ${(time / plain).toFixed(2).padStart(6)}`,
   );
 }

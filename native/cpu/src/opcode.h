@@ -26,7 +26,7 @@ enum class Opcode {
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.
-constexpr int COMMAND_FORMAT = 4;
+constexpr int COMMAND_FORMAT = 5;
 
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 

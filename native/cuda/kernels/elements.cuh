@@ -133,7 +133,10 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
 }
 
 // How a slice is stored, in three bits: STORED_FORMATS of packages/kernels-cuda/src/launches.ts.
-constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5;
+constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5, STORED_BF16R = 6, STORED_F16R = 7;
+
+__device__ __forceinline__ bool isBlocks(int format) { return format == STORED_Q8 || format == STORED_UQ8; }
+__device__ __forceinline__ bool isRandom(int format) { return format >= STORED_BF16R; }
 
 __device__ __forceinline__ float opt_from_half(unsigned bits) {
   const unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
@@ -163,7 +166,7 @@ __device__ __forceinline__ unsigned opt_to_bfloat(float value) {
 __device__ __forceinline__ float loadStored(const void* buffer, int i, int format) {
   if (format == 0) return static_cast<const float*>(buffer)[i];
   const unsigned bits = static_cast<const unsigned short*>(buffer)[i];
-  return format == STORED_BF16 ? __int_as_float(static_cast<int>(bits << 16)) : opt_from_half(bits);
+  return format == STORED_BF16 || format == STORED_BF16R ? __int_as_float(static_cast<int>(bits << 16)) : opt_from_half(bits);
 }
 
 __device__ __forceinline__ void storeStored(void* buffer, int i, int format, float value) {
@@ -173,6 +176,8 @@ __device__ __forceinline__ void storeStored(void* buffer, int i, int format, flo
 
 // What is done to a gradient before a rule sees it, in three bits each: REWRITES of packages/kernels-cuda/src/launches.ts.
 constexpr int MAX_REWRITES = 6;
+/** The last scalars of launches that round at random. */
+constexpr int KEYS = 2;
 constexpr int REWRITE_SCALE = 1, REWRITE_CLAMP = 2, REWRITE_L1 = 3, REWRITE_L2 = 4, REWRITE_GUARD = 5;
 
 /** The rewrites of a launch, their scalars after those of the rule. */
@@ -185,7 +190,7 @@ struct Rewrites {
 #pragma unroll
     for (int k = 0; k < MAX_REWRITES; k++) {
       ops[k] = static_cast<int>(packed >> 3 * k & 7);
-      by[k] = ops[k] == 0 ? 0.0f : given.at(COUNT - MAX_REWRITES + k);
+      by[k] = ops[k] == 0 ? 0.0f : given.at(COUNT - KEYS - MAX_REWRITES + k);
     }
   }
 
@@ -209,16 +214,50 @@ struct Rewrites {
   }
 };
 
+/** What rounds a parameter at random: 16 bits of each element (core's rule/rounding.ts). Keys are read where they are used: they take no registers from rules. */
+template <int COUNT>
+struct Keys {
+  const Given<float, COUNT>& given;
+  const bool isDrawn;
+
+  __device__ __forceinline__ Keys(Index formats, const Given<float, COUNT>& given) : given(given), isDrawn(isRandom(static_cast<int>(formats & 7))) {}
+
+  /** Of element `i` of a chunk. */
+  __device__ __forceinline__ unsigned draw(unsigned long long place, int i) const {
+    unsigned x = static_cast<unsigned>(place) + static_cast<unsigned>(i) + static_cast<unsigned>(given.at(COUNT - 2));
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) + static_cast<unsigned>(given.at(COUNT - 1)) + static_cast<unsigned>(place >> 32) * 0x9e3779b9u;
+    return (x ^ x >> 15) * 0x846ca68bu >> 16;
+  }
+
+  __device__ __forceinline__ void store(void* buffer, int i, int format, float value, unsigned long long place) const {
+    const auto bits = static_cast<unsigned>(__float_as_int(value));
+    const unsigned drawn = draw(place, i), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    unsigned stored;
+    if (format == STORED_BF16R) {
+      stored = value != value ? (bits >> 16 | 0x40u) : (bits + drawn) >> 16;
+    } else {
+      // In 2^-16 parts of the gap: of normals, and of what is below 2^-14.
+      const bool isSmall = magnitude < 0x38800000u;
+      const unsigned small = isSmall ? static_cast<unsigned>(static_cast<int>(__fmul_rn(fabsf(value), 0x1p40f))) : 0u;
+      const unsigned parts = isSmall ? small : (magnitude - 0x38000000u) << 3;
+      stored = sign | (magnitude > 0x7f800000u ? 0x7e00u : magnitude >= 0x47800000u ? 0x7c00u : (parts + drawn) >> 16);
+    }
+    static_cast<unsigned short*>(buffer)[i] = static_cast<unsigned short>(stored);
+  }
+};
+
 /** The same for buffers that are stored as `formats` says, and one more that mirrors the first: a kernel of a rule serves all of them. */
-template <int BUFFERS, unsigned WRITES, typename Update>
-__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Rewrites& rewrites, Update update) {
+template <int BUFFERS, unsigned WRITES, int COUNT, typename Update>
+__device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
   if (rewrites.keepsAll()) return;
   const auto formats = static_cast<unsigned>(packed);
   const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u);
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
-    char* buffers[BUFFERS + 1];
+    char* buffers[BUFFERS];
 #pragma unroll
-    for (int b = 0; b <= BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    for (int b = 0; b < BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    void* const last = chunks[c].buffers[BUFFERS];  // a mirror, or the place of what is drawn
     const int length = static_cast<int>(chunks[c].length);
     for (int i = threadIdx.x; i < length; i += THREADS) {
       float element[BUFFERS];
@@ -228,9 +267,11 @@ __device__ __forceinline__ void forEachStored(const Chunk<BUFFERS + 1>* chunks, 
       update(element);
 #pragma unroll
       for (int b = 0; b < BUFFERS; b++) {
-        if (WRITES >> b & 1) storeStored(buffers[b], i, formats >> 3 * b & 7u, element[b]);
+        if (!(WRITES >> b & 1)) continue;
+        if (b == 0 && draws.isDrawn) draws.store(buffers[0], i, formats & 7u, element[0], reinterpret_cast<unsigned long long>(last));
+        else storeStored(buffers[b], i, formats >> 3 * b & 7u, element[b]);
       }
-      if (mirror != STORED_NOWHERE) storeStored(buffers[BUFFERS], i, mirror, element[0]);
+      if (mirror != STORED_NOWHERE) storeStored(global<char>(last), i, mirror, element[0]);
     }
   }
 }
@@ -279,8 +320,8 @@ struct Codebook {
 };
 
 /** The same where some buffers are packed. A thread has one element of each block, so that a block's largest is found on the way. */
-template <int BUFFERS, unsigned WRITES, typename Update>
-__device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Codebook* books, const Rewrites& rewrites, Update update) {
+template <int BUFFERS, unsigned WRITES, int COUNT, typename Update>
+__device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, Index count, Index packed, const Codebook* books, const Rewrites& rewrites, const Keys<COUNT>& draws, Update update) {
   static_assert(THREADS == PACKED_BLOCK);
   constexpr int PARTS = 16;
   __shared__ unsigned keys[BUFFERS][THREADS], partial[BUFFERS][PARTS];
@@ -288,9 +329,10 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
   const auto formats = static_cast<unsigned>(packed);
   const int mirror = static_cast<int>(formats >> 3 * BUFFERS & 7u), lane = threadIdx.x;
   for (Index c = blockIdx.x; c < count; c += gridDim.x) {
-    char* buffers[BUFFERS + 1];
+    char* buffers[BUFFERS];
 #pragma unroll
-    for (int b = 0; b <= BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    for (int b = 0; b < BUFFERS; b++) buffers[b] = global<char>(chunks[c].buffers[b]);
+    void* const* const last = chunks[c].buffers + BUFFERS;  // of a mirror, or the place of what is drawn: read where it is used
     const int length = static_cast<int>(chunks[c].length);
     for (int start = 0; start < length; start += THREADS) {
       const int i = start + lane;
@@ -301,7 +343,7 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
 #pragma unroll
         for (int b = 0; b < BUFFERS; b++) {
           const int format = formats >> 3 * b & 7u;
-          if (format >= STORED_Q8) element[b] = books[format - STORED_Q8].unpack(buffers[b] + block, lane);
+          if (isBlocks(format)) element[b] = books[format - STORED_Q8].unpack(buffers[b] + block, lane);
           else element[b] = loadStored(buffers[b], i, format);
         }
         if constexpr (BUFFERS > 1) element[1] = rewrites.gradient(element[1], element[0]);
@@ -324,7 +366,11 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
       for (int b = 0; b < BUFFERS; b++) {
         const int format = formats >> 3 * b & 7u;
         if (!(WRITES >> b & 1)) continue;
-        if (format < STORED_Q8) {
+        if (b == 0 && draws.isDrawn) {
+          draws.store(buffers[0], i, format, element[0], reinterpret_cast<unsigned long long>(*last));
+          continue;
+        }
+        if (!isBlocks(format)) {
           storeStored(buffers[b], i, format, element[b]);
           continue;
         }
@@ -335,7 +381,7 @@ __device__ __forceinline__ void forEachPacked(const Chunk<BUFFERS + 1>* chunks, 
         if (lane == 0) *reinterpret_cast<float*>(buffers[b] + block) = scale;
         reinterpret_cast<unsigned char*>(buffers[b] + block)[4 + lane] = book.code(element[b], scale);
       }
-      if (mirror != STORED_NOWHERE) storeStored(buffers[BUFFERS], i, mirror, element[0]);
+      if (mirror != STORED_NOWHERE) storeStored(global<char>(*last), i, mirror, element[0]);
     }
   }
 }

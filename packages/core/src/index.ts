@@ -83,6 +83,7 @@ export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable
 export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
 export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./optimizer/step-arrays";
+export { enableStochasticRounding } from "./optimizer/stochastic-rounding";
 export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";

@@ -86,6 +86,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   span: () => [x(), 0, 1],
   withGradient: () => [x(), [x()], () => [null]],
   enableQ8: () => [],
+  enableStochasticRounding: () => [],
   viewAsComplex: () => [x()],
   viewAsReal: () => [core.viewAsComplex(core.tensor([1, 2]))],
   onGradient: () => [core.parameter([1]), () => {}],

@@ -34,6 +34,7 @@ class CpuBackend implements Backend {
   readonly exact = true;
   readonly isCollected = true;
   readonly packs = true;
+  readonly draws = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;

@@ -2,7 +2,7 @@
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 /** How commands are written: a binary of another format would read them as something else. */
-export const COMMAND_FORMAT = 4;
+export const COMMAND_FORMAT = 5;
 
 const KINDS = [
   "rule",
@@ -38,8 +38,8 @@ const numbered = <Name extends string>(names: readonly Name[]) =>
 export const OPCODE = { list: -1, ...numbered(KINDS) };
 export const OP_NUMBER = numbered(OPS);
 export const DTYPE_NUMBER = numbered(DTYPES);
-/** In the order of PackedDType in native/cpu/src/kernels/stored.h, after the dtypes. */
-export const FORMAT_NUMBER = numbered([...DTYPES, "q8", "uq8"]);
+/** In the order of PackedDType and RandomDType in native/cpu/src/kernels/stored.h, after the dtypes. */
+export const FORMAT_NUMBER = numbered([...DTYPES, "q8", "uq8", "bf16r", "f16r"]);
 export const REDUCTION_NUMBER = numbered(REDUCTIONS);
 /** In the order of Rewrite in native/cpu/src/kernels/rule.cc. */
 export const REWRITE_NUMBER = numbered(REWRITES);

@@ -1,5 +1,13 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
-import type { Kind, Launch, Rule, Slice, Window2d } from "@opt/core/backend";
+import {
+  isRandom,
+  type Kind,
+  type Launch,
+  type Rule,
+  type Slice,
+  type Window2d,
+  withoutDraws,
+} from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
 import type { CpuKernel } from "./kernel";
 import { bug } from "./memory";
@@ -16,9 +24,11 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   rule(to, { kernel, tensors, scalars: given }) {
     const { ruleNumber, codeAddress, codebooks, spec } = kernel as CpuKernel<"rule">;
     const { buffers, scalars: names, rewritten } = spec.rule;
-    checkCount("scalars", given.length, names.length);
+    const count = names.length;
+    const isDrawn = isRandom(spec.stored?.[0]);
+    checkCount("scalars", given.length, isDrawn ? count + 2 : count);
     const built = ruleNumber !== undefined;
-    const own = built && rewritten ? rewritten.rule.scalars.length : given.length;
+    const own = built && rewritten ? rewritten.rule.scalars.length : count;
     to.flag(spec.dtype === "f64");
     to.number(built ? ruleNumber : codeAddress!);
     to.number(own);
@@ -26,12 +36,12 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     const formats = () => spec.stored ?? buffers.map(() => spec.dtype);
     if (built) {
       to.number(buffers.length);
-      to.number(given.length - own);
-      for (let i = own; i < given.length; i++) {
+      to.number(count - own);
+      for (let i = own; i < count; i++) {
         to.number(REWRITE_NUMBER[rewritten!.rewrites[i - own]!]);
         to.scalar(given[i]!, spec.dtype);
       }
-      const inBlocks = spec.stored !== undefined || given.length > own;
+      const inBlocks = spec.stored !== undefined || count > own;
       const stored = inBlocks ? formats() : [];
       to.number(stored.length);
       if (inBlocks) {
@@ -41,6 +51,8 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
         });
       }
     } else to.number(0); // rank: all buffers are dense
+    to.flag(isDrawn);
+    for (let i = count; i < given.length; i++) to.scalar(given[i]!, spec.dtype);
     to.flag(codebooks !== undefined);
     if (codebooks) to.list(codebooks);
     // An optimizer launches the same list again while its gradients stay where they are.
@@ -51,12 +63,14 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
         checkCount("buffers", slices.length, stored.length);
         slices.forEach((slice, slot) => {
           const format = stored[slot]!;
-          to.slice(slice, format, slices[0]!.length);
+          to.slice(slice, isRandom(format) ? withoutDraws(format) : format, slices[0]!.length);
           if (built) return;
           const isStored = format !== spec.dtype;
           to.number(isStored ? LAYOUT.stored : LAYOUT.dense);
           if (isStored) to.list([FORMAT_NUMBER[format], Number(isWritten(spec.rule, slot))]);
+          if (isRandom(format)) to.number(slice.place!);
         });
+        if (built && isDrawn) to.number(slices[0]!.place!);
       }
     });
   },
@@ -73,7 +87,8 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.list(scalars);
     to.number(shape.length);
     to.list(shape);
-    to.flag(false); // nothing is packed
+    to.flag(false); // nothing is rounded at random
+    to.flag(false); // nor packed
     to.number(1);
     to.number(0);
     to.number(size);

@@ -37,6 +37,7 @@ export class CudaBackend implements Backend {
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
   readonly packs = true;
+  readonly draws = true;
   /** @internal What is known of the GPU. */
   readonly gpu: Gpu;
   private readonly on: Launcher;

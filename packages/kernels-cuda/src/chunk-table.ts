@@ -22,6 +22,9 @@ const LARGEST_CHUNK = 65_536;
 const BLOCKS_PER_MULTIPROCESSOR = 8;
 const KEPT_TABLES = 64;
 
+/** How the elements of a column's slices lie; "place" is that of a slice's first element, which counts elements. */
+export type Column = DType | PackedDType | "place";
+
 export interface ChunkTable {
   readonly memory: CudaMemory;
   readonly chunks: number;
@@ -63,12 +66,19 @@ export function planChunks(
   for (let t = 0; t < tensors; t++) {
     for (let from = 0; from < lengths[t]!; from += length) {
       for (let b = 0; b < buffers; b++)
-        writeInteger(words, word++, addresses[t * buffers + b]! + from * elementBytes[b]!);
+        writeInteger(words, word++, elementAt(addresses[t * buffers + b]!, from, elementBytes[b]!));
       writeInteger(words, word++, Math.min(length, lengths[t]! - from));
     }
   }
   for (const start of starts) writeInteger(words, word++, start);
   return { words, chunks, starts };
+}
+
+/** An address, or a place (of 0 bytes), whose lower half counts elements modulo 2^32. */
+function elementAt(start: number, from: number, bytes: number): number {
+  if (bytes > 0) return start + from * bytes;
+  const low = start % 2 ** 32;
+  return start - low + ((low + from) % 2 ** 32);
 }
 
 interface Kept {
@@ -95,7 +105,7 @@ export class ChunkTables {
   }
 
   /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read. */
-  of(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[], stream: number): ChunkTable {
+  of(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     // Gradients come back to a few places in turn: each has its table.
     const key = `${dtypes} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
@@ -119,7 +129,7 @@ export class ChunkTables {
   }
 
   /** One that is the caller's, and that nobody else sees. */
-  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[], stream: number): ChunkTable {
+  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     return this.make(addresses, lengths, dtypes, stream);
   }
@@ -130,7 +140,7 @@ export class ChunkTables {
     this.memory.clear();
   }
 
-  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[]) {
+  private addressesOf(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]) {
     const buffers = dtypes.length;
     const addresses = new Float64Array(tensors.length * buffers);
     const lengths = tensors.map((slices, t) => {
@@ -139,19 +149,16 @@ export class ChunkTables {
       slices.forEach((slice, b) => {
         if (slice.length !== length)
           throw bug(`buffers of one tensor must be of one length, got ${length} and ${slice.length}.`);
-        addresses[t * buffers + b] = sliceAddress(this.owner, slice, dtypes[b]!, length);
+        const column = dtypes[b]!;
+        addresses[t * buffers + b] =
+          column === "place" ? slice.place! : sliceAddress(this.owner, slice, column, length);
       });
       return length;
     });
     return { addresses, lengths };
   }
 
-  private make(
-    addresses: Float64Array,
-    lengths: number[],
-    dtypes: readonly (DType | PackedDType)[],
-    stream: number,
-  ): ChunkTable {
+  private make(addresses: Float64Array, lengths: number[], dtypes: readonly Column[], stream: number): ChunkTable {
     const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(bytesOf), this.gpu.multiprocessors);
     const bytes = new Uint8Array(words.buffer);
     const memory = this.memory.allocate(bytes.length);
@@ -161,7 +168,8 @@ export class ChunkTables {
 }
 
 /** Of packed elements a part of their block's: chunks begin at blocks. */
-function bytesOf(dtype: DType | PackedDType): number {
+function bytesOf(dtype: Column): number {
+  if (dtype === "place") return 0;
   return isPacked(dtype) ? PACKED_BYTES / PACKED_BLOCK : byteSize(dtype);
 }
 

@@ -1,8 +1,8 @@
 /** What the launches of all kinds stand on: one device's memory, kernels and stream, and the step that is being recorded. */
-import type { DType, PackedDType, Slice } from "@opt/core/backend";
+import type { Slice } from "@opt/core/backend";
 import { ArgumentWriter } from "./arguments";
 import type { Blas } from "./blas";
-import { type ChunkTable, ChunkTables } from "./chunk-table";
+import { type ChunkTable, ChunkTables, type Column } from "./chunk-table";
 import type { Gpu } from "./gpu";
 import type { Kernels } from "./kernels";
 import { Allocator, type CudaMemory } from "./memory";
@@ -68,7 +68,7 @@ export class Launcher {
    * The table of a list of tensors. A recorded step has tables of its own, which reach the GPU while it is recorded:
    * its graph copies nothing from host memory, which will have changed at replay.
    */
-  table(tensors: readonly (readonly Slice[])[], dtypes: readonly (DType | PackedDType)[]): ChunkTable {
+  table(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]): ChunkTable {
     const { recording, gpu } = this;
     if (recording === undefined) return this.tables.of(tensors, dtypes, gpu.stream);
     const table = this.tables.fresh(tensors, dtypes, gpu.transferStream);

@@ -3,18 +3,22 @@ import {
   byteSize,
   type ComputeDType,
   isPacked,
+  isRandom,
   type Kernel,
   type Kind,
   type Launch,
   type Rewrite,
   type Rule,
+  type Scalar,
   type Slice,
   type Spec,
   type StoredFormats,
   type Window2d,
+  withoutDraws,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
 import type { Product } from "./blas";
+import type { Column } from "./chunk-table";
 import type { RuleForm } from "./generate/write-kernels";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
@@ -40,23 +44,29 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
     const [own, form] = ruleForm(kernel.spec);
     const stored: StoredFormats | undefined =
       kernel.spec.stored ?? (form === "stored" ? rule.buffers.map(() => "f32" as const) : undefined);
-    checkCount("scalars", scalars.length, rule.scalars.length);
+    const drawn = isRandom(stored?.[0]) ? stored[0] : undefined;
+    checkCount("scalars", scalars.length, rule.scalars.length + (drawn ? KEYS : 0));
     const hasMirror = stored?.length === rule.buffers.length + 1;
-    // A table of stored formats always has a column for the mirror.
+    // A table of stored formats always has a column for the mirror; what is drawn is found there.
     const listed = stored && !hasMirror ? tensors.map((slices) => [...slices, slices[0]!]) : tensors;
-    const formats = stored && !hasMirror ? [...stored, stored[0]!] : (stored ?? rule.buffers.map(() => dtype));
-    const { memory, chunks } = on.table(listed, formats);
+    const columns: readonly Column[] = drawn
+      ? [withoutDraws(drawn), ...(stored!.slice(1) as Column[]), "place"]
+      : stored && !hasMirror
+        ? ([...stored, stored[0]!] as Column[])
+        : ((stored as Column[] | undefined) ?? rule.buffers.map(() => dtype));
+    const { memory, chunks } = on.table(listed, columns);
     if (chunks === 0) return;
     on.arguments.begin().integers([memory.address, chunks]);
-    if (stored) on.arguments.integers([packedFormats(stored, formats.length), packedRewrites(rule, own)]);
+    if (stored) on.arguments.integers([packedFormats(stored, columns.length), packedRewrites(rule, own)]);
     const onDevice = scalars.reduce<number>((bits, scalar, s) => bits + (typeof scalar === "number" ? 0 : 2 ** s), 0);
     on.arguments.integers([on.recording?.scalarAddress ?? 0, onDevice]);
-    for (const scalar of scalars) {
+    const slots = scalarsBySlot(kernel.spec, scalars);
+    for (const scalar of slots) {
       if (typeof scalar === "number") on.arguments.number(scalar);
       else on.arguments.slice(scalar, dtype, 1);
     }
-    const count = Math.max(stored ? own.scalars.length + MAX_REWRITES : scalars.length, 1);
-    for (let s = scalars.length; s < count; s++) on.arguments.number(0);
+    const count = Math.max(stored ? slotsOf(own) : slots.length, 1);
+    for (let s = slots.length; s < count; s++) on.arguments.number(0);
     on.run(entryOf(kernel), on.blocks(chunks, 1));
   },
 
@@ -313,11 +323,22 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
 }
 
 /** In the order of STORED_* in native/cuda/kernels/elements.cuh; undefined means that there is none. */
-const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = ["f32", "bf16", "f16", undefined, "q8", "uq8"];
+const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = [
+  "f32",
+  "bf16",
+  "f16",
+  undefined,
+  "q8",
+  "uq8",
+  "bf16r",
+  "f16r",
+];
 
 /** In the order of REWRITE_* there, from 1 on. */
 const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
 const MAX_REWRITES = 6;
+/** The last scalars of launches that round at random. */
+const KEYS = 2;
 
 /** The rule whose kernel serves a spec, and the form of it: rewrites in float32 are told to the kernel of the rule that they were made for. */
 export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm] {
@@ -325,6 +346,17 @@ export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm
   const form = stored?.some(isPacked) ? "packed" : "stored";
   if (dtype === "f32" && rewritten && rewritten.rewrites.length <= MAX_REWRITES) return [rewritten.rule, form];
   return [rule, stored ? form : dtype];
+}
+
+/** Scalars of the kernel of a rule in its stored forms: its own, those of rewrites, and keys. */
+const slotsOf = ({ scalars }: Rule) => scalars.length + MAX_REWRITES + KEYS;
+
+/** The scalars of a rule's launch as its kernel finds them: keys are the last of all. */
+export function scalarsBySlot(spec: Spec<"rule">, scalars: readonly Scalar[]): readonly Scalar[] {
+  if (!isRandom(spec.stored?.[0])) return scalars;
+  const [own] = ruleForm(spec);
+  const unused = new Array<number>(slotsOf(own) - scalars.length).fill(0);
+  return [...scalars.slice(0, -KEYS), ...unused, ...scalars.slice(-KEYS)];
 }
 
 function packedRewrites({ rewritten }: Rule, own: Rule): number {

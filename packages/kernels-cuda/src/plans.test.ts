@@ -8,6 +8,17 @@ import { cutLines } from "./launches";
 import { blockSize } from "./memory";
 import { isDense, reach, shorten, sizeOf } from "./strides";
 
+it("counts the elements of a place from chunk to chunk, and none into the next parameter", () => {
+  const place = 3 * 2 ** 32 - 1024;
+  const { words, chunks } = planChunks(Float64Array.of(4096, place), [3000], [2, 0], 4);
+  const rows = [...new BigUint64Array(words.buffer)].map(Number);
+  expect(Array.from({ length: chunks }, (_, c) => rows.slice(3 * c, 3 * c + 3))).toEqual([
+    [4096, place, 1024],
+    [4096 + 2048, 2 * 2 ** 32, 1024],
+    [4096 + 4096, 2 * 2 ** 32 + 1024, 952],
+  ]);
+});
+
 it("rounds requests up by an eighth at most, and to few sizes", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 40 }), (bytes) => {

@@ -1,7 +1,7 @@
 /** Random training programs on the emulated driver, beside js. OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
-import { init, registerBackend } from "@opt/core";
+import { enableStochasticRounding, init, registerBackend } from "@opt/core";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
@@ -18,6 +18,7 @@ const first = Number(process.env.OPT_PROGRAMS_FIRST ?? 1);
 const title = `${programs} programs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
 
 it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
+  enableStochasticRounding();
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
   const court = {
     devices: [await init("js"), await init("cuda")],

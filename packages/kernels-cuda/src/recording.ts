@@ -1,17 +1,17 @@
 /** Launches recorded into a CUDA graph: the same kernels on the same memory, started with one call. */
 
 import { OptError } from "@opt/core";
-import type { Launch, RecordedLaunches, Scalar } from "@opt/core/backend";
+import type { Launch, RecordedLaunches, Scalar, Spec } from "@opt/core/backend";
 import { sliceAddress, writeInteger } from "./arguments";
 import { CAPTURE_RELAXED } from "./driver";
 import type { Launcher, OpenRecording } from "./launcher";
-import { startLaunch } from "./launches";
+import { scalarsBySlot, startLaunch } from "./launches";
 import type { CudaMemory } from "./memory";
 
 export class GraphRecording implements RecordedLaunches, OpenRecording {
   /** The scalars of all rule launches, whose arguments in the graph are fixed: kernels read these from memory. */
   private readonly values: Float64Array<ArrayBuffer>;
-  private readonly places = new Map<number, { start: number; count: number }>();
+  private readonly places = new Map<number, { start: number; count: number; spec: Spec<"rule"> }>();
   private readonly owned: CudaMemory[] = [];
   private executable = 0;
   private giveBack: () => void = () => {};
@@ -24,8 +24,9 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
     let used = 0;
     launches.forEach((launch, index) => {
       if (launch.kind !== "rule") return;
-      this.places.set(index, { start: used, count: launch.scalars.length });
-      used += launch.scalars.length;
+      const { kernel, scalars } = launch;
+      this.places.set(index, { start: used, count: scalars.length, spec: kernel.spec });
+      used += scalarsBySlot(kernel.spec, scalars).length;
     });
     this.values = new Float64Array(used);
     const area = this.own(on.allocator.allocate(used * 8));
@@ -65,7 +66,7 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
         const problem = `launch ${index} takes ${place?.count ?? "no"} scalars, got ${list.length}.`;
         throw new OptError("INTERNAL", gpu.where, problem, "Please report this: it is a bug in Opt.");
       }
-      this.write(list, place.start);
+      this.write(scalarsBySlot(place.spec, list), place.start);
     }
     gpu.use();
     staging.upload(this.owned[0]!.address, new Uint8Array(this.values.buffer), gpu.stream);
@@ -120,7 +121,7 @@ export class GraphRecording implements RecordedLaunches, OpenRecording {
       launches.forEach((launch, index) => {
         const place = this.places.get(index);
         if (place !== undefined) {
-          this.write((launch as Launch<"rule">).scalars, place.start);
+          this.write(scalarsBySlot(place.spec, (launch as Launch<"rule">).scalars), place.start);
           this.scalarAddress = area + place.start * 8;
         }
         startLaunch(on, launch);

@@ -1,6 +1,6 @@
 /** Steps with what the device says of them, on the emulated driver, eager and as a CUDA graph: the words of the js device. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { GradScaler, init, parameter, registerBackend, tensor } from "@opt/core";
+import { enableStochasticRounding, GradScaler, init, parameter, registerBackend, tensor } from "@opt/core";
 import { whyUnavailable } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openEmulated } from "./testing/emulator";
@@ -10,16 +10,17 @@ const STEPS = 12;
 
 const why = await whyUnavailable(async () => openEmulated());
 
+enableStochasticRounding();
 registerBackend({ name: "emulated", rank: -1, load: async () => openEmulated() });
 
-type Way = { dtype: "f32" | "bf16"; scaled: boolean; stateDType: "f32" | "bf16" };
+type Way = { dtype: "f32" | "bf16" | "f16"; scaled: boolean; stateDType: "f32" | "bf16"; drawn?: boolean };
 
-async function train(name: string, { dtype, scaled, stateDType }: Way, isRecorded = false) {
+async function train(name: string, { dtype, scaled, stateDType, drawn = false }: Way, isRecorded = false) {
   const device = await init(name);
   const filled = (value: (i: number) => number) => Float32Array.from({ length: SIZE }, (_, i) => value(i));
   const w = parameter(filled(Math.sin), { device, dtype });
   const clip = scaled ? null : { norm: 0.5, value: 0.04 };
-  const optimizer = new AdamW([w], { lr: 0.01, stateDType, clip });
+  const optimizer = new AdamW([w], { lr: 0.01, stateDType, clip, stochasticRounding: drawn });
   const scaler = new GradScaler({ initScale: 1024, growthInterval: 3 });
   const x = tensor(
     filled(() => 0),
@@ -53,6 +54,8 @@ const WAYS: Way[] = [
   { dtype: "bf16", scaled: true, stateDType: "f32" },
   { dtype: "f32", scaled: false, stateDType: "f32" },
   { dtype: "bf16", scaled: false, stateDType: "bf16" },
+  { dtype: "bf16", scaled: true, stateDType: "bf16", drawn: true },
+  { dtype: "f16", scaled: false, stateDType: "f32", drawn: true },
 ];
 
 describe.skipIf(why)(`emulated steps${why ? ` (skipped: ${why})` : ""}`, () => {

@@ -74,6 +74,8 @@ export class WasmBackend implements Backend, Execution {
   readonly exact = true;
   /** See `enableQ8`. */
   declare readonly packs?: boolean;
+  /** See `enableStochasticRounding`. */
+  declare readonly draws?: boolean;
   #kernel: WasmKernel | undefined;
   readonly #scratch: Block;
   #scratchUsed = 0;

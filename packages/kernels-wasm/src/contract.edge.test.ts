@@ -3,9 +3,11 @@ import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
 import { Block, LinearMemory } from "./memory/linear";
 import { enableQ8 } from "./q8";
+import { enableStochasticRounding } from "./stochastic-rounding";
 import { probeTarget } from "./target";
 
 enableQ8();
+enableStochasticRounding();
 
 const PAGES = 512;
 const END = PAGES * 65_536;

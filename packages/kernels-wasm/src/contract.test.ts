@@ -2,8 +2,10 @@ import { contractSuite } from "@opt/testkit";
 import { workspaceRules } from "@opt/testkit/rules";
 import { openWasmBackend } from "./backend";
 import { enableQ8 } from "./q8";
+import { enableStochasticRounding } from "./stochastic-rounding";
 
 enableQ8();
+enableStochasticRounding();
 
 const rules = await workspaceRules();
 contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open: () => openWasmBackend({ threads: 2 }), rules });

@@ -3,5 +3,6 @@ import { registerBackend } from "@opt/core";
 import { openWasmBackend } from "./backend";
 
 export { enableQ8 } from "./q8";
+export { enableStochasticRounding } from "./stochastic-rounding";
 
 registerBackend({ name: "wasm", rank: 10, load: () => openWasmBackend() });

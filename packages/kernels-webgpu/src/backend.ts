@@ -44,6 +44,7 @@ export class WebGpuBackend implements Backend {
   readonly dtypes = ["f32", "i32"] as const;
   readonly exact = false;
   readonly packs = true;
+  readonly draws = true;
   readonly software: boolean;
   /** @internal */
   readonly target: Target;

@@ -1,5 +1,5 @@
 /** Importing this package makes the device "webgpu" known to `init`. */
-import { enableQ8, registerBackend } from "@opt/core";
+import { enableQ8, enableStochasticRounding, registerBackend } from "@opt/core";
 import { openWebGpuBackend } from "./device/open";
 
 export type { WebGpuBackend } from "./backend";
@@ -7,4 +7,5 @@ export type { Counters } from "./device/commands";
 export { openWebGpuBackend, type WebGpuOptions } from "./device/open";
 
 enableQ8();
+enableStochasticRounding();
 registerBackend({ name: "webgpu", rank: 30, load: () => openWebGpuBackend() });

@@ -98,7 +98,7 @@ void gatherBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, i
 /** Runs the program over one range of one tensor (or of the only output of a map). */
 template <typename T>
 void runRange(const Code& code, const T* uniformValues, const Operand<T>* operands, const Shape& shape, int64_t begin,
-              int64_t end, const Codecs* codecs, T** table, T* blocks) {
+              int64_t end, const Stores& stores, T** table, T* blocks) {
   const int64_t places = code.buffers + code.uniforms + code.registers;
   for (int64_t p = 0; p < places; p++) table[p] = blocks + p * BLOCK;
   const int64_t widest = smaller(BLOCK, end - begin);
@@ -110,7 +110,7 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
     const int64_t n = smaller(BLOCK, end - at);
     for (int64_t b = 0; b < code.buffers; b++) {
       if (operands[b].stored.format != 0) {
-        widenBlock(operands[b].stored, codecs, at, n, table[b]);
+        widenBlock(operands[b].stored, stores, at, n, table[b]);
       } else if (operands[b].strides == nullptr) {
         table[b] = operands[b].data + at;
       } else {
@@ -125,7 +125,7 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
     }
     for (int64_t b = 0; b < code.buffers; b++) {
       const Operand<T>& operand = operands[b];
-      if (operand.stored.format != 0 && operand.isWritten) narrowBlock(operand.stored, codecs, table[b], at, n);
+      if (operand.stored.format != 0 && operand.isWritten) narrowBlock(operand.stored, stores, table[b], at, n);
     }
   }
 }
@@ -138,7 +138,10 @@ Status launchProgram(Command& command) {
   Shape shape;
   shape.rank = command.integer();
   shape.extents = command.numbers(shape.rank);
+  Stores stores;
+  stores.keys = readKeys(command);
   const std::optional<Codecs> codecs = readCodecs(command);
+  if (codecs) stores.codecs = &*codecs;
   const int64_t line = codecs ? PACKED_BLOCK : 1;
   const int64_t tensors = command.integer();
   const double* starts = command.numbers(tensors + 1);
@@ -151,12 +154,13 @@ Status launchProgram(Command& command) {
 
   for (int64_t i = 0; i < tensors * code.buffers; i++) {
     const double start = command.number();
-    operands[i] = {address<T>(start), nullptr, {0, start}, false};
+    operands[i] = {address<T>(start), nullptr, {0, start, 0}, false};
     const auto layout = static_cast<Layout>(command.integer());
     if (layout == Layout::STRIDED) operands[i].strides = command.numbers(shape.rank);
     if (layout == Layout::STORED) {
       operands[i].stored.format = command.number();
       operands[i].isWritten = command.flag();
+      if (isRandom(operands[i].stored.format)) operands[i].stored.place = command.number();
     }
   }
   // Scalars come first among the uniform values; constants and what follows from both is computed.
@@ -181,7 +185,7 @@ Status launchProgram(Command& command) {
       const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
       const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
       if (from >= to) continue;
-      runRange(code, uniformValues.data(), operands.data() + t * code.buffers, shape, from, to, codecs ? &*codecs : nullptr, tables.data() + places * thread,
+      runRange(code, uniformValues.data(), operands.data() + t * code.buffers, shape, from, to, stores, tables.data() + places * thread,
                blocks.data() + places * BLOCK * thread);
     }
   });

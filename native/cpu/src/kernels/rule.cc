@@ -44,8 +44,11 @@ struct Slices {
   int64_t count;
   /** Of each slice how it is stored, and whether it is written; null where all are stored as T. */
   const double* formats;
-  /** Null where none is packed. */
-  const Codecs* codecs;
+  /** Numbers of a tensor: an address of each slice, and perhaps the place of its first element. */
+  int64_t width;
+  Stores stores;
+
+  StoredBuffer at(int64_t slice, const double* own) const { return {formats[2 * slice], own[slice], own[width - 1]}; }
 };
 
 /** What is done to the gradient before the rule sees it (core's rule/rewrite.ts). A guard above 0 keeps everything as it is. */
@@ -97,7 +100,7 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
       const bool isPlain = slices.formats[2 * b] == 0;
       if (isPlain && (b != 1 || rewrites.count == 0)) continue;
       if (isPlain) std::memcpy(blocks[b], pointers[b], static_cast<size_t>(n) * sizeof(T));
-      else widenBlock(StoredBuffer{slices.formats[2 * b], addresses[b]}, slices.codecs, at, n, blocks[b]);
+      else widenBlock(slices.at(b, addresses), slices.stores, at, n, blocks[b]);
       pointers[b] = blocks[b];
     }
     for (int64_t k = 0; k < rewrites.count; k++) {
@@ -114,7 +117,7 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
       const bool isMirror = s == buffers;
       const double format = slices.formats[2 * s];
       if (isMirror || (format != 0 && slices.formats[2 * s + 1] != 0)) {
-        narrowBlock(StoredBuffer{format, addresses[s]}, slices.codecs, pointers[isMirror ? 0 : s], at, n);
+        narrowBlock(slices.at(s, addresses), slices.stores, pointers[isMirror ? 0 : s], at, n);
       }
     }
   }
@@ -134,15 +137,17 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
     const bool isGuard = static_cast<Rewrite>(rewrites.pairs[2 * k]) == Rewrite::GUARD;
     if (isGuard && rewrites.pairs[2 * k + 1] > 0) return Status::OK;
   }
-  Slices slices{buffers, nullptr, nullptr};
-  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored), nullptr};
+  Slices slices{buffers, nullptr, buffers, {}};
+  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored), stored, {}};
+  if (slices.formats != nullptr && isRandom(slices.formats[0])) slices.width++;
+  slices.stores.keys = readKeys(command);
   const std::optional<Codecs> codecs = readCodecs(command);
-  if (codecs) slices.codecs = &*codecs;
+  if (codecs) slices.stores.codecs = &*codecs;
   const int64_t line = codecs ? PACKED_BLOCK : LINE;
   const int64_t tensors = command.integer();
   // starts[t] is the number of elements before tensor t, starts[tensors] the total.
   const double* starts = command.numbers(tensors + 1);
-  const double* addresses = command.numbers(tensors * slices.count);
+  const double* addresses = command.numbers(tensors * slices.width);
   parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, command.threads, [&](int64_t begin, int64_t end) {
     int64_t low = 0, high = tensors;
     while (high - low > 1) {
@@ -154,9 +159,9 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
       const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
       const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
       if (from >= to) continue;
-      const double* own = addresses + t * slices.count;
+      const double* own = addresses + t * slices.width;
       if (const int64_t bytes = (stop - start) * static_cast<int64_t>(sizeof(T)); bytes <= SHORT_BYTES && t + AHEAD < tensors) {
-        for (int64_t s = 0; s < slices.count; s++) prefetch(address<char>(own[AHEAD * slices.count + s]), bytes);
+        for (int64_t s = 0; s < slices.count; s++) prefetch(address<char>(own[AHEAD * slices.width + s]), bytes);
       }
       if (slices.formats != nullptr) {
         updateInBlocks(update, scalars, own, buffers, slices, rewrites, from, to);

@@ -5,6 +5,7 @@
 #include "kernels/command.h"
 #include "kernels/loops.h"
 #include "kernels/packed-block.h"
+#include "kernels/rounding.h"
 #include "kernels/stored.h"
 
 namespace opt::OPT_ISA {
@@ -21,12 +22,18 @@ void narrowElements(const T* from, int64_t n, Stored* to) {
   for (int64_t i = 0; i < n; i++) to[i] = convert<T, Stored>(from[i]);
 }
 
-/** A buffer that is not stored in the dtype of the computation: a DType of 16 bits, or a PackedDType. */
+/** A buffer that is not stored in the dtype of the computation: a DType of 16 bits, a PackedDType or a RandomDType. */
 struct StoredBuffer {
   double format, start;
+  /** The number of the first element, of a RandomDType. */
+  double place;
 };
 
-inline bool isPacked(double format) { return format >= static_cast<double>(PackedDType::Q8); }
+inline bool isRandom(double format) { return format >= static_cast<double>(RandomDType::BF16); }
+inline bool isPacked(double format) { return format >= static_cast<double>(PackedDType::Q8) && !isRandom(format); }
+inline bool isBFloat(double format) {
+  return static_cast<DType>(format) == DType::BF16 || static_cast<RandomDType>(format) == RandomDType::BF16;
+}
 inline bool isSigned(double format) { return static_cast<PackedDType>(format) == PackedDType::Q8; }
 
 /** Of q8 and of uq8; none where a launch has no packed buffers. */
@@ -39,6 +46,19 @@ struct Codecs {
   const Codec& of(double format) const { return codecs[isSigned(format) ? 0 : 1]; }
 };
 
+/** What the formats of a launch stand on: null and 0 where it has no such buffers. */
+struct Stores {
+  const Codecs* codecs = nullptr;
+  Keys keys{0, 0};
+};
+
+/** What comes in a command where the parameter may be rounded at random: a flag, and perhaps two keys. */
+inline Keys readKeys(Command& command) {
+  if (!command.flag()) return {0, 0};
+  const auto first = static_cast<uint32_t>(command.number());
+  return {first, static_cast<uint32_t>(command.number())};
+}
+
 /** What comes in a command where buffers may be packed: a flag, and perhaps the addresses of two codebooks. */
 inline std::optional<Codecs> readCodecs(Command& command) {
   if (!command.flag()) return std::nullopt;
@@ -47,16 +67,15 @@ inline std::optional<Codecs> readCodecs(Command& command) {
   return Codecs(books);
 }
 
-
 /** Elements `at` to `at` + n as numbers. */
 template <typename T>
-void widenBlock(const StoredBuffer& from, const Codecs* codecs, int64_t at, int64_t n, T* to) {
+void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int64_t n, T* to) {
   if (isPacked(from.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
       uint8_t* packed = address<uint8_t>(from.start);
-      unpackBlocks(codecs->of(from.format), packed, at, n, to);
+      unpackBlocks(stores.codecs->of(from.format), packed, at, n, to);
     }
-  } else if (static_cast<DType>(from.format) == DType::BF16) {
+  } else if (isBFloat(from.format)) {
     widenElements(address<BFloat>(from.start) + at, n, to);
   } else {
     widenElements(address<Half>(from.start) + at, n, to);
@@ -65,11 +84,19 @@ void widenBlock(const StoredBuffer& from, const Codecs* codecs, int64_t at, int6
 
 /** Numbers as elements `at` to `at` + n. What is packed lies in room for whole vectors, and is left changed. */
 template <typename T>
-void narrowBlock(const StoredBuffer& to, const Codecs* codecs, T* from, int64_t at, int64_t n) {
+void narrowBlock(const StoredBuffer& to, const Stores& stores, T* from, int64_t at, int64_t n) {
   if (isPacked(to.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
       uint8_t* packed = address<uint8_t>(to.start);
-      packBlocks(codecs->of(to.format), from, codecs->leastScale, packed, at, n);
+      packBlocks(stores.codecs->of(to.format), from, stores.codecs->leastScale, packed, at, n);
+    }
+    return;
+  }
+  if (isRandom(to.format)) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      const Draws draws(stores.keys, static_cast<uint64_t>(to.place), at);
+      if (isBFloat(to.format)) narrowAtRandom(from, draws, n, address<BFloat>(to.start) + at);
+      else narrowAtRandom(from, draws, n, address<Half>(to.start) + at);
     }
     return;
   }

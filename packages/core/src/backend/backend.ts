@@ -19,6 +19,8 @@ export interface Backend {
   readonly software?: boolean;
   /** Rules may have packed buffers (`PackedDType`). */
   readonly packs?: boolean;
+  /** Rules may round their first buffer at random (`RandomDType`). */
+  readonly draws?: boolean;
   /** Memory is JavaScript's own: the garbage collector sees how much there is. */
   readonly isCollected?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */

@@ -10,6 +10,8 @@ export interface Slice {
   readonly memory: Memory;
   readonly byteOffset: number;
   readonly length: number;
+  /** The number of its first element, where a rule's launch rounds it at random. */
+  readonly place?: number;
 }
 
 /** A scalar of a rule's launch: a number, or one element of the rule's dtype that the device has, as it is when the launch runs. */

@@ -68,7 +68,7 @@ export interface Window2d {
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`. The lists of tensors never change: devices may keep what they made of them. With `asked`, each launch must ask for `tensors` anew. */
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; where the first buffer is rounded at random, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `asked`, each launch must ask for `tensors` anew. */
   rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[]; asked?: true };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {

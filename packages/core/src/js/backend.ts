@@ -28,7 +28,7 @@ function runRule({ kernel, tensors, scalars: given }: Launch<"rule">): void {
   const scalars = given.map((scalar) => (typeof scalar === "number" ? scalar : elements(scalar, spec.dtype)[0]!));
   for (const slices of tensors) {
     const arrays = slices.map((slice, slot) => elements(slice, spec.stored?.[slot] ?? spec.dtype));
-    run(arrays, scalars);
+    run(arrays, scalars, slices[0]?.place);
   }
 }
 
@@ -62,6 +62,7 @@ class JsBackend implements Backend {
   readonly exact = true;
   readonly isCollected = true;
   readonly packs = true;
+  readonly draws = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
   private readonly freed = new Map<number, Memory[]>();

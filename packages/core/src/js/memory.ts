@@ -1,6 +1,7 @@
 /** Memory of the js device: an ArrayBuffer. */
 import type { Memory, Slice } from "../backend/memory";
 import type { PackedDType } from "../rule/codebook";
+import type { RandomDType } from "../rule/stored";
 import { type DType, type TypedArray, viewElements } from "../values/dtype";
 
 export class JsMemory implements Memory {
@@ -11,6 +12,6 @@ export class JsMemory implements Memory {
 }
 
 /** Of packed formats the codes. */
-export function elements(slice: Slice, dtype: DType | PackedDType): TypedArray {
+export function elements(slice: Slice, dtype: DType | PackedDType | RandomDType): TypedArray {
   return viewElements((slice.memory as JsMemory).buffer, slice.byteOffset, slice.length, dtype);
 }

@@ -25,6 +25,13 @@ export interface GroupOptions {
    */
   stateDType?: "f32" | "bf16" | "q8";
   /**
+   * Parameters in bf16 and f16 are stepped without a float32 copy from their first step on, and rounded at random (after
+   * `enableStochasticRounding()`): to one of the two nearest values, so that the mean is the exact one. What is drawn depends on
+   * the seed (of `true` it is 0), the step and the element: the same on every exact device, replayed and resumed. Others are stepped as
+   * without it. Default false: 16-bit parameters have a float32 copy.
+   */
+  stochasticRounding?: boolean | { readonly seed: number };
+  /**
    * Row-sparse gradients step only the rows that they have, by the dense rule: p[i], m[i], v[i] = rule(p[i], g[i], m[i], v[i]; t) for the rows i
    * of the gradient, each once; t counts every step, and other rows keep parameter and state. As Paddle's `lazy_mode`. Default false: all rows
    * are stepped, the others by a gradient of 0. PyTorch's SparseAdam differs from Adam with `lazyMode` in where eps stands:

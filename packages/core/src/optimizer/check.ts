@@ -1,10 +1,10 @@
 /** Checks that the options of most optimizers share. */
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { show } from "../errors/show";
+import { isPlainObject, show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./regularizer";
-import { statePacking } from "./state";
+import { statePacking, stochasticRounding } from "./state";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {
@@ -66,6 +66,10 @@ export function checkGroup<Options extends BaseOptions>(
   const known = [undefined, "f32", "bf16", statePacking.name];
   check(known.includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32; q8 asks for enableQ8() before.");
   statePacking.check?.(where, options);
+  const { stochasticRounding: option = false } = options;
+  const isOption = stochasticRounding.fits?.(where, option) ?? option === false;
+  const unfit = () => `stochasticRounding must be true, false or { seed }, got ${show(option)}.`;
+  check(isOption, "BAD_ARGUMENT", where, unfit, "It asks for enableStochasticRounding() before.");
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }
@@ -76,6 +80,7 @@ export const GROUP_OPTIONS: readonly string[] = [
   "clip",
   "stateDType",
   "lazyMode",
+  "stochasticRounding",
 ] satisfies (keyof GroupOptions)[];
 
 /**
@@ -103,11 +108,11 @@ export function completeOptions<Options extends BaseOptions>(
   return ownOptions(options);
 }
 
-/** Options whose arrays (betas) and limits are nobody else's. */
+/** Options whose arrays (betas), limits and seeds are nobody else's. */
 export function ownOptions<Options extends object>(options: Options): Options {
   const own = Object.entries(options).map(([key, value]) => [
     key,
-    Array.isArray(value) ? [...value] : key === "clip" ? value && { ...value } : value,
+    Array.isArray(value) ? [...value] : isPlainObject(value) ? { ...value } : value,
   ]);
   return Object.fromEntries(own) as Options;
 }

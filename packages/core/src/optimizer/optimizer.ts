@@ -108,7 +108,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
     });
     const made = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
     (this.groups as Group<Options>[]).push(made);
-    this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!)));
+    const count = known.size - names.length;
+    this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!, count + i)));
   }
 
   /**

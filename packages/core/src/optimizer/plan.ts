@@ -16,7 +16,7 @@ import { checkRule } from "./check-rule";
 import { completeState } from "./complete-state";
 import { checked, type Regularizer } from "./regularizer";
 import type { Slot } from "./slot";
-import { formatsOf, type ParameterState, stateKeys } from "./state";
+import { formatsOf, type ParameterState, stateKeys, stochasticRounding } from "./state";
 
 /** One launch to come: what is new in it since the last step. */
 export interface Update {
@@ -42,6 +42,8 @@ export interface Bucket {
   /** Of the parameters. */
   readonly dtype: DType;
   readonly regularizer: Regularizer | null;
+  /** The parameters are rounded at random. */
+  readonly isDrawn: boolean;
   /** See `settingsOf`. */
   readonly settings: string;
   readonly around: Around;
@@ -74,7 +76,7 @@ export function planUpdates<Options extends BaseOptions>(
   if (typeof penalty !== "function" && activeRecorder() === null) {
     // a recorder is told of every gradient
     const steps = stepsAround(around, options, penalty);
-    if (hasNotMoved(last, ruleAround(plain, steps), penalty, all.length)) {
+    if (hasNotMoved(last, ruleAround(plain, steps), penalty, options, all.length)) {
       return last.map((update) => nextStep(algorithm, options, update, steps));
     }
   }
@@ -88,26 +90,29 @@ export function planUpdates<Options extends BaseOptions>(
     const before = slot.state!.counters;
     const regularizer = regularizerOf(options, slot.name);
     const lazy = options.lazyMode ? slot.param.grad!.sparse : undefined;
-    if (update === undefined || !fits(update, slot, before, regularizer, lazy)) {
-      update = updates.find((known) => fits(known, slot, before, regularizer, lazy));
+    const isDrawn = slot.isDrawn(Boolean(options.stochasticRounding));
+    if (update === undefined || !fits(update, slot, before, regularizer, lazy, isDrawn)) {
+      update = updates.find((known) => fits(known, slot, before, regularizer, lazy, isDrawn));
     }
     if (update === undefined) {
       const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
       advanced.set(before, counters);
-      const formats = formatsOf(plain, slot.param, slot.state!);
+      const drawn = isDrawn ? stochasticRounding.keys!(options.stochasticRounding, counters.step, device) : [];
+      const formats = formatsOf(plain, slot.param, slot.state!, isDrawn);
       const steps = stepsAround(around, options, regularizer);
       const rule = ruleAround(plain, steps);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
       update = {
         before,
         counters,
-        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype)],
+        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype), ...drawn],
         bucket: {
           device,
           dtype,
           regularizer,
           settings: settingsOf(options),
+          isDrawn,
           lazy,
           around,
           plain,
@@ -134,13 +139,19 @@ export function planUpdates<Options extends BaseOptions>(
 }
 
 /** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
-function hasNotMoved(last: readonly Update[], rule: Rule, penalty: Regularizer | null, all: number): boolean {
+function hasNotMoved(
+  last: readonly Update[],
+  rule: Rule,
+  penalty: Regularizer | null,
+  { stochasticRounding = false }: GroupOptions,
+  all: number,
+): boolean {
   let count = 0;
   for (const { bucket, counters } of last) {
     const { slots } = bucket;
     count += slots.length;
     if (bucket.rule !== rule || bucket.alive !== disposedState.count) return false;
-    if (!samePenalty(bucket.regularizer, penalty)) return false;
+    if (!samePenalty(bucket.regularizer, penalty) || bucket.isDrawn !== Boolean(stochasticRounding)) return false;
     for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(counters)) return false;
   }
   return count === all;
@@ -155,6 +166,8 @@ function nextStep<Options extends BaseOptions>(
   const counters = algorithm.advance(before, options, ARITHMETIC);
   const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
   if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));
+  if (bucket.isDrawn)
+    scalars.push(...stochasticRounding.keys!(options.stochasticRounding, counters.step, bucket.device));
   return { bucket, before, counters, scalars };
 }
 
@@ -173,7 +186,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   ) {
     const { bucket } = update;
     this.states = bucket.slots.map((slot) => slot.state);
-    this.found = bucket.slots.filter((slot) => slot.is16Bit && !activeRecorder()?.overwrites(slot.param.storage));
+    this.found = bucket.slots.filter((slot) => slot.hasMaster && !activeRecorder()?.overwrites(slot.param.storage));
   }
 
   recorded(): void {
@@ -213,7 +226,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   renew(): Renewal {
     this.check();
     const { algorithm, options, update } = this;
-    const { slots, plain, around } = update.bucket;
+    const { device, slots, plain, around, isDrawn } = update.bucket;
     for (const slot of this.found) slot.master();
     const before = slots[0]!.state!.counters;
     const next = algorithm.advance(before, options, ARITHMETIC);
@@ -221,6 +234,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
       for (let i = 0; i < slots.length; i++) slots[i]!.state!.counters = counters;
     };
     const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
+    if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
     count(next);
     return {
       scalars,
@@ -254,8 +268,8 @@ export function scalarsOf<Options extends BaseOptions>(
 }
 
 /** Options that a launch was made for, beside the rule and the penalty. */
-function settingsOf({ maximize, clip, lazyMode }: BaseOptions & GroupOptions): string {
-  return String([maximize, clip?.norm, clip?.value, Boolean(lazyMode)]);
+function settingsOf({ maximize, clip, lazyMode, stochasticRounding }: BaseOptions & GroupOptions): string {
+  return String([maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)]);
 }
 
 export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
@@ -270,12 +284,14 @@ function fits(
   before: Counters,
   regularizer: Regularizer | null,
   lazy: SparseGradient | undefined,
+  isDrawn: boolean,
 ): boolean {
   const { param } = slot;
   const [first] = bucket.slots;
   const hasSameState = (key: string) => slot.state!.tensors.get(key)!.dtype === first!.state!.tensors.get(key)!.dtype;
   return (
     bucket.lazy === lazy &&
+    bucket.isDrawn === isDrawn &&
     known === before &&
     bucket.device === param.device &&
     bucket.dtype === param.dtype &&

@@ -19,14 +19,29 @@ export class Slot {
   private own: readonly Tensor[] = [];
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
-  /** Stepped in a float32 copy. */
-  readonly is16Bit: boolean;
+  private readonly is16Bit: boolean;
+  private isRounded = false;
 
+  /** @param number its place among the parameters of the optimizer */
   constructor(
     readonly param: Tensor,
     readonly name: string,
+    private readonly number: number,
   ) {
     this.is16Bit = is16Bit(param);
+  }
+
+  /** Stepped in a float32 copy. */
+  get hasMaster(): boolean {
+    return this.is16Bit && !this.isRounded;
+  }
+
+  /** Stepped as it is and rounded at random, of which the option is only asked while there is no float32 copy. */
+  isDrawn(option: boolean): boolean {
+    const isRounded = this.is16Bit && option && !this.current?.tensors.has(MASTER);
+    if (isRounded !== this.isRounded) this.gatheredKeys = null;
+    this.isRounded = isRounded;
+    return isRounded;
   }
 
   get state(): ParameterState | null {
@@ -66,7 +81,7 @@ export class Slot {
   /** Counts a step that was launched, and that overwrote a 16-bit parameter together with its master copy. */
   stepped(counters: Counters): void {
     this.current!.counters = counters;
-    if (this.is16Bit) this.followed();
+    if (this.hasMaster) this.followed();
   }
 
   /** The parameter is its master copy, rounded. */
@@ -86,7 +101,7 @@ export class Slot {
       current!.counters === counters &&
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
-      (!this.is16Bit || this.hasFollowed())
+      (!this.hasMaster || this.hasFollowed())
     );
   }
 
@@ -108,6 +123,10 @@ export class Slot {
       this.slices = [master ?? this.param, numbers, ...state, ...mirror].map(
         (tensor) => tensor.packed?.slice() ?? tensor.memorySlice(),
       );
+      const [param, ...others] = this.slices;
+      // Elements are numbered in the memory that views share: parts of a parameter draw what it would.
+      const place = this.number * 2 ** 32 + param!.byteOffset / 2;
+      if (this.isRounded) this.slices = [{ ...param!, place }, ...others];
       this.gatheredKeys = keys;
     } else if (grad !== this.gatheredGradient) {
       this.slices = this.slices.with(1, numbers.memorySlice());
@@ -128,7 +147,7 @@ export class Slot {
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */
   master(): Tensor | null {
     const { param } = this;
-    if (!this.is16Bit) return null;
+    if (!this.hasMaster) return null;
     const { tensors } = this.current!;
     const known = tensors.get(MASTER);
     if (known !== undefined && (param.storage.isLent || this.hasFollowed())) return known;

@@ -6,6 +6,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";
 import { ARITHMETIC } from "../rule/interpret";
+import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
@@ -134,7 +135,8 @@ function launchFirst<Options extends BaseOptions>(
   const { device, kernel, slots, around, regularizer } = bucket;
   const { dtype, stored } = kernel.spec;
   const { length } = rule.buffers; // and no mirror: the parameter is not written
-  const formats = stored && { stored: stored.slice(0, length) as StoredFormats };
+  const plainly = (format: StoredFormats[number]) => (isRandom(format) ? withoutDraws(format) : format);
+  const formats = stored && { stored: stored.slice(0, length).map(plainly) };
   const steps = stepsAround(around, options, regularizer).filter(({ rewrite }) => rewrite !== "guard");
   const fixed = scalarsAround(steps, dtype);
   const scalarsAt = (at: Counters) => [...scalarsOf(algorithm, options, rule, at), ...fixed];

@@ -123,7 +123,8 @@ export function copyParameterState(
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
   const keys = stateKeys(rule);
-  const copied = is16Bit(param) && saved[MASTER] !== undefined ? [...keys, MASTER] : keys;
+  const hasMaster = is16Bit(param) && saved[MASTER] !== undefined && !options.stochasticRounding;
+  const copied = hasMaster ? [...keys, MASTER] : keys;
   const copyOf = (key: string) =>
     noGrad(() =>
       tidy(() => {

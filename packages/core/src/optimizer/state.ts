@@ -2,7 +2,7 @@
 import type { Device } from "../device/device";
 import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
-import { packing, type StoredDType, type StoredFormats } from "../rule/stored";
+import { packing, rounding, type StoredDType, type StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
 import { byteSize, type ComputeDType, type DType, numbersOf } from "../values/dtype";
 import type { Shape } from "../values/shape";
@@ -63,6 +63,16 @@ export interface StatePacking {
 
 export const statePacking = packing as typeof packing & Partial<StatePacking>;
 
+/** Parameters rounded at random: what `enableStochasticRounding` brings. */
+export interface StochasticRounding {
+  /** @throws OptError BAD_ARGUMENT naming what is wrong with a seed */
+  fits(where: string, option: unknown): boolean;
+  /** The last scalars of a launch. @throws OptError UNSUPPORTED where the device cannot */
+  keys(option: GroupOptions["stochasticRounding"], step: number, device: Device): readonly number[];
+}
+
+export const stochasticRounding = rounding as typeof rounding & Partial<StochasticRounding>;
+
 /** How the state of a key is stored: as the parameter where that is float64 or complex, else as the option `stateDType` says. */
 export function storedState(
   rule: Rule,
@@ -75,13 +85,14 @@ export function storedState(
 }
 
 /**
- * How a rule's launch finds a parameter with this state: 16-bit ones come as their master copy, which the parameter mirrors, and their
- * gradient as it is.
+ * How a rule's launch finds a parameter with this state: 16-bit ones come as their master copy, which the parameter mirrors, or as they are
+ * to be rounded at random; and their gradient as it is.
  */
 export function formatsOf(
   rule: Rule,
   param: Tensor,
   state: ParameterState,
+  isDrawn: boolean,
 ): { dtype: ComputeDType; stored?: StoredFormats } {
   const [dtype] = numbersOf(param.dtype);
   const states = rule.buffers.slice(2).map((buffer) => {
@@ -90,5 +101,6 @@ export function formatsOf(
   });
   if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
+  if (isDrawn) return { dtype: "f32", stored: [`${narrow as "bf16"}r`, narrow, ...states] };
   return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };
 }

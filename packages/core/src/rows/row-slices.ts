@@ -3,11 +3,14 @@ import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { isPacked } from "../rule/codebook";
-import type { StoredDType, StoredFormats } from "../rule/stored";
+import { isRandom } from "../rule/rounding";
+import type { RandomDType, StoredDType, StoredFormats } from "../rule/stored";
 import { byteSize } from "../values/dtype";
 
 /** Blocks of packed state belong to several rows. @throws OptError UNSUPPORTED */
-function checkWhole(format: StoredFormats[number] | undefined): asserts format is StoredDType | undefined {
+function checkWhole(
+  format: StoredFormats[number] | undefined,
+): asserts format is StoredDType | RandomDType | undefined {
   const problem = () => "lazyMode steps some rows, and state in q8 is kept in blocks of 256 elements that rows share.";
   check(!isPacked(format), "UNSUPPORTED", "step", problem, "Load the state again, with another stateDType.");
 }
@@ -20,17 +23,19 @@ export function rowSlices({ kernel, tensors }: Launch<"rule">, rows: Int32Array)
     const sizes = slices.map((_, slot) => {
       const format = stored?.[slot];
       checkWhole(format);
-      return byteSize(format ?? dtype);
+      return isRandom(format) ? 2 : byteSize(format ?? dtype);
     });
     const length = slices[1]!.length / rows.length;
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
       if (row < 0 || (row + 1) * length > slices[0]!.length) continue;
       const list: Slice[] = new Array(slices.length);
+      const { place } = slices[0]!;
       for (let slot = 0; slot < slices.length; slot++) {
         const { memory, byteOffset } = slices[slot]!;
         list[slot] = { memory, byteOffset: byteOffset + (slot === 1 ? i : row) * length * sizes[slot]!, length };
       }
+      if (place !== undefined) list[0] = { ...list[0]!, place: place + row * length };
       lists.push(list);
     }
   }

@@ -77,7 +77,7 @@ function codesOf(block: Float32Array, scale: number, format: PackedDType, codebo
 
 /** The update of arrays of which some are packed, from that of float32 ones. */
 export function packedUpdate(program: Program, stored: StoredFormats, make: MakeUpdate): UpdateArrays {
-  const update = make(stored.map((format): StoredDType => (isPacked(format) ? "f32" : format)));
+  const update = make(stored.map((format) => (isPacked(format) ? "f32" : (format as StoredDType))));
   if (!stored.some(isPacked)) return update;
   const written = withMirror(program, stored).outputs.map(({ slot }) => slot);
   return (buffers, scalars) => {

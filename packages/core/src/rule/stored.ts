@@ -9,14 +9,18 @@ import type { Program } from "./program";
 /** How an element of a rule that computes in float32 may be stored. */
 export type StoredDType = "f32" | "bf16" | "f16";
 
+/** Of a rule's first buffer, where it has no mirror: 16 bits that are rounded at random. */
+export type RandomDType = "bf16r" | "f16r";
+
 /**
  * One for each slice of a tensor: those of the rule's buffers, then perhaps a mirror. It is not read, and takes the new value of the
  * first buffer in a format of its own. Without a list all buffers are of the dtype that the rule computes in, and there is no mirror.
+ * Where the first buffer is rounded at random, two keys of the step come after the scalars of the rule.
  */
-export type StoredFormats = readonly (StoredDType | PackedDType)[];
+export type StoredFormats = readonly (StoredDType | PackedDType | RandomDType)[];
 
-/** An update of arrays in place, as they are stored, by a launch's scalars. */
-export type UpdateArrays = (buffers: readonly TypedArray[], scalars: readonly number[]) => void;
+/** An update of arrays in place, as they are stored, by a launch's scalars. `place`: the number of the first element, for what is rounded at random. */
+export type UpdateArrays = (buffers: readonly TypedArray[], scalars: readonly number[], place?: number) => void;
 
 /** Formats of blocks, which `enableQ8` brings: who does not use them does not ship them. */
 export const packing: Packing = /* @__PURE__ */ shared("packing", () => ({}));
@@ -26,12 +30,22 @@ interface Packing {
   update?(program: Program, stored: StoredFormats, make: MakeUpdate): UpdateArrays;
 }
 
+/** Formats that are rounded at random, which `enableStochasticRounding` brings. */
+export const rounding: Rounding = /* @__PURE__ */ shared("rounding", () => ({}));
+
+interface Rounding {
+  /** The update of such formats, from how one of others is made. */
+  update?(stored: StoredFormats, make: (stored: StoredFormats) => UpdateArrays): UpdateArrays | undefined;
+}
+
 /** Makes the update of arrays that are stored element by element. */
 export type MakeUpdate = (stored: readonly StoredDType[] | undefined) => UpdateArrays;
 
 /** The update for these formats. */
 export function updateOf(program: Program, stored: StoredFormats | undefined, make: MakeUpdate): UpdateArrays {
-  return (stored && packing.update?.(program, stored, make)) ?? make(stored as readonly StoredDType[] | undefined);
+  const nearest = (formats: StoredFormats | undefined) =>
+    (formats && packing.update?.(program, formats, make)) ?? make(formats as readonly StoredDType[] | undefined);
+  return (stored && rounding.update?.(stored, nearest)) ?? nearest(stored);
 }
 
 /** The program whose last buffer is the mirror. No buffer of a rule can be called as that. */
@@ -50,8 +64,9 @@ export function interpretRule(
   buffers: readonly TypedArray[],
   scalars: readonly number[],
   stored?: StoredFormats,
+  place?: number,
 ): void {
-  updateOf(program, stored, (formats) => interpreted(program, dtype, formats))(buffers, scalars);
+  updateOf(program, stored, (formats) => interpreted(program, dtype, formats))(buffers, scalars, place);
 }
 
 /** The interpreter's update of arrays that are stored element by element. */

@@ -25,6 +25,7 @@ export class FakeDevice extends Device {
       dtypes: js.dtypes,
       exact: true,
       packs: true,
+      draws: true,
       allocate: (bytes): Memory => {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);

@@ -98,7 +98,7 @@ export function viewElements(
   buffer: ArrayBufferLike,
   byteOffset: number,
   count: number,
-  dtype: DType | "q8" | "uq8",
+  dtype: DType | "q8" | "uq8" | "bf16r" | "f16r",
 ): TypedArray {
   switch (dtype) {
     case "f32":
@@ -109,6 +109,8 @@ export function viewElements(
       return new Int32Array(buffer, byteOffset, count);
     case "f16":
     case "bf16":
+    case "f16r":
+    case "bf16r":
       return new Uint16Array(buffer, byteOffset, count);
     case "c64":
       return new Float32Array(buffer, byteOffset, 2 * count);

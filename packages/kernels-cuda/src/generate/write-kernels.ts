@@ -46,13 +46,13 @@ export function writeRule(rule: Rule, form: RuleForm): string {
   const mask = writes.reduce((bits, write) => bits | (1 << buffers.indexOf(write)), 0);
   const each = { stored: "forEachStored", packed: "forEachPacked", f32: "forEachElement", f64: "forEachElement" }[form];
   const books = form === "packed" ? "CODEBOOKS, " : "";
-  const how = isStored ? `formats_, ${books}Rewrites(rewrites_, given_), ` : "";
+  const how = isStored ? `formats_, ${books}Rewrites(rewrites_, given_), Keys(formats_, given_), ` : "";
   const elements = `${isStored ? "" : `${type}, `}${buffers.length}, 0b${mask.toString(2)}`;
   return [
     `// ${name}`,
     `extern "C" __global__ void __launch_bounds__(THREADS) ${ruleKernelName(rule, form)}(`,
     `    const Chunk<${buffers.length + (isStored ? 1 : 0)}>* chunks_, Index count_,${isStored ? " Index formats_, Index rewrites_," : ""}`,
-    `    Given<${type}, ${scalars.length}${isStored ? " + MAX_REWRITES" : ""}> given_) {`,
+    `    Given<${type}, ${scalars.length}${isStored ? " + MAX_REWRITES + KEYS" : ""}> given_) {`,
     ...indent(uniform, 2),
     `  ${each}<${elements}>(chunks_, count_, ${how}[=](${type}* element_) {`,
     ...indent(element, 4),

@@ -103,9 +103,10 @@ export const i32x4 = {
   add: binary(174),
   sub: binary(177),
   mul: binary(181),
-  /** Towards zero; NaN gives 0. */
-  /** Two doubles to the lower lanes, zeros above. */
 };
+
+/** To i32, towards zero; NaN gives 0. */
+export const truncF32x4 = /* @__PURE__ */ unary(248);
 
 export const i64x2 = {
   splat: instruction(opcode(18), ["i64"], "v128"),

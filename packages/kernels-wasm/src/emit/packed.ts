@@ -30,7 +30,7 @@ import {
 import type { Execution, KernelSource, Target } from "../kernel";
 import { emitOperations } from "./operations";
 import { ProgramWriter } from "./program";
-import { type Access, accessTo } from "./stored";
+import { type Access, accessIn } from "./stored";
 
 type Vector = Value<"v128">;
 
@@ -185,7 +185,7 @@ function emitPackedRule(program: Program, target: Target, stored: StoredFormats)
     const moving = slots.map(() => f.local("i32"));
     const access = slots.map((slot): Access => {
       const format = stored[slot]!;
-      return isPacked(format) ? new PackedBuffer(f, format, values) : accessTo(f, "f32", format);
+      return isPacked(format) ? new PackedBuffer(f, format, values) : accessIn(f, "f32", format, moving, scalars);
     });
     const isPackedSlot = (slot: number) => access[slot] instanceof PackedBuffer;
     const written = program.outputs.flatMap(({ slot }) => {

@@ -4,7 +4,8 @@ import {
   type Launch,
   type Program,
   type Slice,
-  type StoredDType,
+  type Spec,
+  type StoredFormats,
   withMirror,
 } from "@opt/core/backend";
 import { i32, type Local, ModuleBuilder } from "../assembler";
@@ -12,7 +13,7 @@ import type { Execution, KernelSource, Target } from "../kernel";
 import { LANES } from "./lanes";
 import { emitOperations } from "./operations";
 import { ProgramWriter } from "./program";
-import { accessTo } from "./stored";
+import { accessIn } from "./stored";
 
 /** Tensors are laid out on one line of elements on which each begins at a multiple of this, so parts begin where cache lines do. */
 const GRAIN = 32;
@@ -25,20 +26,30 @@ const FIRST = 0;
 const LENGTH = 1;
 const ADDRESSES = 2;
 
-/** Buffers that are stored element by element. `enableQ8` puts kernels of packed ones beside. */
-export const rule: KernelSource<"rule"> = {
-  emit: ({ rule, dtype, stored }, target) =>
-    emitRule(withMirror(rule.program, stored), dtype, target, stored as readonly StoredDType[]),
+/** Buffers that are stored element by element. */
+const plain: KernelSource<"rule"> = {
+  emit: ({ rule, dtype, stored }, target) => emitRule(withMirror(rule.program, stored), dtype, target, stored),
   launch: launchRule,
 };
 
+/** What `enableQ8` and `enableStochasticRounding` put beside: the first that fits a spec is taken. */
+export const further: ((spec: Spec<"rule">) => KernelSource<"rule"> | false)[] = [];
+
+function sourceOf(spec: Spec<"rule">): KernelSource<"rule"> {
+  for (const find of further) {
+    const found = find(spec);
+    if (found) return found;
+  }
+  return plain;
+}
+
+export const rule: KernelSource<"rule"> = {
+  emit: (spec, target) => sourceOf(spec).emit(spec, target),
+  launch: (launch: Launch<"rule">, execution) => sourceOf(launch.kernel.spec).launch(launch, execution),
+};
+
 /** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
-export function emitRule(
-  program: Program,
-  dtype: ComputeDType,
-  target: Target,
-  stored?: readonly StoredDType[],
-): ModuleBuilder {
+export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder({ shared: target.shared });
   const operations = emitOperations(module, program, dtype, target);
@@ -49,7 +60,7 @@ export function emitRule(
   module.function({ parameters, export: "run" }, (f, start, end, table, tensors, ...scalars) => {
     const writer = new ProgramWriter(f, program, dtype, operations, scalars);
     const pointers = slots.map(() => f.local("i32"));
-    const access = slots.map((slot) => accessTo(f, dtype, stored?.[slot]));
+    const access = slots.map((slot) => accessIn(f, dtype, stored?.[slot], pointers, scalars));
     const remaining = f.local("i32");
     const row = (index: Local<"i32">) => i32.add(table, i32.mul(index, 4 * words));
 

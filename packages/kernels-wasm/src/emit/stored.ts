@@ -1,5 +1,5 @@
 /** How vectors, and single elements, come from memory and go there in each stored format. */
-import type { ComputeDType, StoredDType } from "@opt/core/backend";
+import type { ComputeDType, StoredDType, StoredFormats } from "@opt/core/backend";
 import {
   type Effect,
   type FunctionBuilder,
@@ -7,6 +7,7 @@ import {
   i16x8,
   i32,
   i32x4,
+  type Local,
   type Operand,
   type Value,
   v128,
@@ -24,6 +25,26 @@ export interface Access {
   loadOne(address: Address): Vector;
   store(address: Address, value: Vector, offset: number): Effect;
   storeOne(address: Address, value: Vector): Effect;
+}
+
+/** In the function of a rule: further formats need its pointers, which move as it does, and its scalars. */
+export type AccessOf = (
+  f: FunctionBuilder,
+  pointers: readonly Local<"i32">[],
+  scalars: readonly Local<"f64">[],
+) => Access;
+
+/** Formats that `enableStochasticRounding` brings. */
+export const brought: Record<string, AccessOf> = {};
+
+/** `accessTo` in the function of a rule. */
+export function accessIn(
+  f: FunctionBuilder,
+  dtype: ComputeDType,
+  format: StoredFormats[number] = "f32",
+  ...rule: [pointers: readonly Local<"i32">[], scalars: readonly Local<"f64">[]]
+): Access {
+  return brought[format]?.(f, ...rule) ?? accessTo(f, dtype, format as StoredDType);
 }
 
 /** Access inside one function to what is computed in the dtype, and stored in it or in 16 bits. */

@@ -66,6 +66,25 @@ fn to_bfloat(value: f32) -> u32 {
   return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
 }`;
 
+/** The same by 16 random bits, in 2^-16 parts of the gap. */
+const TO_HALF_BY = `
+fn to_half_by(value: f32, draw: u32) -> u32 {
+  let bits = bitcast<u32>(value);
+  let sign = (bits >> 16u) & 0x8000u;
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) { return sign | 0x7e00u; }
+  if (magnitude >= 0x47800000u) { return sign | 0x7c00u; } // 2^16
+  if (magnitude >= 0x38800000u) { return sign | ((((magnitude - 0x38000000u) << 3u) + draw) >> 16u); }
+  return sign | ((u32(abs(value) * 1099511627776f) + draw) >> 16u); // 2^40
+}`;
+
+const TO_BFLOAT_BY = `
+fn to_bfloat_by(value: f32, draw: u32) -> u32 {
+  let bits = bitcast<u32>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) { return (bits >> 16u) | 0x40u; }
+  return (bits + draw) >> 16u;
+}`;
+
 /** Truncates and saturates; NaN gives 0. */
 const TO_INT = `
 fn to_int(value: f32) -> i32 {
@@ -75,7 +94,14 @@ fn to_int(value: f32) -> i32 {
   return i32(value);
 }`;
 
-const LIBRARY = { "from_half(": FROM_HALF, "to_half(": TO_HALF, "to_bfloat(": TO_BFLOAT, "to_int(": TO_INT };
+const LIBRARY = {
+  "from_half(": FROM_HALF,
+  "to_half(": TO_HALF,
+  "to_bfloat(": TO_BFLOAT,
+  "to_half_by(": TO_HALF_BY,
+  "to_bfloat_by(": TO_BFLOAT_BY,
+  "to_int(": TO_INT,
+};
 
 const DECODE: Readonly<Record<Stored, string>> = {
   f32: "bitcast<f32>(bits)",

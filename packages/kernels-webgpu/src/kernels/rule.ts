@@ -1,6 +1,7 @@
 /** Optimizer updates: one dispatch for a whole group of parameters. */
 import {
   isPacked,
+  isRandom,
   type Launch,
   PACKED_BLOCK,
   PACKED_BYTES,
@@ -10,6 +11,7 @@ import {
   type Spec,
   type StoredFormats,
   withMirror,
+  withoutDraws,
 } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
@@ -17,6 +19,7 @@ import type { Execution, KernelSource } from "../kernel";
 import type { Shader } from "../shader/shader";
 import { conversionsOf, readStored } from "./convert";
 import { keepPacked, overPackedBlocks, type PackedSlot, packedDeclarations, readPacked } from "./packed";
+import { DRAW_OF, KEYS, roundedAtRandom, wordsOfPlace } from "./rounding";
 import { dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } from "./tensor-list";
 
 /** Elements of a workgroup. */
@@ -40,7 +43,8 @@ export function ruleShader(
   const packedAt = (slot: number) => packed.find((each) => each.slot === slot)!;
   const load = (slot: number, buffer: string) => {
     const format = formatOf(slot);
-    return isPacked(format) ? readPacked(packedAt(slot)) : readStored(buffer, `at${slot} + i`, format, atomic);
+    if (isPacked(format)) return readPacked(packedAt(slot));
+    return readStored(buffer, `at${slot} + i`, isRandom(format) ? withoutDraws(format) : format, atomic);
   };
   const store = (slot: number, buffer: string, value: string) => {
     const format = formatOf(slot);
@@ -50,7 +54,9 @@ export function ruleShader(
       return atomic ? `atomicStore(&${word}, bitcast<u32>(${value}));` : `${word} = bitcast<u32>(${value});`;
     const half = `${buffer}[(at${slot} + i) >> 1u]`;
     const shift = `(((at${slot} + i) & 1u) * 16u)`;
-    const bits = `${format === "bf16" ? "to_bfloat" : "to_half"}(${value})`;
+    const bits = isRandom(format)
+      ? roundedAtRandom(format, value, program.buffers.length)
+      : `${format === "bf16" ? "to_bfloat" : "to_half"}(${value})`;
     return `atomicAnd(&${half}, ~(0xffffu << ${shift}));\natomicOr(&${half}, ${bits} << ${shift});`;
   };
   const write = (buffers: Readonly<Record<string, string>>) =>
@@ -59,7 +65,8 @@ export function ruleShader(
       store: (slot, buffer, value) => store(slot, buffers[buffer]!, value),
       scalar: (slot, scalar) => (onDevice[slot] ? `${scalar}(0u)` : `params.${scalar}`),
     });
-  const given = program.scalars.filter((_, slot) => !onDevice[slot]);
+  const isDrawn = isRandom(stored?.[0]);
+  const given = [...program.scalars.filter((_, slot) => !onDevice[slot]), ...(isDrawn ? KEYS : [])];
   const read = program.scalars.filter((_, slot) => onDevice[slot]);
   const { element, declarations } = write({});
   const views = program.buffers.map((buffer, slot) => [buffer, isNarrow(formatOf(slot)) ? "halves" : "words"] as const);
@@ -75,13 +82,16 @@ export function ruleShader(
     declarations: [
       declarations,
       ...conversionsOf(element.join("\n")),
+      ...(isDrawn ? [DRAW_OF] : []),
       ...(packed.length > 0 ? packedDeclarations(packed) : []),
     ].join("\n"),
     body(buffers) {
       const { uniform, element } = write(buffers);
       const bySlot = Object.fromEntries(program.buffers.map((buffer, slot) => [slot, buffers[buffer]!]));
       const loop = packed.length > 0 ? overPackedBlocks(BLOCK, packed, bySlot, atomic, element) : overBlock(element);
-      return [findTensor(program.buffers.length, BLOCK), ...uniform, loop].join("\n");
+      const further = isDrawn ? [`let extra = table(entry + 2u) * ${BLOCK}u;`] : [];
+      const slots = program.buffers.length + (isDrawn ? 2 : 0);
+      return [findTensor(slots, BLOCK), ...further, ...uniform, loop].join("\n");
     },
   };
 }
@@ -106,16 +116,17 @@ export const rule: KernelSource<"rule", Prepared> = {
     }
     const params: Record<string, number> = {};
     const rest: Slice[] = [];
+    const names = [...prepared.scalars, ...KEYS];
     scalars.forEach((scalar, s) => {
-      if (typeof scalar === "number") params[prepared.scalars[s]!] = scalar;
+      if (typeof scalar === "number") params[names[s]!] = scalar;
       else rest.push(scalar);
     });
     const units = (tensors[0] ?? []).map((_, slot) => bytesOf(stored?.[slot]));
-    const listed = tensors.map((slices) => ({ slices, extra: 0 }));
+    const listed = tensors.map((slices) => ({ slices, extra: 0, further: wordsOfPlace(slices[0]!) }));
     for (const { tensors, oversized } of partsOf(listed, BLOCK, execution.largestBinding, units)) {
-      const seen = tensors.map(({ slices, extra }) => ({
-        slices: slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
-        extra,
+      const seen = tensors.map((each) => ({
+        ...each,
+        slices: each.slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
       }));
       dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, BLOCK, params, rest);
     }
@@ -124,7 +135,7 @@ export const rule: KernelSource<"rule", Prepared> = {
 
 type Format = StoredFormats[number];
 
-const isNarrow = (format: Format) => format === "bf16" || format === "f16";
+const isNarrow = (format: Format) => format === "bf16" || format === "f16" || isRandom(format);
 
 /** Of an element: of packed ones a part of their block's. */
 function bytesOf(format: Format = "f32"): number {

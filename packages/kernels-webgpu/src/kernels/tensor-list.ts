@@ -1,6 +1,6 @@
 /**
  * One dispatch over a list of tensors. A table on the device tells each workgroup its tensor: first the tensor of every block,
- * then for every tensor `[first block, elements, extra, start in each buffer ...]`, starts in elements.
+ * then for every tensor `[first block, elements, extra, start in each buffer ..., further words ...]`, starts in elements.
  */
 import type { Slice } from "@opt/core/backend";
 import type { Execution } from "../kernel";
@@ -14,12 +14,14 @@ export interface ListedTensor {
   readonly slices: readonly Slice[];
   /** Counts blocks, for shaders that keep a result of each: where the tensor's begin. */
   readonly extra: number;
+  /** Further words of its entry. */
+  readonly further?: readonly number[];
 }
 
 /** Parameters that every shader over a list has. */
 export const LIST_PARAMS = { blocks: "u32", entries_at: "u32" } as const;
 
-/** Statements that find the block's tensor: `start`, `end` and, for slot k, `at<k>` and `extra`. */
+/** Statements that find the block's tensor: `start`, `end` and, for slot k, `at<k>`; further words count as slots. */
 export function findTensor(slots: number, block: number): string {
   const starts = Array.from({ length: slots }, (_, k) => `let at${k} = table(entry + ${HEADER + k}u);`);
   return [
@@ -60,7 +62,7 @@ export function partsOf(
       const step = Math.max(1, Math.floor(largestBinding / 4 / block) - 1) * block;
       for (let from = 0; from < length; from += step) {
         const piece = slices.map((slice, k) => pieceOf(slice, from, Math.min(step, length - from), units[k]!));
-        pieces.push({ tensors: [{ slices: piece, extra: tensor.extra + from / block }], oversized: true });
+        pieces.push({ tensors: [{ ...tensor, slices: piece, extra: tensor.extra + from / block }], oversized: true });
       }
       continue;
     }
@@ -109,11 +111,12 @@ function tableOf(
 ): { words: Uint32Array; blocks: number } {
   let blocks = 0;
   for (const { slices } of tensors) blocks += blocksOf(slices[0]!.length, block);
-  const slots = tensors[0]!.slices.length;
+  const { slices, further = [] } = tensors[0]!;
+  const slots = slices.length + further.length;
   const words = new Uint32Array(blocks + tensors.length * (HEADER + slots));
   let first = 0;
   let at = blocks;
-  tensors.forEach(({ slices, extra }, t) => {
+  tensors.forEach(({ slices, extra, further = [] }, t) => {
     const { length } = slices[0]!;
     const count = blocksOf(length, block);
     words.fill(t, first, first + count);
@@ -123,6 +126,8 @@ function tableOf(
     slices.forEach(({ memory, byteOffset }, k) => {
       words[at++] = starts?.[k] ?? ((memory as HeapMemory).start + byteOffset) / units[k]!;
     });
+    words.set(further, at);
+    at += further.length;
     first += count;
   });
   return { words, blocks };

@@ -1,18 +1,21 @@
 /** Rules: the bits of the interpreter, over lists of tensors of different sizes. */
-import { enableQ8 } from "@opt/core";
+import { enableQ8, enableStochasticRounding } from "@opt/core";
 import {
   codebookOf,
   interpretRule,
   isPacked,
+  isRandom,
   PACKED_BLOCK,
   type PackedDType,
   packedBytes,
+  type RandomDType,
   type Rewrite,
   type Rule,
   rewritten,
   type StoredDType,
   type StoredFormats,
   type TypedArray,
+  withoutDraws,
 } from "@opt/core/backend";
 import { coreRules } from "@opt/core/rules";
 import { describe, expect, it } from "vitest";
@@ -27,6 +30,7 @@ import "../numbers/matcher";
 
 export function ruleContract(context: ContractContext): void {
   enableQ8();
+  enableStochasticRounding();
   const { dtype, specials, rules, tolerances } = context;
 
   /** One launch over tensors of the given sizes. */
@@ -39,6 +43,8 @@ export function ruleContract(context: ContractContext): void {
     onDevice: readonly number[] = [],
   ) {
     const names = stored?.length === rule.buffers.length + 1 ? [...rule.buffers, "mirror"] : rule.buffers;
+    const isDrawn = isRandom(stored?.[0]);
+    const placeOf = (t: number) => PLACES[t % PLACES.length]!;
     const tensors = sizes.map((size, t) =>
       stored === undefined
         ? seededBuffers(rule, { size, seed: seed + t, dtype, specials })
@@ -75,13 +81,15 @@ export function ruleContract(context: ContractContext): void {
       { kind: "rule", rule, dtype, ...(stored && { stored }) },
       regions,
       (slices) => ({
-        tensors: tensors.map((buffers, t) => buffers.map((_, slot) => slices[key(t, slot)]!)),
-        scalars: scalars.map((scalar, s) => slices[`scalar ${s}`] ?? scalar),
+        tensors: tensors.map((buffers, t) =>
+          buffers.map((_, slot) => ({ ...slices[key(t, slot)]!, ...(isDrawn && slot === 0 && { place: placeOf(t) }) })),
+        ),
+        scalars: [...scalars.map((scalar, s) => slices[`scalar ${s}`] ?? scalar), ...(isDrawn ? KEYS : [])],
       }),
       (results, label) => {
         tensors.forEach((buffers, t) => {
           const expected = buffers.map((array) => array.slice());
-          interpretRule(rule.program, dtype, expected, scalars, stored);
+          interpretRule(rule.program, dtype, expected, isDrawn ? [...scalars, ...KEYS] : scalars, stored, placeOf(t));
           expected.forEach((array, slot) => {
             const result = results[key(t, slot)];
             if (result === undefined) return;
@@ -96,7 +104,8 @@ export function ruleContract(context: ContractContext): void {
   }
 
   /** What is off by a rounding in float32 may round to the next element of 16 bits. */
-  function toleranceOf(format: StoredFormats[number] | "f64") {
+  function toleranceOf(stored: StoredFormats[number] | "f64") {
+    const format = isRandom(stored) ? withoutDraws(stored) : stored;
     if (isPacked(format)) return tolerances.rule === "bits" ? "bits" : { absolute: 0.25, relative: 0 };
     const unit = { f32: 0, f64: 0, f16: 2 ** -10, bf16: 2 ** -7 }[format];
     return tolerances.rule === "bits" || unit === 0 ? tolerances.rule : { absolute: 1e-6, relative: unit };
@@ -114,6 +123,18 @@ export function ruleContract(context: ContractContext): void {
       (slot) => (slot < 2 ? "f32" : slot === rule.buffers.length ? "bf16" : slot % 2 === 0 ? "q8" : "uq8"),
       (slot) => (slot === 1 || slot === rule.buffers.length ? "bf16" : slot > 2 ? "uq8" : "f32"),
     ];
+    const drawn: readonly ((slot: number) => StoredFormats[number])[] = [
+      (slot) => (["bf16r", "bf16"] as const)[slot] ?? "f32",
+      (slot) => (["f16r", "f16"] as const)[slot] ?? "bf16",
+      (slot) => (["bf16r", "bf16"] as const)[slot] ?? (slot % 2 === 0 ? "q8" : "uq8"),
+      (slot) => (["f16r", "f32"] as const)[slot] ?? "uq8",
+    ];
+    if (hasMirror) {
+      it.each(drawn.map((mix) => rule.buffers.map((_, slot) => mix(slot))))(
+        "rounded at random as %s, %s, %s, %s, ...",
+        async (...stored) => checkRule(rule, [...SIZES, 1, 64, 0, 259], seededScalars(rule, 90), 100, stored),
+      );
+    }
     it.each(
       mixes.map((mix) => Array.from({ length: rule.buffers.length + (hasMirror ? 1 : 0) }, (_, slot) => mix(slot))),
     )("stored as %s, %s, %s, %s, ...", async (...stored) => {
@@ -153,6 +174,24 @@ export function ruleContract(context: ContractContext): void {
     await checkOne("unpack", { input: { state: codes }, update: { value: numbers } }, values);
   }
 
+  /** What is rounded at random, by the bits of each element: of tensors that begin anywhere. */
+  async function checkDraws(format: RandomDType) {
+    const random = new Random(11);
+    const list = Array.from({ length: 5000 }, () => random.normal() * 2 ** random.below(16) * 2 ** -random.below(28));
+    const state = Float32Array.from([0, -0, 65504, 65519.9, 65536, -1e30, 2 ** -14, 2 ** -24, 0.3 * 2 ** -24, ...list]);
+    const value = new Uint16Array(state.length);
+    for (const place of PLACES) {
+      const expected = value.slice();
+      interpretRule(ruleNamed("unpack").program, "f32", [expected, state], KEYS, [format, "f32"], place);
+      await context.check(
+        { kind: "rule", rule: ruleNamed("unpack"), dtype: "f32", stored: [format, "f32"] },
+        { input: { state }, update: { value } },
+        (slices) => ({ tensors: [[{ ...slices.value!, place }, slices.state!]], scalars: KEYS }),
+        (results, label) => expect(results.value, `at ${place}, ${label}`).toEqual(expected),
+      );
+    }
+  }
+
   function checkScalarsOfAllKinds(rule: Rule): void {
     if (rule.scalars.length === 0) return;
     context.itWithSpecials("with special scalars", async () => {
@@ -175,7 +214,9 @@ export function ruleContract(context: ContractContext): void {
       await checkRule(made, [...SIZES, 300], scalars, 150);
       await checkRule(made, [5, 1027], scalars, 160, undefined, device.slice(own.length));
       await checkRule(made, [17], scalars, 170, undefined, device);
-      if (dtype === "f32") await checkRule(made, [0, 1027, 3], scalars, 180, [...half, "bf16"], device.slice(-1));
+      if (dtype !== "f32") return;
+      await checkRule(made, [0, 1027, 3], scalars, 180, [...half, "bf16"], device.slice(-1));
+      await checkRule(made, [0, 1027, 3], scalars, 185, ["bf16r", ...half.slice(1)], device.slice(-1));
     });
   }
 
@@ -227,6 +268,7 @@ export function ruleContract(context: ContractContext): void {
   for (const format of dtype === "f32" ? (["q8", "uq8"] as const) : []) {
     context.itWithSpecials(`rules pack ${format} in the interpreter's codes`, () => checkCodes(format));
   }
+  it.each(dtype === "f32" ? (["bf16r", "f16r"] as const) : [])("rules draw for each element of %s", checkDraws);
 
   describe.each(BUILTIN_RULES)("rule $name", (rule) => {
     it.each(SIZES)("of one tensor of %d", (size) => checkRule(rule, [size], seededScalars(rule, 1), 10));
@@ -251,6 +293,10 @@ export function ruleContract(context: ContractContext): void {
   });
 }
 
+/** Numbers of tensors' first elements: also of later parameters, of parts, and across 2^32. */
+const PLACES = [0, 2 ** 32, 5 * 2 ** 32 + 77, 12_345_678, 3 * 2 ** 32 - 9, 2 ** 52 + 1];
+const KEYS = [0xabcdef, 0x123456];
+
 const SCALES = [1, -1, 3.7, -2e38, 1e-20, -1e-31, 1e-32, Number.POSITIVE_INFINITY];
 
 /** So many float32 further from zero. */
@@ -273,6 +319,7 @@ const REWRITES: readonly { rewrites: readonly Rewrite[]; by: readonly number[] }
 
 /** As stored: of packed formats numbers that were packed. */
 function seededStored(format: StoredFormats[number], size: number, options: SeededOptions): TypedArray {
+  if (isRandom(format)) return seededArray(withoutDraws(format), size, options);
   if (!isPacked(format)) return seededArray(format, size, options);
   const values = seededArray("f32", size, { ...options, nonNegative: format === "uq8" });
   const packed = new Uint8Array(packedBytes(size));
@@ -290,5 +337,6 @@ function numbers(array: TypedArray, format: StoredFormats[number] | "f64", size 
     return values;
   }
   if (format === "f32" || format === "f64") return array;
-  return Float32Array.from(array, (stored) => narrowFloatValue(stored, format));
+  const dtype = isRandom(format) ? withoutDraws(format) : format;
+  return Float32Array.from(array, (stored) => narrowFloatValue(stored, dtype));
 }

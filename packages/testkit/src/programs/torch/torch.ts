@@ -27,7 +27,9 @@ export function torchCan(program: Program): boolean {
   const hasDropout = program.layers.some(({ kind }) => kind === "Dropout");
   // Scalers, averages, Muon's 16 bits and options that PyTorch does not have are judged by tests of their own.
   const hasAround = program.scaler !== null || program.averages.length > 0;
-  const others = /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"/.test(JSON.stringify(program));
+  const others = /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"|"stochasticRounding"/.test(
+    JSON.stringify(program),
+  );
   return !isDrawn && !hasDropout && !hasAround && !others;
 }
 
