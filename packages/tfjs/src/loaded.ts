@@ -20,7 +20,9 @@ export class Loaded {
     private entries: StateByName,
   ) {}
 
-  static readonly nothing = (): Loaded => new Loaded([], {});
+  static nothing(): Loaded {
+    return new Loaded([], {});
+  }
 
   /** A copy. */
   static of(names: readonly string[], state: StateByName): Loaded {

@@ -21,7 +21,8 @@ export function register<Options extends BaseOptions>(where: string, optimizer: 
  * @example
  * registerOptimizers(AdamW, NAdam);
  */
-export function registerOptimizers(...optimizers: readonly AnyClass[]): void {
+// biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
+export function registerOptimizers(...optimizers: readonly OptimizerClass<any>[]): void {
   for (const optimizer of optimizers) register("registerOptimizers", optimizer);
 }
 

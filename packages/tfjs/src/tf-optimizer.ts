@@ -50,12 +50,12 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
 
   /** The options of all variables. */
   readonly groups: readonly [Options & GroupOptions];
-  private readonly algorithm: string;
+  readonly #algorithm: string;
   /** Trains nothing: it checks options. */
-  private readonly options: Optimizer<Options>;
-  private readonly trained: Trained<Options>;
+  readonly #options: Optimizer<Options>;
+  readonly #trained: Trained<Options>;
   /** What `getWeights` gave last: `model.save` leaves it to us. */
-  private given: readonly NamedTensor[] = [];
+  #given: readonly NamedTensor[] = [];
 
   /**
    * @param optimizer its class: AdamW, NAdam, ...
@@ -68,18 +68,18 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     settings: TfOptimizerSettings = {},
   ) {
     super();
-    this.algorithm = register(WHERE, optimizer);
+    this.#algorithm = register(WHERE, optimizer);
     checkOptions(WHERE, settings, { device: ["string", "object"], inPlace: "boolean" });
     const { inPlace = true } = settings;
     const nothing = parameter([[0]], settings.device === undefined ? {} : { device: settings.device });
     try {
       nothing.dataSync();
-      this.options = new optimizer([nothing], options);
+      this.#options = new optimizer([nothing], options);
     } finally {
       nothing.dispose();
     }
-    this.groups = [this.chosen()];
-    this.trained = new Trained(WHERE, { optimizer, device: nothing.device, inPlace });
+    this.groups = [this.#chosen()];
+    this.#trained = new Trained(WHERE, { optimizer, device: nothing.device, inPlace });
   }
 
   /** The learning rate, `groups[0].lr`. */
@@ -98,20 +98,20 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
    * BAD_SHAPE, DUPLICATE, NOT_SYNC; BAD_STATE where loaded state is of others; BAD_ARGUMENT if an option was set out of range. Nothing has changed then.
    */
   applyGradients(variableGradients: NamedTensorMap | NamedTensor[]): void {
-    this.trained.step(gradientsOf(WHERE, variableGradients), this.groups[0]);
+    this.#trained.step(gradientsOf(WHERE, variableGradients), this.groups[0]);
     this.incrementIterations();
   }
 
   /** Frees the state. The optimizer can go on, from a fresh state; variables are left alone. */
   override dispose(): void {
-    this.trained.dispose();
-    this.giveAnew([]);
+    this.#trained.dispose();
+    this.#giveAnew([]);
     this.iterations_ = 0;
   }
 
   /** Options, and state by variable under PyTorch's keys, for `@opt/checkpoint`. Tensors are the live ones: save or clone them before the next step. */
   stateDict(): OptimizerState {
-    const { names, state } = this.trained.state();
+    const { names, state } = this.#trained.state();
     const { regularizer = null, ...options } = this.groups[0];
     const penalty = typeof regularizer === "function" ? {} : { regularizer };
     return { groups: [{ ...options, ...penalty, params: [...names] }], state: { ...state } };
@@ -130,24 +130,24 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     check(isState && state !== null, "BAD_STATE", WHERE, problem, "Pass what stateDict() returned.");
     const count = () => `the state must have one group, got ${groups.length}.`;
     check(groups.length === 1, "BAD_STATE", WHERE, count, "A TfOptimizer has the same options for all variables.");
-    Object.assign(this.options.groups[0]!, this.groups[0]);
-    this.options.loadStateDict({ groups: [{ ...groups[0]!, params: ["0"] }], state: {} });
-    const options = this.chosen();
-    this.trained.load(groups[0]!.params, state, options);
+    Object.assign(this.#options.groups[0]!, this.groups[0]);
+    this.#options.loadStateDict({ groups: [{ ...groups[0]!, params: ["0"] }], state: {} });
+    const options = this.#chosen();
+    this.#trained.load(groups[0]!.params, state, options);
     Object.assign(this.groups[0], options);
     this.iterations_ = Math.max(0, ...Object.values(state).map(({ step }) => step));
   }
 
   /** The count of steps and the state in TF.js' own format. The tensors live until the next call, or until `dispose`. */
   override async getWeights(): Promise<NamedTensor[]> {
-    return this.giveAnew(toNamedTensors(this.iterations, this.trained.state().state));
+    return this.#giveAnew(toNamedTensors(this.iterations, this.#trained.state().state));
   }
 
   /** @throws OptError BAD_STATE if the weights are another optimizer's. Nothing has changed then. */
   override async setWeights(weightValues: NamedTensor[]): Promise<void> {
     const { iterations, state } = await fromNamedTensors(WHERE, weightValues);
     try {
-      this.trained.load(Object.keys(state), state, this.groups[0]);
+      this.#trained.load(Object.keys(state), state, this.groups[0]);
     } finally {
       for (const value of Object.values(state).flatMap((entry) => Object.values(entry))) {
         if (typeof value !== "number") value.dispose();
@@ -158,7 +158,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
 
   /** The optimizer's name and options, as TF.js saves them beside a model. */
   getConfig(): serialization.ConfigDict {
-    return { optimizer: this.algorithm, options: toConfig(this.groups[0]) };
+    return { optimizer: this.#algorithm, options: toConfig(this.groups[0]) };
   }
 
   /** @nocollapse @throws OptError BAD_STATE for an optimizer that is not registered */
@@ -170,14 +170,14 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     return new cls(registered(WHERE, optimizer), fromConfig(Object(options)));
   }
 
-  private chosen(): Options & GroupOptions {
-    const { params: _, names: __, ...options } = this.options.groups[0]!;
+  #chosen(): Options & GroupOptions {
+    const { params: _, names: __, ...options } = this.#options.groups[0]!;
     return options as unknown as Options & GroupOptions;
   }
 
-  private giveAnew(weights: NamedTensor[]): NamedTensor[] {
-    dispose(this.given.map(({ tensor }) => tensor));
-    this.given = weights;
+  #giveAnew(weights: NamedTensor[]): NamedTensor[] {
+    dispose(this.#given.map(({ tensor }) => tensor));
+    this.#given = weights;
     return weights;
   }
 }
