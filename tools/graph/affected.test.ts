@@ -47,7 +47,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ],
   ["packages/data/src/index.ts", ["data", "docs", "fine-tune", "install", "mnist", "tfjs", "tiny-gpt", "tools"]],
   ["packages/tfjs/src/index.ts", ["tfjs", "docs", "install", "tools"]],
-  ["packages/jax-js/src/index.ts", ["jax-js", "docs", "install", "tools"]],
+  ["packages/jax-js/src/index.ts", ["jax-js", "docs", "install"]],
   [
     "packages/nn/src/index.ts",
     [
@@ -146,8 +146,8 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
       "tools",
     ],
   ],
-  ["native/mpi/src/owner.cc", ["collectives-mpi", "docs", "install", "tools"]],
-  ["tools/build-mpi.mjs", ["collectives-mpi", "docs", "install", "tools"]],
+  ["native/mpi/src/owner.cc", ["collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
+  ["tools/build-mpi.mjs", ["collectives-mpi", "docs", "hybrid-parallel", "install", "tools"]],
   ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
   ["README.md", ["docs", "install"]],

@@ -43,7 +43,7 @@ export interface TfOptimizerSettings {
  * model.compile({ optimizer: new TfOptimizer(AdamW, { lr: 0.01 }), loss: "meanSquaredError" });
  */
 export class TfOptimizer<Options extends BaseOptions> extends TfBase {
-  /** @nocollapse */
+  /** By which TF.js knows the class. */
   static get className(): string {
     return WHERE;
   }
@@ -161,7 +161,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     return { optimizer: this.#algorithm, options: toConfig(this.groups[0]) };
   }
 
-  /** @nocollapse @throws OptError BAD_STATE for an optimizer that is not registered */
+  /** @throws OptError BAD_STATE for an optimizer that is not registered */
   static override fromConfig<T extends serialization.Serializable>(
     cls: serialization.SerializableConstructor<T>,
     config: serialization.ConfigDict,
