@@ -21,8 +21,8 @@ export function leavesOf(where: string, what: string, given: unknown): Leaf[] {
     check(path.length <= DEEPEST, "BAD_ARGUMENT", where, tooDeep, "Check for a cycle.");
     if (isBranch(value)) for (const [key, part] of Object.entries(value)) visit(part, [...path, key]);
     else {
-      const name = path.join(".") || "0";
-      leaves.push({ name, array: checkedArray(where, `${what} ${name}`, value) });
+      const array = checkedArray(where, [what, ...path].join("."), value);
+      leaves.push({ name: path.join(".") || "0", array });
     }
   };
   visit(given, []);
@@ -46,9 +46,12 @@ function isBranch(value: unknown): value is object {
 }
 
 function checkedArray(where: string, what: string, value: unknown): np.Array {
-  const isTraced = typeof value === "object" && value !== null && "aval" in value && !(value instanceof np.Array);
+  const isForeign = typeof value === "object" && value !== null && "aval" in value && !(value instanceof np.Array);
+  const copy = () => `${what} is an array of another copy of jax-js.`;
+  const advice = "Import jax-js as an ES module, everywhere: its CommonJS build is another copy.";
+  check(!isForeign || !("refCount" in value), "BAD_ARGUMENT", where, copy, advice);
   const traced = () => `${what} is being traced: steps are counted by the program, and compile themselves.`;
-  check(!isTraced, "UNSUPPORTED", where, traced, "Call it outside of jit, grad and vmap.");
+  check(!isForeign, "UNSUPPORTED", where, traced, "Call it outside of jit, grad and vmap.");
   const problem = () => `${what} must be a jax-js array, got ${show(value)}.`;
   check(value instanceof np.Array, "BAD_ARGUMENT", where, problem, "Make it with numpy.array.");
   const dtype = () => `${what} must be float32 or float64, got ${value.dtype}.`;
@@ -91,9 +94,9 @@ export function checkAlike(
     const order = () => `${what} must have the order of params, got ${leaves[i]!.name} in place of ${name}.`;
     check(leaves[i]!.name === name, code, where, order, advice);
     const [shape, wanted] = [array.shape, param.shape].map((extents) => `[${extents.join(", ")}]`);
-    const shapes = () => `${what} ${name} must have the parameter's shape ${wanted}, got ${shape}.`;
+    const shapes = () => `${what}.${name} must have the parameter's shape ${wanted}, got ${shape}.`;
     check(shape === wanted, code === "BAD_STATE" ? code : "BAD_SHAPE", where, shapes, "Reshape it.");
-    const dtypes = () => `${what} ${name} must be ${param.dtype} as the parameter, got ${array.dtype}.`;
+    const dtypes = () => `${what}.${name} must be ${param.dtype} as the parameter, got ${array.dtype}.`;
     check(
       array.dtype === param.dtype,
       code === "BAD_STATE" ? code : "BAD_DTYPE",
@@ -101,7 +104,7 @@ export function checkAlike(
       dtypes,
       "Cast it with astype.",
     );
-    const devices = () => `${what} ${name} must be on the parameter's device ${param.device}, got ${array.device}.`;
+    const devices = () => `${what}.${name} must be on the parameter's device ${param.device}, got ${array.device}.`;
     check(array.device === param.device, "DEVICE_MISMATCH", where, devices, "Move it with devicePut.");
   });
 }

@@ -96,6 +96,19 @@ describe("update refuses, and consumes nothing:", () => {
   });
 });
 
+it("says so where CommonJS has brought another copy of jax-js, and where params were left out", () => {
+  class Foreign {
+    readonly aval = {};
+    readonly refCount = 1;
+  }
+  const other = any(new Foreign());
+  expectCode("BAD_ARGUMENT", () => tx.init(other));
+  expect(() => tx.init(other)).toThrow(/another copy of jax-js/);
+  expect(() => tx.update(make(), tx.init(make()), any(undefined))).toThrow(
+    /params must be a jax-js array, got undefined/,
+  );
+});
+
 it("makes transformations of classes alone, with options that a rule can have", () => {
   expectCode("BAD_ARGUMENT", () => gradientTransformation(any({})));
   expectCode("BAD_ARGUMENT", () => gradientTransformation(AdamW, any({ learningRate: 1 })));

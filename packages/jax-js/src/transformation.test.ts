@@ -1,5 +1,5 @@
 // Every optimizer over trees of jax-js arrays: the numbers of its class up to the roundings of jax-js, and nothing left behind.
-import { defaultDevice, init, jit, numpy as np, tree } from "@jax-js/jax";
+import { defaultDevice, devicePut, init, jit, numpy as np, tree } from "@jax-js/jax";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import {
@@ -16,10 +16,11 @@ import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
 import { describe, expect, it } from "vitest";
+import { fromTensors, toTensors } from "./tensors";
 import { watchSlots } from "./testing/live-slots";
 import { applyUpdates, gradientTransformation } from "./transformation";
 
-await init("wasm");
+await init("cpu", "wasm");
 defaultDevice("wasm");
 
 type Options = Readonly<Record<string, unknown>>;
@@ -119,6 +120,17 @@ it("takes empty trees, empty arrays and scalars", async () => {
   expect((await empty!.data()).length).toBe(0);
 });
 
+it("steps arrays where they lie, one tree on two devices", async () => {
+  const tx = gradientTransformation(NAdam, { lr: 0.1 });
+  const make = async () => ({ here: np.array([1, 2]), there: await devicePut(np.array([1, 2]), "cpu") });
+  const [params, state] = [await make(), tx.init(await make())];
+  const [updates] = tx.update(await make(), state, tree.ref(params));
+  const { here, there } = applyUpdates(params, updates);
+  expect([here.device, there.device]).toEqual(["wasm", "cpu"]);
+  const [first, second] = [await here.data(), await there.data()];
+  for (let i = 0; i < 2; i++) expect(first[i]).toBeCloseTo(second[i]!, 6);
+});
+
 it("hands NaN and infinities on", async () => {
   const tx = gradientTransformation(Adam, { lr: 0.1, amsgrad: true });
   const params = np.array([1, 1, 1]);
@@ -145,6 +157,12 @@ it("trains in a compiled program, and leaves no array behind in 1,000 steps", as
   for (let i = 0; i < 10; i++) await step();
   const settled = live();
   for (let i = 0; i < 1000; i++) await step();
+  expect(live()).toBe(settled);
+  const saved = await tx.stateDict(tree.ref(state), tree.ref(params));
+  tree.dispose(state);
+  state = await tx.loadStateDict(saved, tree.ref(params));
+  params = await fromTensors(await toTensors(tree.ref(params)), params);
+  await step();
   expect(live()).toBe(settled);
   tree.dispose(params);
   tree.dispose(state);
