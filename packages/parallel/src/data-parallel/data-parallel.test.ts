@@ -1,5 +1,5 @@
 /** Ranks against one process that takes the same batches: every bit of parameters and state. */
-import { parameter } from "@opt/core";
+import { parameter, type Tensor, tensor, viewAsComplex } from "@opt/core";
 import { Linear } from "@opt/nn";
 import { describe, expect, it } from "vitest";
 import { connect } from "../engine/connect";
@@ -102,6 +102,12 @@ it("faults are named on every rank", async () => {
 
 describe("refused", () => {
   const model = new Linear(2, 1);
+  const w = parameter([1]);
+  const complex = viewAsComplex(tensor([[1, 2]])).detach();
+  const named = (...tensors: Tensor[]) => ({
+    forward() {},
+    namedParameters: () => tensors.map((each, i): [string, Tensor] => [String(i), each]),
+  });
   it.each<[string, string, () => Promise<unknown>]>([
     ["no model", "BAD_ARGUMENT", async () => new DataParallel({} as never, await connect())],
     [
@@ -110,6 +116,8 @@ describe("refused", () => {
       async () => new DataParallel({ forward() {}, namedParameters: () => [] }, await connect()),
     ],
     ["no communicator", "BAD_ARGUMENT", async () => new DataParallel(model, {} as never)],
+    ["a tensor under two names", "DUPLICATE", async () => new DataParallel(named(w, w), await connect())],
+    ["complex parameters", "UNSUPPORTED", async () => new DataParallel(named(complex), await connect())],
     ["an unknown option", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucket: 1 } as never)],
     ["empty buckets", "BAD_ARGUMENT", async () => new DataParallel(model, await connect(), { bucketBytes: 0 })],
     [

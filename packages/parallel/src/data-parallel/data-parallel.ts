@@ -54,7 +54,7 @@ export class DataParallel<Model extends Trainable> {
   /** When it was last looked what has come of those that left. */
   #polled = 0;
 
-  /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices */
+  /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
     checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string" });
     const { bucketBytes = BUCKET_BYTES, reduction = "ordered" } = options;
@@ -156,8 +156,15 @@ export class DataParallel<Model extends Trainable> {
 function checkParameters(parameters: readonly NamedParameter[]): void {
   const [first] = parameters;
   check(first, "BAD_ARGUMENT", WHERE, () => "the model has no parameters that require a gradient.");
+  const names = new Map<Tensor, string>();
   for (const { name, tensor } of parameters) {
     check(tensor instanceof Tensor, "BAD_ARGUMENT", WHERE, () => `${name} must be a tensor, got ${show(tensor)}.`);
+    const twice = () => `a parameter must have one name, got ${names.get(tensor)} and ${name} for one tensor.`;
+    check(!names.has(tensor), "DUPLICATE", WHERE, twice, "Name it once in namedParameters().");
+    names.set(tensor, name);
+    const complex = () => `${name} is complex, which is not averaged.`;
+    const parts = "Train its two parts, and compute with viewAsComplex(parts).";
+    check(tensor.dtype !== "c64", "UNSUPPORTED", WHERE, complex, parts);
     const { device } = first.tensor;
     const problem = () =>
       `all parameters must be on one device, got ${first.name} on ${device.name} and ${name} on ${tensor.device.name}.`;
