@@ -73,6 +73,32 @@ it("every engine of ranks is there, and says what starts it", () => {
   );
 });
 
+it("opt-run's ranks train together, with the packed packages alone", () => {
+  const program = `
+    import { AdamW } from "@opt/adam-amsgrad";
+    import { Generator, randn, tidy } from "@opt/core";
+    import { Linear } from "@opt/nn";
+    import { connect, DataParallel, ShardedOptimizer } from "@opt/parallel";
+    const communicator = await connect();
+    const model = new Linear(4, 2, { generator: new Generator(1) });
+    const parallel = new DataParallel(model, communicator);
+    const optimizer = new ShardedOptimizer(AdamW, model.namedParameters(), { clip: { norm: 1 } }, communicator);
+    const generator = new Generator(10 + communicator.rank);
+    for (let step = 0; step < 3; step++) {
+      tidy(() => parallel.forward(randn([5, 4], { generator })).pow(2).sum().backward());
+      await parallel.sync();
+      await optimizer.step();
+      optimizer.zeroGrad();
+    }
+    const weights = await communicator.gather(Array.from(model.parameters()[0].dataSync()));
+    if (weights) console.log(weights.length, new Set(weights.map(String)).size);
+    await communicator.close();`;
+  writeFileSync(join(folder, "train.js"), program);
+  const optRun = join("node_modules", ".bin", "opt-run");
+  const { stdout, stderr } = run(process.execPath, [optRun, "-n", "3", "train.js"], { cwd: folder, quiet: true });
+  expect([stdout, stderr]).toEqual(["3 1\n", ""]);
+});
+
 it("there is one copy of the core", () => {
   const { stdout } = run("npm", ["ls", "@opt/core", "--all", "--parseable", "--prefix", folder], {
     cwd: folder,

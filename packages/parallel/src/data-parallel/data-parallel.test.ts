@@ -71,6 +71,14 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
     /backward reached w a second time before sync\(\)/,
   ],
   [
+    "noSync after the backward that it should come before",
+    `const w = core.parameter([1]);
+     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+     parallel.forward().backward();
+     try { parallel.noSync(() => parallel.forward().backward()); } finally { await parallel.sync(); }`,
+    /backward reached w a second time before sync\(\)/,
+  ],
+  [
     "row-sparse gradients",
     `const model = new Embedding(5, 2, { sparse: true, generator: new core.Generator(1) });
      const parallel = new DataParallel(model, communicator);

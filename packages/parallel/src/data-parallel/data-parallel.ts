@@ -135,10 +135,11 @@ export class DataParallel<Model extends Trainable> {
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {
-    if (this.#isSilent) return;
     const problem = () => `backward reached ${name} a second time before sync().`;
-    const advice = "Await sync() after each backward; put those whose gradients accumulate into noSync.";
+    const advice =
+      "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.";
     check(!bucket.hasLeft && !bucket.ready.has(tensor), "BAD_STATE", WHERE, problem, advice);
+    if (this.#isSilent) return;
     bucket.ready.add(tensor);
     for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
     if (performance.now() - this.#polled < POLL_AFTER) return;
