@@ -4,13 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
-import { type BaseOptions, enableQ8, tensor } from "@opt/core";
+import { type BaseOptions, enableQ8, l2, tensor } from "@opt/core";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import * as tf from "@tensorflow/tfjs-core";
 import { type LayersModel, layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { BACKENDS, useBackend } from "./testing/backends";
 import { OPTIMIZERS } from "./testing/optimizers";
+import { squares } from "./testing/single";
 import { TfOptimizer } from "./tf-optimizer";
 
 enableQ8();
@@ -114,5 +116,71 @@ describe.each(CHOSEN)("%s", (_, optimizer, options) => {
     model.compile({ optimizer: used, loss: "meanSquaredError" });
     await train(model, 3);
     expect(weightsOf(model)).toEqual(expected);
+  });
+});
+
+it("options that TF.js would write otherwise come back as they were", async () => {
+  const model = sequential({ layers: [layers.dense({ units: 2, inputShape: [64], useBias: false })] });
+  const optimizer = new TfOptimizer(Muon, {
+    lr: 0.02,
+    adjustLrFn: "match_rms_adamw",
+    clip: { norm: 2 },
+    regularizer: l2(0.5),
+  });
+  model.compile({ optimizer, loss: "meanSquaredError" });
+  await train(model, 1);
+  const loaded = await loadLayersModel(tf.io.fromMemory(await saved(model)));
+  expect((loaded.optimizer as typeof optimizer).groups).toEqual(optimizer.groups);
+});
+
+describe("loaded state", () => {
+  const variable = (value: number, name: string) => tf.tidy(() => tf.variable(tf.scalar(value), true, name));
+  const step = (optimizer: TfOptimizer<BaseOptions>, ...variables: tf.Variable[]) =>
+    optimizer.minimize(() => tf.addN(variables.map((w) => squares(w))), false, variables);
+  const steps = (optimizer: TfOptimizer<BaseOptions>) =>
+    Object.fromEntries(Object.entries(optimizer.stateDict().state).map(([name, { step }]) => [name, step]));
+  const fresh = () => new TfOptimizer(NAdam) as unknown as TfOptimizer<BaseOptions>;
+
+  it("waits for variables that come one after the other, and is saved while it waits", async () => {
+    const [a, b, c] = ["a", "b", "c"].map((name, i) => variable(i + 1, name)) as [
+      tf.Variable,
+      tf.Variable,
+      tf.Variable,
+    ];
+    const first = fresh();
+    step(first, a, b);
+    step(first, a);
+    const next = fresh();
+    await next.setWeights(await first.getWeights());
+    step(next, b);
+    expect([steps(next), next.iterations]).toEqual([{ a: 2, b: 2 }, 3]);
+    step(next, c, a);
+    expect(steps(next)).toEqual({ a: 3, b: 2, c: 1 });
+  });
+
+  it("is found by order where all names are others, once", () => {
+    const [a, b] = [variable(1, "a"), variable(2, "b")];
+    const first = fresh();
+    step(first, a, b);
+    step(first, b);
+    const next = fresh();
+    next.loadStateDict(first.stateDict());
+    const [x, y, z] = ["x", "y", "z"].map((name) => variable(1, name)) as [tf.Variable, tf.Variable, tf.Variable];
+    step(next, x, y);
+    step(next, z);
+    expect(steps(next)).toEqual({ x: 2, y: 3, z: 1 });
+  });
+
+  it("replaces what there is, also what waits", () => {
+    const a = variable(1, "a");
+    const [first, other] = [fresh(), fresh()];
+    step(first, a);
+    const saved = first.stateDict();
+    other.loadStateDict({ groups: saved.groups, state: { a: { ...saved.state.a!, step: 7 } } });
+    other.loadStateDict(saved);
+    step(other, a);
+    expect(steps(other)).toEqual({ a: 2 });
+    other.loadStateDict({ groups: saved.groups, state: {} });
+    expect(steps(other)).toEqual({});
   });
 });
