@@ -154,8 +154,20 @@ describe("loaded state", () => {
     await next.setWeights(await first.getWeights());
     step(next, b);
     expect([steps(next), next.iterations]).toEqual([{ a: 2, b: 2 }, 3]);
+    step(next, c); // not a, whose state still waits
     step(next, c, a);
-    expect(steps(next)).toEqual({ a: 3, b: 2, c: 1 });
+    expect(steps(next)).toEqual({ a: 3, b: 2, c: 2 });
+  });
+
+  it("is given to who asks inside a scope, and outlives it", async () => {
+    const optimizer = fresh();
+    step(optimizer, variable(1, "a"));
+    tf.engine().startScope();
+    const asked = optimizer.getWeights();
+    tf.engine().endScope();
+    expect((await asked).map(({ name, tensor }) => [name, tensor.isDisposed])).toEqual(
+      ["iter", "a/step", "a/mu_product", "a/exp_avg", "a/exp_avg_sq"].map((name) => [name, false]),
+    );
   });
 
   it("is found by order where all names are others, once", () => {

@@ -4,7 +4,7 @@ import "@opt/kernels-wasm";
 import { init } from "@opt/core";
 import { SGD } from "@opt/sgd";
 import * as tf from "@tensorflow/tfjs-core";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { BACKENDS, useBackend } from "./testing/backends";
 import { squares } from "./testing/single";
 import { TfOptimizer } from "./tf-optimizer";
@@ -57,6 +57,16 @@ describe.each(BACKENDS.flatMap((host) => devices.map((device) => ({ host, device
         [100, 10],
         [4, -2],
       ]);
+    });
+
+    it("is read once, and again only after an assignment", async () => {
+      const { w, step } = await start();
+      const read = vi.spyOn(w, "dataSync");
+      for (let i = 0; i < 3; i++) step();
+      expect(read).toHaveBeenCalledTimes(1);
+      w.assign(tf.tensor1d([1, 1]));
+      for (let i = 0; i < 3; i++) step();
+      expect(read).toHaveBeenCalledTimes(2);
     });
 
     it("follows the program to other backends and back", async () => {
