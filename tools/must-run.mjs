@@ -49,6 +49,16 @@ export const mustRun = [
     files: ["packages/tfjs/src/tf-optimizer.test.ts", "packages/tfjs/src/state.test.ts"],
     needs: [],
   },
+  {
+    what: "our optimizers in jax-js",
+    files: ["packages/jax-js/src/transformation.test.ts", "packages/jax-js/src/checkpoint.test.ts"],
+    needs: [],
+  },
+  {
+    what: "our optimizers in jax-js in a browser",
+    files: ["packages/jax-js/src/browser.test.ts"],
+    needs: ["Chromium"],
+  },
   { what: "our optimizers in TF.js in a browser", files: ["packages/tfjs/src/browser.test.ts"], needs: ["Chromium"] },
   { what: "checkpoints", files: ["e2e/hybrid-parallel/src/hybrid-parallel.test.ts"], needs: [] },
   {

@@ -109,10 +109,23 @@ it("says so where CommonJS has brought another copy of jax-js, and where params 
   );
 });
 
+it("refuses a norm over several devices or dtypes", async () => {
+  const limited = gradientTransformation(AdamW, { clip: { norm: 1 } });
+  const there = await devicePut(np.ones([2]), "cpu");
+  const refused = (code: ErrorCode, make: () => np.Array[]) => {
+    const [params, grads] = [make(), make()];
+    const state = limited.init(make());
+    expectCode(code, () => limited.update(grads, state, params));
+    expect(grads[0]!.refCount).toBe(1);
+  };
+  refused("DEVICE_MISMATCH", () => [np.ones([2]), there.ref]);
+  refused("BAD_DTYPE", () => [np.ones([2]), np.ones([2]).astype(np.float64)]);
+});
+
 it("makes transformations of classes alone, with options that a rule can have", () => {
   expectCode("BAD_ARGUMENT", () => gradientTransformation(any({})));
   expectCode("BAD_ARGUMENT", () => gradientTransformation(AdamW, any({ learningRate: 1 })));
-  for (const options of [{ clip: { norm: 1 } }, { stateDType: "bf16" }] as const) {
+  for (const options of [{ stateDType: "bf16" }, { lazyMode: true }] as const) {
     expectCode("UNSUPPORTED", () => gradientTransformation(AdamW, options));
   }
   expectCode("UNSUPPORTED", () => gradientTransformation(Muon));

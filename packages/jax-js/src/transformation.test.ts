@@ -36,6 +36,7 @@ const OPTIMIZERS = [
   named("AdamW", AdamW),
   named("AMSGrad", Adam, { amsgrad: true, weightDecay: 0.01, maximize: true }),
   named("Adam, clipped, with a penalty", Adam, { clip: { value: 0.2 }, regularizer: l2(0.1) }),
+  named("AdamW, its norm clipped", AdamW, { clip: { norm: 0.5, value: 0.3 }, maximize: true }),
   named("SGD", SGD),
   named("SGD, nesterov", SGD, { momentum: 0.9, nesterov: true, weightDecay: 0.1 }),
   named("RMSprop", RMSprop, { centered: true, momentum: 0.5 }),
@@ -142,7 +143,7 @@ it("hands NaN and infinities on", async () => {
 });
 
 it("trains in a compiled program, and leaves no array behind in 1,000 steps", async () => {
-  const tx = gradientTransformation(NAdam, { lr: 0.01, weightDecay: 0.01 });
+  const tx = gradientTransformation(NAdam, { lr: 0.01, weightDecay: 0.01, clip: { norm: 1 } });
   const gradient = jit((params: { w: np.Array; b: np.Array }) => ({ w: params.w.mul(2), b: params.b.mul(2) }));
   let params = { w: np.ones([50, 4]), b: np.ones([4]) };
   let state = tx.init(tree.ref(params));

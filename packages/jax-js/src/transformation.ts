@@ -7,14 +7,12 @@ import {
   type GroupOptions,
   type OptimizerClass,
   type OptimizerState,
-  type Rule,
   show,
 } from "@opt/core";
 import { ruleSteps } from "@opt/core/backend";
+import { factorOf, Launches } from "./launches";
 import { checkAlike, checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
-import { RuleFunction } from "./rule-function";
 import { savedState, stateDict } from "./state-dict";
-import { Uniforms } from "./uniforms";
 
 /** The state of an optimizer: how often it stepped (and for NAdam `mu_product`), and a tree like the parameters for each of PyTorch's keys: `exp_avg`, ... */
 export type State<Params = Tree> = { step: number; [key: string]: number | Params };
@@ -54,7 +52,7 @@ export interface GradientTransformation<Options extends BaseOptions = BaseOption
  *     updates, state = update(grads, state, params)          params = applyUpdates(params, updates)
  *
  * @param optimizer its class: NAdam, AdamW, ...
- * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, `clip.norm`, `stateDType` and `lazyMode`
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for Muon, `stateDType` and `lazyMode`
  * @example
  * import { numpy, tree } from "@jax-js/jax";
  * const tx = gradientTransformation(NAdam, { lr: 0.1 });
@@ -102,7 +100,8 @@ export function gradientTransformation<Options extends BaseOptions>(
       const other = planned.find((step) => String(step.keys) !== String(keys));
       const problem = () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`;
       check(other === undefined, "BAD_ARGUMENT", where, problem, "Set it when the transformation is made.");
-      const launches = new Launches();
+      const factor = factorOf(where, planned[0]?.factor, gradients);
+      const launches = new Launches(factor);
       const results = planned.map(({ rule, scalars }, i) => {
         const buffers = [leaves[i]!, gradients[i]!, ...states.map((parts) => parts[i]!)].map(({ array }) => array);
         return launches.apply(rule, scalars, buffers);
@@ -175,44 +174,4 @@ function countersOf(where: string, state: unknown, known: readonly string[], cou
     check(typeof record[name] === "number", "BAD_STATE", where, problem, advice);
   }
   return Object.fromEntries(counters.map((name) => [name, record[name]])) as unknown as Counters;
-}
-
-const functions = new WeakMap<Rule, RuleFunction>();
-
-function functionOf(rule: Rule): RuleFunction {
-  let known = functions.get(rule);
-  if (known === undefined) {
-    known = new RuleFunction(rule);
-    functions.set(rule, known);
-  }
-  return known;
-}
-
-/** The steps of an update. Leaves with the same scalars share their arrays. */
-class Launches {
-  private readonly known: {
-    rule: Rule;
-    scalars: readonly number[];
-    dtype: string;
-    device: string;
-    uniforms: Uniforms;
-  }[] = [];
-
-  apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { update: np.Array; state: np.Array[] } {
-    const { dtype, device } = buffers[0]!;
-    const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
-    let found = this.known.find(
-      (each) => each.rule === rule && each.dtype === dtype && each.device === device && isSame(each.scalars),
-    );
-    if (found === undefined) {
-      const uniforms = new Uniforms(rule, scalars, dtype === "float64" ? "f64" : "f32");
-      found = { rule, scalars, dtype, device, uniforms };
-      this.known.push(found);
-    }
-    return functionOf(rule).apply(buffers, found.uniforms);
-  }
-
-  dispose(): void {
-    for (const { uniforms } of this.known) uniforms.dispose();
-  }
 }

@@ -14,6 +14,8 @@ export class Uniforms {
     private readonly rule: Rule,
     scalars: readonly number[],
     private readonly dtype: ComputeDType,
+    /** A scalar that is not computed here. It is taken over. */
+    private readonly given?: { readonly slot: number; readonly array: np.Array },
   ) {
     const round = dtype === "f32" ? Math.fround : (value: number) => value;
     for (const { op, args, value, uniform } of rule.program.nodes) {
@@ -33,7 +35,9 @@ export class Uniforms {
     if (known !== undefined) return known;
     const [kind, node] = source.split(" ");
     const value = this.values[Number(node)]!;
-    const isCondition = this.rule.program.nodes[Number(node)]!.op === "less";
+    const { op, value: slot } = this.rule.program.nodes[Number(node)]!;
+    if (op === "scalar" && slot === this.given?.slot) return this.given.array;
+    const isCondition = op === "less";
     const made = isCondition
       ? np.array(value !== 0)
       : np.array(kind === "inverse" ? evaluateOp("div", this.dtype, 1, value) : value, {
@@ -45,5 +49,6 @@ export class Uniforms {
 
   dispose(): void {
     for (const array of this.arrays.values()) array.dispose();
+    this.given?.array.dispose();
   }
 }

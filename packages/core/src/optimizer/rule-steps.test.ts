@@ -35,6 +35,20 @@ it.each(OPTIONS)("has the bits of the class with %o", (options) => {
   expect(counters.step).toBe(2);
 });
 
+it("leaves the factor of clip.norm to the engine", () => {
+  const options = { clip: { norm: 0.5, value: 1 }, maximize: true };
+  const { rule, scalars, factor } = ruleSteps(Momentum, options).next({ step: 0 }, "w");
+  const given = scalars.map((value, slot) => (slot === factor!.slot ? 0.1 : value));
+  const buffers = [Float32Array.of(1), Float32Array.of(5), new Float32Array(1)];
+  interpret(rule.program, "f32", buffers, given, (slot, i, value) => (buffers[slot]![i] = value), 0, 1);
+  const w = parameter([1]);
+  const optimizer = new Momentum([w], options);
+  w.grad = tensor([5]);
+  optimizer.step();
+  expect([scalars[factor!.slot], factor!.limit]).toEqual([Number.NaN, 0.5]);
+  expect(buffers[0]![0]).toBeCloseTo(w.dataSync()[0]!, 6);
+});
+
 class Staged extends StagedOptimizer<MomentumOptions> {
   protected override define() {
     return (Momentum.prototype as unknown as { define(): never }).define();
@@ -49,7 +63,7 @@ it("refuses what is no class of one rule, and what a rule cannot do by itself", 
     expectCode("BAD_ARGUMENT", () => ruleSteps(no as OptimizerClass<MomentumOptions>));
   }
   expectCode("UNSUPPORTED", () => ruleSteps(Staged));
-  for (const options of [{ clip: { norm: 1 } }, { stateDType: "bf16" }, { lazyMode: true }] as const) {
+  for (const options of [{ stateDType: "bf16" }, { lazyMode: true }] as const) {
     expectCode("UNSUPPORTED", () => ruleSteps(Momentum, options));
     expectCode("UNSUPPORTED", () => ruleSteps(Momentum).next({ step: 0 }, "w", options));
   }

@@ -17,8 +17,10 @@ export interface RuleStep {
   readonly rule: Rule;
   /** Of the rule's buffers after the parameter and the gradient: PyTorch's names of the state. */
   readonly keys: readonly string[];
-  /** For each of the rule's scalars, in float64. */
+  /** For each of the rule's scalars, in float64; NaN for `factor`. */
   readonly scalars: readonly number[];
+  /** With `clip.norm`: which of the scalars the engine gives, min(1, limit / (norm + 1e-6)) of the 2-norm of all gradients. */
+  readonly factor?: { readonly slot: number; readonly limit: number };
   /** The counters after the step. */
   readonly counters: Counters;
 }
@@ -46,7 +48,7 @@ export interface RuleSteps<Options extends BaseOptions> {
  * The steps of an optimizer, for whoever computes them: `buffers = rule(buffers; scalars)` element by element.
  *
  * @param optimizer its class: NAdam, AdamW, ...
- * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `clip.norm`, `stateDType`, `lazyMode`, and for optimizers whose step has
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `stateDType`, `lazyMode`, and for optimizers whose step has
  * several stages (Muon)
  * @example
  * const adamw = ruleSteps(AdamW, { lr: 0.1 });
@@ -74,9 +76,12 @@ export function ruleSteps<Options extends BaseOptions>(
       const own = overrides === undefined ? chosen : completed(algorithm, chosen, overrides);
       const plain = ruleOf(own);
       const counters = algorithm.advance(before, own, ARITHMETIC);
-      const steps = stepsAround({}, own, regularizerOf(own, name)) as readonly (Step & { by: number })[];
+      const limit = own.clip?.norm;
+      const clipped: Step[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
+      const steps = [...clipped, ...stepsAround({}, own, regularizerOf(own, name))];
       const scalars = [...scalarsOf(algorithm, own, plain, counters), ...steps.map(({ by }) => by)] as number[];
-      return { rule: ruleAround(plain, steps), keys: stateKeys(plain), scalars, counters };
+      const step = { rule: ruleAround(plain, steps), keys: stateKeys(plain), scalars, counters };
+      return limit === undefined ? step : { ...step, factor: { slot: plain.scalars.length, limit } };
     },
   };
 }
@@ -88,8 +93,6 @@ function completed<Options extends BaseOptions>(
 ): Options & GroupOptions {
   const options = completeOptions(algorithm, defaults, overrides);
   const { name: where } = algorithm;
-  const norm = () => "a rule sees one element, and clip.norm asks for the norm of all gradients.";
-  check(options.clip?.norm === undefined, "UNSUPPORTED", where, norm, "Scale the gradients before.");
   const { stateDType = "f32", lazyMode = false } = options;
   const stored = () => `state is kept by the engine in the parameter's dtype, got stateDType ${show(stateDType)}.`;
   check(stateDType === "f32", "UNSUPPORTED", where, stored, "Leave it out.");

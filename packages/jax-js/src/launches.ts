@@ -1,0 +1,83 @@
+/** What an update computes: the rule of each leaf, and before them the norm of all gradients where it is limited. */
+import { jit, numpy as np } from "@jax-js/jax";
+import { check, type Rule } from "@opt/core";
+import type { RuleStep } from "@opt/core/backend";
+import type { Leaf } from "./leaves";
+import { RuleFunction } from "./rule-function";
+import { Uniforms } from "./uniforms";
+
+const functions = new WeakMap<Rule, RuleFunction>();
+
+function functionOf(rule: Rule): RuleFunction {
+  let known = functions.get(rule);
+  if (known === undefined) {
+    known = new RuleFunction(rule);
+    functions.set(rule, known);
+  }
+  return known;
+}
+
+/** By which all gradients are scaled. */
+export interface Factor {
+  readonly slot: number;
+  readonly array: np.Array;
+}
+
+const normFactor = /* @__PURE__ */ jit((grads: np.Array[], limit: np.Array): np.Array => {
+  const squares = grads.map((grad) => np.sum(np.square(grad)));
+  const norm = np.sqrt(squares.reduce((sum, square) => np.add(sum, square)));
+  return np.minimum(np.divide(limit, np.add(norm, 1e-6)), 1);
+});
+
+/** The factor of a limit of the norm. @throws OptError DEVICE_MISMATCH, BAD_DTYPE */
+export function factorOf(where: string, clip: RuleStep["factor"], gradients: readonly Leaf[]): Factor | undefined {
+  if (clip === undefined || gradients.length === 0) return undefined;
+  const [{ dtype, device }] = gradients.map(({ array }) => array) as [np.Array];
+  const areHere = gradients.every(({ array }) => array.device === device);
+  const devices = () => "the norm of all gradients asks for one device, got several.";
+  check(areHere, "DEVICE_MISMATCH", where, devices, "Move the tree with devicePut.");
+  const areAlike = gradients.every(({ array }) => array.dtype === dtype);
+  const dtypes = () => "the norm of all gradients asks for one dtype, got several.";
+  check(areAlike, "BAD_DTYPE", where, dtypes, "Cast them with astype.");
+  const limit = np.array(clip.limit, { dtype });
+  return {
+    slot: clip.slot,
+    array: normFactor(
+      gradients.map(({ array }) => array.ref),
+      limit,
+    ),
+  };
+}
+
+/** The steps of an update. Leaves with the same scalars share their arrays. */
+export class Launches {
+  constructor(private readonly factor: Factor | undefined) {}
+
+  private readonly known: {
+    rule: Rule;
+    scalars: readonly number[];
+    dtype: string;
+    device: string;
+    uniforms: Uniforms;
+  }[] = [];
+
+  apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { update: np.Array; state: np.Array[] } {
+    const { dtype, device } = buffers[0]!;
+    const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
+    let found = this.known.find(
+      (each) => each.rule === rule && each.dtype === dtype && each.device === device && isSame(each.scalars),
+    );
+    if (found === undefined) {
+      const given = this.factor && { ...this.factor, array: this.factor.array.ref };
+      const uniforms = new Uniforms(rule, scalars, dtype === "float64" ? "f64" : "f32", given);
+      found = { rule, scalars, dtype, device, uniforms };
+      this.known.push(found);
+    }
+    return functionOf(rule).apply(buffers, found.uniforms);
+  }
+
+  dispose(): void {
+    for (const { uniforms } of this.known) uniforms.dispose();
+    this.factor?.array.dispose();
+  }
+}
