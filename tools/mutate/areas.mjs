@@ -9,10 +9,10 @@ const PROGRAMS = ["device/recorded-programs", "device/recorded-refusals", "tenso
  */
 export const areas = {
   optimizer: {
-    files: ["optimizer/!(clip).ts"],
+    files: ["optimizer/*.ts", "optimizer/{state,stepping}/*.ts", "optimizer/gradients/!(clip).ts"],
     tests: ["optimizer/", "device/recording", "device/recorder", ...PROGRAMS],
   },
-  clip: { files: ["optimizer/clip.ts"], tests: ["optimizer/clip", ...PROGRAMS, "tensor/memory"] },
+  clip: { files: ["optimizer/gradients/clip.ts"], tests: ["optimizer/gradients/clip", ...PROGRAMS, "tensor/memory"] },
   autograd: {
     files: ["engine.ts", "tensor/tape*.ts"],
     tests: ["engine", "ops/apply-rule", ...PROGRAMS, "tensor/memory", "ops/gradients", "two-copies"],
@@ -24,7 +24,7 @@ export const areas = {
       "device/recording",
       "device/recorded-programs",
       "device/recorded-refusals",
-      "optimizer/master",
+      "optimizer/state/master",
       "optimizer/plan",
       "tensor/versions",
       "device/device",
@@ -34,11 +34,11 @@ export const areas = {
   },
   scope: {
     files: ["device/scope.ts", "host/synchronous.ts"],
-    tests: ["engine", "device/recording", "optimizer/clip", ...PROGRAMS, "tensor/memory", "two-copies"],
+    tests: ["engine", "device/recording", "optimizer/gradients/clip", ...PROGRAMS, "tensor/memory", "two-copies"],
   },
   rule: {
     files: ["rule/*.ts"],
-    tests: ["rule/", "emit/", "js/compile", "ops/apply-rule", "ops/integers", "optimizer/regularizer"],
+    tests: ["rule/", "emit/", "js/compile", "ops/apply-rule", "ops/integers", "optimizer/gradients/regularizer"],
   },
   schedules: { files: ["schedules/**/*.ts"], tests: ["schedules/"] },
   "checkpoint-save": {

@@ -57,17 +57,11 @@ export {
 } from "./ops";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
-export type { Around, ClipOptions } from "./optimizer/around";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
-export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/clip";
-export {
-  type Differentiable,
-  type EachOf,
-  type ForEach,
-  type Functional,
-  functional,
-  type Weights,
-} from "./optimizer/functional";
+export type { Around, ClipOptions } from "./optimizer/gradients/around";
+export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
+export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
+export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/gradients/scaler";
 export {
   ExponentialMovingAverage,
   type MovingAverageOptions,
@@ -75,15 +69,21 @@ export {
 } from "./optimizer/moving-average";
 export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
-export { enableQ8 } from "./optimizer/packed-state";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
-export { l1, l2, type Regularizer } from "./optimizer/regularizer";
 export { ruleHashes } from "./optimizer/rule-hashes";
-export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/scaler";
 export { StagedOptimizer, type Stages } from "./optimizer/staged";
-export type { OptimizerState, ParameterStateDict } from "./optimizer/state-dict";
-export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./optimizer/step-arrays";
-export { enableStochasticRounding } from "./optimizer/stochastic-rounding";
+export { enableQ8 } from "./optimizer/state/packed-state";
+export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
+export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
+export {
+  type Differentiable,
+  type EachOf,
+  type ForEach,
+  type Functional,
+  functional,
+  type Weights,
+} from "./optimizer/stepping/functional";
+export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./optimizer/stepping/step-arrays";
 export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";

@@ -7,7 +7,7 @@ export { type Access, type Statements, writeStatements } from "../emit/statement
 export { environmentVariable } from "../host/environment";
 export { loadBinary, type NativeBinary, platformName } from "../host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "../js/complete";
-export { type RuleStep, type RuleSteps, ruleSteps } from "../optimizer/rule-steps";
+export { type RuleStep, type RuleSteps, ruleSteps } from "../optimizer/stepping/rule-steps";
 export {
   type Codebook,
   codebookOf,

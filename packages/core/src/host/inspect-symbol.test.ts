@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import { l2 } from "../optimizer/regularizer";
+import { l2 } from "../optimizer/gradients/regularizer";
 import { StepLR } from "../schedules";
 import { Momentum } from "../testing/momentum";
 import { Generator } from "../values/generator";

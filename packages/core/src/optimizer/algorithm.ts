@@ -2,8 +2,8 @@
 import type { Op } from "../rule/expression";
 import type { Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
-import type { ClipOptions } from "./around";
-import type { Regularizer } from "./regularizer";
+import type { ClipOptions } from "./gradients/around";
+import type { Regularizer } from "./gradients/regularizer";
 
 /** Options that every optimizer has. */
 export interface BaseOptions {

@@ -4,8 +4,8 @@ import { parameter, tensor } from "../create";
 import { defineRule, type Rule } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
 import type { Algorithm, BaseOptions } from "./algorithm";
-import { functional } from "./functional";
 import { Optimizer } from "./optimizer";
+import { functional } from "./stepping/functional";
 
 function optimizerOf(rule: Rule) {
   return class extends Optimizer<BaseOptions> {

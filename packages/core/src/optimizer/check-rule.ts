@@ -3,7 +3,7 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Rule } from "../rule/rule";
 import type { Algorithm } from "./algorithm";
-import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state";
+import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state/state";
 
 const sound = new WeakSet<Rule>();
 

@@ -2,7 +2,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import type { OptError } from "../errors/errors";
 import { checkBetas, checkBoolean, checkNotNegative } from "./check";
-import { l1, l2 } from "./regularizer";
+import { l1, l2 } from "./gradients/regularizer";
 
 const accepts = (body: () => unknown) => expect(body).not.toThrow();
 

@@ -3,8 +3,8 @@ import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { isPlainObject, show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
-import { checked } from "./regularizer";
-import { statePacking, stochasticRounding } from "./state";
+import { checked } from "./gradients/regularizer";
+import { statePacking, stochasticRounding } from "./state/state";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {

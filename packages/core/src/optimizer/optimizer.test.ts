@@ -7,7 +7,7 @@ import { StepLR } from "../schedules";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
-import { l2 } from "./regularizer";
+import { l2 } from "./gradients/regularizer";
 
 const values = (x: Tensor) => [...x.dataSync()];
 

@@ -12,15 +12,15 @@ import { fillInPlace } from "../ops";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
-import type { Around } from "./around";
 import { checkGroup, completeOptions, GROUP_OPTIONS, ownOptions } from "./check";
-import { checkOneDevice } from "./clip";
-import { completeState } from "./complete-state";
-import { clipFactor, gradientsOf, totalNorm } from "./norm";
+import type { Around } from "./gradients/around";
+import { checkOneDevice } from "./gradients/clip";
+import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
 import { planUpdates, type Update } from "./plan";
 import { Slot } from "./slot";
-import { MASTER, type ParameterState, stateKeys } from "./state";
+import { completeState } from "./state/complete-state";
+import { MASTER, type ParameterState, stateKeys } from "./state/state";
 import {
   checkParameterState,
   copyParameterState,
@@ -28,7 +28,7 @@ import {
   type OptimizerState,
   parameterStateDict,
   shareCounters,
-} from "./state-dict";
+} from "./state/state-dict";
 
 /** A group of parameters with its own options, which may be changed between steps. */
 export type Group<Options> = Options &

@@ -5,7 +5,7 @@ import { parameter, tensor } from "../create";
 import { OptError } from "../errors/errors";
 import type { Tensor } from "../tensor/tensor";
 import { Momentum, type MomentumOptions } from "../testing/momentum";
-import { clipGradNorm, clipGradNormEach, clipGradValue } from "./clip";
+import { clipGradNorm, clipGradNormEach, clipGradValue } from "./gradients/clip";
 
 function* parameters(): Generator<Tensor> {
   for (const value of [1, 2]) {

@@ -7,7 +7,7 @@ import { descent, descentBy } from "../testing/descent";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { f64, first, ones } from "../testing/single";
-import { l1, l2 } from "./regularizer";
+import { l1, l2 } from "./gradients/regularizer";
 
 describe("a step moves", () => {
   it("a parameter whose gradient arrives later, while the others stay in place", () => {

@@ -10,13 +10,13 @@ import type { Rule } from "../rule/rule";
 import { disposedState, type SparseGradient, type Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./around";
 import { checkGroup } from "./check";
 import { checkRule } from "./check-rule";
-import { completeState } from "./complete-state";
-import { checked, type Regularizer } from "./regularizer";
+import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./gradients/around";
+import { checked, type Regularizer } from "./gradients/regularizer";
 import type { Slot } from "./slot";
-import { formatsOf, type ParameterState, stateKeys, stochasticRounding } from "./state";
+import { completeState } from "./state/complete-state";
+import { formatsOf, type ParameterState, stateKeys, stochasticRounding } from "./state/state";
 
 /** One launch to come: what is new in it since the last step. */
 export interface Update {

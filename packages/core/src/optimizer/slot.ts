@@ -6,8 +6,8 @@ import { keep } from "../device/scope";
 import { copyInto } from "../ops";
 import { Tensor } from "../tensor/tensor";
 import type { Counters } from "./algorithm";
-import { follow } from "./master";
-import { is16Bit, MASTER, type ParameterState } from "./state";
+import { follow } from "./state/master";
+import { is16Bit, MASTER, type ParameterState } from "./state/state";
 
 export class Slot {
   private current: ParameterState | null = null;

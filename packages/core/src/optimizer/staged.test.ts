@@ -9,9 +9,9 @@ import { add, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import type { Algorithm, BaseOptions } from "./algorithm";
-import { clipGradNorm } from "./clip";
-import { l2 } from "./regularizer";
-import { GradScaler } from "./scaler";
+import { clipGradNorm } from "./gradients/clip";
+import { l2 } from "./gradients/regularizer";
+import { GradScaler } from "./gradients/scaler";
 import { StagedOptimizer, type Stages } from "./staged";
 
 const device = await init("js");

@@ -12,11 +12,11 @@ import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { ruleAround, scalarsAround, stepsAround } from "./around";
+import { ruleAround, scalarsAround, stepsAround } from "./gradients/around";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
 import { type Bucket, planUpdates, scalarsOf, type Update } from "./plan";
-import { DIRECTION } from "./state";
+import { DIRECTION } from "./state/state";
 
 export interface Stages<Options extends BaseOptions> {
   /**

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { tidy } from "../device/scope";
-import { clipGradNorm, clipGradValue } from "../optimizer/clip";
+import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";

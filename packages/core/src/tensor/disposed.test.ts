@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
 import { concat, conv2d, crossEntropyRows, gather, layerNorm, maxPool2d, unfold } from "../ops";
 import { applyRule } from "../ops/apply-rule";
-import { clipGradNorm, clipGradValue } from "../optimizer/clip";
+import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { defineRule } from "../rule/rule";
 import { add } from "../rule/symbols";
 import { FakeDevice } from "../testing/fake-backend";

@@ -3,7 +3,7 @@ import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
 import { keep, tidy } from "../device/scope";
-import { clipGradNorm } from "../optimizer/clip";
+import { clipGradNorm } from "../optimizer/gradients/clip";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { noGrad } from "./tape";

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
 import { concat, conv2d, gather, layerNorm, maxPool2d } from "../ops";
-import { clipGradNorm, clipGradNormEach, clipGradValue } from "../optimizer/clip";
+import { clipGradNorm, clipGradNormEach, clipGradValue } from "../optimizer/gradients/clip";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { noGrad } from "./tape";

@@ -1,0 +1,77 @@
+/** Norms of gradients, what they are scaled by to be no longer than allowed, and the scaling itself. */
+
+import { zeros } from "../../create";
+import { cast, concat, elementwise } from "../../ops";
+import { defineRule } from "../../rule/rule";
+import { mul } from "../../rule/symbols";
+import { Tensor } from "../../tensor/tensor";
+import { computeDType, type DType, numbersOf } from "../../values/dtype";
+import { launchInPlace } from "../in-place";
+
+/** The numbers of all gradients: of row-sparse ones their rows, each once. */
+export function gradientsOf(params: readonly Tensor[]): Tensor[] {
+  return params.flatMap(({ grad }) => (grad === null ? [] : [grad.sparse?.merged() ?? grad]));
+}
+
+/** Sums over each gradient of one device, in one launch: of squares, or 0 where all are finite. Gradients of one dtype are read as they are stored. */
+export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
+  const { device } = grads[0]!;
+  const [first] = numbersOf(grads[0]!.dtype);
+  const dtype = grads.some((grad) => grad.dtype === "f64") ? "f64" : "f32";
+  const stored = grads.every((grad) => numbersOf(grad.dtype)[0] === first) ? first : dtype;
+  const output = Tensor.empty([grads.length], dtype, device);
+  device.launch({
+    kind: "sumSquares",
+    kernel: device.kernel({
+      kind: "sumSquares",
+      dtype,
+      ...(nonFinite && { nonFinite }),
+      ...(stored !== dtype && { stored: stored as "bf16" | "f16" }),
+    }),
+    inputs: grads.map((grad) => (grad.dtype === "c64" && stored === "f32" ? grad : cast(grad, stored)).memorySlice()),
+    output: output.memorySlice(),
+  });
+  return output;
+}
+
+/** The p-norm of each gradient. */
+export function norms(grads: readonly Tensor[], p: number): Tensor {
+  if (p === 2) return sumsOf(grads).sqrt();
+  const each = grads.map((grad) => {
+    const magnitude = cast(grad, computeDType(grad.dtype)).abs();
+    if (grad.size === 0) return zeros([1], { dtype: magnitude.dtype, device: grad.device });
+    return (
+      p === Number.POSITIVE_INFINITY
+        ? magnitude.max()
+        : magnitude
+            .pow(p)
+            .sum()
+            .pow(1 / p)
+    ).reshape([1]);
+  });
+  const dtype = each.some((norm) => norm.dtype === "f64") ? "f64" : "f32";
+  return concat(each.map((norm) => cast(norm, dtype)));
+}
+
+/** The norm of all together, of shape []. */
+export function totalNorm(grads: readonly Tensor[], p: number): Tensor {
+  const each = norms(grads, p);
+  return each.size === 1 ? each.reshape([]) : norms([each], p).reshape([]);
+}
+
+/** min(1, maxNorm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. */
+export function clipFactor(total: Tensor, maxNorm: number): Tensor {
+  return elementwise("div", [maxNorm, total.add(1e-6)]).minimum(1);
+}
+
+export const SCALE = /* @__PURE__ */ defineRule({
+  name: "scale",
+  buffers: ["grad"],
+  scalars: ["factor"],
+  update: ({ grad }, { factor }) => ({ grad: mul(grad, factor) }),
+});
+
+/** grad *= factor, a tensor of one element, in one launch per dtype. */
+export function scaleInPlace(grads: readonly Tensor[], factor: Tensor): void {
+  launchInPlace(SCALE, grads, (dtype: DType) => cast(factor, computeDType(dtype)).memorySlice());
+}

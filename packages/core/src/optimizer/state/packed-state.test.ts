@@ -1,0 +1,175 @@
+// The option `stateDType: "q8"`: averages in codes of 8 bits, updated from their values and packed once a step.
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { parameter, randn, tensor } from "../../create";
+import { viewAsComplex } from "../../ops/complex";
+import { packedBytes } from "../../rule/codebook";
+import type { Rule } from "../../rule/rule";
+import type { Tensor } from "../../tensor/tensor";
+import { FakeDevice } from "../../testing/fake-backend";
+import { Momentum, type MomentumOptions } from "../../testing/momentum";
+import type { DType } from "../../values/dtype";
+import { Generator } from "../../values/generator";
+import type { GroupOptions } from "../algorithm";
+import { GradScaler } from "../gradients/scaler";
+import { functional } from "../stepping/functional";
+import { enableQ8 } from "./packed-state";
+import { statePacking } from "./state";
+
+enableQ8();
+
+const SIZE = 4096 + 300;
+
+function parts(options: Partial<MomentumOptions> & GroupOptions = {}, dtype: DType = "f32", size = SIZE) {
+  const device = new FakeDevice();
+  const generator = new Generator(3);
+  const draw = () => randn([size], { generator, device }).to(dtype);
+  const w = parameter(draw());
+  const optimizer = new Momentum([w], { lr: 0.013, stateDType: "q8", ...options });
+  const train = (steps: number) => {
+    for (let i = 0; i < steps; i++) {
+      w.grad = draw();
+      optimizer.step();
+    }
+  };
+  const velocity = () => optimizer.stateDict().state["0"]!.velocity as Tensor;
+  const words = () => [...w.dataSync(), ...velocity().dataSync()];
+  return { device, generator, w, optimizer, train, velocity, words };
+}
+
+it("steps by the state's values, and packs it afterwards", () => {
+  const [narrow, wide] = [parts(), parts({ stateDType: "f32" })];
+  for (const each of [narrow, wide]) each.train(1);
+  // From a state of zeros the first step is that of float32.
+  expect([...narrow.w.dataSync()]).toEqual([...wide.w.dataSync()]);
+  const [packed, exact] = [narrow.velocity().dataSync(), wide.velocity().dataSync()];
+  const gaps = 0.9 / 64 / 2;
+  const largest = Math.max(...exact.map(Math.abs));
+  expect(Math.max(...exact.map((x, i) => Math.abs(x - packed[i]!)))).toBeLessThan(gaps * largest);
+  expect(packed).not.toEqual(exact);
+  for (const each of [narrow, wide]) each.train(1);
+  expect([...narrow.w.dataSync()]).not.toEqual([...wide.w.dataSync()]);
+});
+
+it("keeps 260 bytes for 256 elements, and float32 for parameters below 4096", () => {
+  const { optimizer, train } = parts();
+  train(1);
+  const { tensors } = (optimizer as unknown as { slots: { state: { tensors: Map<string, Tensor> } }[][] }).slots[0]![0]!
+    .state;
+  expect([...tensors.values()].map(({ size, dtype }) => [size, dtype])).toEqual([[packedBytes(SIZE), "u8"]]);
+  const small = parts({}, "f32", 4095);
+  small.train(2);
+  const exact = parts({ stateDType: "f32" }, "f32", 4095);
+  exact.train(2);
+  expect(small.words()).toEqual(exact.words());
+});
+
+describe.each<DType>(["f32", "bf16", "f16"])("of %s parameters", (dtype) => {
+  it("is one launch, saved and resumed in its bits", () => {
+    const [whole, resumed] = [parts({ averaged: true }, dtype), parts({ averaged: true }, dtype)];
+    whole.train(4);
+    resumed.optimizer.loadStateDict(whole.optimizer.stateDict());
+    resumed.w.set(whole.w.dataSync());
+    const gradient = randn([SIZE], { generator: new Generator(9), device: whole.device }).to(dtype);
+    for (const { w, optimizer, device } of [whole, resumed]) {
+      for (let i = 0; i < 3; i++) {
+        w.grad = tensor(gradient.dataSync(), { device, dtype });
+        optimizer.step();
+      }
+    }
+    expect(resumed.words()).toEqual(whole.words());
+    whole.device.launches.length = 0;
+    whole.optimizer.step();
+    expect(whole.device.launches).toEqual(["rule"]);
+  });
+
+  it("replays", () => {
+    const [eager, recorded] = [parts({}, dtype), parts({}, dtype)];
+    for (const each of [eager, recorded]) each.train(1);
+    const step = recorded.device.record(() => recorded.optimizer.step());
+    step.replay();
+    for (let i = 0; i < 2; i++) eager.optimizer.step();
+    expect(recorded.words()).toEqual(eager.words());
+  });
+});
+
+it("stays as it was where the scaler skips a step", async () => {
+  const { w, optimizer, train, words, device } = parts();
+  train(2);
+  const before = words();
+  const scaler = new GradScaler();
+  scaler.scale(w.sum()).backward();
+  w.grad = tensor(new Float32Array(SIZE).fill(Infinity), { device });
+  scaler.step(optimizer);
+  scaler.update();
+  expect(words()).toEqual(before);
+  expect(optimizer.stateDict().state["0"]!.step).toBe(2);
+});
+
+it("keeps 0 for what is not finite, and its neighbours", () => {
+  const { w, optimizer, velocity, device } = parts();
+  const gradient = new Float32Array(SIZE).fill(1);
+  gradient[5] = Number.NaN;
+  gradient[6] = Infinity;
+  w.grad = tensor(gradient, { device });
+  optimizer.step();
+  expect([...velocity().dataSync().subarray(4, 8)]).toEqual([1, -0, -0, 1]);
+  expect(w.dataSync()[5]).toBeNaN();
+});
+
+it("takes state in float32 over, and gives it back", () => {
+  const [from, to] = [parts({ stateDType: "f32" }), parts()];
+  from.train(2);
+  const saved = from.optimizer.stateDict();
+  const { stateDType: _, ...rest } = saved.groups[0]!;
+  to.optimizer.loadStateDict({ ...saved, groups: [rest as (typeof saved.groups)[0]] });
+  const packed = to.velocity().dataSync();
+  const nearest = Math.max(
+    ...from
+      .velocity()
+      .dataSync()
+      .map((x, i) => Math.abs(x - packed[i]!)),
+  );
+  expect(nearest).toBeLessThan(0.05);
+  from.optimizer.loadStateDict({ ...to.optimizer.stateDict(), groups: saved.groups });
+  expect([...from.velocity().dataSync()]).toEqual([...packed]);
+  expect(from.optimizer.groups[0]!.stateDType).toBe("f32");
+});
+
+it("stands beside groups with other state, and takes their options from a saved state", () => {
+  const device = new FakeDevice();
+  const [a, b] = [1, 2].map((seed) => parameter(randn([SIZE], { generator: new Generator(seed), device }))) as [
+    Tensor,
+    Tensor,
+  ];
+  const optimizer = new Momentum([{ params: [a], stateDType: "q8" }, { params: [b] }], { lr: 0.1 });
+  for (const w of [a, b]) w.grad = randn([SIZE], { generator: new Generator(5), device });
+  optimizer.step();
+  const alone = new Momentum([{ params: [b], stateDType: "f32" }, { params: [a] }], { lr: 0.1 });
+  alone.loadStateDict(optimizer.stateDict());
+  expect(alone.groups.map(({ stateDType }) => stateDType)).toEqual(["q8", undefined]);
+});
+
+it.each<DType>(["f64", "c64"])("leaves the state of %s parameters as it is", (dtype) => {
+  const device = new FakeDevice();
+  const values = randn(dtype === "c64" ? [5000, 2] : [5000], { generator: new Generator(1), device });
+  const w = parameter(dtype === "c64" ? viewAsComplex(values) : values.to(dtype));
+  const optimizer = new Momentum([w], { stateDType: "q8" });
+  w.grad = dtype === "c64" ? viewAsComplex(values) : values.to(dtype);
+  optimizer.step();
+  expect((optimizer.stateDict().state["0"]!.velocity as Tensor).dtype).toBe(dtype);
+});
+
+it("asks for a device that has it, and for rules that name their own buffers", () => {
+  const { device, train } = parts();
+  (device.backend as { packs?: boolean }).packs = false;
+  expectCode("UNSUPPORTED", () => train(1));
+  const rule = { buffers: ["param", "grad", "v"], nonNegative: ["w"], name: "r" } as unknown as Rule;
+  const param = parameter(randn([4096]));
+  expectCode("BAD_ARGUMENT", () => statePacking.format!(rule, "v", param));
+});
+
+it("refuses what it cannot go with by name", () => {
+  expectCode("UNSUPPORTED", () => parts({ lazyMode: true }));
+  expectCode("UNSUPPORTED", () => functional(Momentum, { stateDType: "q8" }));
+});

@@ -1,0 +1,103 @@
+/** State in 8 bits, which programs ask for before they use it: who does not, does not ship it. */
+import type { Slice } from "../../backend/memory";
+import { arena } from "../../create";
+import { check } from "../../errors/errors";
+import { cast } from "../../ops";
+import { isPacked, type PackedDType, packedBytes } from "../../rule/codebook";
+import { packedUpdate } from "../../rule/packed";
+import type { Rule } from "../../rule/rule";
+import { packing } from "../../rule/stored";
+import { type PackedState, Tensor } from "../../tensor/tensor";
+import { type Shape, sizeOf } from "../../values/shape";
+import { PACK, UNPACK } from "./packing-rules";
+import { type StatePacking, stateKey, statePacking } from "./state";
+
+/** State whose bytes a tensor of u8 holds. */
+class Packed implements PackedState {
+  constructor(
+    private readonly bytes: Tensor,
+    private readonly shape: Shape,
+    readonly format: PackedDType,
+  ) {}
+
+  slice(): Slice {
+    return { ...this.bytes.memorySlice(), length: sizeOf(this.shape) };
+  }
+
+  unpacked(): Tensor {
+    const values = Tensor.empty(this.shape, "f32", this.bytes.device);
+    this.launch(UNPACK, values);
+    values.storage.overwritten();
+    return values;
+  }
+
+  /** A rule of numbers in float32 and what is packed. */
+  launch(rule: Rule, values: Tensor): void {
+    const { device } = values;
+    const kernel = device.kernel({ kind: "rule", rule, dtype: "f32", stored: ["f32", this.format] });
+    device.launch({ kind: "rule", kernel, tensors: [[values.memorySlice(), this.slice()]], scalars: [] });
+  }
+}
+
+/** Parameters below it keep their state in float32. Source: bitsandbytes, `min_8bit_size`. */
+const LEAST_PACKED = 4096;
+
+const ofBlocks: StatePacking = {
+  name: "q8",
+
+  format(rule, key, { size, device }) {
+    if (size < LEAST_PACKED) return "f32";
+    const absent = () => "it has no kernels for stateDType q8 yet.";
+    check(device.backend.packs, "UNSUPPORTED", device.name, absent, "Call enableQ8() of the device's package.");
+    const unknown = rule.nonNegative?.find((buffer) => !rule.buffers.includes(buffer));
+    const undeclared = () => `nonNegative must name buffers, got ${unknown}.`;
+    check(unknown === undefined, "BAD_ARGUMENT", `rule ${rule.name}`, undeclared, "Name those of the rule.");
+    return rule.nonNegative?.some((buffer) => stateKey(buffer) === key) ? "uq8" : "q8";
+  },
+
+  zeros(shapes, format, device) {
+    if (!isPacked(format)) return undefined;
+    const bytes = arena(
+      shapes.map((shape) => [packedBytes(sizeOf(shape))]),
+      "u8",
+      device,
+    );
+    bytes.forEach((tensor, i) => {
+      tensor.packed = new Packed(tensor, shapes[i]!, format);
+    });
+    return bytes;
+  },
+
+  pack(values, format) {
+    const [bytes] = this.zeros([values.shape], format, values.device) ?? [];
+    if (bytes === undefined) return undefined;
+    (bytes.packed as Packed).launch(PACK, cast(values, "f32"));
+    bytes.storage.overwritten();
+    return bytes;
+  },
+
+  check(where, { stateDType, lazyMode }) {
+    const problem = () => "lazyMode steps some rows, and stateDType q8 keeps blocks of 256 elements that rows share.";
+    check(
+      stateDType !== "q8" || !lazyMode,
+      "UNSUPPORTED",
+      where,
+      problem,
+      "Give the table a group with another stateDType.",
+    );
+  },
+};
+
+/**
+ * Lets every optimizer keep its state in 8 bits, by `stateDType: "q8"`: blocks of 256 elements by bitsandbytes' dynamic codebook.
+ * `@opt/kernels-cpu`, `@opt/kernels-cuda` and `@opt/kernels-webgpu` call it; for "wasm" the one of `@opt/kernels-wasm` is called instead.
+ *
+ * @example
+ * enableQ8();
+ * const w = parameter(randn([64, 128]));
+ * const optimizer = new AdamW([w], { stateDType: "q8" }); // 2.03 bytes of state an element, not 8
+ */
+export function enableQ8(): void {
+  packing.update = packedUpdate;
+  Object.assign(statePacking, ofBlocks);
+}

@@ -1,0 +1,42 @@
+/** 16-bit parameters without float32 copies, which programs ask for before they use them: who does not, does not ship it. */
+import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
+import { isPlainObject, show } from "../../errors/show";
+import { keysOf, randomUpdate } from "../../rule/rounding";
+import { type StochasticRounding, stochasticRounding } from "./state";
+
+const atRandom: StochasticRounding = {
+  fits(where, option) {
+    if (!isPlainObject(option)) return typeof option === "boolean";
+    checkOptions(`${where} stochasticRounding`, option, { seed: "number" });
+    const { seed } = option as { seed?: unknown };
+    const problem = () => `stochasticRounding.seed must be a whole number from 0 on, got ${show(seed)}.`;
+    const isWhole = Number.isSafeInteger(seed) && (seed as number) >= 0;
+    check(isWhole, "BAD_ARGUMENT", where, problem, "For example { seed: 1 }.");
+    return true;
+  },
+
+  keys(option, step, { name, backend }) {
+    const absent = () => "it has no kernels for stochasticRounding yet.";
+    const advice = "Call enableStochasticRounding() of the device's package.";
+    check(backend.draws, "UNSUPPORTED", name, absent, advice);
+    return keysOf(typeof option === "object" ? option.seed : 0, step);
+  },
+};
+
+/**
+ * Lets every optimizer step bf16 and f16 parameters without float32 copies, by `stochasticRounding: true` or `{ seed }`.
+ * `@opt/kernels-cpu`, `@opt/kernels-cuda` and `@opt/kernels-webgpu` call it; for "wasm" the one of `@opt/kernels-wasm` is called instead.
+ *
+ *     p = up with probability (x - down) / (up - down), else down      x: the new value in float32, between two neighbours of 16 bits
+ *
+ * Source: torchao, `bf16_stochastic_round`; which way is drawn otherwise, and on every exact device the same.
+ *
+ * @example
+ * enableStochasticRounding();
+ * const w = parameter(randn([64, 128]).to("bf16"));
+ * const optimizer = new AdamW([w], { stochasticRounding: { seed: 7 }, stateDType: "bf16" }); // 6 bytes an element, not 14
+ */
+export function enableStochasticRounding(): void {
+  Object.assign(stochasticRounding, atRandom, { update: randomUpdate });
+}
