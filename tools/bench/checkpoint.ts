@@ -20,6 +20,7 @@ const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source 
   --mib <n>       size of the checkpoint (default 512: 128 tensors of 1024 x 1024 f32)
   --rounds <n>    interleaved rounds (default 7)
   --few <n>       rounds of 100,000 small tensors on 4 ranks (default 3)
+  --only <regex>  time only works whose names it matches (all are run once, to be compared)
   --device <name> where tensors are loaded to (default: the best there is)
   --folder <dir>  where to write (default runs/bench)
   --out <file>    JSON report (default runs/bench/checkpoint.json)
@@ -30,6 +31,7 @@ const { values: options } = parseArgs({
     mib: { type: "string", default: "512" },
     rounds: { type: "string", default: "7" },
     few: { type: "string", default: "3" },
+    only: { type: "string", default: "" },
     device: { type: "string" },
     folder: { type: "string", default: "runs/bench" },
     out: { type: "string", default: "runs/bench/checkpoint.json" },
@@ -41,6 +43,8 @@ if (options.help || !python) {
   console.log(HELP);
   process.exit(options.help ? 0 : 2);
 }
+
+const only = new RegExp(options.only);
 
 interface Session {
   ask(request: object): Promise<Answer>;
@@ -145,6 +149,7 @@ try {
   await ours.ask({ command: "open", folder, source, ...device });
   rmSync(source);
   const run = async (who: Session, name: string, title = name) => {
+    if (!only.test(title)) return;
     const answer = await who.ask({ command: "run", name });
     results.set(title, [...(results.get(title) ?? []), answer]);
   };
@@ -154,6 +159,7 @@ try {
   await reusing.ask({ command: "open", folder, count: 0 });
   /** Each in a new process, closed again. */
   const runNew = async () => {
+    if (!only.test(`${NEW.ours}, new memory`)) return;
     for (const [who, name] of [
       [session(process.execPath, ["--expose-gc", program]), NEW.ours],
       ...(hasSafetensors ? [[session(python, [theirProgram]), NEW.theirs] as const] : []),
@@ -167,15 +173,15 @@ try {
   };
   const [large, small] = [works.filter((one) => !one.startsWith(SMALL)), works.filter((one) => one.startsWith(SMALL))];
   // The first round warms up, and what it wrote is compared.
-  for (const name of large) await run(theirs, name);
-  for (const name of OURS) await run(ours, name);
-  if (hasSafetensors) await run(reusing, NEW.theirs);
+  const warm = (who: Session, name: string) => who.ask({ command: "run", name });
+  for (const name of large) await warm(theirs, name);
+  for (const name of OURS) await warm(ours, name);
+  if (hasSafetensors) await warm(reusing, NEW.theirs);
   for (const path of CHECKED) {
     if (path === "st.safetensors" && !hasSafetensors) continue;
     const { isEqual } = await ours.ask({ command: "check", path });
     if (!isEqual) throw new Error(`${path} does not hold what was saved`);
   }
-  results.clear();
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const name of large) await run(theirs, name);
     for (const name of OURS) await run(ours, name);
@@ -196,6 +202,7 @@ try {
         [copy, copy],
         [ASYNC, `${ASYNC}, ${kind}`],
       ] as const) {
+        if (!only.test(title)) continue;
         if (kind === "fresh") leaveMemory();
         const one = await copying.ask({ command: "run", name });
         if (round >= 0) results.set(title, [...(results.get(title) ?? []), one]);
@@ -214,9 +221,13 @@ function report(torch: string): void {
   const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
     median((results.get(name) ?? []).map((one) => one[what]));
   const data = Number(options.mib);
-  const rows: [title: string, ratio: number, limit: number | undefined][] = [];
+  const rows: [title: string, ratio: number, limit: number | undefined, spread?: readonly number[]][] = [];
   const compare = (a: string, b: string, limit?: number) => {
-    rows.push([`${a} / ${b}`, of(a) / of(b), limit], [`  processor time`, of(a, "cpu") / of(b, "cpu"), undefined]);
+    const [ours, theirs] = [results.get(a), results.get(b)];
+    if (!ours || !theirs) return;
+    const rounds = ours.map(({ milliseconds }, i) => milliseconds / theirs[i]!.milliseconds).sort((x, y) => x - y);
+    rows.push([`${a} / ${b}`, of(a) / of(b), limit, [rounds[0]!, rounds.at(-1)!]]);
+    rows.push(["  processor time", of(a, "cpu") / of(b, "cpu"), undefined]);
   };
   compare("save", "safetensors save_file + fsync", 1.15);
   compare("save", "raw write + fsync");
@@ -267,7 +278,10 @@ function report(torch: string): void {
     );
   console.log();
   const bound = (limit: number | undefined) => (limit === undefined ? "" : ` (must hold: ${limit})`);
-  for (const [title, ratio, limit] of rows) console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${bound(limit)}`);
+  for (const [title, ratio, limit, spread] of rows) {
+    const between = spread ? `, ${spread.map((one) => one.toFixed(2)).join(" to ")} in single rounds` : "";
+    console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${between}${bound(limit)}`);
+  }
   for (const [title, s, limit] of [...seconds, ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const])
     console.log(`${title.padEnd(66)} ${s.toFixed(2)} s${bound(limit)}`);
 }

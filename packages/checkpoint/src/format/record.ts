@@ -34,17 +34,23 @@ export interface RankRecord {
   readonly file?: FileRecord;
   /** What this rank says of the tensors; every one that it writes is among those of some rank up to it. */
   readonly tensors: readonly RecordedTensor[];
-  readonly written: readonly RecordedBox[];
+  readonly written: Iterable<RecordedBox>;
   /** Boxes that this rank holds and another writes. */
   readonly held: readonly HeldBox[];
 }
 
-/** The boxes of a file that was written. */
-export function recordedBoxes(boxes: readonly ShardBox[], { begins, checksums }: WrittenShard): RecordedBox[] {
-  return boxes.map(({ tensor: { name }, box: { offset, size } }, i) => {
+/** The boxes of a file that was written, each made when it is asked for: of a hundred thousand none lives long. */
+export function* recordedBoxes(
+  boxes: readonly ShardBox[],
+  { begins, checksums }: WrittenShard,
+): Generator<RecordedBox> {
+  for (let i = 0; i < boxes.length; i++) {
+    const { tensor, box } = boxes[i]!;
+    const { offset, size } = box;
     const byteOffset = begins[i]!;
-    return { tensor: name, offset, size, byteOffset, byteLength: begins[i + 1]! - byteOffset, crc32: checksums[i]! };
-  });
+    const byteLength = begins[i + 1]! - byteOffset;
+    yield { tensor: tensor.name, offset, size, byteOffset, byteLength, crc32: checksums[i]! };
+  }
 }
 
 /** Throws BAD_SHAPE, BAD_DTYPE, BAD_STATE or MISSING, naming the tensor, where the ranks' reports do not fit together. */

@@ -311,7 +311,8 @@ class Save {
     const written = mine.filter(({ writer }) => writer === rank);
     const held = mine.filter(({ writer }) => writer !== rank);
     const report = reporter(this.#options.progress, bytesOfAll(written));
-    return this.#write({ folder, rank, described: tensors, written, held }, report);
+    const record = await this.#write({ folder, rank, described: tensors, written, held }, report);
+    return { ...record, written: [...record.written] }; // as a message
   }
 
   #write(file: RankFile, report: (bytes: number) => void): Promise<RankRecord> {
