@@ -54,16 +54,7 @@ export const nodeFileSystem: FileSystem = {
       throw error;
     }
   },
-  async makeFolder(path) {
-    try {
-      await fs.mkdir(path, { recursive: true });
-    } catch (error) {
-      // Of a disk that takes no folders Node says that the parent is missing.
-      if (!isMissing(error)) throw error;
-      await fs.mkdir(await firstMissing(path));
-      throw error;
-    }
-  },
+  makeFolder,
   async list(path) {
     const entries = await fs.readdir(path, { withFileTypes: true });
     return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
@@ -91,12 +82,25 @@ export const nodeFileSystem: FileSystem = {
   },
 };
 
-/** The outermost folder of the path that is not there. */
-async function firstMissing(path: string): Promise<string> {
-  const parent = dirname(path);
-  const hasParent = await fs.stat(parent).then(
-    () => true,
+/** Not Node's own way of making parents, too: where a parent is there and says that it is not, as /proc does, that never returns. */
+async function makeFolder(path: string): Promise<void> {
+  const make = () =>
+    fs.mkdir(path).catch(async (error: unknown) => {
+      if (!(await isFolder(path))) throw error;
+    });
+  try {
+    await make();
+  } catch (error) {
+    const parent = dirname(path);
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || parent === path) throw error;
+    await makeFolder(parent);
+    await make();
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return fs.stat(path).then(
+    (there) => there.isDirectory(),
     () => false,
   );
-  return hasParent || parent === path ? path : firstMissing(parent);
 }
