@@ -39,7 +39,7 @@ export const platform: Platform = {
     hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>))),
   request: fetchRequest,
   sameBytes: (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]),
-  threadCopies: () => (bytes) => bytes.slice(),
+  threadCopies: () => ({ copy: (bytes) => bytes.slice(), free() {} }),
   startThread: undefined,
   thisProcess() {
     own ??= `browser.${hex(crypto.getRandomValues(new Uint8Array(6)))}.0.0`;

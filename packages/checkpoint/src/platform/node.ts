@@ -4,13 +4,10 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { threadId, Worker } from "node:worker_threads";
 import { crc32 } from "node:zlib";
-import { hostCopy } from "@opt/core";
 import { nodeFileSystem } from "../stores/node-file-system";
+import { threadCopies } from "./node-copies";
 import { nodeRequest } from "./node-request";
 import type { Platform } from "./platform";
-
-/** Small copies share memory of this size: a thread is given one piece after the other, and each takes its time. */
-const TOGETHER = 1 << 20;
 
 export const platform: Platform = {
   fileSystem: nodeFileSystem,
@@ -22,21 +19,7 @@ export const platform: Platform = {
   sha256Of: async (bytes) => createHash("sha256").update(bytes).digest("hex"),
   request: nodeRequest,
   sameBytes: (a, b) => Buffer.compare(a, b) === 0,
-  threadCopies() {
-    let rest: Uint8Array = new Uint8Array();
-    const room = (length: number) => {
-      if (length > TOGETHER) return new Uint8Array(new SharedArrayBuffer(length));
-      if (length > rest.length) rest = new Uint8Array(new SharedArrayBuffer(TOGETHER));
-      const taken = rest.subarray(0, length);
-      rest = rest.subarray(length);
-      return taken;
-    };
-    return (bytes) => {
-      const copy = room(bytes.length);
-      hostCopy(copy, bytes);
-      return copy;
-    };
-  },
+  threadCopies,
   startThread(code, workerData, { message, error, exit }) {
     const worker = new Worker(code, { eval: true, workerData, execArgv: [] });
     worker.on("message", message);

@@ -17,6 +17,12 @@ export interface ThreadHandlers {
   exit(code: number): void;
 }
 
+export interface ThreadCopies {
+  copy(bytes: Uint8Array): Uint8Array;
+  /** No thread needs any of the copies any more. */
+  free(): void;
+}
+
 /** A request over HTTP. */
 export interface HttpRequest {
   readonly method: string;
@@ -45,8 +51,8 @@ export interface Platform {
   /** Rejects where no whole answer comes; with the signal's reason where that ends it. */
   request(url: URL, request: HttpRequest): Promise<HttpAnswer>;
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
-  /** Copies bytes, many small ones side by side, to memory that other threads see, where there are any. */
-  threadCopies(): (bytes: Uint8Array) => Uint8Array;
+  /** Memory that other threads see, where there are any. */
+  threadCopies(): ThreadCopies;
   /** Undefined where nothing is written by other threads. */
   readonly startThread: StartThread | undefined;
   /** `<host>.<kernel>.<process id>.<start>`: letters, digits and `-` between the dots, the kernel 12 hexadecimal digits. */

@@ -93,8 +93,12 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
     const copying = options.async ? save.holdings.snapshot() : undefined;
     copying?.catch(() => {}); // thrown below, when its turn has come
     const saved = oneAtATime(save.queue, async () => {
-      await copying;
-      return save.run();
+      try {
+        await copying;
+        return await save.run();
+      } finally {
+        save.holdings.release();
+      }
     });
     return { saved, copied: copying ?? saved.then(() => {}) };
   };

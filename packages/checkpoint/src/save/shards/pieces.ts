@@ -7,6 +7,7 @@ import type { LocalTensor } from "../../format/tensors";
 import { type Box, elementsIn, sameBox, wholeOf } from "../../layout/box";
 import { boxesOfRank, type Layout } from "../../layout/layout";
 import { copyRegion, onlyRun } from "../../plan/runs";
+import type { ThreadCopies } from "../../platform/platform";
 import { allOf } from "../../stores/lanes";
 import type { Scratch } from "../../stores/scratch";
 import { type Assignment, assignWriters, type ShardableTensor } from "./writers";
@@ -19,6 +20,7 @@ export class Holdings {
   readonly #rank: number | undefined;
   /** Whether tensors are whole here, and not the rank's slices. */
   readonly #whole: boolean;
+  #copies: ThreadCopies | undefined;
   #snapshot: ReadonlyMap<string, readonly Uint8Array[]> | undefined;
 
   constructor(tensors: readonly LocalTensor[], layout: Layout, rank: number | undefined, whole: boolean) {
@@ -31,17 +33,18 @@ export class Holdings {
 
   /** Starts reading every tensor at once, before the caller can change any; what follows uses the copies. */
   async snapshot(): Promise<void> {
-    const copy = platform.threadCopies();
-    const copies = new Map<string, Uint8Array[]>();
+    const copies = platform.threadCopies();
+    this.#copies = copies;
+    const snapshot = new Map<string, Uint8Array[]>();
     const waiting: Promise<void>[] = [];
     try {
       for (const { name, boxes, bytes } of this.tensors) {
         const copied: Uint8Array[] = [];
-        copies.set(name, copied);
+        snapshot.set(name, copied);
         for (let box = 0; box < (boxes?.length ?? 1); box++) {
           const read = bytes(box);
           const take = (there: Uint8Array) => {
-            copied[box] = copy(there);
+            copied[box] = copies.copy(there);
           };
           // Of a hundred thousand tensors only those that must be waited for take a promise.
           if (read instanceof Promise) waiting.push(read.then(take));
@@ -51,7 +54,13 @@ export class Holdings {
     } finally {
       await allOf(waiting);
     }
-    this.#snapshot = copies;
+    this.#snapshot = snapshot;
+  }
+
+  /** Nobody reads the copies any more. */
+  release(): void {
+    this.#snapshot = undefined;
+    this.#copies?.free();
   }
 
   get isCopied(): boolean {
