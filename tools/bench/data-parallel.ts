@@ -9,8 +9,8 @@ import { type JobOptions, runJob } from "../../packages/parallel/src/testing/job
 
 const RANKS = 2;
 /** Samples of each rank. */
-const BATCHES = [64, 256];
-const ROUNDS = 5;
+const BATCHES = [64, 256, 512];
+const ROUNDS = 4;
 const source = (path: string) => fileURLToPath(new URL(`../../packages/${path}`, import.meta.url));
 const OURS = `import "${source("kernels-cpu/src/index.ts")}";
 import { DataParallel } from "${source("parallel/src/data-parallel/data-parallel.ts")}";

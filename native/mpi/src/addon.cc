@@ -51,19 +51,24 @@ void tell(Napi::Env env, const Completion& completion) {
 
 void deliver(napi_env rawEnv, napi_value, void*, void*) {
   if (rawEnv == nullptr || isOver) return;
+  owner->setComputing(false);
   const Napi::Env env(rawEnv);
   const Napi::HandleScope scope(env);
   for (const Completion& completion : std::exchange(kept, {})) tell(env, completion);
   for (const Completion& completion : owner->take()) tell(env, completion);
 }
 
-/** wait(ids, milliseconds): onEnded is called for each of these messages before it returns: all, or up to the first that failed. */
+/**
+ * wait(ids, milliseconds): onEnded is called for each of these messages before it returns: all, or up to the first that failed. Who does
+ * not wait at all computes, until the event loop turns.
+ */
 Napi::Value wait(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto list = info[0].As<Napi::Uint32Array>();
   std::unordered_set<uint32_t> ids(list.Data(), list.Data() + list.ElementLength());
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(info[1].As<Napi::Number>().DoubleValue()));
+  owner->setComputing(info[1].As<Napi::Number>().DoubleValue() == 0);
   std::vector<Completion> done = std::exchange(kept, {});
   bool hasFailed = false;
   for (;;) {

@@ -171,11 +171,11 @@ void Owner::carryOut() {
 
     const auto idle = duration_cast<microseconds>(Clock::now() - lastMove);
     const bool isLong = own->load() > LONG && idle < LONG_MOVES_WITHIN;
-    if (own->isBusy() && idle < (isLong ? LONG_EAGER : EAGER)) {
+    if (own->isBusy() && !isComputing && idle < (isLong ? LONG_EAGER : EAGER)) {
       sched_yield();
       continue;
     }
-    const auto pause = own->isBusy() ? std::clamp(idle / 16, SHORTEST, isLong ? LONG_LONGEST : LONGEST) : RESTING;
+    const auto pause = own->isBusy() && isComputing ? LONGEST : own->isBusy() ? std::clamp(idle / 16, SHORTEST, isLong ? LONG_LONGEST : LONGEST) : RESTING;
     std::unique_lock lock(mutex);
     posted.wait_for(lock, pause, [&] { return !queue.empty() || isAborting || closing != closeId; });
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -26,6 +27,8 @@ class Owner {
   void abort(int code);
   /** Waits until the thread has ended, `seconds` at most. True if it has. */
   bool join(double seconds);
+  /** Whether JavaScript computes meanwhile: the thread then leaves the processor to it, and moves messages now and then. */
+  void setComputing(bool is) { isComputing = is; }
   /** What has ended since the last time. The first is of MPI_Init, with id 0. */
   std::vector<Completion> take();
   /** The same, after waiting for anything until then. */
@@ -47,6 +50,7 @@ class Owner {
   std::condition_variable posted, told, finished;
   std::vector<Message> queue;
   std::vector<Completion> ended;
+  std::atomic<bool> isComputing = false;
   uint32_t closing = 0;
   int abortCode = 0;
   bool isAborting = false, hasFinished = false;
