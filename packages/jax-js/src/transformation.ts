@@ -1,5 +1,5 @@
 /** Gradient transformations: an optimizer's step as a pure function of trees, computed where jax-js has them. */
-import { numpy as np, tree } from "@jax-js/jax";
+import { jit, numpy as np, tree } from "@jax-js/jax";
 import {
   type BaseOptions,
   type Counters,
@@ -152,9 +152,12 @@ export function applyUpdates<Params extends Tree>(params: Params, updates: Param
   const [leaves, parts] = [leavesOf(where, "params", params), leavesOf(where, "updates", updates)];
   checkAlike(where, "updates", "BAD_ARGUMENT", parts, leaves);
   checkOwned(where, [...leaves, ...parts]);
-  const sums = leaves.map(({ array }, i) => np.add(array, parts[i]!.array));
+  const sums = leaves.map(({ array }, i) => sum(array, parts[i]!.array));
   return likeTree(params, sums);
 }
+
+/** Compiled once for each shape, where an op by itself is put together at each call. */
+const sum = /* @__PURE__ */ jit((a: np.Array, b: np.Array): np.Array => np.add(a, b));
 
 function likeTree<Params extends Tree>(params: Params, arrays: readonly np.Array[]): Params {
   return tree.unflatten(tree.structure(params), arrays) as unknown as Params;
