@@ -98,10 +98,10 @@ function checkBackward(where: string, root: Tensor, given: Tensor | undefined): 
   );
   if (given === undefined) {
     check(
-      root.size === 1,
+      root.size === 1 && root.dtype !== "c64",
       "NO_GRADIENT",
       where,
-      () => `a gradient is implied for one element only, got shape ${showShape(root.shape)}.`,
+      () => `a gradient is implied for one real element only, got ${root.dtype} of shape ${showShape(root.shape)}.`,
       "Reduce with sum() or mean(), or pass a gradient.",
     );
     return;

@@ -151,6 +151,9 @@ describe("gradients", () => {
     expect(viewAsReal(second!).tolist()).toEqual(PARTS.map(() => [2, 4]));
   });
 
+  it("are not implied by a complex number, as in PyTorch", () =>
+    expectCode("NO_GRADIENT", () => viewAsComplex(parameter([1, 2])).backward()));
+
   it("are clipped and zeroed by their parts", () => {
     const [w, real] = [parameter(complex()), parameter(tensor(PARTS))];
     loss(w).backward();

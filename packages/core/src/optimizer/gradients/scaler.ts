@@ -279,7 +279,7 @@ export class GradScaler {
     this.tracker?.set(_growth_tracker!);
   }
 
-  /** Frees what it has on the device; it can go on from there. */
+  /** Frees what it has on the device. Used again, it begins with `initScale`: `stateDict` keeps a scale. */
   dispose(): void {
     for (const x of [this.factor, this.tracker, ...[...this.examined.values()].map(({ found }) => found)]) x?.dispose();
     this.examined.clear();
