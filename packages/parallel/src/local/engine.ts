@@ -8,8 +8,8 @@ import { CHUNK, exchangeNow } from "./exchange-now";
 import { LAUNCHER, memoryOf, ownPlace, socketTo } from "./job";
 import { Peer } from "./peer";
 
-/** What one rank has sent and others have not read yet lies in at most so much memory, which caches hold; more waits. Containers have 64 MiB. */
-const MOST_MEMORY = 32 << 20;
+/** What one rank has sent and others have not read yet lies in at most so much memory; more waits. */
+const MOST_MEMORY = 512 << 20;
 /** When a rank has died the launcher ends the job, and says why. Only where it does not, this rank speaks. */
 const LAUNCHER_SPEAKS_WITHIN = 1500;
 
