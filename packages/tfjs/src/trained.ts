@@ -30,6 +30,8 @@ export class Trained<Options extends BaseOptions> {
   private members: readonly Member[] = [];
   private optimizer: Optimizer<Options> | null = null;
   private loaded = Loaded.nothing();
+  /** All parameters hold what is in their arrays. */
+  private areKept = false;
 
   constructor(
     private readonly where: string,
@@ -48,12 +50,14 @@ export class Trained<Options extends BaseOptions> {
     if (optimizer === null) return;
     Object.assign(optimizer.groups[0]!, options);
     const stepped = members.filter(({ values }) => gradients.has(values.variable));
-    for (const { values } of stepped) values.bringIn();
+    for (const { values } of stepped) if (values.bringIn()) this.areKept = false;
     stepArrays(
       optimizer,
       members.map(({ values }) => values.array),
       members.map(({ values }) => gradients.get(values.variable) ?? null),
+      { unchanged: this.areKept },
     );
+    this.areKept = true;
     for (const { values } of stepped) values.takeOut();
   }
 
@@ -133,5 +137,6 @@ export class Trained<Options extends BaseOptions> {
     for (const { param } of this.members.filter((member) => !members.includes(member))) param.dispose();
     this.members = members;
     this.optimizer = optimizer;
+    this.areKept = false;
   }
 }

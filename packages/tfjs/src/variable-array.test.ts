@@ -107,3 +107,13 @@ describe.each(BACKENDS.flatMap((host) => devices.map((device) => ({ host, device
     });
   },
 );
+
+it.each(devices)("what the program writes into a variable's own array is stepped, $name", async (device) => {
+  await useBackend("cpu");
+  const w = tf.variable(tf.tensor1d([8, -4]));
+  const optimizer = new TfOptimizer(SGD, { lr: 0.25 }, { device });
+  for (let i = 0; i < 2; i++) optimizer.minimize(() => squares(w), false, [w]);
+  w.dataSync()[0] = 100;
+  optimizer.minimize(() => squares(w), false, [w]);
+  expect(values(w)).toEqual([50, -0.5]);
+});

@@ -23,8 +23,8 @@ export class VariableArray {
     this.array = new Float32Array(variable.size);
   }
 
-  /** Before a step: the variable's values are in the array, and nobody else reads them there. */
-  bringIn(): void {
+  /** Before a step: the variable's values are in the array, and nobody else reads them there. True if they may have changed since the last one. */
+  bringIn(): boolean {
     const { variable, array, loan } = this;
     const isKnown = variable.dataId === this.known;
     if (loan !== null) {
@@ -34,9 +34,9 @@ export class VariableArray {
       if (others > 0) loan.backend.move(loan.dataId, array.slice(), variable.shape, variable.dtype, readers);
       if (others > 0 || readers === 0 || !isKnown) this.loan = null;
     }
-    if (isKnown) return;
-    array.set(variable.dataSync());
+    if (!isKnown) array.set(variable.dataSync());
     this.known = variable.dataId;
+    return !isKnown || this.loan !== null; // the program may write into what it has on loan
   }
 
   /** After a step: the variable has the array's values. */

@@ -86,6 +86,20 @@ describe("is refused, and nothing changes:", () => {
   });
 });
 
+it("need not copy in what the program has left alone since the last step", () => {
+  const [w, same] = [Float32Array.of(1, 2), Float32Array.of(1, 2)];
+  const [optimizer, other] = [w, same].map((x) => new Momentum([parameter(x)])) as [Momentum, Momentum];
+  for (const unchanged of [false, true, true]) {
+    stepArrays(optimizer, [w], [grad], { unchanged });
+    stepArrays(other, [same], [grad]);
+  }
+  expect(w).toEqual(same);
+  w.fill(100); // against its word
+  stepArrays(optimizer, [w], [grad], { unchanged: true });
+  stepArrays(other, [same], [grad]);
+  expect(w).toEqual(same);
+});
+
 it("takes other arrays from step to step where tensors have memory of their own", () => {
   const [optimizer, { w }] = one();
   const other = Float32Array.of(5, 6);

@@ -1,6 +1,7 @@
 /** Steps of an optimizer on typed arrays of the program: for models that know no tensors (written by hand, ONNX gradients, other engines). */
 import { checkRepeatable } from "../../device/repeatable";
 import { check } from "../../errors/errors";
+import { checkOptions } from "../../errors/options";
 import { isPlainObject, show } from "../../errors/show";
 import { hostBytes, readInto } from "../../tensor/read";
 import { Storage } from "../../tensor/storage";
@@ -33,6 +34,7 @@ const LISTED = 5;
  *
  * @param params Float32Array for parameters in f32, Float64Array for f64, of their sizes
  * @param grads likewise; they are read, not changed, but by what a hook does to `.grad`
+ * @param options `unchanged`: the program has left `params` alone since the last call for this optimizer, which need not copy them in. Default false
  * @throws OptError BAD_ARGUMENT for arrays that are missing, unknown, overlapping, or not the one that the tensor lies in; BAD_SHAPE,
  * BAD_DTYPE; NOT_SYNC on devices that cannot be read without waiting (webgpu); UNSUPPORTED while a step is recorded; further as `step`.
  * Nothing has changed then.
@@ -45,8 +47,10 @@ export function stepArrays(
   optimizer: Steppable,
   params: PerParameter<FloatArray>,
   grads: PerParameter<FloatArray | null>,
+  options: { readonly unchanged?: boolean } = {},
 ): void {
   checkRepeatable(WHERE, "what it reads from the host");
+  checkOptions(WHERE, options, { unchanged: "boolean" });
   const known = parametersOf(optimizer);
   const arrays = matched("params", params, known);
   const gradients = matched("grads", grads, known).map((array, i) =>
@@ -62,7 +66,7 @@ export function stepArrays(
       const array = gradients[i]!;
       tensor.grad = array === null ? null : gradientOf(tensor, array, !ranges.touches(array));
     });
-    for (const binding of bindings) binding.bringIn();
+    for (const binding of bindings) binding.bringIn(options.unchanged);
     const waited: unknown = optimizer.step();
     const waits = () => "an optimizer whose step waits for others has divided its parameters.";
     check(waited === undefined, "UNSUPPORTED", WHERE, waits, "Step its tensors.");
@@ -99,8 +103,9 @@ class Binding {
     check(this.isSame || !storage.isBorrowed, "BAD_ARGUMENT", WHERE, other, advice);
   }
 
-  bringIn(): void {
+  bringIn(unchanged = false): void {
     const { tensor, array } = this;
+    if (unchanged) return;
     tensor.storage.overwritten(); // by the program perhaps, since the last step
     if (!this.isSame) tensor.device.write(tensor.memorySlice(), bytesOf(array));
   }
