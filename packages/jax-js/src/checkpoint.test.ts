@@ -99,6 +99,7 @@ it("is refused where it does not fit, and nothing is consumed", async () => {
   const states: unknown[] = [
     null,
     { groups: [] },
+    { ...saved, groups: [null] },
     { ...saved, state: without(saved.state) },
     { ...saved, state: { ...saved.state, b: { ...entry, step: 7 } } },
     { ...saved, state: { ...saved.state, b: { step: 1 } } },
@@ -106,5 +107,9 @@ it("is refused where it does not fit, and nothing is consumed", async () => {
   ];
   for (const each of states) await expectCode("BAD_STATE", () => tx.loadStateDict(each as OptimizerState, params));
   await expectCode("BAD_STATE", () => fromTensors({}, params));
+  (entry.exp_avg as Tensor).dispose();
+  await expectCode("DISPOSED", () => tx.loadStateDict(saved, params));
+  const wide = { b: np.zeros([2]).astype(np.float64) };
+  if (!("Float16Array" in globalThis)) await expectCode("UNSUPPORTED", () => fromTensors({ b: tensor([1, 2]) }, wide));
   expect(params.b.refCount).toBe(1);
 });

@@ -33,7 +33,9 @@ export async function savedState(
   keys: readonly string[],
   leaves: readonly Leaf[],
 ): Promise<{ counters: Counters; trees: np.Array[][] }> {
-  const isState = Array.isArray(saved?.groups) && typeof saved.state === "object" && saved.state !== null;
+  const hasParams = (group: OptimizerState["groups"][number]) => Array.isArray(group?.params);
+  const areGroups = Array.isArray(saved?.groups) && saved.groups.every(hasParams);
+  const isState = areGroups && typeof saved.state === "object" && saved.state !== null;
   check(isState, "BAD_STATE", where, () => `state must be { groups, state }, got ${show(saved)}.`, FITTING);
   const theirs = saved.groups.flatMap(({ params }) => params).map(String);
   const byPosition = theirs.every((name) => /^\d+$/.test(name)) && theirs.length === leaves.length;

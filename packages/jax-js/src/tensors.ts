@@ -51,24 +51,25 @@ export async function fromTensors<Params extends Tree>(
   return tree.unflatten(structure, arrays) as unknown as Params;
 }
 
-/** @throws OptError BAD_STATE */
+/** @throws OptError BAD_STATE, DISPOSED, UNSUPPORTED */
 export function checkedTensor(where: string, name: string, { array }: Leaf, value: unknown): Tensor {
   const missing = () => `${name} must be a tensor, got ${show(value)}.`;
   check(value instanceof Tensor, "BAD_STATE", where, missing, "Pass what was saved of the same tree.");
+  check(!value.isDisposed, "DISPOSED", where, () => `${name} was disposed.`, "Keep what was loaded until it is here.");
   const words = (shape: Shape) => `[${shape.join(", ")}]`;
   const shapes = () => `${name} must have shape ${words(array.shape)}, got ${words(value.shape)}.`;
   check(words(value.shape) === words(array.shape), "BAD_STATE", where, shapes, "Pass what was saved of the same tree.");
+  // jax-js asks of float64 data whether it is a Float16Array, a class that Node has from 24 on.
+  const isTaken = array.dtype === "float32" || "Float16Array" in globalThis;
+  const float64 = () => "jax-js takes float64 data only where the engine has Float16Array.";
+  check(isTaken, "UNSUPPORTED", where, float64, "Use Node 24, or load in float32 and cast.");
   return value;
 }
 
-/** In the dtype of the leaf, and on its device. @throws OptError UNSUPPORTED */
+/** In the dtype of the leaf, and on its device. */
 export async function arrayOf(source: Tensor, { array }: Leaf): Promise<np.Array> {
   const { shape, device } = array;
   const dtype = array.dtype === "float64" ? "f64" : "f32";
-  // jax-js asks of float64 data whether it is a Float16Array, a class that Node has from 24 on.
-  const isTaken = dtype === "f32" || "Float16Array" in globalThis;
-  const problem = () => "jax-js takes float64 data only where the engine has Float16Array.";
-  check(isTaken, "UNSUPPORTED", "jax-js", problem, "Use Node 24, or load in float32 and cast.");
   const wide = source.dtype === dtype ? source : source.to(dtype);
   const values = (await wide.data()) as Float32Array<ArrayBuffer>;
   if (wide !== source) wide.dispose();
