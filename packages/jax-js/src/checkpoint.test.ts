@@ -91,6 +91,20 @@ it("of steps that were never taken or keep nothing is empty", async () => {
   expect(await sgd.loadStateDict(saved, start())).toEqual(sgd.init(start()));
 });
 
+it("has empty arrays and scalars, and float64 where the engine takes it", async () => {
+  const isWide = "Float16Array" in globalThis;
+  const make = () => ({
+    empty: np.zeros([0, 3]),
+    one: np.array(1 / 3),
+    ...(isWide && { wide: np.array([1 / 3]).astype(np.float64) }),
+  });
+  const back = await fromTensors(await toTensors(make()), make());
+  expect(back.empty.shape).toEqual([0, 3]);
+  expect([back.one.js(), back.wide?.dtype]).toEqual([Math.fround(1 / 3), isWide ? "float64" : undefined]);
+  const adam = await gradientTransformation(NAdam).loadStateDict(await tx.stateDict(tx.init(make()), make()), make());
+  expect(adam.step).toBe(0);
+});
+
 it("is refused where it does not fit, and nothing is consumed", async () => {
   const [params, state] = train(start(), tx.init(start()), 1, 1);
   const saved = await tx.stateDict(state, tree.ref(params));
