@@ -8,7 +8,7 @@ import { NAdam } from "@opt/nadam";
 import { setWasmPaths } from "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs-core";
 import "@tensorflow/tfjs-core/dist/register_all_gradients";
-import { layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
+import { initializers, layers, loadLayersModel, sequential } from "@tensorflow/tfjs-layers";
 import { TfOptimizer } from "../tf-optimizer";
 import { squares } from "./single";
 
@@ -61,10 +61,14 @@ async function minimized(device: Device): Promise<Pick<Seen, "equal" | "cloneKep
 
 async function fitted(): Promise<Pick<Seen, "resumed" | "losses">> {
   const [x, y] = [tf.randomNormal([16, 4], 0, 1, "float32", 1), tf.randomNormal([16, 1], 0, 1, "float32", 2)];
+  const initial = (seed: number) => initializers.glorotUniform({ seed });
   const model = sequential({
-    layers: [layers.dense({ units: 8, inputShape: [4], activation: "relu" }), layers.dense({ units: 1 })],
+    layers: [
+      layers.dense({ units: 8, inputShape: [4], activation: "relu", kernelInitializer: initial(3) }),
+      layers.dense({ units: 1, kernelInitializer: initial(4) }),
+    ],
   });
-  model.compile({ optimizer: new TfOptimizer(NAdam, { lr: 0.02 }), loss: "meanSquaredError" });
+  model.compile({ optimizer: new TfOptimizer(NAdam, { lr: 0.05 }), loss: "meanSquaredError" });
   const options = { epochs: 5, batchSize: 8, shuffle: false, verbose: 0 } as const;
   const { history } = await model.fit(x, y, options);
   await model.save("indexeddb://opt", { includeOptimizer: true });
