@@ -26,6 +26,7 @@ const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
     [
       { algorithm: "NAdam", device: "cpu", steps: 20, sharded: true },
       { algorithm: "AdamW", device: "wasm", steps: 10, sharded: true },
+      { algorithm: "AdamW", device: "cpu", steps: 10, sharded: true, stochasticRounding: true },
     ],
   ],
   [

@@ -60,6 +60,7 @@ export interface Run {
   /** By ShardedOptimizer. */
   readonly sharded?: boolean;
   readonly clip?: ClipOptions;
+  readonly stochasticRounding?: boolean;
 }
 
 type Options = BaseOptions & { [option: string]: unknown };
@@ -77,11 +78,14 @@ export const ALGORITHMS = {
   Muon: [Muon, {}],
 } as const;
 
-function argumentsOf({ algorithm, clip }: Run, model: Module): [OptimizerClass<Options>, [string, Tensor][], Options] {
+function argumentsOf(
+  { algorithm, clip, stochasticRounding = false }: Run,
+  model: Module,
+): [OptimizerClass<Options>, [string, Tensor][], Options] {
   const [algorithmOf, own] = ALGORITHMS[algorithm];
   // Muon takes matrices alone.
   const parameters = [...model.namedParameters()].filter(([, { shape }]) => algorithm !== "Muon" || shape.length === 2);
-  const options = { lr: 0.01, ...own, ...(clip && { clip }) } as unknown as Options;
+  const options = { lr: 0.01, ...own, ...(clip && { clip }), stochasticRounding } as unknown as Options;
   return [algorithmOf as unknown as OptimizerClass<Options>, parameters, options];
 }
 

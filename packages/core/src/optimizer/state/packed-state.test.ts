@@ -5,12 +5,14 @@ import { parameter, randn, tensor } from "../../create";
 import { viewAsComplex } from "../../ops/complex";
 import { packedBytes } from "../../rule/codebook";
 import type { Rule } from "../../rule/rule";
+import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
 import { FakeDevice } from "../../testing/fake-backend";
 import { Momentum, type MomentumOptions } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import { Generator } from "../../values/generator";
 import type { GroupOptions } from "../algorithm";
+import { clipGradNorm } from "../gradients/clip";
 import { GradScaler } from "../gradients/scaler";
 import { functional } from "../stepping/functional";
 import { enableQ8 } from "./packed-state";
@@ -91,6 +93,35 @@ describe.each<DType>(["f32", "bf16", "f16"])("of %s parameters", (dtype) => {
     for (let i = 0; i < 2; i++) eager.optimizer.step();
     expect(recorded.words()).toEqual(eager.words());
   });
+});
+
+it("belongs to a parameter that is part of other memory, and leaves what is beside it", () => {
+  const [own, part] = [parts(), parts()];
+  const all = tensor(new Float32Array(SIZE + 200).fill(7), { device: part.device });
+  const w = span(all, 100, 100 + SIZE);
+  w.requiresGrad = true;
+  w.set(part.w.dataSync());
+  const optimizer = new Momentum([w], { lr: 0.013, stateDType: "q8" });
+  own.train(3);
+  for (let i = 0; i < 3; i++) {
+    w.grad = randn([SIZE], { generator: part.generator, device: part.device });
+    optimizer.step();
+  }
+  const velocity = optimizer.stateDict().state["0"]!.velocity as Tensor;
+  expect([...w.dataSync(), ...velocity.dataSync()]).toEqual(own.words());
+  const values = [...all.dataSync()];
+  expect([...values.slice(0, 100), ...values.slice(100 + SIZE)]).toEqual(new Array(200).fill(7));
+});
+
+it("is stepped by gradients that clip.norm has shortened, as clipGradNorm before the step does", () => {
+  const [option, before] = [parts({ clip: { norm: 0.5 } }), parts()];
+  option.train(3);
+  for (let i = 0; i < 3; i++) {
+    before.w.grad = randn([SIZE], { generator: before.generator, device: before.device });
+    clipGradNorm([before.w], 0.5).dispose();
+    before.optimizer.step();
+  }
+  expect(option.words()).toEqual(before.words());
 });
 
 it("stays as it was where the scaler skips a step", async () => {
