@@ -103,6 +103,35 @@ it("is saved by its parts on 4 ranks, and goes on on 2 and without division", as
   }
 });
 
+it("packs state in 8 bits range by range: a quarter of the bytes, near to whole state, and its bits on one rank", async () => {
+  const body = `const { size } = communicator;
+    const made = (name) => core.parameter(core.randn([300, 200], { generator: new core.Generator(1) }), { name });
+    const [divided, whole] = [made("a"), made("a")];
+    const sharded = new ShardedOptimizer(AdamW, [divided], { stateDType: "q8" }, communicator);
+    const optimizer = new AdamW([whole], { stateDType: "q8" });
+    const { device } = divided;
+    const bytes = [];
+    for (let step = 0; step < 4; step++) {
+      for (const each of [divided, whole]) each.grad = core.randn([300, 200], { generator: new core.Generator(step) });
+      const before = device.memory().bytes;
+      await sharded.step();
+      bytes.push(device.memory().bytes - before);
+      optimizer.step();
+    }
+    const [a, b] = [divided.dataSync(), whole.dataSync()];
+    const moments = Object.values((await sharded.stateDict()).state)[0];
+    tell([bytes[0] / (2 * 300 * 200), Math.max(...a.map((x, i) => Math.abs(x - b[i]))), moments.exp_avg.shape.join()]);`;
+  for (const ranks of [1, 3]) {
+    const { told, error } = await runJob(ranks, body, { imports: IMPORTS });
+    expect(error).toBe("");
+    for (const [share, distance, shape] of told as [number, number, string][]) {
+      expect(Math.abs(share * ranks - 1)).toBeLessThan(0.05);
+      expect(distance).toBeLessThan(ranks === 1 ? Number.MIN_VALUE : 1e-3);
+      expect(shape).toBe("300,200");
+    }
+  }
+});
+
 it("a rank keeps its part of the state, and names what differs", async () => {
   const body = `const { rank, size } = communicator;
     const weight = core.parameter(core.randn([300, 200], { generator: new core.Generator(1) }));

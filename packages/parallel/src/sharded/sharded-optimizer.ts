@@ -47,7 +47,8 @@ export interface ShardedContents {
 /**
  * An optimizer whose state is divided over the ranks (ZeRO stage 1, PyTorch's `ZeroRedundancyOptimizer`). Each group's parameters lie in
  * a row, of which every rank owns an equal range: it keeps state for that alone, steps it, and the ranks gather the parameters. Rules
- * are elementwise, so parameters and state have the bits of the unsharded optimizer. Gradients are those of `DataParallel` after `sync`.
+ * are elementwise, so parameters and state have the bits of the unsharded optimizer; but `stateDType: "q8"` packs each range by itself
+ * (and keeps ranges below 4096 elements in float32), so that its last bits change with the ranks. Gradients are those of `DataParallel` after `sync`.
  *
  * `groups` has the options (a schedule may change `lr` there, alike on all ranks); its parameters are this rank's parts.
  *
