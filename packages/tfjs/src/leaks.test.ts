@@ -3,6 +3,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
 import { init } from "@opt/core";
+import { expectCode } from "@opt/testkit";
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, it } from "vitest";
 import { useBackend } from "./testing/backends";
@@ -29,4 +30,14 @@ it.each([
   optimizer.dispose();
   tf.dispose([w!, b!]);
   expect([tf.memory().numTensors, device.memory()]).toEqual(before);
+});
+
+it("nothing of a step that is refused", async () => {
+  await useBackend("cpu");
+  const w = tf.tidy(() => tf.variable(tf.ones([3])));
+  const optimizer = new TfOptimizer(AdamW);
+  optimizer.learningRate = Number.NaN;
+  const { numTensors } = tf.memory();
+  expectCode("BAD_ARGUMENT", () => optimizer.minimize(() => squares(w), false, [w]));
+  expect(tf.memory().numTensors).toBe(numTensors);
 });

@@ -11,7 +11,15 @@ import {
   parameter,
   show,
 } from "@opt/core";
-import { dispose, type NamedTensorMap, serialization, Optimizer as TfBase } from "@tensorflow/tfjs-core";
+import {
+  dispose,
+  type NamedTensorMap,
+  type Scalar,
+  serialization,
+  Optimizer as TfBase,
+  tidy,
+  type Variable,
+} from "@tensorflow/tfjs-core";
 import { fromConfig, toConfig } from "./config";
 import { gradientsOf } from "./gradients";
 import { fromNamedTensors, type NamedTensor, toNamedTensors } from "./named-weights";
@@ -89,6 +97,14 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
 
   set learningRate(value: number) {
     this.groups[0].lr = value;
+  }
+
+  /** As TF.js'; a step that is refused leaves no tensors behind. */
+  override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
+    const cost = tidy(() => super.minimize(f, true, varList)!);
+    if (returnCost) return cost;
+    cost.dispose();
+    return null;
   }
 
   /**
