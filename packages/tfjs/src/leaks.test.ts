@@ -2,13 +2,15 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { AdamW } from "@opt/adam-amsgrad";
-import { init } from "@opt/core";
+import { enableQ8, init } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, it } from "vitest";
 import { useBackend } from "./testing/backends";
 import { squares } from "./testing/single";
 import { TfOptimizer } from "./tf-optimizer";
+
+enableQ8();
 
 it.each([
   ["cpu", await init("cpu")],
@@ -40,4 +42,17 @@ it("nothing of a step that is refused", async () => {
   const { numTensors } = tf.memory();
   expectCode("BAD_ARGUMENT", () => optimizer.minimize(() => squares(w), false, [w]));
   expect(tf.memory().numTensors).toBe(numTensors);
+});
+
+it("nothing of packed state that was unpacked to be saved, or for variables that come later", async () => {
+  await useBackend("cpu");
+  const device = await init("js");
+  const [w, b] = tf.tidy(() => [tf.variable(tf.ones([5000])), tf.variable(tf.ones([5000]))]) as tf.Variable[];
+  const optimizer = new TfOptimizer(AdamW, { stateDType: "q8" }, { device });
+  const before = device.memory().tensors;
+  optimizer.minimize(() => squares(w!), false, [w!]);
+  const each = device.memory().tensors - before;
+  optimizer.minimize(() => squares(b!), false, [b!]);
+  await optimizer.getWeights();
+  expect(device.memory().tensors - before).toBe(2 * each);
 });

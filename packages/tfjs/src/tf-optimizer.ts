@@ -8,6 +8,7 @@ import {
   type Optimizer,
   type OptimizerClass,
   type OptimizerState,
+  tidy as ownTidy,
   parameter,
   show,
 } from "@opt/core";
@@ -156,7 +157,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
 
   /** The count of steps and the state in TF.js' own format. The tensors live until the next call, or until `dispose`. */
   override async getWeights(): Promise<NamedTensor[]> {
-    return this.#giveAnew(toNamedTensors(this.iterations, this.#trained.state().state));
+    return this.#giveAnew(ownTidy(() => toNamedTensors(this.iterations, this.#trained.state().state)));
   }
 
   /** @throws OptError BAD_STATE if the weights are another optimizer's. Nothing has changed then. */

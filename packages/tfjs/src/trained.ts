@@ -8,6 +8,7 @@ import {
   parameter,
   stepArrays,
   type Tensor,
+  tidy,
 } from "@opt/core";
 import { engine, type Variable } from "@tensorflow/tfjs-core";
 import { Loaded, type StateByName } from "./loaded";
@@ -102,9 +103,11 @@ export class Trained<Options extends BaseOptions> {
       return { values, param: parameter(values.array, { shape: variable.shape, device }) };
     });
     const names = new Set(alive.map(({ values }) => values.variable.name));
-    const kept = Object.entries(this.optimizer?.stateDict().state ?? {}).filter(([name]) => names.has(name));
     try {
-      this.become([...alive, ...joined], Object.fromEntries(kept), this.loaded, options);
+      tidy(() => {
+        const kept = Object.entries(this.optimizer?.stateDict().state ?? {}).filter(([name]) => names.has(name));
+        this.become([...alive, ...joined], Object.fromEntries(kept), this.loaded, options);
+      });
     } catch (error) {
       for (const { param } of joined) param.dispose();
       throw error;
