@@ -278,10 +278,11 @@ function report(torch: string): void {
     );
   console.log();
   const bound = (limit: number | undefined) => (limit === undefined ? "" : ` (must hold: ${limit})`);
-  for (const [title, ratio, limit, spread] of rows) {
+  for (const [title, ratio, limit, spread] of rows.filter(([, ratio]) => !Number.isNaN(ratio))) {
     const between = spread ? `, ${spread.map((one) => one.toFixed(2)).join(" to ")} in single rounds` : "";
     console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${between}${bound(limit)}`);
   }
-  for (const [title, s, limit] of [...seconds, ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const])
+  const plan = ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const;
+  for (const [title, s, limit] of [...seconds.filter(([, s]) => !Number.isNaN(s)), plan])
     console.log(`${title.padEnd(66)} ${s.toFixed(2)} s${bound(limit)}`);
 }
