@@ -64,7 +64,8 @@ export async function killRanks(count: number, launcher: Launcher, says: (rank: 
         process.kill(pid, "SIGKILL");
         const killed = performance.now();
         const code = await job.ended;
-        if (code === 0) continue; // it had nothing left to do
+        // It had nothing left to do; Hydra's exit code is also of one that ends after its farewell.
+        if (code === 0 || (stepsOf(run).at(-1) === STEPS && job.error === "")) continue;
         const took = performance.now() - killed;
         hold(took < SOON, `the job ended ${took.toFixed(0)} ms after its rank was killed`);
         hold(
