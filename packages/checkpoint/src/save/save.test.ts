@@ -216,7 +216,7 @@ describe("an async save", () => {
   const folder = scratchFolder();
 
   it.each([1, 3])("writes tensors of any length as they were, for %i ranks", async (world) => {
-    const few = [0, 1, 70_000, (1 << 20) + 1, 4_200_001];
+    const few = [0, 1, 70_000, (1 << 20) + 1, 4_200_001, ...Array.from({ length: 6 }, (_, i) => 900_000 + i)];
     const lengths = [...few, ...Array.from({ length: 1000 }, (_, i) => i % 700)];
     const tensors = lengths.map((length, i) => {
       const data = randomBytes(length, i);
