@@ -1,8 +1,7 @@
 /** Checkpoints on a web server, read by ranges of bytes: what is not asked for never travels. Nothing is written. */
-import { check, checkOptions, OptError } from "@opt/core";
+import { check, checkOptions } from "@opt/core";
 import type { FileSystem } from "./file-system";
-import { objectFileSystem } from "./objects";
-import { fillFrom } from "./response";
+import { type ObjectStore, objectFileSystem } from "./objects";
 
 export interface HttpOptions {
   /** Sent with every request, e.g. `{ authorization: "Bearer ..." }`. */
@@ -29,48 +28,13 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
   checkOptions(WHERE, options, { headers: "object", retries: "number" });
   const { headers = {}, retries = 3 } = options;
 
-  /** What `take` makes of the answer; asked again where none comes, or breaks off. */
-  const request = async <T>(
-    path: string,
-    asked: RequestInit,
-    take: (response: Response) => T | Promise<T>,
-  ): Promise<T> => {
-    const url = new URL(path.split("/").map(encodeURIComponent).join("/"), root);
-    for (let tries = 0; ; tries++) {
-      try {
-        const response = await fetch(url, { ...asked, headers: { ...headers, ...asked.headers } });
-        if (response.status < 500 && response.status !== 429) return await take(response);
-        await response.body?.cancel();
-        throw new Error(`status ${response.status}`);
-      } catch (error) {
-        if (error instanceof OptError) throw error;
-        if (tries < retries) continue;
-        const problem = `the server must answer, got ${(error as Error).message}.`;
-        throw new OptError("IO", url.href, problem, "Try again later.");
-      }
-    }
+  let objects: Promise<ObjectStore> | undefined;
+  const loaded = () => {
+    objects ??= import("./http-objects").then(({ httpObjects }) => httpObjects(root, headers, retries));
+    return objects;
   };
-
   return objectFileSystem({
-    stat: (key) =>
-      request(key, { method: "HEAD" }, (response) => {
-        if (response.status === 404 || response.status === 410) return undefined;
-        const problem = () => `status ${response.status} is not 200.`;
-        check(response.ok, "IO", response.url, problem, "Check the address and headers.");
-        const length = response.headers.get("content-length");
-        check(length !== null, "UNSUPPORTED", response.url, () => "the server does not say how long the file is.");
-        return { byteLength: Number(length), modified: Date.parse(response.headers.get("last-modified") ?? "") || 0 };
-      }),
-    read: (key, target, position) => {
-      const range = `bytes=${position}-${position + target.length - 1}`;
-      return request(key, { headers: { range } }, async (response) => {
-        const isRange = response.status === 206;
-        if (!isRange) await response.body?.cancel();
-        check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
-        const length = await fillFrom(response, target);
-        const isAsked = length === target.length;
-        check(isAsked, "IO", response.url, () => `${target.length} bytes were asked for, got ${length}.`);
-      });
-    },
+    stat: async (key) => (await loaded()).stat(key),
+    read: async (...range) => (await loaded()).read(...range),
   });
 }
