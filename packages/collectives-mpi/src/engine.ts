@@ -23,7 +23,7 @@ const AT_EXIT = 0xffffffff;
 
 const OTHER_LIBRARY = "Name the launcher's own library in OPT_MPI_LIBRARY; with srun, try --mpi=pmix or --mpi=pmi2.";
 
-export async function open(launcher: Launcher): Promise<Engine> {
+export async function open(launcher: Launcher, timeout = BEGIN_WITHIN): Promise<Engine> {
   const inWorker = () => "a rank is a process, got a worker thread.";
   check(isMainThread, "UNSUPPORTED", "mpi", inWorker, "Connect in the main thread.");
   const addon = loadAddon();
@@ -32,7 +32,7 @@ export async function open(launcher: Launcher): Promise<Engine> {
   const isSilent = launcher.kind === "hydra" && known !== undefined && expected !== undefined;
   const goodbye = isSilent ? writeObituary(known, expected) : () => {};
   const underWay = new UnderWay(addon);
-  await begin(addon, underWay, library);
+  await begin(addon, underWay, library, Math.min(timeout, BEGIN_WITHIN));
   const { rank, size, version } = addon.place();
   process.env[TAKEN] = String(process.pid);
   let isClosing = false;
@@ -79,13 +79,13 @@ export async function open(launcher: Launcher): Promise<Engine> {
 }
 
 /** MPI_Init, on the thread that will own it. */
-async function begin(addon: Addon, underWay: UnderWay, library: string): Promise<void> {
+async function begin(addon: Addon, underWay: UnderWay, library: string, timeout: number): Promise<void> {
   const unavailable = (text: string) =>
     new OptError("DEVICE_UNAVAILABLE", "mpi", `MPI_Init of ${library} ${text}.`, OTHER_LIBRARY);
   let begun = false;
   await new Promise<void>((resolve, reject) => {
-    const late = () => reject(unavailable(`waited ${BEGIN_WITHIN / 1000} s for the other ranks`));
-    const timer = setTimeout(late, BEGIN_WITHIN);
+    const late = () => reject(unavailable(`waited ${timeout / 1000} s for the other ranks`));
+    const timer = setTimeout(late, timeout);
     addon.start(PIECE, (id, outcome, count, text) => {
       if (id !== 0) underWay.ended(id, outcome, count, text);
       else if (begun) underWay.break(text);

@@ -43,6 +43,17 @@ describe.each(launchers)("$name: a job ends", ({ missing, launcher }) => {
   });
 });
 
+it.skipIf(mpich.missing)(
+  `a rank that never connects is waited for no longer than was said${mpich.missing ?? ""}`,
+  async () => {
+    const connect = `if (process.env.PMI_RANK === "1") process.exit(0);
+    const communicator = await connect({ timeout: 2000 });`;
+    const { code, error } = await runJob(2, "", { imports, connect, launcher: mpich.launcher });
+    expect(error).toMatch(/MPI_Init of .* waited 2 s for the other ranks/);
+    expect(code).not.toBe(0);
+  },
+);
+
 describe.each(launchers)("$name: a job ends well", ({ missing, launcher }) => {
   it.skipIf(missing).each([
     ["without close", "await communicator.barrier(); communicator.close = async () => {};"],

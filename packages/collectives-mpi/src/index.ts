@@ -10,13 +10,14 @@ const COMMAND = "mpirun -n 4 node train.js";
 /**
  * The engine that `connect` takes where `mpirun` or `srun` started this process. Opened once in a process; it ends with it.
  *
+ * @param timeout milliseconds to wait for all ranks to begin: at most, and by default, 120,000
  * @throws OptError DEVICE_UNAVAILABLE saying what to install or to type; UNSUPPORTED in worker threads
  */
-export async function openMpi(): Promise<Engine> {
+export async function openMpi(timeout?: number): Promise<Engine> {
   const absent = () => "no launcher of MPI started this process.";
   check(launcher, "DEVICE_UNAVAILABLE", "mpi", absent, `Run it with: ${COMMAND}.`);
   // Its code is loaded where a launcher started this process, and nowhere else.
-  return (await import("./engine")).open(launcher);
+  return (await import("./engine")).open(launcher, timeout);
 }
 
 const threads = launcher && threadsOf(environmentVariable);

@@ -95,6 +95,7 @@ export { span } from "./tensor/span";
 export { checkNotSummary } from "./tensor/summary";
 export { enableGrad, noGrad } from "./tensor/tape";
 export { Tensor } from "./tensor/tensor";
+export { versionOf } from "./tensor/version-of";
 export type { Bytes, DType, TypedArray } from "./values/dtype";
 export { checkGenerator, defaultGenerator, Generator, manualSeed } from "./values/generator";
 export type { NestedArray, TensorData } from "./values/literal";

@@ -53,6 +53,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   tril: () => [x(), 0],
   triu: () => [x(), 0],
   unsqueeze: () => [x(), 0],
+  versionOf: () => [x()],
   where: () => [x().lt(2), x(), 0],
   matmul: () => [x(), x(), { transposeB: true }],
   reshape: () => [x(), [2]],

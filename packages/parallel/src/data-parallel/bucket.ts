@@ -1,5 +1,18 @@
 /** Gradients that travel together: one row of elements, with a mark behind it for each of them that says whether it was there. */
-import { check, concat, hostBytes, keep, noGrad, RowSparse, span, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import {
+  check,
+  concat,
+  hostBytes,
+  keep,
+  noGrad,
+  RowSparse,
+  span,
+  type Tensor,
+  tensor,
+  tidy,
+  versionOf,
+  zeros,
+} from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 
 export interface NamedParameter {
@@ -13,6 +26,8 @@ export class Bucket {
   /** Parts of the row while it is on its way: all gradients in their own memory, where that is the host's; else one copy of all. */
   #row: readonly Tensor[] = [];
   #arrived: Promise<void> | undefined;
+  /** Each gradient as it left, and how often its memory had been written to: what is done to it now would be lost, or mixed in. */
+  #left: readonly (readonly [gradient: Tensor | null, version: number])[] = [];
 
   constructor(readonly parameters: readonly NamedParameter[]) {}
 
@@ -34,6 +49,17 @@ export class Bucket {
     this.#row = noGrad(() => tidy(() => this.#gradients().map((each) => keep(each))));
     this.#arrived = average(this.#row);
     this.#arrived.catch(() => {}); // sync() throws it
+    this.#left = this.parameters.map(({ tensor: { grad } }) => [grad, grad === null ? 0 : versionOf(grad)]);
+  }
+
+  /** Nobody has touched a gradient since it left. @throws OptError CHANGED */
+  checkUntouched(where: string): void {
+    for (const [i, [gradient, version]] of this.#left.entries()) {
+      const { name, tensor } = this.parameters[i]!;
+      const isSame = tensor.grad === gradient && (gradient === null || versionOf(gradient) === version);
+      const problem = () => `the gradient of ${name} was changed between backward and sync(), while it was averaged.`;
+      check(isSame, "CHANGED", where, problem, "Await sync() first; then clip, scale or clear gradients.");
+    }
   }
 
   /** The averages have come: the gradients take them. One that is missing on all ranks stays away. */
@@ -51,6 +77,7 @@ export class Bucket {
     } finally {
       for (const part of this.#row) part.dispose();
       this.#row = [];
+      this.#left = [];
       this.#arrived = undefined;
       this.ready.clear();
     }

@@ -70,6 +70,34 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
      try { parallel.forward().backward(); } finally { await parallel.sync(); }`,
     /backward reached w a second time before sync\(\)/,
   ],
+  ...(
+    [
+      ["clipped", "core.clipGradNorm([w], 1e-6)"],
+      ["cleared", "w.grad = null"],
+      ["replaced", "w.grad = w.grad.mul(0)"],
+    ] as const
+  ).map(
+    ([how, change]) =>
+      [
+        `gradients ${how} before sync`,
+        `const w = core.parameter([1]);
+         const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+         parallel.forward().backward();
+         try { ${change}; } finally { await parallel.sync(); }`,
+        /was changed between backward and sync\(\)/,
+      ] as const,
+  ),
+  [
+    "two of one model",
+    `const w = core.parameter([1]);
+     const model = { forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] };
+     const first = new DataParallel(model, communicator);
+     await first.ready;
+     first.dispose();
+     await new DataParallel(model, communicator).ready;
+     new DataParallel(model, communicator);`,
+    /another DataParallel averages the gradients of w/,
+  ],
   [
     "noSync after the backward that it should come before",
     `const w = core.parameter([1]);

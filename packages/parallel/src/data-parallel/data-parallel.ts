@@ -11,6 +11,9 @@ const WHERE = "DataParallel";
 /** Milliseconds of backward after which sums go on. */
 const POLL_AFTER = 1;
 
+/** Each parameter is averaged by one: two would add to the same gradient at once. */
+const averagedBy = new WeakMap<Tensor, object>();
+
 /** What DataParallel asks of a model: every Module has it. */
 export interface Trainable {
   forward(...inputs: never[]): unknown;
@@ -51,10 +54,12 @@ export class DataParallel<Model extends Trainable> {
   /** How many buckets have left: they do so in one order on all ranks. */
   #left = 0;
   #isSilent = false;
+  /** What was refused in a backward whose error the program may have caught. */
+  #misuse: unknown;
   /** When it was last looked what has come of those that left. */
   #polled = 0;
 
-  /** @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
+  /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
     checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string" });
     const { bucketBytes = BUCKET_BYTES, reduction = "ordered" } = options;
@@ -67,6 +72,7 @@ export class DataParallel<Model extends Trainable> {
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
     const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
     checkParameters(parameters);
+    for (const { tensor } of parameters) averagedBy.set(tensor, this);
     this.module = module;
     this.communicator = communicator;
     this.#reduction = reduction;
@@ -91,7 +97,7 @@ export class DataParallel<Model extends Trainable> {
    * Runs `body`, in which gradients of further micro-batches accumulate and nothing leaves; the backward after it averages their sums.
    *
    * @example
-   * const parallel = new DataParallel(model, await connect());
+   * const parallel = new DataParallel(new Linear(4, 3), await connect());
    * parallel.noSync(() => crossEntropy(parallel.forward(x), y).backward());
    * crossEntropy(parallel.forward(x), y).backward();
    * await parallel.sync();
@@ -118,13 +124,16 @@ export class DataParallel<Model extends Trainable> {
   /**
    * Waits until each `.grad` holds the average over the ranks: between backward and the step, once on every rank.
    *
-   * @throws OptError BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
+   * @throws OptError BAD_STATE where ranks differ, see `ready`; CHANGED where a gradient was clipped, cleared or replaced after backward;
+   * UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
    */
   async sync(): Promise<void> {
     if (this.communicator.size === 1) return;
+    const touched = this.#touched();
     for (; this.#left < this.#buckets.length; this.#left++) this.#leave(this.#buckets[this.#left]!);
     const arrivals = await Promise.allSettled([this.ready, ...this.#buckets.map((bucket) => bucket.arrive())]);
     this.#left = 0;
+    if (touched !== undefined) throw touched;
     const failed = arrivals.find((arrival) => arrival.status === "rejected");
     if (failed) throw failed.reason;
   }
@@ -132,13 +141,33 @@ export class DataParallel<Model extends Trainable> {
   /** Leaves the model alone from now on. */
   dispose(): void {
     for (const remove of this.#removers.splice(0)) remove();
+    for (const { tensor } of this.#buckets.flatMap((bucket) => bucket.parameters))
+      if (averagedBy.get(tensor) === this) averagedBy.delete(tensor);
+  }
+
+  /** What was done to gradients that have left. The other ranks wait for them all the same. */
+  #touched(): unknown {
+    const misuse = this.#misuse;
+    this.#misuse = undefined;
+    if (misuse !== undefined) return misuse;
+    try {
+      for (const bucket of this.#buckets) bucket.checkUntouched(WHERE);
+    } catch (error) {
+      return error;
+    }
+    return undefined;
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {
     const problem = () => `backward reached ${name} a second time before sync().`;
     const advice =
       "Await sync() after each backward; put those whose gradients accumulate into noSync, before the last.";
-    check(!bucket.hasLeft && !bucket.ready.has(tensor), "BAD_STATE", WHERE, problem, advice);
+    try {
+      check(!bucket.hasLeft && !bucket.ready.has(tensor), "BAD_STATE", WHERE, problem, advice);
+    } catch (error) {
+      this.#misuse ??= error;
+      throw error;
+    }
     if (this.#isSilent) return;
     bucket.ready.add(tensor);
     for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
@@ -163,6 +192,8 @@ function checkParameters(parameters: readonly NamedParameter[]): void {
     const twice = () => `a parameter must have one name, got ${names.get(tensor)} and ${name} for one tensor.`;
     check(!names.has(tensor), "DUPLICATE", WHERE, twice, "Name it once in namedParameters().");
     names.set(tensor, name);
+    const other = () => `another DataParallel averages the gradients of ${name}.`;
+    check(!averagedBy.has(tensor), "BAD_STATE", WHERE, other, "dispose() that one first.");
     const complex = () => `${name} is complex, which is not averaged.`;
     const parts = "Train its two parts, and compute with viewAsComplex(parts).";
     check(tensor.dtype !== "c64", "UNSUPPORTED", WHERE, complex, parts);

@@ -1,5 +1,6 @@
 /** How a program becomes a rank: whatever started it says which. */
 import { check, checkOptions, show } from "@opt/core";
+import { environmentVariable } from "@opt/core/backend";
 import { Communicator, WORLD } from "../communicator/communicator";
 import { FIRST_SPLIT, Group } from "../communicator/group";
 import { engines } from "./registry";
@@ -21,7 +22,8 @@ const worlds: Map<string, Communicator> = shared[key];
  * The communicator of all ranks: MPI's where `mpirun` or `srun` started this process and `@opt/collectives-mpi` is imported, the local
  * one under `npx opt-run -n 4 train.js`, else of one rank. Who asks again gets the same one.
  *
- * @throws OptError BAD_ARGUMENT; DEVICE_UNAVAILABLE if no launcher of that engine started this process
+ * @throws OptError BAD_ARGUMENT; DEVICE_UNAVAILABLE if no launcher of that engine started this process, or `mpirun` did and its engine
+ * is not imported
  * @example
  * const communicator = await connect();
  * console.log(communicator.rank, communicator.size); // 0 1
@@ -34,14 +36,25 @@ export async function connect(options: ConnectOptions = {}): Promise<Communicato
   const isTime = timeout > 0 && timeout < 2 ** 31;
   check(isTime, "BAD_ARGUMENT", "connect", () => `timeout must be in (0, 2^31) milliseconds, got ${show(timeout)}.`);
   const registration = engines.choose(name);
+  if (name === undefined && registration.name === "single") checkNotOfMpi();
   const known = worlds.get(registration.name);
   if (known !== undefined && !known.group.world.isClosed) return known;
   const again = () => "this process was a rank of the job, and closed its communicator.";
   check(known === undefined || known.size === 1, "DISPOSED", "connect", again, "Close it at the end of the program.");
-  const engine = await engines.open(registration);
+  const engine = await engines.open(registration, timeout);
   const members = Array.from({ length: engine.size }, (_, rank) => rank);
   const world = { engine, timeout, nextGroup: FIRST_SPLIT, nextMeshGroup: 1, isClosed: false };
   const communicator = new Communicator(new Group(world, WORLD, members, 0));
   worlds.set(registration.name, communicator);
   return communicator;
+}
+
+/** Launchers of MPI tell their ranks how many there are. Without its engine each would train alone, and write the same files. */
+function checkNotOfMpi(): void {
+  const size = Number(environmentVariable("OMPI_COMM_WORLD_SIZE") ?? environmentVariable("PMI_SIZE") ?? 1);
+  // Programs that a rank starts inherit the variables, and what says that they are no ranks.
+  const isChild = environmentVariable("OPT_MPI_RANK_PROCESS") !== undefined;
+  const problem = () => `a launcher of MPI started ${size} ranks, and no engine of MPI is imported.`;
+  const advice = 'Import "@opt/collectives-mpi" first, or connect({ engine: "single" }) where each works alone.';
+  check(size <= 1 || isChild || engines.has("mpi"), "DEVICE_UNAVAILABLE", "connect", problem, advice);
 }

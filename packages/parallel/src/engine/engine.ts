@@ -54,5 +54,6 @@ export interface EngineRegistration {
   readonly command: string;
   /** True if a launcher of this engine started this process. */
   isPresent(): boolean;
-  open(): Promise<Engine>;
+  /** @param timeout milliseconds to wait for the other ranks at most */
+  open(timeout: number): Promise<Engine>;
 }

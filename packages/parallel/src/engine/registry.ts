@@ -18,6 +18,10 @@ class Engines {
     this.#registrations.set(name, registration);
   }
 
+  has(name: string): boolean {
+    return this.#registrations.has(name);
+  }
+
   /** The one that is asked for, or the best whose launcher started this process. @throws OptError BAD_ARGUMENT, DEVICE_UNAVAILABLE */
   choose(name: string | undefined): EngineRegistration {
     const byRank = [...this.#registrations.values()].sort((a, b) => b.rank - a.rank);
@@ -32,10 +36,10 @@ class Engines {
   }
 
   /** A process is one rank of a job: who asks again gets the same engine. */
-  async open(registration: EngineRegistration): Promise<Engine> {
+  async open(registration: EngineRegistration, timeout: number): Promise<Engine> {
     const known = this.#open.get(registration.name);
     if (known !== undefined) return known;
-    const opening = registration.open();
+    const opening = registration.open(timeout);
     this.#open.set(registration.name, opening);
     try {
       return await opening;

@@ -188,6 +188,21 @@ describe("refused", () => {
     await expect(call()).rejects.toMatchObject({ code });
   });
 
+  it("what comes before a step has ended", async () => {
+    const w = parameter([1]);
+    const sharded = new ShardedOptimizer(AdamW, [w], { lr: 0.1 }, await connect());
+    w.mul(2).sum().backward();
+    const step = sharded.step();
+    expect(() => sharded.zeroGrad()).toThrow(expect.objectContaining({ code: "BAD_STATE" }));
+    await expect(sharded.step()).rejects.toMatchObject({
+      code: "BAD_STATE",
+      message: expect.stringContaining("await"),
+    });
+    await step;
+    sharded.zeroGrad();
+    expect(w.dataSync()[0]).toBeLessThan(1);
+  });
+
   it("recorded steps", async () => {
     const [[, w]] = parameters() as [[string, Tensor]];
     const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());

@@ -69,6 +69,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** Trains this rank's parts. */
   readonly #own: Optimizer<Options>;
   readonly #parameters: readonly Sharded[];
+  #isStepping = false;
 
   /**
    * @throws OptError as the optimizer's class does; UNSUPPORTED for one whose steps are not elementwise (Muon)
@@ -116,10 +117,20 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
-   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`; UNSUPPORTED for row-sparse gradients
+   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`, or an earlier step has not ended; UNSUPPORTED for row-sparse gradients
    * and in recorded steps; IO, MISSING, DISPOSED
    */
   async step(): Promise<void> {
+    this.#checkIdle("step");
+    this.#isStepping = true;
+    try {
+      await this.#step();
+    } finally {
+      this.#isStepping = false;
+    }
+  }
+
+  async #step(): Promise<void> {
     const { group } = this.communicator;
     const operation = group.begin(`${WHERE}.step`);
     for (const { name, tensor } of this.#parameters) {
@@ -140,8 +151,9 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     if (group.size > 1) await this.#gather(operation);
   }
 
-  /** Clears the gradients of all parameters, as the optimizer does. */
+  /** Clears the gradients of all parameters, as the optimizer does. @throws OptError BAD_STATE before an earlier step has ended */
   zeroGrad(options: { setToNull?: boolean } = {}): void {
+    this.#checkIdle("zeroGrad");
     this.#whole.zeroGrad(options);
   }
 
@@ -228,6 +240,12 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  /** Gradients are read, and parameters written, until a step ends. @throws OptError BAD_STATE */
+  #checkIdle(method: string): void {
+    const problem = () => `${method}() came while a step is under way.`;
+    check(!this.#isStepping, "BAD_STATE", WHERE, problem, "Its steps take time: await step().");
   }
 
   /** This rank's parts of a whole state. @param cut takes what is to be disposed */
