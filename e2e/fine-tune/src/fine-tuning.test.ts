@@ -3,8 +3,8 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { checkpointBlob, loadCheckpoint } from "@opt/checkpoint";
 import { type Device, Generator, init, listDevices, tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
 import { Gpt } from "@opt-e2e/tiny-gpt";
-import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { encode } from "./base";
 import { FineTuning, loadGpt2 } from "./fine-tuning";
@@ -72,4 +72,13 @@ describe.each(devices)("fine-tuning on $name", ({ name, available, reason }) => 
     await tuning.train(6);
     expect(device.memory().tensors).toBe(before);
   });
+});
+
+it("a text that is too short, and a model that has adapters, are refused", async () => {
+  const model = baseOn(await init("js"));
+  for (const length of [0, 12, 100])
+    expectCode("BAD_ARGUMENT", () => new FineTuning(model, { tokens: TEXT.subarray(0, length) }));
+  expect(model.parameters().length).toBeGreaterThan(4); // nothing is frozen
+  run(model);
+  expectCode("BAD_STATE", () => run(model));
 });

@@ -2,7 +2,7 @@
 
 import { AdamW } from "@opt/adam-amsgrad";
 import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
-import { type Device, Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { check, type Device, Generator, noGrad, type Tensor, tidy } from "@opt/core";
 import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
 import { crossEntropy, type StateDict } from "@opt/nn";
 import { Gpt } from "@opt-e2e/tiny-gpt";
@@ -55,14 +55,19 @@ export class FineTuning {
   private readonly length: number;
   private readonly batch: number;
 
+  /** @throws OptError BAD_ARGUMENT for a text that is too short; BAD_STATE if the model has adapters */
   constructor(
     readonly model: Gpt,
     { tokens, length = model.length, rank = 4, alpha = 8, batch = 8, lr = 3e-3, seed = 1 }: FineTuningOptions,
   ) {
+    const held = Math.floor(tokens.length * SHARE);
+    const isLong = held >= length + batch && tokens.length - held > length;
+    const problem = () =>
+      `a batch of ${batch} and evaluation need more text, got ${tokens.length} tokens of samples of ${length}.`;
+    check(isLong, "BAD_ARGUMENT", "FineTuning", problem, "Give more text, or a smaller length or batch.");
     const generator = new Generator(seed);
     addLora(model, { rank, alpha, generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
-    const held = Math.floor(tokens.length * SHARE);
     this.unseen = tokens.subarray(held);
     this.length = length;
     this.batch = batch;

@@ -31,6 +31,7 @@ it("need no prefix, and do without old files' masks", () => {
 
 it("of another model are refused, and so is a part of one", () => {
   expectCode("BAD_STATE", () => fromGpt2({ "model.layers.0.self_attn.q_proj.weight": rand([2, 2]) }));
+  expectCode("BAD_STATE", () => fromGpt2({}));
   const { "transformer.ln_f.bias": _, ...part } = toGpt2(model().stateDict());
   expectCode("BAD_STATE", () => model().loadStateDict(fromGpt2(part)));
 });

@@ -2,7 +2,7 @@
  * Hugging Face's GPT-2 layout and ours. There each weight of a block is [in, out] (its `Conv1D`), here [out, in], and names differ;
  * nothing else does. A checkpoint may say `transformer.` before each name; causal masks and the tied head may be in it or not.
  */
-import { OptError, type Tensor } from "@opt/core";
+import { check, OptError, type Tensor } from "@opt/core";
 import type { StateDict } from "@opt/nn";
 
 /** Names of a block there and here. */
@@ -56,7 +56,10 @@ export function fromGpt2(state: Readonly<StateDict>): StateDict {
     }
     ours[own] = isTransposed(name) ? tensor.transpose() : tensor.detach();
   }
-  if (ours["tok.weight"] && !ours["head.weight"]) ours["head.weight"] = ours["tok.weight"].detach();
+  const { "tok.weight": table, "pos.weight": places } = ours;
+  const advice = "Give the model.safetensors of a GPT-2.";
+  check(table && places, "BAD_STATE", "fromGpt2", () => "wte.weight and wpe.weight must be there.", advice);
+  ours["head.weight"] ??= table.detach();
   return ours;
 }
 

@@ -2,7 +2,7 @@
  * Low-rank adaptation (Hu et al. 2021): W stays as it is, and x A^T B^T alpha / rank is added to what it gives. A is drawn as a linear
  * layer's weight is, B begins as 0, so that the first step begins where the base ended. Names and shapes are those of PEFT's files.
  */
-import { type Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { check, type Generator, noGrad, type Tensor, tidy } from "@opt/core";
 import { type Layer, Linear, Module, type StateDict, zeros } from "@opt/nn";
 
 export interface LoraOptions {
@@ -48,8 +48,14 @@ interface Adaptable extends Module {
   readonly blocks: readonly { qkv: Layer }[];
 }
 
-/** Freezes the model and puts an adapter around each block's projection to queries, keys and values: PEFT's `c_attn`. */
+/**
+ * Freezes the model and puts an adapter around each block's projection to queries, keys and values: PEFT's `c_attn`.
+ *
+ * @throws OptError BAD_STATE if it has adapters
+ */
 export function addLora(model: Adaptable, options: LoraOptions): void {
+  const isPlain = model.blocks.every(({ qkv }) => qkv instanceof Linear);
+  check(isPlain, "BAD_STATE", "addLora", () => "the model has adapters already.", "Merge them first.");
   for (const parameter of model.parameters()) parameter.requiresGrad = false;
   for (const block of model.blocks) block.qkv = new LoraLinear(block.qkv as Linear, options);
 }
