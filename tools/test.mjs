@@ -11,6 +11,7 @@ import { notRun } from "./must-run.mjs";
 import { build, pack, publicPackages } from "./packages.mjs";
 import { root, start } from "./run.mjs";
 import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
+import { report } from "./test-report.mjs";
 
 /** The optimizers' packages. */
 const algorithms = publicPackages()
@@ -34,7 +35,11 @@ const quickSuites = [
 const { values } = parseArgs({
   options: { "also-node": { type: "string", multiple: true, default: [] }, quick: { type: "boolean", default: false } },
 });
-const total = { passed: 0, failed: 0, skipped: /** @type {string[]} */ ([]) };
+const total = {
+  passed: 0,
+  failures: /** @type {import("./test-report.mjs").Failure[]} */ ([]),
+  skipped: /** @type {import("./test-report.mjs").Skipped[]} */ ([]),
+};
 const scratch = makeScratch();
 const tarballs = join(scratch, "tarballs");
 
@@ -53,17 +58,21 @@ function makeScratch() {
 /** @param {number} begin */
 const secondsSince = (begin) => `(${Math.round((performance.now() - begin) / 1000)} s)`;
 
+/** @param {unknown} error */
+const problemOf = (error) => (error instanceof Error ? error.message : String(error));
+
 /** @param {import("./checks.mjs").Check} check */
 async function runCheck({ name, check }) {
   const begin = performance.now();
   try {
     const reason = await check();
-    if (reason) total.skipped.push(`${name} (${reason})`);
+    if (reason) total.skipped.push({ file: "", name, reason });
     else total.passed++;
     console.log(`${reason ? "skip" : "pass"}  ${name} ${secondsSince(begin)}`);
   } catch (error) {
-    total.failed++;
-    console.log(`FAIL  ${name} ${secondsSince(begin)}\n${error instanceof Error ? error.message : error}`);
+    const problem = problemOf(error);
+    total.failures.push({ name, problem });
+    console.log(`FAIL  ${name} ${secondsSince(begin)}\n${problem}`);
   }
 }
 
@@ -89,11 +98,14 @@ async function runTests(label, node, filters = []) {
   /** @type {import("./vitest.reporter.mjs").Summary} */
   const summary = existsSync(file)
     ? JSON.parse(readFileSync(file, "utf8"))
-    : { passed: 0, failed: 0, skipped: [], ran: {} };
+    : { passed: 0, failures: [], skipped: [], ran: {} };
   total.passed += summary.passed;
+  const failures = [...summary.failures];
   // A run that ends badly without a failed test (a crash, no test found) is one failure.
-  total.failed += ok ? summary.failed : Math.max(1, summary.failed);
-  for (const name of summary.skipped) total.skipped.push(label + name);
+  if (!ok && failures.length === 0)
+    failures.push({ name: "tests", problem: "vitest ended badly: see what it printed." });
+  for (const each of failures) total.failures.push({ ...each, name: label + each.name });
+  for (const each of summary.skipped) total.skipped.push({ ...each, file: label + each.file });
   console.log(`${ok ? "pass" : "FAIL"}  ${label}tests ${secondsSince(begin)}`);
   return summary.ran;
 }
@@ -135,7 +147,10 @@ async function runEverything() {
   await runCheck({ name: "what must run", check: () => checkMustRun(ran) });
   for (const { version, program } of await Promise.all(others)) {
     if (program) await runTests(`Node ${version}: `, program, engineSuites);
-    else total.skipped.push(`suites on Node ${version} (npx cannot get node@${version})`);
+    else {
+      const reason = `npx cannot get node@${version}`;
+      total.skipped.push({ file: "", name: `suites on Node ${version}`, reason });
+    }
   }
 }
 
@@ -148,12 +163,11 @@ async function runQuickly() {
 try {
   await (values.quick ? runQuickly() : runEverything());
 } catch (error) {
-  total.failed++;
-  console.log(`FAIL  ${error instanceof Error ? error.message : error}`);
+  total.failures.push({ name: "set-up", problem: problemOf(error) });
+  console.log(`FAIL  ${problemOf(error)}`);
 } finally {
   rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
 }
 
-if (total.skipped.length > 0) console.log(`\nSkipped:\n${total.skipped.map((name) => `  ${name}`).join("\n")}`);
-console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
-process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
+console.log(`\n${report(total.passed, total.failures, total.skipped)}`);
+process.exit(total.failures.length === 0 && total.passed > 0 ? 0 : 1);

@@ -5,42 +5,58 @@ import { root } from "./run.mjs";
 
 /**
  * `ran` has the number of tests that passed, by file.
- * @typedef {{ passed: number, failed: number, skipped: string[], ran: Record<string, number> }} Summary
+ * @typedef {{ file: string, name: string, reason: string }} Skipped
+ * @typedef {{ name: string, problem: string }} Failure
+ * @typedef {{ passed: number, failures: Failure[], skipped: Skipped[], ran: Record<string, number> }} Summary
  */
 
 export default class SummaryReporter {
   /**
    * @param {readonly import("vitest/node").TestModule[]} modules
-   * @param {readonly unknown[]} unhandledErrors
+   * @param {readonly import("vitest").SerializedError[]} unhandledErrors
    */
   onTestRunEnd(modules, unhandledErrors) {
     /** @type {Summary} */
-    const summary = { passed: 0, failed: unhandledErrors.length, skipped: [], ran: {} };
+    const summary = { passed: 0, failures: [], skipped: [], ran: {} };
+    /** @param {string} name @param {readonly import("vitest").SerializedError[]} errors */
+    const fail = (name, errors) => summary.failures.push({ name, problem: problemOf(errors) });
+    for (const error of unhandledErrors) fail("an error outside of the tests", [error]);
     for (const module of modules) {
       const passedBefore = summary.passed;
+      const file = relative(root, module.moduleId).replaceAll(sep, "/");
       // A module or suite that breaks outside its tests is a failure of its own.
-      summary.failed += module.errors().length;
-      for (const suite of module.children.allSuites()) summary.failed += suite.errors().length;
+      for (const error of module.errors()) fail(file, [error]);
+      for (const suite of module.children.allSuites())
+        for (const error of suite.errors()) fail(`${file} > ${suite.fullName}`, [error]);
       for (const test of module.children.allTests()) {
         const result = test.result();
+        const name = test.fullName;
         if (result.state === "passed") summary.passed++;
-        else if (result.state === "failed") summary.failed++;
-        else summary.skipped.push(`${test.fullName}${reasonOf(test.fullName, result, module)}`);
+        else if (result.state === "failed") fail(`${file} > ${name}`, result.errors);
+        else summary.skipped.push({ file, name, reason: reasonOf(name, result, module) });
       }
-      summary.ran[relative(root, module.moduleId).replaceAll(sep, "/")] = summary.passed - passedBefore;
+      summary.ran[file] = summary.passed - passedBefore;
     }
     if (process.env.OPT_TEST_SUMMARY) writeFileSync(process.env.OPT_TEST_SUMMARY, JSON.stringify(summary));
   }
 }
 
+/** @param {readonly import("vitest").SerializedError[]} errors */
+function problemOf(errors) {
+  return errors
+    .map(({ message, stack }) => `${message}\n${stack?.split("\n").find((line) => /^\s+at /.test(line)) ?? ""}`)
+    .join("\n")
+    .trim();
+}
+
 /**
- * The reason given to skip(); none is added where the name of the suite says it.
+ * The reason given to skip(), or in brackets in the name of a test or of its suite.
  * @param {string} name
  * @param {import("vitest/node").TestResult} result
  * @param {import("vitest/node").TestModule} module
  */
 function reasonOf(name, result, module) {
-  if ("note" in result && result.note) return name.includes(result.note) ? "" : ` (${result.note})`;
-  if (!module.ok()) return " (its file failed)";
-  return /\(.*\)/.test(name) ? "" : " (no reason given)";
+  if ("note" in result && result.note) return result.note;
+  if (!module.ok()) return "its file failed";
+  return /\(skipped: ([^)]*)\)/.exec(name)?.[1] ?? /\(([^)]*)\)/.exec(name)?.[1] ?? "no reason given";
 }

@@ -4,14 +4,14 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { torchPython } from "@opt/testkit";
 import { expect, it } from "vitest";
 
 const page = readFileSync(new URL("../../docs/tutorials/from-pytorch.md", import.meta.url), "utf8");
-const python = process.env.OPT_TORCH_PYTHON;
 const MINUTE = 60_000;
 
 it("a run of PyTorch goes on here with its numbers, and back", ({ skip }) => {
-  if (!python) return skip("OPT_TORCH_PYTHON names no python with torch");
+  if (torchPython === undefined) return skip("OPT_TORCH_PYTHON is not set");
   const folder = mkdtempSync(join(tmpdir(), "opt-from-pytorch-"));
   const files = new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```$/gm)].map(([, name, text]) => [name!, text!]));
   for (const [name, text] of files) writeFileSync(join(folder, name), text);
@@ -22,8 +22,8 @@ it("a run of PyTorch goes on here with its numbers, and back", ({ skip }) => {
   const run = (program: string, args: string[]) =>
     execFileSync(program, args, { cwd: folder, encoding: "utf8", timeout: 4 * MINUTE }).trim();
   const tsx = fileURLToPath(import.meta.resolve("tsx"));
-  const expected = Number(run(python, ["train.py"]));
+  const expected = Number(run(torchPython, ["train.py"]));
   const got = Number(run(process.execPath, ["--conditions=@opt/source", "--import", tsx, here]));
   expect(Math.abs(got - expected)).toBeLessThanOrEqual(1e-6 * Math.abs(expected));
-  expect(run(python, ["back.py"])).toBe("0.01 0.1 10.0");
+  expect(run(torchPython, ["back.py"])).toBe("0.01 0.1 10.0");
 });

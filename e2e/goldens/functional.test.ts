@@ -10,7 +10,7 @@ import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
-import { type OptimizerOptions, readGoldenJson, seededArray } from "@opt/testkit";
+import { type OptimizerOptions, readGoldenJson, seededArray, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 
 /** Each has options of its own, all of which are given here. */
@@ -33,7 +33,6 @@ interface Goldens {
 
 const goldens = readGoldenJson<Goldens>("hypergradients.json");
 const script = new URL("../../packages/testkit/goldens/hypergradients.py", import.meta.url);
-const python = process.env.OPT_TORCH_PYTHON;
 const available = (await listDevices()).filter((device) => device.available).map(({ name }) => name);
 const devices = ["js", "wasm", "cpu"].filter((name) => available.includes(name));
 
@@ -77,8 +76,8 @@ describe.each(devices)("gradients through ten steps on %s", (on) => {
   );
 });
 
-it.skipIf(python === undefined)("PyTorch still says what the goldens say", () => {
-  const fresh: Goldens = JSON.parse(execFileSync(python!, [fileURLToPath(script)], { encoding: "utf8" }));
+it.skipIf(torchPython === undefined)(`PyTorch still says what the goldens say${withoutTorch}`, () => {
+  const fresh: Goldens = JSON.parse(execFileSync(torchPython as string, [fileURLToPath(script)], { encoding: "utf8" }));
   const numbers = ({ cases }: Goldens) => cases.flatMap(({ params, gradients }) => [...params, ...gradients.flat()]);
   expect(numbers(fresh)).toAgreeWith(numbers(goldens), { absolute: 1e-12, relative: 1e-12 });
 });

@@ -4,10 +4,10 @@ import "@opt/kernels-wasm";
 import { execFileSync } from "node:child_process";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type Device, type DType, Generator, init, listDevices, parameter, randn, type Tensor } from "@opt/core";
+import { torchPython, withoutTorch } from "@opt/testkit";
 import { NAdam } from "@opt/nadam";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
-const python = process.env.OPT_TORCH_PYTHON;
 const SIZES = [1027, 1, 3000];
 const STEPS = 20;
 
@@ -96,14 +96,14 @@ def run(case):
 print(json.dumps([run(case) for case in json.load(sys.stdin)]))
 `;
 
-describe.skipIf(!python)(`float32 masters stepped by PyTorch${python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)"}`, () => {
+describe.skipIf(torchPython === undefined)(`float32 masters stepped by PyTorch${withoutTorch}`, () => {
   const runs = CASES.flatMap((each) => (["bf16", "f16"] as const).map((dtype) => ({ ...each, dtype })));
   let ours: Awaited<ReturnType<typeof train>>[] = [];
   let theirs: number[][][] = [];
   beforeAll(async () => {
     for (const each of runs) ours.push(await train(each, each.dtype, js));
     const input = runs.map(({ name, options, dtype }, i) => ({ ...ours[i], name, options, dtype }));
-    theirs = JSON.parse(execFileSync(python!, ["-c", torchProgram], { input: JSON.stringify(input), maxBuffer: 2 ** 28 }).toString());
+    theirs = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], { input: JSON.stringify(input), maxBuffer: 2 ** 28 }).toString());
   }, 300_000);
 
   it.each(runs.map(({ name, dtype }, i) => [name, dtype, i] as const))("give %s the same words in %s", (_, __, i) => {

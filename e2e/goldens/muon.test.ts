@@ -9,13 +9,11 @@ import "@opt/kernels-webgpu";
 import { execFileSync } from "node:child_process";
 import { init, listDevices } from "@opt/core";
 import { Muon } from "@opt/muon";
-import { muonGoldens, type OptimizerOptions, runOptimizer, seededArray, useSoftwareVulkan } from "@opt/testkit";
+import { muonGoldens, type OptimizerOptions, runOptimizer, seededArray, useSoftwareVulkan, torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 
 useSoftwareVulkan();
-const python = process.env.OPT_TORCH_PYTHON;
-const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
 const [CASES, STEPS] = [30, 200];
 
 const torchProgram = `
@@ -73,7 +71,7 @@ function tenthOfStep([rows, columns]: readonly [number, number], { lr = 1e-3, ad
 
 let expected: { param: string; momentum: string }[] = [];
 beforeAll(() => {
-  if (python === undefined) return;
+  if (torchPython === undefined) return;
   const stored = cases.map(({ start, gradients, dtype, ...others }) => ({
     ...others,
     dtype: dtype === "f32" ? "float32" : "float64",
@@ -81,13 +79,13 @@ beforeAll(() => {
     gradients: gradients.map(base64),
   }));
   const input = { input: JSON.stringify(stored), encoding: "utf8", maxBuffer: 1 << 28 } as const;
-  expected = JSON.parse(execFileSync(python, ["-c", torchProgram], input));
+  expected = JSON.parse(execFileSync(torchPython, ["-c", torchProgram], input));
 }, 120_000);
 
 const available = (await listDevices()).filter((device) => device.available).map(({ name }) => name);
 
 describe.each(["js", "wasm", "cpu", "webgpu"].filter((name) => available.includes(name)))("on %s", (on) => {
-  it.skipIf(python === undefined || on === "webgpu")(`is as PyTorch's${why}`, { timeout: 120_000 }, async () => {
+  it.skipIf(torchPython === undefined || on === "webgpu")(`is as PyTorch's${withoutTorch}`, { timeout: 120_000 }, async () => {
     const device = await init(on);
     for (const [i, { shape, dtype, options, ...run }] of cases.entries()) {
       const { trace, state } = await runOptimizer(Muon, { ...run, shape, dtype, options, device });

@@ -5,10 +5,9 @@ import { execFileSync } from "node:child_process";
 import { AdamW } from "@opt/adam-amsgrad";
 import { clipGradNorm, type Device, Generator, GradScaler, init, listDevices, type Optimizer, parameter, randn, type Tensor, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
-import "@opt/testkit";
+import { torchPython, withoutTorch } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
 
-const python = process.env.OPT_TORCH_PYTHON;
 const STEPS = 500;
 const SIZE = 37;
 
@@ -127,13 +126,13 @@ it("meets overflow and growth", () => {
   }
 });
 
-describe.skipIf(!python)(`torch.amp.GradScaler${python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)"}`, () => {
+describe.skipIf(torchPython === undefined)(`torch.amp.GradScaler${withoutTorch}`, () => {
   let theirs: Trace[] = [];
   beforeAll(() => {
     const input = JSON.stringify(
       RUNS.map((run, r) => ({ ...run, gradients: gradients[r]!.map((step) => step.map((each) => each.map(String))) })),
     ).replaceAll("Infinity", "inf");
-    theirs = JSON.parse(execFileSync(python!, ["-c", torchProgram], { input, maxBuffer: 2 ** 28 }).toString());
+    theirs = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], { input, maxBuffer: 2 ** 28 }).toString());
   }, 300_000);
 
   it.each(RUNS.map(({ name }, r) => [name, r] as const))("has the same factors, trackers and weights: %s", (_, r) => {

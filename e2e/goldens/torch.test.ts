@@ -7,12 +7,10 @@ import { type Device, init, listDevices } from "@opt/core";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
-import { type OptimizerClass, type OptimizerOptions, runOptimizer, seededArray } from "@opt/testkit";
+import { type OptimizerClass, type OptimizerOptions, runOptimizer, seededArray, torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 
-const python = process.env.OPT_TORCH_PYTHON;
-const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
 const [CASES, STEPS, SIZE] = [30, 200, 19];
 
 /** The roots of float32 are those of float64, rounded: PyTorch's own are off by a bit now and then. */
@@ -83,7 +81,7 @@ const cases = Object.entries(arbitraries).flatMap(([name, [, options]], o) =>
 
 let expected: Record<string, string>[] = [];
 beforeAll(() => {
-  if (python === undefined) return;
+  if (torchPython === undefined) return;
   const stored = cases.map(({ dtype, start, gradients, ...others }) => ({
     ...others,
     dtype: dtype === "f32" ? "float32" : "float64",
@@ -91,13 +89,13 @@ beforeAll(() => {
     gradients: gradients.map((gradient) => gradient && base64(gradient)),
   }));
   const input = { input: JSON.stringify(stored), encoding: "utf8", maxBuffer: 1 << 28 } as const;
-  expected = JSON.parse(execFileSync(python, ["-c", torchProgram], input));
+  expected = JSON.parse(execFileSync(torchPython, ["-c", torchProgram], input));
 });
 
-describe.each(Object.keys(arbitraries))(`%s as PyTorch${why}`, (name) => {
+describe.each(Object.keys(arbitraries))(`%s as PyTorch${withoutTorch}`, (name) => {
   const [Optimizer] = arbitraries[name]!;
   describe.each(["f32", "f64"] as const)("in %s", (dtype) => {
-    it.skipIf(python === undefined).each(devices)("on %s", async (on) => {
+    it.skipIf(torchPython === undefined).each(devices)("on %s", async (on) => {
       const device: Device = await init(on);
       for (const [i, { name: own, dtype: in_, start, gradients, options }] of cases.entries()) {
         if (own !== name || in_ !== dtype) continue;

@@ -17,7 +17,7 @@ import {
   Sequential,
   SiLU,
 } from "@opt/nn";
-import { askTorch, type CallInput, expectAnswer, Random, type TorchCall } from "@opt/testkit";
+import { askTorch, type CallInput, expectAnswer, Random, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, it } from "vitest";
 
 const STEPS = 60;
@@ -145,10 +145,9 @@ for step in range(${STEPS}):
   return { name, inputs: [data, labels, ...state.map(([, given]) => given)], code, run: run as TorchCall["run"], tolerance };
 }
 
-const python = process.env.OPT_TORCH_PYTHON;
-describe.skipIf(python === undefined)(`each of ${STEPS} losses is PyTorch's`, () => {
+describe.skipIf(torchPython === undefined)(`each of ${STEPS} losses is PyTorch's${withoutTorch}`, () => {
   const random = new Random(3);
   const calls = Object.entries(PORTS).map(([name, port]) => callOf(name, port, random));
-  const answers = python === undefined ? [] : askTorch(python, calls);
+  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
   it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("of %s", (_, call, answer) => expectAnswer(call, answer));
 });

@@ -83,9 +83,9 @@ function suite(check, [file, ...filter], env = {}) {
   const { ok, stdout, stderr, late } = start(process.execPath, args, { ...env, OPT_TEST_SUMMARY: summary });
   if (!ok) console.log(stdout + stderr);
   if (!existsSync(summary)) return { check, ok: false, result: late ? LATE : "did not run" };
-  const { passed, failed, skipped } = JSON.parse(readFileSync(summary, "utf8"));
-  const result = `${passed} passed, ${failed} failed, ${skipped.length} skipped`;
-  return { check, ok: ok && failed === 0 && passed > 0, result };
+  const { passed, failures, skipped } = JSON.parse(readFileSync(summary, "utf8"));
+  const result = `${passed} passed, ${failures.length} failed, ${skipped.length} skipped`;
+  return { check, ok: ok && failures.length === 0 && passed > 0, result };
 }
 
 /** @param {Outcome} outcome */

@@ -10,13 +10,11 @@ import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint } from "@opt/checkpoint";
 import { Generator, init, listDevices, tensor, tidy } from "@opt/core";
 import { crossEntropy } from "@opt/nn";
-import { Random } from "@opt/testkit";
+import { Random, torchPython, withoutTorch } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadGpt2 } from "./fine-tuning";
 import { addLora, toPeft } from "./lora";
 
-const python = process.env.OPT_TORCH_PYTHON;
-const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
 const sizes = { tokens: 24, width: 16, length: 10, blocks: 2, heads: 4 };
 const lora = { rank: 3, alpha: 6 };
 const LR = 1e-2;
@@ -32,7 +30,7 @@ const PROGRAM = fileURLToPath(new URL("torch_gpt2.py", import.meta.url));
 
 function askTorch(adapters: Record<string, unknown>): { logits: number[]; losses: number[] } {
   const input = JSON.stringify({ sizes, batches, adapters, ...lora, lr: LR });
-  return JSON.parse(execFileSync(python!, [PROGRAM, file], { input, encoding: "utf8" }));
+  return JSON.parse(execFileSync(torchPython as string, [PROGRAM, file], { input, encoding: "utf8" }));
 }
 
 const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"].includes(name));
@@ -49,8 +47,8 @@ const first = Object.fromEntries(
   ).flat(),
 ) as Record<string, number[][]>;
 
-describe.skipIf(!python)(`as PyTorch${why}`, () => {
-  const expected = python ? askTorch(first) : { logits: [], losses: [] };
+describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
+  const expected = torchPython ? askTorch(first) : { logits: [], losses: [] };
 
   it.for(devices)("on $name", async ({ name, available, reason }, { skip }) => {
     if (!available) skip(reason);

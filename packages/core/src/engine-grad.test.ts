@@ -1,6 +1,6 @@
 // grad(), and what backward can be told: the graph kept, the graph of gradients, as PyTorch's.
 import { execFileSync } from "node:child_process";
-import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
+import { DIFFERENTIABLE_OPS, expectCode, inputsOf, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
@@ -185,8 +185,6 @@ describe("backward", () => {
   });
 });
 
-const python = process.env.OPT_TORCH_PYTHON;
-
 const torchProgram = `
 import json, sys, torch
 F = torch.nn.functional
@@ -213,13 +211,13 @@ for name, inputs in json.load(sys.stdin).items():
 print(json.dumps(answer))
 `;
 
-it.skipIf(!python)(`first and second gradients are PyTorch's${python ? "" : " (OPT_TORCH_PYTHON)"}`, () => {
+it.skipIf(torchPython === undefined)(`first and second gradients are PyTorch's${withoutTorch}`, () => {
   const cases = new Map(DIFFERENTIABLE_OPS.map((op) => [op.name, op]));
   const given = Object.fromEntries(
     [...cases].map(([name, op]) => [name, inputsOf(op).map(({ values, shape }) => [[...values], shape])]),
   );
   const options = { input: JSON.stringify(given), encoding: "utf8", maxBuffer: 1 << 26 } as const;
-  const expected = JSON.parse(execFileSync(python as string, ["-c", torchProgram], options)) as Record<
+  const expected = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], options)) as Record<
     string,
     number[][][]
   >;

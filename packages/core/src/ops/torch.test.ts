@@ -1,5 +1,13 @@
 // Ops against PyTorch: dtypes, shapes, values and gradients, with NaN, infinities, ties, empty and 0-dimensional tensors.
-import { askTorch, type CallInput, expectAnswer, Random, type TorchCall } from "@opt/testkit";
+import {
+  askTorch,
+  type CallInput,
+  expectAnswer,
+  Random,
+  type TorchCall,
+  torchPython,
+  withoutTorch,
+} from "@opt/testkit";
 import { describe, it } from "vitest";
 import { arange } from "../create";
 import * as F from "../functions";
@@ -227,9 +235,8 @@ add(
 add("a long cumsum", [input([1000], "f64", { requiresGrad: true })], "a.cumsum(0)", (a) => F.cumsum(a, 0));
 add("concat of stacked", [input([2, 2], "bf16", { requiresGrad: true })], "torch.cat([a, a])", (a) => concat([a, a]));
 
-const python = process.env.OPT_TORCH_PYTHON;
-describe.skipIf(python === undefined)("as PyTorch", () => {
-  const answers = python === undefined ? [] : askTorch(python, calls);
+describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
+  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
   it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
     expectAnswer(call, answer),
   );

@@ -1,6 +1,6 @@
 // Averages of a module's buffers: copied at each update, or averaged, as torch's AveragedModel.
 import { execFileSync } from "node:child_process";
-import { expectCode, seededArray } from "@opt/testkit";
+import { expectCode, seededArray, torchPython, withoutTorch } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { init } from "../device/registry";
@@ -8,7 +8,6 @@ import type { Tensor } from "../tensor/tensor";
 import { ExponentialMovingAverage } from "./moving-average";
 
 const device = await init("js");
-const python = process.env.OPT_TORCH_PYTHON;
 
 const values = (n: number) => [...seededArray("f32", 5, { seed: n })];
 const counts = (n: number) => [0, 7 * n, 1000 - 300 * n];
@@ -52,12 +51,12 @@ for n in range(9):
 print(json.dumps(trace))
 `;
 
-it.skipIf(!python).each([true, false])(
-  `useBuffers: %s is as torch's${python ? "" : " (OPT_TORCH_PYTHON)"}`,
+it.skipIf(torchPython === undefined).each([true, false])(
+  `useBuffers: %s is as torch's${withoutTorch}`,
   (useBuffers) => {
     const upTo = <T>(count: number, value: (n: number) => T) => Array.from({ length: count }, (_, n) => value(n));
     const input = JSON.stringify([upTo(29, values), upTo(9, counts), useBuffers]);
-    const expected = JSON.parse(execFileSync(python as string, ["-c", torchProgram], { input, encoding: "utf8" }));
+    const expected = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], { input, encoding: "utf8" }));
     expect(run(useBuffers).trace).toEqual(expected);
   },
 );

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { expectCode, seededArray } from "@opt/testkit";
+import { expectCode, seededArray, torchPython, withoutTorch } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { init } from "../device/registry";
@@ -8,7 +8,6 @@ import { Momentum } from "../testing/momentum";
 import { ExponentialMovingAverage, type MovingAverageState } from "./moving-average";
 
 const device = await init("js");
-const python = process.env.OPT_TORCH_PYTHON;
 
 const averageOf = (ema: ExponentialMovingAverage, name = "0") => [
   ...(ema.stateDict()[`module.${name}`] as ReturnType<typeof tensor>).dataSync(),
@@ -30,7 +29,7 @@ for run in json.load(sys.stdin):
 print(json.dumps(results))
 `;
 
-it.skipIf(!python)(`has the keys and the bits of torch's AveragedModel${python ? "" : " (OPT_TORCH_PYTHON)"}`, () => {
+it.skipIf(torchPython === undefined)(`has the keys and the bits of torch's AveragedModel${withoutTorch}`, () => {
   const runs = [0, 0.3, 0.9, 0.999].flatMap((decay, i) =>
     (["f32", "f64"] as const).map((dtype) => {
       const values = Array.from({ length: 9 }, (_, s) => [...seededArray(dtype as "f32", 13, { seed: 50 * i + s })]);
@@ -38,7 +37,7 @@ it.skipIf(!python)(`has the keys and the bits of torch's AveragedModel${python ?
     }),
   );
   const input = JSON.stringify(runs.map((run) => ({ ...run, dtype: run.dtype === "f32" ? "float32" : "float64" })));
-  const expected = JSON.parse(execFileSync(python as string, ["-c", torchProgram], { input, encoding: "utf8" }));
+  const expected = JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], { input, encoding: "utf8" }));
   runs.forEach(({ decay, dtype, values }, i) => {
     const w = parameter(values[0]!, { dtype, name: "w" });
     const ema = new ExponentialMovingAverage([w], { decay });

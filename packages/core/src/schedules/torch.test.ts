@@ -1,12 +1,11 @@
 // The schedules against PyTorch itself over long runs with random options. OPT_TORCH_PYTHON names a Python that has it.
 import { execFileSync } from "node:child_process";
+import { torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LRScheduler, ScheduledOptimizer } from "./index";
 import * as schedules from "./index";
 
-const python = process.env.OPT_TORCH_PYTHON;
-const why = python ? "" : " (skipped: OPT_TORCH_PYTHON is not set)";
 const STEPS = 1000;
 const CASES = 20;
 
@@ -60,7 +59,7 @@ const classes = new Map<string, unknown>(Object.entries(schedules));
 
 function torchTraces(runs: Run[]): Trace[] {
   const options = { input: JSON.stringify(runs), encoding: "utf8", maxBuffer: 1 << 28 } as const;
-  return JSON.parse(execFileSync(python as string, ["-c", torchProgram], options)) as Trace[];
+  return JSON.parse(execFileSync(torchPython as string, ["-c", torchProgram], options)) as Trace[];
 }
 
 function make(optimizer: ScheduledOptimizer, { name, options, parts = [] }: Recipe): LRScheduler {
@@ -196,7 +195,7 @@ const families: [string, fc.Arbitrary<Run>][] = [
   ["several schedules on one optimizer", runOf(several.filter(alone))],
 ];
 
-describe.skipIf(!python)(`as PyTorch computes them${why}`, () => {
+describe.skipIf(torchPython === undefined)(`as PyTorch computes them${withoutTorch}`, () => {
   const runs = families.map(([, family]) => fc.sample(family, { seed: 2, numRuns: CASES }));
   let traces: Trace[] = [];
   beforeAll(() => {

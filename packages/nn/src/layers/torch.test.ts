@@ -1,5 +1,5 @@
 // Layers in random configurations, in f32 and f64, against PyTorch: values, gradients and running statistics.
-import { askTorch, expectAnswer, type TorchCall } from "@opt/testkit";
+import { askTorch, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, it } from "vitest";
 import {
   AdaptiveAvgPool2d,
@@ -155,8 +155,8 @@ function pooling(dtype: "f32" | "f64", add: Add): void {
   );
 }
 
-describe.skipIf(process.env.OPT_TORCH_PYTHON === undefined)("as PyTorch", () => {
-  const answers = process.env.OPT_TORCH_PYTHON ? askTorch(process.env.OPT_TORCH_PYTHON, calls) : [];
+describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
+  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
   it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
     expectAnswer(call, answer),
   );

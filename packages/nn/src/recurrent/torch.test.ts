@@ -1,6 +1,6 @@
 // LSTM and GRU in random configurations, in f32 and f64, against PyTorch: results, last states and gradients.
 import type { Tensor } from "@opt/core";
-import { askTorch, type CallInput, expectAnswer, type TorchCall } from "@opt/testkit";
+import { askTorch, type CallInput, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, it } from "vitest";
 import { GRU, LSTM } from "../index";
 import { holding, RandomInputs } from "../testing/random-inputs";
@@ -60,8 +60,8 @@ for (let i = 0; i < 200; i++) {
   });
 }
 
-describe.skipIf(process.env.OPT_TORCH_PYTHON === undefined)("as PyTorch", () => {
-  const answers = process.env.OPT_TORCH_PYTHON ? askTorch(process.env.OPT_TORCH_PYTHON, calls) : [];
+describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
+  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
   it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
     expectAnswer(call, answer),
   );

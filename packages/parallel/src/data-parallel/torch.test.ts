@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Generator, randn } from "@opt/core";
+import { torchPython, withoutTorch } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { runJob } from "../testing/job";
 
-const python = process.env.OPT_TORCH_PYTHON;
 const DDP = fileURLToPath(new URL("../testing/ddp.py", import.meta.url));
 
 interface Ranked {
@@ -60,14 +60,14 @@ import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).hre
 import { Linear, mseLoss, Sequential, Tanh } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
 import { NAdam } from "${new URL("../../../nadam/src/index.ts", import.meta.url).href}";`;
 
-describe.skipIf(python === undefined)("as PyTorch's DistributedDataParallel (gloo)", () => {
+describe.skipIf(torchPython === undefined)(`as PyTorch's DistributedDataParallel (gloo)${withoutTorch}`, () => {
   it.each([2, 4])("%d ranks, 50 steps of NAdam", async (ranks) => {
     const folder = mkdtempSync(join(tmpdir(), "opt-ddp-"));
     try {
       const file = join(folder, "task.json");
       const task = JSON.stringify(taskFor(ranks));
       writeFileSync(file, task);
-      const { status, stdout, stderr } = spawnSync(python!, [DDP], {
+      const { status, stdout, stderr } = spawnSync(torchPython as string, [DDP], {
         input: task,
         encoding: "utf8",
         maxBuffer: 1 << 28,

@@ -14,8 +14,8 @@ export const EXPECTED: Record<string, Record<string, number[]>> = JSON.parse(
 );
 
 /** A Python that has torch 2.13 and safetensors, if there is one. */
-export const python = process.env.OPT_TORCH_PYTHON;
-export const withTorch = `with PyTorch${python === undefined ? " (OPT_TORCH_PYTHON is not set)" : ""}`;
+export const python = process.env.OPT_TORCH_PYTHON || undefined;
+export const withTorch = `with PyTorch${python === undefined ? " (skipped: OPT_TORCH_PYTHON is not set)" : ""}`;
 
 /** Runs a script with its arguments in a folder and gives what it printed. */
 export function runPython(script: string, folder: string, ...args: readonly string[]): string {
