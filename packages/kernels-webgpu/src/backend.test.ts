@@ -244,7 +244,8 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     expect(await download(backend, upload(backend, array))).toAgreeWith(array);
   });
 
-  it("launches no more workgroups a dimension than the device takes", async () => {
+  /** The grids of a copy of 10,000 elements. */
+  async function gridsOfCopy(options: WebGpuOptions): Promise<number[][]> {
     const { device } = await open();
     const grids: number[][] = [];
     const createCommandEncoder = () => {
@@ -259,14 +260,23 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
       };
       return altered(encoder, { beginComputePass, finish: () => encoder.finish() });
     };
-    const backend = await open({ device: altered(device, { createCommandEncoder }), grid: 3 });
+    const backend = await open({ device: altered(device, { createCommandEncoder }), ...options });
     const array = seededArray("f32", 10_000, { seed: 1 });
     const [source, target] = [upload(backend, array), upload(backend, new Float32Array(10_000))];
     const kernel = backend.kernel({ kind: "copy", from: "f32", to: "f32" });
     backend.launch({ kind: "copy", kernel, source, target, ...dense, shape: [10_000] });
     expect(await download(backend, target)).toAgreeWith(array);
-    expect(grids.length).toBeGreaterThan(0);
-    for (const [columns, rows] of grids) expect([columns! * rows! > 3, columns! <= 3]).toEqual([true, true]);
+    return grids;
+  }
+
+  it("launches no more workgroups a dimension than the device takes", async () => {
+    expect(await gridsOfCopy({ grid: 3, software: false })).toEqual([[3, 14]]);
+  });
+
+  it("gives software fewer and larger workgroups than a GPU, as many as its bindings have room for", async () => {
+    expect(await gridsOfCopy({ software: false })).toEqual([[40, 1]]);
+    expect(await gridsOfCopy({ software: true })).toEqual([[3, 1]]);
+    expect(await gridsOfCopy({ software: true, binding: 2 ** 16 })).toEqual([[5, 1]]);
   });
 
   it("reads by pieces what is larger than a staging buffer, from any byte on", async () => {

@@ -22,6 +22,8 @@ export interface BackendLimits {
   readonly binding?: number;
   /** For tests: as if the device had no subgroups. */
   readonly subgroups?: boolean;
+  /** For tests: as if the adapter were a GPU, or software. */
+  readonly software?: boolean;
   /** For tests: as if one dimension of a grid could have no more workgroups than this. */
   readonly grid?: number;
 }
@@ -72,10 +74,13 @@ export class WebGpuBackend implements Backend {
     this.#largestGrid = Math.min(limits.grid ?? LARGEST_GRID, device.limits.maxComputeWorkgroupsPerDimension);
     const binding = Math.min(limits.binding ?? maxStorageBufferBindingSize, maxStorageBufferBindingSize);
     const subgroups = device.features.has("subgroups") && languageFeatures.has("subgroup_id");
-    this.target = { subgroups: subgroups && limits.subgroups !== false };
     this.largestBinding = binding;
     this.#bindings = maxStorageBuffersPerShaderStage;
-    this.software = isSoftware(device.adapterInfo);
+    this.software = limits.software ?? isSoftware(device.adapterInfo);
+    this.target = {
+      subgroups: subgroups && limits.subgroups !== false,
+      grain: this.software ? Math.max(1, Math.min(SOFTWARE_GRAIN, Math.floor(binding / 2 ** 13))) : 1,
+    };
     this.#faults = new Faults(device);
     this.#commands = new Commands(device, this.#faults);
     this.#pipelines = new Pipelines(device, this.#faults, this.#commands.ring);
@@ -281,6 +286,9 @@ export class WebGpuBackend implements Backend {
     this.device.destroy();
   }
 }
+
+/** A workgroup of 64 costs SwiftShader as much as 500 elements of AdamW. */
+const SOFTWARE_GRAIN = 16;
 
 /** Adapters that are known to compute on the host's processor: SwiftShader, Mesa's, Microsoft's. */
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i;

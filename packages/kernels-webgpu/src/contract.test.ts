@@ -3,8 +3,8 @@ import { workspaceRules } from "@opt/testkit/rules";
 import { openWebGpuBackend } from "./device/open";
 
 useSoftwareVulkan();
-// Grids of so few workgroups a dimension that most launches have two, with workgroups to spare.
-const open = () => openWebGpuBackend({ grid: 3 });
+// Workgroups as GPUs have them, in grids of so few a dimension that most launches have two, with workgroups to spare.
+const open = () => openWebGpuBackend({ grid: 3, software: false });
 
 // sqrt(v - g * g) of the suite's unrelated v and g cancels: no bound on the result follows from the ulps that WGSL allows before it.
 const rules = (await workspaceRules()).filter(({ name }) => !name.includes("Centered"));

@@ -7,6 +7,8 @@ import type { Shader } from "./shader/shader";
 export interface Target {
   /** Sums may use subgroups. */
   readonly subgroups: boolean;
+  /** How many times the elements of a GPU's workgroup one takes: where software imitates a GPU few run at a time, and each costs its start. */
+  readonly grain: number;
 }
 
 /** What a launcher may do. */

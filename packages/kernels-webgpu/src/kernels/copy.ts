@@ -3,12 +3,12 @@
  * they are set by two atomic operations on their own bits.
  */
 import type { Launch, Slice, Spec } from "@opt/core/backend";
-import type { Execution, KernelSource } from "../kernel";
+import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 import { BYTES, checkStored, type Stored, writeConvert } from "./convert";
 
-/** Elements of a workgroup. */
+/** Elements of a workgroup, on GPUs. */
 const BLOCK = 256;
 
 /** The element at an index from byte `<slice>_at` on, as the low bits of a word. */
@@ -35,7 +35,7 @@ function store(slice: string, buffer: string, dtype: Stored): string {
   ].join("\n");
 }
 
-export function copyShader(from: Stored, to: Stored, rank: number): Shader {
+export function copyShader(from: Stored, to: Stored, rank: number, block: number = BLOCK): Shader {
   const axes = Array.from({ length: rank }, (_, axis) => axis);
   const params: [string, Parameter][] = [
     ["size", "u32"],
@@ -58,8 +58,8 @@ export function copyShader(from: Stored, to: Stored, rank: number): Shader {
     declarations: writeConvert(from, to),
     body: (buffers) =>
       [
-        `let start = group * ${BLOCK}u;`,
-        `let end = min(start + ${BLOCK}u, params.size);`,
+        `let start = group * ${block}u;`,
+        `let end = min(start + ${block}u, params.size);`,
         `for (var i = start + lane; i < end; i += ${LANES}u) {`,
         ...[
           "var rest = i;",
@@ -77,23 +77,24 @@ export function copyShader(from: Stored, to: Stored, rank: number): Shader {
 interface Prepared {
   readonly from: Stored;
   readonly to: Stored;
+  readonly block: number;
   readonly byRank: Map<number, Shader>;
 }
 
 export const copy: KernelSource<"copy", Prepared> = {
-  prepare({ from, to }: Spec<"copy">) {
+  prepare({ from, to }: Spec<"copy">, { grain }: Target) {
     checkStored(from);
     checkStored(to);
-    return { from, to, byRank: new Map() };
+    return { from, to, block: BLOCK * grain, byRank: new Map() };
   },
 
-  launch(launch: Launch<"copy">, { from, to, byRank }: Prepared, execution: Execution) {
+  launch(launch: Launch<"copy">, { from, to, block, byRank }: Prepared, execution: Execution) {
     const { shape, sourceStrides, targetStrides } = merged(launch);
     const size = shape.reduce((product, extent) => product * extent, 1);
     if (size === 0) return;
     let shader = byRank.get(shape.length);
     if (shader === undefined) {
-      shader = copyShader(from, to, shape.length);
+      shader = copyShader(from, to, shape.length, block);
       byRank.set(shape.length, shader);
     }
     const params: Record<string, number> = { size };
@@ -105,12 +106,12 @@ export const copy: KernelSource<"copy", Prepared> = {
     const { source, target } = launch;
     const cut = shape.length === 1 && (isOversized(source) || isOversized(target));
     const widest = Math.max(BYTES[from], BYTES[to]);
-    const step = cut ? Math.max(1, Math.floor(execution.largestBinding / widest / BLOCK) - 1) * BLOCK : size;
+    const step = cut ? Math.max(1, Math.floor(execution.largestBinding / widest / block) - 1) * block : size;
     for (let start = 0; start < size; start += step) {
       const length = Math.min(step, size - start);
       const shown = cut ? pieceOf(source, from, start, length, sourceStrides[0]!) : inBytes(source, from);
       const place = cut ? pieceOf(target, to, start, length, targetStrides[0]!) : inBytes(target, to);
-      execution.dispatch(shader, [shown, place], { ...params, size: length }, Math.ceil(length / BLOCK));
+      execution.dispatch(shader, [shown, place], { ...params, size: length }, Math.ceil(length / block));
     }
   },
 };

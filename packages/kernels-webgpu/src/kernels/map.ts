@@ -2,15 +2,15 @@
 import type { Launch, MapDType, Program, Slice, Spec } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
-import type { Execution, KernelSource } from "../kernel";
+import type { Execution, KernelSource, Target } from "../kernel";
 import { isOversized } from "../memory/heaps";
 import { LANES, type Parameter, type Shader } from "../shader/shader";
 import { pieceOf } from "./tensor-list";
 
-/** Elements of a workgroup. */
+/** Elements of a workgroup, on GPUs. */
 const BLOCK = 256;
 
-export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32"): Shader {
+export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32", block: number = BLOCK): Shader {
   const type = dtype === "i32" ? "i32" : "f32";
   const program = renamed(traced);
   const slots = program.buffers.map((_, slot) => slot);
@@ -48,8 +48,8 @@ export function mapShader(traced: Program, rank: number, dtype: MapDType = "f32"
     body: () =>
       [
         ...uniform,
-        `let start = group * ${BLOCK}u;`,
-        `let end = min(start + ${BLOCK}u, params.size);`,
+        `let start = group * ${block}u;`,
+        `let end = min(start + ${block}u, params.size);`,
         `for (var i = start + lane; i < end; i += ${LANES}u) {`,
         ...(rank > 1 ? ["  var rest = i;"] : []),
         ...position.map((line) => `  ${line}`),
@@ -64,14 +64,16 @@ interface Prepared {
   readonly program: Program;
   readonly dtype: MapDType;
   readonly scalars: readonly string[];
+  readonly block: number;
   readonly byRank: Map<number, Shader>;
 }
 
 export const map: KernelSource<"map", Prepared> = {
-  prepare: ({ program, dtype }: Spec<"map">) => ({
+  prepare: ({ program, dtype }: Spec<"map">, { grain }: Target) => ({
     program,
     dtype,
     scalars: renamed(program).scalars,
+    block: BLOCK * grain,
     byRank: new Map(),
   }),
 
@@ -80,7 +82,7 @@ export const map: KernelSource<"map", Prepared> = {
     if (size === 0) return;
     let shader = prepared.byRank.get(shape.length);
     if (shader === undefined) {
-      shader = mapShader(prepared.program, shape.length, prepared.dtype);
+      shader = mapShader(prepared.program, shape.length, prepared.dtype, prepared.block);
       prepared.byRank.set(shape.length, shader);
     }
     const params: Record<string, number> = { size };
@@ -95,7 +97,7 @@ export const map: KernelSource<"map", Prepared> = {
     prepared.scalars.forEach((name, i) => {
       params[name] = scalars[i]!;
     });
-    const step = shape.length === 1 ? stepFor([...inputs, output], execution.largestBinding) : size;
+    const step = shape.length === 1 ? stepFor([...inputs, output], execution.largestBinding, prepared.block) : size;
     for (let from = 0; from < size; from += step) {
       const length = Math.min(step, size - from);
       const shown = inputs.map((input, slot) => {
@@ -103,13 +105,13 @@ export const map: KernelSource<"map", Prepared> = {
         return step === size ? input : pieceOf(input, from * stride, (length - 1) * stride + 1);
       });
       const target = step === size ? output : pieceOf(output, from, length);
-      execution.dispatch(shader, [...shown, target], { ...params, size: length }, Math.ceil(length / BLOCK));
+      execution.dispatch(shader, [...shown, target], { ...params, size: length }, Math.ceil(length / prepared.block));
     }
   },
 };
 
 /** Elements that a dispatch on these dense slices may take: all, or what a binding shows of an oversized memory. */
-function stepFor(slices: readonly Slice[], largestBinding: number): number {
+function stepFor(slices: readonly Slice[], largestBinding: number, block: number): number {
   if (!slices.some(isOversized)) return slices.at(-1)!.length;
-  return Math.max(1, Math.floor(largestBinding / 4 / BLOCK) - 1) * BLOCK;
+  return Math.max(1, Math.floor(largestBinding / 4 / block) - 1) * block;
 }

@@ -15,14 +15,14 @@ import {
 } from "@opt/core/backend";
 import { renamed } from "../emit/names";
 import { writeProgram } from "../emit/program";
-import type { Execution, KernelSource } from "../kernel";
+import type { Execution, KernelSource, Target } from "../kernel";
 import type { Shader } from "../shader/shader";
 import { conversionsOf, readStored } from "./convert";
 import { keepPacked, overPackedBlocks, type PackedSlot, packedDeclarations, readPacked } from "./packed";
 import { DRAW_OF, KEYS, roundedAtRandom, wordsOfPlace } from "./rounding";
 import { dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } from "./tensor-list";
 
-/** Elements of a workgroup. */
+/** Elements of a workgroup, on GPUs. */
 const BLOCK = 1024;
 
 /** Elements of 16 bits share their words with others, which other invocations write: they are set by atomic operations on their own bits. */
@@ -31,6 +31,7 @@ export function ruleShader(
   traced: Program,
   stored?: StoredFormats,
   onDevice: readonly boolean[] = [],
+  block: number = BLOCK,
 ): Shader {
   const program = renamed(withMirror(traced, stored));
   const formatOf = (slot: number) => stored?.[slot] ?? "f32";
@@ -88,10 +89,10 @@ export function ruleShader(
     body(buffers) {
       const { uniform, element } = write(buffers);
       const bySlot = Object.fromEntries(program.buffers.map((buffer, slot) => [slot, buffers[buffer]!]));
-      const loop = packed.length > 0 ? overPackedBlocks(BLOCK, packed, bySlot, atomic, element) : overBlock(element);
-      const further = isDrawn ? [`let extra = table(entry + 2u) * ${BLOCK}u;`] : [];
+      const loop = packed.length > 0 ? overPackedBlocks(block, packed, bySlot, atomic, element) : overBlock(element);
+      const further = isDrawn ? [`let extra = table(entry + 2u) * ${block}u;`] : [];
       const slots = program.buffers.length + (isDrawn ? 2 : 0);
-      return [findTensor(slots, BLOCK), ...further, ...uniform, loop].join("\n");
+      return [findTensor(slots, block), ...further, ...uniform, loop].join("\n");
     },
   };
 }
@@ -100,18 +101,24 @@ interface Prepared {
   /** By which scalars the device has. */
   readonly shaders: Map<string, Shader>;
   readonly scalars: readonly string[];
+  readonly block: number;
 }
 
 export const rule: KernelSource<"rule", Prepared> = {
-  prepare: ({ rule: { program } }: Spec<"rule">) => ({ shaders: new Map(), scalars: renamed(program).scalars }),
+  prepare: ({ rule: { program } }: Spec<"rule">, { grain }: Target) => ({
+    shaders: new Map(),
+    scalars: renamed(program).scalars,
+    block: BLOCK * grain,
+  }),
 
   launch({ kernel, tensors, scalars }: Launch<"rule">, prepared: Prepared, execution: Execution) {
     const { rule, stored } = kernel.spec;
+    const { block } = prepared;
     const onDevice = scalars.map((scalar) => typeof scalar !== "number");
     const key = onDevice.join();
     let shader = prepared.shaders.get(key);
     if (shader === undefined) {
-      shader = ruleShader(rule.name, rule.program, stored, onDevice);
+      shader = ruleShader(rule.name, rule.program, stored, onDevice, block);
       prepared.shaders.set(key, shader);
     }
     const params: Record<string, number> = {};
@@ -123,12 +130,12 @@ export const rule: KernelSource<"rule", Prepared> = {
     });
     const units = (tensors[0] ?? []).map((_, slot) => bytesOf(stored?.[slot]));
     const listed = tensors.map((slices) => ({ slices, extra: 0, further: wordsOfPlace(slices[0]!) }));
-    for (const { tensors, oversized } of partsOf(listed, BLOCK, execution.largestBinding, units)) {
+    for (const { tensors, oversized } of partsOf(listed, block, execution.largestBinding, units)) {
       const seen = tensors.map((each) => ({
         ...each,
         slices: each.slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
       }));
-      dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, BLOCK, params, rest);
+      dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, block, params, rest);
     }
   },
 };
