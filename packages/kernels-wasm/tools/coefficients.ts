@@ -52,6 +52,17 @@ function worstError(p: (x: number) => number, f: (x: number) => number, from: nu
   return worst;
 }
 
+/** In as few digits as cost a small part of the error: pages carry them. `reach`: the largest argument, `least`: the smallest value. */
+function shortened(coefficients: readonly number[], error: number, reach: number, least: number): number[] {
+  return coefficients.map((c, power) => {
+    const tolerance = ((error / 32) * least) / reach ** power;
+    for (let digits = 1; ; digits++) {
+      const short = Number(c.toPrecision(digits));
+      if (Math.abs(short - c) <= tolerance || digits === 17) return short;
+    }
+  });
+}
+
 const atZero = (value: number, f: (x: number) => number) => (x: number) => (Math.abs(x) < 1e-9 ? value : f(x));
 const ofSquare = (value: number, f: (root: number) => number) => atZero(value, (t) => f(Math.sqrt(t)));
 
@@ -66,9 +77,13 @@ function add(
   centred = false,
 ): void {
   const inU = interpolate(f, from, to, degree);
-  const coefficients = centred ? inU : inPowersOfX(inU, from, to);
+  const exact = centred ? inU : inPowersOfX(inU, from, to);
   const argument = centred ? (x: number) => (x - (from + to) / 2) / ((to - from) / 2) : (x: number) => x;
-  const error = worstError((x) => horner(coefficients, argument(x)), f, from, to);
+  const errorOf = (coefficients: number[]) => worstError((x) => horner(coefficients, argument(x)), f, from, to);
+  const reach = Math.max(Math.abs(argument(from)), Math.abs(argument(to)));
+  const least = Math.min(...Array.from({ length: 101 }, (_, i) => Math.abs(f(from + ((to - from) * i) / 100))));
+  const coefficients = shortened(exact, errorOf(exact), reach, least);
+  const error = errorOf(coefficients);
   lines.push("", `/** ${meaning}; relative error ${error.toExponential(1)}. */`);
   lines.push(`export const ${name} = [${coefficients.join(", ")}];`);
 }

@@ -1,7 +1,7 @@
 // What the recorder notes while a body runs: in hooks nothing, of other devices nothing, and undone what a replay could not finish.
 import { inspect } from "node:util";
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   type DType,
   Generator,
@@ -11,7 +11,7 @@ import {
   ones,
   parameter,
   randn,
-  type Tensor,
+  Tensor,
   tidy,
   zeros,
 } from "../index";
@@ -282,4 +282,36 @@ it("a replay that fails midway counts none of its steps", () => {
   fails = false;
   recording.replay();
   expect(stepsOf(optimizer)).toEqual([6]);
+});
+
+it("replays of two recordings, and steps between, count on from each other", () => {
+  const { device, optimizer, train } = parts();
+  const [first, second] = [device.record(train), device.record(train)];
+  first.replay();
+  second.replay();
+  second.replay();
+  expect(stepsOf(optimizer)).toEqual([5]);
+  first.replay();
+  train();
+  first.replay();
+  optimizer.loadStateDict(optimizer.stateDict());
+  expect(stepsOf(optimizer)).toEqual([8]);
+  expectCode("BAD_STATE", () => second.replay());
+});
+
+it("a replay looks at tensors and state again only where some have changed", () => {
+  const { device, w, optimizer, train } = parts();
+  const recording = device.record(train);
+  recording.replay();
+  const looks = vi.spyOn(Tensor.prototype, "isDisposed", "get");
+  const state = vi.spyOn(optimizer["slots"][0]![0]!, "state", "get");
+  recording.replay();
+  expect([looks.mock.calls.length, state.mock.calls.length]).toEqual([0, 0]);
+  w.requiresGrad = false;
+  expectCode("BAD_STATE", () => recording.replay());
+  w.requiresGrad = true;
+  recording.replay();
+  expect(looks).toHaveBeenCalled();
+  expect(state).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
 });

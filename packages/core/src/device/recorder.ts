@@ -47,6 +47,8 @@ export interface Left {
 /** A tensor. */
 export interface Used {
   readonly isDisposed: boolean;
+  /** See `changes`. */
+  isWatched: boolean;
   readonly storage: { readonly memory: Memory };
 }
 

@@ -8,7 +8,7 @@ import type { DeviceMemory } from "./device-memory";
 import { type Leaf, type Left, type Recorder, type Renewal, Segment, type Used } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
-import { countOverwrites, versionNumbers } from "./versions";
+import { changes, countOverwrites, versionNumbers } from "./versions";
 
 /** A recorded step, made by `device.record`: `replay()` does what running it again would, bit for bit. */
 export class Recording<Result> {
@@ -21,6 +21,8 @@ export class Recording<Result> {
   private readonly needed: readonly Used[];
   private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
+  /** All `changes` when the tensors were looked at last. */
+  private seen = -1;
 
   /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
   constructor(
@@ -36,6 +38,7 @@ export class Recording<Result> {
     const draws = segments.flatMap((segment) => segment.draws);
     this.memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
     this.needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
+    for (const one of this.needed) one.isWatched = true;
     this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
@@ -78,6 +81,15 @@ export class Recording<Result> {
       () => "the device of the recorded step was closed.",
       "Record the step again on another.",
     );
+    const seen = changes.disposed + changes.leaves;
+    if (this.seen !== seen) this.verifyTensors();
+    this.seen = seen;
+    for (const guard of guards) guard();
+    for (const part of parts)
+      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();
+  }
+
+  private verifyTensors(): void {
     check(
       !this.needed.some(({ isDisposed }) => isDisposed),
       "BAD_STATE",
@@ -101,9 +113,6 @@ export class Recording<Result> {
       () => `requiresGrad of a parameter is ${switched!.leaf.requiresGrad}, and was ${switched!.requiresGrad}.`,
       "Record the step again.",
     );
-    for (const guard of guards) guard();
-    for (const part of parts)
-      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();
   }
 
   /** Gives the memory of the recorded launches back, and the results that the body made. */

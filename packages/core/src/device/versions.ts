@@ -1,4 +1,4 @@
-/** How often memory was overwritten, where steps and replays do it: counts that lie side by side, because one step counts thousands. */
+/** What has changed since somebody looked: counts, because a step or a replay that looked at thousands of tensors each time would take longer for it than for its launch. */
 import { shared } from "../host/shared";
 
 /** Memory that knows how often it was overwritten. */
@@ -8,6 +8,10 @@ export interface Versioned {
   readonly versionNumber: number;
 }
 
+/** Tensors with `isWatched` that were disposed, and tensors whose gradient or need of one is another. */
+export const changes = /* @__PURE__ */ shared("changes", () => ({ disposed: 0, leaves: 0 }));
+
+/** How often memory was overwritten, where steps and replays do it: numbers that lie side by side. */
 const all = /* @__PURE__ */ shared("versions", () => ({ counts: new Int32Array(256), used: 0, free: [] as number[] }));
 
 /** A number that nobody else has. */

@@ -296,6 +296,24 @@ describe("a step costs", () => {
   });
 });
 
+it("the state of a group lies in rows, one for each of the rule's buffers", () => {
+  const device = new FakeDevice();
+  const params = Array.from({ length: 3 }, () => parameter(new Float32Array(64), { device }));
+  for (const param of params) param.grad = zeros(param.shape, { device });
+  const optimizer = new Momentum(params, { averaged: true });
+  optimizer.step();
+  const { state } = optimizer.stateDict();
+  const placesOf = (key: string) => params.map((_, i) => (state[i]![key] as Tensor).memorySlice().byteOffset);
+  const all = [...placesOf("velocity"), ...placesOf("grad_avg")];
+  expect(all.map((place) => place - Math.min(...all)).toSorted((a, b) => a - b)).toEqual([
+    0, 256, 512, 768, 1024, 1280,
+  ]);
+  for (const key of ["velocity", "grad_avg"]) {
+    const [a, b, c] = placesOf(key) as [number, number, number];
+    expect([b - a, c - b]).toEqual([256, 256]);
+  }
+});
+
 describe("out of memory", () => {
   it.each(["f32", "bf16"] as const)("loses nothing of %s parameters, and the step can be repeated", (dtype) => {
     const device = new FakeDevice();

@@ -3,11 +3,11 @@ import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
-import { versionNumbers } from "../device/versions";
+import { changes, versionNumbers } from "../device/versions";
 import { check } from "../errors/errors";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
-import { disposedState, type SparseGradient, type Tensor } from "../tensor/tensor";
+import type { SparseGradient, Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
@@ -50,7 +50,7 @@ export interface Bucket {
   readonly plain: Rule;
   readonly rule: Rule;
   readonly keys: readonly string[];
-  /** `disposedState` when all state was seen to be alive. */
+  /** `changes.disposed` when all state was seen to be alive. */
   readonly alive: number;
   /** For replays: the next steps of the same slots by the same rule, after this one. */
   repeated(update: Update): Repeated;
@@ -119,7 +119,7 @@ export function planUpdates<Options extends BaseOptions>(
           rule,
           kernel,
           keys,
-          alive: disposedState.count,
+          alive: changes.disposed,
           tensors: [],
           slots: [],
           written: [],
@@ -134,7 +134,8 @@ export function planUpdates<Options extends BaseOptions>(
     bucket.tensors.push(slot.gather(bucket.keys, lazy !== undefined));
     bucket.written.push(...slot.written);
   }
-  for (const { bucket } of updates) bucket.versions = versionNumbers(bucket.written.map(({ storage }) => storage));
+  for (const { bucket } of updates)
+    bucket.versions = versionNumbers(new Set(bucket.written.map(({ storage }) => storage)));
   return updates;
 }
 
@@ -150,7 +151,7 @@ function hasNotMoved(
   for (const { bucket, counters } of last) {
     const { slots } = bucket;
     count += slots.length;
-    if (bucket.rule !== rule || bucket.alive !== disposedState.count) return false;
+    if (bucket.rule !== rule || bucket.alive !== changes.disposed) return false;
     if (!samePenalty(bucket.regularizer, penalty) || bucket.isDrawn !== Boolean(stochasticRounding)) return false;
     for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(counters)) return false;
   }
@@ -174,6 +175,8 @@ function nextStep<Options extends BaseOptions>(
 /** A launch in a recorded step, from one replay to the next. */
 class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
+  /** What replays have counted and the slots are told when their state is asked for: a replay does no work by slot. */
+  private ahead: Counters | null = null;
   /** The slots whose master copies nobody else in the body leaves behind. */
   private following: readonly Slot[] = [];
   /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
@@ -209,6 +212,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
       () => "options were set that it does not cover.",
       "Record the step again.",
     );
+    if (this.ahead !== null) return;
     const counters = slots[0]!.state?.counters;
     const other = slots.findIndex(
       ({ state }, i) => state === null || state !== states[i] || state.counters !== counters,
@@ -228,10 +232,16 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     const { algorithm, options, update } = this;
     const { device, slots, plain, around, isDrawn } = update.bucket;
     for (const slot of this.found) slot.master();
-    const before = slots[0]!.state!.counters;
+    const before = this.ahead ?? slots[0]!.state!.counters;
     const next = algorithm.advance(before, options, ARITHMETIC);
     const count = (counters: Counters) => {
-      for (let i = 0; i < slots.length; i++) slots[i]!.state!.counters = counters;
+      if (this.ahead === null) {
+        for (const slot of slots) {
+          slot.ahead?.settle();
+          slot.ahead = this;
+        }
+      }
+      this.ahead = counters;
     };
     const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
     if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
@@ -244,6 +254,15 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
         if (around.skipped?.()) count(before);
       },
     };
+  }
+
+  settle(): void {
+    const counters = this.ahead!;
+    this.ahead = null;
+    for (const slot of this.update.bucket.slots) {
+      slot.ahead = null;
+      slot.state!.counters = counters;
+    }
   }
 }
 

@@ -20,6 +20,8 @@ export class Slot {
   /** The parameter's version that the master copy follows. */
   private masterVersion = -1;
   private readonly is16Bit: boolean;
+  /** Who has counted steps that the state does not tell yet. */
+  ahead: { settle(): void } | null = null;
   private isRounded = false;
 
   /** @param number its place among the parameters of the optimizer */
@@ -45,10 +47,12 @@ export class Slot {
   }
 
   get state(): ParameterState | null {
+    this.ahead?.settle();
     return this.current;
   }
 
   set state(state: ParameterState | null) {
+    this.ahead?.settle();
     this.current = state;
     this.gatheredKeys = null;
     this.masterVersion = -1; // a master copy in it may be of other times than the parameter
@@ -96,9 +100,9 @@ export class Slot {
 
   /** True if `gather` would return what it did last, and no one counted since: state is that of the last step. */
   isSettled(counters: Counters): boolean {
-    const { current, gatheredGradient } = this;
+    const { state, gatheredGradient } = this;
     return (
-      current!.counters === counters &&
+      state!.counters === counters &&
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
       (!this.hasMaster || this.hasFollowed())
@@ -133,7 +137,7 @@ export class Slot {
     }
     for (const tensor of this.own) {
       tensor.checkAlive();
-      tensor.isState = true;
+      tensor.isWatched = true;
     }
     this.gatheredGradient = numbers;
     return this.slices;

@@ -4,6 +4,7 @@ import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, isTidied, keep, track } from "../device/scope";
+import { changes } from "../device/versions";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
 import type { PackedDType } from "../rule/codebook";
@@ -21,9 +22,6 @@ interface Holding {
 
 /** The backstop for tensors that nobody disposed. */
 const dropped = new FinalizationRegistry<Holding>(giveBack);
-
-/** How much state of optimizers was disposed: by hand perhaps, which their next step must notice. */
-export const disposedState = { count: 0 };
 
 function giveBack({ storage, node }: Holding): void {
   storage.device.countTensors(-1);
@@ -67,8 +65,8 @@ export class Tensor {
   isReplaceable = false;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
-  /** @internal State of an optimizer. */
-  isState = false;
+  /** @internal State of an optimizer, or in a recorded step: they must notice when it is disposed, by hand perhaps. */
+  isWatched = false;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */
@@ -158,6 +156,7 @@ export class Tensor {
       `Use .to("f32").`,
     );
     this.leafRequiresGrad = value && this.holding.node === null;
+    changes.leaves++;
   }
 
   /**
@@ -180,6 +179,7 @@ export class Tensor {
     if (value !== null) keep(value);
     this.gradient = value;
     this.gradientIsOurs = isOurs;
+    changes.leaves++;
   }
 
   /** @internal @throws OptError BAD_ARGUMENT, DISPOSED, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
@@ -219,6 +219,7 @@ export class Tensor {
   receiveGradient(value: Tensor): void {
     this.gradient = keep(value);
     this.gradientIsOurs = true;
+    changes.leaves++;
   }
 
   /** @internal Frees the gradient, or lets go of one that is the user's. */
@@ -231,6 +232,7 @@ export class Tensor {
     if (this.gradientIsOurs) this.gradient?.dispose();
     this.gradient = null;
     this.gradientIsOurs = false;
+    changes.leaves++;
   }
 
   /** @internal */
@@ -274,7 +276,7 @@ export class Tensor {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (this.isState) disposedState.count++;
+    if (this.isWatched) changes.disposed++;
     this.freeGradient();
     keep(this);
     dropped.unregister(this.holding);

@@ -24,10 +24,11 @@ interface Missing {
 export function completeState(slots: readonly Slot[], rule: Rule, initial: Counters, options: GroupOptions): void {
   const missing: Missing[] = [];
   const keys = stateKeys(rule);
-  for (const slot of slots) {
-    const { param, state } = slot;
-    if (slot.isComplete(keys)) continue;
-    for (const key of keys) {
+  const incomplete = slots.filter((slot) => !slot.isComplete(keys));
+  // All tensors of a key in a row: a launch then walks on in each buffer, as if it were one.
+  for (const key of keys) {
+    for (const slot of incomplete) {
+      const { param, state } = slot;
       if (state?.tensors.has(key)) continue;
       const dtype = storedState(rule, key, param, options);
       let block = missing.find((known) => known.device === param.device && known.dtype === dtype);
