@@ -9,12 +9,13 @@ import type { Benchmark } from "./benchmark";
 import { matmuls } from "./matmul";
 import { measure } from "./measure";
 import { mnistEpochs } from "./mnist";
+import { layers } from "./nn/layers";
 import { optimizerSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, rows, matmul or mnist, an optimizer, a size,
+  --only <words>      benchmarks that have all these words: optimizers, rows, matmul, mnist or layers, an optimizer, a size,
                       e.g. --only mnist, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
@@ -41,6 +42,7 @@ const benchmarks: Benchmark[] = [
   ...rowSteps(devices),
   ...matmuls(devices),
   ...mnistEpochs(devices),
+  ...layers(devices),
 ];
 const wanted = options.only?.split(",") ?? [];
 const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));

@@ -23,10 +23,12 @@ enum class Opcode {
   FOLD,
   MAX_POOL_2D,
   MAX_POOL_2D_GRAD,
+  ATTENTION,
+  ATTENTION_GRAD,
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.
-constexpr int COMMAND_FORMAT = 5;
+constexpr int COMMAND_FORMAT = 6;
 
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 

@@ -31,6 +31,7 @@ export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
 export * from "./functions";
 export {
+  type AttentionForm,
   type AvgPoolOptions,
   type Axes,
   adaptiveAvgPool2d,
@@ -43,6 +44,7 @@ export {
   conv2d,
   convTranspose2d,
   crossEntropyRows,
+  fusedAttention,
   gather,
   layerNorm,
   maxPool2d,

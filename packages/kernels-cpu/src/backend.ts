@@ -35,6 +35,7 @@ class CpuBackend implements Backend {
   readonly isCollected = true;
   readonly packs = true;
   readonly draws = true;
+  readonly fuses = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;

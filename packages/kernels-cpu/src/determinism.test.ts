@@ -46,6 +46,27 @@ function sumSquares(): Run {
   };
 }
 
+/** Both launches, the second from the results of the first. */
+function attention(batch: number, queries: number, keys: number, causal: boolean): Run {
+  return (backend, input) => {
+    const [width, columns] = [20, 24];
+    const sizes = { batch, queries, keys, width, columns, scale: 0.2, causal };
+    const lengths = [batch * queries * width, batch * keys * width, batch * keys * columns, batch * queries * columns];
+    const [query, key, value, gradient] = lengths.map((length) => sliceOf(backend, input.subarray(0, length)));
+    const results = [...lengths, batch * queries].map((length) => new Float32Array(length));
+    const [queryGradient, keyGradient, valueGradient, output, logSums] = results.map((array) =>
+      sliceOf(backend, array),
+    );
+    const given = { query: query!, key: key!, value: value!, output: output!, logSums: logSums!, ...sizes };
+    const forward = backend.kernel({ kind: "attention", dtype: "f32" });
+    backend.launch({ kind: "attention", kernel: forward, ...given });
+    const gradients = { queryGradient: queryGradient!, keyGradient: keyGradient!, valueGradient: valueGradient! };
+    const kernel = backend.kernel({ kind: "attentionGrad", dtype: "f32" });
+    backend.launch({ kind: "attentionGrad", kernel, gradient: gradient!, ...gradients, ...given });
+    return Float32Array.from(results.flatMap((array) => [...array]));
+  };
+}
+
 describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`, () => {
   const sets = missingDevice
     ? []
@@ -80,6 +101,8 @@ describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`
     ["the sum of a first axis", sum(1, 4000, 100)],
     ["the sum of a middle axis", sum(4, 1000, 100)],
     ["sums of squares", sumSquares()],
+    ["causal attention in 5 batches", attention(5, 200, 300, true)],
+    ["attention of 1,100 queries", attention(1, 1100, 150, false)],
   ])("of %s", (_name, run) => {
     for (const ofOneSet of backends) {
       const [alone, ...others] = ofOneSet.map((backend) => run(backend, input));

@@ -2,7 +2,7 @@
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 /** How commands are written: a binary of another format would read them as something else. */
-export const COMMAND_FORMAT = 5;
+export const COMMAND_FORMAT = 6;
 
 const KINDS = [
   "rule",
@@ -23,6 +23,8 @@ const KINDS = [
   "fold",
   "maxPool2d",
   "maxPool2dGrad",
+  "attention",
+  "attentionGrad",
 ] as const satisfies readonly Kind[];
 
 const OPS: readonly Op[] = [...RULE_OPS, ...TRANSCENDENTAL_OPS];

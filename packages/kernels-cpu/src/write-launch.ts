@@ -1,5 +1,6 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
 import {
+  type AttentionSizes,
   isRandom,
   type Kind,
   type Launch,
@@ -256,6 +257,31 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(indices, "i32", outPlane);
     to.slice(output, dtype, plane);
   },
+
+  attention(to, launch) {
+    const { dtype } = launch.kernel.spec;
+    to.flag(dtype === "f64");
+    const { ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
+    to.slice(launch.query, dtype, ofQueries);
+    to.slice(launch.key, dtype, ofKeys);
+    to.slice(launch.value, dtype, ofValues);
+    to.slice(launch.output, dtype, ofOutput);
+    to.slice(launch.logSums, dtype, rows);
+  },
+
+  attentionGrad(to, launch) {
+    const { dtype } = launch.kernel.spec;
+    to.flag(dtype === "f64");
+    const { ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
+    to.slice(launch.query, dtype, ofQueries);
+    to.slice(launch.key, dtype, ofKeys);
+    to.slice(launch.value, dtype, ofValues);
+    slices(to, dtype, ofOutput, launch.output, launch.gradient);
+    to.slice(launch.logSums, dtype, rows);
+    to.slice(launch.queryGradient, dtype, ofQueries);
+    to.slice(launch.keyGradient, dtype, ofKeys);
+    to.slice(launch.valueGradient, dtype, ofValues);
+  },
 };
 
 /** How a buffer of a program lies in memory (native/cpu/src/kernels/program.cc). */
@@ -292,6 +318,21 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
   to.list(dilation);
   const outPlane = planes * outHeight * outWidth;
   return { plane: planes * height * width, outPlane, columns: outPlane * kernel[0] * kernel[1] };
+}
+
+/** How many elements there are of queries, keys, values and results, and how many rows of queries. */
+function writeAttention(to: CommandWriter, sizes: AttentionSizes) {
+  const { batch, queries, keys, width, columns, scale, causal } = sizes;
+  to.list([batch, queries, keys, width, columns, scale]);
+  to.flag(causal);
+  const [rows, places] = [batch * queries, batch * keys];
+  return {
+    rows,
+    ofQueries: rows * width,
+    ofOutput: rows * columns,
+    ofKeys: places * width,
+    ofValues: places * columns,
+  };
 }
 
 function checkCount(what: string, actual: number, expected: number): void {

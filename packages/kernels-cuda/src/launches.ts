@@ -7,6 +7,7 @@ import {
   type Kernel,
   type Kind,
   type Launch,
+  type PlainKind,
   type Rewrite,
   type Rule,
   type Scalar,
@@ -38,7 +39,7 @@ const PARTIAL_BYTES = 16;
 
 const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 
-const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
+const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
     const { rule, dtype } = kernel.spec;
     const [own, form] = ruleForm(kernel.spec);
@@ -308,7 +309,7 @@ const LAUNCHES: { readonly [K in Kind]: Start<K> } = {
 };
 
 export function startLaunch(on: Launcher, launch: Launch): void {
-  (LAUNCHES[launch.kind] as Start<Kind>)(on, launch);
+  (LAUNCHES[launch.kind as PlainKind] as Start<Kind>)(on, launch);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   type Kind,
   type Launch,
   type Memory,
+  type PlainKind,
   type RecordedLaunches,
   type Scalar,
   type Slice,
@@ -119,7 +120,9 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const binary = (KERNELS[spec.kind as K] as KernelSource<K>).emit(spec, this.target).build();
+    const binary = (KERNELS[spec.kind as PlainKind] as KernelSource<Kind> as KernelSource<K>)
+      .emit(spec, this.target)
+      .build();
     const module = new WebAssembly.Module(binary);
     const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };
     const { exports } = new WebAssembly.Instance(module, imports);
@@ -135,7 +138,7 @@ export class WasmBackend implements Backend, Execution {
 
   launch(launch: Launch): void {
     this.#kernel = launch.kernel as WasmKernel;
-    const source = KERNELS[launch.kind] as KernelSource<Kind>;
+    const source = KERNELS[launch.kind as PlainKind] as KernelSource<Kind>;
     try {
       source.launch(launch, this);
     } finally {

@@ -1,5 +1,5 @@
 /** Recorded launches: their tables and calls are made once. Only rules are launched anew, with the scalars of each replay. */
-import type { Launch, RecordedLaunches, Slice } from "@opt/core/backend";
+import type { Launch, PlainKind, RecordedLaunches, Slice } from "@opt/core/backend";
 import type { Execution, KernelSource, Split } from "./kernel";
 import { KERNELS } from "./kernels";
 import type { Block, LinearMemory } from "./memory/linear";
@@ -47,7 +47,7 @@ class Prepared implements Execution {
   callsOf(launch: Launch): () => void {
     this.#calls = [];
     this.#kernel = launch.kernel;
-    (KERNELS[launch.kind] as KernelSource<Launch["kind"]>).launch(launch, this);
+    (KERNELS[launch.kind as PlainKind] as KernelSource<Launch["kind"]>).launch(launch, this);
     this.#spare.push(...this.#taken.splice(0));
     const calls = this.#calls;
     return calls.length === 1

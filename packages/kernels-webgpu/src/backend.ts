@@ -1,6 +1,6 @@
 /** The `webgpu` backend: heaps, shaders written per spec, launches collected into few submits. */
 import { OptError } from "@opt/core";
-import type { Backend, Kernel, Kind, Launch, Memory, Slice, Spec } from "@opt/core/backend";
+import type { Backend, Kernel, Kind, Launch, Memory, PlainKind, Slice, Spec } from "@opt/core/backend";
 import { Commands, type Counters, UNIFORM_GRAIN } from "./device/commands";
 import { Faults } from "./device/faults";
 import { Pipelines } from "./device/pipelines";
@@ -205,13 +205,13 @@ export class WebGpuBackend implements Backend {
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     this.#faults.checkAlive();
-    const source = KERNELS[spec.kind as K] as unknown as KernelSource<K, unknown>;
+    const source = KERNELS[spec.kind as PlainKind] as unknown as KernelSource<K, unknown>;
     return { spec, prepared: source.prepare(spec, this.target) } as WebGpuKernel<K>;
   }
 
   launch(launch: Launch): void {
     this.#faults.checkAlive();
-    const source = KERNELS[launch.kind] as unknown as KernelSource<Kind, unknown>;
+    const source = KERNELS[launch.kind as PlainKind] as unknown as KernelSource<Kind, unknown>;
     try {
       source.launch(launch, (launch.kernel as WebGpuKernel).prepared, this);
     } finally {

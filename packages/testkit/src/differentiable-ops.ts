@@ -104,6 +104,18 @@ const rows = ({ device }: Tensor) =>
     { dtype: "i32", device },
   );
 
+/** By one kernel, or op by op on devices that do not have it. */
+function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
+  const scale = 0.7;
+  const fused = F.fusedAttention(q, k, v, { scale, isCausal });
+  if (fused !== null) return fused;
+  return F.tidy(() => {
+    const scores = q.mul(scale).matmul(k, { transposeB: true });
+    const seen = F.tril(F.ones(scores.shape.slice(-2), { dtype: "i32", device: q.device })).ne(0);
+    return (isCausal ? F.where(seen, scores, Number.NEGATIVE_INFINITY) : scores).softmax(-1).matmul(v);
+  });
+}
+
 export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
   ...UNARY.map(([name, run, domain]): OpCase => ({ name, shapes: [[2, 3]], domain, run: (x) => run(x!) })),
   ...BINARY.flatMap(([name, run]) => [
@@ -263,6 +275,17 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     ],
     run: (x, w) => layerNorm(x!, w!),
   },
+  ...[false, true].map(
+    (isCausal): OpCase => ({
+      name: `fusedAttention${isCausal ? ", causal" : ""}`,
+      shapes: [
+        [2, 4, 3],
+        [2, 5, 3],
+        [2, 5, 2],
+      ],
+      run: (q, k, v) => attended(q!, k!, v!, isCausal),
+    }),
+  ),
   { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels(x!)) },
   { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows(table!)) },
   { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },

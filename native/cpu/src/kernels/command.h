@@ -54,5 +54,7 @@ Status runUnfold(Command& command);
 Status runFold(Command& command);
 Status runMaxPool2d(Command& command);
 Status runMaxPool2dGrad(Command& command);
+Status runAttention(Command& command);
+Status runAttentionGrad(Command& command);
 
 }  // namespace opt::OPT_ISA

@@ -52,6 +52,8 @@ Status run(const double* numbers) {
     case Opcode::FOLD: return runFold(command);
     case Opcode::MAX_POOL_2D: return runMaxPool2d(command);
     case Opcode::MAX_POOL_2D_GRAD: return runMaxPool2dGrad(command);
+    case Opcode::ATTENTION: return runAttention(command);
+    case Opcode::ATTENTION_GRAD: return runAttentionGrad(command);
   }
   return Status::BAD_COMMAND;
 }

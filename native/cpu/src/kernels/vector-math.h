@@ -33,6 +33,36 @@ inline double expInDouble(double x) {
   return p * fromBits(power);
 }
 
+#if defined(__FMA__) || defined(__aarch64__)
+inline float multiplyAdd(float a, float b, float c) { return fma(a, b, c); }
+#else
+inline float multiplyAdd(float a, float b, float c) { return a * b + c; }
+#endif
+
+/** exp(x) for x up to 80 in float32 alone, for weights of sums; relative error below 2e-7. 0 where float32 has only subnormals, a NaN stays. */
+inline float expInFloat(float x) {
+  constexpr float LOG2_E = 0x1.715476p+0f, LN2_HIGH = 0x1.62ep-1f, LN2_LOW = 0x1.0bfbe8p-15f, INTEGER = 0x1.8p23f, LEAST = -87.0f;
+  const float bounded = x < LEAST ? LEAST : x;
+  const float shifted = multiplyAdd(bounded, LOG2_E, INTEGER);
+  const float n = shifted - INTEGER;
+  const float r = multiplyAdd(n, -LN2_LOW, multiplyAdd(n, -LN2_HIGH, bounded));
+  // Taylor's series up to r^7 / 7!, |r| <= ln(2) / 2.
+  float p = 1.0f / 5040;
+  p = multiplyAdd(p, r, 1.0f / 720);
+  p = multiplyAdd(p, r, 1.0f / 120);
+  p = multiplyAdd(p, r, 1.0f / 24);
+  p = multiplyAdd(p, r, 1.0f / 6);
+  p = multiplyAdd(p, r, 0.5f);
+  p = multiplyAdd(p, r, 1.0f);
+  p = multiplyAdd(p, r, 1.0f);
+  uint32_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 127u) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return x < LEAST ? 0.0f : p * power;
+}
+
 /** log(x) for x that a float32 can hold; relative error below 1e-14. */
 inline double logInDouble(double x) {
   constexpr uint64_t SQRT_HALF = 0x3fe6a09e667f3bcd, EXPONENT_BIAS = uint64_t{1023} << 52;

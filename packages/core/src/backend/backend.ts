@@ -21,6 +21,8 @@ export interface Backend {
   readonly packs?: boolean;
   /** Rules may round their first buffer at random (`RandomDType`). */
   readonly draws?: boolean;
+  /** It has the kernels of `FusedKind`. */
+  readonly fuses?: boolean;
   /** Memory is JavaScript's own: the garbage collector sees how much there is. */
   readonly isCollected?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */

@@ -31,5 +31,17 @@ export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from ".
 export { byteSize, viewElements } from "../values/dtype";
 export type { Backend, BackendRegistration, RecordedLaunches } from "./backend";
 export { type Memory, type Scalar, type Slice, slicesOf } from "./memory";
-export type { Kernel, Kind, Launch, LaunchArguments, Spec, Specs, Window2d } from "./spec";
+export type {
+  AttentionInputs,
+  AttentionSizes,
+  FusedKind,
+  Kernel,
+  Kind,
+  Launch,
+  LaunchArguments,
+  PlainKind,
+  Spec,
+  Specs,
+  Window2d,
+} from "./spec";
 export { specKey } from "./spec";

@@ -43,9 +43,16 @@ export interface Specs {
   maxPool2d: { dtype: ComputeDType };
   /** Sends each gradient to the index that won. Overwrites its output. */
   maxPool2dGrad: { dtype: ComputeDType };
+  /** softmax(scale * query key^T) value of each batch, keeping the logarithms of the sums of exponentials. A query without keys gives 0. */
+  attention: { dtype: ComputeDType };
+  attentionGrad: { dtype: ComputeDType };
 }
 
 export type Kind = keyof Specs;
+/** Several ops in one: only devices that say so (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
+export type FusedKind = "attention" | "attentionGrad";
+/** What every device has. */
+export type PlainKind = Exclude<Kind, FusedKind>;
 export type Spec<K extends Kind = Kind> = { [P in K]: { readonly kind: P } & Readonly<Specs[P]> }[K];
 
 /** The sliding window of convolutions and pools over planes of height x width. */
@@ -60,6 +67,23 @@ export interface Window2d {
   readonly stride: readonly [number, number];
   readonly padding: readonly [number, number];
   readonly dilation: readonly [number, number];
+}
+
+/** query [batch, queries, width], key [batch, keys, width], value [batch, keys, columns]; causal: query i sees keys 0 to i alone. */
+export interface AttentionInputs extends AttentionSizes {
+  readonly query: Slice;
+  readonly key: Slice;
+  readonly value: Slice;
+}
+
+export interface AttentionSizes {
+  readonly batch: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly width: number;
+  readonly columns: number;
+  readonly scale: number;
+  readonly causal: boolean;
 }
 
 /**
@@ -156,6 +180,17 @@ export interface LaunchArguments {
   maxPool2d: { input: Slice; output: Slice; indices: Slice; window: Window2d };
   /** gradient and indices as maxPool2d's output, output [batch, channels, height, width]. */
   maxPool2dGrad: { gradient: Slice; indices: Slice; output: Slice; window: Window2d };
+  /** output [batch, queries, columns], logSums [batch, queries]. */
+  attention: AttentionInputs & { output: Slice; logSums: Slice };
+  /** output and logSums are the forward's, gradient is of output; the gradients of the inputs are overwritten. */
+  attentionGrad: AttentionInputs & {
+    output: Slice;
+    logSums: Slice;
+    gradient: Slice;
+    queryGradient: Slice;
+    keyGradient: Slice;
+    valueGradient: Slice;
+  };
 }
 
 /** A compiled spec. Backends attach what they need. */

@@ -63,6 +63,7 @@ class JsBackend implements Backend {
   readonly isCollected = true;
   readonly packs = true;
   readonly draws = true;
+  readonly fuses = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
   private readonly freed = new Map<number, Memory[]>();

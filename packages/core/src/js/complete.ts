@@ -1,5 +1,6 @@
 /** The js device with every kernel, for device packages and tests, which launch without ops. */
 import type { Backend } from "../backend/backend";
+import { attention, attentionGrad } from "./attention";
 import { openJsBackend } from "./backend";
 import { type CarriedKind, type CarriedRun, carrying } from "./carried";
 import { layerNorm, layerNormGrad } from "./layer-norm";
@@ -11,7 +12,7 @@ import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 export function openCompleteJsBackend(): Backend {
   const kernels: { readonly [K in CarriedKind]: CarriedRun<K> } = {
     ...{ crossEntropy, crossEntropyGrad, fold, gather, layerNorm, layerNormGrad, maxPool2d, maxPool2dGrad },
-    ...{ scatterAdd, unfold },
+    ...{ attention, attentionGrad, scatterAdd, unfold },
   };
   for (const kind of Object.keys(kernels) as CarriedKind[]) {
     carrying({ kind, dtype: "f32" }, kernels[kind] as CarriedRun<CarriedKind>);

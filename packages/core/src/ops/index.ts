@@ -1,4 +1,5 @@
 export { applyRule } from "./apply-rule";
+export { type AttentionForm, fusedAttention } from "./attention";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";

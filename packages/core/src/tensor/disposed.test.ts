@@ -2,7 +2,7 @@
 import { DIFFERENTIABLE_OPS, expectCode, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
-import { concat, conv2d, crossEntropyRows, gather, layerNorm, maxPool2d, unfold } from "../ops";
+import { concat, conv2d, crossEntropyRows, fusedAttention, gather, layerNorm, maxPool2d, unfold } from "../ops";
 import { applyRule } from "../ops/apply-rule";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { defineRule } from "../rule/rule";
@@ -72,6 +72,7 @@ describe("after dispose", () => {
     ["gather", (gone) => gather(gone, tensor([0], { dtype: "i32" }))],
     ["labels", (gone) => crossEntropyRows(alive, gone.reshape([4]).to("i32"))],
     ["layerNorm", (gone) => layerNorm(gone, zeros([2]))],
+    ["fusedAttention", (gone) => fusedAttention(gone, gone, gone, { scale: 1, isCausal: false })],
     ["conv2d", () => conv2d(zeros([1, 1, 3, 3]), disposed([1, 1, 2, 2]))],
     ["maxPool2d", () => maxPool2d(disposed([1, 1, 2, 2]), 2)],
     ["unfold", () => unfold(disposed([1, 1, 2, 2]), 2)],

@@ -3,12 +3,18 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
-import { concat, conv2d, gather, layerNorm, maxPool2d } from "../ops";
+import { concat, conv2d, fusedAttention, gather, layerNorm, maxPool2d } from "../ops";
 import { clipGradNorm, clipGradNormEach, clipGradValue } from "../optimizer/gradients/clip";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { noGrad } from "./tape";
 import type { Tensor } from "./tensor";
+
+/** [1, 2], of which both are queries and keys. */
+const attended = (x: Tensor, value: Tensor) => {
+  const rows = x.reshape([2, 1]);
+  return fusedAttention(rows, rows, value.reshape([2, 1]), { scale: 1, isCausal: true })!.reshape([2]);
+};
 
 const values = (x: Tensor | null) => x && [...x.dataSync()];
 
@@ -81,6 +87,8 @@ describe("backward refuses what was overwritten", () => {
     ["an exponent", (x, w) => x.pow(w), (_, w) => w],
     ["a matrix", (x, w) => x.reshape([1, 2]).matmul(w.reshape([2, 1])), (_, w) => w],
     ["the input of max", (x) => x.max(), (x) => x],
+    ["a value of attention", (x, w) => attended(x, w), (_, w) => w],
+    ["the result of attention", (x, w) => attended(x, w), (_x, _w, y) => y],
     ["a weight of layerNorm", (x, w) => layerNorm(x, w), (_, w) => w],
   ])("%s", (_, op, saved) => {
     const [x, w] = [parameter([1, 2]), parameter([3, 4])];

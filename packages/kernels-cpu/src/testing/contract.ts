@@ -5,5 +5,6 @@ import { builtRules } from "../generate/rules";
 
 export async function cpuContract(instructionSet: string): Promise<void> {
   const open = async () => openCpuBackend({ instructionSet, threads: 3 });
-  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, skip: await whyUnavailable(open) });
+  const skip = await whyUnavailable(open);
+  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, fuses: true, skip });
 }

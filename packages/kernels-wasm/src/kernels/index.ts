@@ -1,5 +1,5 @@
 /** Every kind of kernel and the file that writes it. */
-import type { Kind } from "@opt/core/backend";
+import type { PlainKind } from "@opt/core/backend";
 import { map } from "../emit/map";
 import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
@@ -15,7 +15,7 @@ import { scatterAdd } from "./scatter-add";
 import { softmax, softmaxGrad } from "./softmax";
 import { sumSquares } from "./sum-squares";
 
-export const KERNELS: { readonly [K in Kind]: KernelSource<K> } = {
+export const KERNELS: { readonly [K in PlainKind]: KernelSource<K> } = {
   copy,
   crossEntropy,
   crossEntropyGrad,

@@ -1,5 +1,5 @@
 /** Which file makes which kernel. */
-import type { Kind } from "@opt/core/backend";
+import type { PlainKind } from "@opt/core/backend";
 import type { KernelSource } from "../kernel";
 import { copy } from "./copy";
 import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
@@ -14,7 +14,7 @@ import { sumSquares } from "./sum-squares";
 import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 
 // biome-ignore lint/suspicious/noExplicitAny: what a kernel prepares is its own affair
-export const KERNELS: { readonly [K in Kind]: KernelSource<K, any> } = {
+export const KERNELS: { readonly [K in PlainKind]: KernelSource<K, any> } = {
   rule,
   map,
   copy,

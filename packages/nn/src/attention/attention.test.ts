@@ -1,4 +1,4 @@
-import { Generator, noGrad, parameter, rand, randn, tensor, zeros } from "@opt/core";
+import { Generator, noGrad, parameter, rand, randn, type Tensor, tensor, zeros } from "@opt/core";
 import { eachDevice, expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { MultiheadAttention, scaledDotProductAttention } from "../index";
@@ -19,6 +19,38 @@ describe("scaledDotProductAttention", () => {
     const y = scaledDotProductAttention(query, x(), x(), { attnMask: mask });
     y.sum().backward();
     expect([...y.slice(1, 2, 1).dataSync(), ...query.grad!.slice(1, 2, 1).dataSync()]).toEqual(Array(16).fill(0));
+  });
+
+  it.each<[string, object]>([
+    ["plain", {}],
+    ["causal", { isCausal: true }],
+    ["masked", { attnMask: tensor([0, 1, 0], { dtype: "bool" }).expand([3, 3]) }],
+    [
+      "causal and padded",
+      {
+        isCausal: true,
+        keyPaddingMask: tensor(
+          [
+            [0, 0, 1],
+            [0, 1, 0],
+          ],
+          { dtype: "bool" },
+        ),
+      },
+    ],
+  ])("in several heads gives the same with and without its weights, %s", (_, call) => {
+    const heads = new MultiheadAttention(4, 2, { batchFirst: true, generator: new Generator(4) });
+    const [y, z] = [true, false].map((needWeights) => heads.forward(x(), x(), x(), { ...call, needWeights })[0]) as [
+      Tensor,
+      Tensor,
+    ];
+    expect(z.dataSync()).toAgreeWith(y.dataSync(), { absolute: 1e-6, relative: 1e-5 });
+  });
+
+  it("is one kernel on devices that have it, and gives no width scores of 0", () => {
+    const [query, key, value] = [rand([2, 3, 0]), rand([2, 5, 0]), rand([2, 5, 4])];
+    const y = scaledDotProductAttention(query, key, value);
+    expect(y.dataSync()).toAgreeWith(value.mean(1, true).expand([2, 3, 4]).dataSync(), { absolute: 1e-6, relative: 0 });
   });
 
   it("drops weights with a generator of its own, the same again", () => {

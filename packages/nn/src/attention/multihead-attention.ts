@@ -17,7 +17,7 @@ import { Linear } from "../layers/linear";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
 import { guardTraining } from "../module/training";
-import { attentionWeights } from "./scaled-dot-product-attention";
+import { attentionWeights, scaledDotProductAttention } from "./scaled-dot-product-attention";
 
 export interface MultiheadAttentionOptions extends LayerOptions {
   /** The share of attention weights that are dropped in training. Default 0. */
@@ -103,16 +103,19 @@ export class MultiheadAttention extends Module {
     return tidy((): [Tensor, Tensor | null] => {
       const first = (x: Tensor) => (rank === 2 ? x.unsqueeze(0) : this.batchFirst ? x : x.transpose(0, 1));
       const [q, k, v] = [query, key, value].map((x, part) => this.#project(first(x), part)) as [Tensor, Tensor, Tensor];
-      const weights = attentionWeights(q, k, {
-        attnMask: this.#mask(q, k, options),
+      const drop = {
         dropoutP: this.training ? this.dropout : 0,
         ...(this.#generator && { generator: this.#generator }),
-      });
+      };
+      const isPlain = options.isCausal === true && !options.attnMask && !options.keyPaddingMask;
+      const form = { ...drop, ...(isPlain ? { isCausal: true } : this.#mask(q, k, options)) };
+      const weights = needWeights ? attentionWeights(q, k, form) : null;
+      const attended = weights?.matmul(v) ?? scaledDotProductAttention(q, k, v, form);
       const [batch, , queries] = q.shape as [number, number, number];
-      const joined = weights.matmul(v).transpose(1, 2).reshape([batch, queries, width]);
+      const joined = attended.transpose(1, 2).reshape([batch, queries, width]);
       const result = this.out_proj.forward(joined);
       const output = rank === 2 ? result.squeeze(0) : this.batchFirst ? result : result.transpose(0, 1);
-      if (!needWeights) return [output, null];
+      if (weights === null) return [output, null];
       const shown = averageAttnWeights ? weights.mean(1) : weights;
       return [output, rank === 2 ? shown.squeeze(0) : shown];
     });
@@ -129,12 +132,12 @@ export class MultiheadAttention extends Module {
     return rows.reshape([batch, places, this.heads, width / this.heads]).transpose(1, 2);
   }
 
-  /** What is added to the scores, for all masks together. */
+  /** What is added to the scores, for all masks together; nothing where there is none. */
   #mask(
     q: Tensor,
     k: Tensor,
     { keyPaddingMask, attnMask, isCausal = false }: MultiheadAttentionCall,
-  ): Tensor | undefined {
+  ): { attnMask?: Tensor } {
     const [batch, heads, queries] = q.shape as [number, number, number];
     const keys = k.shape[2]!;
     const masks: Tensor[] = [];
@@ -152,7 +155,7 @@ export class MultiheadAttention extends Module {
       checkMask("keyPaddingMask", keyPaddingMask, keyPaddingMask.size === batch * keys);
       masks.push(added(keyPaddingMask.reshape([batch, 1, 1, keys]), q));
     }
-    return masks.length === 0 ? undefined : masks.reduce((a, b) => a.add(b));
+    return masks.length === 0 ? {} : { attnMask: masks.reduce((a, b) => a.add(b)) };
   }
 
   override describe(): string {

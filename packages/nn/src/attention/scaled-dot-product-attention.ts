@@ -1,9 +1,10 @@
-/** Attention as a composition of matrix products and a softmax. */
+/** Attention: one kernel where the device has it, or else matrix products and a softmax. */
 import {
   arange,
   check,
   checkOptions,
   checkTensor,
+  fusedAttention,
   type Generator,
   maskedFill,
   show,
@@ -65,18 +66,22 @@ export function scaledDotProductAttention(
   return tidy(() => {
     const isHalf = query.dtype === "f16" || query.dtype === "bf16";
     const [q, k, v] = isHalf ? [query.to("f32"), key.to("f32"), value.to("f32")] : [query, key, value];
-    const result = attentionWeights(q!, k!, options).matmul(v!);
+    const isPlain = attnMask === undefined && dropoutP === 0;
+    const fused = isPlain ? fusedAttention(q!, k!, v!, { scale: scaleOf(q!, options), isCausal }) : null;
+    const result = fused ?? attentionWeights(q!, k!, options).matmul(v!);
     return isHalf ? result.to(query.dtype) : result;
   });
 }
 
 /** [..., queries, keys]: how much each query takes of each key's value. */
 export function attentionWeights(query: Tensor, key: Tensor, options: AttentionOptions): Tensor {
-  const { attnMask, isCausal = false, dropoutP = 0, scale = 1 / Math.sqrt(query.shape.at(-1)!), generator } = options;
-  const scores = query.mul(scale).matmul(key, { transposeB: true });
+  const { attnMask, isCausal = false, dropoutP = 0, generator } = options;
+  const scores = query.mul(scaleOf(query, options)).matmul(key, { transposeB: true });
   const weights = softmaxOf(isCausal ? causal(scores) : scores, attnMask);
   return dropoutP === 0 ? weights : new Dropout(dropoutP, { generator }).forward(weights);
 }
+
+const scaleOf = (query: Tensor, { scale = 1 / Math.sqrt(query.shape.at(-1)!) }: AttentionOptions) => scale;
 
 function causal(scores: Tensor): Tensor {
   const [queries, keys] = scores.shape.slice(-2) as [number, number];

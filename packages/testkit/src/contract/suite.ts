@@ -3,6 +3,7 @@
 import { OptError } from "@opt/core";
 import type { Backend, MapDType, Rule } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { attentionContract } from "./attention";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
 import { mapContract } from "./map";
@@ -27,6 +28,8 @@ export interface ContractRow {
   readonly tolerances?: Partial<ContractTolerances>;
   /** The first memory that is allocated while none is held ends where readable memory does: each region is put there in turn. */
   readonly edge?: boolean;
+  /** It has the kernels of several ops in one. By default false. */
+  readonly fuses?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
@@ -38,6 +41,7 @@ export function contractSuite(row: ContractRow): void {
       const { backend } = context;
       expect(backend.name).toBe(row.name);
       expect(backend.exact).toBe(row.exact ?? true);
+      expect(backend.fuses ?? false).toBe(row.fuses ?? false);
       expect([...backend.dtypes].sort()).toEqual([...row.dtypes].sort());
     });
 
@@ -50,6 +54,7 @@ export function contractSuite(row: ContractRow): void {
     rowsByIndexContract(context);
     rowsContract(context);
     windowsContract(context);
+    if (row.fuses) attentionContract(context);
   });
 }
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { windowOf } from "../contract/windows";
 import { seededArray, seededIndices } from "../numbers/seeded";
+import { attention, attentionGrad } from "./attention";
 import { matmul } from "./matmul";
 import { crossEntropy, crossEntropyGrad, layerNorm, layerNormGrad, softmax, softmaxGrad } from "./rows";
 import { fold, maxPool2d, maxPool2dGrad, unfold, windowSizes } from "./windows";
@@ -52,6 +53,25 @@ describe("references", () => {
     const g = random(12, 2);
     expect(softmaxGrad(y, g, 3, 4, log)).toAgreeWith(
       differences((z) => softmax(z, 3, 4, log), x, g),
+      close,
+    );
+  });
+
+  it.each([false, true])("attention (causal %s): its gradients are its derivatives", (causal) => {
+    const sizes = { batch: 2, queries: 3, keys: 4, width: 2, columns: 3, scale: 0.7, causal };
+    const [q, k, v, g] = [random(12, 1), random(16, 2), random(24, 3), random(18, 4)];
+    const { queryGradient, keyGradient, valueGradient } = attentionGrad(q, k, v, g, sizes);
+    const output = (a: Float64Array, b: Float64Array, c: Float64Array) => attention(a, b, c, sizes).output;
+    expect(queryGradient).toAgreeWith(
+      differences((z) => output(z, k, v), q, g),
+      close,
+    );
+    expect(keyGradient).toAgreeWith(
+      differences((z) => output(q, z, v), k, g),
+      close,
+    );
+    expect(valueGradient).toAgreeWith(
+      differences((z) => output(q, k, z), v, g),
       close,
     );
   });

@@ -1,0 +1,112 @@
+/** Attention of whole batches in one kernel, on devices that have it. */
+
+import type { AttentionSizes } from "../backend/spec";
+import { checkOptions } from "../errors/options";
+import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../js/attention";
+import { carrying } from "../js/carried";
+import { isTaping, record } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType } from "../values/dtype";
+import { sameShape, sizeOf } from "../values/shape";
+import { checkTensor } from "./check-tensor";
+import { elementwise } from "./elementwise/elementwise";
+import { where } from "./elementwise/where";
+import { positions } from "./indices/positions";
+import { matmul } from "./matmul";
+import { sum } from "./reduce/reduce";
+import { softmax } from "./rows/softmax";
+
+/** What `fusedAttention` computes: scores are multiplied by `scale`; with `isCausal` query i sees keys 0 to i alone. */
+export interface AttentionForm {
+  readonly scale: number;
+  readonly isCausal: boolean;
+}
+
+/**
+ * softmax(scale query key^T) value of query [..., queries, width], key [..., keys, width] and value [..., keys, columns] in one kernel,
+ * which keeps no scores (Dao et al. 2022); null where the device, the dtype or the shapes need more than it.
+ *
+ * @example
+ * const [query, key, value] = [rand([2, 6, 8]), rand([2, 6, 8]), rand([2, 6, 8])];
+ * const seen = fusedAttention(query, key, value, { scale: 0.5, isCausal: true }); // [2, 6, 8], or null
+ */
+export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: AttentionForm): Tensor | null {
+  const name = "fusedAttention";
+  const inputs = [query, key, value];
+  for (const [i, input] of inputs.entries()) checkTensor(name, input, ["query", "key", "value"][i]);
+  checkOptions(name, form, { scale: "number", isCausal: "boolean" });
+  const { dtype, device } = query;
+  const leading = query.shape.slice(0, -2);
+  const fits = inputs.every(
+    (x) => x.dtype === dtype && x.device === device && sameShape(x.shape.slice(0, -2), leading) && x.shape.length > 1,
+  );
+  const [queries, width] = query.shape.slice(-2) as [number, number];
+  const [keys, columns] = [key.shape.at(-2)!, value.shape.at(-1)!];
+  const isWhole = fits && key.shape.at(-1) === width && value.shape.at(-2) === keys;
+  if (!isWhole || dtype !== computeDType(dtype) || !device.backend.fuses) return null;
+  const sizes = {
+    ...{ batch: sizeOf(leading), queries, keys, width, columns },
+    ...{ scale: form.scale, causal: form.isCausal },
+  };
+  const output = Tensor.empty([...leading, queries, columns], dtype, device);
+  const logSums = Tensor.empty([...leading, queries], dtype, device);
+  device.launch({
+    kind: "attention",
+    kernel: device.kernel(carrying({ kind: "attention", dtype }, attentionOnJs)),
+    query: query.memorySlice(),
+    key: key.memorySlice(),
+    value: value.memorySlice(),
+    output: output.memorySlice(),
+    logSums: logSums.memorySlice(),
+    ...sizes,
+  });
+  const recorded = record("attention", output, inputs, [...inputs, output, logSums], (g, saved) =>
+    isTaping() ? recordedGrad(g, saved, form) : attentionGrad(g, saved, sizes),
+  );
+  logSums.dispose(); // the tape holds its own
+  return recorded;
+}
+
+function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: AttentionSizes): Tensor[] {
+  const [query, key, value, output, logSums] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
+  const { device } = query;
+  const dtype = query.dtype as ComputeDType;
+  const gradients = [query, key, value].map(({ shape }) => Tensor.empty(shape, dtype, device));
+  const [ofQuery, ofKey, ofValue] = gradients as [Tensor, Tensor, Tensor];
+  device.launch({
+    kind: "attentionGrad",
+    kernel: device.kernel(carrying({ kind: "attentionGrad", dtype }, attentionGradOnJs)),
+    query: query.memorySlice(),
+    key: key.memorySlice(),
+    value: value.memorySlice(),
+    output: output.memorySlice(),
+    logSums: logSums.memorySlice(),
+    gradient: gradient.memorySlice(),
+    queryGradient: ofQuery.memorySlice(),
+    keyGradient: ofKey.memorySlice(),
+    valueGradient: ofValue.memorySlice(),
+    ...sizes,
+  });
+  return gradients;
+}
+
+/** The gradients by ops that are recorded: of what was saved, query, key and value have gradients themselves. */
+function recordedGrad(g: Tensor, [query, key, value]: readonly Tensor[], { scale, isCausal }: AttentionForm): Tensor[] {
+  const product = matmul(elementwise("mul", [query!, scale]), key!, { transposeB: true });
+  const weights = softmax(isCausal ? causal(product) : product, -1, false);
+  const ofWeights = matmul(g, value!, { transposeB: true });
+  const along = sum(elementwise("mul", [ofWeights, weights]), -1, true);
+  const ofScores = elementwise("mul", [elementwise("mul", [weights, elementwise("sub", [ofWeights, along])]), scale]);
+  return [
+    matmul(ofScores, key!),
+    matmul(ofScores, query!, { transposeA: true }),
+    matmul(weights, g, { transposeA: true }),
+  ];
+}
+
+function causal(scores: Tensor): Tensor {
+  const [queries, keys] = scores.shape.slice(-2) as [number, number];
+  const { device } = scores;
+  const isSeen = elementwise("le", [positions([keys], device), positions([queries, 1], device)]);
+  return where(isSeen, scores, Number.NEGATIVE_INFINITY);
+}

@@ -1,0 +1,99 @@
+/** Attention and its gradient, on devices that have them. */
+import type { AttentionSizes } from "@opt/core/backend";
+import { describe, expect, it } from "vitest";
+import * as reference from "../reference/attention";
+import type { ContractContext } from "./context";
+import "../numbers/matcher";
+
+/** batch, queries, keys, width, columns: below, at and beyond blocks of 64 queries and 128 keys, and groups of 512 queries. */
+const SIZES: readonly (readonly [number, number, number, number, number])[] = [
+  [1, 1, 1, 1, 1],
+  [2, 5, 7, 3, 4],
+  [1, 64, 128, 16, 32],
+  [3, 70, 131, 9, 17],
+  [1, 131, 70, 33, 5],
+  [1, 530, 260, 8, 8],
+  [0, 3, 4, 2, 2],
+  [2, 0, 3, 2, 2],
+  [2, 3, 0, 2, 2],
+  [1, 3, 4, 0, 2],
+  [1, 3, 4, 2, 0],
+];
+
+export function attentionContract(context: ContractContext): void {
+  const { dtype } = context;
+
+  describe.each([false, true])("attention, causal: %s", (causal) => {
+    const sized = ([batch, queries, keys, width, columns]: (typeof SIZES)[number]): AttentionSizes => ({
+      ...{ batch, queries, keys, width, columns, causal },
+      scale: 1 / Math.sqrt(width || 1),
+    });
+    const inputsOf = ({ batch, queries, keys, width, columns }: AttentionSizes) => ({
+      query: context.seeded(batch * queries * width, 1),
+      key: context.seeded(batch * keys * width, 2),
+      value: context.seeded(batch * keys * columns, 3),
+    });
+
+    it.each(SIZES)("of %d x %d by %d, %d and %d wide", async (...extents) => {
+      const sizes = sized(extents);
+      const { batch, queries, columns } = sizes;
+      const input = inputsOf(sizes);
+      const expected = reference.attention(input.query, input.key, input.value, sizes);
+      await context.check(
+        { kind: "attention", dtype },
+        {
+          input,
+          output: { output: context.empty(batch * queries * columns), logSums: context.empty(batch * queries) },
+        },
+        (slices) => ({ ...slices, ...sizes }),
+        ({ output, logSums }, label) => {
+          expect(output, label).toAgreeWith(expected.output, context.sumTolerance(16));
+          expect(logSums, `sums, ${label}`).toAgreeWith(expected.logSums, context.sumTolerance(16));
+        },
+      );
+    });
+
+    it.each(SIZES)("gradient of %d x %d by %d, %d and %d wide", async (...extents) => {
+      const sizes = sized(extents);
+      const { batch, queries, keys, width, columns } = sizes;
+      const given = inputsOf(sizes);
+      const gradient = context.seeded(batch * queries * columns, 4);
+      const forward = reference.attention(given.query, given.key, given.value, sizes);
+      const [output, logSums] = [context.empty(forward.output.length), context.empty(forward.logSums.length)];
+      output.set(forward.output);
+      logSums.set(forward.logSums);
+      const expected = reference.attentionGrad(given.query, given.key, given.value, gradient, sizes);
+      const written = {
+        queryGradient: context.empty(batch * queries * width),
+        keyGradient: context.empty(batch * keys * width),
+        valueGradient: context.empty(batch * keys * columns),
+      };
+      const tolerance = context.sumTolerance(64 * Math.sqrt(queries + columns));
+      await context.check(
+        { kind: "attentionGrad", dtype },
+        { input: { ...given, output, logSums, gradient }, output: written },
+        (slices) => ({ ...slices, ...sizes }),
+        (results, label) => {
+          for (const name of ["queryGradient", "keyGradient", "valueGradient"] as const) {
+            expect(results[name], `${name}, ${label}`).toAgreeWith(expected[name], tolerance);
+          }
+        },
+      );
+    });
+  });
+
+  it("does not overflow: only differences of scores count", async () => {
+    const sizes = { batch: 1, queries: 2, keys: 3, width: 1, columns: 1, scale: 1, causal: false };
+    const [query, key, value] = [context.empty(2), context.empty(3), context.empty(3)];
+    query.set([1, -1]);
+    key.set([1000, 1001, -1000]);
+    value.set([1, 2, 3]);
+    const expected = reference.attention(query, key, value, sizes);
+    await context.check(
+      { kind: "attention", dtype },
+      { input: { query, key, value }, output: { output: context.empty(2), logSums: context.empty(2) } },
+      (slices) => ({ ...slices, ...sizes }),
+      ({ output }, label) => expect(output, label).toAgreeWith(expected.output, context.sumTolerance(16)),
+    );
+  });
+}

@@ -1,0 +1,127 @@
+/** Layers forward and backward, in sizes that models have. */
+import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/core";
+import { BatchNorm2d, GRU, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
+import type { Benchmark } from "../benchmark";
+import { type Contender, timed } from "../contender";
+import { openTorch } from "../torch-process";
+
+export interface LayerWork {
+  readonly layer: string;
+  /** Of each input that has a gradient. */
+  readonly shapes: readonly (readonly number[])[];
+}
+
+interface Layer {
+  readonly module?: Module;
+  forward(...inputs: Tensor[]): Tensor;
+}
+
+const IMAGES = [[32, 64, 28, 28]];
+const SEQUENCES = [[64, 32, 256]];
+const heads = (places: number) => Array.from({ length: 3 }, () => [4, 8, places, 64]);
+/** Orders of summation differ; what is compared are sums of magnitudes. */
+const TOLERANCE = 1e-4;
+/** The js device takes seconds. */
+const SLOW = "js";
+
+function recurrent(module: LSTM | GRU): Layer {
+  return { module, forward: (x) => (module.forward(x!) as [Tensor, unknown])[0] };
+}
+
+const batchNorm = (): Layer => {
+  const module = new BatchNorm2d(64);
+  return { module, forward: (x) => module.forward(x!) };
+};
+
+const attention = (): Layer => ({
+  forward: (q, k, v) => scaledDotProductAttention(q!, k!, v!, { isCausal: true }),
+});
+
+const LAYERS: Readonly<Record<string, { shapes: LayerWork["shapes"]; title: string; make(): Layer }>> = {
+  attention: { shapes: heads(256), title: "causal attention, 4 x 8 heads x 256 x 64", make: attention },
+  "attention-short": { shapes: heads(64), title: "causal attention, 4 x 8 heads x 64 x 64", make: attention },
+  lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => recurrent(new LSTM(256, 256)) },
+  gru: { shapes: SEQUENCES, title: "GRU 256 to 256, 64 places x 32", make: () => recurrent(new GRU(256, 256)) },
+  "batch-norm": { shapes: IMAGES, title: "BatchNorm2d in training, 32 x 64 x 28 x 28", make: batchNorm },
+  "max-pool": {
+    shapes: IMAGES,
+    title: "2 x 2 largest, 32 x 64 x 28 x 28",
+    make: () => ({ forward: (x) => maxPool2d(x!, 2) }),
+  },
+  "average-pool": {
+    shapes: IMAGES,
+    title: "2 x 2 average, 32 x 64 x 28 x 28",
+    make: () => ({ forward: (x) => avgPool2d(x!, 2) }),
+  },
+};
+
+/** Values in (-0.5, 0.5] without an order: what vanishes in a recurrent layer would be subnormal, and slow. */
+function values(length: number, factor: number): Float32Array {
+  return Float32Array.from({ length }, (_, i) => {
+    const x = i % 9973;
+    return ((x * x * 31 + i * factor) % 10_007) / 10_007 - 0.5;
+  });
+}
+
+function opt(name: string): Contender<LayerWork> {
+  return {
+    name: `opt ${name}`,
+    tolerance: TOLERANCE,
+    async open({ layer: kind, shapes }) {
+      if (name === SLOW) return "too slow to be of interest";
+      const device = await init(name).catch((error: Error) => error.message);
+      if (typeof device === "string") return device;
+      const { module, forward } = LAYERS[kind]!.make();
+      const parameters = module === undefined ? [] : [...module.parameters()];
+      noGrad(() => {
+        for (const [i, p] of parameters.entries()) p.set(values(p.size, 7919 + 2 * i).map((x) => x / 8));
+      });
+      const inputs = shapes.map((shape, i) => {
+        const size = shape.reduce((a, b) => a * b);
+        return tensor(values(size, 104_729 + 2 * i), { shape, device, requiresGrad: true });
+      });
+      const all = [...inputs, ...parameters];
+      let output: Tensor | undefined;
+      let gradient: Tensor | undefined;
+      const step = () => {
+        output?.dispose();
+        for (const x of all) x.grad = null;
+        output = forward(...inputs);
+        gradient ??= tensor(values(output.size, 1299), { shape: output.shape, device });
+        output.backward(gradient);
+      };
+      return {
+        run: (steps) => timed(steps, step, () => device.sync()),
+        async result() {
+          const seen = [output!, ...all.map(({ grad }) => grad!)];
+          return Promise.all(seen.map(async (x) => magnitude(await x.data())));
+        },
+        async close() {
+          for (const made of [...all, output, gradient]) made?.dispose();
+        },
+      };
+    },
+  };
+}
+
+/** Weighted by place, so that nothing may be elsewhere. */
+function magnitude(data: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < data.length; i++) sum += Math.abs(data[i]!) * ((i % 7) + 1);
+  return sum;
+}
+
+const torch: Contender<LayerWork> = {
+  name: "PyTorch",
+  tolerance: TOLERANCE,
+  open: (work) => openTorch("./nn/torch_layers.py", work),
+};
+
+export function layers(devices: readonly string[]): Benchmark<LayerWork>[] {
+  return Object.entries(LAYERS).map(([layer, { shapes, title }]) => ({
+    title: `Forward and backward: ${title}`,
+    words: ["layers", layer],
+    work: { layer, shapes },
+    contenders: [...devices.map(opt), torch],
+  }));
+}
