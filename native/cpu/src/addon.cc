@@ -1,8 +1,10 @@
 // The Node-API boundary. It knows addresses and numbers; lengths, dtypes and words are checked and written in TypeScript.
 #include <napi.h>
 
-#if defined(__linux__)
+#if !defined(_WIN32)
 #include <sys/mman.h>
+#endif
+#if defined(__linux__)
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -118,6 +120,17 @@ Napi::Value useHugePages(const Napi::CallbackInfo& info) {
 }
 #endif
 
+#if !defined(_WIN32)
+/** mapFile(file, offset, bytes): bytes of an open file as an ArrayBuffer, which all who map them share; null where the system refuses. */
+Napi::Value mapFile(const Napi::CallbackInfo& info) {
+  const auto length = static_cast<size_t>(info[2].As<Napi::Number>().DoubleValue());
+  void* address = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, info[0].As<Napi::Number>().Int32Value(),
+                       static_cast<off_t>(info[1].As<Napi::Number>().DoubleValue()));
+  if (address == MAP_FAILED) return info.Env().Null();
+  return Napi::ArrayBuffer::New(info.Env(), address, length, [length](Napi::Env, void* mapped) { munmap(mapped, length); });
+}
+#endif
+
 /** release(view): frees its buffer's memory now instead of at the next garbage collection. */
 Napi::Value release(const Napi::CallbackInfo& info) {
   napi_value view = info[0], buffer;
@@ -217,6 +230,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
 #if defined(__linux__)
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));
   exports.Set("useHugePages", Napi::Function::New(env, useHugePages));
+#endif
+#if !defined(_WIN32)
+  exports.Set("mapFile", Napi::Function::New(env, mapFile));
 #endif
   exports.Set("copyBytes", Napi::Function::New(env, copyBytes));
   exports.Set("release", Napi::Function::New(env, release));

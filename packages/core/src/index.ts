@@ -20,6 +20,7 @@ export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
 export { hostCopy } from "./device/host-copy";
 export { hostCrc32 } from "./device/host-crc32";
+export { hostMap } from "./device/host-map";
 export { guardReplays } from "./device/recorder";
 export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
@@ -37,9 +38,11 @@ export {
   adaptiveAvgPool2d,
   applyRule,
   avgPool2d,
+  type Combination,
   type ConvolutionOptions,
   type ConvTransposeOptions,
   checkTensor,
+  combine,
   concat,
   conv2d,
   convTranspose2d,

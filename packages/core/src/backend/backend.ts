@@ -52,6 +52,8 @@ export interface Backend {
   crc32?(bytes: Uint8Array, before: number): number;
   /** Copies host bytes to others of the same length, which share none with them: by several threads. */
   copyBytes?(target: Uint8Array, source: Uint8Array): void;
+  /** Bytes of an open file in the host's memory, shared with whoever maps them, too. `offset` is a multiple of a page. Undefined where the system refuses. */
+  mapFile?(file: number, offset: number, bytes: number): ArrayBuffer | undefined;
 
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;

@@ -18,7 +18,8 @@ export function copyInto(source: Tensor, target: Tensor): void {
   target.storage.overwritten();
 }
 
-function copyElements(source: Tensor, target: Tensor): void {
+/** As `copyInto` between numbers, without counting as a write. */
+export function copyElements(source: Tensor, target: Tensor): void {
   const [from, count] = numbersOf(source.dtype);
   target.device.launch({
     kind: "copy",

@@ -2,6 +2,7 @@ export { applyRule } from "./apply-rule";
 export { type AttentionForm, fusedAttention } from "./attention";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
+export { type Combination, combine } from "./combine";
 export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";
 export { clamp } from "./elementwise/clamp";
 export { elementwise } from "./elementwise/elementwise";

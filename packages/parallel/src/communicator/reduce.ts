@@ -1,5 +1,5 @@
 /** Reductions whose bits do not depend on who computes: each rank receives every contribution to its part and adds them in rank order. */
-import { check, keep, noGrad, type Tensor, tidy } from "@opt/core";
+import { check, combine, keep, noGrad, span, type Tensor, tidy } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { type Group, others } from "./group";
@@ -11,6 +11,9 @@ const CONTRIBUTIONS = 0;
 const RESULTS = 1;
 /** Pieces that a rank waits for at once: what is being added stays in the processor's cache, and others are on their way. */
 const AT_ONCE = 4;
+
+/** PyTorch's DDP divides before it adds, too. */
+const OPERATIONS = { sum: "add", mean: "add", min: "minimum", max: "maximum" } as const;
 
 /** @throws OptError BAD_ARGUMENT, BAD_DTYPE */
 export function checkReduction(where: string, x: Tensor, reduction: unknown): asserts reduction is Reduction {
@@ -56,9 +59,10 @@ export async function allReduce(
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes, () => results.possible(number, receive));
     }
   }
-  await reducePieces(group, exchange, row, pieces[group.rank]!, reduction, (piece, sum) => {
+  const inPlace = (_: Part, own: Tensor) => own;
+  await reducePieces(group, exchange, row, pieces[group.rank]!, reduction, inPlace, (piece, sum) => {
     const place = row.at(piece);
-    place.bytes.set(sum);
+    if (!areOne(place.bytes, sum)) place.bytes.set(sum);
     place.put();
     let unsent = group.size - 1;
     const left = () => {
@@ -101,27 +105,31 @@ export async function reduceScatter(group: Group, where: string, x: Tensor, redu
   const { begin } = parts[group.rank]!;
   const own = partsOf(rows, group.size)[group.rank]!;
   const result = roomLike(x, [own.end - own.begin, ...row]);
-  const incoming = arriving(result);
   const exchange = new Exchange(operation);
   for (const rank of others(group))
     for (const piece of pieces[rank]!) {
       const place = whole.at(piece); // of one tensor: no copy
       exchange.move("send", rank, CONTRIBUTIONS, place.bytes);
     }
-  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, (piece, sum) =>
-    incoming.bytes.set(sum, (piece.begin - begin) * whole.width),
-  );
-  incoming.done();
+  const inResult = (piece: Part) => keep(span(result, piece.begin - begin, piece.end - begin));
+  await reducePieces(group, exchange, whole, pieces[group.rank]!, reduction, inResult, () => {});
   return result;
 }
 
-/** Adds what all ranks contribute to these pieces, in the order of the ranks and on the device of the row. Resolves when all of the exchange has ended. */
+/**
+ * Adds what all ranks contribute to these pieces, in the order of the ranks and on the device of the row. Resolves when all of the exchange
+ * has ended.
+ *
+ * @param target where the sum comes to: perhaps this rank's own contribution. It is disposed
+ * @param take is given the sum
+ */
 async function reducePieces(
   group: Group,
   exchange: Exchange,
   row: Row,
   pieces: readonly Part[],
   reduction: Reduction,
+  target: (piece: Part, own: Tensor) => Tensor,
   take: (piece: Part, sum: Uint8Array) => void,
 ): Promise<void> {
   /** Where contributions come to, until they are added. */
@@ -141,7 +149,8 @@ async function reducePieces(
     let missing = group.size - 1;
     const arrived = () => {
       if (--missing > 0) return;
-      const sum = keep(tidy(() => noGrad(() => combined(contributions, reduction))));
+      const sum = target(piece, contributions[group.rank]!);
+      combine(sum, contributions, OPERATIONS[reduction], reduction === "mean" ? 1 / group.size : 1);
       for (const contribution of contributions) {
         rooms.delete(contribution);
         if (contribution !== sum) contribution.dispose();
@@ -172,11 +181,4 @@ async function reducePieces(
   }
 }
 
-/** In the order of the ranks. PyTorch's DDP divides before it adds, too. */
-function combined(contributions: readonly Tensor[], reduction: Reduction): Tensor {
-  const scale = 1 / contributions.length;
-  const parts = reduction === "mean" ? contributions.map((x) => x.mul(scale)) : contributions;
-  return parts.reduce((sum, x) =>
-    reduction === "min" ? sum.minimum(x) : reduction === "max" ? sum.maximum(x) : sum.add(x),
-  );
-}
+const areOne = (a: Uint8Array, b: Uint8Array) => a.buffer === b.buffer && a.byteOffset === b.byteOffset;

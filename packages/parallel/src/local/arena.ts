@@ -1,8 +1,5 @@
-/**
- * The memory that one rank writes and the others read: a file that has no name any more, in the system's memory. Written and read by
- * `pwrite` and `pread`, which copy as fast as a mapping does, and say where there is no room in place of a bus error.
- */
-import { readSync, writeSync } from "node:fs";
+/** The memory that one rank writes and the others read: where in it there is room. */
+import type { SharedFile } from "./shared-file";
 
 /** Blocks begin at multiples of this: whole pages, which the kernel copies at once. */
 const PAGE = 4096;
@@ -15,10 +12,12 @@ interface Block {
 export class Arena {
   /** In the order of their offsets. */
   readonly #used: Block[] = [];
+  /** Whole pages that were written at least once. */
+  #there = 0;
 
   /** @param capacity bytes that it never grows beyond */
   constructor(
-    private readonly file: number,
+    private readonly file: SharedFile,
     private capacity: number,
   ) {}
 
@@ -38,6 +37,7 @@ export class Arena {
     }
     if (offset + length > this.capacity) return undefined;
     if (!this.#write(bytes, offset)) return undefined;
+    this.#there = Math.max(this.#there, offset + length);
     this.#used.splice(place, 0, { offset, length });
     return offset;
   }
@@ -49,21 +49,12 @@ export class Arena {
 
   #write(bytes: Uint8Array, offset: number): boolean {
     try {
-      for (let done = 0; done < bytes.byteLength; ) done += writeSync(this.file, bytes, done, undefined, offset + done);
+      this.file.write(bytes, offset, offset + bytes.byteLength <= this.#there);
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
       this.capacity = offset; // the machine has no more
       return false;
     }
-  }
-}
-
-/** Reads what another rank wrote. */
-export function readMemory(file: number, into: Uint8Array, offset: number): void {
-  for (let done = 0; done < into.byteLength; ) {
-    const count = readSync(file, into, done, into.byteLength - done, offset + done);
-    if (count === 0) throw new Error(`the shared memory ends at ${offset + done}`);
-    done += count;
   }
 }

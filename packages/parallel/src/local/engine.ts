@@ -7,6 +7,7 @@ import { Arena } from "./arena";
 import { CHUNK, exchangeNow } from "./exchange-now";
 import { LAUNCHER, memoryOf, ownPlace, socketTo } from "./job";
 import { Peer } from "./peer";
+import { SharedFile } from "./shared-file";
 
 /** What one rank has sent and others have not read yet lies in at most so much memory; more waits. */
 const MOST_MEMORY = 512 << 20;
@@ -22,7 +23,7 @@ export async function openLocal(): Promise<Engine> {
     "Connect in the main thread.",
   );
   const { rank, size } = ownPlace()!;
-  const arena = new Arena(memoryOf(rank), MOST_MEMORY);
+  const arena = new Arena(new SharedFile(memoryOf(rank)), MOST_MEMORY);
   const peers: (Peer | undefined)[] = [];
   let isClosed = false;
   for (let other = 0; other < size; other++) {
@@ -31,7 +32,8 @@ export async function openLocal(): Promise<Engine> {
       continue;
     }
     const socket = new Socket({ fd: socketTo(other, size), readable: true, writable: true, allowHalfOpen: true });
-    const peer = new Peer(other, socket, socketTo(other, size), arena, memoryOf(other), () => {
+    const memory = new SharedFile(memoryOf(other));
+    const peer = new Peer(other, socket, socketTo(other, size), arena, memory, () => {
       for (const each of peers) each?.pump();
     });
     peers.push(peer);

@@ -2,8 +2,9 @@
 import { readSync, writeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { OptError } from "@opt/core";
-import { type Arena, readMemory } from "./arena";
+import type { Arena } from "./arena";
 import { type Frame, FrameReader, INLINE, READ, SHARED, writeHeader } from "./frame";
+import type { SharedFile } from "./shared-file";
 
 /** Up to this length a message is faster on the socket than two calls more and an answer. */
 const SMALL = 4096;
@@ -50,7 +51,7 @@ export class Peer {
   /**
    * @param socket of which `file` is the descriptor: it is also read and written without waiting for the event loop
    * @param arena this process's own memory
-   * @param memory the file of the other's
+   * @param memory the other's
    * @param onRoom called when a place in `arena` became free
    */
   constructor(
@@ -58,7 +59,7 @@ export class Peer {
     private readonly socket: Socket,
     private readonly file: number,
     private readonly arena: Arena,
-    private readonly memory: number,
+    private readonly memory: SharedFile,
     private readonly onRoom: () => void,
   ) {
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
@@ -229,7 +230,7 @@ export class Peer {
     const target = into.subarray(done, done + frame.length);
     if (bytes) target.set(bytes);
     else {
-      readMemory(this.memory, target, frame.offset);
+      this.memory.read(target, frame.offset);
       this.#write(writeHeader({ ...frame, kind: READ }));
     }
     receiver.done += frame.length;

@@ -1,0 +1,89 @@
+/** Several tensors added in one pass over memory, and in place: what collectives add with. */
+import { tidy } from "../device/scope";
+import { check } from "../errors/errors";
+import { Expression } from "../rule/expression";
+import { type Program, trace } from "../rule/program";
+import { mul } from "../rule/symbols";
+import { noGrad } from "../tensor/tape";
+import type { Tensor } from "../tensor/tensor";
+import { copyElements } from "./cast";
+import { computeOn } from "./compute";
+import { elementwise } from "./elementwise/elementwise";
+import { ELEMENTWISE } from "./elementwise/elementwise-table";
+
+export type Combination = "add" | "minimum" | "maximum";
+
+/** Of one launch: devices bind few buffers at once. */
+const AT_ONCE = 4;
+const programs = new Map<string, Program>();
+
+/**
+ * output = a + b + c ... in this order, each multiplied by `scale` first, rounded after each operation. `output` may be one of them:
+ * then the others' memory is used on the way. It counts as no write to `output`: whoever asked for its memory by `hostBytes` has counted that.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, scale = 1): void {
+  const { dtype, size, device } = output;
+  const areAlike =
+    inputs.length > 0 && inputs.every((x) => x.dtype === dtype && x.size === size && x.device === device);
+  check(
+    areAlike,
+    "BAD_ARGUMENT",
+    "combine",
+    () => `needs tensors of one dtype, size and device, got ${inputs.length}.`,
+  );
+  noGrad(() =>
+    tidy(() => {
+      if (computeOn(device, dtype) !== dtype) copyElements(oneByOne(inputs, how, scale), output);
+      else inOnePass(output, inputs, how, scale);
+    }),
+  );
+}
+
+/** What is stored in fewer bits than it is computed in is rounded to them after each operation. */
+function oneByOne(inputs: readonly Tensor[], how: Combination, scale: number): Tensor {
+  const scaled = scale === 1 ? inputs : inputs.map((x) => x.mul(scale));
+  return scaled.reduce((sum, x) => elementwise(how, [sum, x]));
+}
+
+function inOnePass(output: Tensor, inputs: readonly Tensor[], how: Combination, scale: number): void {
+  const { device, size } = output;
+  const dtype = output.dtype as "f32";
+  let sum: Tensor | undefined;
+  for (let begin = 0; begin < inputs.length; ) {
+    const taken = inputs.slice(begin, begin + (sum ? AT_ONCE - 1 : AT_ONCE));
+    const all = sum ? [sum, ...taken] : taken;
+    // What is still to be added stays what it is.
+    const target = inputs.includes(output, begin + taken.length) ? all[0]! : output;
+    const program = programOf(all.length, how, scale !== 1, sum !== undefined);
+    device.launch({
+      kind: "map",
+      kernel: device.kernel({ kind: "map", program, dtype }),
+      inputs: all.map((x) => x.memorySlice()),
+      output: target.memorySlice(),
+      scalars: scale === 1 ? [] : [scale],
+      shape: [size],
+      strides: all.map(() => [1]),
+    });
+    sum = target;
+    begin += taken.length;
+  }
+}
+
+/** @param goesOn the first one is a sum already */
+function programOf(count: number, how: Combination, isScaled: boolean, goesOn: boolean): Program {
+  const key = [count, how, isScaled, goesOn].join(" ");
+  const known = programs.get(key);
+  if (known) return known;
+  const factor = new Expression("scalar", [], 0);
+  const terms = Array.from({ length: count }, (_, slot) => {
+    const x = new Expression("buffer", [], slot);
+    return isScaled && !(goesOn && slot === 0) ? mul(x, factor) : x;
+  });
+  const expression = terms.reduce((sum, x) => ELEMENTWISE[how].forward(sum, x) as Expression);
+  const names = terms.map((_, slot) => `x${slot}`);
+  const program = trace(names, isScaled ? ["factor"] : [], [{ slot: 0, expression }]);
+  programs.set(key, program);
+  return program;
+}
