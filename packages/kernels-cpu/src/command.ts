@@ -168,7 +168,7 @@ export class CommandWriter {
     } finally {
       this.memories = null;
     }
-    return { kernel, numbers: this.numbers.slice(start, this.length), memories };
+    return { kernel, numbers: this.numbers.slice(start, this.length), memories: [...new Set(memories)] };
   }
 
   private grow(): void {

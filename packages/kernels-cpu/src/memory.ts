@@ -2,6 +2,7 @@
 import { OptError } from "@opt/core";
 import type { Memory, TypedArray } from "@opt/core/backend";
 import type { Addon } from "./addon";
+import { LARGEST_IN_SLAB, type Slab, Slabs } from "./slabs";
 
 /** Aligned to a cache line, which is also the widest vector. */
 const ALIGNMENT = 64;
@@ -23,6 +24,8 @@ export class CpuMemory implements Memory {
     readonly byteOffset: number,
     /** Of a block what can be used, the key of the free list; 0 for the caller's memory. */
     readonly blockBytes: number,
+    /** Of small blocks, where they go back to. */
+    readonly slab?: Slab,
   ) {}
 
   /** @throws OptError DISPOSED once freed, or when the caller's array was transferred or its buffer resized */
@@ -39,6 +42,26 @@ export class CpuMemory implements Memory {
       throw bug(`bytes ${byteOffset} to ${byteOffset + length} must lie in memory of ${this.bytes}.`);
     }
     return new Uint8Array(this.view.buffer, this.byteOffset + byteOffset, length);
+  }
+}
+
+/** Arrays of the caller's among memories, to be asked before each launch whether they are still what they were. */
+export class CallersArrays {
+  private readonly memories: readonly CpuMemory[];
+  /** By themselves, because each object on the way to them is a wait for memory. */
+  private readonly views: readonly TypedArray[];
+  private readonly bytes: Float64Array;
+
+  constructor(memories: Iterable<CpuMemory>) {
+    this.memories = [...new Set(memories)].filter(({ blockBytes }) => blockBytes === 0);
+    this.views = this.memories.map(({ view }) => view);
+    this.bytes = Float64Array.from(this.memories, ({ bytes }) => bytes);
+  }
+
+  /** @throws OptError DISPOSED */
+  check(): void {
+    const { views, bytes } = this;
+    for (let i = 0; i < views.length; i++) if (views[i]!.byteLength !== bytes[i]) this.memories[i]!.checkUsable();
   }
 }
 
@@ -66,19 +89,34 @@ interface Block {
   readonly address: number;
 }
 
+/** The first aligned address of a block, and where that is in its buffer. */
+function placed({ view, address }: Block, alignment: number) {
+  const byteOffset = (alignment - (address % alignment)) % alignment;
+  return { view, address: address + byteOffset, byteOffset };
+}
+
 export class Allocator {
   private readonly kept = new Map<number, Block[]>();
   private keptBytes = 0;
+  private readonly slabs: Slabs;
 
-  constructor(private readonly addon: Addon) {}
+  constructor(private readonly addon: Addon) {
+    this.slabs = new Slabs(
+      (bytes) => placed(this.newBlock(bytes, bytes), ALIGNMENT),
+      (view) => addon.release(view),
+    );
+  }
 
   /** @throws OptError OUT_OF_MEMORY */
   allocate(bytes: number): CpuMemory {
     const blockBytes = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT;
-    const { view, address } = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
-    const alignment = alignmentOf(blockBytes);
-    const byteOffset = (alignment - (address % alignment)) % alignment;
-    return new CpuMemory(bytes, address + byteOffset, view, byteOffset, blockBytes);
+    if (blockBytes <= LARGEST_IN_SLAB) {
+      const { slab, place } = this.slabs.allocate(blockBytes);
+      return new CpuMemory(bytes, slab.address + place, slab.view, slab.byteOffset + place, blockBytes, slab);
+    }
+    const block = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
+    const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
+    return new CpuMemory(bytes, address, view, byteOffset, blockBytes);
   }
 
   wrap(array: TypedArray): CpuMemory {
@@ -91,6 +129,10 @@ export class Allocator {
     if (memory.freed) return;
     memory.freed = true;
     if (memory.blockBytes === 0) return;
+    if (memory.slab !== undefined) {
+      this.slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);
+      return;
+    }
     const block = { view: memory.view as Uint8Array, address: memory.address - memory.byteOffset };
     if (memory.blockBytes > MAX_KEPT_BYTES) {
       this.addon.release(block.view);
@@ -105,6 +147,7 @@ export class Allocator {
 
   /** Gives all kept blocks back to the system. */
   clear(): void {
+    this.slabs.clear();
     this.makeRoom(0);
   }
 

@@ -1,10 +1,10 @@
 /** Recorded launches as lists of commands, each of which native code runs in one call. */
-import type { Launch, RecordedLaunches, Scalar } from "@opt/core/backend";
+import type { Launch, RecordedLaunches, Scalar, Slice } from "@opt/core/backend";
 import { slicesOf } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import type { CpuKernel } from "./kernel";
-import { type CpuMemory, cpuMemory } from "./memory";
+import { CallersArrays, cpuMemory } from "./memory";
 import { OPCODE } from "./opcode";
 import { writeLaunch } from "./write-launch";
 
@@ -53,9 +53,10 @@ function listOf(runner: Runner, launches: readonly Launch[], first: number): Par
     const { opcode } = launch.kernel as CpuKernel;
     return command.entry(opcode, threads, () => writeLaunch(command, launch));
   });
-  const callers = callersMemory(launches);
+  // The device's own memory is held for recordings; arrays of the caller's may be transferred by him.
+  const callers = new CallersArrays(launches.flatMap((launch) => Array.from(slicesOf(launch), memoryOf)));
   return (renewed) => {
-    for (const memory of callers) memory.checkUsable();
+    callers.check();
     for (const [index, scalars] of renewed) {
       const at = places[index - first];
       if (at === undefined) continue;
@@ -68,8 +69,4 @@ function listOf(runner: Runner, launches: readonly Launch[], first: number): Par
   };
 }
 
-/** The device's own memory is held for recordings; arrays of the caller's may be transferred by him. */
-function callersMemory(launches: readonly Launch[]): readonly CpuMemory[] {
-  const all = new Set(launches.flatMap((launch) => [...slicesOf(launch)].map(({ memory }) => cpuMemory(memory))));
-  return [...all].filter(({ blockBytes }) => blockBytes === 0);
-}
+const memoryOf = ({ memory }: Slice) => cpuMemory(memory);

@@ -15,6 +15,7 @@ import {
   tidy,
   zeros,
 } from "../index";
+import type { Slot } from "../optimizer/slot";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { returnVersionNumber, takeVersionNumber } from "./versions";
@@ -304,7 +305,7 @@ it("a replay looks at tensors and state again only where some have changed", () 
   const recording = device.record(train);
   recording.replay();
   const looks = vi.spyOn(Tensor.prototype, "isDisposed", "get");
-  const state = vi.spyOn(optimizer["slots"][0]![0]!, "state", "get");
+  const state = vi.spyOn((optimizer as unknown as { slots: Slot[][] }).slots[0]![0]!, "state", "get");
   recording.replay();
   expect([looks.mock.calls.length, state.mock.calls.length]).toEqual([0, 0]);
   w.requiresGrad = false;
