@@ -50,13 +50,14 @@ function contender<State>(
   };
 }
 
-/** Opt's rule in jax-js' arrays. */
-export const optInJaxJs = (device: Device) =>
-  contender("opt in jax-js", device, 1e-5, (name) => {
+/** Opt's rule in jax-js' arrays: new parameters at once, or updates that are then added. */
+export const optInJaxJs = (device: Device, way: "step" | "update" = "step") =>
+  contender(`opt in jax-js, ${way}`, device, 1e-5, (name) => {
     const tx = gradientTransformation(...OPTIMIZERS[name]);
     return {
       init: (params) => tx.init(params),
       step: (params, state, grads) => {
+        if (way === "step") return tx.step(grads, state, params);
         const [updates, next] = tx.update(grads, state, tree.ref(params));
         return [applyUpdates(params, updates), next];
       },

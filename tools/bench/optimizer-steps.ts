@@ -27,6 +27,7 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     jaxJs("wasm"),
     optaxInJaxJs("wasm"),
     optInJaxJs("wasm"),
+    optInJaxJs("wasm", "update"),
     torch("fused"),
     torch("foreach"),
     torch("single"),

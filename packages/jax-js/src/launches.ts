@@ -3,19 +3,22 @@ import { jit, numpy as np } from "@jax-js/jax";
 import { check, type Rule } from "@opt/core";
 import type { RuleStep } from "@opt/core/backend";
 import type { Leaf } from "./leaves";
-import { RuleFunction } from "./rule-function";
+import { type Form, type Result, RuleFunction } from "./rule-function";
 import { Uniforms } from "./uniforms";
 
-const functions = new WeakMap<Rule, RuleFunction>();
+const functions = new WeakMap<Rule, Map<string, RuleFunction>>();
 
-function functionOf(rule: Rule): RuleFunction {
-  let known = functions.get(rule);
-  if (known === undefined) {
-    known = new RuleFunction(rule);
-    functions.set(rule, known);
-  }
-  return known;
+function functionOf(rule: Rule, form: Form): RuleFunction {
+  const known = functions.get(rule) ?? new Map<string, RuleFunction>();
+  functions.set(rule, known);
+  const key = `${form.result} ${form.inversesApart}`;
+  const made = known.get(key) ?? new RuleFunction(rule, form);
+  known.set(key, made);
+  return made;
 }
+
+/** From so many elements on two kernels more cost less than divisions that keep all others waiting. */
+const LONG = 2 ** 14;
 
 /** By which all gradients are scaled. */
 export interface Factor {
@@ -49,9 +52,12 @@ export function factorOf(where: string, clip: RuleStep["factor"], gradients: rea
   };
 }
 
-/** The steps of an update. Leaves with the same scalars share their arrays. */
+/** The launches of a step. Leaves with the same scalars share their arrays. */
 export class Launches {
-  constructor(private readonly factor: Factor | undefined) {}
+  constructor(
+    private readonly result: Result,
+    private readonly factor: Factor | undefined,
+  ) {}
 
   private readonly known: {
     rule: Rule;
@@ -61,8 +67,8 @@ export class Launches {
     uniforms: Uniforms;
   }[] = [];
 
-  apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { update: np.Array; state: np.Array[] } {
-    const { dtype, device } = buffers[0]!;
+  apply(rule: Rule, scalars: readonly number[], buffers: np.Array[]): { result: np.Array; state: np.Array[] } {
+    const { dtype, device, size } = buffers[0]!;
     const isSame = (values: readonly number[]) => values.every((value, i) => Object.is(value, scalars[i]));
     let found = this.known.find(
       (each) => each.rule === rule && each.dtype === dtype && each.device === device && isSame(each.scalars),
@@ -73,7 +79,8 @@ export class Launches {
       found = { rule, scalars, dtype, device, uniforms };
       this.known.push(found);
     }
-    return functionOf(rule).apply(buffers, found.uniforms);
+    const inversesApart = device === "wasm" && dtype === "float32" && size >= LONG;
+    return functionOf(rule, { result: this.result, inversesApart }).apply(buffers, found.uniforms);
   }
 
   dispose(): void {

@@ -36,10 +36,10 @@ function cyclic() {
   return made;
 }
 
-describe("update refuses, and consumes nothing:", () => {
+describe.each(["update", "step"] as const)("%s refuses, and consumes nothing:", (way) => {
   it.each(GRADS)("%s (%s)", (_, code, grads) => {
     const [params, state] = [make(), tx.init(make())];
-    expectCode(code, () => tx.update(any(grads()), state, params));
+    expectCode(code, () => tx[way](any(grads()), state, params));
     expect(
       [...tree.leaves<np.Array>(params), ...tree.leaves<np.Array>(state.exp_avg as typeof params)].map(
         ({ refCount }) => refCount,
@@ -49,9 +49,9 @@ describe("update refuses, and consumes nothing:", () => {
 
   it("consumed arrays, and one reference for two uses", () => {
     const [params, state] = [make(), tx.init(make())];
-    expectCode("DISPOSED", () => tx.update(params, state, params));
+    expectCode("DISPOSED", () => tx[way](params, state, params));
     params.w.dispose();
-    expectCode("DISPOSED", () => tx.update(make(), state, params));
+    expectCode("DISPOSED", () => tx[way](make(), state, params));
     expectCode("DISPOSED", () => tx.init(params));
     expectCode("DISPOSED", () => applyUpdates(make(), params));
   });

@@ -4,12 +4,11 @@ import type { Rule } from "@opt/core";
 import type { Node, RuleOp } from "@opt/core/backend";
 import type { Source, Uniforms } from "./uniforms";
 
-/** jax-js has no fused multiply-add, a product is rounded before the sum, and divides by multiplying with a reciprocal. */
-const OPS: Readonly<Record<RuleOp, (...operands: np.Array[]) => np.Array>> = {
+/** jax-js has no fused multiply-add: a product is rounded before the sum. It divides by multiplying with a reciprocal, and so does `inverse` below. */
+const OPS: Readonly<Record<Exclude<RuleOp, "div">, (...operands: np.Array[]) => np.Array>> = {
   add: (a, b) => np.add(a!, b!),
   sub: (a, b) => np.subtract(a!, b!),
   mul: (a, b) => np.multiply(a!, b!),
-  div: (a, b) => np.divide(a!, b!),
   neg: (a) => np.negative(a!),
   abs: (a) => np.absolute(a!),
   sqrt: (a) => np.sqrt(a!),
@@ -26,16 +25,30 @@ type Origin =
   | { readonly uniform: Source }
   | { readonly op: RuleOp; readonly args: readonly (number | Source)[] };
 
-/** The function of a rule: the update of the parameter, new minus old, and the new state, of buffers and uniform numbers. */
+/** What a step gives for the parameter: its new value, or that minus the old one. */
+export type Result = "param" | "update";
+
+export interface Form {
+  readonly result: Result;
+  /**
+   * Divisors and their reciprocals are arrays of their own: jax-js' WASM computes kernels with a reciprocal one element at a time, and
+   * all others four at a time.
+   */
+  readonly inversesApart: boolean;
+}
+
+/** The function of a rule: the parameter's result and the new state, of buffers and uniform numbers. */
 export class RuleFunction {
   private readonly nodes: readonly Node[];
+  private readonly states: number;
   /** What is read of the numbers that no element has a part in. */
   private readonly uniforms: readonly Source[];
   private readonly run: (buffers: np.Array[], uniforms: np.Array[]) => np.Array[];
 
-  constructor({ program, buffers }: Rule) {
+  constructor({ program, buffers }: Rule, { result, inversesApart }: Form) {
     const { nodes, outputs } = program;
     this.nodes = nodes;
+    this.states = buffers.length - 2;
     const written = (slot: number) => outputs.find((output) => output.slot === slot)?.node;
     const param = written(0)!;
     const state = buffers.slice(2).map((_, i) => written(i + 2));
@@ -49,16 +62,24 @@ export class RuleFunction {
         const origin = this.origin(of as number);
         if ("buffer" in origin) return given[origin.buffer]!.ref;
         if ("uniform" in origin) return value(origin.uniform);
-        const computed = OPS[origin.op](...origin.args.map(value));
+        const { op, args } = origin;
+        const computed = op === "div" ? np.multiply(value(args[0]!), inverse(args[1]!)) : OPS[op](...args.map(value));
         known.set(of, computed);
         return computed.ref;
       };
+      const inverses = new Map<number | Source, np.Array>();
+      const inverse = (of: number | Source): np.Array => {
+        const made = inverses.get(of) ?? np.reciprocal(value(of));
+        inverses.set(of, made);
+        return made.ref;
+      };
       const whole = (node: number) =>
         nodes[node]!.uniform ? np.broadcastTo(value(node), given[0]!.shape) : value(node);
-      const update = np.subtract(value(param), given[0]!.ref);
+      const first = result === "param" ? whole(param) : np.subtract(value(param), given[0]!.ref);
       const next = state.map((node, i) => (node === undefined ? given[i + 2]!.ref : whole(node)));
-      for (const array of [...known.values(), ...given]) array.dispose();
-      return [update, ...next];
+      const apart = inversesApart ? [...inverses].flatMap(([of, array]) => [value(of), array.ref]) : [];
+      for (const array of [...known.values(), ...inverses.values(), ...given]) array.dispose();
+      return [first, ...next, ...apart];
     });
   }
 
@@ -88,11 +109,12 @@ export class RuleFunction {
   }
 
   /** `buffers`: the parameter, its gradient, its state. They are consumed. */
-  apply(buffers: np.Array[], uniforms: Uniforms): { update: np.Array; state: np.Array[] } {
-    const [update, ...state] = this.run(
+  apply(buffers: np.Array[], uniforms: Uniforms): { result: np.Array; state: np.Array[] } {
+    const [result, ...others] = this.run(
       buffers,
       this.uniforms.map((source) => uniforms.get(source).ref),
     );
-    return { update: update!, state };
+    for (const array of others.splice(this.states)) array.dispose();
+    return { result: result!, state: others };
   }
 }

@@ -12,6 +12,7 @@ import {
 import { ruleSteps } from "@opt/core/backend";
 import { factorOf, Launches } from "./launches";
 import { checkAlike, checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
+import type { Result } from "./rule-function";
 import { savedState, stateDict } from "./state-dict";
 
 /** The state of an optimizer: how often it stepped (and for NAdam `mu_product`), and a tree like the parameters for each of PyTorch's keys: `exp_avg`, ... */
@@ -35,6 +36,16 @@ export interface GradientTransformation<Options extends BaseOptions = BaseOption
     params: Params,
     overrides?: Partial<Options> & GroupOptions,
   ): [updates: Params, state: State<Params>];
+  /**
+   * The new parameters and the next state: as `applyUpdates` makes them of `update`, without the pass over memory that the sum is, and
+   * without its rounding. Arguments and errors are those of `update`.
+   */
+  step<Params extends Tree>(
+    grads: Params,
+    state: State<Params>,
+    params: Params,
+    overrides?: Partial<Options> & GroupOptions,
+  ): [params: Params, state: State<Params>];
   /** The state as `stateDict()` of the optimizer's class gives it, under the paths of the parameters: for checkpoints, and for PyTorch. */
   stateDict<Params extends Tree>(state: State<Params>, params: Params): Promise<OptimizerState>;
   /**
@@ -81,6 +92,33 @@ export function gradientTransformation<Options extends BaseOptions>(
     });
     return { counters, states };
   };
+  const run = <Params extends Tree>(
+    result: Result,
+    grads: Params,
+    state: State<Params>,
+    params: Params,
+    overrides?: Partial<Options> & GroupOptions,
+  ): [Params, State<Params>] => {
+    const leaves = leavesOf(where, "params", params);
+    const gradients = leavesOf(where, "grads", grads);
+    checkAlike(where, "grads", "BAD_ARGUMENT", gradients, leaves);
+    const { counters, states } = partsOf(state, leaves);
+    checkOwned(where, [...leaves, ...gradients, ...states.flat()]);
+    const planned = leaves.map(({ name }) => steps.next(counters, name, overrides));
+    const other = planned.find((step) => String(step.keys) !== String(keys));
+    const problem = () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`;
+    check(other === undefined, "BAD_ARGUMENT", where, problem, "Set it when the transformation is made.");
+    const launches = new Launches(result, factorOf(where, planned[0]?.factor, gradients));
+    const results = planned.map(({ rule, scalars }, i) => {
+      const buffers = [leaves[i]!, gradients[i]!, ...states.map((parts) => parts[i]!)].map(({ array }) => array);
+      return launches.apply(rule, scalars, buffers);
+    });
+    launches.dispose();
+    const treeOf = (arrays: readonly np.Array[]) => likeTree(params, arrays);
+    const trees = keys.map((_, k) => treeOf(results.map((each) => each.state[k]!)));
+    const next = stateOf(planned[0]?.counters ?? steps.next(counters, "", overrides).counters, trees);
+    return [treeOf(results.map((each) => each.result)), next];
+  };
   return {
     init(params) {
       const leaves = leavesOf(where, "params", params);
@@ -90,40 +128,9 @@ export function gradientTransformation<Options extends BaseOptions>(
       return stateOf(steps.initial, trees);
     },
 
-    update(grads, state, params, overrides) {
-      const leaves = leavesOf(where, "params", params);
-      const gradients = leavesOf(where, "grads", grads);
-      checkAlike(where, "grads", "BAD_ARGUMENT", gradients, leaves);
-      const { counters, states } = partsOf(state, leaves);
-      checkOwned(where, [...leaves, ...gradients, ...states.flat()]);
-      const planned = leaves.map(({ name }) => steps.next(counters, name, overrides));
-      const other = planned.find((step) => String(step.keys) !== String(keys));
-      const problem = () => `an option of one step must not ask for other state, got ${show(other!.keys)}.`;
-      check(other === undefined, "BAD_ARGUMENT", where, problem, "Set it when the transformation is made.");
-      const factor = factorOf(where, planned[0]?.factor, gradients);
-      const launches = new Launches(factor);
-      const results = planned.map(({ rule, scalars }, i) => {
-        const buffers = [leaves[i]!, gradients[i]!, ...states.map((parts) => parts[i]!)].map(({ array }) => array);
-        return launches.apply(rule, scalars, buffers);
-      });
-      launches.dispose();
-      const next = stateOf(
-        planned[0]?.counters ?? steps.next(counters, "", overrides).counters,
-        keys.map((_, k) =>
-          likeTree(
-            params,
-            results.map(({ state }) => state[k]!),
-          ),
-        ),
-      );
-      return [
-        likeTree(
-          params,
-          results.map(({ update }) => update),
-        ),
-        next,
-      ];
-    },
+    update: (grads, state, params, overrides) => run("update", grads, state, params, overrides),
+
+    step: (grads, state, params, overrides) => run("param", grads, state, params, overrides),
 
     async stateDict(state, params) {
       const leaves = leavesOf(where, "params", params);
