@@ -25,6 +25,8 @@ enum class Opcode {
   MAX_POOL_2D_GRAD,
   ATTENTION,
   ATTENTION_GRAD,
+  BATCH_NORM,
+  BATCH_NORM_GRAD,
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.

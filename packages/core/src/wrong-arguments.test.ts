@@ -75,6 +75,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   rowSparse: () => [labels(), x(), [1, 2]],
   crossEntropyRows: () => [x(), labels(), -100],
   fusedAttention: () => [x(), x(), x(), { scale: 1, isCausal: true }],
+  fusedBatchNorm: () => [core.ones([2, 2, 1]), core.ones([2]), core.zeros([2]), 1e-5],
   layerNorm: () => [x(), core.ones([2]), core.zeros([2]), 1e-5],
   unfold: () => [images(), 1, { stride: 1 }],
   conv2d: () => [images(), images(), null, { stride: 1 }],

@@ -67,6 +67,23 @@ function attention(batch: number, queries: number, keys: number, causal: boolean
   };
 }
 
+function batchNorm(outer: number, channels: number, inner: number): Run {
+  return (backend, input) => {
+    const output = new Float32Array(outer * channels * inner);
+    const [weight, bias] = [
+      sliceOf(backend, input.subarray(0, channels)),
+      sliceOf(backend, input.subarray(5, channels + 5)),
+    ];
+    const [mean, variance] = [new Float32Array(channels), new Float32Array(channels)].map((x) => sliceOf(backend, x));
+    const kernel = backend.kernel({ kind: "batchNorm", dtype: "f32" });
+    const images = sliceOf(backend, input.subarray(0, output.length));
+    const sizes = { outer, channels, inner, eps: 1e-5 };
+    const written = { output: sliceOf(backend, output), mean: mean!, variance: variance! };
+    backend.launch({ kind: "batchNorm", kernel, input: images, weight, bias, ...written, ...sizes });
+    return output;
+  };
+}
+
 describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`, () => {
   const sets = missingDevice
     ? []
@@ -102,6 +119,8 @@ describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`
     ["the sum of a middle axis", sum(4, 1000, 100)],
     ["sums of squares", sumSquares()],
     ["causal attention in 5 batches", attention(5, 200, 300, true)],
+    ["batch normalisation of images", batchNorm(20, 7, 2000)],
+    ["batch normalisation of rows", batchNorm(500, 333, 1)],
     ["attention of 1,100 queries", attention(1, 1100, 150, false)],
   ])("of %s", (_name, run) => {
     for (const ofOneSet of backends) {

@@ -25,6 +25,8 @@ const KINDS = [
   "maxPool2dGrad",
   "attention",
   "attentionGrad",
+  "batchNorm",
+  "batchNormGrad",
 ] as const satisfies readonly Kind[];
 
 const OPS: readonly Op[] = [...RULE_OPS, ...TRANSCENDENTAL_OPS];

@@ -282,6 +282,28 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(launch.keyGradient, dtype, ofKeys);
     to.slice(launch.valueGradient, dtype, ofValues);
   },
+
+  batchNorm(to, { kernel, input, weight, bias, output, mean, variance, outer, channels, inner, eps }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([outer, channels, inner, eps]);
+    slices(to, dtype, outer * channels * inner, input);
+    slices(to, dtype, channels, weight, bias);
+    slices(to, dtype, outer * channels * inner, output);
+    slices(to, dtype, channels, mean, variance);
+  },
+
+  batchNormGrad(to, launch) {
+    const { input, weight, mean, variance, gradient, inputGradient, weightGradient, biasGradient } = launch;
+    const { outer, channels, inner, eps } = launch;
+    const { dtype } = launch.kernel.spec;
+    to.flag(dtype === "f64");
+    to.list([outer, channels, inner, eps]);
+    slices(to, dtype, outer * channels * inner, input);
+    slices(to, dtype, channels, weight, mean, variance);
+    slices(to, dtype, outer * channels * inner, gradient, inputGradient);
+    slices(to, dtype, channels, weightGradient, biasGradient);
+  },
 };
 
 /** How a buffer of a program lies in memory (native/cpu/src/kernels/program.cc). */

@@ -104,6 +104,17 @@ const rows = ({ device }: Tensor) =>
     { dtype: "i32", device },
   );
 
+/** By one kernel, or op by op. */
+function normalized(x: Tensor, weight: Tensor, bias: Tensor): Tensor {
+  return F.tidy(() => {
+    const fused = F.fusedBatchNorm(x, weight, bias, 1e-5);
+    if (fused !== null) return fused.output;
+    const centered = x.sub(x.mean([0, 2], true));
+    const rstd = centered.pow(2).mean([0, 2], true).add(1e-5).pow(-0.5);
+    return centered.mul(rstd).mul(weight.unsqueeze(1)).add(bias.unsqueeze(1));
+  });
+}
+
 /** By one kernel, or op by op on devices that do not have it. */
 function attended(q: Tensor, k: Tensor, v: Tensor, isCausal: boolean): Tensor {
   const scale = 0.7;
@@ -286,6 +297,7 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
       run: (q, k, v) => attended(q!, k!, v!, isCausal),
     }),
   ),
+  { name: "fusedBatchNorm", shapes: [[3, 2, 2], [2], [2]], run: (x, w, b) => normalized(x!, w!, b!) },
   { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels(x!)) },
   { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows(table!)) },
   { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },

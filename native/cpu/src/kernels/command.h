@@ -56,5 +56,7 @@ Status runMaxPool2d(Command& command);
 Status runMaxPool2dGrad(Command& command);
 Status runAttention(Command& command);
 Status runAttentionGrad(Command& command);
+Status runBatchNorm(Command& command);
+Status runBatchNormGrad(Command& command);
 
 }  // namespace opt::OPT_ISA

@@ -54,6 +54,8 @@ Status run(const double* numbers) {
     case Opcode::MAX_POOL_2D_GRAD: return runMaxPool2dGrad(command);
     case Opcode::ATTENTION: return runAttention(command);
     case Opcode::ATTENTION_GRAD: return runAttentionGrad(command);
+    case Opcode::BATCH_NORM: return runBatchNorm(command);
+    case Opcode::BATCH_NORM_GRAD: return runBatchNormGrad(command);
   }
   return Status::BAD_COMMAND;
 }

@@ -46,11 +46,14 @@ export interface Specs {
   /** softmax(scale * query key^T) value of each batch, keeping the logarithms of the sums of exponentials. A query without keys gives 0. */
   attention: { dtype: ComputeDType };
   attentionGrad: { dtype: ComputeDType };
+  /** (x - mean) / sqrt(variance + eps) * weight + bias by channel of [outer, channels, inner], variance with divisor outer * inner. */
+  batchNorm: { dtype: ComputeDType };
+  batchNormGrad: { dtype: ComputeDType };
 }
 
 export type Kind = keyof Specs;
 /** Several ops in one: only devices that say so (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
-export type FusedKind = "attention" | "attentionGrad";
+export type FusedKind = "attention" | "attentionGrad" | "batchNorm" | "batchNormGrad";
 /** What every device has. */
 export type PlainKind = Exclude<Kind, FusedKind>;
 export type Spec<K extends Kind = Kind> = { [P in K]: { readonly kind: P } & Readonly<Specs[P]> }[K];
@@ -190,6 +193,34 @@ export interface LaunchArguments {
     queryGradient: Slice;
     keyGradient: Slice;
     valueGradient: Slice;
+  };
+  /** input and output [outer, channels, inner], weight, bias, mean and variance [channels]. */
+  batchNorm: {
+    input: Slice;
+    weight: Slice;
+    bias: Slice;
+    output: Slice;
+    mean: Slice;
+    variance: Slice;
+    outer: number;
+    channels: number;
+    inner: number;
+    eps: number;
+  };
+  /** gradient and inputGradient [outer, channels, inner]; weightGradient and biasGradient [channels] are overwritten. */
+  batchNormGrad: {
+    input: Slice;
+    weight: Slice;
+    mean: Slice;
+    variance: Slice;
+    gradient: Slice;
+    inputGradient: Slice;
+    weightGradient: Slice;
+    biasGradient: Slice;
+    outer: number;
+    channels: number;
+    inner: number;
+    eps: number;
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Backend } from "../backend/backend";
 import { attention, attentionGrad } from "./attention";
 import { openJsBackend } from "./backend";
+import { batchNorm, batchNormGrad } from "./batch-norm";
 import { type CarriedKind, type CarriedRun, carrying } from "./carried";
 import { layerNorm, layerNormGrad } from "./layer-norm";
 import { crossEntropy, crossEntropyGrad } from "./rows";
@@ -12,7 +13,7 @@ import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 export function openCompleteJsBackend(): Backend {
   const kernels: { readonly [K in CarriedKind]: CarriedRun<K> } = {
     ...{ crossEntropy, crossEntropyGrad, fold, gather, layerNorm, layerNormGrad, maxPool2d, maxPool2dGrad },
-    ...{ attention, attentionGrad, scatterAdd, unfold },
+    ...{ attention, attentionGrad, batchNorm, batchNormGrad, scatterAdd, unfold },
   };
   for (const kind of Object.keys(kernels) as CarriedKind[]) {
     carrying({ kind, dtype: "f32" }, kernels[kind] as CarriedRun<CarriedKind>);

@@ -1,5 +1,6 @@
 export { applyRule } from "./apply-rule";
 export { type AttentionForm, fusedAttention } from "./attention";
+export { type BatchNormalized, fusedBatchNorm } from "./batch-norm";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { type Combination, combine } from "./combine";

@@ -1,5 +1,5 @@
 /** Batch normalisation. */
-import { check, checkOptions, checkTensor, div, fma, noGrad, show, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkTensor, div, fma, fusedBatchNorm, noGrad, show, type Tensor, tidy } from "@opt/core";
 import { ones } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
@@ -101,10 +101,15 @@ abstract class BatchNorm extends Module {
       () => `training needs more than one value per channel, got ${count}.`,
       "Use larger batches, drop the last one, or call eval().",
     );
+    const fused = fusedBatchNorm(planes, this.weight, this.bias, this.eps);
+    if (fused !== null) {
+      this.#track(fused.mean, fused.variance, count);
+      return fused.output;
+    }
     const mean = planes.mean(2).mean(0);
     const centered = planes.sub(mean.unsqueeze(1));
     const variance = centered.mul(centered).mean(2).mean(0);
-    if (this.training) noGrad(() => this.#track(mean, variance.mul(count / (count - 1))));
+    this.#track(mean, variance, count);
     const scale = this.#scale(variance).unsqueeze(1);
     return this.bias === null ? centered.mul(scale) : fma(centered, scale, this.bias.unsqueeze(1));
   }
@@ -119,18 +124,21 @@ abstract class BatchNorm extends Module {
     return div<Tensor>(this.weight ?? 1, variance.add(this.eps).sqrt());
   }
 
-  #track(mean: Tensor, variance: Tensor): void {
+  /** The running statistics follow those of a batch of `count` values a channel. */
+  #track(mean: Tensor, variance: Tensor, count: number): void {
     const [runningMean, runningVar, batches] = [this.running_mean, this.running_var, this.num_batches_tracked];
-    if (runningMean === null || runningVar === null || batches === null) return;
-    batches.set(batches.add(1));
-    const share = this.momentum ?? div<Tensor>(1, batches.to("f32"));
-    for (const [running, value] of [
-      [runningMean, mean],
-      [runningVar, variance],
-    ] as const) {
-      const rest = typeof share === "number" ? running.mul(1 - share) : running.sub(running.mul(share));
-      running.set(rest.add(value.mul(share)));
-    }
+    if (!this.training || runningMean === null || runningVar === null || batches === null) return;
+    noGrad(() => {
+      batches.set(batches.add(1));
+      const share = this.momentum ?? div<Tensor>(1, batches.to("f32"));
+      for (const [running, value] of [
+        [runningMean, mean],
+        [runningVar, variance.mul(count / (count - 1))],
+      ] as const) {
+        const rest = typeof share === "number" ? running.mul(1 - share) : running.sub(running.mul(share));
+        running.set(rest.add(value.mul(share)));
+      }
+    });
   }
 
   override describe(): string {

@@ -4,6 +4,7 @@ import { OptError } from "@opt/core";
 import type { Backend, MapDType, Rule } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { attentionContract } from "./attention";
+import { batchNormContract } from "./batch-norm";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
 import { mapContract } from "./map";
@@ -54,7 +55,10 @@ export function contractSuite(row: ContractRow): void {
     rowsByIndexContract(context);
     rowsContract(context);
     windowsContract(context);
-    if (row.fuses) attentionContract(context);
+    if (row.fuses) {
+      attentionContract(context);
+      batchNormContract(context);
+    }
   });
 }
 

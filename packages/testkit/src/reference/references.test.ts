@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { windowOf } from "../contract/windows";
 import { seededArray, seededIndices } from "../numbers/seeded";
 import { attention, attentionGrad } from "./attention";
+import { batchNorm, batchNormGrad } from "./batch-norm";
 import { matmul } from "./matmul";
 import { crossEntropy, crossEntropyGrad, layerNorm, layerNormGrad, softmax, softmaxGrad } from "./rows";
 import { fold, maxPool2d, maxPool2dGrad, unfold, windowSizes } from "./windows";
@@ -72,6 +73,29 @@ describe("references", () => {
     );
     expect(valueGradient).toAgreeWith(
       differences((z) => output(q, k, z), v, g),
+      close,
+    );
+  });
+
+  it("batchNorm: channels of mean 0 and variance 1, and its gradients are its derivatives", () => {
+    const of = { outer: 2, channels: 2, inner: 3, eps: 1e-5 };
+    const [x, weight, bias, g] = [random(12, 3), random(2, 4), random(2, 5), random(12, 6)];
+    const plain = batchNorm(x, [1, 1], [0, 0], { ...of, eps: 0 }).output;
+    expect([dot(plain, new Array(12).fill(1)), dot(plain, plain)]).toAgreeWith([0, 12], close);
+    const { mean, variance } = batchNorm(x, weight, bias, of);
+    const { inputGradient, weightGradient, biasGradient } = batchNormGrad(x, weight, mean, variance, g, of);
+    const output = (...[a, w, b]: [Float64Array, Float64Array, Float64Array]) => batchNorm(a, w, b, of).output;
+    const near = { absolute: 1e-5, relative: 1e-5 } as const;
+    expect(inputGradient).toAgreeWith(
+      differences((z) => output(z, weight, bias), x, g),
+      near,
+    );
+    expect(weightGradient).toAgreeWith(
+      differences((z) => output(x, z, bias), weight, g),
+      close,
+    );
+    expect(biasGradient).toAgreeWith(
+      differences((z) => output(x, weight, z), bias, g),
       close,
     );
   });

@@ -1,0 +1,108 @@
+/** Normalisation of channels by their batch in one kernel, on devices that have it. */
+
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../js/batch-norm";
+import { carrying } from "../js/carried";
+import { isTaping, record } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { type ComputeDType, computeDType } from "../values/dtype";
+import { checkTensor } from "./check-tensor";
+import { elementwise } from "./elementwise/elementwise";
+import { fill } from "./map";
+import { mean, sum } from "./reduce/reduce";
+import { reshape } from "./shape/shape";
+
+/** What `fusedBatchNorm` gives: mean and (biased) variance have no gradient. */
+export interface BatchNormalized {
+  readonly output: Tensor;
+  readonly mean: Tensor;
+  readonly variance: Tensor;
+}
+
+/**
+ * (x - mean) / sqrt(variance + eps) * weight + bias of x [batch, channels, length] in one kernel, mean and variance being those of each
+ * channel (Ioffe & Szegedy 2015); null where the device, the dtype or the shapes need more than it.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * const found = fusedBatchNorm(rand([8, 3, 5]), null, null, 1e-5); // output [8, 3, 5], mean and variance [3], or null
+ */
+export function fusedBatchNorm(
+  x: Tensor,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  eps: number,
+): BatchNormalized | null {
+  const where = "fusedBatchNorm";
+  checkTensor(where, x);
+  if (weight !== null) checkTensor(where, weight, "weight");
+  if (bias !== null) checkTensor(where, bias, "bias");
+  const isEps = typeof eps === "number" && eps >= 0;
+  check(isEps, "BAD_ARGUMENT", where, () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+  const { dtype, device } = x;
+  const [outer, channels, inner] = x.shape as [number, number, number];
+  const isByChannel = (given: Tensor | null) =>
+    given === null || (given.dtype === dtype && given.device === device && String(given.shape) === String([channels]));
+  if (!device.backend.fuses || x.shape.length !== 3 || dtype !== computeDType(dtype)) return null;
+  if (!isByChannel(weight) || !isByChannel(bias)) return null;
+  const scale = weight ?? fill([channels], 1, dtype, device);
+  const shift = bias ?? fill([channels], 0, dtype, device);
+  const output = Tensor.empty(x.shape, dtype, device);
+  const average = Tensor.empty([channels], dtype, device);
+  const variance = Tensor.empty([channels], dtype, device);
+  device.launch({
+    kind: "batchNorm",
+    kernel: device.kernel(carrying({ kind: "batchNorm", dtype }, batchNormOnJs)),
+    input: x.memorySlice(),
+    weight: scale.memorySlice(),
+    bias: shift.memorySlice(),
+    output: output.memorySlice(),
+    mean: average.memorySlice(),
+    variance: variance.memorySlice(),
+    ...{ outer, channels, inner, eps },
+  });
+  const recorded = record("batchNorm", output, [x, scale, shift], [x, scale, average, variance], (g, saved) =>
+    isTaping() ? recordedGrad(g, saved, eps) : batchNormGrad(g, saved, eps),
+  );
+  if (scale !== weight) scale.dispose();
+  if (shift !== bias) shift.dispose();
+  return { output: recorded, mean: average, variance };
+}
+
+/** The gradients by ops that are recorded: of what was saved, x and weight have gradients themselves. */
+function recordedGrad(g: Tensor, [x, weight]: readonly Tensor[], eps: number): Tensor[] {
+  const op = (name: "add" | "sub" | "mul" | "div", a: Tensor | number, b: Tensor | number) => elementwise(name, [a, b]);
+  const centered = op("sub", x!, mean(x!, [0, 2], true));
+  const variance = mean(op("mul", centered, centered), [0, 2], true);
+  const rstd = op("div", 1, elementwise("sqrt", [op("add", variance, eps)]));
+  const normal = op("mul", centered, rstd);
+  const along = op("mul", normal, mean(op("mul", g, normal), [0, 2], true));
+  const scale = op("mul", rstd, reshape(weight!, [1, weight!.size, 1]));
+  const input = op("mul", scale, op("sub", op("sub", g, mean(g, [0, 2], true)), along));
+  return [input, sum(op("mul", g, normal), [0, 2]), sum(g, [0, 2])];
+}
+
+function batchNormGrad(gradient: Tensor, saved: readonly Tensor[], eps: number): Tensor[] {
+  const [x, weight, average, variance] = saved as [Tensor, Tensor, Tensor, Tensor];
+  const { device } = x;
+  const dtype = x.dtype as ComputeDType;
+  const [outer, channels, inner] = x.shape as [number, number, number];
+  const inputGradient = Tensor.empty(x.shape, dtype, device);
+  const weightGradient = Tensor.empty([channels], dtype, device);
+  const biasGradient = Tensor.empty([channels], dtype, device);
+  device.launch({
+    kind: "batchNormGrad",
+    kernel: device.kernel(carrying({ kind: "batchNormGrad", dtype }, batchNormGradOnJs)),
+    input: x.memorySlice(),
+    weight: weight.memorySlice(),
+    mean: average.memorySlice(),
+    variance: variance.memorySlice(),
+    gradient: gradient.memorySlice(),
+    inputGradient: inputGradient.memorySlice(),
+    weightGradient: weightGradient.memorySlice(),
+    biasGradient: biasGradient.memorySlice(),
+    ...{ outer, channels, inner, eps },
+  });
+  return [inputGradient, weightGradient, biasGradient];
+}
