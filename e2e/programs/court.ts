@@ -7,11 +7,11 @@ import { type Device, init } from "@opt/core";
 import { enableStochasticRounding } from "@opt/kernels-wasm";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
-import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
+import * as nn from "@opt/nn";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
-import { type Court, useSoftwareVulkan } from "@opt/testkit";
+import { type Court, type LayerClasses, useSoftwareVulkan } from "@opt/testkit";
 import { inCheckpoints } from "./checkpoints";
 
 useSoftwareVulkan();
@@ -34,7 +34,7 @@ export async function court(...names: string[]): Promise<Court | string> {
   return {
     devices,
     optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
-    layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
+    layers: { ...nn } as unknown as LayerClasses,
     // They come back on the device that was opened last, from which the others take only what can be read at once.
     ...(devices.every(({ backend }) => backend.readSync) && { checkpoints: inCheckpoints }),
   };

@@ -40,6 +40,7 @@ export { hexadecimal, ulpDistance } from "./numbers/ulp";
 export { campaign, newReport, ProgramFailure, type Report, tryProgram } from "./programs/campaign";
 export { generate } from "./programs/generate/generate";
 export type { Court } from "./programs/judge";
+export type { LayerClasses } from "./programs/layers";
 export { listing } from "./programs/listing";
 export { type Program, statementsOf } from "./programs/program";
 export type { Contents, Store } from "./programs/store";

@@ -38,10 +38,11 @@ const inF64 = (dtype: DType): DType => (isFloat(dtype) ? "f64" : dtype);
 const inF32 = (dtype: DType): DType => (dtype === "f64" ? "f32" : dtype);
 
 /** The contract of these is absolute: 1e-6 in float32. */
-const CANCELLING = /^(softmax|logSoftmax|crossEntropy|layerNorm|erf|gelu|geluTanh|tanh|sin|cos|log)$/;
+const CANCELLING =
+  /^(BatchNorm1d|BatchNorm2d|GroupNorm|RMSNorm|LSTM|GRU|MultiheadAttention|softmax|logSoftmax|crossEntropy|layerNorm|erf|gelu|geluTanh|tanh|sin|cos|log)$/;
 
 /** Their slopes are differences of numbers near 1. */
-const SATURATING = /^(tanh|sigmoid|erf|gelu|geluTanh)$/;
+const SATURATING = /^(LSTM|GRU|tanh|sigmoid|erf|gelu|geluTanh)$/;
 
 /** Perturbed runs that say what rounding does to a program, made only where a device differs. */
 const JITTERS = 12;
@@ -167,7 +168,9 @@ async function tooFarFrom(reference: Outcome, eager: Outcome, trial: Trial): Pro
   const [epsilon, short] = [coarsest(dtypes), dtypes.includes("f16")];
   const cancels = statementsOf(program).some((one) => one.do === "op" && CANCELLING.test(one.op));
   // Rows that are nearly constant are divided by no less than the root of layerNorm's eps.
-  const normalizes = statementsOf(program).some((one) => one.do === "op" && /^layerNorm$/i.test(one.op));
+  const normalizes = statementsOf(program).some(
+    (one) => one.do === "op" && /^(layerNorm|BatchNorm[12]d|GroupNorm)$/i.test(one.op),
+  );
   // Of 1 - tanh(x)^2, and of softmax's gradient on equal numbers, rounding leaves nothing or a unit, once for each element of a sum.
   const saturates = statementsOf(program).some((one) => one.do === "op" && SATURATING.test(one.op));
   const summed = saturates || cancels ? Math.max(...program.leaves.map(({ shape }) => sizeOf(shape))) : 0;
@@ -225,7 +228,8 @@ function mayTie(program: Program): boolean {
   const isCoarse = dtypesOf(program).some((dtype) => dtype === "f16" || dtype === "bf16");
   const isRounded = isCoarse || ops.some((op) => SATURATING.test(op));
   return (
-    (isCoarse || ops.some((op) => /^(erf|gelu|geluTanh|tanh|sigmoid|softmax|sin|cos)$/.test(op))) &&
+    (isCoarse ||
+      ops.some((op) => /^(erf|gelu|geluTanh|tanh|sigmoid|softmax|sin|cos|LSTM|GRU|MultiheadAttention)$/.test(op))) &&
     ops.some((op) => /^(max|maximum|minimum|maxPool2d)$/.test(op) || (isRounded && /^(abs|relu)$/.test(op)))
   );
 }

@@ -5,7 +5,8 @@ import type { Layer, Shape } from "./program";
 
 /** What programs do with a layer. */
 export interface LayerModule {
-  forward(x: Tensor): Tensor;
+  // biome-ignore lint/suspicious/noExplicitAny: attention takes more than x, recurrent layers give more than y
+  forward(...operands: any[]): any;
   train(training: boolean): unknown;
 }
 
@@ -20,7 +21,22 @@ export function makeLayer(
   return new classes[kind]!(...sizes, kind === "Dropout" ? { generator } : { ...options, ...place });
 }
 
-const forward: OpKind["run"] = ([x], { layer }) => (layer as LayerModule).forward(x as Tensor);
+const forward: OpKind["run"] = ([x], { layer }) => (layer as LayerModule).forward(x);
+
+/** Its results, without the states at the end. */
+const results: OpKind["run"] = ([x], { layer }) => {
+  const [output, last] = (layer as LayerModule).forward(x) as [Tensor, Tensor | Tensor[]];
+  for (const state of [last].flat()) state.dispose();
+  return output;
+};
+
+/** Of weights of its operand's dtype. */
+const sameAs: OpKind["spec"] = ([x]) => x!;
+
+const recurrent: OpKind = {
+  run: results,
+  spec: ([x], { hidden }) => ({ shape: [...x!.shape.slice(0, -1), hidden as number], dtype: x!.dtype }),
+};
 
 const extent = (size: number, window: number, { stride = 1, padding = 0 }: { stride?: number; padding?: number }) =>
   Math.floor((size + 2 * padding - window) / stride) + 1;
@@ -41,6 +57,32 @@ export const LAYERS: Readonly<Record<string, OpKind>> = {
       const shape: Shape = [batch, out, extent(height, h, window), extent(width, w, window)];
       return { shape, dtype: promote(x!.dtype, weight!.dtype) };
     },
+  },
+  Conv1d: {
+    run: forward,
+    spec: ([x, weight], window) => ({
+      shape: [x!.shape[0]!, weight!.shape[0]!, extent(x!.shape[2]!, 2, window)],
+      dtype: x!.dtype,
+    }),
+  },
+  ConvTranspose2d: {
+    run: forward,
+    spec: ([x, weight], { stride }) => {
+      const [batch, , height, width] = x!.shape as [number, number, number, number];
+      const larger = (size: number) => (size - 1) * (stride as number) + 2;
+      return { shape: [batch, weight!.shape[1]!, larger(height), larger(width)], dtype: x!.dtype };
+    },
+  },
+  BatchNorm1d: { run: forward, spec: sameAs },
+  BatchNorm2d: { run: forward, spec: sameAs },
+  GroupNorm: { run: forward, spec: sameAs },
+  RMSNorm: { run: forward, spec: sameAs },
+  LSTM: recurrent,
+  GRU: recurrent,
+  /** Of its operand to itself. */
+  MultiheadAttention: {
+    run: ([x], { layer, isCausal }) => (layer as LayerModule).forward(x, x, x, { needWeights: false, isCausal })[0],
+    spec: sameAs,
   },
   LayerNorm: {
     run: forward,

@@ -64,7 +64,12 @@ function show(statement: Statement): string[] {
   switch (statement.do) {
     case "op": {
       const { id, op, of, options } = statement;
-      if (options?.layer !== undefined) return [`const ${id} = ${options.layer}.forward(${of[0]});`];
+      if (op === "MultiheadAttention") {
+        const call = JSON.stringify({ needWeights: false, isCausal: options?.isCausal });
+        return [`const [${id}] = ${options?.layer}.forward(${of[0]}, ${of[0]}, ${of[0]}, ${call});`];
+      }
+      const made = op === "LSTM" || op === "GRU" ? `[${id}]` : id;
+      if (options?.layer !== undefined) return [`const ${made} = ${options.layer}.forward(${of[0]});`];
       const given = options ? [JSON.stringify(options)] : [];
       if (op === "concat") return [`const ${id} = concat([${of.join(", ")}], ${options?.axis});`];
       if (op === "crossEntropy") return [`const ${id} = crossEntropyRows(${of.join(", ")});`];

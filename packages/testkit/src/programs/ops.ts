@@ -2,6 +2,7 @@
 
 import {
   add,
+  avgPool2d,
   concat,
   conv2d,
   cos,
@@ -76,6 +77,9 @@ const rows = (name: "softmax" | "logSoftmax"): OpKind => ({
 /** Extents of the rows and columns of a matrix operand, as the product reads it. */
 const matrix = (shape: Shape, transposed: unknown): [number, number] =>
   transposed ? [shape.at(-1)!, shape.at(-2)!] : [shape.at(-2)!, shape.at(-1)!];
+
+const pooled = (shape: Shape, kernel: number, stride: number): Shape =>
+  shape.map((extent, i) => (i < 2 ? extent : Math.floor((extent - kernel) / stride) + 1));
 
 const bound = (at: number, extent: number) => Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
 
@@ -171,9 +175,14 @@ export const OPS: Readonly<Record<string, OpKind>> = {
   maxPool2d: {
     run: ([x], { kernel, stride }) => maxPool2d(x as Tensor, kernel as number, { stride: stride as number }),
     spec: ([x], { kernel, stride }) => ({
-      shape: x!.shape.map((extent, i) =>
-        i < 2 ? extent : Math.floor((extent - (kernel as number)) / (stride as number)) + 1,
-      ),
+      shape: pooled(x!.shape, kernel as number, stride as number),
+      dtype: x!.dtype,
+    }),
+  },
+  avgPool2d: {
+    run: ([x], { kernel, stride }) => avgPool2d(x as Tensor, kernel as number, { stride: stride as number }),
+    spec: ([x], { kernel, stride }) => ({
+      shape: pooled(x!.shape, kernel as number, stride as number),
       dtype: x!.dtype,
     }),
   },

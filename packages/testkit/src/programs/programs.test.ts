@@ -24,7 +24,9 @@ describe("programs", () => {
     const optimizers = new Set(programs.flatMap((program) => program.optimizers.map(({ kind }) => kind)));
     expect([...optimizers].sort().join(" ")).toBe("Adam AdamW Adamax Muon NAdam RAdam RMSprop SGD");
     const layers = new Set(programs.flatMap((program) => program.layers.map((layer) => layer.kind)));
-    expect([...layers].sort().join(" ")).toBe("Conv2d Dropout Embedding LayerNorm Linear");
+    expect([...layers].sort().join(" ")).toBe(
+      "BatchNorm1d BatchNorm2d Conv1d Conv2d ConvTranspose2d Dropout Embedding GRU GroupNorm LSTM LayerNorm Linear MultiheadAttention RMSNorm",
+    );
     const dtypes = new Set(programs.flatMap(({ leaves }) => leaves.map(({ dtype }) => dtype)));
     expect([...dtypes].sort()).toEqual(["bf16", "bool", "f16", "f32", "f64", "i32", "u8"]);
   });

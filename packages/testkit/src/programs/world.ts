@@ -100,7 +100,7 @@ export class World {
       const data = this.numbers(leaf.fill, leaf);
       const options = { shape: leaf.shape, dtype: this.dtype(leaf.dtype), device };
       if (leaf.of !== undefined) {
-        const weight = (this.layers.get(leaf.of.layer) as unknown as Record<string, Tensor>)[leaf.of.name]!;
+        const weight = memberOf(this.layers.get(leaf.of.layer), leaf.of.name);
         const source = tensor(data, options);
         weight.set(source);
         source.dispose();
@@ -288,4 +288,9 @@ export class World {
 function makeSchedule(kind: string, optimizer: AnyOptimizer, options: object): Schedule {
   const classes = schedules as unknown as Record<string, new (optimizer: AnyOptimizer, options: object) => Schedule>;
   return new classes[kind]!(optimizer, options);
+}
+
+/** A weight by its name in a state dictionary: `out_proj.weight`. */
+function memberOf(layer: unknown, name: string): Tensor {
+  return name.split(".").reduce((owner, key) => (owner as Record<string, unknown>)[key], layer) as Tensor;
 }

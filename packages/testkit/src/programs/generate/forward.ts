@@ -7,6 +7,7 @@ import { ARRANGEMENTS } from "./arranging";
 import { CHOICES, condition } from "./choosing";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
 import { type Growth, MOST } from "./growth";
+import { LAYERS } from "./layers";
 
 /** Above it, numbers are brought back before anything else is done with them. */
 const LARGE = 200;
@@ -209,77 +210,16 @@ const OTHERS: readonly Growth[] = [
   },
   (draft, x) => {
     if (x.shape.length !== 4 || x.shape[2]! < 2 || x.shape[3]! < 2 || draft.isEmpty(x)) return null;
+    return draft.op("avgPool2d", [x], { low: x.low }, { kernel: 2, stride: draft.random.pick([1, 2]) });
+  },
+  (draft, x) => {
+    if (x.shape.length !== 4 || x.shape[2]! < 2 || x.shape[3]! < 2 || draft.isEmpty(x)) return null;
     return draft.op(
       "maxPool2d",
       [x],
       { certain: x.certain, low: x.low },
       { kernel: 2, stride: draft.random.pick([1, 2]) },
     );
-  },
-];
-
-/** A layer of its own for a value. */
-const LAYERS: readonly Growth[] = [
-  (draft, x) => {
-    if (x.shape.length === 0 || draft.isEmpty(x)) return null;
-    const [inner, outer] = [x.shape.at(-1)!, draft.random.pick([1, 2, 3, 5])];
-    const bias = draft.chance(0.7);
-    const [layer, weights] = draft.layer(
-      "Linear",
-      [inner, outer],
-      x.dtype,
-      { weight: [outer, inner], ...(bias && { bias: [outer] }) },
-      { bias },
-    );
-    return draft.op("Linear", [x, ...weights], { bound: x.bound * inner + 1 }, { layer });
-  },
-  (draft, x) => {
-    if (x.shape.length !== 4 || x.shape[2]! < 2 || x.shape[3]! < 2 || draft.isEmpty(x)) return null;
-    const [channels, out] = [x.shape[1]!, draft.random.pick([1, 2, 3])];
-    const window = { stride: draft.random.pick([1, 2]), padding: draft.random.pick([0, 1]) };
-    const bias = draft.chance(0.7);
-    const [layer, weights] = draft.layer(
-      "Conv2d",
-      [channels, out, 2],
-      x.dtype,
-      { weight: [out, channels, 2, 2], ...(bias && { bias: [out] }) },
-      { bias, ...window },
-    );
-    return draft.op("Conv2d", [x, ...weights], { bound: x.bound * 4 * channels + 1 }, { layer, ...window });
-  },
-  (draft, x) => {
-    if (x.shape.length === 0 || draft.isEmpty(x) || x.shape.at(-1)! < 3) return null;
-    const shape = x.shape.slice(-1);
-    const bias = draft.chance(0.7);
-    const [layer, weights] = draft.layer(
-      "LayerNorm",
-      shape,
-      x.dtype,
-      { weight: shape, ...(bias && { bias: shape }) },
-      { bias },
-    );
-    return draft.op("LayerNorm", [x, ...weights], { bound: 4 * Math.sqrt(shape[0]!) + 1 }, { layer });
-  },
-  (draft) => {
-    const [count, width] = [draft.random.pick([1, 3, 6]), draft.random.pick([1, 2, 5])];
-    const indices = draft.leaf(
-      "data",
-      draft.random.pick<Shape>([[3], [2, 2], []]),
-      draft.random.pick<DType>(["i32", "u8"]),
-      {
-        ...draft.fill("whole"),
-        below: count,
-      },
-    );
-    const shapes = { weight: [count, width] };
-    const sparse = draft.chance(0.5);
-    const [layer, weights] = draft.layer("Embedding", [count, width], draft.floatDType(), shapes, { sparse });
-    return draft.op("Embedding", [indices, ...weights], { bound: 1 }, { layer });
-  },
-  (draft, x) => {
-    const p = draft.random.pick([0.25, 0.5, 0.5, 0, 1]);
-    const [layer] = draft.layer("Dropout", [p], x.dtype, {});
-    return draft.op("Dropout", [x], { bound: 4 * x.bound, low: Math.min(x.low, 0) }, { layer });
   },
 ];
 

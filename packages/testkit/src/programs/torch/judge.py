@@ -64,6 +64,27 @@ def contiguous(x):
     return x.clone(memory_format=torch.contiguous_format)
 
 
+def batch_norm(x, w, b, **_):
+    return F.batch_norm(x, None, None, w, b, training=True)
+
+
+def recurrent(function, states):
+    def run(x, *weights, hidden, **_):
+        sequence = x.unsqueeze(1) if x.dim() == 2 else x
+        zero = sequence.new_zeros(1, sequence.shape[1], hidden)
+        begin = (zero, zero) if states == 2 else zero
+        y = function(sequence, begin, list(weights), len(weights) == 4, 1, 0.0, True, False, False)[0]
+        return y.squeeze(1) if x.dim() == 2 else y
+
+    return run
+
+
+def attention(x, w, b, out_w, out_b, heads, isCausal, **_):
+    mask = torch.ones(x.shape[0], x.shape[0], dtype=torch.bool).triu(1) if isCausal else None
+    rest = dict(need_weights=False, attn_mask=mask)
+    return F.multi_head_attention_forward(x, x, x, x.shape[-1], heads, w, b, None, None, False, 0.0, out_w, out_b, **rest)[0]
+
+
 OPS = {
     **{name: (lambda name: lambda a, b: getattr(a, name)(b))(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "where": lambda c, a, b: torch.where(c, a, b), "maskedFill": lambda x, mask, value: x.masked_fill(mask, value),
@@ -98,6 +119,13 @@ OPS = {
     "Linear": lambda x, w, b=None, **_: F.linear(x, w, b),
     "Conv2d": lambda x, w, b=None, **options: F.conv2d(x, w, b, **window(options)),
     "LayerNorm": lambda x, w, b=None, **_: F.layer_norm(x, w.shape, w, b),
+    "Conv1d": lambda x, w, b, stride, **_: F.conv1d(x, w, b, stride),
+    "ConvTranspose2d": lambda x, w, b, stride, **_: F.conv_transpose2d(x, w, b, stride),
+    "BatchNorm1d": batch_norm, "BatchNorm2d": batch_norm,
+    "GroupNorm": lambda x, w, b, groups, **_: F.group_norm(x, groups, w, b),
+    "RMSNorm": lambda x, w, eps, **_: F.rms_norm(x, w.shape, w, eps),
+    "LSTM": recurrent(torch._VF.lstm, 2), "GRU": recurrent(torch._VF.gru, 1), "MultiheadAttention": attention,
+    "avgPool2d": lambda x, kernel, stride: F.avg_pool2d(x, kernel, stride),
     "Embedding": lambda at, w, **_: w[at.long()],
 }
 
