@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadCheckpoint } from "@opt/checkpoint";
-import { executablePath, launchBrowser } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, PATIENCE } from "@opt/testkit/browser";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { createServer, type ViteDevServer } from "vite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -36,6 +36,7 @@ describe.skipIf(reason !== undefined)(`checkpoints${reason === undefined ? "" : 
   // Files of a page's own last as long as its context.
   beforeEach(async () => {
     context = await browser.newContext();
+    context.setDefaultTimeout(PATIENCE);
   });
   afterEach(() => context.close());
 
@@ -43,7 +44,7 @@ describe.skipIf(reason !== undefined)(`checkpoints${reason === undefined ? "" : 
     const page = await context.newPage();
     page.on("pageerror", (error) => console.error(error));
     await page.goto(server.resolvedUrls!.local[0]!);
-    await page.waitForFunction(() => "actions" in globalThis, undefined, { timeout: 100_000 });
+    await page.waitForFunction(() => "actions" in globalThis);
     return page;
   }
 

@@ -3,7 +3,7 @@ import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, registerBackend } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { contractSuite, goldenSuite } from "@opt/testkit";
-import { executablePath, launchBrowser } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import type { Browser } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll } from "vitest";
@@ -20,7 +20,7 @@ afterAll(async () => {
 async function open(): Promise<RemoteBackend> {
   server ??= await serve();
   browser ??= await launchBrowser();
-  const page = await browser.newPage();
+  const page = await openPage(browser);
   await page.goto(`${server.resolvedUrls!.local[0]}contract.html`);
   await page.waitForFunction(() => "performMessages" in globalThis);
   return new RemoteBackend(page);

@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { accessibilityOf, executablePath, launchBrowser } from "@opt/testkit/browser";
+import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +11,6 @@ import { serve } from "./server";
 const reason = executablePath === undefined ? "no Chromium is installed" : undefined;
 const screenshots = fileURLToPath(new URL("../../runs/browser-mnist/", import.meta.url));
 const SIZES = { phone: [390, 844], tablet: [820, 1180], desktop: [1440, 900] } as const;
-const PATIENCE = { timeout: 100_000 };
 
 describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let server: ViteDevServer;
@@ -32,18 +31,18 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   });
 
   async function open(query = "?device=wasm", options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...options });
+    const page = await openPage(browser, { viewport: { width: 1440, height: 900 }, ...options });
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => {
       if (message.type() === "error" || message.text().includes("WebGPU")) problems.push(message.text());
     });
     await page.goto(`${address}${query}`);
-    await page.locator("#train:enabled").waitFor(PATIENCE);
+    await page.locator("#train:enabled").waitFor();
     return page;
   }
 
   const text = (page: Page, id: string) => page.locator(`#${id}`).textContent();
-  const says = (page: Page, words: string | RegExp) => page.locator("#message").getByText(words).waitFor(PATIENCE);
+  const says = (page: Page, words: string | RegExp) => page.locator("#message").getByText(words).waitFor();
   const stepsOf = async (page: Page) => Number((await text(page, "step"))?.replace(/\D/g, ""));
 
   /** Trains for at least so many steps, and waits until they are measured. */
@@ -53,7 +52,6 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await page.waitForFunction(
       (least) => Number(document.getElementById("step")?.textContent?.replace(/\D/g, "")) >= least,
       goal,
-      PATIENCE,
     );
     await says(page, /^Training on/);
     await page.click("#train");
@@ -203,7 +201,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     expect(header["curve.losses"].shape).toEqual([Number(steps)]);
 
     await page.reload();
-    await page.locator("#train:enabled").waitFor(PATIENCE);
+    await page.locator("#train:enabled").waitFor();
     expect(await stepsOf(page)).toBe(0);
     await page.click("#restore");
     await says(page, `Loaded: NAdam after ${steps} steps.`);
@@ -247,17 +245,17 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
     await says(page, /^Run 1 is ready/);
     await page.close();
 
-    const unserved = await browser.newPage();
+    const unserved = await openPage(browser);
     await unserved.route("**/t10k-images*", (route) => route.fulfill({ status: 503 }));
     await unserved.goto(`${address}?device=wasm`);
     await unserved
       .locator("#problem")
       .getByText("The digits did not load: for t10k-images-idx3-ubyte the server says 503.")
-      .waitFor(PATIENCE);
+      .waitFor();
     await unserved.unroute("**/t10k-images*");
     await unserved.goto(`${address}?device=cray`);
     await says(unserved, "This page cannot train.");
-    await unserved.locator("#problem").getByText(/cray/).waitFor(PATIENCE);
+    await unserved.locator("#problem").getByText(/cray/).waitFor();
     await unserved.close();
   });
 
@@ -298,7 +296,7 @@ describe.skipIf(reason !== undefined)(`the page${reason === undefined ? "" : ` (
   });
 
   it("falls back to WebAssembly with a sentence saying why", async () => {
-    const page = await browser.newPage();
+    const page = await openPage(browser);
     await page.addInitScript(() => Object.defineProperty(navigator, "gpu", { value: undefined }));
     await page.goto(address);
     await says(page, "Ready to train on WebAssembly.");

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { accessibilityOf, executablePath, launchBrowser } from "@opt/testkit/browser";
+import { accessibilityOf, executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import { Application, Logger, LogLevel } from "typedoc";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -72,7 +72,7 @@ describe("the site", () => {
         "documents/Errors.html",
         "documents/A_first_model.html",
       ]) {
-        const page = await browser.newPage();
+        const page = await openPage(browser);
         await page.goto(pathToFileURL(join(out, name)).href);
         const { score, violations } = await accessibilityOf(page);
         expect.soft(score, `${name}: ${violations.join("\n")}`).toBeGreaterThanOrEqual(95);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { checkpointBlob, loadCheckpoint } from "@opt/checkpoint";
 import { Generator, init, type Tensor } from "@opt/core";
 import "@opt/testkit";
-import { executablePath, launchBrowser } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import { Gpt } from "@opt-e2e/tiny-gpt";
 import type { Browser, Page } from "playwright-core";
 import { createServer, type ViteDevServer } from "vite";
@@ -47,7 +47,7 @@ describe.skipIf(reason !== undefined)(
       });
       await server.listen();
       browser = await launchBrowser({ webgpu: false });
-      page = await browser.newPage();
+      page = await openPage(browser);
       page.on("pageerror", (error) => console.error(error));
       await page.goto(server.resolvedUrls!.local[0]!);
     });

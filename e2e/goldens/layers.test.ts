@@ -111,7 +111,7 @@ async function trained(device: Device, dtype: DType, recorded: boolean): Promise
 const js = await init("js");
 
 await eachDevice((device) => {
-  it.each(["f32", "bf16"] as const)("%s", { timeout: 60_000 }, async (dtype) => {
+  it.each(["f32", "bf16"] as const)("%s", async (dtype) => {
     const called = await trained(device, dtype, false);
     const tolerance = dtype === "f32" ? { absolute: 2e-4, relative: 1e-3 } : { absolute: 0.06, relative: 0.06 };
     expect(called).toAgreeWith(await trained(js, dtype, false), tolerance);

@@ -24,7 +24,7 @@ async function phase(ranks: number, ...args: string[]): Promise<number[]> {
     stream.setEncoding("utf8").on("data", (text: string) => {
       texts[i] += text;
     });
-  const timer = setTimeout(() => child.kill("SIGTERM"), 60_000);
+  const timer = setTimeout(() => child.kill("SIGTERM"), 240_000);
   const code = await new Promise((resolve) => child.on("close", resolve));
   clearTimeout(timer);
   expect([code, texts[1]]).toEqual([0, ""]);

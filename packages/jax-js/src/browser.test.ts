@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { executablePath, launchBrowser } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -37,10 +37,10 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
       response.writeHead(200, { "Content-Type": isPage ? "text/html" : "text/javascript" }).end(isPage ? html : script);
     }).listen(0, "127.0.0.1");
     browser = await launchBrowser();
-    page = await browser.newPage();
+    page = await openPage(browser);
     await page.goto(`http://localhost:${(server.address() as AddressInfo).port}/`);
     await page.waitForFunction(() => "train" in globalThis);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     server?.close();

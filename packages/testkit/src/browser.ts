@@ -1,7 +1,7 @@
 /** Headless Chromium for tests of pages, with WebGPU in software. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const CANDIDATES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
@@ -16,6 +16,16 @@ export function launchBrowser({ webgpu = true } = {}): Promise<Browser> {
     headless: true,
     args: ["--no-sandbox", "--disable-quic", ...quiet, ...(webgpu ? gpu : ["--disable-features=WebGPU,WebGPUService"])],
   });
+}
+
+/** Against what hangs, not against what is slow: playwright's own half minute is short for a busy machine without a GPU. */
+export const PATIENCE = 240_000;
+
+/** A page in a context of its own. */
+export async function openPage(browser: Browser, options?: BrowserContextOptions): Promise<Page> {
+  const page = await browser.newPage(options);
+  page.context().setDefaultTimeout(PATIENCE);
+  return page;
 }
 
 export interface Accessibility {

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { executablePath, launchBrowser } from "@opt/testkit/browser";
+import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
 import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -47,7 +47,7 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
       response.writeHead(200, { "Content-Type": type, ...HEADERS }).end(binary ?? text);
     }).listen(0, "127.0.0.1");
     browser = await launchBrowser();
-    page = await browser.newPage();
+    page = await openPage(browser);
     page.on("pageerror", (error) => console.error(error));
     await page.goto(`http://localhost:${(server.address() as AddressInfo).port}/`);
     await page.waitForFunction(() => "train" in globalThis);

@@ -104,7 +104,8 @@ describe("a program with idle workers", () => {
   it.skipIf(process.platform !== "linux")("ends its workers by close (threads can be counted on Linux)", () => {
     const countThreads = `import { readdirSync } from "node:fs";
       const threads = () => readdirSync("/proc/self/task").length; const before = threads();`;
-    const close = "const open = threads(); backend.close(); await new Promise((resolve) => setTimeout(resolve, 300));";
+    const close = `const open = threads(); backend.close();
+      for (let left = 600; threads() > before && left > 0; left--) await new Promise((resolve) => setTimeout(resolve, 50));`;
     const { status, stdout } = runProgram(
       `${countThreads} ${open} ${close} console.log([open - before, threads() - before].join(" "));`,
     );

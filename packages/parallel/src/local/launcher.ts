@@ -39,10 +39,11 @@ export async function launch({ size, args, error }: Launch): Promise<number> {
 /** One file for each rank, whose name is gone before the ranks begin: nothing is left behind, however the job ends. */
 function memoryFiles(size: number): number[] {
   let folder: string;
+  const name = `opt-run-${process.pid}-`;
   try {
-    folder = mkdtempSync("/dev/shm/opt-run-"); // on Linux, memory
+    folder = mkdtempSync(`/dev/shm/${name}`); // on Linux, memory
   } catch {
-    folder = mkdtempSync(join(tmpdir(), "opt-run-"));
+    folder = mkdtempSync(join(tmpdir(), name));
   }
   try {
     return Array.from({ length: size }, (_, rank) => openSync(join(folder, String(rank)), "wx+", 0o600));

@@ -30,7 +30,7 @@ export interface JobOptions {
   readonly imports?: string;
   /** Replaces \`const communicator = await connect()\`. */
   readonly connect?: string;
-  /** Kills the job after so many milliseconds. Default 30,000. */
+  /** Kills the job after so many milliseconds: what hangs, not what is slow. Default 240,000. */
   readonly patience?: number;
   /** Another launcher than opt-run. */
   readonly launcher?: Launcher;
@@ -47,7 +47,7 @@ export async function runJob(size: number, body: string, options: JobOptions = {
   const {
     imports = "",
     connect = "const communicator = await connect();",
-    patience = 30_000,
+    patience = 240_000,
     launcher = localLauncher,
   } = options;
   const { program, dispose } = await bundled(
