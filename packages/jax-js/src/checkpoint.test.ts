@@ -9,6 +9,7 @@ import { NAdam } from "@opt/nadam";
 import { SGD } from "@opt/sgd";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
+import type { Tree } from "./leaves";
 import { fromTensors, toTensors } from "./tensors";
 import { applyUpdates, gradientTransformation, type State } from "./transformation";
 
@@ -121,6 +122,11 @@ it("is refused where it does not fit, and nothing is consumed", async () => {
   ];
   for (const each of states) await expectCode("BAD_STATE", () => tx.loadStateDict(each as OptimizerState, params));
   await expectCode("BAD_STATE", () => fromTensors({}, params));
+  const { layers, b } = params;
+  const others: Tree[] = [{ b }, { layers, b, c: start().b }, { weight: layers[0]!.w, bias: b }];
+  for (const other of others) {
+    await expectCode("BAD_STATE", () => tx.loadStateDict(saved, other));
+  }
   (entry.exp_avg as Tensor).dispose();
   await expectCode("DISPOSED", () => tx.loadStateDict(saved, params));
   const wide = { b: np.zeros([2]).astype(np.float64) };

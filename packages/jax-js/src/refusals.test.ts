@@ -66,6 +66,9 @@ describe.each(["update", "step"] as const)("%s refuses, and consumes nothing:", 
       other,
       rest,
       { ...tx.init(make()), step: "1" },
+      { ...tx.init(make()), step: -1 },
+      { ...tx.init(make()), step: 0.5 },
+      { ...tx.init(make()), step: Number.NaN },
       null,
       [],
       1,
@@ -124,6 +127,7 @@ it("refuses a norm over several devices or dtypes", async () => {
 
 it("makes transformations of classes alone, with options that a rule can have", () => {
   expectCode("BAD_ARGUMENT", () => gradientTransformation(any({})));
+  expect(() => gradientTransformation(any("adam"))).toThrow(/\[gradientTransformation\] needs the class/);
   expectCode("BAD_ARGUMENT", () => gradientTransformation(AdamW, any({ learningRate: 1 })));
   for (const options of [{ stateDType: "bf16" }, { lazyMode: true }] as const) {
     expectCode("UNSUPPORTED", () => gradientTransformation(AdamW, options));

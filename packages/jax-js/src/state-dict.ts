@@ -39,8 +39,11 @@ export async function savedState(
   check(isState, "BAD_STATE", where, () => `state must be { groups, state }, got ${show(saved)}.`, FITTING);
   const theirs = saved.groups.flatMap(({ params }) => params).map(String);
   const byPosition = theirs.every((name) => /^\d+$/.test(name)) && theirs.length === leaves.length;
+  const known = new Set(leaves.map(({ name }) => name));
+  const other = byPosition ? undefined : theirs.find((name) => !known.has(name));
+  check(other === undefined, "BAD_STATE", where, () => `the state has ${other}, which params lacks.`, FITTING);
   const entries = leaves.map(({ name }, i) => saved.state[byPosition ? theirs[i]! : name]);
-  if (entries.every((entry) => entry === undefined)) {
+  if (leaves.length === 0 || Object.keys(saved.state).length === 0) {
     return { counters: initial, trees: keys.map(() => leaves.map(zerosLike)) };
   }
   const counters = countersOf(where, entries, leaves, initial);

@@ -1,6 +1,7 @@
 /** Gradient transformations: an optimizer's step as a pure function of trees, computed where jax-js has them. */
 import { jit, numpy as np, tree } from "@jax-js/jax";
 import {
+  algorithmOf,
   type BaseOptions,
   type Counters,
   check,
@@ -78,6 +79,7 @@ export function gradientTransformation<Options extends BaseOptions>(
   optimizer: OptimizerClass<Options>,
   options: Partial<Options> & GroupOptions = {},
 ): GradientTransformation<Options> {
+  algorithmOf("gradientTransformation", optimizer);
   const steps = ruleSteps(optimizer, options);
   const { name: where, keys } = steps;
   const counterNames = Object.keys(steps.initial);
@@ -180,8 +182,11 @@ function countersOf(where: string, state: unknown, known: readonly string[], cou
   check(fits, "BAD_STATE", where, () => `state must have ${known.join(", ")}, got ${names.join(", ")}.`, advice);
   const record = state as Readonly<Record<string, unknown>>;
   for (const name of counters) {
-    const problem = () => `state.${name} must be a number, got ${show(record[name])}.`;
-    check(typeof record[name] === "number", "BAD_STATE", where, problem, advice);
+    const value = record[name];
+    const isCount = name === "step" ? Number.isSafeInteger(value) && (value as number) >= 0 : Number.isFinite(value);
+    const kind = name === "step" ? "a whole number" : "a finite number";
+    const problem = () => `state.${name} must be ${kind}, got ${show(value)}.`;
+    check(isCount, "BAD_STATE", where, problem, advice);
   }
   return Object.fromEntries(counters.map((name) => [name, record[name]])) as unknown as Counters;
 }

@@ -14,7 +14,12 @@ export function gradientsOf(where: string, given: NamedTensorMap | NamedTensor[]
   const wrong = () => `gradients must be { name: tensor } or [{ name, tensor }], got ${show(given)}.`;
   check(isGiven, "BAD_ARGUMENT", where, wrong, "Pass what computeGradients returned as grads.");
   const entries: [string, Tensor][] = Array.isArray(given)
-    ? given.map((each) => [Object(each).name, Object(each).tensor])
+    ? given.map((each) => {
+        const { name, tensor } = Object(each) as NamedTensor;
+        const entry = () => `each gradient must be { name, tensor }, got ${show(each)}.`;
+        check(typeof name === "string", "BAD_ARGUMENT", where, entry, "Pass what computeGradients returned as grads.");
+        return [name, tensor];
+      })
     : Object.entries(given);
   const { registeredVariables } = engine();
   const found = new Map<Variable, Tensor>();

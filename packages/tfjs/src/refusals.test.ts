@@ -57,7 +57,9 @@ describe("applyGradients refuses", () => {
     ["a tensor", "BAD_ARGUMENT", () => 3],
     ["an array in place of a tensor", "BAD_ARGUMENT", (w) => ({ [w.name]: [1, 2] })],
     ["a name that no variable has", "DISPOSED", (w) => ({ [w.name]: g([1, 2]), other: g([1]) })],
-    ["an entry without a name", "DISPOSED", () => [{ tensor: g([1, 2]) }]],
+    ["an entry without a name", "BAD_ARGUMENT", () => [{ tensor: g([1, 2]) }]],
+    ["entries that are none", "BAD_ARGUMENT", () => [null]],
+    ["numbers", "BAD_ARGUMENT", () => [1, 2]],
     ["a gradient that was disposed", "DISPOSED", (w) => ({ [w.name]: disposed(g([1, 2])) })],
     ["a gradient of another shape", "BAD_SHAPE", (w) => ({ [w.name]: g([1]) })],
     ["a gradient of as many elements", "BAD_SHAPE", (w) => ({ [w.name]: tf.tensor2d([[1, 2]]) })],
@@ -101,6 +103,18 @@ describe("applyGradients refuses", () => {
     optimizer.learningRate = 0.25;
     optimizer.minimize(() => squares(w));
     expect([w.dataSync()[0], optimizer.iterations]).toEqual([4, 1]);
+  });
+
+  it("options that the class has not; those that it has may be set at any time", () => {
+    const w = variable([8]);
+    const optimizer = new TfOptimizer(SGD, { lr: 0.25 });
+    const options = optimizer.groups[0] as unknown as Record<string, unknown>;
+    options.learningRate = 1;
+    expectCode("BAD_ARGUMENT", () => optimizer.minimize(() => squares(w)));
+    delete options.learningRate;
+    options.clip = { value: 4 };
+    optimizer.minimize(() => squares(w));
+    expect([w.dataSync()[0], optimizer.iterations]).toEqual([7, 1]);
   });
 
   it.each([

@@ -60,8 +60,12 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
   /** The options of all variables. */
   readonly groups: readonly [Options & GroupOptions];
   readonly #algorithm: string;
+  readonly #class: OptimizerClass<Options>;
+  readonly #device: Device;
   /** Trains nothing: it checks options. */
   readonly #options: Optimizer<Options>;
+  /** Those of the options that were checked. */
+  #names: string;
   readonly #trained: Trained<Options>;
   /** What `getWeights` gave last: `model.save` leaves it to us. */
   #given: readonly NamedTensor[] = [];
@@ -87,7 +91,10 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     } finally {
       nothing.dispose();
     }
-    this.groups = [this.#chosen()];
+    this.#class = optimizer;
+    this.#device = nothing.device;
+    this.groups = [chosen(this.#options)];
+    this.#names = namesOf(this.groups[0]);
     this.#trained = new Trained(WHERE, { optimizer, device: nothing.device, inPlace });
   }
 
@@ -115,6 +122,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
    * BAD_SHAPE, DUPLICATE, NOT_SYNC; BAD_STATE where loaded state is of others; BAD_ARGUMENT if an option was set out of range. Nothing has changed then.
    */
   applyGradients(variableGradients: NamedTensorMap | NamedTensor[]): void {
+    this.#checkNames();
     this.#trained.step(gradientsOf(WHERE, variableGradients), this.groups[0]);
     this.incrementIterations();
   }
@@ -149,7 +157,7 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     check(groups.length === 1, "BAD_STATE", WHERE, count, "A TfOptimizer has the same options for all variables.");
     Object.assign(this.#options.groups[0]!, this.groups[0]);
     this.#options.loadStateDict({ groups: [{ ...groups[0]!, params: ["0"] }], state: {} });
-    const options = this.#chosen();
+    const options = chosen(this.#options);
     this.#trained.load(groups[0]!.params, state, options);
     Object.assign(this.groups[0], options);
     this.iterations_ = Math.max(0, ...Object.values(state).map(({ step }) => step));
@@ -187,9 +195,17 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     return new cls(registered(WHERE, optimizer), fromConfig(Object(options)));
   }
 
-  #chosen(): Options & GroupOptions {
-    const { params: _, names: __, ...options } = this.#options.groups[0]!;
-    return options as unknown as Options & GroupOptions;
+  /** Names that were set since are options of the class, and those that were left out have its defaults. */
+  #checkNames(): void {
+    const [options] = this.groups;
+    if (namesOf(options) === this.#names) return;
+    const nothing = parameter([[0]], { device: this.#device });
+    try {
+      Object.assign(options, chosen(new this.#class([nothing], options)));
+    } finally {
+      nothing.dispose();
+    }
+    this.#names = namesOf(options);
   }
 
   #giveAnew(weights: NamedTensor[]): NamedTensor[] {
@@ -198,5 +214,12 @@ export class TfOptimizer<Options extends BaseOptions> extends TfBase {
     return weights;
   }
 }
+
+function chosen<Options extends BaseOptions>({ groups }: Optimizer<Options>): Options & GroupOptions {
+  const { params: _, names: __, ...options } = groups[0]!;
+  return options as unknown as Options & GroupOptions;
+}
+
+const namesOf = (options: object) => Object.keys(options).join();
 
 serialization.registerClass(TfOptimizer);
