@@ -4,7 +4,7 @@ import "./engine/single";
 import "./local/register";
 
 export { Communicator } from "./communicator/communicator";
-export type { Traffic } from "./communicator/group";
+export type { Traffic } from "./communicator/world";
 export { type TrainingCost, type TrainingCostOptions, trainingCost } from "./cost/training-cost";
 export { DataParallel, type DataParallelOptions, type Trainable } from "./data-parallel/data-parallel";
 export { type ConnectOptions, connect } from "./engine/connect";

@@ -3,10 +3,13 @@ import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
 import { check, Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { allGather } from "./all-gather";
-import { all, Group, type Operation, type Traffic } from "./group";
+import { Group } from "./group";
+import { headingOf } from "./heading";
 import { allGatherJson, broadcastJson, gatherJson, treeOf } from "./messages";
+import type { Operation } from "./operation";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
 import { arriving, bytesOf, checkDense, movedIn } from "./staging";
+import type { Traffic } from "./world";
 
 /**
  * Ranks of a job, as `connect` and `split` return them. Collectives are called by all of them, in the same order; several may be under
@@ -34,12 +37,12 @@ export class Communicator implements CheckpointCommunicator {
 
   /** Returns when every rank has come here. @throws OptError IO, MISSING, DISPOSED */
   async barrier(): Promise<void> {
-    const operation = this.group.begin("barrier");
+    const operation = this.group.begin("barrier", { what: "barrier" });
     // Dissemination: after round k each rank knows of 2^k others.
     for (let distance = 1; distance < this.size; distance *= 2) {
       const to = (this.rank + distance) % this.size;
       const from = (this.rank - distance + this.size) % this.size;
-      await all([operation.send(to, 0, new Uint8Array(1)), operation.receive(from, 0, new Uint8Array(1))]);
+      await operation.all([operation.send(to, 0, new Uint8Array(1)), operation.receive(from, 0, new Uint8Array(1))]);
     }
   }
 
@@ -51,15 +54,15 @@ export class Communicator implements CheckpointCommunicator {
   async broadcast<T>(value: T | undefined, root = 0): Promise<T> {
     const where = "broadcast";
     this.group.checkRank(where, "the root", root);
-    if (!(value instanceof Tensor)) return broadcastJson(this.group, this.group.begin(where), value, root);
+    const what = (kind: string) => `broadcast of a ${kind} from rank ${root}`;
+    if (!(value instanceof Tensor))
+      return broadcastJson(this.group, this.group.begin(where, { what: what("value") }), value, root);
     checkDense(where, value);
-    const operation = this.group.begin(where);
+    const operation = this.group.begin(where, headingOf(what("tensor"), value));
     const { from, to } = treeOf(this.group, root);
     if (from !== undefined) await receiveTensor(operation, from, value);
-    if (to.length > 0 && value.size > 0) {
-      const bytes = await bytesOf(value);
-      await all(to.map((child) => operation.send(child, 0, bytes)));
-    }
+    const bytes = to.length > 0 && value.size > 0 ? await bytesOf(value) : undefined;
+    await operation.all(bytes ? to.map((child) => operation.send(child, 0, bytes)) : []);
     return value;
   }
 
@@ -72,7 +75,7 @@ export class Communicator implements CheckpointCommunicator {
   async allReduce(x: Tensor, reduction: Reduction = "sum"): Promise<Tensor> {
     checkDense("allReduce", x);
     checkReduction("allReduce", x, reduction);
-    await allReduce(this.group, "allReduce", [x], reduction);
+    await allReduce(this.group, "allReduce", [x], reduction, headingOf(`allReduce "${reduction}"`, x));
     return x;
   }
 
@@ -97,20 +100,23 @@ export class Communicator implements CheckpointCommunicator {
   async send(x: Tensor, to: number): Promise<void> {
     checkDense("send", x);
     this.#checkOther("send", to);
-    if (x.size > 0) await this.group.pairwise("send").send(to, 0, await bytesOf(x));
+    const operation = this.group.pairwise("send", headingOf("a message", x), { to: [to], from: [] });
+    await operation.all(x.size > 0 ? [operation.send(to, 0, await bytesOf(x))] : []);
   }
 
   /** x = the next tensor that `from` sends to this rank, in place. @throws OptError BAD_SHAPE where sizes differ; BAD_ARGUMENT, IO, MISSING, DISPOSED */
   async recv(x: Tensor, from: number): Promise<Tensor> {
     checkDense("recv", x);
     this.#checkOther("recv", from);
-    await receiveTensor(this.group.pairwise("recv"), from, x);
+    const operation = this.group.pairwise("recv", headingOf("a message", x), { to: [], from: [from] });
+    await receiveTensor(operation, from, x);
+    await operation.all([]);
     return x;
   }
 
   /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError IO, MISSING, DISPOSED */
   async gather<T>(value: T): Promise<T[] | undefined> {
-    return gatherJson(this.group, this.group.begin("gather"), value);
+    return gatherJson(this.group, this.group.begin("gather", { what: "gather" }), value);
   }
 
   /**

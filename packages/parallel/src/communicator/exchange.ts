@@ -1,13 +1,13 @@
 /** Moves of one collective, of which some begin when others have ended: by calls and not by promises, so that they go on within a backward. */
-import type { Operation } from "./group";
+import type { Operation } from "./operation";
 
 export class Exchange {
   /** Resolves when all moves have ended: none goes on alone. Rejects with the first error. */
   readonly done: Promise<void>;
   #resolve!: () => void;
   #reject!: (error: Error) => void;
-  /** Moves, readings, and whoever begins them. */
-  #open = 1;
+  /** Moves, readings, headings, and whoever begins them. */
+  #open = 2;
   #failure: Error | undefined;
   /** What has ended and was not answered yet: one after the other, however deep the engine stands. */
   readonly #ended: (() => void)[] = [];
@@ -19,6 +19,7 @@ export class Exchange {
       this.#reject = reject;
     });
     this.done.catch(() => {}); // whoever began it awaits it later
+    operation.whenAgreed((error) => this.#answer(error, () => {}));
   }
 
   get hasFailed(): boolean {

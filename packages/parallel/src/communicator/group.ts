@@ -1,48 +1,26 @@
 /** Some ranks of a job that talk to each other: whose message is whose, how long one waits, and what was sent. */
-import { check, checkRepeatable, OptError } from "@opt/core";
-import type { Engine, Move } from "../engine/engine";
+import { check, checkRepeatable } from "@opt/core";
+import { digest } from "./digest";
+import type { Heading } from "./heading";
+import { Operation, PHASES, type Ring } from "./operation";
+import type { Members, Traffic, World } from "./world";
 
 /** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
 const MOST_GROUPS = 1 << 12;
 /** Groups below are the axes of meshes. */
 export const FIRST_SPLIT = 1 << 8;
 const OPERATIONS = 1 << 12;
-const PHASES = 4;
+/** More become one number: layers that never talk are noted all the same. */
+const MOST_NOTES = 16;
+const encoder = new TextEncoder();
+const NOTED = "All ranks make the same meshes and layers, from one seed, and give them the same inputs.";
 
-/** What this process sent: the cost model's figures, counted. */
-export interface Traffic {
-  messages: number;
-  bytes: number;
-}
-
-/** What the groups of one engine share. */
-export interface World {
-  readonly engine: Engine;
-  readonly timeout: number;
-  /** The number of the next group that this process has a part in. */
-  nextGroup: number;
-  /** Of the next axis of a mesh: all ranks make the same ones, and agree without a word. */
-  nextMeshGroup: number;
-  isClosed: boolean;
-}
-
-/** One collective: its messages belong together on all ranks. */
-export interface Operation {
-  send(to: number, phase: number, bytes: Uint8Array): Promise<void>;
-  receive(from: number, phase: number, into: Uint8Array): Promise<void>;
-  /** The same by a call: within `poll` of the group, or later. */
-  begin(kind: Move["kind"], rank: number, phase: number, bytes: Uint8Array, ended: (error?: Error) => void): void;
-  /** All of these before it returns. @throws OptError UNSUPPORTED where the engine cannot */
-  now(moves: readonly { kind: Move["kind"]; rank: number; phase: number; bytes: Uint8Array }[]): void;
-  /** For an engine's own collectives. */
-  readonly tag: number;
-}
-
-export class Group {
+export class Group implements Members {
   readonly rank: number;
   readonly size: number;
   readonly traffic: Traffic = { messages: 0, bytes: 0 };
   #operations = 1;
+  readonly #notes: string[] = [];
   #isClosed = false;
 
   /** @param members ranks of the world, by their rank in this group */
@@ -66,19 +44,27 @@ export class Group {
     this.size = members.length;
   }
 
-  /** The next collective, which every rank begins in the same order. @throws OptError DISPOSED */
-  begin(where: string): Operation {
-    this.#checkOpen(where);
-    // 0 is of messages from one rank to another.
-    const operation = this.#operations;
-    this.#operations = (operation % (OPERATIONS - 1)) + 1;
-    return this.#operation(where, operation);
+  /** The next collective, which every rank begins in the same order, and says so to the next rank. @throws OptError DISPOSED */
+  begin(where: string, heading: Heading): Operation {
+    return this.#next(where, heading).agree();
   }
 
-  /** Messages between two ranks, which take part in no collective. @throws OptError DISPOSED */
-  pairwise(where: string): Operation {
+  /** The same for one whose moves are made by `now`. @throws OptError DISPOSED */
+  beginNow(where: string, heading: Heading): Operation {
+    return this.#next(where, heading);
+  }
+
+  /** A message to a rank, or from one, which take part in no collective. @throws OptError DISPOSED */
+  pairwise(where: string, heading: Heading, ring: Ring): Operation {
     this.#checkOpen(where);
-    return this.#operation(where, 0);
+    return new Operation(this, where, this.#tag(0), heading, ring).agree();
+  }
+
+  /** What is the same on all ranks: the next collective's heading says it. */
+  note(what: string): void {
+    if (this.size === 1) return;
+    if (this.#notes.length === MOST_NOTES) this.#notes.push(digest(encoder.encode(this.#notes.splice(0).join("\n"))));
+    this.#notes.push(what);
   }
 
   /** @throws OptError BAD_ARGUMENT */
@@ -97,86 +83,30 @@ export class Group {
     this.world.engine.poll?.();
   }
 
-  /** What an engine does among all ranks of the group. */
-  together(where: string, moved: Promise<void>): Promise<void> {
-    return settled((ended) => {
-      const end = this.#within(where, undefined, ended);
-      moved.then(() => end(), end);
-    });
-  }
-
   #checkOpen(where: string): void {
     checkRepeatable(where, "what other ranks send");
     const problem = () => `the communicator "${this.name}" was closed.`;
     check(!this.#isClosed && !this.world.isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
   }
 
-  #operation(where: string, operation: number): Operation {
-    const tag = (this.number * OPERATIONS + operation) * PHASES;
-    const { engine } = this.world;
-    const begin: Operation["begin"] = (kind, rank, phase, bytes, ended) => {
-      if (kind === "send") this.#count(bytes);
-      const end = this.#within(where, rank, ended);
-      const move = { kind, rank: this.members[rank]!, tag: tag + phase, bytes };
-      if (!engine.begin) engine[kind](move.rank, move.tag, bytes).then(() => end(), end);
-      else {
-        try {
-          engine.begin(move, end);
-        } catch (error) {
-          end(error as Error);
-        }
-      }
-    };
-    return {
-      tag,
-      begin,
-      send: (to, phase, bytes) => settled((ended) => begin("send", to, phase, bytes, ended)),
-      receive: (from, phase, into) => settled((ended) => begin("receive", from, phase, into, ended)),
-      now: (moves) => {
-        const problem = () => `the engine "${engine.name}" cannot wait in the middle of a forward or backward.`;
-        check(engine.exchangeNow, "UNSUPPORTED", where, problem, "Use npx opt-run, or MPI.");
-        for (const { kind, bytes } of moves) if (kind === "send") this.#count(bytes);
-        engine.exchangeNow(
-          moves.map(({ kind, rank, phase, bytes }) => ({ kind, rank: this.members[rank]!, tag: tag + phase, bytes })),
-          this.world.timeout,
-        );
-      },
-    };
+  #next(where: string, heading: Heading): Operation {
+    this.#checkOpen(where);
+    // 0 is of messages from one rank to another.
+    const operation = this.#operations;
+    this.#operations = (operation % (OPERATIONS - 1)) + 1;
+    const { size, rank } = this;
+    const ring = size === 1 ? { to: [], from: [] } : { to: [(rank + 1) % size], from: [(rank + size - 1) % size] };
+    return new Operation(this, where, this.#tag(operation), this.#withNotes(heading), ring);
   }
 
-  #count({ byteLength }: Uint8Array): void {
-    this.traffic.messages++;
-    this.traffic.bytes += byteLength;
+  #tag(operation: number): number {
+    return (this.number * OPERATIONS + operation) * PHASES;
   }
 
-  /** Nothing waits forever: a call of `ended`, or after a while one with an error. */
-  #within(where: string, other: number | undefined, ended: (error?: Error) => void): (error?: Error) => void {
-    const { timeout } = this.world;
-    let isOver = false;
-    const end = (error?: Error) => {
-      if (isOver) return;
-      isOver = true;
-      clearTimeout(timer);
-      ended(error);
-    };
-    const timer = setTimeout(() => {
-      const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
-      const problem = `rank ${this.rank} of "${this.name}" waited ${timeout / 1000} s for ${whom} did not come.`;
-      const advice = "All ranks call the same collectives in the same order; connect({ timeout }) waits longer.";
-      end(new OptError("MISSING", where, problem, advice));
-    }, timeout);
-    return end;
+  #withNotes(heading: Heading): Heading {
+    const notes = this.#notes.splice(0);
+    return notes.length === 0 ? heading : { advice: NOTED, ...heading, more: [...(heading.more ?? []), ...notes] };
   }
-}
-
-function settled(begin: (ended: (error?: Error) => void) => void): Promise<void> {
-  return new Promise((resolve, reject) => begin((error) => (error ? reject(error) : resolve())));
-}
-
-/** Waits for all, so that none goes on alone, and then throws the first error. */
-export async function all(moves: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(moves)).find((move) => move.status === "rejected");
-  if (failed) throw failed.reason;
 }
 
 /** The other ranks, the next one first: so that not all send to the same one. */

@@ -1,5 +1,6 @@
 /** Small plain values between the ranks of a group: JSON after its length. */
-import { all, type Group, type Operation } from "./group";
+import type { Group } from "./group";
+import type { Operation } from "./operation";
 
 const LENGTH = 8;
 
@@ -12,14 +13,14 @@ function written(value: unknown): { length: Uint8Array; text: Uint8Array } {
 
 async function sendJson(operation: Operation, to: number, value: unknown): Promise<void> {
   const { length, text } = written(value);
-  await all([operation.send(to, 0, length), operation.send(to, 1, text)]);
+  await operation.all([operation.send(to, 0, length), operation.send(to, 1, text)]);
 }
 
 async function receiveJson<T>(operation: Operation, from: number): Promise<T> {
   const length = new Uint8Array(LENGTH);
   await operation.receive(from, 0, length);
   const text = new Uint8Array(new DataView(length.buffer).getFloat64(0));
-  await operation.receive(from, 1, text);
+  await operation.all([operation.receive(from, 1, text)]);
   return JSON.parse(new TextDecoder().decode(text));
 }
 
@@ -43,14 +44,14 @@ export async function broadcastJson<T>(
 ): Promise<T> {
   const { from, to } = treeOf(group, root);
   const known = from === undefined ? value : await receiveJson<T>(operation, from);
-  await all(to.map((child) => sendJson(operation, child, known)));
+  await operation.all(to.map((child) => sendJson(operation, child, known)));
   return known as T;
 }
 
 /** Every rank gets every rank's value. */
 export async function allGatherJson<T>(group: Group, where: string, value: T): Promise<T[]> {
   // Both begin now: what the program begins next comes after them on every rank.
-  const [up, down] = [group.begin(where), group.begin(where)];
+  const [up, down] = [group.begin(where, { what: where }), group.begin(where, { what: where })];
   return broadcastJson<T[]>(group, down, await gatherJson(group, up, value), 0);
 }
 

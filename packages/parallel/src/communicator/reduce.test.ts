@@ -81,7 +81,7 @@ it.each([
   const rows = groups.map(() => sizes.map((count) => randn([count], { generator })));
   const scale = 1 / size;
   const sums = sizes.map((_, i) => rows.map((row) => row[i]!.mul(scale)).reduce((sum, x) => sum.add(x)));
-  const done = groups.map((group, rank) => allReduce(group, "allReduce", rows[rank]!, "mean"));
+  const done = groups.map((group, rank) => allReduce(group, "allReduce", rows[rank]!, "mean", { what: "sum" }));
   // Sums of all pieces are made here, before any promise can go on.
   for (let round = 0; round < 40; round++) for (const group of groups) group.poll();
   const bits = (tensors: readonly Tensor[]) => tensors.map((x) => digest(x.bytesSync()));
@@ -94,5 +94,7 @@ it("a rank that fails to send gives the sum up", async () => {
   const [group] = ranks(2) as [Group];
   const engine = group.world.engine as { begin: Engine["begin"] };
   engine.begin = (_, ended) => ended!(new Error("gone"));
-  await expect(allReduce(group, "allReduce", [full([3], 1), zeros([2])], "sum")).rejects.toThrow("gone");
+  await expect(allReduce(group, "allReduce", [full([3], 1), zeros([2])], "sum", { what: "sum" })).rejects.toThrow(
+    "gone",
+  );
 });

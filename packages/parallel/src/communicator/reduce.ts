@@ -3,6 +3,7 @@ import { check, combine, keep, noGrad, span, type Tensor, tidy } from "@opt/core
 import type { Reduction } from "../engine/engine";
 import { Exchange, Turns } from "./exchange";
 import { type Group, others } from "./group";
+import { type Heading, headingOf } from "./heading";
 import { type Part, partsOf, piecesOf } from "./parts";
 import { Row } from "./row";
 import { abandon, arriving, bytesOf, movedIn, roomLike } from "./staging";
@@ -37,8 +38,9 @@ export async function allReduce(
   where: string,
   tensors: readonly Tensor[],
   reduction: Reduction,
+  heading: Heading,
 ): Promise<void> {
-  const operation = group.begin(where);
+  const operation = group.begin(where, heading);
   if (group.size === 1) return;
   const read = Row.of(tensors);
   // Without a wait where none is needed: what leaves in the middle of a backward leaves now.
@@ -79,17 +81,19 @@ export async function allReduceByEngine(
   where: string,
   tensors: readonly Tensor[],
   reduction: Reduction,
+  heading: Heading,
 ): Promise<void> {
   const [{ dtype }] = tensors as [Tensor];
   const engines = group.size === 1 ? undefined : group.world.engine.allReduceOf?.(group.members, dtype);
   const size = tensors.reduce((sum, x) => sum + x.size, 0);
-  if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction);
-  const { tag } = group.begin(where);
+  if (engines === undefined || size === 0) return allReduce(group, where, tensors, reduction, heading);
+  const operation = group.begin(where, heading);
   if (reduction === "mean") noGrad(() => tidy(() => tensors.map((x) => x.set(x.mul(1 / group.size)))));
   const row = await Row.of(tensors);
   const place = row.at({ begin: 0, end: size });
   place.read();
-  await movedIn(tensors, group.together(where, engines(tag, place.bytes, reduction === "mean" ? "sum" : reduction)));
+  const sum = engines(operation.tag, place.bytes, reduction === "mean" ? "sum" : reduction);
+  await movedIn(tensors, operation.all([operation.together(sum)]));
   place.put();
   row.done();
 }
@@ -98,7 +102,7 @@ export async function allReduceByEngine(
 export async function reduceScatter(group: Group, where: string, x: Tensor, reduction: Reduction): Promise<Tensor> {
   const [rows, ...row] = x.shape as [number, ...number[]];
   const length = row.reduce((a, b) => a * b, 1);
-  const operation = group.begin(where);
+  const operation = group.begin(where, headingOf(`${where} "${reduction}"`, x));
   const whole = await Row.of([x]);
   const parts = partsOf(rows, group.size).map(({ begin, end }) => ({ begin: begin * length, end: end * length }));
   const pieces = parts.map((part) => piecesOf(part, whole.width));

@@ -1,6 +1,7 @@
 /** What a step sends, and how long that takes at best: the bytes and messages that the communicators count, from sizes alone. */
 import { check, checkOptions, type DType, show } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
+import { HEADING_BYTES } from "../communicator/heading";
 import { partsOf, piecesOf } from "../communicator/parts";
 import { BUCKET_BYTES, bucketsOf } from "../data-parallel/bucket";
 import { rangesOf } from "../sharded/ranges";
@@ -35,13 +36,13 @@ const WHERE = "trainingCost";
 /**
  * What data parallel training sends, as `communicator.traffic` counts it.
  *
- *     a bucket of n elements, parts p of n / W: (n - p) + (W - 1) p elements in 2 (W - 1) messages of up to 1 MiB
+ *     a bucket of n elements, parts p of n / W: (n - p) + (W - 1) p elements in 2 (W - 1) messages of up to 1 MiB, and a heading
  *
  * Source: the bytes of a ring all-reduce, Patarasuk and Yuan 2009, which no all-reduce of whole vectors undercuts.
  *
  * @throws OptError BAD_ARGUMENT
  * @example
- * const { bytes } = trainingCost({ parameters: [1000], ranks: 2 }); // 2 x (1001 / 2) x 4 bytes: a mark for each parameter goes along
+ * const { bytes } = trainingCost({ parameters: [1000], ranks: 2 }); // 2 x (1001 / 2) x 4 bytes, for a mark for each parameter goes along, and a heading
  */
 export function trainingCost(options: TrainingCostOptions): TrainingCost {
   const numbers = {
@@ -74,6 +75,9 @@ export function trainingCost(options: TrainingCostOptions): TrainingCost {
   return { bytes, messages, seconds: messages * latency + bytes / bandwidth };
 }
 
+/** Each rank says to the next one what it calls. */
+const headings = (ranks: number) => (ranks > 1 ? 1 : 0);
+
 function allReduceCost(elements: number, width: number, ranks: number, rank: number) {
   const parts = partsOf(elements, ranks);
   const { begin, end } = parts[rank]!;
@@ -81,10 +85,14 @@ function allReduceCost(elements: number, width: number, ranks: number, rank: num
   const others = ranks - 1;
   const contributions = pieces.reduce((sum, count) => sum + count, 0) - pieces[rank]!;
   const bytes = (elements + (others - 1) * (end - begin)) * width;
-  return { bytes, messages: contributions + others * pieces[rank]! };
+  return {
+    bytes: bytes + headings(ranks) * HEADING_BYTES,
+    messages: contributions + others * pieces[rank]! + headings(ranks),
+  };
 }
 
 function gatherCost(parameters: readonly number[], width: number, ranks: number, rank: number) {
   const own = rangesOf(parameters, ranks).reduce((sum, ranges) => sum + ranges[rank]!.end - ranges[rank]!.begin, 0);
-  return { bytes: own * width * (ranks - 1), messages: own > 0 ? ranks - 1 : 0 };
+  const messages = own > 0 ? ranks - 1 : 0;
+  return { bytes: own * width * messages + headings(ranks) * HEADING_BYTES, messages: messages + headings(ranks) };
 }

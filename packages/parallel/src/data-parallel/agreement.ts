@@ -1,5 +1,5 @@
 /** What must be equal on all ranks before the first step: compared by one number, and named where it is not. */
-import { check } from "@opt/core";
+import { OptError } from "@opt/core";
 import { digest } from "../communicator/digest";
 import type { Group } from "../communicator/group";
 import { broadcastJson, gatherJson } from "../communicator/messages";
@@ -9,27 +9,32 @@ export type Lines = readonly string[];
 
 const digestOf = (lines: Lines) => digest(new TextEncoder().encode(lines.join("\n")));
 
-/** @param lines of this rank. @throws OptError BAD_STATE on every rank, naming the first that differs from rank 0, and in what */
-export async function agree(group: Group, where: string, lines: Promise<Lines> | Lines): Promise<void> {
+/**
+ * @param lines of this rank
+ * @param isAble what this rank says of itself
+ * @returns whether all ranks say so
+ * @throws OptError BAD_STATE on every rank, naming the first that differs from rank 0, and in what
+ */
+export async function agree(
+  group: Group,
+  where: string,
+  lines: Promise<Lines> | Lines,
+  isAble: boolean,
+): Promise<boolean> {
   // All begin now: what the program begins next comes after them on every rank.
-  const [up, down, details, verdict] = [1, 2, 3, 4].map(() => group.begin(where)) as [
-    ReturnType<Group["begin"]>,
-    ReturnType<Group["begin"]>,
-    ReturnType<Group["begin"]>,
-    ReturnType<Group["begin"]>,
-  ];
+  const begin = () => group.begin(where, { what: `new ${where}` });
+  const [up, down, details, verdict] = [begin(), begin(), begin(), begin()];
   const own = await lines;
-  const digests = await gatherJson(group, up, digestOf(own));
-  const isEqual = await broadcastJson(
-    group,
-    down,
-    digests?.every((each) => each === digests[0]),
-    0,
-  );
-  if (isEqual) return;
-  const all = await gatherJson(group, details, own);
-  const difference = await broadcastJson(group, verdict, all && differenceOf(all), 0);
-  check(false, "BAD_STATE", where, () => `all ranks must agree, got ${difference}.`, ADVICE);
+  const given = await gatherJson(group, up, { digest: digestOf(own), isAble });
+  const all = given && {
+    areEqual: given.every(({ digest }) => digest === given[0]!.digest),
+    areAble: given.every((each) => each.isAble),
+  };
+  const { areEqual, areAble } = await broadcastJson(group, down, all, 0);
+  if (areEqual) return areAble;
+  const listed = await gatherJson(group, details, own);
+  const difference = await broadcastJson(group, verdict, listed && differenceOf(listed), 0);
+  throw new OptError("BAD_STATE", where, `all ranks must agree, got ${difference}.`, ADVICE);
 }
 
 const ADVICE =

@@ -72,6 +72,37 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
   ],
   ...(
     [
+      ["a learning rate that is another in one step", "rank && step === 1 ? 0.2 : 0.1", "await parallel.sync()"],
+      ["a step more", "rank && step === 1 ? 0 : 0.1", "await parallel.sync()"],
+      ["a sync that is skipped", "0.1", "if (!rank || step !== 1) await parallel.sync()"],
+    ] as const
+  ).map(
+    ([fault, lr, sync]) =>
+      [
+        fault,
+        `const w = core.parameter([1, 2]);
+         const parallel = new DataParallel({ forward: () => w.mul(w).sum(), namedParameters: () => [["w", w]] }, communicator);
+         for (let step = 0; step < 5; step++) {
+           const backward = () => parallel.forward().backward();
+           if (rank && step === 1) parallel.noSync(backward); else backward();
+           ${sync};
+           core.noGrad(() => w.set(w.sub(w.grad.mul(${lr}))));
+           w.grad = null;
+         }`,
+        /in sync of step 3, bucket 1 of 1 rank \d has "weights \w+" where this rank has "weights \w+"\. Between sync/,
+      ] as const,
+  ),
+  [
+    "a sync before the last one has ended",
+    `const w = core.parameter([1]);
+     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
+     parallel.forward().backward();
+     const first = parallel.sync();
+     try { await parallel.sync(); } finally { await first; }`,
+    /sync\(\) came while another one is under way/,
+  ],
+  ...(
+    [
       ["clipped", "core.clipGradNorm([w], 1e-6)"],
       ["cleared", "w.grad = null"],
       ["replaced", "w.grad = w.grad.mul(0)"],

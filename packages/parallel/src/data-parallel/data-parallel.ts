@@ -3,11 +3,14 @@ import { check, checkOptions, onGradient, show, Tensor } from "@opt/core";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { allReduce, allReduceByEngine } from "../communicator/reduce";
+import { sampleOf } from "../communicator/sample";
 import { bytesOf } from "../communicator/staging";
 import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
 
 const WHERE = "DataParallel";
+const ALIKE =
+  "Between sync() and the next forward all ranks do the same to the parameters: the same optimizer with the same options and groups.";
 /** Milliseconds of backward after which sums go on. */
 const POLL_AFTER = 1;
 
@@ -48,6 +51,13 @@ export class DataParallel<Model extends Trainable> {
   readonly communicator: Communicator;
   /** Rejects with BAD_STATE where ranks differ in names, shapes, dtypes, the order or the values of parameters, or in options. `sync` waits for it. */
   readonly ready: Promise<void>;
+  /** Whether every rank's parameters can be looked at in each step. */
+  readonly #areReadable: Promise<boolean>;
+  #isReadable = false;
+  /** Of the step that has begun: what the ranks' weights are told apart by. */
+  #weights: string | undefined;
+  #step = 0;
+  #isSyncing = false;
   readonly #buckets: Bucket[];
   readonly #reduction: "ordered" | "engine";
   readonly #removers: (() => void)[];
@@ -79,7 +89,11 @@ export class DataParallel<Model extends Trainable> {
     this.#buckets = bucketsOf(parameters, bucketBytes).map((list) => new Bucket(list));
     const { group } = communicator;
     const isAlone = communicator.size === 1;
-    this.ready = isAlone ? Promise.resolve() : agree(group, WHERE, linesOf(parameters, bucketBytes, reduction));
+    const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
+    this.#areReadable = isAlone
+      ? Promise.resolve(false)
+      : agree(group, WHERE, linesOf(parameters, bucketBytes, reduction), isReadable);
+    this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#removers = isAlone
       ? []
@@ -90,6 +104,7 @@ export class DataParallel<Model extends Trainable> {
 
   /** The model's. */
   forward(...inputs: Parameters<Model["forward"]>): ReturnType<Model["forward"]> {
+    this.#look();
     return this.module.forward(...inputs) as ReturnType<Model["forward"]>;
   }
 
@@ -129,10 +144,24 @@ export class DataParallel<Model extends Trainable> {
    */
   async sync(): Promise<void> {
     if (this.communicator.size === 1) return;
+    const problem = () => "sync() came while another one is under way.";
+    check(!this.#isSyncing, "BAD_STATE", WHERE, problem, "It takes time: await sync(), once a step.");
+    this.#isSyncing = true;
+    try {
+      await this.#sync();
+    } finally {
+      this.#isSyncing = false;
+      this.#left = 0;
+      this.#weights = undefined;
+      this.#step++;
+    }
+  }
+
+  async #sync(): Promise<void> {
     const touched = this.#touched();
     for (; this.#left < this.#buckets.length; this.#left++) this.#leave(this.#buckets[this.#left]!);
     const arrivals = await Promise.allSettled([this.ready, ...this.#buckets.map((bucket) => bucket.arrive())]);
-    this.#left = 0;
+    this.#isReadable = await this.#areReadable.catch(() => false);
     if (touched !== undefined) throw touched;
     const failed = arrivals.find((arrival) => arrival.status === "rejected");
     if (failed) throw failed.reason;
@@ -143,6 +172,15 @@ export class DataParallel<Model extends Trainable> {
     for (const remove of this.#removers.splice(0)) remove();
     for (const { tensor } of this.#buckets.flatMap((bucket) => bucket.parameters))
       if (averagedBy.get(tensor) === this) averagedBy.delete(tensor);
+  }
+
+  /** Before the first forward of a step all ranks have the same weights, whatever is done to them until it ends. */
+  #look(): void {
+    if (this.#isReadable) this.#weights ??= sampleOf(this.#tensors(), this.#step);
+  }
+
+  #tensors(): Tensor[] {
+    return this.#buckets.flatMap(({ parameters }) => parameters.map(({ tensor }) => tensor));
   }
 
   /** What was done to gradients that have left. The other ranks wait for them all the same. */
@@ -179,7 +217,14 @@ export class DataParallel<Model extends Trainable> {
   #leave(bucket: Bucket): void {
     const { group } = this.communicator;
     const average = this.#reduction === "engine" ? allReduceByEngine : allReduce;
-    bucket.leave(WHERE, (row) => average(group, WHERE, row, "mean"));
+    this.#look();
+    const weights = this.#weights === undefined ? [] : [`weights ${this.#weights}`];
+    const what = `sync of step ${this.#step + 1}, bucket ${this.#left + 1} of ${this.#buckets.length}`;
+    bucket.leave(WHERE, (row) => {
+      const size = row.reduce((sum, part) => sum + part.size, 0);
+      const heading = { what, dtype: row[0]!.dtype, shape: `[${size}]`, more: weights, advice: ALIKE };
+      return average(group, WHERE, row, "mean", heading);
+    });
   }
 }
 

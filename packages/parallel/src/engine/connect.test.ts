@@ -21,3 +21,15 @@ describe.each(["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])("%s says that MPI started tw
     expect((await connect()).size).toBe(1);
   });
 });
+
+it("who connects again gets the same communicator, and no other timeout", async () => {
+  await (await connect()).close();
+  const first = await connect({ timeout: 5000 });
+  expect(await connect()).toBe(first);
+  expect(await connect({ timeout: 5000 })).toBe(first);
+  await expect(connect({ timeout: 6000 })).rejects.toMatchObject({
+    code: "BAD_ARGUMENT",
+    message: expect.stringContaining("connected with a timeout of 5000 milliseconds, got 6000"),
+  });
+  await first.close();
+});

@@ -20,7 +20,7 @@ const worlds: Map<string, Communicator> = shared[key];
 
 /**
  * The communicator of all ranks: MPI's where `mpirun` or `srun` started this process and `@opt/collectives-mpi` is imported, the local
- * one under `npx opt-run -n 4 train.js`, else of one rank. Who asks again gets the same one.
+ * one under `npx opt-run -n 4 train.js`, else of one rank. Who asks again, with no other timeout, gets the same one.
  *
  * @throws OptError BAD_ARGUMENT; DEVICE_UNAVAILABLE if no launcher of that engine started this process, or `mpirun` did and its engine
  * is not imported
@@ -38,7 +38,13 @@ export async function connect(options: ConnectOptions = {}): Promise<Communicato
   const registration = engines.choose(name);
   if (name === undefined && registration.name === "single") checkNotOfMpi();
   const known = worlds.get(registration.name);
-  if (known !== undefined && !known.group.world.isClosed) return known;
+  if (known !== undefined && !known.group.world.isClosed) {
+    const { timeout: first } = known.group.world;
+    const isSame = options.timeout === undefined || options.timeout === first;
+    const problem = () => `this process is connected with a timeout of ${first} milliseconds, got ${timeout}.`;
+    check(isSame, "BAD_ARGUMENT", "connect", problem, "Give it to the first connect().");
+    return known;
+  }
   const again = () => "this process was a rank of the job, and closed its communicator.";
   check(known === undefined || known.size === 1, "DISPOSED", "connect", again, "Close it at the end of the program.");
   const engine = await engines.open(registration, timeout);

@@ -14,7 +14,7 @@ export const memoryOf = (owner: number) => LAUNCHER + 1 + owner;
 export const socketTo = (other: number, size: number) => LAUNCHER + 1 + size + other;
 
 /** Holds the process that is the rank: programs that it starts inherit these variables, and are no ranks. */
-const TAKEN = "OPT_RUN_RANK_PROCESS";
+export const TAKEN = "OPT_RUN_RANK_PROCESS";
 
 /** Who this process is in the job that `opt-run` started; undefined for others. Its threads are this process, too. */
 export function ownPlace(): { rank: number; size: number } | undefined {

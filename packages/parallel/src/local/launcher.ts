@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Stream } from "node:stream";
-import { LAUNCHER, memoryOf, RANK, SIZE, socketTo } from "./job";
+import { LAUNCHER, memoryOf, RANK, SIZE, socketTo, TAKEN } from "./job";
 
 /** What a rank that was asked to end has for it. */
 const GRACE = 2000;
@@ -69,7 +69,8 @@ function start(
   }
   // More threads than cores would wait for each other.
   const threads = String(Math.max(1, Math.floor(availableParallelism() / size)));
-  const env = { [THREADS]: threads, ...process.env, [RANK]: String(rank), [SIZE]: String(size) };
+  // What a rank of another job starts is one of this job.
+  const env = { [THREADS]: threads, ...process.env, [TAKEN]: undefined, [RANK]: String(rank), [SIZE]: String(size) };
   return spawn(process.execPath, [...process.execArgv, ...args], { stdio, env });
 }
 

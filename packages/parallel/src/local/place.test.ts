@@ -38,3 +38,19 @@ it.each([
   const { told } = await runJob(2, "tell(process.env.OPT_NUM_THREADS)");
   expect(told).toEqual([expected, expected]);
 });
+
+it("what opt-run starts within a rank are ranks of a job of their own", async () => {
+  const body = `
+    const { spawnSync } = await import("node:child_process");
+    const isInner = process.env.OPT_TEST_INNER !== undefined;
+    if (isInner) console.log("inner: " + communicator.rank + " of " + communicator.size);
+    else if (communicator.rank === 0) {
+      const cli = process.argv[1].replace("program.mjs", "cli.mjs");
+      const env = { ...process.env, OPT_TEST_INNER: "1" };
+      process.stdout.write(spawnSync(process.execPath, [cli, "-n", "3", process.argv[1]], { env }).stdout);
+    }
+    await communicator.barrier();`;
+  const { out, error } = await runJob(2, body);
+  expect(error).toBe("");
+  expect(out.match(/inner: \d of \d/g)?.sort()).toEqual(["inner: 0 of 3", "inner: 1 of 3", "inner: 2 of 3"]);
+});

@@ -24,6 +24,7 @@ export class ProcessMesh implements Mesh {
     const positionOf = (rank: number, axis: number) => Math.floor(rank / strides[axis]!) % this.shape[axis]!;
     this.coordinates = this.axes.map((_, axis) => positionOf(communicator.rank, axis));
     const { world, members } = communicator.group;
+    communicator.group.note(`mesh ${JSON.stringify(sizes)}`);
     const first = world.nextMeshGroup;
     world.nextMeshGroup += this.axes.length;
     this.#communicators = new Map(

@@ -155,11 +155,43 @@ it("a rank keeps its part of the state, and names what differs", async () => {
   }
 });
 
+/** Done on rank 1 alone before the third step. */
+it.each<[string, string, RegExp]>([
+  ["another learning rate", "sharded.groups[0].lr = 0.5", /in step 3 of .* has "lr 0\.\d+, options \w+"/],
+  ["another option", "sharded.groups[0].weightDecay = 0.5", /has "lr 0.01, options \w+"/],
+  ["a gradient that is missing", "b.grad = null", /has "\d of 2 gradients .*" where this rank has "\d of 2 gradients/],
+  ["another gradient of as many", "[a.grad, b.grad] = [null, core.ones([3])]", /"1 of 2 gradients/],
+  ["gradients that were not averaged", "a.grad = core.full([70], 2)", /has "2 of 2 gradients/],
+  ["weights that were changed", "core.noGrad(() => a.set(core.full([70], 3)))", /has "weights \w+"/],
+  ["state that was loaded", "sharded.loadStateDict(state)", /options \w+"|"state loaded into ShardedOptimizer"/],
+])("%s on one rank is named before anything has changed", async (fault, change, message) => {
+  const body = `const { rank } = communicator;
+    const [a, b] = [core.parameter(core.ones([70])), core.parameter(core.ones([3]))];
+    const sharded = new ShardedOptimizer(AdamW, [["a", a], ["b", b]], { lr: 0.01 }, communicator);
+    const message = [];
+    for (let step = 0; step < 3; step++) {
+      [a.grad, b.grad] = [core.ones([70]), ${fault.includes("as many") ? "step === 2 ? null : " : ""}core.ones([3])];
+      const state = await sharded.stateDict();
+      if (rank === 1 && step === 2) { ${change}; }
+      const before = a.tolist().join();
+      await sharded.step().catch((error) => message.push(error.code, error.message, before === a.tolist().join()));
+    }
+    tell(message);`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const rank of [0, 1]) expect(told[rank]).toEqual(["BAD_STATE", expect.stringMatching(message), true]);
+});
+
 describe("refused", () => {
   const parameters = (): [string, Tensor][] => [["w", parameter([1, 2])]];
   it.each<[string, string, () => Promise<unknown>]>([
     ["no class", "BAD_ARGUMENT", async () => new ShardedOptimizer({} as never, parameters(), {}, await connect())],
     ["no communicator", "BAD_ARGUMENT", async () => new ShardedOptimizer(AdamW, parameters(), {}, {} as never)],
+    [
+      "forgotten options",
+      "BAD_ARGUMENT",
+      async () => new ShardedOptimizer(AdamW, parameters(), (await connect()) as never, undefined as never),
+    ],
     [
       "steps of whole matrices",
       "UNSUPPORTED",
@@ -186,6 +218,11 @@ describe("refused", () => {
     ],
   ])("%s", async (_, code, call) => {
     await expect(call()).rejects.toMatchObject({ code });
+  });
+
+  it("a GradScaler, and says what to do", async () => {
+    const sharded = new ShardedOptimizer(AdamW, parameters(), {}, await connect());
+    expect(() => new GradScaler().step(sharded as never)).toThrow(/got a ShardedOptimizer\. .*train in bf16/);
   });
 
   it("what comes before a step has ended", async () => {

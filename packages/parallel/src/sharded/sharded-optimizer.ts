@@ -20,13 +20,18 @@ import {
 import { byteSize } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
-import { all, type Operation, others } from "../communicator/group";
+import { others } from "../communicator/group";
+import type { Heading } from "../communicator/heading";
+import type { Operation } from "../communicator/operation";
+import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
 import { agree } from "../data-parallel/agreement";
 import { boxesOfRange } from "./boxes";
 import { type Range, rangesOf } from "./ranges";
 
 const WHERE = "ShardedOptimizer";
+const EXAMPLE = "new ShardedOptimizer(AdamW, params, { lr: 0.01 }, communicator)";
+const ALIKE = "All ranks step with the same options, and with the same gradients: those of DataParallel after sync().";
 
 /** A parameter and its parts. */
 interface Sharded {
@@ -69,6 +74,10 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /** Trains this rank's parts. */
   readonly #own: Optimizer<Options>;
   readonly #parameters: readonly Sharded[];
+  /** Whether every rank's memory can be looked at in each step. */
+  readonly #areReadable: Promise<boolean>;
+  #isReadable = false;
+  #steps = 0;
   #isStepping = false;
 
   /**
@@ -80,11 +89,13 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     options: Partial<Options> & GroupOptions,
     communicator: Communicator,
   ) {
+    const isMoved = communicator === undefined && (options as unknown) instanceof Communicator;
+    check(!isMoved, "BAD_ARGUMENT", WHERE, () => "the options come before the communicator, got none.", EXAMPLE);
     const isOurs = communicator instanceof Communicator;
     check(isOurs, "BAD_ARGUMENT", WHERE, () => `needs a communicator, got ${show(communicator)}.`, "await connect()");
     const isClass = typeof optimizer === "function" && typeof optimizer.prototype?.step === "function";
     const problem = () => `needs the class of an optimizer, got ${show(optimizer)}.`;
-    check(isClass, "BAD_ARGUMENT", WHERE, problem, "new ShardedOptimizer(AdamW, params, { lr: 0.01 }, communicator)");
+    check(isClass, "BAD_ARGUMENT", WHERE, problem, EXAMPLE);
     const stages = () => `a step of ${optimizer.name} needs whole parameters.`;
     check(!("stages" in optimizer.prototype), "UNSUPPORTED", WHERE, stages, "Do not shard it.");
     this.communicator = communicator;
@@ -110,7 +121,10 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     // Gradients are whole on every rank: so is their norm, with the bits of the optimizer that is not divided.
     const wholes = new Map(this.#parameters.map(({ piece, tensor }) => [piece, tensor]));
     this.#own.wholeOf = (piece) => wholes.get(piece)!;
-    this.ready = size === 1 ? Promise.resolve() : agree(communicator.group, WHERE, this.#lines());
+    const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
+    this.#areReadable =
+      size === 1 ? Promise.resolve(false) : agree(communicator.group, WHERE, this.#lines(), isReadable);
+    this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // step() throws it
   }
 
@@ -132,13 +146,15 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   async #step(): Promise<void> {
     const { group } = this.communicator;
-    const operation = group.begin(`${WHERE}.step`);
+    const operation = group.begin(WHERE, this.#heading());
     for (const { name, tensor } of this.#parameters) {
       const problem = () => `the gradient of ${name} is row-sparse, which is not divided.`;
       const advice = "Make its layer with sparse: false.";
       check(!(tensor.grad instanceof RowSparse), "UNSUPPORTED", WHERE, problem, advice);
     }
-    await this.ready;
+    this.#isReadable = await this.#areReadable;
+    await operation.all([]); // nothing has changed yet
+    this.#steps++;
     try {
       for (const { tensor, ranges, piece } of this.#parameters) {
         const { begin, end } = ranges[group.rank]!;
@@ -227,6 +243,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     try {
       const { groups, state } = this.#whole.stateDict();
       this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
+      this.communicator.group.note(`state loaded into ${WHERE}`);
     } finally {
       for (const tensor of cut) tensor.dispose();
       this.#whole.dispose();
@@ -278,7 +295,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       own.set(bytes, at);
       at += bytes.byteLength;
     }
-    await all(
+    await operation.all(
       others(group).flatMap((rank) => [
         ...(own.byteLength > 0 ? [operation.send(rank, 0, own)] : []),
         ...(bytesOfRank(rank) > 0 ? [this.#take(operation, rank, new Uint8Array(bytesOfRank(rank)))] : []),
@@ -297,6 +314,29 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       part.dispose();
       at += length;
     }
+  }
+
+  #tensors(): Tensor[] {
+    return this.#parameters.map(({ tensor }) => tensor);
+  }
+
+  /** What ranks must have alike at each step: of gradients and parameters some elements. */
+  #heading(): Heading {
+    const options = this.#own.groups.map(({ params: _, ...each }) => each);
+    const tensors = this.#tensors();
+    const gradients = tensors.flatMap(({ grad }) => (grad === null || grad instanceof RowSparse ? [] : [grad]));
+    const present = tensors.map(({ grad }) => (grad === null ? 0 : 1));
+    const numbers = (values: unknown) => digest(new TextEncoder().encode(JSON.stringify(values)));
+    const sampled = (of: Tensor[]) => (this.#isReadable ? sampleOf(of, this.#steps) : "unread");
+    return {
+      what: `step ${this.#steps + 1} of ${WHERE}`,
+      more: [
+        `lr ${options.map(({ lr }) => lr).join()}, options ${numbers(options)}`,
+        `${gradients.length} of ${tensors.length} gradients ${numbers(present).slice(8)} ${sampled(gradients)}`,
+        `weights ${sampled(tensors)}`,
+      ],
+      advice: ALIKE,
+    };
   }
 
   /** What ranks must agree on. */

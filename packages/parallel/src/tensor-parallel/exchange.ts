@@ -3,12 +3,16 @@ import { check, concat, noGrad, type Tensor, tensorFromBytes, tidy, withGradient
 import { byteSize } from "@opt/core/backend";
 import type { Communicator } from "../communicator/communicator";
 import { others } from "../communicator/group";
+import { headingOf } from "../communicator/heading";
 import { partsOf } from "../communicator/parts";
+import { sampleOf } from "../communicator/sample";
 import { bytesOf } from "../communicator/staging";
 
 /** The same tensor; its gradients, of which each rank has a part, are added. */
 export function shared(where: string, x: Tensor, communicator: Communicator): Tensor {
-  if (communicator.size === 1 || !x.requiresGrad) return x;
+  if (communicator.size === 1) return x;
+  communicator.group.note(`input of ${where} ${x.dtype} [${x.shape}] ${sampleOf([x], 0)}`);
+  if (!x.requiresGrad) return x;
   return withGradient(x.detach(), [x], (gradient) => [added(where, gradient, communicator)]);
 }
 
@@ -27,7 +31,7 @@ export function joined(where: string, x: Tensor, extents: readonly number[], com
 }
 
 /** @throws OptError NOT_SYNC */
-function bytesNow(where: string, x: Tensor): Uint8Array {
+export function bytesNow(where: string, x: Tensor): Uint8Array {
   const bytes = bytesOf(x);
   const problem = () => `${x.device.name} cannot be read without waiting.`;
   const advice = "Layers that are divided between ranks compute on js, wasm or cpu.";
@@ -36,7 +40,7 @@ function bytesNow(where: string, x: Tensor): Uint8Array {
 }
 
 function sumNow(where: string, x: Tensor, { group }: Communicator): Tensor {
-  const operation = group.begin(where);
+  const operation = group.beginNow(where, headingOf(`sum of ${where}`, x));
   const { dtype, device, size } = x;
   const width = byteSize(dtype);
   const parts = partsOf(size, group.size).map(({ begin, end }) => ({ begin: begin * width, end: end * width }));
@@ -72,10 +76,11 @@ function sumNow(where: string, x: Tensor, { group }: Communicator): Tensor {
 }
 
 function joinNow(where: string, x: Tensor, extents: readonly number[], { group }: Communicator): Tensor {
-  const operation = group.begin(where);
   const { dtype, device } = x;
-  const own = bytesNow(where, x);
   const outer = x.shape.slice(0, -1);
+  const heading = { what: `gathering of ${where}`, dtype, shape: `[${[...outer, "*"]}] in [${extents}]` };
+  const operation = group.beginNow(where, heading);
+  const own = bytesNow(where, x);
   const rows = outer.reduce((a, b) => a * b, 1);
   const pieces = extents.map((extent) => new Uint8Array(rows * extent * byteSize(dtype)));
   pieces[group.rank]!.set(own);

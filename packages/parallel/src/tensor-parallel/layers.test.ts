@@ -73,6 +73,45 @@ describe.each([2, 3])("%d ranks", (size) => {
   });
 });
 
+it("layers of other seeds and other inputs are named on every rank", async () => {
+  const faults: [string, RegExp][] = [
+    [
+      `new RowParallelLinear(4, 2, communicator, { generator: new Generator(rank) }).forward(x)`,
+      /"weights of RowParallel/,
+    ],
+    [
+      `new ColumnParallelLinear(4, 2, communicator, { generator: new Generator(rank), gatherOutput: true }).forward(x)`,
+      /"weights of ColumnParallelLinear \w+" where this rank has "weights of/,
+    ],
+    [`column.forward(core.ones([1, 4]).mul(rank + 1))`, /"input of ColumnParallelLinear f32 \[1,4\] \w+"/],
+    [`column.forward(core.ones([1 + rank, 4]))`, /BAD_SHAPE .*gathering of ColumnParallelLinear .*"f32 \[1,\*\]/],
+    [`new ParallelEmbedding(8, 2, communicator, seed()).forward(tensor([[rank]], { dtype: "i32" }))`, /"indices of/],
+    [
+      `new RowParallelLinear(4, 2, communicator, seed()).forward(core.ones([1, 2], { dtype: rank ? "f32" : "f64" }))`,
+      /BAD_DTYPE/,
+    ],
+  ];
+  const body = `const { rank } = communicator;
+    const { Generator, tensor } = core;
+    const x = core.ones([1, 2]);
+    const seed = () => ({ generator: new Generator(1) });
+    const column = new ColumnParallelLinear(4, 2, communicator, { ...seed(), gatherOutput: true });
+    const messages = [];
+    const attempt = (body) => { try { body(); messages.push("nothing"); } catch ({ code, message }) { messages.push(code + " " + message); } };
+    ${faults.map(([call]) => `attempt(() => ${call.replace("forward(x)", call.includes("Column") ? "forward(core.ones([1, 4]))" : "forward(x)")});`).join("\n")}
+    // Weights that were loaded may have been drawn from any seed.
+    const loaded = new ColumnParallelLinear(4, 2, communicator, { generator: new Generator(rank), gatherOutput: true });
+    loaded.loadStateDict(column.stateDict());
+    attempt(() => loaded.forward(core.ones([1, 4])));
+    tell(messages);`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  for (const messages of told as string[][]) {
+    for (const [i, [call, message]] of faults.entries()) expect(messages[i], call).toMatch(message);
+    expect(messages.at(-1)).toBe("nothing");
+  }
+});
+
 it("a layout knows which axis divides what", async () => {
   const grid = mesh(await connect(), { data: 1, model: 1 });
   const model = grid.axis("model");

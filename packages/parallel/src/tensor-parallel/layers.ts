@@ -11,12 +11,15 @@ import {
   show,
   type Tensor,
   tidy,
+  versionOf,
   zeros,
 } from "@opt/core";
 import { Embedding, type LayerOptions, Linear, type LinearOptions, Module } from "@opt/nn";
 import { Communicator } from "../communicator/communicator";
+import { digest } from "../communicator/digest";
 import { partsOf } from "../communicator/parts";
-import { added, joined, shared } from "./exchange";
+import { sampleOf } from "../communicator/sample";
+import { added, bytesNow, joined, shared } from "./exchange";
 
 const OPTIONS = { bias: "boolean", dtype: "string", device: ["string", "object"], generator: "object" } as const;
 
@@ -25,6 +28,8 @@ export abstract class DividedLayer extends Module {
   /** Which axis divides each dimension of a tensor of this layer. */
   abstract splits(axis: string): Readonly<Record<string, readonly Split[]>>;
   readonly #communicator: Communicator;
+  /** The whole weights that this one's were cut from, as long as it has those: told apart by a number. */
+  #drawn: { readonly weight: Tensor; readonly version: number; readonly digest: string } | undefined;
 
   /** @throws OptError BAD_ARGUMENT */
   constructor(where: string, communicator: Communicator, divided: number, what: string) {
@@ -36,6 +41,23 @@ export abstract class DividedLayer extends Module {
     const problem = () => `each of ${communicator.size} ranks needs ${what}, got ${show(divided)} of them.`;
     check(isCount, "BAD_ARGUMENT", where, problem);
     this.#communicator = communicator;
+  }
+
+  /** Of the whole layer, which is not needed any more. */
+  protected cutFrom(whole: Module, weight: Tensor): void {
+    if (this.#communicator.size > 1) {
+      const values = whole.parameters().map((each) => digest(bytesNow(DividedLayer.name, each)));
+      this.#drawn = { weight, version: versionOf(weight), digest: digest(new TextEncoder().encode(values.join())) };
+    }
+    for (const each of whole.parameters()) each.dispose();
+  }
+
+  /** All ranks have parts of one layer: those that were drawn are compared before they are used. */
+  protected noteWeights(where: string): void {
+    if (this.#drawn === undefined) return;
+    const { weight, version, digest } = this.#drawn;
+    if (versionOf(weight) === version) this.#communicator.group.note(`weights of ${where} ${digest}`);
+    this.#drawn = undefined;
   }
 
   /** The ranks that have the other parts. */
@@ -86,7 +108,7 @@ export class ColumnParallelLinear extends DividedLayer {
     const whole = new Linear(inFeatures, outFeatures, linear);
     this.weight = cut(whole.weight, 0, communicator);
     this.bias = whole.bias && cut(whole.bias, 0, communicator);
-    disposeAll(whole);
+    this.cutFrom(whole, this.weight);
     this.gatherOutput = gatherOutput;
     this.#extents = partsOf(outFeatures, communicator.size).map(({ begin, end }) => end - begin);
   }
@@ -94,6 +116,7 @@ export class ColumnParallelLinear extends DividedLayer {
   forward(x: Tensor): Tensor {
     const where = "ColumnParallelLinear";
     checkInput(where, x, this.weight);
+    this.noteWeights(where);
     return tidy(() => {
       const product = linear(shared(where, x, this.communicator), this.weight);
       const own = this.bias === null ? product : product.add(this.bias);
@@ -141,7 +164,7 @@ export class RowParallelLinear extends DividedLayer {
     const whole = new Linear(inFeatures, outFeatures, linear);
     this.weight = cut(whole.weight, 1, communicator);
     this.bias = whole.bias && parameter(whole.bias.detach().clone());
-    disposeAll(whole);
+    this.cutFrom(whole, this.weight);
     this.inputIsParallel = inputIsParallel;
     this.#part = partsOf(inFeatures, communicator.size)[communicator.rank]!;
     this.#inFeatures = inFeatures;
@@ -151,6 +174,7 @@ export class RowParallelLinear extends DividedLayer {
     const where = "RowParallelLinear";
     checkTensor(where, x);
     if (!this.inputIsParallel) checkFeatures(where, x, this.#inFeatures);
+    this.noteWeights(where);
     return tidy(() => {
       const { begin, end } = this.#part;
       const own = this.inputIsParallel ? x : shared(where, x, this.communicator).slice(begin, end, -1);
@@ -184,7 +208,7 @@ export class ParallelEmbedding extends DividedLayer {
     super(where, communicator, count, "a row");
     const whole = new Embedding(count, width, options);
     this.weight = cut(whole.weight, 0, communicator);
-    disposeAll(whole);
+    this.cutFrom(whole, this.weight);
     this.#begin = partsOf(count, communicator.size)[communicator.rank]!.begin;
   }
 
@@ -192,6 +216,8 @@ export class ParallelEmbedding extends DividedLayer {
     const where = "ParallelEmbedding";
     checkTensor(where, indices, "indices");
     if (this.communicator.size === 1) return gather(this.weight, indices);
+    this.noteWeights(where);
+    this.communicator.group.note(`indices of ${where} [${indices.shape}] ${sampleOf([indices], 0)}`);
     return tidy(() => {
       const [rows, width] = this.weight.shape as [number, number];
       const { dtype, device } = this.weight;
@@ -224,8 +250,4 @@ function checkInput(where: string, x: Tensor, weight: Tensor): void {
 function checkFeatures(where: string, x: Tensor, features: number): void {
   const problem = () => `the last axis of the input must be ${features}, got shape [${x.shape}].`;
   check(x.shape.at(-1) === features, "BAD_SHAPE", where, problem, "Reshape the input, or change inFeatures.");
-}
-
-function disposeAll(whole: Module): void {
-  for (const each of whole.parameters()) each.dispose();
 }

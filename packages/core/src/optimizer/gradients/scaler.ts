@@ -318,7 +318,10 @@ export class GradScaler {
     const { groups, apply } = Object(optimizer) as Partial<Scalable>;
     const isOptimizer = Array.isArray(groups) && typeof apply === "function";
     const problem = () => `needs an optimizer, got ${show(optimizer)}.`;
-    check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, "Pass what new Adam(...) made.");
+    // Divided ones step on several processes.
+    const whole =
+      "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.";
+    check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, whole);
     const known = this.examined.get(optimizer);
     checkOneRecording(method, known);
     return known;
