@@ -47,7 +47,7 @@ function inC(): number[] {
 }
 
 const ordered = "communicator.allReduce(x)";
-const own = 'allReduceByEngine(communicator.group, "allReduce", [x], "sum")';
+const own = 'allReduceByEngine(communicator.group, "allReduce", [x], "sum", { what: "sum" })';
 const overOpenMpi = { imports: IMPORTS, launcher: openMpi.launcher };
 const contenders: [name: string, missing: string | undefined, run: () => Promise<number[]> | number[]][] = [
   ["Open MPI's own, in C", compiled.status === 0 ? openMpi.missing : "no mpicc (Debian package libopenmpi-dev)", inC],

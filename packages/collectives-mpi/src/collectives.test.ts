@@ -52,13 +52,13 @@ describe.each(launchers)("$name: its own sums", ({ missing, launcher }) => {
       for (const dtype of ["f32", "f64", "i32", "u8", "bf16"])
         for (const reduction of ["sum", "min", "max"]) {
           const x = core.tensor([rank + 1, 100, 2 - rank], { dtype });
-          await allReduceByEngine(group, "allReduce", [x], reduction);
+          await allReduceByEngine(group, "allReduce", [x], reduction, { what: reduction, dtype });
           (result[reduction] ??= []).push(Array.from(await x.data()));
         }
       const half = (await communicator.split(rank % 2)).group;
       result.served = [group, half].map(({ members }) => typeof group.world.engine.allReduceOf(members, "f32"));
       const mean = core.tensor([rank]);
-      await allReduceByEngine(group, "allReduce", [mean], "mean");
+      await allReduceByEngine(group, "allReduce", [mean], "mean", { what: "mean" });
       result.mean = await mean.item();
       tell(result);`;
     const { told, error } = await runJob(3, body, { imports: IMPORTS + REDUCE, launcher });
@@ -67,6 +67,23 @@ describe.each(launchers)("$name: its own sums", ({ missing, launcher }) => {
     each.sum[3] = [6, 300 - 256, 3];
     expect(error).toBe("");
     expect(told).toEqual(new Array(3).fill({ ...each, served: ["function", "undefined"], mean: 1 }));
+  });
+});
+
+describe.each(launchers)("$name: ranks that differ", ({ missing, launcher }) => {
+  it.skipIf(missing)(`are refused, in its own sums too${missing ?? ""}`, async () => {
+    const body = `
+      const { group, rank } = communicator;
+      const codeOf = (call) => call.then(() => "nothing", ({ code }) => code);
+      tell([
+        await codeOf(communicator.allReduce(core.ones([3], { dtype: rank ? "f64" : "f32" }))),
+        await codeOf(communicator.broadcast(core.ones([3]), rank)),
+        await codeOf(allReduceByEngine(group, "sync", [core.ones([3])], "sum", { what: "sync", more: ["turn " + rank] })),
+        await codeOf(communicator.barrier()),
+      ]);`;
+    const { told, error } = await runJob(2, body, { imports: IMPORTS + REDUCE, launcher });
+    expect(error).toBe("");
+    expect(told).toEqual(new Array(2).fill(["BAD_DTYPE", "BAD_STATE", "BAD_STATE", "nothing"]));
   });
 });
 
