@@ -3,6 +3,8 @@ import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { jaxJs, optaxInJaxJs, optInJaxJs } from "./jax-js";
 import { memoryLimit } from "./memory-limit";
+import { nativeLoop } from "./native-loop";
+import { optOneThread } from "./one-thread";
 import { opt } from "./opt";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
 import { optInTfjs, tfjs } from "./tfjs";
@@ -21,6 +23,10 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
   const contenders: Contender<OptimizerWork>[] = [
     memoryLimit,
     ...devices.map(opt),
+    nativeLoop(128),
+    optOneThread("wasm1"),
+    nativeLoop(512),
+    optOneThread("cpu1"),
     typedArrayLoop,
     tfjs,
     ...["wasm", "cpu"].filter((name) => devices.includes(name)).map(optInTfjs),

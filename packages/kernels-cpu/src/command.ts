@@ -11,13 +11,13 @@ import {
   viewElements,
 } from "@opt/core/backend";
 import type { Addon } from "./addon";
-import { bug, type CpuMemory, cpuMemory } from "./memory";
+import { bug, type CpuMemory, cpuMemory, ListedMemory } from "./memory";
 
 /** What was written about a list for a kernel, and the memory whose addresses are in it. */
 interface Passage {
   readonly kernel: object;
   readonly numbers: Float64Array;
-  readonly memories: readonly CpuMemory[];
+  readonly memory: ListedMemory;
 }
 
 // Kept at the list itself, which most often lives for one step: a WeakMap would carry its entries on to the next full collection.
@@ -152,8 +152,8 @@ export class CommandWriter {
     }
   }
 
-  private copy({ numbers, memories }: Passage): void {
-    for (let i = 0; i < memories.length; i++) memories[i]!.checkUsable();
+  private copy({ numbers, memory }: Passage): void {
+    memory.check();
     while (this.length + numbers.length > this.numbers.length) this.grow();
     this.numbers.set(numbers, this.length);
     this.length += numbers.length;
@@ -168,7 +168,7 @@ export class CommandWriter {
     } finally {
       this.memories = null;
     }
-    return { kernel, numbers: this.numbers.slice(start, this.length), memories: [...new Set(memories)] };
+    return { kernel, numbers: this.numbers.slice(start, this.length), memory: new ListedMemory(memories) };
   }
 
   private grow(): void {

@@ -15,6 +15,8 @@ const MAX_KEPT_BYTES = 512 * 2 ** 20;
 /** Bytes at an address: the device's own or the caller's array. */
 export class CpuMemory implements Memory {
   freed = false;
+  /** See `ListedMemory`. */
+  isListed = false;
 
   constructor(
     readonly bytes: number,
@@ -45,23 +47,35 @@ export class CpuMemory implements Memory {
   }
 }
 
-/** Arrays of the caller's among memories, to be asked before each launch whether they are still what they were. */
-export class CallersArrays {
+/** Memory that lists know the addresses of: how much of it was freed. */
+export const listed = { freed: 0 };
+
+/** Memory whose addresses are in a list, asked before each launch of it whether it is still what it was. */
+export class ListedMemory {
   private readonly memories: readonly CpuMemory[];
-  /** By themselves, because each object on the way to them is a wait for memory. */
-  private readonly views: readonly TypedArray[];
+  /** All `listed.freed` when the memories were asked last. */
+  private seen = listed.freed;
+  /** The caller's, by their buffers: each object on the way to them would be one more wait for memory. */
+  private readonly callers: readonly CpuMemory[];
+  private readonly buffers: readonly ArrayBufferLike[];
   private readonly bytes: Float64Array;
 
   constructor(memories: Iterable<CpuMemory>) {
-    this.memories = [...new Set(memories)].filter(({ blockBytes }) => blockBytes === 0);
-    this.views = this.memories.map(({ view }) => view);
-    this.bytes = Float64Array.from(this.memories, ({ bytes }) => bytes);
+    this.memories = [...new Set(memories)];
+    for (const memory of this.memories) memory.isListed = true;
+    this.callers = this.memories.filter(({ blockBytes }) => blockBytes === 0);
+    this.buffers = this.callers.map(({ view }) => view.buffer);
+    this.bytes = Float64Array.from(this.buffers, ({ byteLength }) => byteLength);
   }
 
   /** @throws OptError DISPOSED */
   check(): void {
-    const { views, bytes } = this;
-    for (let i = 0; i < views.length; i++) if (views[i]!.byteLength !== bytes[i]) this.memories[i]!.checkUsable();
+    if (this.seen !== listed.freed) {
+      for (const memory of this.memories) memory.checkUsable();
+      this.seen = listed.freed;
+    }
+    const { buffers, bytes } = this;
+    for (let i = 0; i < buffers.length; i++) if (buffers[i]!.byteLength !== bytes[i]) this.callers[i]!.checkUsable();
   }
 }
 
@@ -128,6 +142,7 @@ export class Allocator {
   free(memory: CpuMemory): void {
     if (memory.freed) return;
     memory.freed = true;
+    if (memory.isListed) listed.freed++;
     if (memory.blockBytes === 0) return;
     if (memory.slab !== undefined) {
       this.slabs.free(memory.slab, memory.byteOffset - memory.slab.byteOffset);

@@ -4,7 +4,7 @@ import { slicesOf } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import type { CpuKernel } from "./kernel";
-import { CallersArrays, cpuMemory } from "./memory";
+import { cpuMemory, ListedMemory } from "./memory";
 import { OPCODE } from "./opcode";
 import { writeLaunch } from "./write-launch";
 
@@ -53,10 +53,9 @@ function listOf(runner: Runner, launches: readonly Launch[], first: number): Par
     const { opcode } = launch.kernel as CpuKernel;
     return command.entry(opcode, threads, () => writeLaunch(command, launch));
   });
-  // The device's own memory is held for recordings; arrays of the caller's may be transferred by him.
-  const callers = new CallersArrays(launches.flatMap((launch) => Array.from(slicesOf(launch), memoryOf)));
+  const memory = new ListedMemory(launches.flatMap((launch) => Array.from(slicesOf(launch), memoryOf)));
   return (renewed) => {
-    callers.check();
+    memory.check();
     for (const [index, scalars] of renewed) {
       const at = places[index - first];
       if (at === undefined) continue;

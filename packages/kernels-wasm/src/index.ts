@@ -2,6 +2,7 @@
 import { registerBackend } from "@opt/core";
 import { openWasmBackend } from "./backend";
 
+export { openWasmBackend, type WasmOptions } from "./backend";
 export { enableQ8 } from "./q8";
 export { enableStochasticRounding } from "./stochastic-rounding";
 

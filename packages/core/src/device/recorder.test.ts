@@ -15,7 +15,7 @@ import {
   tidy,
   zeros,
 } from "../index";
-import type { Slot } from "../optimizer/slot";
+import { Slot } from "../optimizer/slot";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { returnVersionNumber, takeVersionNumber } from "./versions";
@@ -314,5 +314,20 @@ it("a replay looks at tensors and state again only where some have changed", () 
   recording.replay();
   expect(looks).toHaveBeenCalled();
   expect(state).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
+});
+
+it("a step between replays finds all that the last one gathered", () => {
+  const { device, optimizer, w, values } = parts();
+  const other = parts();
+  for (const each of [w, other.w]) each.grad = ones([3], { device: each.device });
+  const recording = device.record(() => optimizer.step());
+  const gather = vi.spyOn(Slot.prototype, "gather");
+  recording.replay();
+  optimizer.step();
+  recording.replay();
+  expect(gather).not.toHaveBeenCalled();
+  for (let i = 0; i < 4; i++) other.optimizer.step();
+  expect([stepsOf(optimizer), values()]).toEqual([[4], other.values()]);
   vi.restoreAllMocks();
 });

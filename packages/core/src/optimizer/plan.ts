@@ -148,8 +148,9 @@ function hasNotMoved(
   all: number,
 ): boolean {
   let count = 0;
-  for (const { bucket, counters } of last) {
+  for (const { bucket } of last) {
     const { slots } = bucket;
+    const { counters } = slots[0]!.state!; // replays may have counted on
     count += slots.length;
     if (bucket.rule !== rule || bucket.alive !== changes.disposed) return false;
     if (!samePenalty(bucket.regularizer, penalty) || bucket.isDrawn !== Boolean(stochasticRounding)) return false;
@@ -161,9 +162,10 @@ function hasNotMoved(
 function nextStep<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  { bucket, counters: before }: Update,
+  { bucket }: Update,
   steps: readonly Step[],
 ): Update {
+  const before = bucket.slots[0]!.state!.counters;
   const counters = algorithm.advance(before, options, ARITHMETIC);
   const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
   if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));

@@ -98,7 +98,7 @@ export class Slot {
     return this.masterVersion === this.param.storage.version;
   }
 
-  /** True if `gather` would return what it did last, and no one counted since: state is that of the last step. */
+  /** True if `gather` would return what it did last, and these are the steps it has made. */
   isSettled(counters: Counters): boolean {
     const { state, gatheredGradient } = this;
     return (

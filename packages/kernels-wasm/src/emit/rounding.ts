@@ -93,12 +93,13 @@ const moving =
   (bytes: number): AccessOf =>
   (f): Access => ({ ...accessTo(f, "f32"), bytes });
 
-export const RANDOM_ACCESS: Readonly<Record<string, AccessOf>> = {
+/** Made when it is asked for: bundles drop a function that nobody calls. */
+export const randomAccess = (): Readonly<Record<string, AccessOf>> => ({
   bf16r: roundedAs("bf16"),
   f16r: roundedAs("f16"),
   place: moving(1),
   parameter: moving(0),
-};
+});
 
 /** The slices of a tensor, and what is drawn for it as more of them. */
 function withDraws(slices: readonly Slice[]): readonly Slice[] {
