@@ -26,3 +26,14 @@ it("leaves memory to the next, and never to one at the same time", () => {
   expect(third).toBe(first);
   expect([first, second]).not.toContain(fourth);
 });
+
+it("leaves no more than it may, what is oldest first", () => {
+  const length = LARGE + 7;
+  const save = threadCopies(2 * length);
+  const copies = [1, 2, 3].map((seed) => save.copy(randomBytes(length, seed)).buffer);
+  save.free();
+  const next = threadCopies();
+  const reused = [1, 2, 3].map((seed) => next.copy(randomBytes(length, seed)).buffer);
+  expect(reused.slice(0, 2)).toEqual(copies.slice(1));
+  expect(copies).not.toContain(reused[2]);
+});

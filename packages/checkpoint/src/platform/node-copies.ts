@@ -11,7 +11,8 @@ const MOST = 512 * 2 ** 20;
 /** Longest left first. */
 const left: SharedArrayBuffer[] = [];
 
-export function threadCopies(): ThreadCopies {
+/** @param most bytes that `free` leaves to the next, of this save and of earlier ones together */
+export function threadCopies(most = MOST): ThreadCopies {
   let taken: SharedArrayBuffer[] = [];
   let rest = new Uint8Array(new SharedArrayBuffer(0));
   const take = (length: number) => {
@@ -37,7 +38,7 @@ export function threadCopies(): ThreadCopies {
       left.push(...taken);
       [taken, rest] = [[], rest.subarray(0, 0)];
       let bytes = left.reduce((sum, { byteLength }) => sum + byteLength, 0);
-      while (bytes > MOST) bytes -= left.shift()!.byteLength;
+      while (bytes > most) bytes -= left.shift()!.byteLength;
     },
   };
 }

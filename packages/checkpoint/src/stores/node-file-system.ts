@@ -68,7 +68,7 @@ export const nodeFileSystem: FileSystem = {
     }
   },
   modified: async (path) => (await fs.stat(path)).mtimeMs,
-  rename: (from, to) => fs.rename(from, to),
+  rename,
   remove: (path) => fs.rm(path, { recursive: true, force: true }),
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.
@@ -81,6 +81,21 @@ export const nodeFileSystem: FileSystem = {
     }
   },
 };
+
+/**
+ * The file whose name is taken is held open meanwhile: to free a large one takes the system longer than to write another, and nobody
+ * needs to wait for that.
+ */
+async function rename(from: string, to: string): Promise<void> {
+  // Windows replaces no file that is open. A pipe would wait for its other end.
+  const flags = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK;
+  const replaced = process.platform === "win32" ? undefined : await fs.open(to, flags).catch(() => undefined);
+  try {
+    await fs.rename(from, to);
+  } finally {
+    replaced?.close().catch(() => {}); // of a file that has no name any more, or as it was
+  }
+}
 
 /** Not Node's own way of making parents, too: where a parent is there and says that it is not, as /proc does, that never returns. */
 async function makeFolder(path: string): Promise<void> {
