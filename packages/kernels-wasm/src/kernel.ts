@@ -17,7 +17,7 @@ export interface Split {
   readonly range: number;
   /** Default 1. */
   readonly grain?: number;
-  /** Roughly how many elements are read, or multiply-adds done, by the whole call: small calls stay on one thread. */
+  /** Roughly how many elements are read by the whole call, or what takes as long: small calls stay on one thread. */
   readonly work: number;
 }
 

@@ -11,8 +11,10 @@ export const PENDING = 16;
 export const FAILED = 17;
 /** 1 while the workers shall run. */
 export const OPEN = 18;
-/** Workers that sleep, or are about to. */
+/** Workers that sleep, or are about to; without the one for long calls. */
 export const SLEEPING = 19;
+/** Counts the calls that take long: on this word sleeps the worker that takes the calling thread's place in them. */
+export const LONG = 20;
 
 /** The call. Valid for who has claimed a part, until that part is finished. */
 export const MODULE_ADDRESS = 32;

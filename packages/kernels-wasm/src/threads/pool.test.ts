@@ -1,9 +1,23 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { expectCode } from "@opt/testkit";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { i32, ModuleBuilder } from "../assembler";
 import { simdProbe } from "../target";
+import * as control from "./control";
 import { type Entry, ThreadPool } from "./pool";
+import type { WorkerThread } from "./start";
+
+const started: WorkerThread[] = vi.hoisted(() => []);
+vi.mock("./start", async (original) => {
+  const { startWorker, ...rest } = await original<typeof import("./start")>();
+  const noting: typeof startWorker = async (...args) => {
+    const worker = await startWorker(...args);
+    if (worker !== undefined) started.push(worker);
+    return worker;
+  };
+  return { ...rest, startWorker: noting };
+});
 
 const CODE = 4096;
 const COUNTS = 65_536;
@@ -19,6 +33,10 @@ function emitCount(): ModuleBuilder {
     f.for(i, start, end, 1, () => f.set(word, i32.atomicRmwAdd(i32.add(i32.shl(i, 2), COUNTS), by)));
   });
   module.function({ parameters, export: "fail" }, (f) => f.trap());
+  // As if a part more had been claimed, by a worker that then ended.
+  module.function({ parameters, export: "lose" }, (f) => {
+    f.set(f.local("i32"), i32.atomicRmwAdd(i32.const(4 * control.PENDING), 1));
+  });
   return module;
 }
 
@@ -47,6 +65,12 @@ describe("ThreadPool", () => {
     expect(counts[range]).toBe(0);
   });
 
+  it("calls every item once while the calling thread sleeps", () => {
+    const counts = new Int32Array(memory.buffer, COUNTS, 1001).fill(0);
+    for (let launch = 0; launch < 50; launch++) pool.run(count, { range: 1000, work: 2 ** 30 }, 7, [2]);
+    expect(counts.subarray(0, 1000).every((n) => n === 100)).toBe(true);
+  });
+
   it("cuts no more parts than there are units, and none for small work", () => {
     expect(pool.threads).toBe(3);
     expect(pool.parts({ range: 1e6, grain: 16, work: 1000 })).toBe(1);
@@ -61,6 +85,30 @@ describe("ThreadPool", () => {
     const counts = new Int32Array(memory.buffer, COUNTS, 10).fill(0);
     pool.run(count, { range: 10, work: 10 }, 3, [1]);
     expect([...counts]).toEqual(new Array(10).fill(1));
+  });
+
+  it.each([2 ** 10, 2 ** 30])("whose workers end does the work of %i itself, and counts them no more", async (work) => {
+    started.length = 0;
+    const own = new WebAssembly.Memory({ initial: 32, maximum: 32, shared: true });
+    new Uint8Array(own.buffer, CODE, binary.length).set(binary);
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory: own } });
+    const dying = await ThreadPool.start(own, 3, simdProbe());
+    for (const worker of started) worker.terminate();
+    const counts = new Int32Array(own.buffer, COUNTS, 100);
+    await vi.waitFor(() => expect(dying.threads).toBe(1), 10_000);
+    dying.run({ ...count, call: exports.count as Entry["call"] }, { range: 100, work }, 3, [1]);
+    expect([...counts]).toEqual(new Array(100).fill(1));
+    dying.close();
+  });
+
+  it("says that a part was lost, and is one thread from then on", async () => {
+    const own = new WebAssembly.Memory({ initial: 32, maximum: 32, shared: true });
+    new Uint8Array(own.buffer, CODE, binary.length).set(binary);
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory: own } });
+    const losing = await ThreadPool.start(own, 2, simdProbe(), 300);
+    const lose: Entry = { call: exports.lose as Entry["call"], index: 3, ...place };
+    expectCode("INTERNAL", () => losing.run(lose, { range: 2, work: 2 }, 2, [1]));
+    expect([losing.threads, losing.parts({ range: 1e6, work: 2 ** 30 })]).toEqual([1, 1]);
   });
 });
 
@@ -109,6 +157,6 @@ describe("a program with idle workers", () => {
     const { status, stdout } = runProgram(
       `${countThreads} ${open} ${close} console.log([open - before, threads() - before].join(" "));`,
     );
-    expect([status, stdout.trim().split("\n").at(-1)]).toEqual([0, "1 0"]);
+    expect([status, stdout.trim().split("\n").at(-1)]).toEqual([0, "2 0"]); // with the one for long calls
   });
 });

@@ -7,7 +7,18 @@ import { startWorker, type WorkerThread } from "./start";
 /** Polls before the calling thread sleeps until the last worker is done. Parts end at about the same time. */
 const POLLS = 10_000;
 
-/** Elements or multiply-adds below which sharing costs more than it saves: waking workers takes some 35 microseconds. */
+/**
+ * Work from which on the calling thread sleeps while a worker does its part, where it may: some half a millisecond. A worker is often woken
+ * on the processor of the thread that woke it, and waits there for as long as that one computes.
+ */
+const WORK_WORTH_RESTING = 1 << 22;
+/** Milliseconds after which the calling thread looks whether there are parts that nobody takes. */
+const LOOK_AFTER = 250;
+/** Milliseconds for a part: for any, and for each unit of work on the slowest machine. */
+const PART_PATIENCE = 10_000;
+const WORK_PATIENCE = 1e-4;
+
+/** Elements below which sharing costs more than it saves: waking workers takes some 35 microseconds. */
 const WORK_WORTH_SHARING = 1 << 16;
 const WORK_WORTH_WAKING = 1 << 18;
 /** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. */
@@ -26,23 +37,46 @@ export class ThreadPool {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   readonly #mayWait: boolean;
-  #workers: readonly WorkerThread[] = [];
+  #workers: WorkerThread[] = [];
+  /** Of the workers, the one that waits for long calls. */
+  #spare: WorkerThread | undefined;
   #generation = 0;
 
-  private constructor(memory: WebAssembly.Memory) {
+  private constructor(
+    memory: WebAssembly.Memory,
+    private readonly patience: number,
+  ) {
     const numbers = control.ARGUMENTS + control.MAXIMUM_ARGUMENTS;
     this.#words = new Int32Array(memory.buffer, 0, 2 * numbers);
     this.#numbers = new Float64Array(memory.buffer, 0, numbers);
     this.#mayWait = mayWait();
   }
 
-  /** Starts up to `threads - 1` workers over shared memory. */
-  static async start(memory: WebAssembly.Memory, threads: number, probe: Uint8Array): Promise<ThreadPool> {
-    const pool = new ThreadPool(memory);
+  /** Starts up to `threads - 1` workers over shared memory, and where the calling thread may sleep one to take its place. */
+  static async start(
+    memory: WebAssembly.Memory,
+    threads: number,
+    probe: Uint8Array,
+    patience = PART_PATIENCE,
+  ): Promise<ThreadPool> {
+    const pool = new ThreadPool(memory, patience);
     pool.#words[control.OPEN] = 1;
-    const starts = Array.from({ length: threads - 1 }, () => startWorker({ memory, probe }));
-    pool.#workers = (await Promise.all(starts)).filter((worker) => worker !== undefined);
+    await Promise.all(
+      Array.from({ length: pool.#mayWait ? threads : threads - 1 }, async (_, i) => {
+        const isSpare = i === threads - 1;
+        let worker: WorkerThread | undefined;
+        worker = await startWorker({ memory, probe, isSpare }, () => pool.#forget(worker));
+        if (worker === undefined) return;
+        if (isSpare) pool.#spare = worker;
+        else pool.#workers.push(worker);
+      }),
+    );
     return pool;
+  }
+
+  #forget(worker: WorkerThread | undefined): void {
+    if (this.#spare === worker) this.#spare = undefined;
+    this.#workers = this.#workers.filter((other) => other !== worker);
   }
 
   /** The calling thread and the workers. */
@@ -76,8 +110,8 @@ export class ThreadPool {
     Atomics.store(words, control.PENDING, parts);
     Atomics.store(words, control.TICKET, (this.#generation << 8) | parts);
     if (Atomics.load(words, control.SLEEPING) > 0) Atomics.notify(words, control.TICKET, parts - 1);
-    const units = Math.ceil(range / grain);
-    try {
+    const takeParts = () => {
+      const units = Math.ceil(range / grain);
       for (let part = this.#claim(); part >= 0; part = this.#claim()) {
         const start = Math.floor((part * units) / parts) * grain;
         const end = Math.min(range, Math.floor(((part + 1) * units) / parts) * grain);
@@ -87,8 +121,15 @@ export class ThreadPool {
           Atomics.sub(words, control.PENDING, 1);
         }
       }
+    };
+    const rests = this.#spare !== undefined && split.work >= WORK_WORTH_RESTING;
+    try {
+      if (rests) {
+        Atomics.add(words, control.LONG, 1);
+        Atomics.notify(words, control.LONG);
+      } else takeParts();
     } finally {
-      this.#join();
+      this.#join(rests, takeParts, this.patience + WORK_PATIENCE * split.work);
     }
     if (Atomics.load(words, control.FAILED) !== 0) {
       throw new OptError(
@@ -103,7 +144,9 @@ export class ThreadPool {
   close(): void {
     Atomics.store(this.#words, control.OPEN, 0);
     for (const worker of this.#workers) worker.terminate();
+    this.#spare?.terminate();
     this.#workers = [];
+    this.#spare = undefined;
   }
 
   /** A part of the present call, or -1 when all are claimed. */
@@ -117,15 +160,31 @@ export class ThreadPool {
   }
 
   /**
-   * Waits for parts that workers have claimed. Parts nobody claimed were done by the calling thread, so the wait is bounded by one part.
+   * Waits for parts that workers have claimed, or shall. Parts that nobody claims are done here.
    * A page's main thread may not sleep and polls on.
+   *
+   * @throws OptError INTERNAL if no part ends for so long; from then on the calling thread computes alone
    */
-  #join(): void {
+  #join(rests: boolean, takeParts: () => void, patience: number): void {
     const words = this.#words;
-    for (let polls = 0; ; polls++) {
+    let [last, since] = [-1, 0];
+    for (let polls = rests ? POLLS : 0; ; polls++) {
       const pending = Atomics.load(words, control.PENDING);
       if (pending === 0) return;
-      if (polls >= POLLS && this.#mayWait) Atomics.wait(words, control.PENDING, pending);
+      if (polls < POLLS || (!this.#mayWait && polls % POLLS > 0)) continue;
+      if (this.#mayWait && Atomics.wait(words, control.PENDING, pending, LOOK_AFTER) !== "timed-out") continue;
+      takeParts();
+      const now = performance.now();
+      if (pending !== last) [last, since] = [pending, now];
+      else if (now - since > patience) {
+        this.close();
+        throw new OptError(
+          "INTERNAL",
+          "wasm",
+          "a worker thread ended in its part of a launch, whose results are lost.",
+          "One thread computes from now on.",
+        );
+      }
     }
   }
 }

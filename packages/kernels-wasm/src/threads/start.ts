@@ -5,10 +5,15 @@ export interface WorkerThread {
   terminate(): void;
 }
 
+/** How long a thread may take to begin; who takes longer is done without. */
+const PATIENCE = 20_000;
+
 interface Start {
   readonly memory: WebAssembly.Memory;
   /** A module to try compiling. */
   readonly probe: Uint8Array;
+  /** For long calls alone. */
+  readonly isSpare: boolean;
 }
 
 /** Bundlers for the browser do not see this import, and Node's own modules need no import map. */
@@ -24,23 +29,33 @@ export function availableThreads(): number {
   return crossOriginIsolated === true && Worker !== undefined ? (navigator?.hardwareConcurrency ?? 1) : 1;
 }
 
-/** A running worker, or undefined where the platform or a content security policy refuses it. */
-export function startWorker(start: Start): Promise<WorkerThread | undefined> {
+/** A running worker, or undefined where the platform or a content security policy refuses it. `ended`: it is gone, if the platform tells. */
+export async function startWorker(start: Start, ended: () => void): Promise<WorkerThread | undefined> {
   const threads = nodeModule<typeof import("node:worker_threads")>("node:worker_threads");
-  return threads === undefined ? startInPage(start) : startInNode(threads.Worker, start);
+  let timer: unknown;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE);
+  });
+  const started = threads === undefined ? startInPage(start) : startInNode(threads.Worker, start, ended);
+  const worker = await Promise.race([started, late]);
+  clearTimeout(timer as number);
+  return worker;
 }
 
 function startInNode(
   Worker: typeof import("node:worker_threads").Worker,
   workerData: Start,
+  ended: () => void,
 ): Promise<WorkerThread | undefined> {
   return new Promise((resolve) => {
     const worker = new Worker(WORKER_SOURCE, { eval: true, workerData, execArgv: [] });
-    worker.once("message", () => {
-      worker.unref(); // an idle worker keeps no process alive
-      resolve({ terminate: () => void worker.terminate() });
+    worker.unref(); // keeps no process alive
+    worker.once("message", () => resolve({ terminate: () => void worker.terminate() }));
+    worker.once("error", () => {});
+    worker.once("exit", () => {
+      resolve(undefined);
+      ended();
     });
-    worker.once("error", () => resolve(undefined));
   });
 }
 

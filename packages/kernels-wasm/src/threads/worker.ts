@@ -6,7 +6,8 @@ const POLLS = 10_000;
 
 export const WORKER_SOURCE = `
 "use strict";
-function serve(memory) {
+function serve(memory, isSpare) {
+  const bed = isSpare ? ${control.LONG} : ${control.TICKET};
   const words = new Int32Array(memory.buffer, 0, ${2 * (control.ARGUMENTS + control.MAXIMUM_ARGUMENTS)});
   const numbers = new Float64Array(memory.buffer, 0, ${control.ARGUMENTS + control.MAXIMUM_ARGUMENTS});
   const modules = new Map();
@@ -30,14 +31,16 @@ function serve(memory) {
     entry()(start, end, ...numbers.subarray(first, first + words[${control.ARGUMENT_COUNT}]));
   }
   while (Atomics.load(words, ${control.OPEN}) === 1) {
-    let ticket = Atomics.load(words, ${control.TICKET});
-    for (let polls = 0; (ticket & ${control.REMAINING_MASK}) === 0 && polls < ${POLLS}; polls++) {
+    let seen, ticket;
+    for (let polls = isSpare ? ${POLLS} : 0; polls <= ${POLLS}; polls++) {
+      seen = Atomics.load(words, bed);
       ticket = Atomics.load(words, ${control.TICKET});
+      if ((ticket & ${control.REMAINING_MASK}) !== 0) break;
     }
     if ((ticket & ${control.REMAINING_MASK}) === 0) {
-      Atomics.add(words, ${control.SLEEPING}, 1);
-      Atomics.wait(words, ${control.TICKET}, ticket);
-      Atomics.sub(words, ${control.SLEEPING}, 1);
+      Atomics.add(words, ${control.SLEEPING}, isSpare ? 0 : 1);
+      Atomics.wait(words, bed, seen);
+      Atomics.sub(words, ${control.SLEEPING}, isSpare ? 0 : 1);
     } else if (Atomics.compareExchange(words, ${control.TICKET}, ticket, ticket - 1) === ticket) {
       try {
         runPart((ticket & ${control.REMAINING_MASK}) - 1);
@@ -48,10 +51,10 @@ function serve(memory) {
     }
   }
 }
-function start({ memory, probe }, answer) {
+function start({ memory, probe, isSpare }, answer) {
   new WebAssembly.Module(probe); // refuses here, before any part is claimed, where compiling is forbidden
   answer("ready");
-  serve(memory);
+  serve(memory, isSpare);
 }
 if (typeof require === "function") {
   const { workerData, parentPort } = require("node:worker_threads");
