@@ -27,6 +27,8 @@ enum class Opcode {
   ATTENTION_GRAD,
   BATCH_NORM,
   BATCH_NORM_GRAD,
+  LSTM,
+  LSTM_GRAD,
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.

@@ -84,6 +84,36 @@ function batchNorm(outer: number, channels: number, inner: number): Run {
   };
 }
 
+/** Both launches, the second from the results of the first. */
+function lstm(length: number, batch: number, width: number, reverse: boolean): Run {
+  return (backend, input) => {
+    const sizes = { length, batch, width, reverse };
+    const [state, all] = [batch * width, length * batch * width];
+    const part = (count: number, from = 0) => sliceOf(backend, input.subarray(from, from + count));
+    const made = [all, all, 4 * all, 4 * all, state, state].map((count) => new Float32Array(count));
+    const [results, cells, gates, inputsGradient, firstHiddenGradient, firstCellGradient] = made.map((array) =>
+      sliceOf(backend, array),
+    );
+    const [weight, cell] = [part(4 * width * width), part(state, 3)];
+    const kept = { weight, cell, cells: cells!, gates: gates!, ...sizes };
+    const given = { inputs: part(4 * all, 1), bias: part(4 * width, 2), hidden: part(state, 4), results: results! };
+    backend.launch({ kind: "lstm", kernel: backend.kernel({ kind: "lstm", dtype: "f32" }), ...given, ...kept });
+    const written = {
+      inputsGradient: inputsGradient!,
+      firstHiddenGradient: firstHiddenGradient!,
+      firstCellGradient: firstCellGradient!,
+    };
+    const gradients = { gradient: part(all, 5), cellGradient: part(state, 6), ...written };
+    backend.launch({
+      kind: "lstmGrad",
+      kernel: backend.kernel({ kind: "lstmGrad", dtype: "f32" }),
+      ...gradients,
+      ...kept,
+    });
+    return Float32Array.from(made.flatMap((array) => [...array]));
+  };
+}
+
 describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`, () => {
   const sets = missingDevice
     ? []
@@ -121,6 +151,8 @@ describe.skipIf(missingDevice)(`cpu threads change no bit${missingDevice ?? ""}`
     ["causal attention in 5 batches", attention(5, 200, 300, true)],
     ["batch normalisation of images", batchNorm(20, 7, 2000)],
     ["batch normalisation of rows", batchNorm(500, 333, 1)],
+    ["an LSTM of 20 x 100", lstm(9, 20, 100, false)],
+    ["an LSTM of 33 x 131, from the end", lstm(3, 33, 131, true)],
     ["attention of 1,100 queries", attention(1, 1100, 150, false)],
   ])("of %s", (_name, run) => {
     for (const ofOneSet of backends) {

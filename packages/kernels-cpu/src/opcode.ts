@@ -27,6 +27,8 @@ const KINDS = [
   "attentionGrad",
   "batchNorm",
   "batchNormGrad",
+  "lstm",
+  "lstmGrad",
 ] as const satisfies readonly Kind[];
 
 const OPS: readonly Op[] = [...RULE_OPS, ...TRANSCENDENTAL_OPS];

@@ -5,6 +5,7 @@ import {
   type Kind,
   type Launch,
   type Rule,
+  type SequenceSizes,
   type Slice,
   type Window2d,
   withoutDraws,
@@ -304,6 +305,34 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     slices(to, dtype, outer * channels * inner, gradient, inputGradient);
     slices(to, dtype, channels, weightGradient, biasGradient);
   },
+
+  lstm(to, { kernel, inputs, weight, bias, hidden, cell, results, cells, gates, ...sizes }) {
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { state, all } = writeSequence(to, sizes);
+    const { width } = sizes;
+    to.slice(inputs, dtype, 4 * all);
+    to.slice(weight, dtype, 4 * width * width);
+    to.slice(bias, dtype, 4 * width);
+    slices(to, dtype, state, hidden, cell);
+    slices(to, dtype, all, results, cells);
+    to.slice(gates, dtype, 4 * all);
+  },
+
+  lstmGrad(to, { kernel, weight, cell, cells, gates, gradient, cellGradient, ...rest }) {
+    const { inputsGradient, firstHiddenGradient, firstCellGradient, ...sizes } = rest;
+    const { dtype } = kernel.spec;
+    to.flag(dtype === "f64");
+    const { state, all } = writeSequence(to, sizes);
+    to.slice(weight, dtype, 4 * sizes.width * sizes.width);
+    to.slice(cell, dtype, state);
+    to.slice(cells, dtype, all);
+    to.slice(gates, dtype, 4 * all);
+    to.slice(gradient, dtype, all);
+    to.slice(cellGradient, dtype, state);
+    to.slice(inputsGradient, dtype, 4 * all);
+    slices(to, dtype, state, firstHiddenGradient, firstCellGradient);
+  },
 };
 
 /** How a buffer of a program lies in memory (native/cpu/src/kernels/program.cc). */
@@ -355,6 +384,13 @@ function writeAttention(to: CommandWriter, sizes: AttentionSizes) {
     ofKeys: places * width,
     ofValues: places * columns,
   };
+}
+
+/** Elements of one state, and of the states of all places. */
+function writeSequence(to: CommandWriter, { length, batch, width, reverse }: SequenceSizes) {
+  to.list([length, batch, width]);
+  to.flag(reverse);
+  return { state: batch * width, all: length * batch * width };
 }
 
 function checkCount(what: string, actual: number, expected: number): void {

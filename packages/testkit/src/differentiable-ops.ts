@@ -104,6 +104,26 @@ const rows = ({ device }: Tensor) =>
     { dtype: "i32", device },
   );
 
+type Sequence = [inputs: Tensor, weight: Tensor, bias: Tensor, hidden: Tensor, cell: Tensor];
+
+function alongSequence(operands: Sequence, which: "results" | "cell", reverse: boolean): Tensor {
+  return F.tidy(() => {
+    const fused = F.fusedLstm(...operands, { reverse });
+    if (fused !== null) return fused[which];
+    const [inputs, weight, bias, ...begin] = operands;
+    let [h, c] = begin as [Tensor, Tensor];
+    const places = F.split(inputs, 1).map((place) => place.squeeze(0));
+    const results = (reverse ? places.toReversed() : places).map((place) => {
+      const z = place.add(bias).add(h.matmul(weight, { transposeB: true }));
+      const [i, f, g, o] = F.split(z, h.shape[1]!, 1) as [Tensor, Tensor, Tensor, Tensor];
+      c = f.sigmoid().mul(c).add(i.sigmoid().mul(g.tanh()));
+      h = o.sigmoid().mul(c.tanh());
+      return h;
+    });
+    return which === "cell" ? c : F.stack(reverse ? results.toReversed() : results);
+  });
+}
+
 /** By one kernel, or op by op. */
 function normalized(x: Tensor, weight: Tensor, bias: Tensor): Tensor {
   return F.tidy(() => {
@@ -298,6 +318,15 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
     }),
   ),
   { name: "fusedBatchNorm", shapes: [[3, 2, 2], [2], [2]], run: (x, w, b) => normalized(x!, w!, b!) },
+  ...[false, true].flatMap((reverse) =>
+    (["results", "cell"] as const).map(
+      (which): OpCase => ({
+        name: `fusedLstm, ${which}${reverse ? " in reverse" : ""}`,
+        shapes: [[3, 2, 8], [8, 2], [8], [2, 2], [2, 2]],
+        run: (...operands) => alongSequence(operands as Sequence, which, reverse),
+      }),
+    ),
+  ),
   { name: "crossEntropyRows", shapes: [[3, 4]], run: (x) => crossEntropyRows(x!, labels(x!)) },
   { name: "gather", shapes: [[3, 2]], run: (table) => gather(table!, rows(table!)) },
   { name: "unfold", shapes: [[1, 2, 4, 3]], run: (x) => unfold(x!, [2, 1], { padding: [1, 0], stride: 2 }) },

@@ -1,6 +1,6 @@
 // Attention and its gradient. Scores are computed block by block and never leave the caches; of each query the largest score and the sum
 // of exponentials go along (Dao et al. 2022). A block's scores lie [key][query], so that what is done by query fills vectors.
-#include "kernels/attention-tile.h"
+#include "kernels/block-product.h"
 #include "kernels/command.h"
 #include "kernels/matmul-row.h"
 #include "kernels/parallel.h"
@@ -41,22 +41,6 @@ struct Sizes {
 
 inline float weightOf(float difference) { return expInFloat(difference); }
 inline double weightOf(double difference) { return std::exp(difference); }
-
-/** Hands out parts of a thread's memory, each from a cache line on. */
-template <typename T>
-class Parts {
- public:
-  explicit Parts(char* memory) : next_(memory) {}
-  T* take(int64_t count) {
-    T* const part = reinterpret_cast<T*>(next_);
-    next_ += bytes(count);
-    return part;
-  }
-  static int64_t bytes(int64_t count) { return ceilDivide(count * static_cast<int64_t>(sizeof(T)), 64) * 64; }
-
- private:
-  char* next_;
-};
 
 /** The scores of a block of queries by `count` keys, of which hidden ones are -infinity, as are those of queries beyond the last. */
 template <typename T>

@@ -58,5 +58,7 @@ Status runAttention(Command& command);
 Status runAttentionGrad(Command& command);
 Status runBatchNorm(Command& command);
 Status runBatchNormGrad(Command& command);
+Status runLstm(Command& command);
+Status runLstmGrad(Command& command);
 
 }  // namespace opt::OPT_ISA

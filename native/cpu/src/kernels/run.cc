@@ -56,6 +56,8 @@ Status run(const double* numbers) {
     case Opcode::ATTENTION_GRAD: return runAttentionGrad(command);
     case Opcode::BATCH_NORM: return runBatchNorm(command);
     case Opcode::BATCH_NORM_GRAD: return runBatchNormGrad(command);
+    case Opcode::LSTM: return runLstm(command);
+    case Opcode::LSTM_GRAD: return runLstmGrad(command);
   }
   return Status::BAD_COMMAND;
 }

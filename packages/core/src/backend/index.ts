@@ -40,6 +40,7 @@ export type {
   Launch,
   LaunchArguments,
   PlainKind,
+  SequenceSizes,
   Spec,
   Specs,
   Window2d,

@@ -49,11 +49,14 @@ export interface Specs {
   /** (x - mean) / sqrt(variance + eps) * weight + bias by channel of [outer, channels, inner], variance with divisor outer * inner. */
   batchNorm: { dtype: ComputeDType };
   batchNormGrad: { dtype: ComputeDType };
+  /** A sequence through an LSTM: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), where i, f, g, o = inputs + bias + weight h. */
+  lstm: { dtype: ComputeDType };
+  lstmGrad: { dtype: ComputeDType };
 }
 
 export type Kind = keyof Specs;
 /** Several ops in one: only devices that say so (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
-export type FusedKind = "attention" | "attentionGrad" | "batchNorm" | "batchNormGrad";
+export type FusedKind = "attention" | "attentionGrad" | "batchNorm" | "batchNormGrad" | "lstm" | "lstmGrad";
 /** What every device has. */
 export type PlainKind = Exclude<Kind, FusedKind>;
 export type Spec<K extends Kind = Kind> = { [P in K]: { readonly kind: P } & Readonly<Specs[P]> }[K];
@@ -70,6 +73,14 @@ export interface Window2d {
   readonly stride: readonly [number, number];
   readonly padding: readonly [number, number];
   readonly dilation: readonly [number, number];
+}
+
+/** `reverse`: the sequence is gone through from its end. */
+export interface SequenceSizes {
+  readonly length: number;
+  readonly batch: number;
+  readonly width: number;
+  readonly reverse: boolean;
 }
 
 /** query [batch, queries, width], key [batch, keys, width], value [batch, keys, columns]; causal: query i sees keys 0 to i alone. */
@@ -193,6 +204,29 @@ export interface LaunchArguments {
     queryGradient: Slice;
     keyGradient: Slice;
     valueGradient: Slice;
+  };
+  /** inputs and gates [length, batch, 4 width], weight [4 width, width], bias [4 width], hidden and cell [batch, width], results and cells [length, batch, width]; gates are kept after their functions. */
+  lstm: SequenceSizes & {
+    inputs: Slice;
+    weight: Slice;
+    bias: Slice;
+    hidden: Slice;
+    cell: Slice;
+    results: Slice;
+    cells: Slice;
+    gates: Slice;
+  };
+  /** gradient is of results, cellGradient of the last cell; of inputs (and gates), hidden and cell they are overwritten. */
+  lstmGrad: SequenceSizes & {
+    weight: Slice;
+    cell: Slice;
+    cells: Slice;
+    gates: Slice;
+    gradient: Slice;
+    cellGradient: Slice;
+    inputsGradient: Slice;
+    firstHiddenGradient: Slice;
+    firstCellGradient: Slice;
   };
   /** input and output [outer, channels, inner], weight, bias, mean and variance [channels]. */
   batchNorm: {

@@ -5,6 +5,7 @@ import { openJsBackend } from "./backend";
 import { batchNorm, batchNormGrad } from "./batch-norm";
 import { type CarriedKind, type CarriedRun, carrying } from "./carried";
 import { layerNorm, layerNormGrad } from "./layer-norm";
+import { lstm, lstmGrad } from "./lstm";
 import { crossEntropy, crossEntropyGrad } from "./rows";
 import { gather, scatterAdd } from "./rows-by-index";
 import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
@@ -13,7 +14,7 @@ import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 export function openCompleteJsBackend(): Backend {
   const kernels: { readonly [K in CarriedKind]: CarriedRun<K> } = {
     ...{ crossEntropy, crossEntropyGrad, fold, gather, layerNorm, layerNormGrad, maxPool2d, maxPool2dGrad },
-    ...{ attention, attentionGrad, batchNorm, batchNormGrad, scatterAdd, unfold },
+    ...{ attention, attentionGrad, batchNorm, batchNormGrad, lstm, lstmGrad, scatterAdd, unfold },
   };
   for (const kind of Object.keys(kernels) as CarriedKind[]) {
     carrying({ kind, dtype: "f32" }, kernels[kind] as CarriedRun<CarriedKind>);

@@ -11,6 +11,7 @@ export { maskedFill, where } from "./elementwise/where";
 export { gather } from "./indices/gather";
 export { gatherAlong } from "./indices/gather-along";
 export { oneHot } from "./indices/one-hot";
+export { fusedLstm, type LstmOptions, type LstmResults } from "./lstm";
 export { addInto, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
 export { overwrite } from "./overwrite";

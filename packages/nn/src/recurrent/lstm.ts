@@ -1,5 +1,5 @@
-import { check, show, split, type Tensor } from "@opt/core";
-import { Recurrent, type RecurrentOptions } from "./recurrent";
+import { check, fusedLstm, show, split, type Tensor, zeros } from "@opt/core";
+import { type Cell, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
 
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997): c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), the gates
@@ -18,11 +18,22 @@ export class LSTM extends Recurrent {
   forward(x: Tensor, state?: readonly [hidden: Tensor, cell: Tensor]): [Tensor, [hidden: Tensor, cell: Tensor]] {
     const isPair = state === undefined || (Array.isArray(state) && state.length === 2);
     check(isPair, "BAD_ARGUMENT", "LSTM", () => `the state must be [h, c], got ${show(state)}.`, "Pass both.");
-    const [output, last] = this.along(x, state, 2, (inputs, [h, c], recur) => {
+    const cell: Cell = (inputs, [h, c], recur) => {
       const [i, f, g, o] = split(inputs.add(recur(h!)), this.hiddenSize, 1) as [Tensor, Tensor, Tensor, Tensor];
       const next = f.sigmoid().mul(c!).add(i.sigmoid().mul(g.tanh()));
       return [o.sigmoid().mul(next.tanh()), next];
-    });
+    };
+    const [output, last] = this.along(x, state, 2, cell, inOneKernel);
     return [output, last as [Tensor, Tensor]];
   }
 }
+
+const inOneKernel: Whole = (products, { recurrent, biases }, [h, c], reverse) => {
+  const { dtype, device } = products;
+  const bias = biases.length === 2 ? biases[0]!.add(biases[1]!) : zeros([recurrent.shape[0]!], { dtype, device });
+  const found = fusedLstm(products, recurrent, bias, h!, c!, { reverse });
+  if (found === null) return null;
+  const { results, cell } = found;
+  const last = reverse ? 0 : results.shape[0]! - 1;
+  return { results, end: [results.slice(last, last + 1).squeeze(0), cell] };
+};

@@ -36,6 +36,21 @@ export type Cell = (
   recur: (hidden: Tensor) => Tensor,
 ) => readonly Tensor[];
 
+/** One direction of a layer: all results, and each of the cell's states that was last. */
+export interface Passed {
+  readonly results: Tensor;
+  readonly end: readonly Tensor[];
+}
+
+/** All of it at once from the products of inputs [length, batch, gates * hidden], on devices that can. */
+export type Whole = (products: Tensor, own: Weights, begin: readonly Tensor[], reverse: boolean) => Passed | null;
+
+export interface Weights {
+  readonly recurrent: Tensor;
+  /** Of the inputs, and of the last result. */
+  readonly biases: readonly Tensor[];
+}
+
 /** Weights under PyTorch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ... */
 export abstract class Recurrent extends Module {
   readonly inputSize: number;
@@ -85,7 +100,13 @@ export abstract class Recurrent extends Module {
    * The results of the last layer, and of each of the cell's states the last of every layer and direction.
    * `count` states of shape [layers * directions, batch, hidden] begin as zeros where they are not given.
    */
-  protected along(x: Tensor, given: readonly Tensor[] | undefined, count: number, cell: Cell): [Tensor, Tensor[]] {
+  protected along(
+    x: Tensor,
+    given: readonly Tensor[] | undefined,
+    count: number,
+    cell: Cell,
+    whole: Whole = () => null,
+  ): [Tensor, Tensor[]] {
     const where = this.constructor.name;
     checkTensor(where, x);
     check(
@@ -109,7 +130,7 @@ export abstract class Recurrent extends Module {
         const directions = names.flatMap(([at, suffix], i) => {
           if (at !== layer) return [];
           const begin = Array.from({ length: count }, (_, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
-          const { results, end } = this.#run(sequence, suffix, begin, cell);
+          const { results, end } = this.#run(sequence, suffix, begin, cell, whole);
           last.push(end);
           return [results];
         });
@@ -136,17 +157,18 @@ export abstract class Recurrent extends Module {
   }
 
   /** One direction of one layer. All inputs' gates come from one matrix product. */
-  #run(
-    sequence: Tensor,
-    suffix: string,
-    begin: readonly Tensor[],
-    cell: Cell,
-  ): { results: Tensor; end: readonly Tensor[] } {
+  #run(sequence: Tensor, suffix: string, begin: readonly Tensor[], cell: Cell, whole: Whole): Passed {
     const own = this as unknown as Record<string, Tensor | undefined>;
     const [length, batch, width] = sequence.shape as [number, number, number];
     const plus = (product: Tensor, bias: Tensor | undefined) => (bias === undefined ? product : product.add(bias));
     const rows = sequence.reshape([length * batch, width]);
-    const inputs = plus(rows.matmul(own[`weight_ih_${suffix}`]!, { transposeB: true }), own[`bias_ih_${suffix}`]);
+    const products = rows.matmul(own[`weight_ih_${suffix}`]!, { transposeB: true });
+    const [recurrent, ...biases] = ["weight_hh", "bias_ih", "bias_hh"].map((name) => own[`${name}_${suffix}`]);
+    const places = products.reshape([length, batch, products.shape[1]!]);
+    const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias !== undefined) };
+    const passed = whole(places, weights, begin, suffix.endsWith("_reverse"));
+    if (passed !== null) return passed;
+    const inputs = plus(products, own[`bias_ih_${suffix}`]);
     const recur = (hidden: Tensor) =>
       plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
     const order = Array.from({ length }, (_, t) => (suffix.endsWith("_reverse") ? length - 1 - t : t));

@@ -7,6 +7,7 @@ import { attentionContract } from "./attention";
 import { batchNormContract } from "./batch-norm";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
+import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
 import { matmulContract } from "./matmul";
 import { memoryContract } from "./memory";
@@ -58,6 +59,7 @@ export function contractSuite(row: ContractRow): void {
     if (row.fuses) {
       attentionContract(context);
       batchNormContract(context);
+      lstmContract(context);
     }
   });
 }

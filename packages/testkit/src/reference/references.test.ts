@@ -4,6 +4,7 @@ import { windowOf } from "../contract/windows";
 import { seededArray, seededIndices } from "../numbers/seeded";
 import { attention, attentionGrad } from "./attention";
 import { batchNorm, batchNormGrad } from "./batch-norm";
+import { lstm, lstmGrad } from "./lstm";
 import { matmul } from "./matmul";
 import { crossEntropy, crossEntropyGrad, layerNorm, layerNormGrad, softmax, softmaxGrad } from "./rows";
 import { fold, maxPool2d, maxPool2dGrad, unfold, windowSizes } from "./windows";
@@ -73,6 +74,37 @@ describe("references", () => {
     );
     expect(valueGradient).toAgreeWith(
       differences((z) => output(q, k, z), v, g),
+      close,
+    );
+  });
+
+  it.each([false, true])("lstm (reverse %s): its gradients are its derivatives", (reverse) => {
+    const sizes = { length: 3, batch: 2, width: 2, reverse };
+    const [inputs, weight, bias, hidden, cell] = [48, 16, 8, 4, 4].map((size, i) => random(size, i + 1)) as [
+      Float64Array,
+      Float64Array,
+      Float64Array,
+      Float64Array,
+      Float64Array,
+    ];
+    const given = { inputs, weight, bias, hidden, cell };
+    const [g, ofLast] = [random(12, 6), random(4, 7)];
+    const found = lstmGrad(given, g, ofLast, sizes);
+    const both = (moved: object) => {
+      const { results, last } = lstm({ ...given, ...moved }, sizes);
+      return [...results, ...last];
+    };
+    const weights = [...g, ...ofLast];
+    expect(found.inputsGradient).toAgreeWith(
+      differences((z) => both({ inputs: z }), inputs, weights),
+      close,
+    );
+    expect(found.firstHiddenGradient).toAgreeWith(
+      differences((z) => both({ hidden: z }), hidden, weights),
+      close,
+    );
+    expect(found.firstCellGradient).toAgreeWith(
+      differences((z) => both({ cell: z }), cell, weights),
       close,
     );
   });

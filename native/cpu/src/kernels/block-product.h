@@ -1,4 +1,4 @@
-// Products of blocks that fit the caches, for attention: the left side is read as it lies there, by rows or by steps.
+// Products of blocks that fit the caches, for kernels of many ops: the left side is read as it lies there, by rows or by steps.
 #pragma once
 #include "kernels/matmul-pack.h"
 #include "kernels/parallel.h"
@@ -40,23 +40,25 @@ inline void packLeft(const Operand<T>& operand, int64_t firstRow, int64_t rows, 
   }
 }
 
-/** Element (row, step) of a left panel lies at row * ROW_STEP + step * DEPTH_STEP. */
+/** Element (row, step) of a left panel lies at row * ROW_STEP + step * DEPTH_STEP; rows lie `rowStep` apart where ROW_STEP is 0. */
 template <typename T, int64_t ROW_STEP, int64_t DEPTH_STEP, int VECTORS>
-void blockTile(int64_t depth, const T* left, const T* right, T* output, int64_t stride, int64_t rows, int64_t columns, bool add) {
+void blockTile(int64_t depth, const T* left, int64_t rowStep, const T* right, T* output, int64_t stride, int64_t rows, int64_t columns,
+               bool add) {
   using V = Vector<T>;
   constexpr int COLUMNS = VECTORS * LANES<T>;
   V sums[BLOCK_ROWS][VECTORS] = {};
+  const T* lines[BLOCK_ROWS];
+  for (int r = 0; r < BLOCK_ROWS; r++) lines[r] = left + r * (ROW_STEP == 0 ? rowStep : ROW_STEP);
   for (int64_t k = 0; k < depth; k++) {
     V rights[VECTORS];
 #pragma GCC unroll 4
     for (int v = 0; v < VECTORS; v++) rights[v] = loadVector<V>(right + v * LANES<T>);
 #pragma GCC unroll 8
     for (int r = 0; r < BLOCK_ROWS; r++) {
-      const V number = splat(left + r * ROW_STEP);
+      const V number = splat((ROW_STEP == 0 ? lines[r] : left + r * ROW_STEP) + k * DEPTH_STEP);
 #pragma GCC unroll 4
       for (int v = 0; v < VECTORS; v++) addProduct(sums[r][v], number, rights[v]);
     }
-    left += DEPTH_STEP;
     right += COLUMNS;
   }
   if (columns == COLUMNS && rows == BLOCK_ROWS) {
@@ -79,20 +81,36 @@ void blockTile(int64_t depth, const T* left, const T* right, T* output, int64_t 
 }
 
 /**
- * output = left x right, or added to it. Panels of the left side lie PANEL_STEP apart; of its rows beyond `rows` anything may be
+ * output = left x right, or added to it. Panels of the left side lie `panelStep` apart; of its rows beyond `rows` anything may be
  * there, but it is read. The right side is packed.
  */
 template <typename T, int64_t ROW_STEP, int64_t DEPTH_STEP>
 inline void multiplyBlock(int64_t rows, int64_t columns, int64_t depth, const T* left, int64_t panelStep, const T* right, T* output,
-                          int64_t stride, bool add) {
+                          int64_t stride, bool add, int64_t rowStep = 0) {
   for (int64_t column = 0; column < columns; column += BLOCK_PANEL<T>) {
     const int64_t count = smaller(BLOCK_PANEL<T>, columns - column);
     const auto tile = count <= LANES<T> ? blockTile<T, ROW_STEP, DEPTH_STEP, 1> : blockTile<T, ROW_STEP, DEPTH_STEP, BLOCK_VECTORS>;
     for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
       const int64_t least = smaller<int64_t>(BLOCK_ROWS, rows - row);
-      tile(depth, left + row / BLOCK_ROWS * panelStep, right + column * depth, output + row * stride + column, stride, least, count, add);
+      tile(depth, left + row / BLOCK_ROWS * panelStep, rowStep, right + column * depth, output + row * stride + column, stride, least, count, add);
     }
   }
 }
+
+/** Hands out parts of a thread's memory, each from a cache line on. */
+template <typename T>
+class Parts {
+ public:
+  explicit Parts(char* memory) : next_(memory) {}
+  T* take(int64_t count) {
+    T* const part = reinterpret_cast<T*>(next_);
+    next_ += bytes(count);
+    return part;
+  }
+  static int64_t bytes(int64_t count) { return ceilDivide(count * static_cast<int64_t>(sizeof(T)), 64) * 64; }
+
+ private:
+  char* next_;
+};
 
 }  // namespace opt::OPT_ISA
