@@ -1,5 +1,5 @@
 // Limits, late errors and the loss of the device.
-import { defineRule, fma, init, type OptError, parameter, tensor } from "@opt/core";
+import { abs, add, defineRule, div, fma, init, less, type OptError, parameter, select, sqrt, tensor } from "@opt/core";
 import type { Slice } from "@opt/core/backend";
 import { expectCode, seededArray, useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -285,6 +285,36 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
     const memory = backend.allocate(bytes.length);
     backend.write(memory, 0, bytes);
     expect(Buffer.compare(await backend.read(memory, 3, bytes.length - 4), bytes.subarray(3, -1))).toBe(0);
+  });
+
+  it("gives tensors the same bits wherever they begin, and leaves their neighbours alone", async () => {
+    const backend = await open();
+    const rule = defineRule({
+      name: "bounded descent",
+      buffers: ["param", "grad"],
+      scalars: ["rate", "skip"],
+      update: ({ param, grad }, { rate, skip }) => ({
+        param: select(less(0, skip), param, fma(rate, div(grad, add(sqrt(abs(grad)), 0.5)), param)),
+      }),
+    });
+    const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });
+    const skip = upload(backend, Float32Array.of(0));
+    for (const size of [1, 2, 3, 4, 5, 63, 257, 1027]) {
+      const data = [1, 2].map((seed) => seededArray("f32", size + 8, { seed: seed + size }));
+      const results: Buffer[] = [];
+      for (const offset of [0, 1, 2, 3, 4]) {
+        const slices = data.map((array) => {
+          const shifted = new Float32Array(size + 8);
+          shifted.set(array.subarray(0, size), offset);
+          return { ...upload(backend, shifted), byteOffset: 4 * offset, length: size };
+        });
+        backend.launch({ kind: "rule", kernel, tensors: [slices], scalars: [0.25, skip] });
+        const whole = await download(backend, { ...slices[0]!, byteOffset: 0, length: size + 8 });
+        expect([...whole.subarray(0, offset), ...whole.subarray(offset + size)].every((x) => x === 0)).toBe(true);
+        results.push(Buffer.from(whole.slice(offset, offset + size).buffer));
+      }
+      for (const result of results) expect(Buffer.compare(result, results[0]!)).toBe(0);
+    }
   });
 
   it("comes round in more lists of tensors than it keeps tables", async () => {

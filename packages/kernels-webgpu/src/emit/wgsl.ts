@@ -44,6 +44,13 @@ export const wgsl: Dialect = {
   },
 };
 
+/** The same on four elements at once, in which numbers are spread. */
+export const wgslQuads: Dialect = {
+  ...wgsl,
+  name: "wgsl quads",
+  constant: (value, dtype) => `vec4f(${wgsl.constant(value, dtype)})`,
+};
+
 const notOfIntegers: OpText = () => {
   throw new OptError("UNSUPPORTED", "webgpu", "an op of floats, got i32.", `Cast with .to("f32").`);
 };

@@ -1,6 +1,6 @@
 /**
  * Batched matrix products. Tiles of both operands pass through workgroup memory as vectors of four, and every invocation keeps
- * 4 x 4 results in registers; products that are too thin for tiles have an invocation for each result.
+ * 4 x 4 or 8 x 8 results in registers; products that are too thin for tiles have an invocation for each result.
  */
 import type { Launch, Spec, Specs } from "@opt/core/backend";
 import type { Execution, KernelSource } from "../kernel";
@@ -58,11 +58,13 @@ function load(tile: "a" | "b", quads: number, invocations: number, alongDepth: b
   ];
 }
 
-/** Tiles of `4 * quads` rows and columns, by `quads`^2 invocations. */
-export function tiledShader(transposes: Transposes, quads: number): Shader {
-  const side = 4 * quads;
-  const invocations = quads * quads;
-  const rows = [0, 1, 2, 3];
+/** Tiles of `side` rows and columns, in which every invocation has `each` quads of either, `side / 4 / each` quads apart. */
+export function tiledShader(transposes: Transposes, side: number, each: 1 | 2): Shader {
+  const quads = side / 4;
+  const span = quads / each;
+  const invocations = span * span;
+  const parts = Array.from({ length: each }, (_, part) => part);
+  const rows = parts.flatMap((part) => [0, 1, 2, 3].map((r) => ({ part, r, first: 4 * span * part + r })));
   return {
     name: `matmul in tiles of ${side}`,
     slices: { a: "f32", b: "f32", output: "f32" },
@@ -83,23 +85,27 @@ export function tiledShader(transposes: Transposes, quads: number): Shader {
         `let first_column = group % tiles_x * ${side}u;`,
         "let base_a = item * params.stride_a;",
         "let base_b = item * params.stride_b;",
-        `let quad_x = lane % ${quads}u;`,
-        `let quad_y = lane / ${quads}u;`,
-        ...rows.map((row) => `var sum${row} = vec4f();`),
+        `let quad_x = lane % ${span}u;`,
+        `let quad_y = lane / ${span}u;`,
+        ...rows.flatMap(({ part, r }) => parts.map((column) => `var sum${part}${r}${column} = vec4f();`)),
         `for (var first = 0u; first < params.k; first += ${DEPTH}u) {`,
         ...load("a", quads, invocations, !transposes.transposeA).map((line) => `  ${line}`),
         ...load("b", quads, invocations, transposes.transposeB).map((line) => `  ${line}`),
         "  workgroupBarrier();",
         `  for (var depth = 0u; depth < ${DEPTH}u; depth++) {`,
-        `    let column = tile_a[depth * ${quads}u + quad_y];`,
-        `    let row = tile_b[depth * ${quads}u + quad_x];`,
-        ...rows.map((row) => `    sum${row} += column[${row}] * row;`),
+        ...parts.map((part) => `    let column${part} = tile_a[depth * ${quads}u + quad_y + ${span * part}u];`),
+        ...parts.map((part) => `    let row${part} = tile_b[depth * ${quads}u + quad_x + ${span * part}u];`),
+        ...rows.flatMap(({ part, r }) =>
+          parts.map((column) => `    sum${part}${r}${column} += column${part}[${r}] * row${column};`),
+        ),
         "  }",
         "  workgroupBarrier();",
         "}",
         "let row = first_row + 4u * quad_y;",
         "let column = first_column + 4u * quad_x;",
-        ...rows.map((r) => `put_row(item, row + ${r}u, column, sum${r});`),
+        ...rows.flatMap(({ part, r, first }) =>
+          parts.map((at) => `put_row(item, row + ${first}u, column + ${4 * span * at}u, sum${part}${r}${at});`),
+        ),
       ].join("\n"),
   };
 }
@@ -151,8 +157,8 @@ export const matmul: KernelSource<"matmul", Prepared> = {
   prepare(transposes: Spec<"matmul">) {
     const withRows = (shader: Shader): Shader => ({ ...shader, declarations: shader.declarations + PUT_ROW });
     return {
-      small: withRows(tiledShader(transposes, SMALL / 4)),
-      large: withRows(tiledShader(transposes, LARGE / 4)),
+      small: withRows(tiledShader(transposes, SMALL, 1)),
+      large: withRows(tiledShader(transposes, LARGE, 2)),
       thin: thinShader(transposes),
     };
   },

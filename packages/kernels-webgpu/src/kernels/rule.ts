@@ -20,6 +20,7 @@ import type { Shader } from "../shader/shader";
 import { conversionsOf, readStored } from "./convert";
 import { keepPacked, overPackedBlocks, type PackedSlot, packedDeclarations, readPacked } from "./packed";
 import { DRAW_OF, KEYS, roundedAtRandom, wordsOfPlace } from "./rounding";
+import { inQuads, quadRuleShader } from "./rule-in-quads";
 import { dispatchPart, findTensor, LIST_PARAMS, overBlock, partsOf } from "./tensor-list";
 
 /** Elements of a workgroup, on GPUs. */
@@ -98,7 +99,7 @@ export function ruleShader(
 }
 
 interface Prepared {
-  /** By which scalars the device has. */
+  /** By the width of its loads, and by which scalars the device has. */
   readonly shaders: Map<string, Shader>;
   readonly scalars: readonly string[];
   readonly block: number;
@@ -115,12 +116,6 @@ export const rule: KernelSource<"rule", Prepared> = {
     const { rule, stored } = kernel.spec;
     const { block } = prepared;
     const onDevice = scalars.map((scalar) => typeof scalar !== "number");
-    const key = onDevice.join();
-    let shader = prepared.shaders.get(key);
-    if (shader === undefined) {
-      shader = ruleShader(rule.name, rule.program, stored, onDevice, block);
-      prepared.shaders.set(key, shader);
-    }
     const params: Record<string, number> = {};
     const rest: Slice[] = [];
     const names = [...prepared.scalars, ...KEYS];
@@ -130,12 +125,23 @@ export const rule: KernelSource<"rule", Prepared> = {
     });
     const units = (tensors[0] ?? []).map((_, slot) => bytesOf(stored?.[slot]));
     const listed = tensors.map((slices) => ({ slices, extra: 0, further: wordsOfPlace(slices[0]!) }));
-    for (const { tensors, oversized } of partsOf(listed, block, execution.largestBinding, units)) {
-      const seen = tensors.map((each) => ({
-        ...each,
-        slices: each.slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
-      }));
-      dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, block, params, rest);
+    for (const isWide of [true, false]) {
+      const alike = listed.filter(({ slices }) => inQuads(slices, stored) === isWide);
+      for (const { tensors, oversized } of partsOf(alike, block, execution.largestBinding, units)) {
+        const key = `${isWide} ${onDevice.join()}`;
+        const { name, program } = rule;
+        const shader =
+          prepared.shaders.get(key) ??
+          (isWide
+            ? quadRuleShader(name, program, stored, onDevice, block)
+            : ruleShader(name, program, stored, onDevice, block));
+        prepared.shaders.set(key, shader);
+        const seen = tensors.map((each) => ({
+          ...each,
+          slices: each.slices.map((slice, slot) => (isPacked(stored?.[slot]) ? wordsOf(slice) : slice)),
+        }));
+        dispatchPart(execution, prepared, shader, { tensors: seen, oversized }, block, params, rest);
+      }
     }
   },
 };

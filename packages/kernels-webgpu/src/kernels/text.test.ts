@@ -8,6 +8,7 @@ import { copyShader } from "./copy";
 import { mapShader } from "./map";
 import { thinShader, tiledShader } from "./matmul";
 import { ruleShader } from "./rule";
+import { quadRuleShader } from "./rule-in-quads";
 import { softmax } from "./softmax";
 
 /** tanh(a * s) + erf(b) - Infinity */
@@ -33,11 +34,17 @@ const untransposed = { transposeA: false, transposeB: false };
 
 const SHADERS: readonly (readonly [string, Shader, readonly number[]])[] = [
   ["a rule in one heap", ruleShader(adamw.name, adamw.program), [...adamw.buffers.map(() => 0), 0]],
+  [
+    "a rule in quads",
+    quadRuleShader(adamw.name, adamw.program, undefined, [], 1024),
+    [...adamw.buffers.map(() => 0), 0],
+  ],
   ["a rule over two heaps", ruleShader(adamw.name, adamw.program), [...adamw.buffers.map((_, i) => i % 2), 0]],
   ["a dense map", mapShader(program, 1), [0, 0, 0]],
   ["a map with broadcasting", mapShader(program, 3), [0, 0, 1]],
   ["a cast to half", copyShader("f32", "f16", 2), [0, 0]],
-  ["a matrix product in tiles", tiledShader(untransposed, 8), [0, 0, 0]],
+  ["a matrix product in tiles", tiledShader(untransposed, 32, 1), [0, 0, 0]],
+  ["a matrix product in large tiles", tiledShader(untransposed, 64, 2), [0, 0, 0]],
   ["a thin matrix product", thinShader({ transposeA: true, transposeB: true }), [0, 0, 0]],
 ];
 

@@ -19,6 +19,8 @@ export interface Shader {
   readonly lanes?: number;
   /** Buffers hold atomics: for writes of less than a word. */
   readonly atomic?: boolean;
+  /** Buffers hold four words in each element, which the body reads at once where they are aligned. */
+  readonly wide?: boolean;
   /** Uses subgroups; the entry point sets `subgroup` and `subgroups`. */
   readonly subgroups?: boolean;
   /** Functions and workgroup variables. */
@@ -31,11 +33,11 @@ export const LANES = 64;
 
 /** The text of a shader whose slice number k lies in buffer `pattern[k]`. */
 export function writeShader(shader: Shader, pattern: readonly number[]): string {
-  const { name, slices, lanes = LANES, atomic = false, subgroups = false, declarations = "" } = shader;
+  const { name, slices, lanes = LANES, atomic = false, wide = false, subgroups = false, declarations = "" } = shader;
   const entries = Object.entries(slices);
   const buffers = Object.fromEntries(entries.map(([slice], k) => [slice, `heap${pattern[k]}`]));
   const count = pattern.reduce((most, index) => Math.max(most, index + 1), 0);
-  const word = atomic ? "atomic<u32>" : "u32";
+  const word = atomic ? "atomic<u32>" : wide ? "vec4u" : "u32";
   const members = memberNames(shader).map(([member, type]) => `  ${member}: ${type},`);
   return [
     `// ${name}`,
@@ -48,7 +50,7 @@ export function writeShader(shader: Shader, pattern: readonly number[]): string 
     ),
     ...(subgroups ? ["var<private> subgroup: u32;", "var<private> subgroups: u32;"] : []),
     "",
-    ...entries.flatMap(([slice, view]) => accessors(slice, view, buffers[slice]!, atomic)),
+    ...entries.flatMap(([slice, view]) => accessors(slice, view, buffers[slice]!, { atomic, wide })),
     ...(declarations === "" ? [] : [declarations.trim()]),
     "",
     `@compute @workgroup_size(${lanes})`,
@@ -83,9 +85,20 @@ export function memberNames({ slices, params }: Shader): [string, Parameter][] {
   return [...starts.map(([slice]): [string, Parameter] => [`${slice}_at`, "u32"]), ...Object.entries(params)];
 }
 
-function accessors(slice: string, view: View, buffer: string, atomic: boolean): string[] {
+/** The word at an index of a buffer whose elements hold four. */
+export function wordOfWide(buffer: string, index: string): string {
+  return `${buffer}[(${index}) >> 2u][(${index}) & 3u]`;
+}
+
+function accessors(
+  slice: string,
+  view: View,
+  buffer: string,
+  { atomic, wide }: { readonly atomic: boolean; readonly wide: boolean },
+): string[] {
   if (view === "words" || view === "halves" || view === "bytes") return [];
-  const word = `${buffer}[params.${slice}_at + i]`;
+  const index = `params.${slice}_at + i`;
+  const word = wide ? wordOfWide(buffer, index) : `${buffer}[${index}]`;
   const read = atomic ? `atomicLoad(&${word})` : word;
   const lines = [`fn ${slice}(i: u32) -> ${view} { return ${view === "u32" ? read : `bitcast<${view}>(${read})`}; }`];
   if (!atomic) {
