@@ -38,14 +38,13 @@ it("10,000 steps of 4 ranks", async () => {
   for (const { memory, milliseconds } of told as { memory: [number, number][]; milliseconds: number }[]) {
     const resident = memory.map(([megabytes]) => megabytes);
     const half = resident.length / 2;
-    const [early, late] = [resident.slice(2, half), resident.slice(half)].map((part) => Math.max(...part)) as [
-      number,
-      number,
-    ];
+    // How much garbage there is at a look is chance: of many, the middle one tells.
+    const median = (part: number[]) => part.sort((a, b) => a - b)[part.length >> 1]!;
+    const [early, late] = [resident.slice(2, half), resident.slice(half)].map(median) as [number, number];
     console.log(
       `${STEPS} steps in ${(milliseconds / 1000).toFixed(0)} s, MB: ${resident.map((x) => x.toFixed(0)).join(" ")}`,
     );
-    expect(late).toBeLessThan(early + 16);
+    expect(late).toBeLessThan(early + 8);
     expect(new Set(memory.map(([, bytes]) => bytes)).size).toBe(1);
   }
 });

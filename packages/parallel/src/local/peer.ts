@@ -149,8 +149,8 @@ export class Peer {
     } else if (isSmall || this.arena.isEmpty) {
       // A machine without shared memory: slower, but it goes on.
       const some = Math.min(length, INLINE_PIECE);
-      this.#write(writeHeader({ kind: INLINE, tag, message, length: some, offset: 0 }));
-      this.#write(Buffer.from(bytes.subarray(done, done + some)));
+      const header = writeHeader({ kind: INLINE, tag, message, length: some, offset: 0 });
+      this.#write(Buffer.concat([header, bytes.subarray(done, done + some)]));
       unsent.done += some;
     } else return false;
     if (unsent.done < message) return true;
