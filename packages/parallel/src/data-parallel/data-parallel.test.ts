@@ -167,6 +167,33 @@ it("faults are named on every rank", async () => {
     for (const [i, [fault, , message]] of FAULTS.entries()) expect(messages[i], fault).toMatch(message);
 });
 
+it("weights may differ while a rank looks at others, and where it climbs by its own gradient", async () => {
+  const body = `const { rank } = communicator;
+    const w = core.parameter([1, 2]);
+    const parallel = new DataParallel({ forward: () => w.mul(w).sum(), namedParameters: () => [["w", w]] }, communicator);
+    await parallel.ready;
+    const change = (by) => core.noGrad(() => w.set(w.add(by)));
+    for (let step = 0; step < 4; step++) {
+      if (rank === 0) { change(5); parallel.forward(); change(-5); }
+      parallel.noSync(() => parallel.forward().backward());
+      w.grad = null;
+      change(rank);
+      parallel.forward().backward();
+      await parallel.sync();
+      change(-rank);
+      w.grad = null;
+    }
+    tell(w.tolist());`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect([told, error]).toEqual([
+    [
+      [1, 2],
+      [1, 2],
+    ],
+    "",
+  ]);
+});
+
 describe("refused", () => {
   const model = new Linear(2, 1);
   const w = parameter([1]);

@@ -10,7 +10,7 @@ import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
 
 const WHERE = "DataParallel";
 const ALIKE =
-  "Between sync() and the next forward all ranks do the same to the parameters: the same optimizer with the same options and groups.";
+  "Between sync() and the next backward all ranks do the same to the parameters: the same optimizer with the same options and groups.";
 /** Milliseconds of backward after which sums go on. */
 const POLL_AFTER = 1;
 
@@ -104,7 +104,6 @@ export class DataParallel<Model extends Trainable> {
 
   /** The model's. */
   forward(...inputs: Parameters<Model["forward"]>): ReturnType<Model["forward"]> {
-    this.#look();
     return this.module.forward(...inputs) as ReturnType<Model["forward"]>;
   }
 
@@ -174,7 +173,7 @@ export class DataParallel<Model extends Trainable> {
       if (averagedBy.get(tensor) === this) averagedBy.delete(tensor);
   }
 
-  /** Before the first forward of a step all ranks have the same weights, whatever is done to them until it ends. */
+  /** At the first backward of a step all ranks have the same weights, whatever is done to them until it ends. */
   #look(): void {
     if (this.#isReadable) this.#weights ??= sampleOf(this.#tensors(), this.#step);
   }
@@ -206,6 +205,7 @@ export class DataParallel<Model extends Trainable> {
       this.#misuse ??= error;
       throw error;
     }
+    this.#look();
     if (this.#isSilent) return;
     bucket.ready.add(tensor);
     for (; this.#buckets[this.#left]?.isReady; this.#left++) this.#leave(this.#buckets[this.#left]!);
