@@ -104,6 +104,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   hostBytes: () => [x(), "read"],
   hostCopy: () => [new Uint8Array(4), new Uint8Array(4)],
   hostCrc32: () => [new Uint8Array(4)],
+  hostMap: () => [0, 0, 1],
+  combine: () => [x(), [x()], "add", 2],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],
   zeros: () => [[2], { dtype: "i32" }],

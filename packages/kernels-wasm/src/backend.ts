@@ -29,7 +29,10 @@ import { availableThreads } from "./threads/start";
 export interface WasmOptions {
   /** Default: what `OPT_NUM_THREADS` says, else all cores up to 16. */
   readonly threads?: number;
-  /** For tests: as if the engine could not do what it can. */
+}
+
+interface TestedOptions extends WasmOptions {
+  /** As if the engine could not do what it can. */
   readonly target?: Partial<Target>;
 }
 
@@ -45,8 +48,10 @@ interface WasmKernel<K extends Kind = Kind> extends Kernel<K> {
   readonly single: boolean;
 }
 
-/** @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT if the number of threads is not a positive integer */
-export async function openWasmBackend(options: WasmOptions = {}): Promise<WasmBackend> {
+/**
+ * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT if the number of threads is not a positive integer
+ */
+export async function openWasmBackend(options: TestedOptions = {}): Promise<WasmBackend> {
   const threads = options.threads ?? requestedThreads() ?? Math.min(availableThreads(), MAXIMUM_THREADS);
   if (!Number.isInteger(threads) || threads < 1) {
     throw new OptError(

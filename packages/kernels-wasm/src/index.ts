@@ -1,9 +1,17 @@
 /** Importing this package makes the device "wasm" known to `init`. */
 import { registerBackend } from "@opt/core";
-import { openWasmBackend } from "./backend";
+import type { Backend } from "@opt/core/backend";
+import { openWasmBackend as open, type WasmOptions } from "./backend";
 
-export { openWasmBackend, type WasmOptions } from "./backend";
 export { enableQ8 } from "./q8";
 export { enableStochasticRounding } from "./stochastic-rounding";
+export type { WasmOptions };
 
-registerBackend({ name: "wasm", rank: 10, load: () => openWasmBackend() });
+/**
+ * Opens the device with a number of threads of your own: `registerBackend({ name: "wasm", rank: 10, load: () => openWasmBackend({ threads: 2 }) })` before `init`, with `registerBackend` of `@opt/core`.
+ *
+ * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT if the number of threads is not a positive integer
+ */
+export const openWasmBackend: (options?: WasmOptions) => Promise<Backend> = open;
+
+registerBackend({ name: "wasm", rank: 10, load: () => open() });

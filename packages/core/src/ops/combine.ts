@@ -1,12 +1,14 @@
 /** Several tensors added in one pass over memory, and in place: what collectives add with. */
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
+import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { mul } from "../rule/symbols";
 import { noGrad } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { copyElements } from "./cast";
+import { checkTensor } from "./check-tensor";
 import { computeOn } from "./compute";
 import { elementwise } from "./elementwise/elementwise";
 import { ELEMENTWISE } from "./elementwise/elementwise-table";
@@ -24,6 +26,9 @@ const programs = new Map<string, Program>();
  * @throws OptError BAD_ARGUMENT
  */
 export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, scale = 1): void {
+  checkTensor("combine", output, "output");
+  check(Array.isArray(inputs), "BAD_ARGUMENT", "combine", () => `inputs must be an array, got ${show(inputs)}.`);
+  for (const input of inputs) checkTensor("combine", input, "inputs");
   const { dtype, size, device } = output;
   const areAlike =
     inputs.length > 0 && inputs.every((x) => x.dtype === dtype && x.size === size && x.device === device);
@@ -32,6 +37,12 @@ export function combine(output: Tensor, inputs: readonly Tensor[], how: Combinat
     "BAD_ARGUMENT",
     "combine",
     () => `needs tensors of one dtype, size and device, got ${inputs.length}.`,
+  );
+  check(
+    ["add", "minimum", "maximum"].includes(how) && typeof scale === "number",
+    "BAD_ARGUMENT",
+    "combine",
+    () => `needs "add", "minimum" or "maximum", and a number as scale, got ${show(how)} and ${show(scale)}.`,
   );
   noGrad(() =>
     tidy(() => {
