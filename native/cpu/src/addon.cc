@@ -45,8 +45,8 @@ const InstructionSet INSTRUCTION_SETS[] = {
 #endif
 #ifdef OPT_HAS_avx512
     {"avx512", opt::avx512::run,
-     __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
+     __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")},
 #endif
 };
 constexpr uint32_t INSTRUCTION_SET_COUNT = sizeof INSTRUCTION_SETS / sizeof INSTRUCTION_SETS[0];

@@ -4,6 +4,7 @@
 #pragma GCC target("prefer-vector-width=512")
 #endif
 #include <cstring>
+#include <utility>
 
 #include "kernels/arithmetic.h"
 #include "kernels/command.h"
@@ -87,16 +88,39 @@ void rewriteGradient(Rewrite rewrite, T by, const T* param, T* grad, int64_t n) 
 /** Where 16-bit elements are numbers, and gradients are rewritten: a block of each buffer, which stays in the first cache. */
 constexpr int64_t BLOCK = 512;
 
-/** The update of elements `from` to `to` of one tensor, a block at a time: stored in 16 bits, or with rewrites of the gradient. */
+/** Asks for elements of a slice whose numbers take `width` bytes where they are not packed. */
+inline void prefetchSlice(double format, double start, int64_t width, int64_t at, int64_t n) {
+  if (isPacked(format)) prefetch(address<char>(start) + at / PACKED_BLOCK * PACKED_BYTES, n / PACKED_BLOCK * PACKED_BYTES);
+  else prefetch(address<char>(start) + at * width, n * width);
+}
+
+/** The update of elements `from` to `to` of one tensor, a block at a time: stored in fewer bits, or with rewrites of the gradient. */
 template <typename T>
 void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addresses, int64_t buffers, const Slices& slices,
                     const Rewrites& rewrites, int64_t from, int64_t to) {
-  alignas(64) T blocks[MAX_BUFFERS][BLOCK];
+  alignas(64) T rooms[2][MAX_BUFFERS][BLOCK];
+  T(*blocks)[BLOCK] = rooms[0], (*others)[BLOCK] = rooms[1];
   T* pointers[MAX_BUFFERS];
+  const bool hasPacked = slices.stores.codecs != nullptr;
+  const auto isPackedState = [&](int64_t b) { return hasPacked && isPacked(slices.formats[2 * b]) && slices.formats[2 * b + 1] != 0; };
+  // Codes need not wait for their block's scale where they are stored after the next block is computed.
+  const auto storeCodesOf = [&](T(*known)[BLOCK], int64_t at, int64_t n) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      for (int64_t b = 0; b < buffers; b++) {
+        if (isPackedState(b)) storeCodes(slices.at(b, addresses), slices.stores, known[b], at, n);
+      }
+    }
+  };
   for (int64_t at = from; at < to; at += BLOCK) {
-    const int64_t n = smaller(BLOCK, to - at);
+    const int64_t n = smaller(BLOCK, to - at), next = at + BLOCK, following = smaller(BLOCK, to - next);
+    const auto prefetchNext = [&](int64_t b) {
+      const auto width = static_cast<int64_t>(slices.formats[2 * b] == 0 ? sizeof(T) : sizeof(Half));
+      prefetchSlice(slices.formats[2 * b], addresses[b], width, next, following);
+    };
     for (int64_t b = 0; b < buffers; b++) {
       pointers[b] = address<T>(addresses[b]) + at;
+      // Codes keep the processor from reading ahead by itself: memory is asked for a part of the next block now, for the gradient later.
+      if (hasPacked && b != 1) prefetchNext(b);
       const bool isPlain = slices.formats[2 * b] == 0;
       if (isPlain && (b != 1 || rewrites.count == 0)) continue;
       if (isPlain) std::memcpy(blocks[b], pointers[b], static_cast<size_t>(n) * sizeof(T));
@@ -107,18 +131,28 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
       rewriteGradient(static_cast<Rewrite>(rewrites.pairs[2 * k]), static_cast<T>(rewrites.pairs[2 * k + 1]), pointers[0], pointers[1], n);
     }
     // What is read ahead of the computation waits for memory by itself: it is asked for the next block meanwhile.
-    const int64_t next = at + BLOCK, following = smaller(BLOCK, to - next);
-    for (int64_t b = 0; b < buffers; b++) {
-      const auto width = static_cast<int64_t>(slices.formats[2 * b] == 0 ? sizeof(T) : sizeof(Half));
-      if (pointers[b] == blocks[b] && !isPacked(slices.formats[2 * b])) prefetch(address<char>(addresses[b]) + next * width, following * width);
+    for (int64_t b = 0; !hasPacked && b < buffers; b++) {
+      if (pointers[b] == blocks[b]) prefetchNext(b);
     }
     update(pointers, scalars, 0, n);
     for (int64_t s = 0; s < slices.count; s++) {
       const bool isMirror = s == buffers;
       const double format = slices.formats[2 * s];
-      if (isMirror || (format != 0 && slices.formats[2 * s + 1] != 0)) {
-        narrowBlock(slices.at(s, addresses), slices.stores, pointers[isMirror ? 0 : s], at, n);
+      if (!isMirror && (format == 0 || slices.formats[2 * s + 1] == 0)) continue;
+      T* values = pointers[isMirror ? 0 : s];
+      if constexpr (sizeof(T) == sizeof(float)) {
+        if (isPacked(format)) {
+          storeScales(slices.at(s, addresses), slices.stores, values, at, n);
+          continue;
+        }
       }
+      narrowBlock(slices.at(s, addresses), slices.stores, values, at, n);
+    }
+    if (hasPacked) {
+      prefetchNext(1);
+      if (at > from) storeCodesOf(others, at - BLOCK, BLOCK);
+      if (next >= to) storeCodesOf(blocks, at, n);
+      std::swap(blocks, others);
     }
   }
 }

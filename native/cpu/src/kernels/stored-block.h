@@ -82,13 +82,24 @@ void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int6
   }
 }
 
-/** Numbers as elements `at` to `at` + n. What is packed lies in room for whole vectors, and is left changed. */
+/** The halves of narrowBlock for what is packed: scales, and codes, which wait for them unless there is other work in between. */
+inline void storeScales(const StoredBuffer& to, const Stores& stores, float* from, int64_t at, int64_t n) {
+  uint8_t* packed = address<uint8_t>(to.start);
+  scaleBlocks(stores.codecs->of(to.format), from, stores.codecs->leastScale, packed, at, n);
+}
+
+inline void storeCodes(const StoredBuffer& to, const Stores& stores, const float* from, int64_t at, int64_t n) {
+  uint8_t* packed = address<uint8_t>(to.start);
+  packBlocks(stores.codecs->of(to.format), from, packed, at, n);
+}
+
+/** Numbers as elements `at` to `at` + n. What is packed lies in room for whole blocks, and is left changed. */
 template <typename T>
 void narrowBlock(const StoredBuffer& to, const Stores& stores, T* from, int64_t at, int64_t n) {
   if (isPacked(to.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
-      uint8_t* packed = address<uint8_t>(to.start);
-      packBlocks(stores.codecs->of(to.format), from, stores.codecs->leastScale, packed, at, n);
+      storeScales(to, stores, from, at, n);
+      storeCodes(to, stores, from, at, n);
     }
     return;
   }

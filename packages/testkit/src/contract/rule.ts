@@ -147,7 +147,11 @@ export function ruleContract(context: ContractContext): void {
   async function checkCodes(format: PackedDType) {
     const { edges, values: known } = codebookOf(format);
     const random = new Random(7);
-    const list = [...edges, ...known].flatMap((x) => [-3, -2, -1, 0, 1, 2, 3].map((ulps) => neighbour(x, ulps)));
+    const sorted = known.toSorted();
+    const middles = sorted.subarray(1).map((value, i) => (value + sorted[i]!) / 2);
+    const near = [...edges, ...known, ...middles];
+    const list = near.flatMap((x) => [-3, -2, -1, 0, 1, 2, 3].map((ulps) => neighbour(x, ulps)));
+    list.push(...new Float32Array(Uint32Array.from({ length: 20_000 }, (_, i) => 0x30000000 + 12_983 * i).buffer));
     for (let i = 0; i < 20_000; i++) list.push(random.normal() * random.uniform() ** random.below(9));
     const numbers = Float32Array.from(list);
     // One of each block is its scale.
