@@ -13,7 +13,7 @@ describe.skipIf(reason !== undefined)(`in Chromium${reason === undefined ? "" : 
   let page: Page;
 
   beforeAll(async () => {
-    server = await serveProgram(join(import.meta.dirname, "testing/page.ts"));
+    server = await serveProgram(join(import.meta.dirname, "testing/page.ts"), { isolated: true });
     browser = await launchBrowser();
     page = await openPage(browser);
     await page.goto(server.url);

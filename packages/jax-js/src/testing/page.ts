@@ -11,10 +11,11 @@ const OPTIMIZERS = {
   AMSGrad: [Adam, { lr: 0.01, amsgrad: true }],
 } as unknown as Readonly<Record<string, readonly [OptimizerClass<BaseOptions>, Partial<BaseOptions>]>>;
 
-const SHAPES = { w: [16, 9], b: [9] };
+/** Long enough for divisions apart on wasm, shared by threads. */
+const SHAPES = { w: [128, 128], b: [9] };
 const wave = (seed: number, size: number) =>
   Float32Array.from({ length: size }, (_, i) => Math.sin(12.9898 * seed + 78.233 * i));
-const values = (seed: number) => ({ w: wave(seed, 144), b: wave(seed + 1, 9) });
+const values = (seed: number) => ({ w: wave(seed, 128 * 128), b: wave(seed + 1, 9) });
 const treeOf = ({ w, b }: ReturnType<typeof values>) => ({
   w: np.array(w, { shape: SHAPES.w }),
   b: np.array(b, { shape: SHAPES.b }),
@@ -42,9 +43,12 @@ async function train(device: Device, name: string): Promise<Seen | string> {
       own[i]!.grad = tensor(data, { device: "js" });
     });
     optimizer.step();
-    let updates: typeof params;
-    [updates, state] = tx.update(treeOf(gradients), state, tree.ref(params));
-    params = applyUpdates(params, updates);
+    if (t % 2 === 0) [params, state] = tx.step(treeOf(gradients), state, params);
+    else {
+      let updates: typeof params;
+      [updates, state] = tx.update(treeOf(gradients), state, tree.ref(params));
+      params = applyUpdates(params, updates);
+    }
   }
   const seen = params.w.device;
   const theirs = await Promise.all([params.w.data(), params.b.data()]);
