@@ -56,6 +56,7 @@ export {
   type LstmResults,
   layerNorm,
   maxPool2d,
+  needing,
   type PadOptions,
   type Pair,
   type Topk,

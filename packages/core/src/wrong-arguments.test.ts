@@ -126,7 +126,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check checkRepeatable algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
+  "check needing checkRepeatable algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
     " ",
   ),
 );

@@ -14,6 +14,7 @@ export { oneHot } from "./indices/one-hot";
 export { fusedLstm, type LstmOptions, type LstmResults } from "./lstm";
 export { addInto, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
+export { needing } from "./needing";
 export { overwrite } from "./overwrite";
 export { cumsum } from "./reduce/cumsum";
 export { argmax, argmin, maxOver, minOver } from "./reduce/largest";

@@ -7,6 +7,7 @@ import {
   fusedAttention,
   type Generator,
   maskedFill,
+  needing,
   show,
   type Tensor,
   tidy,
@@ -68,9 +69,14 @@ export function scaledDotProductAttention(
     const [q, k, v] = isHalf ? [query.to("f32"), key.to("f32"), value.to("f32")] : [query, key, value];
     const isPlain = attnMask === undefined && dropoutP === 0;
     const fused = isPlain ? fusedAttention(q!, k!, v!, { scale: scaleOf(q!, options), isCausal }) : null;
-    const result = fused ?? attentionWeights(q!, k!, options).matmul(v!);
+    const result = fused ?? byOps(q!, k!, v!, options, isPlain);
     return isHalf ? result.to(query.dtype) : result;
   });
+}
+
+function byOps(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, isPlain: boolean): Tensor {
+  const result = attentionWeights(q, k, options).matmul(v);
+  return isPlain ? needing("attention", result, [q, k, v, result]) : result;
 }
 
 /** [..., queries, keys]: how much each query takes of each key's value. */

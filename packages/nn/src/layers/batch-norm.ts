@@ -1,5 +1,17 @@
 /** Batch normalisation. */
-import { check, checkOptions, checkTensor, div, fma, fusedBatchNorm, noGrad, show, type Tensor, tidy } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  checkTensor,
+  div,
+  fma,
+  fusedBatchNorm,
+  needing,
+  noGrad,
+  show,
+  type Tensor,
+  tidy,
+} from "@opt/core";
 import { ones } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
@@ -111,7 +123,8 @@ abstract class BatchNorm extends Module {
     const variance = centered.mul(centered).mean(2).mean(0);
     this.#track(mean, variance, count);
     const scale = this.#scale(variance).unsqueeze(1);
-    return this.bias === null ? centered.mul(scale) : fma(centered, scale, this.bias.unsqueeze(1));
+    const result = this.bias === null ? centered.mul(scale) : fma(centered, scale, this.bias.unsqueeze(1));
+    return needing("batchNorm", result, this.weight === null ? [planes] : [planes, this.weight]);
   }
 
   #byRunning(planes: Tensor): Tensor {

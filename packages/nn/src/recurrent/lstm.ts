@@ -1,5 +1,5 @@
-import { check, fusedLstm, show, split, type Tensor, zeros } from "@opt/core";
-import { type Cell, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
+import { check, fusedLstm, type LstmResults, needing, show, split, type Tensor, zeros } from "@opt/core";
+import { type Cell, type Passed, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
 
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997): c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), the gates
@@ -28,12 +28,17 @@ export class LSTM extends Recurrent {
   }
 }
 
-const inOneKernel: Whole = (products, { recurrent, biases }, [h, c], reverse) => {
+const inOneKernel: Whole = (products, { recurrent, biases }, [h, c], reverse, byCell) => {
   const { dtype, device } = products;
   const bias = biases.length === 2 ? biases[0]!.add(biases[1]!) : zeros([recurrent.shape[0]!], { dtype, device });
-  const found = fusedLstm(products, recurrent, bias, h!, c!, { reverse });
-  if (found === null) return null;
-  const { results, cell } = found;
+  const { results, cell } =
+    fusedLstm(products, recurrent, bias, h!, c!, { reverse }) ?? stepByStep(byCell(), recurrent);
   const last = reverse ? 0 : results.shape[0]! - 1;
   return { results, end: [results.slice(last, last + 1).squeeze(0), cell] };
 };
+
+/** What the kernel's gradient needs, that of the cells does, too. */
+function stepByStep({ results, end }: Passed, weight: Tensor): LstmResults {
+  const cell = needing("lstm", end[1]!, [weight, results]);
+  return { results: needing("lstm", results, [weight, results]), cell };
+}

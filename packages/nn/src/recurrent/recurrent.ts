@@ -42,8 +42,14 @@ export interface Passed {
   readonly end: readonly Tensor[];
 }
 
-/** All of it at once from the products of inputs [length, batch, gates * hidden], on devices that can. */
-export type Whole = (products: Tensor, own: Weights, begin: readonly Tensor[], reverse: boolean) => Passed | null;
+/** All of it at once from the products of inputs [length, batch, gates * hidden], on devices that can; `byCell` on others. */
+export type Whole = (
+  products: Tensor,
+  own: Weights,
+  begin: readonly Tensor[],
+  reverse: boolean,
+  byCell: () => Passed,
+) => Passed;
 
 export interface Weights {
   readonly recurrent: Tensor;
@@ -105,7 +111,7 @@ export abstract class Recurrent extends Module {
     given: readonly Tensor[] | undefined,
     count: number,
     cell: Cell,
-    whole: Whole = () => null,
+    whole: Whole = (_products, _own, _begin, _reverse, byCell) => byCell(),
   ): [Tensor, Tensor[]] {
     const where = this.constructor.name;
     checkTensor(where, x);
@@ -166,19 +172,20 @@ export abstract class Recurrent extends Module {
     const [recurrent, ...biases] = ["weight_hh", "bias_ih", "bias_hh"].map((name) => own[`${name}_${suffix}`]);
     const places = products.reshape([length, batch, products.shape[1]!]);
     const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias !== undefined) };
-    const passed = whole(places, weights, begin, suffix.endsWith("_reverse"));
-    if (passed !== null) return passed;
-    const inputs = plus(products, own[`bias_ih_${suffix}`]);
-    const recur = (hidden: Tensor) =>
-      plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
-    const order = Array.from({ length }, (_, t) => (suffix.endsWith("_reverse") ? length - 1 - t : t));
-    const results = new Array<Tensor>(length);
-    let state = begin;
-    for (const t of order) {
-      state = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
-      results[t] = state[0]!;
-    }
-    return { results: stack(results), end: state };
+    const reverse = suffix.endsWith("_reverse");
+    return whole(places, weights, begin, reverse, () => {
+      const inputs = plus(products, own[`bias_ih_${suffix}`]);
+      const recur = (hidden: Tensor) =>
+        plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
+      const results = new Array<Tensor>(length);
+      let state = begin;
+      for (let step = 0; step < length; step++) {
+        const t = reverse ? length - 1 - step : step;
+        state = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
+        results[t] = state[0]!;
+      }
+      return { results: stack(results), end: state };
+    });
   }
 
   override describe(): string {
