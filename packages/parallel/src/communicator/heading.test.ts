@@ -79,3 +79,18 @@ it.each<[string, Heading]>([
   expect(difference("sum", heading, ours, written({ ...heading }), 1)).toBeUndefined();
   expect(difference("sum", heading, ours, theirs, 1)?.code).toBe("BAD_STATE");
 });
+
+it("a size that comes from a rank whose heading goes to another one is named with the collective", async () => {
+  const body = `const { rank } = communicator;
+    const refused = communicator.allReduce(core.ones([rank === 1 ? 30 : 60])).catch((error) => error);
+    const error = await Promise.race([refused, sleep(5000)]);
+    tell([error.code, error.message]);
+    process.exit(0);`;
+  const { told } = await runJob(3, body);
+  expect(told[0]).toEqual([
+    "BAD_SHAPE",
+    expect.stringMatching(/rank 1 sends another size than allReduce "sum" f32 \[60\] has/),
+  ]);
+  for (const rank of [1, 2])
+    expect(told[rank]).toEqual(["BAD_SHAPE", expect.stringMatching(/in allReduce "sum" rank \d has "f32/)]);
+});

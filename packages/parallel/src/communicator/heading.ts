@@ -16,7 +16,7 @@ export interface Heading {
 /** All headings have one length: who receives one knows it. */
 export const HEADING_BYTES = 256;
 const DIGEST = 16;
-const ADVICE = "All ranks call the same collectives in the same order, with tensors of one dtype and shape.";
+export const ADVICE = "All ranks call the same collectives in the same order, with tensors of one dtype and shape.";
 
 /** Of a tensor that all ranks have alike. */
 export function headingOf(what: string, { dtype, shape }: Tensor): Heading {

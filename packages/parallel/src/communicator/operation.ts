@@ -1,7 +1,7 @@
 /** One collective, or one message: what it moves belongs together on all ranks that take part, and ends together when it fails. */
 import { check, OptError } from "@opt/core";
 import type { Move } from "../engine/engine";
-import { difference, HEADING_BYTES, type Heading, written } from "./heading";
+import { ADVICE, difference, HEADING_BYTES, type Heading, written } from "./heading";
 import type { Members } from "./world";
 
 /** Of its messages; the last is that of headings. */
@@ -144,6 +144,13 @@ export class Operation {
     return difference(this.where, this.heading, this.#ours, theirs, rank);
   }
 
+  /** An engine knows bytes of a part; and a heading that is on its way may say more. */
+  #otherSize(other: number | undefined, cause: Error | undefined): OptError {
+    const { what, dtype = "", shape = "" } = this.heading;
+    const problem = `rank ${other} sends another size than ${[what, dtype, shape].filter(Boolean).join(" ")} has here.`;
+    return new OptError("BAD_SHAPE", this.where, problem, ADVICE, { cause });
+  }
+
   #fail(error: Error): void {
     this.#failure ??= error;
     for (const end of [...this.#open]) end(this.#failure);
@@ -158,7 +165,8 @@ export class Operation {
       isOver = true;
       clearTimeout(timer);
       this.#open.delete(end);
-      ended(error);
+      if ((error as OptError | undefined)?.code !== "BAD_SHAPE" || this.#failure) ended(error);
+      else this.whenAgreed((failure) => ended(failure ?? this.#otherSize(other, error)));
     };
     const timer = setTimeout(() => {
       const whom = other === undefined ? "the others, of which one" : `rank ${other}, which`;
