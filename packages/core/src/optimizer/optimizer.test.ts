@@ -296,6 +296,24 @@ describe("a step costs", () => {
   });
 });
 
+it("a step after one that was refused takes the gradients that are there", () => {
+  const after = (isRefused: boolean) => {
+    const [w, v] = [parameter([1, 2]), parameter([3])];
+    const optimizer = new Momentum([{ params: [w] }, { params: [v] }], { lr: 0.1 });
+    give([w, v], [1, 1]);
+    optimizer.step();
+    give([w, v], [-5, 1]);
+    if (isRefused) {
+      v.grad!.dispose();
+      expectCode("DISPOSED", () => optimizer.step());
+      give([v], [1]);
+    }
+    optimizer.step();
+    return [w, v].map(values);
+  };
+  expect(after(true)).toEqual(after(false));
+});
+
 it("the state of a group lies in rows, one for each of the rule's buffers", () => {
   const device = new FakeDevice();
   const params = Array.from({ length: 3 }, () => parameter(new Float32Array(64), { device }));

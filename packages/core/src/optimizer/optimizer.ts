@@ -192,11 +192,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
       check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
     });
     const norm = this.limitedNorm(around);
+    const last = this.plans;
+    this.plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
     const plans = this.groups.map((group, g) => {
       const limit = group.clip?.norm;
       const clipped =
         limit === undefined || norm === undefined ? around : { ...around, factor: clipFactor(norm, limit) };
-      return this.plan(this.algorithm, group, this.slots[g]!, clipped, this.plans[g]);
+      return this.plan(this.algorithm, group, this.slots[g]!, clipped, last[g]);
     });
     const recorder = activeRecorder();
     for (const plan of plans) {
@@ -274,7 +276,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       completeState(stepped, rule, this.algorithm.initialCounters, group);
       for (const slot of stepped) {
         if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
-        state[slot.name] = parameterStateDict(slot.state!);
+        state[slot.name] = parameterStateDict(slot);
       }
     });
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {

@@ -26,6 +26,24 @@ it("a state dict's counters are of the same step as its tensors", () => {
   expect(again.stateDict().state[0]!.step).toBe(3);
 });
 
+it("a state dict's counters are of the same step as its tensors after replays, too, until another state is loaded", () => {
+  const w = parameter([1, 2]);
+  const optimizer = new Momentum([w], { lr: 0.1 });
+  stepped(optimizer, w, 1);
+  const { state } = optimizer.stateDict();
+  const recording = w.device.record(() => optimizer.step());
+  recording.replay();
+  recording.replay();
+  expect(state[0]!.step).toBe(4);
+  const again = new Momentum([parameter([1, 2])]);
+  recording.replay();
+  again.loadStateDict({ groups: optimizer.stateDict().groups, state });
+  expect(again.stateDict().state[0]!.step).toBe(5);
+  optimizer.loadStateDict(again.stateDict());
+  stepped(optimizer, w, 1);
+  expect(state[0]!.step).toBe(5);
+});
+
 it("a parameter that was disposed is not passed over", () => {
   const [w, v] = [parameter([1, 2]), parameter([3, 4])];
   const optimizer = new Momentum([w, v]);

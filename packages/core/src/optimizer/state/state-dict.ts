@@ -23,10 +23,15 @@ export interface OptimizerState {
 }
 
 /** Tensors and counters are the live ones, not copies: save or clone them before the next step. Packed state comes as copies in float32. */
-export function parameterStateDict(state: ParameterState): ParameterStateDict {
+export function parameterStateDict(slot: Slot): ParameterStateDict {
+  const state = slot.state!;
   const dict = {};
   for (const name of Object.keys(state.counters)) {
-    Object.defineProperty(dict, name, { enumerable: true, get: () => state.counters[name] });
+    const get = () => {
+      slot.ahead?.settle(); // replays have counted on
+      return state.counters[name];
+    };
+    Object.defineProperty(dict, name, { enumerable: true, get });
   }
   const tensors = [...state.tensors].map(([key, tensor]) => [key, tensor.packed?.unpacked() ?? tensor]);
   return Object.assign(dict, Object.fromEntries(tensors)) as ParameterStateDict;
