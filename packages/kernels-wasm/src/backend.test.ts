@@ -15,6 +15,13 @@ describe("openWasmBackend", () => {
     await expectCode("BAD_ARGUMENT", () => openWasmBackend({ threads }));
   });
 
+  it.each([null, 2, "2", { thread: 2 }, { threads: "2" }, { threads: null }])(
+    "refuses the options %j",
+    async (options) => {
+      await expectCode("BAD_ARGUMENT", () => openWasmBackend(options as never));
+    },
+  );
+
   it("reads OPT_NUM_THREADS", async () => {
     vi.stubEnv("OPT_NUM_THREADS", "many");
     await expectCode("BAD_ARGUMENT", () => openWasmBackend());

@@ -1,5 +1,5 @@
 /** The `wasm` backend: one memory, kernels emitted per spec, launches that are done when they return. */
-import { OptError } from "@opt/core";
+import { checkOptions, OptError } from "@opt/core";
 import {
   type Backend,
   byteSize,
@@ -49,9 +49,10 @@ interface WasmKernel<K extends Kind = Kind> extends Kernel<K> {
 }
 
 /**
- * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT if the number of threads is not a positive integer
+ * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT for unknown options, and if the number of threads is not a positive integer
  */
 export async function openWasmBackend(options: TestedOptions = {}): Promise<WasmBackend> {
+  checkOptions("wasm", options, { threads: "number", target: "object" });
   const threads = options.threads ?? requestedThreads() ?? Math.min(availableThreads(), MAXIMUM_THREADS);
   if (!Number.isInteger(threads) || threads < 1) {
     throw new OptError(
