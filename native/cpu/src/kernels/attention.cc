@@ -111,19 +111,23 @@ struct Forward {
   void add(int64_t row, int64_t at, bool isNext, int64_t count, T* output) {
     T* most = largest + at;
     T* total = sums + at;
-    T before[ROWS], sum[ROWS];
+    T before[ROWS], sum[ROWS], origin[ROWS];
     for (int64_t r = 0; r < ROWS; r++) before[r] = most[r];
     for (int64_t k = 0; k < count; k++) {
       const T* line = scores + k * ROWS;
       OPT_INDEPENDENT
       for (int64_t r = 0; r < ROWS; r++) most[r] = (line[r] > most[r]) | (line[r] != line[r]) ? line[r] : most[r];
     }
-    for (int64_t r = 0; r < ROWS; r++) sum[r] = 0;
+    for (int64_t r = 0; r < ROWS; r++) {
+      sum[r] = 0;
+      // Where all scores so far are -infinity, weights are 0: a later block may have others.
+      origin[r] = most[r] == -INFINITY ? 0 : most[r];
+    }
     for (int64_t k = 0; k < count; k++) {
       T* line = scores + k * ROWS;
       OPT_INDEPENDENT
       for (int64_t r = 0; r < ROWS; r++) {
-        line[r] = weightOf(line[r] - most[r]);
+        line[r] = weightOf(line[r] - origin[r]);
         sum[r] += line[r];
       }
     }
@@ -131,7 +135,7 @@ struct Forward {
     T* y = output + row * s.columns;
     OPT_INDEPENDENT
     for (int64_t r = 0; r < ROWS; r++) {
-      const T share = isNext ? weightOf(before[r] - most[r]) : 0;
+      const T share = isNext ? weightOf(before[r] - origin[r]) : 0;
       before[r] = share;
       total[r] = total[r] * share + sum[r];
     }

@@ -7,7 +7,8 @@ import { elements } from "./memory";
 function scoresOf({ queries, keys, width, scale, causal }: AttentionSizes, q: TypedArray, k: TypedArray, i: number) {
   const seen = causal ? Math.min(keys, (i % queries) + 1) : keys;
   const first = Math.floor(i / queries) * keys;
-  const scores = new Float64Array(seen);
+  // As precise as the sums that forward keeps: of large scores backward would else meet others.
+  const scores = q instanceof Float32Array ? new Float32Array(seen) : new Float64Array(seen);
   for (let j = 0; j < seen; j++) {
     let sum = 0;
     for (let d = 0; d < width; d++) sum += q[i * width + d]! * k[(first + j) * width + d]!;

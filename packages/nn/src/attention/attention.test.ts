@@ -113,4 +113,11 @@ await eachDevice((device) => {
     expect(await recorded.result.data()).toAgreeWith(await attend().data());
     recorded.dispose();
   });
+
+  it("a key alone has all of the gradient, whatever its score is", async () => {
+    const value = parameter([[2]], { device });
+    const [query, key] = [tensor([[0.3]], { device }), tensor([[0.7]], { device })];
+    scaledDotProductAttention(query, key, value, { scale: 1e7 }).sum().backward();
+    expect(await value.grad!.data()).toAgreeWith([1]);
+  });
 });

@@ -96,4 +96,18 @@ export function attentionContract(context: ContractContext): void {
       ({ output }, label) => expect(output, label).toAgreeWith(expected.output, context.sumTolerance(16)),
     );
   });
+
+  it("keys that score -infinity weigh nothing, however many come first", async () => {
+    const sizes = { batch: 1, queries: 2, keys: 300, width: 1, columns: 1, scale: 1, causal: false };
+    const [query, key, value] = [context.empty(2), context.empty(300), context.seeded(300, 1)];
+    query.set([1, 2]);
+    key.fill(Number.NEGATIVE_INFINITY, 0, 290);
+    const expected = reference.attention(query, key, value, sizes);
+    await context.check(
+      { kind: "attention", dtype },
+      { input: { query, key, value }, output: { output: context.empty(2), logSums: context.empty(2) } },
+      (slices) => ({ ...slices, ...sizes }),
+      ({ output }, label) => expect(output, label).toAgreeWith(expected.output, context.sumTolerance(16)),
+    );
+  });
 }
