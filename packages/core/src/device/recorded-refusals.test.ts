@@ -77,6 +77,9 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     "a parameter that is frozen now": ({ w }) => {
       w.requiresGrad = false;
     },
+    "data that asks for a gradient now": ({ x }) => {
+      x.requiresGrad = true;
+    },
     "an option that asks for another rule": ({ optimizer }) => {
       optimizer.groups[0]!.averaged = true;
     },

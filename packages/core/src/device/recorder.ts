@@ -47,6 +47,7 @@ export interface Left {
 /** A tensor. */
 export interface Used {
   readonly isDisposed: boolean;
+  readonly requiresGrad: boolean;
   /** See `changes`. */
   isWatched: boolean;
   readonly storage: { readonly memory: Memory };

@@ -18,7 +18,7 @@ export class Recording<Result> {
   /** All memory that launches and hooks use. */
   private readonly memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
-  private readonly needed: readonly Used[];
+  private readonly needed: readonly { readonly leaf: Used; readonly requiresGrad: boolean }[];
   private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
   /** All `changes` when the tensors were looked at last. */
@@ -37,8 +37,9 @@ export class Recording<Result> {
     const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
     const draws = segments.flatMap((segment) => segment.draws);
     this.memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
-    this.needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
-    for (const one of this.needed) one.isWatched = true;
+    const needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
+    for (const one of needed) one.isWatched = true;
+    this.needed = needed.map((leaf) => ({ leaf, requiresGrad: leaf.requiresGrad }));
     this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
@@ -91,7 +92,7 @@ export class Recording<Result> {
 
   private verifyTensors(): void {
     check(
-      !this.needed.some(({ isDisposed }) => isDisposed),
+      !this.needed.some(({ leaf }) => leaf.isDisposed),
       "BAD_STATE",
       "replay",
       () => "a tensor that the recorded step works on was disposed.",
@@ -105,12 +106,14 @@ export class Recording<Result> {
       () => "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
       "Clear what was added, or record the step again.",
     );
-    const switched = this.leaves.find(({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad);
+    const switched = [...this.leaves, ...this.needed].find(
+      ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,
+    );
     check(
       switched === undefined,
       "BAD_STATE",
       "replay",
-      () => `requiresGrad of a parameter is ${switched!.leaf.requiresGrad}, and was ${switched!.requiresGrad}.`,
+      () => `requiresGrad of a tensor is ${switched!.leaf.requiresGrad}, and was ${switched!.requiresGrad}.`,
       "Record the step again.",
     );
   }
