@@ -5,7 +5,7 @@ import { noGrad, record } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
-import { computeIn } from "../cast";
+import { clone, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { concat, reshape, slice } from "../shape/shape";
@@ -34,6 +34,7 @@ function scanned(x: Tensor, axis: number, reversed: boolean): Tensor {
 
 function scan(x: Tensor, axis: number, reversed: boolean): Tensor {
   const extent = x.shape[axis]!;
+  if (extent <= 1) return clone(x); // never x's own memory: what is written to the result must not reach x
   let sums = reshape(x, x.shape);
   for (let step = 1; step < extent; step *= 2) {
     const before = sums;
