@@ -1,13 +1,13 @@
 /** Optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch. */
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
-import { jaxJs, optaxInJaxJs, optInJaxJs } from "./jax-js";
+import { jaxJs, optaxInJaxJs, optInJaxJs } from "./hosts/jax-js";
+import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { memoryLimit } from "./memory-limit";
 import { nativeLoop } from "./native-loop";
 import { optOneThread } from "./one-thread";
 import { opt } from "./opt";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
-import { optInTfjs, tfjs } from "./tfjs";
 import { torch } from "./torch";
 import { typedArrayLoop } from "./typed-array-loop";
 

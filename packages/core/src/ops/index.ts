@@ -1,6 +1,4 @@
 export { applyRule } from "./apply-rule";
-export { type AttentionForm, fusedAttention } from "./attention";
-export { type BatchNormalized, fusedBatchNorm } from "./batch-norm";
 export { cast, clone, copyInto, move, owned } from "./cast";
 export { checkAnyTensor, checkTensor } from "./check-tensor";
 export { type Combination, combine } from "./combine";
@@ -8,10 +6,12 @@ export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise
 export { clamp } from "./elementwise/clamp";
 export { elementwise } from "./elementwise/elementwise";
 export { maskedFill, where } from "./elementwise/where";
+export { type AttentionForm, fusedAttention } from "./fused/attention";
+export { type BatchNormalized, fusedBatchNorm } from "./fused/batch-norm";
+export { fusedLstm, type LstmOptions, type LstmResults } from "./fused/lstm";
 export { gather } from "./indices/gather";
 export { gatherAlong } from "./indices/gather-along";
 export { oneHot } from "./indices/one-hot";
-export { fusedLstm, type LstmOptions, type LstmResults } from "./lstm";
 export { addInto, fill, fillInPlace } from "./map";
 export { matmul } from "./matmul";
 export { needing } from "./needing";

@@ -1,17 +1,17 @@
 /**
  * A step of DataParallel with 20 M parameters on 2 ranks of this machine, beside its two halves: the same forward and backward without
- * communication, and the same buckets without those. `npx tsx --conditions=@opt/source tools/bench/data-parallel.ts`; the three take turns
+ * communication, and the same buckets without those. `npx tsx --conditions=@opt/source tools/bench/ranks/data-parallel.ts`; the three take turns
  * within one job, and jobs do, too. The slower rank counts. A rank has one thread: its share of two cores.
  */
 import { fileURLToPath } from "node:url";
-import { IMPORTS, openMpi } from "../../packages/collectives-mpi/src/testing/launchers";
-import { type JobOptions, runJob } from "../../packages/parallel/src/testing/job";
+import { IMPORTS, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
+import { type JobOptions, runJob } from "../../../packages/parallel/src/testing/job";
 
 const RANKS = 2;
 /** Samples of each rank. */
 const BATCHES = [64, 256, 512];
 const ROUNDS = 4;
-const source = (path: string) => fileURLToPath(new URL(`../../packages/${path}`, import.meta.url));
+const source = (path: string) => fileURLToPath(new URL(`../../../packages/${path}`, import.meta.url));
 const OURS = `import "${source("kernels-cpu/src/index.ts")}";
 import { DataParallel } from "${source("parallel/src/data-parallel/data-parallel.ts")}";
 import { Linear, ReLU, Sequential } from "${source("nn/src/index.ts")}";\n`;

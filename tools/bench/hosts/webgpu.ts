@@ -7,10 +7,10 @@ import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { chromium } from "playwright-core";
-import type { OptimizerWork } from "./optimizer-work";
+import type { OptimizerWork } from "../optimizer-work";
 
 const folder = fileURLToPath(new URL(".", import.meta.url));
-const out = fileURLToPath(new URL("../../runs/bench/", import.meta.url));
+const out = fileURLToPath(new URL("../../../runs/bench/", import.meta.url));
 const executablePath = process.env.OPT_CHROMIUM ?? "/usr/bin/chromium";
 const ROUNDS = 7;
 const WORKS: readonly OptimizerWork[] = [

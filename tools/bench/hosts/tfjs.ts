@@ -6,9 +6,9 @@ import { init } from "@opt/core";
 import { TfOptimizer } from "@opt/tfjs";
 import { setWasmPaths } from "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs-core";
-import { type Contender, type Session, timed } from "./contender";
-import { OPTIMIZERS } from "./opt";
-import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
+import { type Contender, type Session, timed } from "../contender";
+import { OPTIMIZERS } from "../opt";
+import { firstParameters, gradients, type OptimizerWork } from "../optimizer-work";
 
 async function openBackend(): Promise<void> {
   const entry = createRequire(import.meta.url).resolve("@tensorflow/tfjs-backend-wasm");

@@ -1,9 +1,9 @@
 /** jax-js on a device of its own: Opt in its arrays, AdamW as optax composes it there, and as one compiled function. */
 import { blockUntilReady, type Device, defaultDevice, init, jit, numpy as np, tree } from "@jax-js/jax";
 import { applyUpdates, gradientTransformation } from "@opt/jax-js";
-import { type Contender, timed } from "./contender";
-import { OPTIMIZERS } from "./opt";
-import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
+import { type Contender, timed } from "../contender";
+import { OPTIMIZERS } from "../opt";
+import { firstParameters, gradients, type OptimizerWork } from "../optimizer-work";
 
 type Trees = np.Array[];
 

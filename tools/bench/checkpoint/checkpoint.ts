@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { planningSeconds } from "./checkpoint-plan";
 
-const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source tools/bench/checkpoint.ts [options]
+const HELP = `OPT_TORCH_PYTHON=<python with torch> tsx --conditions=@opt/source tools/bench/checkpoint/checkpoint.ts [options]
   --mib <n>       size of the checkpoint (default 512: 128 tensors of 1024 x 1024 f32)
   --rounds <n>    interleaved rounds (default 7)
   --few <n>       rounds of 100,000 small tensors on 4 ranks (default 3)

@@ -1,21 +1,21 @@
 /**
  * An all-reduce of 64 MiB between 2 processes of this machine: ours over MPI and over the embedded engine, beside Open MPI's own in C.
- * `npx tsx --conditions=@opt/source tools/bench/all-reduce.ts`; jobs are interleaved, and each is a job of its own.
+ * `npx tsx --conditions=@opt/source tools/bench/ranks/all-reduce.ts`; jobs are interleaved, and each is a job of its own.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { IMPORTS, mpich, openMpi } from "../../packages/collectives-mpi/src/testing/launchers";
-import { type JobOptions, runJob } from "../../packages/parallel/src/testing/job";
+import { IMPORTS, mpich, openMpi } from "../../../packages/collectives-mpi/src/testing/launchers";
+import { type JobOptions, runJob } from "../../../packages/parallel/src/testing/job";
 
 const RANKS = 2;
 const ELEMENTS = 16 << 20;
 const REPETITIONS = 8;
 const ROUNDS = 5;
 
-const source = (path: string) => fileURLToPath(new URL(`../../packages/${path}`, import.meta.url));
+const source = (path: string) => fileURLToPath(new URL(`../../../packages/${path}`, import.meta.url));
 const DEVICE = `import "${source("kernels-cpu/src/index.ts")}";\n`;
 const OWN = `import { allReduceByEngine } from "${source("parallel/src/communicator/reduce.ts")}";\n`;
 

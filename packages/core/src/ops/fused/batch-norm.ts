@@ -1,17 +1,17 @@
 /** Normalisation of channels by their batch in one kernel, on devices that have it. */
 
-import { check } from "../errors/errors";
-import { show } from "../errors/show";
-import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../js/batch-norm";
-import { carrying } from "../js/carried";
-import { isTaping, record } from "../tensor/tape";
-import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType } from "../values/dtype";
-import { checkTensor } from "./check-tensor";
-import { elementwise } from "./elementwise/elementwise";
-import { fill } from "./map";
-import { mean, sum } from "./reduce/reduce";
-import { reshape } from "./shape/shape";
+import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
+import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../../js/batch-norm";
+import { carrying } from "../../js/carried";
+import { isTaping, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType } from "../../values/dtype";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { fill } from "../map";
+import { mean, sum } from "../reduce/reduce";
+import { reshape } from "../shape/shape";
 
 /** What `fusedBatchNorm` gives: mean and (biased) variance have no gradient. */
 export interface BatchNormalized {

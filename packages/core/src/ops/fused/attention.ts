@@ -1,20 +1,20 @@
 /** Attention of whole batches in one kernel, on devices that have it. */
 
-import type { AttentionSizes } from "../backend/spec";
-import { checkOptions } from "../errors/options";
-import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../js/attention";
-import { carrying } from "../js/carried";
-import { isTaping, record } from "../tensor/tape";
-import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType } from "../values/dtype";
-import { sameShape, sizeOf } from "../values/shape";
-import { checkTensor } from "./check-tensor";
-import { elementwise } from "./elementwise/elementwise";
-import { where } from "./elementwise/where";
-import { positions } from "./indices/positions";
-import { matmul } from "./matmul";
-import { sum } from "./reduce/reduce";
-import { softmax } from "./rows/softmax";
+import type { AttentionSizes } from "../../backend/spec";
+import { checkOptions } from "../../errors/options";
+import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
+import { carrying } from "../../js/carried";
+import { isTaping, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType } from "../../values/dtype";
+import { sameShape, sizeOf } from "../../values/shape";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import { where } from "../elementwise/where";
+import { positions } from "../indices/positions";
+import { matmul } from "../matmul";
+import { sum } from "../reduce/reduce";
+import { softmax } from "../rows/softmax";
 
 /** What `fusedAttention` computes: scores are multiplied by `scale`; with `isCausal` query i sees keys 0 to i alone. */
 export interface AttentionForm {

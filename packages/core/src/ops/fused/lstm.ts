@@ -1,20 +1,20 @@
 /** Sequences through an LSTM in one kernel, on devices that have it. */
 
-import type { SequenceSizes } from "../backend/spec";
-import { checkOptions } from "../errors/options";
-import { carrying } from "../js/carried";
-import { lstmGrad as lstmGradOnJs, lstm as lstmOnJs } from "../js/lstm";
-import { isTaping, record } from "../tensor/tape";
-import { Tensor } from "../tensor/tensor";
-import { type ComputeDType, computeDType } from "../values/dtype";
-import { sameShape } from "../values/shape";
-import { checkTensor } from "./check-tensor";
-import { elementwise } from "./elementwise/elementwise";
-import type { ElementwiseName } from "./elementwise/elementwise-table";
-import { fill } from "./map";
-import { matmul } from "./matmul";
-import { sum } from "./reduce/reduce";
-import { concat, copyBox, reshape, slice } from "./shape/shape";
+import type { SequenceSizes } from "../../backend/spec";
+import { checkOptions } from "../../errors/options";
+import { carrying } from "../../js/carried";
+import { lstmGrad as lstmGradOnJs, lstm as lstmOnJs } from "../../js/lstm";
+import { isTaping, record } from "../../tensor/tape";
+import { Tensor } from "../../tensor/tensor";
+import { type ComputeDType, computeDType } from "../../values/dtype";
+import { sameShape } from "../../values/shape";
+import { checkTensor } from "../check-tensor";
+import { elementwise } from "../elementwise/elementwise";
+import type { ElementwiseName } from "../elementwise/elementwise-table";
+import { fill } from "../map";
+import { matmul } from "../matmul";
+import { sum } from "../reduce/reduce";
+import { concat, copyBox, reshape, slice } from "../shape/shape";
 
 /** The results of all places [length, batch, width], and the cell that was last [batch, width]. */
 export interface LstmResults {

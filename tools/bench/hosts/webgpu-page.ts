@@ -1,10 +1,10 @@
 /** What the page of the WebGPU benchmark runs: frameworks on one adapter, by the measure of the other benchmarks. */
 import "@opt/kernels-webgpu";
-import { type Contender, timed } from "./contender";
+import { type Contender, timed } from "../contender";
+import { measure, type WorkReport } from "../measure";
+import { opt } from "../opt";
+import { firstParameters, gradients, type OptimizerWork } from "../optimizer-work";
 import { jaxJs, optaxInJaxJs, optInJaxJs } from "./jax-js";
-import { measure, type WorkReport } from "./measure";
-import { opt } from "./opt";
-import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
 
 // biome-ignore lint/suspicious/noExplicitAny: bundled apart, at run time
 const peer = (name: string): Promise<any> => import(`${location.origin}/${name}.js`);
