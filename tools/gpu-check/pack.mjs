@@ -24,7 +24,7 @@ import { publicPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 
 const PACKAGES = new Set([
-  ...["core", "kernels-cuda", "testkit"],
+  ...["core", "kernels-cuda", "nn", "testkit"],
   // The optimizers: kernels are built for the rules of each.
   ...publicPackages()
     .filter(({ exports }) => exports?.["./rules"])

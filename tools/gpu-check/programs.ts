@@ -1,15 +1,21 @@
 /** Random programs on the GPU beside the js device, for the seconds of the argument: prints how many agreed, or the smallest that did not. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { init } from "@opt/core";
+import { Adamax } from "@opt/adamax";
+import { enableStochasticRounding, init } from "@opt/core";
 import "@opt/kernels-cuda";
+import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
-import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
-import { campaign } from "@opt/testkit";
+import * as nn from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { campaign, type LayerClasses } from "@opt/testkit";
 
+enableStochasticRounding();
 const end = performance.now() + 1000 * Number(process.argv[2] ?? 60);
 const devices = [await init("js"), await init("cuda")];
-const optimizers = { Adam, AdamW, NAdam };
-const layers = { Conv2d, Dropout, Embedding, LayerNorm, Linear };
+const optimizers = { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon };
+const layers = { ...nn } as unknown as LayerClasses;
 const { programs, refused } = await campaign(
   { devices, optimizers, layers },
   { isOver: () => performance.now() > end },

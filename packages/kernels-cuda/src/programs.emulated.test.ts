@@ -4,11 +4,11 @@ import { Adamax } from "@opt/adamax";
 import { enableStochasticRounding, init, registerBackend } from "@opt/core";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
-import { Conv2d, Dropout, Embedding, LayerNorm, Linear } from "@opt/nn";
+import * as nn from "@opt/nn";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
-import { campaign, whyUnavailable } from "@opt/testkit";
+import { campaign, type LayerClasses, whyUnavailable } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { openEmulated } from "./testing/emulator";
 
@@ -23,7 +23,7 @@ it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   const court = {
     devices: [await init("js"), await init("cuda")],
     optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
-    layers: { Conv2d, Dropout, Embedding, LayerNorm, Linear },
+    layers: { ...nn } as unknown as LayerClasses,
   };
   const report = await campaign(court, { first, isOver: (done) => done >= programs });
   expect(report.programs).toBe(programs);
