@@ -118,8 +118,8 @@ export const LAYERS: readonly Growth[] = [
   recurrent("GRU", 3),
   (draft, x) => {
     const width = x.shape.at(-1)!;
-    // Each place sees all.
-    if (x.shape.length < 2 || x.shape.length > 3 || draft.isEmpty(x) || isShort(x) || x.shape[0]! > 64) return null;
+    if (x.shape.length < 2 || x.shape.length > 3 || draft.isEmpty(x) || isShort(x)) return null;
+    if (x.shape[0]! > 64 || 4 * width * width > MOST) return null; // each place sees all, and so does each feature
     const heads = draft.random.pick(width % 2 === 0 ? [1, 2] : [1]);
     const shapes = {
       in_proj_weight: [3 * width, width],
