@@ -1,6 +1,5 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
 import {
-  type AttentionSizes,
   isRandom,
   type Kind,
   type Launch,
@@ -260,23 +259,13 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   },
 
   attention(to, launch) {
-    const { dtype } = launch.kernel.spec;
-    to.flag(dtype === "f64");
-    const { ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
-    to.slice(launch.query, dtype, ofQueries);
-    to.slice(launch.key, dtype, ofKeys);
-    to.slice(launch.value, dtype, ofValues);
+    const { dtype, rows, ofOutput } = writeAttention(to, launch);
     to.slice(launch.output, dtype, ofOutput);
     to.slice(launch.logSums, dtype, rows);
   },
 
   attentionGrad(to, launch) {
-    const { dtype } = launch.kernel.spec;
-    to.flag(dtype === "f64");
-    const { ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
-    to.slice(launch.query, dtype, ofQueries);
-    to.slice(launch.key, dtype, ofKeys);
-    to.slice(launch.value, dtype, ofValues);
+    const { dtype, ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
     slices(to, dtype, ofOutput, launch.output, launch.gradient);
     to.slice(launch.logSums, dtype, rows);
     to.slice(launch.queryGradient, dtype, ofQueries);
@@ -372,18 +361,18 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
 }
 
 /** How many elements there are of queries, keys, values and results, and how many rows of queries. */
-function writeAttention(to: CommandWriter, sizes: AttentionSizes) {
-  const { batch, queries, keys, width, columns, scale, causal } = sizes;
+function writeAttention(to: CommandWriter, launch: Launch<"attention"> | Launch<"attentionGrad">) {
+  const { batch, queries, keys, width, columns, scale, causal } = launch;
+  const { dtype } = launch.kernel.spec;
+  const [rows, places] = [batch * queries, batch * keys];
+  const sizes = { ofQueries: rows * width, ofKeys: places * width, ofValues: places * columns };
+  to.flag(dtype === "f64");
   to.list([batch, queries, keys, width, columns, scale]);
   to.flag(causal);
-  const [rows, places] = [batch * queries, batch * keys];
-  return {
-    rows,
-    ofQueries: rows * width,
-    ofOutput: rows * columns,
-    ofKeys: places * width,
-    ofValues: places * columns,
-  };
+  to.slice(launch.query, dtype, sizes.ofQueries);
+  to.slice(launch.key, dtype, sizes.ofKeys);
+  to.slice(launch.value, dtype, sizes.ofValues);
+  return { dtype, rows, ofOutput: rows * columns, ...sizes };
 }
 
 /** Elements of one state, and of the states of all places. */

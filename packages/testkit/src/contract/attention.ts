@@ -82,26 +82,19 @@ export function attentionContract(context: ContractContext): void {
     });
   });
 
-  it("does not overflow: only differences of scores count", async () => {
-    const sizes = { batch: 1, queries: 2, keys: 3, width: 1, columns: 1, scale: 1, causal: false };
-    const [query, key, value] = [context.empty(2), context.empty(3), context.empty(3)];
-    query.set([1, -1]);
-    key.set([1000, 1001, -1000]);
-    value.set([1, 2, 3]);
-    const expected = reference.attention(query, key, value, sizes);
-    await context.check(
-      { kind: "attention", dtype },
-      { input: { query, key, value }, output: { output: context.empty(2), logSums: context.empty(2) } },
-      (slices) => ({ ...slices, ...sizes }),
-      ({ output }, label) => expect(output, label).toAgreeWith(expected.output, context.sumTolerance(16)),
-    );
-  });
-
-  it("keys that score -infinity weigh nothing, however many come first", async () => {
-    const sizes = { batch: 1, queries: 2, keys: 300, width: 1, columns: 1, scale: 1, causal: false };
-    const [query, key, value] = [context.empty(2), context.empty(300), context.seeded(300, 1)];
-    query.set([1, 2]);
-    key.fill(Number.NEGATIVE_INFINITY, 0, 290);
+  it.each<[string, number[], number, number[]]>([
+    ["does not overflow: only differences of scores count", [1, -1], 3, [1000, 1001, -1000]],
+    [
+      "keys that score -infinity weigh nothing, however many come first",
+      [1, 2],
+      300,
+      new Array(290).fill(Number.NEGATIVE_INFINITY),
+    ],
+  ])("%s", async (_, queries, keys, firstKeys) => {
+    const sizes = { batch: 1, queries: 2, keys, width: 1, columns: 1, scale: 1, causal: false };
+    const [query, key, value] = [context.empty(2), context.empty(keys), context.seeded(keys, 1)];
+    query.set(queries);
+    key.set(firstKeys);
     const expected = reference.attention(query, key, value, sizes);
     await context.check(
       { kind: "attention", dtype },

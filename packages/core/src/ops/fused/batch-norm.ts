@@ -7,6 +7,7 @@ import { carrying } from "../../js/carried";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
+import { sameShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
@@ -43,7 +44,7 @@ export function fusedBatchNorm(
   const { dtype, device } = x;
   const [outer, channels, inner] = x.shape as [number, number, number];
   const isByChannel = (given: Tensor | null) =>
-    given === null || (given.dtype === dtype && given.device === device && String(given.shape) === String([channels]));
+    given === null || (given.dtype === dtype && given.device === device && sameShape(given.shape, [channels]));
   if (!device.backend.fuses || x.shape.length !== 3 || dtype !== computeDType(dtype)) return null;
   if (!isByChannel(weight) || !isByChannel(bias)) return null;
   const scale = weight ?? fill([channels], 1, dtype, device);
