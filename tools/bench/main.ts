@@ -10,13 +10,14 @@ import { matmuls } from "./matmul";
 import { measure } from "./measure";
 import { mnistEpochs } from "./mnist";
 import { layers } from "./nn/layers";
+import { modelTraining } from "./nn/training";
 import { optimizerSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, rows, matmul, mnist or layers, an optimizer, a size,
-                      e.g. --only mnist, --only matmul,512, --only optimizers,AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, rows, matmul, mnist, layers or training, a model (cnn, gpt), an
+                      optimizer, a size, e.g. --only mnist, --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
@@ -43,6 +44,7 @@ const benchmarks: Benchmark[] = [
   ...matmuls(devices),
   ...mnistEpochs(devices),
   ...layers(devices),
+  ...modelTraining(devices),
 ];
 const wanted = options.only?.split(",") ?? [];
 const chosen = benchmarks.filter(({ words }) => wanted.every((word) => words.includes(word)));

@@ -1,0 +1,130 @@
+/** Training steps of whole models in Opt, eager or recorded once and replayed. */
+import { AdamW } from "@opt/adam-amsgrad";
+import { init, noGrad, type Recording, type Tensor, tensor, tidy } from "@opt/core";
+import { Conv2d, crossEntropy, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
+import { Gpt } from "@opt-e2e/tiny-gpt";
+import { type Contender, timed } from "../contender";
+
+export interface TrainingWork {
+  readonly model: "cnn" | "gpt";
+  readonly batch: number;
+  readonly lr: number;
+}
+
+/** Orders of summation differ. */
+export const TOLERANCE = 1e-4;
+
+interface Task {
+  readonly model: Module & { forward(x: Tensor): Tensor };
+  /** The input and the labels of a batch. */
+  batch(index: number): [Tensor, Tensor];
+}
+
+const BATCHES = 8;
+const [TOKENS, LENGTH] = [64, 48];
+
+/** Values in (-0.5, 0.5] without an order. */
+function values(length: number, factor: number): Float32Array {
+  return Float32Array.from({ length }, (_, i) => {
+    const x = i % 9973;
+    return ((x * x * 31 + i * factor) % 10_007) / 10_007 - 0.5;
+  });
+}
+
+/** Integers in [0, below), of which the next one is not a function of the last. */
+const integers = (length: number, factor: number, below: number) =>
+  Int32Array.from(values(length, factor), (x) => Math.min(below - 1, Math.floor((x + 0.5) * below)));
+
+const TASKS: Readonly<Record<TrainingWork["model"], (batch: number) => Task>> = {
+  cnn: (batch) => ({
+    model: new Sequential(
+      new Conv2d(1, 16, 3, { padding: 1 }),
+      new ReLU(),
+      new MaxPool2d(2),
+      new Conv2d(16, 32, 3, { padding: 1 }),
+      new ReLU(),
+      new MaxPool2d(2),
+      new Flatten(),
+      new Linear(32 * 7 * 7, 10),
+    ),
+    batch: (index) => [
+      tensor(values(batch * 28 * 28, 104_729 + 2 * index), { shape: [batch, 1, 28, 28] }),
+      tensor(integers(batch, 1299 + 2 * index, 10), { shape: [batch] }),
+    ],
+  }),
+  gpt: (batch) => ({
+    model: new Gpt({ tokens: TOKENS, width: 64, length: LENGTH, blocks: 2, heads: 4 }),
+    batch: (index) => [
+      tensor(integers(batch * LENGTH, 104_729 + 2 * index, TOKENS), { shape: [batch, LENGTH] }),
+      tensor(integers(batch * LENGTH, 1299 + 2 * index, TOKENS), { shape: [batch, LENGTH] }),
+    ],
+  }),
+};
+
+/** Matrices of about the size that layers begin with, one for what layer norms multiply by and small biases. */
+function setFirstWeights(model: Module): void {
+  let index = 0;
+  noGrad(() => {
+    for (const [name, parameter] of model.namedParameters()) {
+      const { shape } = parameter;
+      const inputs = shape.slice(1).reduce((product, extent) => product * extent, 1);
+      const drawn = values(parameter.size, 7919 + 2 * index++);
+      const isScale = shape.length === 1 && name.endsWith("weight");
+      parameter.set(drawn.map((x) => (shape.length > 1 ? (2 * x) / Math.sqrt(inputs) : isScale ? 1 : x / 8)));
+    }
+  });
+}
+
+export function optTraining(name: string, recorded: boolean): Contender<TrainingWork> {
+  return {
+    name: `opt ${name}${recorded ? " recorded" : ""}`,
+    tolerance: TOLERANCE,
+    async open({ model: kind, batch, lr }) {
+      if (name === "js") return "too slow to be of interest";
+      const device = await init(name).catch((error: Error) => error.message);
+      if (typeof device === "string") return device;
+      const { model, batch: makeBatch } = TASKS[kind](batch);
+      setFirstWeights(model);
+      const optimizer = new AdamW(model.namedParameters(), { lr });
+      const batches = Array.from({ length: BATCHES }, (_, index) => makeBatch(index));
+      const [input, labels] = makeBatch(0);
+      const losses: number[] = [];
+      let done = 0;
+      let recording: Recording<Tensor> | null = null;
+      const body = () => {
+        const loss = crossEntropy(model.forward(input), labels);
+        loss.backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+        return loss.detach();
+      };
+      const next = (): Tensor => {
+        if (!recorded || done === 0) return tidy(body);
+        if (recording === null) recording = device.record(body);
+        else recording.replay();
+        return recording.result;
+      };
+      const step = async () => {
+        const [images, wanted] = batches[done % BATCHES]!;
+        input.set(images);
+        labels.set(wanted);
+        const loss = next();
+        losses.push(await loss.item());
+        if (recording === null) loss.dispose();
+        done++;
+      };
+      return {
+        async run(steps) {
+          await init(name);
+          return timed(steps, step);
+        },
+        result: async (count) => losses.slice(0, count),
+        async close() {
+          recording?.dispose();
+          optimizer.dispose();
+          for (const made of [...batches.flat(), input, labels, ...model.parameters()]) made.dispose();
+        },
+      };
+    },
+  };
+}
