@@ -79,6 +79,19 @@ describe("a recorded step", () => {
     w.dispose();
   });
 
+  it("counts no overwrites of what took the place of a result that was disposed", () => {
+    const { x: x0 } = model();
+    const doubled = device.record(() => x0.mul(2));
+    doubled.result.dispose();
+    const { w, step } = model();
+    const other = device.record(step);
+    const loss = w.pow(2).sum();
+    doubled.replay();
+    loss.backward(); // was refused: w seemed to be overwritten
+    other.dispose();
+    doubled.dispose();
+  });
+
   it("is refused where it reads, records or waits, and leaves nothing behind", () => {
     const { x } = model();
     const before = device.memory().bytes;

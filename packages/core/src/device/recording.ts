@@ -8,7 +8,7 @@ import type { DeviceMemory } from "./device-memory";
 import { type Leaf, type Left, type Recorder, type Renewal, Segment, type Used } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
-import { changes, countOverwrites, versionNumbers } from "./versions";
+import { changes, countOverwrites, returnedNumbers, versionNumbers } from "./versions";
 
 /** A recorded step, made by `device.record`: `replay()` does what running it again would, bit for bit. */
 export class Recording<Result> {
@@ -143,14 +143,22 @@ export class Recording<Result> {
 class RecordedSegment {
   private readonly own: RecordedLaunches;
   /** What outlives the body, and has other contents after each replay. */
-  private readonly written: Int32Array;
+  private written: Int32Array = new Int32Array();
+  private returned = -1;
 
   constructor(
     private readonly backend: Backend,
     private readonly segment: Segment,
   ) {
-    this.written = versionNumbers([...segment.written].filter((storage) => storage.isAlive));
     this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
+    this.takeNumbers();
+  }
+
+  /** Results may be disposed before the recording is: what has their numbers then was not written. */
+  private takeNumbers(): void {
+    if (this.returned === returnedNumbers()) return;
+    this.returned = returnedNumbers();
+    this.written = versionNumbers([...this.segment.written].filter((storage) => storage.isAlive));
   }
 
   run(): void {
@@ -164,6 +172,7 @@ class RecordedSegment {
       for (const renewal of [...renewals.values()].reverse()) renewal.undo();
       throw error;
     }
+    this.takeNumbers();
     countOverwrites(this.written);
     for (const renewal of renewals.values()) renewal.launched();
   }

@@ -12,7 +12,12 @@ export interface Versioned {
 export const changes = /* @__PURE__ */ shared("changes", () => ({ disposed: 0, leaves: 0 }));
 
 /** How often memory was overwritten, where steps and replays do it: numbers that lie side by side. */
-const all = /* @__PURE__ */ shared("versions", () => ({ counts: new Int32Array(256), used: 0, free: [] as number[] }));
+const all = /* @__PURE__ */ shared("versions", () => ({
+  counts: new Int32Array(256),
+  used: 0,
+  free: [] as number[],
+  returned: 0,
+}));
 
 /** A number that nobody else has. */
 export function takeVersionNumber(): number {
@@ -27,6 +32,12 @@ export function takeVersionNumber(): number {
 
 export function returnVersionNumber(number: number): void {
   all.free.push(number);
+  all.returned++;
+}
+
+/** How many numbers were returned so far: each may be somebody else's since. */
+export function returnedNumbers(): number {
+  return all.returned;
 }
 
 export function countOf(versionNumber: number): number {

@@ -86,6 +86,7 @@ describe("scaledDotProductAttention", () => {
     ],
     ["vectors", () => scaledDotProductAttention(zeros([3]), x(), x()), "BAD_SHAPE"],
     ["other widths", () => scaledDotProductAttention(x(), zeros([2, 3, 5]), x()), "BAD_SHAPE"],
+    ["other places", () => scaledDotProductAttention(x(), x(), zeros([2, 5, 4])), "BAD_SHAPE"],
     ["a dropout beyond 1", () => scaledDotProductAttention(x(), x(), x(), { dropoutP: 2 }), "BAD_ARGUMENT"],
     ["heads that do not divide", () => new MultiheadAttention(4, 3), "BAD_ARGUMENT"],
     ["inputs of another width", () => new MultiheadAttention(2, 1).forward(x(), x(), x()), "BAD_SHAPE"],
@@ -101,6 +102,11 @@ describe("scaledDotProductAttention", () => {
     ],
   ];
   it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+
+  it("names itself where shapes do not fit", () => {
+    expect(() => scaledDotProductAttention(x(), x(), zeros([2, 5, 4]))).toThrow("[scaledDotProductAttention]");
+    expect(() => scaledDotProductAttention(x(), zeros([2, 3, 5]), x())).toThrow("[scaledDotProductAttention]");
+  });
 });
 
 await eachDevice((device) => {

@@ -59,6 +59,10 @@ export function scaledDotProductAttention(
     const isMatrix = tensor.shape.length >= 2;
     check(isMatrix, "BAD_SHAPE", where, () => `${name} must be [..., places, width], got [${tensor.shape}].`);
   }
+  const isFit = key.shape.at(-1) === query.shape.at(-1) && value.shape.at(-2) === key.shape.at(-2);
+  const shapes = () => `query [${query.shape}], key [${key.shape}] and value [${value.shape}]`;
+  const rule = "query and key must have one width, key and value as many places";
+  check(isFit, "BAD_SHAPE", where, () => `${rule}, got ${shapes()}.`, "Heads come before places: see transpose(1, 2).");
   if (attnMask !== undefined) checkTensor(where, attnMask, "attnMask");
   const isOne = attnMask === undefined || !isCausal;
   check(isOne, "BAD_ARGUMENT", where, () => "takes attnMask or isCausal, got both.", "Join them in one mask.");
