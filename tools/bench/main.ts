@@ -6,6 +6,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { listDevices } from "@opt/core";
 import type { Benchmark } from "./benchmark";
+import { machine } from "./machine";
 import { matmuls } from "./matmul";
 import { measure } from "./measure";
 import { mnistEpochs } from "./mnist";
@@ -53,7 +54,8 @@ if (chosen.length === 0) {
   process.exit(2);
 }
 
-const report: Report = { node: process.version, date: new Date().toISOString().slice(0, 10), tables: [] };
+const date = new Date().toISOString().slice(0, 10);
+const report: Report = { machine: machine(), node: process.version, date, tables: [] };
 for (const { title, work, contenders, stepsPerRound, rate } of chosen) {
   console.error(title);
   const measured = await measure(work, contenders, Number(options.rounds), stepsPerRound);

@@ -8,14 +8,15 @@ export interface Table extends WorkReport<object> {
 }
 
 export interface Report {
+  readonly machine: string;
   readonly node: string;
   readonly date: string;
   readonly tables: Table[];
 }
 
-export function markdown({ node, date, tables }: Report): string {
+export function markdown({ machine, node, date, tables }: Report): string {
   const lines = [
-    `Node ${node}, ${date}. Medians (quartiles). Milliseconds per step: "x ours" is how many times the fastest Opt device's; work per second: "x PyTorch" is how many times PyTorch's fastest.`,
+    `Node ${node}, ${date}, ${machine}. Medians (quartiles). Milliseconds per step: "x ours" is how many times the fastest Opt device's, "x limit" how many times the memory limit; work per second: "x PyTorch" is how many times PyTorch's fastest.`,
     "",
   ];
   for (const { title, rate, measurements, absent } of tables) {
@@ -29,12 +30,13 @@ export function markdown({ node, date, tables }: Report): string {
 
 function timeRows(measurements: readonly Measurement[]): string[] {
   const ours = leastTime(measurements, "opt ");
+  const limit = leastTime(measurements, "memory limit");
   return [
-    "| | ms | | x ours |",
-    "|---|---:|---:|---:|",
+    "| | ms | | x ours | x limit |",
+    "|---|---:|---:|---:|---:|",
     ...measurements.map(
       ({ name, median, quartiles: [lower, upper] }) =>
-        `| ${name} | ${digits(median)} | ${digits(lower)} – ${digits(upper)} | ${digits(median / ours)} |`,
+        `| ${name} | ${digits(median)} | ${digits(lower)} – ${digits(upper)} | ${digits(median / ours)} | ${digits(median / limit)} |`,
     ),
   ];
 }
@@ -58,6 +60,6 @@ function leastTime(measurements: readonly Measurement[], prefix: string): number
 
 /** Three significant digits, in plain notation; nothing where there was nothing to compare with. */
 function digits(value: number): string {
-  if (!Number.isFinite(value)) return "";
+  if (!Number.isFinite(value) || value === 0) return "";
   return value < 1000 ? value.toPrecision(3) : Number(value.toPrecision(3)).toLocaleString("en-US");
 }
