@@ -1,4 +1,6 @@
 // Programs that no build has seen (elementwise maps, unknown rules): a loop per op over blocks that stay in the first cache.
+#include "kernels/wide.h"
+
 #include "kernels/arithmetic.h"
 #include "kernels/command.h"
 #include "kernels/parallel.h"

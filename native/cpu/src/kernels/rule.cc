@@ -1,8 +1,6 @@
 // Launches of the update rules that were compiled ahead: all chunks of all tensors of a group are one loop.
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
-// Rules of Adam's kind take half the time of 256 bits where memory does not decide.
-#pragma GCC target("prefer-vector-width=512")
-#endif
+#include "kernels/wide.h"
+
 #include <cstring>
 #include <utility>
 

@@ -106,31 +106,80 @@ Status fold(Command& command) {
   return Status::OK;
 }
 
+// Neighbouring outputs of a pool that are computed together: windows of any stride are then looked at in vectors.
+constexpr int64_t RUN = 16;
+
+/**
+ * Where the taps of each output column lie in a row of the image, for rows that are filled up to whole runs. A tap on padding lies
+ * where the first tap inside does: the same pixel again never wins.
+ */
+class TapColumns {
+ public:
+  explicit TapColumns(const Window& window)
+      : columns_(ceilDivide(window.outWidth, RUN) * RUN), places_(window.kernelX * columns_) {
+    if (!places_) return;
+    for (int64_t column = 0; column < columns_; column++) {
+      const int64_t first = smaller(column, window.outWidth - 1) * window.strideX - window.paddingX;
+      const int64_t skipped = first < 0 ? ceilDivide(-first, window.dilationX) : 0;
+      for (int64_t tap = 0; tap < window.kernelX; tap++) {
+        const int64_t x = first + tap * window.dilationX;
+        const int64_t place = x < 0 || x >= window.width ? first + skipped * window.dilationX : x;
+        places_[tap * columns_ + column] = static_cast<int32_t>(smaller(place, window.width - 1));
+      }
+    }
+  }
+
+  explicit operator bool() const { return static_cast<bool>(places_); }
+  const int32_t* of(int64_t tap, int64_t column) { return places_.data() + tap * columns_ + column; }
+
+ private:
+  int64_t columns_;
+  Scratch<int32_t> places_;
+};
+
+/** The largest values and their places in the plane, of RUN neighbouring outputs from column `column` of row `outY`. */
+template <typename T>
+void largestOfRun(const Window& window, TapColumns& taps, const T* image, int64_t outY, int64_t column, T* largest, int32_t* winner) {
+  T best[RUN];
+  int32_t at[RUN];
+  for (int64_t i = 0; i < RUN; i++) best[i] = -INFINITY, at[i] = -1;
+  for (int64_t tapY = 0; tapY < window.kernelY; tapY++) {
+    const int64_t y = outY * window.strideY + tapY * window.dilationY - window.paddingY;
+    if (y < 0 || y >= window.height) continue;
+    const T* row = image + y * window.width;
+    const auto start = static_cast<int32_t>(y * window.width);
+    for (int64_t tapX = 0; tapX < window.kernelX; tapX++) {
+      const int32_t* places = taps.of(tapX, column);
+      T values[RUN];
+      for (int64_t i = 0; i < RUN; i++) values[i] = row[places[i]];
+      for (int64_t i = 0; i < RUN; i++) {
+        const bool wins = (at[i] < 0) | (values[i] > best[i]) | ((values[i] != values[i]) & (best[i] == best[i]));
+        best[i] = wins ? values[i] : best[i];
+        at[i] = wins ? start + places[i] : at[i];
+      }
+    }
+  }
+  const auto count = static_cast<size_t>(smaller(RUN, window.outWidth - column));
+  std::memcpy(largest, best, count * sizeof(T));
+  std::memcpy(winner, at, count * sizeof(int32_t));
+}
+
 template <typename T>
 Status maxPool2d(Command& command) {
   const Window window(command);
   const T* input = command.pointer<const T>();
   T* output = command.pointer<T>();
   int32_t* indices = command.pointer<int32_t>();
-  const int64_t work = window.taps() * window.outPlane();
-  parallelFor(window.planes, grainOf(2 * work), command.threads, [=](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; p++) {
-      const T* image = input + p * window.plane();
-      T* largest = output + p * window.outPlane();
-      int32_t* winner = indices + p * window.outPlane();
-      for (int64_t i = 0; i < window.outPlane(); i++) winner[i] = -1;
-      const int64_t outPlane = window.outPlane();
-      window.forEachRow(
-          [=](int64_t column, int64_t at, int64_t count) {
-            const int64_t out = column % outPlane;
-            for (int64_t i = 0; i < count; i++) {
-              const T value = image[at + i * window.strideX], best = largest[out + i];
-              const bool wins = (winner[out + i] < 0) | (value > best) | ((value != value) & (best == best));
-              largest[out + i] = wins ? value : best;
-              winner[out + i] = wins ? static_cast<int32_t>(at + i * window.strideX) : winner[out + i];
-            }
-          },
-          [](int64_t, int64_t) {});
+  TapColumns taps(window);
+  if (!taps) return Status::OUT_OF_MEMORY;
+  const int64_t work = window.taps() * window.outWidth;
+  parallelFor(window.planes * window.outHeight, grainOf(2 * work), command.threads, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* image = input + row / window.outHeight * window.plane();
+      for (int64_t column = 0; column < window.outWidth; column += RUN) {
+        const int64_t at = row * window.outWidth + column;
+        largestOfRun(window, taps, image, row % window.outHeight, column, output + at, indices + at);
+      }
     }
   });
   return Status::OK;

@@ -1,52 +1,147 @@
 /** Largest pixel of each window, and its gradient. */
-import type { Spec } from "@opt/core/backend";
-import { i32, ModuleBuilder, memory } from "../assembler";
+import type { ComputeDType, Spec } from "@opt/core/backend";
+import {
+  type FunctionBuilder,
+  f32,
+  f32x4,
+  i32,
+  i32x4,
+  type Local,
+  ModuleBuilder,
+  memory,
+  select,
+  type Value,
+  v128,
+} from "../assembler";
 import type { KernelSource, Target } from "../kernel";
-import { floatOf } from "./float";
-import { readWindow, windowWords } from "./windows";
+import { type Float, floatOf } from "./float";
+import { readWindow, validRange, type WindowLocals, windowWords } from "./windows";
 
-/** Items are rows of output. The taps of a window are visited row by row, so that the first of equals wins. */
+/** Where windows begin, and what they cover. */
+interface Row {
+  readonly window: WindowLocals;
+  /** Address of the plane. */
+  readonly image: Local<"i32">;
+  /** Of the first tap, perhaps above the image. */
+  readonly firstY: Local<"i32">;
+}
+
+/** Calls `visit` with the row of each tap that lies in the image. */
+function forTapRows(f: FunctionBuilder, { window, firstY }: Row, visit: (y: Local<"i32">) => void): void {
+  const tapY = f.local("i32");
+  f.for(tapY, 0, window.kernelY, 1, () => {
+    const y = f.local("i32", i32.add(firstY, i32.mul(tapY, window.dilationY)));
+    f.if(i32.ltU(y, window.height), () => visit(y));
+  });
+}
+
+/** The window that begins at column `firstX`: its largest value, and where that lies. */
+function largestOf(
+  f: FunctionBuilder,
+  float: Float,
+  row: Row,
+  firstX: Local<"i32">,
+): [Value<ComputeDType>, Value<"i32">] {
+  const { bytes, scalar } = float;
+  const { window, image } = row;
+  const tapX = f.local("i32");
+  const best = f.local("i32", -1);
+  const largest = f.local(float.type, scalar.const(Number.NEGATIVE_INFINITY));
+  forTapRows(f, row, (y) => {
+    f.for(tapX, 0, window.kernelX, 1, () => {
+      const x = f.local("i32", i32.add(firstX, i32.mul(tapX, window.dilationX)));
+      f.if(i32.ltU(x, window.width), () => {
+        const index = f.local("i32", i32.add(i32.mul(y, window.width), x));
+        const value = f.local(float.type, scalar.load(i32.add(image, i32.mul(index, bytes))));
+        const isNewNaN = i32.and(scalar.ne(value, value), scalar.eq(largest, largest));
+        const wins = f.local("i32", i32.or(i32.or(i32.eq(best, -1), scalar.gt(value, largest)), isNewNaN));
+        f.set(best, select(wins, index, best));
+        f.set(largest, select(wins, value, largest));
+      });
+    });
+  });
+  return [largest, best];
+}
+
+/** The same of four neighbouring windows of f32, all taps of which lie in the image's columns. */
+function largestOfFour(f: FunctionBuilder, row: Row, firstX: Local<"i32">): [Value<"v128">, Value<"v128">] {
+  const { window, image } = row;
+  const tapX = f.local("i32");
+  const none = f.constant(i32x4.const([-1, -1, -1, -1]));
+  const best = f.local("v128", none);
+  const largest = f.local("v128", f32x4.splat(f32.const(Number.NEGATIVE_INFINITY)));
+  const neighbours = i32x4.mul(i32x4.splat(window.strideX), i32x4.const([0, 1, 2, 3]));
+  const stride = f.local("i32", i32.mul(window.strideX, 4));
+  forTapRows(f, row, (y) => {
+    const start = f.local("i32", i32.add(i32.mul(y, window.width), firstX));
+    const index = f.local("v128", i32x4.add(i32x4.splat(start), neighbours));
+    const first = f.local("i32", i32.add(image, i32.mul(start, 4)));
+    f.for(tapX, 0, window.kernelX, 1, () => {
+      const values = f.local("v128", v128.load32Zero(first));
+      const from = f.local("i32", first);
+      for (let lane = 1; lane < 4; lane++) {
+        f.increase(from, stride);
+        f.set(values, v128.load32Lane(from, values, lane));
+      }
+      const isNewNaN = v128.and(f32x4.ne(values, values), f32x4.eq(largest, largest));
+      const wins = f.local("v128", v128.or(v128.or(i32x4.eq(best, none), f32x4.gt(values, largest)), isNewNaN));
+      f.set(best, v128.bitselect(index, best, wins));
+      f.set(largest, v128.bitselect(values, largest, wins));
+      f.set(index, i32x4.add(index, i32x4.splat(window.dilationX)));
+      f.increase(first, i32.mul(window.dilationX, 4));
+    });
+  });
+  return [largest, best];
+}
+
+/**
+ * Items are rows of output. The taps of a window are visited row by row, so that the first of equals wins. What wins is selected and not
+ * jumped to: no processor foresees it.
+ */
 function emit({ dtype }: Spec<"maxPool2d">, { shared }: Target): ModuleBuilder {
   const float = floatOf(dtype);
-  const { bytes, scalar } = float;
   const module = new ModuleBuilder({ shared });
   module.function(
     { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
     (f, start, end, input, output, indices, table) => {
       const window = readWindow(f, table);
-      const [item, outX, tapY, tapX] = [f.local("i32"), f.local("i32"), f.local("i32"), f.local("i32")];
+      const { strideX, width, outWidth, paddingX } = window;
+      const [item, outX] = [f.local("i32"), f.local("i32")];
+      const firstTap = f.local("i32", i32.sub(0, paddingX));
+      const lastTap = f.local("i32", i32.sub(i32.mul(i32.sub(window.kernelX, 1), window.dilationX), paddingX));
+      const { first } = validRange(f, [firstTap, strideX, width, outWidth]);
+      const { last } = validRange(f, [lastTap, strideX, width, outWidth]);
+      // Without room for four windows there is no such place.
+      const lastFour = f.local("i32", i32.sub(last, 4));
+      f.if(i32.ltS(lastFour, first), () => f.set(last, 0));
       f.for(item, start, end, 1, () => {
-        const planeSize = i32.mul(window.height, window.width);
-        const plane = i32.mul(i32.divU(item, window.outHeight), planeSize);
-        const image = f.local("i32", i32.add(input, i32.mul(plane, bytes)));
-        const outY = i32.remU(item, window.outHeight);
-        const firstY = f.local("i32", i32.sub(i32.mul(outY, window.strideY), window.paddingY));
-        const at = f.local("i32", i32.mul(item, window.outWidth));
-        f.for(outX, 0, window.outWidth, 1, () => {
-          const firstX = f.local("i32", i32.sub(i32.mul(outX, window.strideX), window.paddingX));
-          const best = f.local("i32", -1);
-          const largest = f.local(float.type, scalar.const(Number.NEGATIVE_INFINITY));
-          f.for(tapY, 0, window.kernelY, 1, () => {
-            const y = f.local("i32", i32.add(firstY, i32.mul(tapY, window.dilationY)));
-            f.if(i32.ltU(y, window.height), () => {
-              f.for(tapX, 0, window.kernelX, 1, () => {
-                const x = f.local("i32", i32.add(firstX, i32.mul(tapX, window.dilationX)));
-                f.if(i32.ltU(x, window.width), () => {
-                  const index = f.local("i32", i32.add(i32.mul(y, window.width), x));
-                  const value = f.local(float.type, scalar.load(i32.add(image, i32.mul(index, bytes))));
-                  const isFirst = i32.eq(best, -1);
-                  const isNewNaN = i32.and(scalar.ne(value, value), scalar.eq(largest, largest));
-                  f.if(i32.or(i32.or(isFirst, scalar.gt(value, largest)), isNewNaN), () => {
-                    f.set(best, index);
-                    f.set(largest, value);
-                  });
-                });
-              });
-            });
-          });
-          f.do(scalar.store(i32.add(output, i32.mul(at, bytes)), largest));
-          f.do(i32.store(i32.add(indices, i32.mul(at, 4)), best));
-          f.increase(at, 1);
+        const planeBytes = i32.mul(i32.mul(window.height, width), float.bytes);
+        const row: Row = {
+          window,
+          image: f.local("i32", i32.add(input, i32.mul(i32.divU(item, window.outHeight), planeBytes))),
+          firstY: f.local("i32", i32.sub(i32.mul(i32.remU(item, window.outHeight), window.strideY), window.paddingY)),
+        };
+        const address = (base: Local<"i32">, bytes: number) =>
+          i32.add(base, i32.mul(i32.add(i32.mul(item, outWidth), outX), bytes));
+        const windowAt = () => f.local("i32", i32.sub(i32.mul(outX, strideX), paddingX));
+        const one = () => {
+          const [largest, best] = largestOf(f, float, row, windowAt());
+          f.do(float.scalar.store(address(output, float.bytes), largest));
+          f.do(i32.store(address(indices, 4), best));
+          f.increase(outX, 1);
+        };
+        const four = () => {
+          // The last four of a row may overlap those before.
+          f.set(outX, f.least(outX, lastFour));
+          const [largest, best] = largestOfFour(f, row, windowAt());
+          f.do(v128.store(address(output, 4), largest));
+          f.do(v128.store(address(indices, 4), best));
+          f.increase(outX, 4);
+        };
+        f.set(outX, 0);
+        f.while(i32.ltU(outX, outWidth), () => {
+          if (dtype === "f64") one();
+          else f.if(i32.and(i32.geU(outX, first), i32.ltU(outX, last)), four, one);
         });
       });
     },
