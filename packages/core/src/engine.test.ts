@@ -17,6 +17,16 @@ describe("backward", () => {
     expect(gradient(x)).toEqual([2 + 4, 4 + 4]);
   });
 
+  it("gives a leaf the gradient of its view without a copy", () => {
+    const device = new FakeDevice();
+    const x = parameter([1, 2, 3, 4], { device });
+    const loss = x.reshape([2, 2]).mul(2).sum();
+    device.launches.length = 0;
+    loss.backward();
+    expect(gradient(x)).toEqual([2, 2, 2, 2]);
+    expect(device.launches.filter((kind) => kind === "copy")).toEqual([]);
+  });
+
   it("adds up over diamonds and shared subexpressions, each op once", () => {
     const device = new FakeDevice();
     const x = parameter([0.5], { device });

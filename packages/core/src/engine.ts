@@ -179,10 +179,10 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
       const saved = createGraph ? reconnected(node) : undefined;
       return node.backward(outputGradient, needs, saved).map((g) => (g === outputGradient ? view(g) : g));
     });
-    handOn(node, needs, inputGradients, pass);
     gradients.delete(node);
     if (wanted?.has(node)) wanted.set(node, outputGradient);
-    else outputGradient.dispose();
+    else outputGradient.dispose(); // before leaves take views of it: memory of their own is not copied
+    handOn(node, needs, inputGradients, pass);
   }
   if (!retainGraph) node.free();
 }

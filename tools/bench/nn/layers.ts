@@ -1,6 +1,6 @@
 /** Layers forward and backward, in sizes that models have. */
 import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/core";
-import { BatchNorm2d, GRU, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
+import { BatchNorm2d, crossEntropy, GRU, LayerNorm, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
 import type { Benchmark } from "../benchmark";
 import { type Contender, timed } from "../contender";
 import { openTorch } from "../torch-process";
@@ -33,6 +33,23 @@ const batchNorm = (): Layer => {
   return { module, forward: (x) => module.forward(x!) };
 };
 
+const layerNorm = (): Layer => {
+  const module = new LayerNorm(512);
+  return { module, forward: (x) => module.forward(x!) };
+};
+
+const crossEntropyOfPlaces = (): Layer => {
+  let targets: Tensor | undefined;
+  return {
+    forward(x) {
+      const [rows, classes] = x!.shape as [number, number];
+      const places = Int32Array.from({ length: rows }, (_, i) => (i * 7) % classes);
+      targets ??= tensor(places, { dtype: "i32", device: x!.device });
+      return crossEntropy(x!, targets);
+    },
+  };
+};
+
 const attention = (): Layer => ({
   forward: (q, k, v) => scaledDotProductAttention(q!, k!, v!, { isCausal: true }),
 });
@@ -42,6 +59,9 @@ const LAYERS: Readonly<Record<string, { shapes: LayerWork["shapes"]; title: stri
   "attention-short": { shapes: heads(64), title: "causal attention, 4 x 8 heads x 64 x 64", make: attention },
   lstm: { shapes: SEQUENCES, title: "LSTM 256 to 256, 64 places x 32", make: () => recurrent(new LSTM(256, 256)) },
   gru: { shapes: SEQUENCES, title: "GRU 256 to 256, 64 places x 32", make: () => recurrent(new GRU(256, 256)) },
+  softmax: { shapes: [[4096, 512]], title: "softmax, 4096 x 512", make: () => ({ forward: (x) => x!.softmax(-1) }) },
+  "layer-norm": { shapes: [[4096, 512]], title: "LayerNorm, 4096 x 512", make: layerNorm },
+  "cross-entropy": { shapes: [[4096, 512]], title: "cross-entropy, 4096 x 512", make: crossEntropyOfPlaces },
   "batch-norm": { shapes: IMAGES, title: "BatchNorm2d in training, 32 x 64 x 28 x 28", make: batchNorm },
   "max-pool": {
     shapes: IMAGES,

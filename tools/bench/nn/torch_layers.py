@@ -29,11 +29,24 @@ def attention():
     return None, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def layer_norm():
+    module = nn.LayerNorm(512)
+    return module, module
+
+
+def cross_entropy():
+    targets = torch.arange(4096) * 7 % 512
+    return None, lambda x: F.cross_entropy(x, targets)
+
+
 LAYERS = {
     "attention": attention,
     "attention-short": attention,
     "lstm": lambda: recurrent(nn.LSTM(256, 256)),
     "gru": lambda: recurrent(nn.GRU(256, 256)),
+    "softmax": lambda: (None, lambda x: F.softmax(x, -1)),
+    "layer-norm": layer_norm,
+    "cross-entropy": cross_entropy,
     "batch-norm": batch_norm,
     "max-pool": lambda: (None, lambda x: F.max_pool2d(x, 2)),
     "average-pool": lambda: (None, lambda x: F.avg_pool2d(x, 2)),

@@ -39,9 +39,6 @@ struct Sizes {
   bool causal;
 };
 
-inline float weightOf(float difference) { return expInFloat(difference); }
-inline double weightOf(double difference) { return std::exp(difference); }
-
 /** The scores of a block of queries by `count` keys, of which hidden ones are -infinity, as are those of queries beyond the last. */
 template <typename T>
 void scoresOf(const Sizes<T>& sizes, const T* packedKeys, const T* packedQueries, int64_t row, int64_t key, int64_t count, T* scores) {

@@ -1,4 +1,8 @@
 // Cross-entropy of rows of logits with integer labels, and its gradient.
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+// Exponentials take half the time of 256 bits.
+#pragma GCC target("prefer-vector-width=512")
+#endif
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
@@ -22,7 +26,7 @@ Status crossEntropy(Command& command) {
         output[row] = NAN;
       } else {
         const LogSumExp<T> of(x, classes);
-        output[row] = static_cast<T>((of.largest + of.logSum) - static_cast<double>(x[label]));
+        output[row] = static_cast<T>(static_cast<double>(of.largest - x[label]) + of.logSum);
       }
     }
   });
@@ -46,14 +50,13 @@ Status crossEntropyGrad(Command& command) {
         for (int64_t i = 0; i < classes; i++) out[i] = value;
         continue;
       }
-      const LogSumExp<T> of(x, classes);
-      const double shift = of.largest + of.logSum;
-      const auto g = static_cast<double>(gradient[row]);
-      // The label's own logit goes first: `out` may not be read back, its rounding would count.
-      const double atLabel = (expFor<T>(static_cast<double>(x[label]) - shift) - 1) * g;
+      const double sum = weigh(x, classes, largestOf(x, classes), out), scale = static_cast<double>(gradient[row]) / sum;
+      // weight / sum - 1, without what cancels.
+      const double others = sum - static_cast<double>(out[label]);
+      const T factor = static_cast<T>(scale);
       OPT_INDEPENDENT
-      for (int64_t i = 0; i < classes; i++) out[i] = static_cast<T>(expFor<T>(static_cast<double>(x[i]) - shift) * g);
-      out[label] = static_cast<T>(atLabel);
+      for (int64_t i = 0; i < classes; i++) out[i] *= factor;
+      out[label] = static_cast<T>(-others * scale);
     }
   });
   return Status::OK;

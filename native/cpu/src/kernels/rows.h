@@ -2,32 +2,37 @@
 #pragma once
 #include "kernels/arithmetic.h"
 #include "kernels/loops.h"
+#include "kernels/parallel.h"
 #include "kernels/vector-math.h"
+#include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 
 // Independent partial results, so that loops of dependent additions vectorise.
 constexpr int64_t PARTIALS = 16;
 
-/** exp as exact as a result of type T needs. */
-template <typename T>
-inline double expFor(double x) {
-  if constexpr (sizeof(T) == 4) return expInDouble(x);
-  return std::exp(x);
-}
-
 /** The largest value, a NaN if there is one; -infinity of nothing. */
 template <typename T>
 inline T largestOf(const T* x, int64_t n) {
-  T lanes[PARTIALS];
-  for (int64_t j = 0; j < PARTIALS; j++) lanes[j] = -INFINITY;
+  using V = Vector<T>;
+  constexpr int SEVERAL = 4;
+  V most[SEVERAL];
+  for (V& lanes : most) lanes = V{} - static_cast<T>(INFINITY);
+  auto isNaN = most[0] != most[0];
   int64_t i = 0;
-  for (; i + PARTIALS <= n; i += PARTIALS) {
-    for (int64_t j = 0; j < PARTIALS; j++) lanes[j] = (x[i + j] > lanes[j]) | (x[i + j] != x[i + j]) ? x[i + j] : lanes[j];
+  for (; i + SEVERAL * LANES<T> <= n; i += SEVERAL * LANES<T>) {
+    for (int k = 0; k < SEVERAL; k++) {
+      const V next = loadVector<V>(x + i + k * LANES<T>);
+      most[k] = next > most[k] ? next : most[k];
+      isNaN |= next != next;
+    }
   }
-  for (; i < n; i++) lanes[0] = (x[i] > lanes[0]) | (x[i] != x[i]) ? x[i] : lanes[0];
-  T largest = lanes[0];
-  for (int64_t j = 1; j < PARTIALS; j++) largest = (lanes[j] > largest) | (lanes[j] != lanes[j]) ? lanes[j] : largest;
+  T largest = -INFINITY;
+  for (const V& lanes : most) {
+    for (int j = 0; j < LANES<T>; j++) largest = lanes[j] > largest ? lanes[j] : largest;
+  }
+  for (int j = 0; j < LANES<T>; j++) largest = isNaN[j] ? T(NAN) : largest;
+  for (; i < n; i++) largest = (x[i] > largest) | (x[i] != x[i]) ? x[i] : largest;
   return largest;
 }
 
@@ -47,14 +52,26 @@ inline double sumOf(int64_t n, const Term& term) {
   return sum;
 }
 
+/** weights[i] = exp(x[i] - largest). Returns their sum: a share of it is softmax. */
+template <typename T>
+inline double weigh(const T* x, int64_t n, T largest, T* weights) {
+  OPT_INDEPENDENT
+  for (int64_t i = 0; i < n; i++) weights[i] = weightOf(x[i] - largest);
+  return sumOf(n, [weights](int64_t i) { return static_cast<double>(weights[i]); });
+}
+
 /** The largest value of a row and the logarithm of the sum of exp(x - largest). */
 template <typename T>
 struct LogSumExp {
-  double largest, logSum;
+  T largest;
+  double logSum;
 
-  LogSumExp(const T* x, int64_t n) {
-    largest = static_cast<double>(largestOf(x, n));
-    logSum = std::log(sumOf(n, [&](int64_t i) { return expFor<T>(static_cast<double>(x[i]) - largest); }));
+  LogSumExp(const T* x, int64_t n) : largest(largestOf(x, n)) {
+    constexpr int64_t BLOCK = 512;
+    T weights[BLOCK];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += BLOCK) sum += weigh(x + i, smaller(BLOCK, n - i), largest, weights);
+    logSum = std::log(sum);
   }
 };
 

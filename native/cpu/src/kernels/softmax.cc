@@ -1,4 +1,8 @@
 // (log-)softmax of rows and its gradient.
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+// Exponentials take half the time of 256 bits.
+#pragma GCC target("prefer-vector-width=512")
+#endif
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
@@ -16,14 +20,15 @@ Status softmax(Command& command) {
     for (int64_t row = begin; row < end; row++) {
       const T* x = input + row * length;
       T* y = output + row * length;
-      const LogSumExp<T> of(x, length);
-      const double shift = of.largest + of.logSum;
       if (log) {
+        const LogSumExp<T> of(x, length);
+        const T logSum = static_cast<T>(of.logSum);
         OPT_INDEPENDENT
-        for (int64_t i = 0; i < length; i++) y[i] = static_cast<T>((static_cast<double>(x[i]) - of.largest) - of.logSum);
+        for (int64_t i = 0; i < length; i++) y[i] = (x[i] - of.largest) - logSum;
       } else {
+        const T share = static_cast<T>(1 / weigh(x, length, largestOf(x, length), y));
         OPT_INDEPENDENT
-        for (int64_t i = 0; i < length; i++) y[i] = static_cast<T>(expFor<T>(static_cast<double>(x[i]) - shift));
+        for (int64_t i = 0; i < length; i++) y[i] *= share;
       }
     }
   });
@@ -43,17 +48,13 @@ Status softmaxGrad(Command& command) {
       const T* g = gradient + row * length;
       T* out = output + row * length;
       if (log) {
-        const double sum = sumOf(length, [=](int64_t i) { return static_cast<double>(g[i]); });
+        const T sum = static_cast<T>(sumOf(length, [=](int64_t i) { return static_cast<double>(g[i]); }));
         OPT_INDEPENDENT
-        for (int64_t i = 0; i < length; i++) {
-          out[i] = static_cast<T>(static_cast<double>(g[i]) - expFor<T>(static_cast<double>(y[i])) * sum);
-        }
+        for (int64_t i = 0; i < length; i++) out[i] = g[i] - weightOf(y[i]) * sum;
       } else {
-        const double sum = sumOf(length, [=](int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(y[i]); });
+        const T sum = static_cast<T>(sumOf(length, [=](int64_t i) { return static_cast<double>(g[i] * y[i]); }));
         OPT_INDEPENDENT
-        for (int64_t i = 0; i < length; i++) {
-          out[i] = static_cast<T>(static_cast<double>(y[i]) * (static_cast<double>(g[i]) - sum));
-        }
+        for (int64_t i = 0; i < length; i++) out[i] = y[i] * (g[i] - sum);
       }
     }
   });

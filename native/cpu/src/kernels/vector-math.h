@@ -63,6 +63,10 @@ inline float expInFloat(float x) {
   return x < LEAST ? 0.0f : p * power;
 }
 
+/** exp(x) for x up to 80 in x's own type: what a number counts for in a sum that the largest of them leads. */
+inline float weightOf(float x) { return expInFloat(x); }
+inline double weightOf(double x) { return std::exp(x); }
+
 /** log(x) for x that a float32 can hold; relative error below 1e-14. */
 inline double logInDouble(double x) {
   constexpr uint64_t SQRT_HALF = 0x3fe6a09e667f3bcd, EXPONENT_BIAS = uint64_t{1023} << 52;
