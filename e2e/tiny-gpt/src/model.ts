@@ -1,6 +1,14 @@
 /** A small GPT: token and position embeddings, pre-norm blocks of causal attention and a GELU network, a head of its own or GPT-2's tied one. */
-import { arange, gelu, type Tensor, tensor } from "@opt/core";
-import { Embedding, type Layer, LayerNorm, type LayerOptions, Linear, Module } from "@opt/nn";
+import { arange, gelu, type Tensor } from "@opt/core";
+import {
+  Embedding,
+  type Layer,
+  LayerNorm,
+  type LayerOptions,
+  Linear,
+  Module,
+  scaledDotProductAttention,
+} from "@opt/nn";
 
 export interface GptOptions extends LayerOptions {
   /** Size of the vocabulary. */
@@ -39,22 +47,21 @@ export class Block extends Module {
     this.out = new Linear(4 * width, width, options);
   }
 
-  forward(x: Tensor, mask: Tensor): Tensor {
-    const attended = x.add(this.proj.forward(this.attention(this.ln1.forward(x), mask)));
+  forward(x: Tensor): Tensor {
+    const attended = x.add(this.proj.forward(this.attention(this.ln1.forward(x))));
     const { approximate } = this;
     return attended.add(this.out.forward(gelu(this.fc.forward(this.ln2.forward(attended)), { approximate })));
   }
 
-  /** softmax(q k^T / sqrt(d) + mask) v, for each head (Vaswani et al. 2017). */
-  private attention(x: Tensor, mask: Tensor): Tensor {
+  private attention(x: Tensor): Tensor {
     const [batch, length, width] = x.shape as [number, number, number];
     const perHead = width / this.heads;
     const heads = this.qkv.forward(x).reshape([batch, length, 3, this.heads, perHead]).permute([2, 0, 3, 1, 4]);
     const [q, k, v] = [0, 1, 2].map((part) =>
       heads.slice(part, part + 1).reshape([batch, this.heads, length, perHead]),
     ) as [Tensor, Tensor, Tensor];
-    const scores = q.matmul(k, { transposeB: true }).div(Math.sqrt(perHead)).add(mask);
-    return scores.softmax().matmul(v).permute([0, 2, 1, 3]).reshape([batch, length, width]);
+    const seen = scaledDotProductAttention(q, k, v, { isCausal: true });
+    return seen.permute([0, 2, 1, 3]).reshape([batch, length, width]);
   }
 }
 
@@ -72,7 +79,6 @@ export class Gpt extends Module {
   readonly head: Linear;
   readonly length: number;
   readonly #positions: Tensor;
-  readonly #mask: Tensor;
 
   constructor({ tokens, width, length, blocks, heads, gpt2 = false, ...options }: GptOptions) {
     super();
@@ -85,17 +91,12 @@ export class Gpt extends Module {
     this.head = new Linear(width, tokens, { ...options, bias: false });
     if (gpt2) this.head.weight = this.tok.weight;
     this.#positions = arange(length, { device });
-    const later = Float32Array.from({ length: length * length }, (_, i) =>
-      i % length > Math.floor(i / length) ? Number.NEGATIVE_INFINITY : 0,
-    );
-    this.#mask = tensor(later, { shape: [length, length], device, dtype });
   }
 
   forward(tokens: Tensor): Tensor {
     const length = tokens.shape[1]!;
-    const mask = this.#mask.slice(0, length).slice(0, length, 1);
     const embedded = this.tok.forward(tokens).add(this.pos.forward(this.#positions.slice(0, length)));
-    const hidden = this.blocks.reduce((x, block) => block.forward(x, mask), embedded);
+    const hidden = this.blocks.reduce((x, block) => block.forward(x), embedded);
     return this.head.forward(this.ln.forward(hidden));
   }
 }
