@@ -1,4 +1,8 @@
 // Layer normalisation of rows and its gradient.
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+// Rows in cache take two thirds of the time of 256 bits.
+#pragma GCC target("prefer-vector-width=512")
+#endif
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
@@ -27,13 +31,12 @@ Status layerNorm(Command& command) {
         return difference * difference;
       });
       const double rstd = 1 / sqrt(squares / count + eps);
-      OPT_INDEPENDENT
-      for (int64_t i = 0; i < length; i++) {
-        const double normal = (static_cast<double>(x[i]) - mean) * rstd;
-        y[i] = static_cast<T>(normal * static_cast<double>(weight[i]) + static_cast<double>(bias[i]));
-      }
       means[row] = static_cast<T>(mean);
       rstds[row] = static_cast<T>(rstd);
+      // Numbers far from 0 and close to each other: what the mean loses in T would be theirs.
+      const T high = means[row], low = static_cast<T>(mean - static_cast<double>(high)), scale = rstds[row];
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < length; i++) y[i] = ((x[i] - high) - low) * scale * weight[i] + bias[i];
     }
   });
   return Status::OK;
@@ -56,13 +59,15 @@ Status layerNormGrad(Command& command) {
       const T* x = input + row * length;
       const T* g = gradient + row * length;
       T* dx = inputGradient + row * length;
-      const auto mean = static_cast<double>(means[row]), rstd = static_cast<double>(rstds[row]);
-      const auto h = [=](int64_t i) { return (static_cast<double>(x[i]) - mean) * rstd; };
-      const auto d = [=](int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(weight[i]); };
-      const double meanD = sumOf(length, d) / static_cast<double>(length);
-      const double meanDH = sumOf(length, [=](int64_t i) { return d(i) * h(i); }) / static_cast<double>(length);
+      const T mean = means[row], rstd = rstds[row];
+      const auto h = [=](int64_t i) { return (x[i] - mean) * rstd; };
+      const auto d = [=](int64_t i) { return g[i] * weight[i]; };
+      const auto meanOf = [=](const auto& term) {
+        return static_cast<T>(sumOf(length, [&](int64_t i) { return static_cast<double>(term(i)); }) / static_cast<double>(length));
+      };
+      const T meanD = meanOf(d), meanDH = meanOf([=](int64_t i) { return d(i) * h(i); });
       OPT_INDEPENDENT
-      for (int64_t i = 0; i < length; i++) dx[i] = static_cast<T>(rstd * (d(i) - meanD - h(i) * meanDH));
+      for (int64_t i = 0; i < length; i++) dx[i] = rstd * (d(i) - meanD - h(i) * meanDH);
     }
   });
   // Columns: each part owns some, and walks the rows in order.
@@ -73,10 +78,10 @@ Status layerNormGrad(Command& command) {
     for (int64_t row = 0; row < rows; row++) {
       const T* x = input + row * length + begin;
       const T* g = gradient + row * length + begin;
-      const auto mean = static_cast<double>(means[row]), rstd = static_cast<double>(rstds[row]);
+      const T mean = means[row], rstd = rstds[row];
       OPT_INDEPENDENT
       for (int64_t j = 0; j < width; j++) {
-        dweight[j] += static_cast<double>(g[j]) * ((static_cast<double>(x[j]) - mean) * rstd);
+        dweight[j] += static_cast<double>(g[j] * ((x[j] - mean) * rstd));
         dbias[j] += static_cast<double>(g[j]);
       }
     }
