@@ -1,6 +1,6 @@
 /** A step recorded once and replayed: the launches without the tensors, tape and checks that led to them. */
 import type { Backend, RecordedLaunches } from "../backend/backend";
-import { type Memory, slicesOf } from "../backend/memory";
+import { type Memory, type Scalar, slicesOf } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { inspectSymbol } from "../host/inspect-symbol";
@@ -163,18 +163,23 @@ class RecordedSegment {
 
   run(): void {
     const { repeated, draws } = this.segment;
-    const renewals = new Map<number, Renewal>();
+    const renewals: Renewal[] = [];
+    const scalars = new Map<number, readonly Scalar[]>();
     try {
-      for (const [index, step] of repeated) renewals.set(index, step.renew());
+      for (const [index, step] of repeated) {
+        const renewal = step.renew();
+        renewals.push(renewal);
+        scalars.set(index, renewal.scalars);
+      }
       for (const draw of draws) this.backend.write(draw.memory, draw.byteOffset, draw.bytes());
-      this.own.replay(new Map([...renewals].map(([index, { scalars }]) => [index, scalars])));
+      this.own.replay(scalars);
     } catch (error) {
-      for (const renewal of [...renewals.values()].reverse()) renewal.undo();
+      for (const renewal of renewals.reverse()) renewal.undo();
       throw error;
     }
     this.takeNumbers();
     countOverwrites(this.written);
-    for (const renewal of renewals.values()) renewal.launched();
+    for (const renewal of renewals) renewal.launched();
   }
 
   dispose(): void {

@@ -160,12 +160,17 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /** What a recorded step relies on beside its launches. */
   private guard(): () => void {
-    const shape = () => `${this.groups.length} ${this.hooks.beforeStep.size > 0} ${this.hooks.afterStep.size > 0}`;
+    const { groups, hooks } = this;
+    const shape = () => 4 * groups.length + 2 * Number(hooks.beforeStep.size > 0) + Number(hooks.afterStep.size > 0);
     const recorded = shape();
     return () => {
-      const { name: where } = this.algorithm;
-      const changed = () => "groups or hooks were added or removed since.";
-      check(shape() === recorded, "BAD_STATE", where, changed, "Record the step again.");
+      check(
+        shape() === recorded,
+        "BAD_STATE",
+        this.algorithm.name,
+        () => "groups or hooks were added or removed since.",
+        "Record the step again.",
+      );
     };
   }
 
@@ -188,8 +193,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.groups.forEach((group, g) => {
       checkGroup(this.algorithm, group);
       const { length } = this.slots[g]!;
-      const problem = () => `group ${g} must have ${length} parameters, got ${group.params.length}.`;
-      check(group.params.length === length, "BAD_STATE", this.algorithm.name, problem, "Add parameters by addGroup.");
+      check(
+        group.params.length === length,
+        "BAD_STATE",
+        this.algorithm.name,
+        () => `group ${g} must have ${length} parameters, got ${group.params.length}.`,
+        "Add parameters by addGroup.",
+      );
     });
     const norm = this.limitedNorm(around);
     const last = this.plans;
@@ -203,7 +213,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const recorder = activeRecorder();
     for (const plan of plans) {
       for (const update of plan) {
-        const { device, kernel, tensors, lazy, slots, written, versions } = update.bucket;
+        const { device, kernel, tensors, lazy, masters, written, versions, counting } = update.bucket;
         const { scalars, counters } = update;
         (lazy ?? device).launch(
           { kind: "rule", kernel, tensors, scalars },
@@ -212,7 +222,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
         );
         countOverwrites(versions);
         if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
-        for (let i = 0; i < slots.length; i++) slots[i]!.stepped(counters); // no iterator: a thousand slots cost microseconds
+        counting.count(counters);
+        for (const slot of masters) slot.followed();
       }
     }
     this.plans = plans;

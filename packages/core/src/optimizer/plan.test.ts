@@ -8,6 +8,7 @@ import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { f64, first, ones } from "../testing/single";
 import { l1, l2 } from "./gradients/regularizer";
+import { Slot } from "./slot";
 
 describe("a step moves", () => {
   it("a parameter whose gradient arrives later, while the others stay in place", () => {
@@ -166,6 +167,24 @@ describe("one launch", () => {
       ...[false, true, false],
       true,
     ]);
+  });
+
+  it("is repeated without a look at any parameter until a gradient is another, and counts for all", () => {
+    const params = [f64(0), f64(0)];
+    const optimizer = new Momentum(params, { lr: 1 });
+    ones(params);
+    const steps = (count: number) => {
+      const looks = vi.spyOn(Slot.prototype, "isSettled");
+      for (let i = 0; i < count; i++) optimizer.step();
+      const { length } = looks.mock.calls;
+      looks.mockRestore();
+      return length;
+    };
+    expect([steps(2), steps(5)]).toEqual([2, 0]);
+    ones([params[1]!]);
+    expect([steps(1), steps(5)]).toEqual([2, 2]); // what was gathered anew is looked at once
+    expect(Object.values(optimizer.stateDict().state).map(({ step }) => step)).toEqual([13, 13]);
+    expect([steps(1), steps(1)]).toEqual([2, 0]); // a state was asked for
   });
 
   it("has another list where a penalty by function has to be asked again", () => {

@@ -12,6 +12,7 @@ import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
 import { checkRule } from "./check-rule";
+import { Counting } from "./counting";
 import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./gradients/around";
 import { checked, type Regularizer } from "./gradients/regularizer";
 import type { Slot } from "./slot";
@@ -44,14 +45,17 @@ export interface Bucket {
   readonly regularizer: Regularizer | null;
   /** The parameters are rounded at random. */
   readonly isDrawn: boolean;
-  /** See `settingsOf`. */
-  readonly settings: string;
   readonly around: Around;
   readonly plain: Rule;
   readonly rule: Rule;
   readonly keys: readonly string[];
   /** `changes.disposed` when all state was seen to be alive. */
   readonly alive: number;
+  /** `changes.leaves` when all gradients were seen to be those of the launch. */
+  seen: number;
+  /** The slots with master copies. */
+  readonly masters: Slot[];
+  readonly counting: Counting;
   /** For replays: the next steps of the same slots by the same rule, after this one. */
   repeated(update: Update): Repeated;
 }
@@ -80,13 +84,13 @@ export function planUpdates<Options extends BaseOptions>(
       return last.map((update) => nextStep(algorithm, options, update, steps));
     }
   }
-  const slots = all.filter((slot) => slot.hasGradient());
+  const present = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
-  completeState(slots, plain, algorithm.initialCounters, options);
+  completeState(present, plain, algorithm.initialCounters, options);
   const advanced = new Map<Counters, Counters>();
   const updates: Update[] = [];
   let update: Update | undefined;
-  for (const slot of slots) {
+  for (const slot of present) {
     const before = slot.state!.counters;
     const regularizer = regularizerOf(options, slot.name);
     const lazy = options.lazyMode ? slot.param.grad!.sparse : undefined;
@@ -103,6 +107,7 @@ export function planUpdates<Options extends BaseOptions>(
       const steps = stepsAround(around, options, regularizer);
       const rule = ruleAround(plain, steps);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
+      const slots: Slot[] = [];
       update = {
         before,
         counters,
@@ -111,7 +116,6 @@ export function planUpdates<Options extends BaseOptions>(
           device,
           dtype,
           regularizer,
-          settings: settingsOf(options),
           isDrawn,
           lazy,
           around,
@@ -120,8 +124,11 @@ export function planUpdates<Options extends BaseOptions>(
           kernel,
           keys,
           alive: changes.disposed,
+          seen: -1,
           tensors: [],
-          slots: [],
+          slots,
+          masters: [],
+          counting: new Counting(slots),
           written: [],
           versions: new Int32Array(),
           repeated: (update) => new RepeatedUpdate(algorithm, options, update),
@@ -131,6 +138,7 @@ export function planUpdates<Options extends BaseOptions>(
     }
     const { bucket } = update;
     bucket.slots.push(slot);
+    if (slot.hasMaster) bucket.masters.push(slot);
     bucket.tensors.push(slot.gather(bucket.keys, lazy !== undefined));
     bucket.written.push(...slot.written);
   }
@@ -149,12 +157,17 @@ function hasNotMoved(
 ): boolean {
   let count = 0;
   for (const { bucket } of last) {
-    const { slots } = bucket;
-    const { counters } = slots[0]!.state!; // replays may have counted on
+    const { slots, counting, masters } = bucket;
     count += slots.length;
     if (bucket.rule !== rule || bucket.alive !== changes.disposed) return false;
     if (!samePenalty(bucket.regularizer, penalty) || bucket.isDrawn !== Boolean(stochasticRounding)) return false;
-    for (let i = 0; i < slots.length; i++) if (!slots[i]!.isSettled(counters)) return false;
+    const { ahead, now } = counting; // replays may have counted on
+    if (ahead && bucket.seen === changes.leaves && masters.length === 0) continue;
+    for (let i = 0; i < slots.length; i++) {
+      const slot = slots[i]!;
+      if (!slot.isSettled() || (!ahead && slot.state!.counters !== now)) return false;
+    }
+    bucket.seen = changes.leaves;
   }
   return count === all;
 }
@@ -165,7 +178,7 @@ function nextStep<Options extends BaseOptions>(
   { bucket }: Update,
   steps: readonly Step[],
 ): Update {
-  const before = bucket.slots[0]!.state!.counters;
+  const before = bucket.counting.now;
   const counters = algorithm.advance(before, options, ARITHMETIC);
   const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
   if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));
@@ -177,12 +190,11 @@ function nextStep<Options extends BaseOptions>(
 /** A launch in a recorded step, from one replay to the next. */
 class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
-  /** What replays have counted and the slots are told when their state is asked for: a replay does no work by slot. */
-  private ahead: Counters | null = null;
   /** The slots whose master copies nobody else in the body leaves behind. */
   private following: readonly Slot[] = [];
   /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
   private readonly found: readonly Slot[];
+  private readonly settings: readonly unknown[];
 
   constructor(
     private readonly algorithm: Algorithm<Options>,
@@ -191,7 +203,8 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   ) {
     const { bucket } = update;
     this.states = bucket.slots.map((slot) => slot.state);
-    this.found = bucket.slots.filter((slot) => slot.hasMaster && !activeRecorder()?.overwrites(slot.param.storage));
+    this.found = bucket.masters.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
+    this.settings = settingsOf(options);
   }
 
   recorded(): void {
@@ -200,12 +213,12 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
 
   check(): void {
     const { algorithm, options, update, states } = this;
-    const { slots, plain, regularizer, settings } = update.bucket;
+    const { slots, plain, regularizer, counting } = update.bucket;
     checkGroup(algorithm, options);
     const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
     const isSameRule =
       algorithm.rule(options) === plain &&
-      settingsOf(options) === settings &&
+      settingsOf(options).every((setting, i) => setting === this.settings[i]) &&
       penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
     check(
       isSameRule,
@@ -214,7 +227,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
       () => "options were set that it does not cover.",
       "Record the step again.",
     );
-    if (this.ahead !== null) return;
+    if (counting.ahead) return;
     const counters = slots[0]!.state?.counters;
     const other = slots.findIndex(
       ({ state }, i) => state === null || state !== states[i] || state.counters !== counters,
@@ -232,39 +245,21 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   renew(): Renewal {
     this.check();
     const { algorithm, options, update } = this;
-    const { device, slots, plain, around, isDrawn } = update.bucket;
+    const { device, plain, around, isDrawn, counting } = update.bucket;
     for (const slot of this.found) slot.master();
-    const before = this.ahead ?? slots[0]!.state!.counters;
+    const before = counting.now;
     const next = algorithm.advance(before, options, ARITHMETIC);
-    const count = (counters: Counters) => {
-      if (this.ahead === null) {
-        for (const slot of slots) {
-          slot.ahead?.settle();
-          slot.ahead = this;
-        }
-      }
-      this.ahead = counters;
-    };
     const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
     if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
-    count(next);
+    counting.count(next);
     return {
       scalars,
-      undo: () => count(before),
+      undo: () => counting.count(before),
       launched: () => {
         for (const slot of this.following) slot.followed();
-        if (around.skipped?.()) count(before);
+        if (around.skipped?.()) counting.count(before);
       },
     };
-  }
-
-  settle(): void {
-    const counters = this.ahead!;
-    this.ahead = null;
-    for (const slot of this.update.bucket.slots) {
-      slot.ahead = null;
-      slot.state!.counters = counters;
-    }
   }
 }
 
@@ -289,8 +284,8 @@ export function scalarsOf<Options extends BaseOptions>(
 }
 
 /** Options that a launch was made for, beside the rule and the penalty. */
-function settingsOf({ maximize, clip, lazyMode, stochasticRounding }: BaseOptions & GroupOptions): string {
-  return String([maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)]);
+function settingsOf({ maximize, clip, lazyMode, stochasticRounding }: BaseOptions & GroupOptions): readonly unknown[] {
+  return [maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)];
 }
 
 export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {

@@ -5,7 +5,6 @@ import { activeRecorder, once } from "../device/recorder";
 import { keep } from "../device/scope";
 import { copyInto } from "../ops";
 import { Tensor } from "../tensor/tensor";
-import type { Counters } from "./algorithm";
 import { follow } from "./state/master";
 import { is16Bit, MASTER, type ParameterState } from "./state/state";
 
@@ -82,12 +81,6 @@ export class Slot {
     return true;
   }
 
-  /** Counts a step that was launched, and that overwrote a 16-bit parameter together with its master copy. */
-  stepped(counters: Counters): void {
-    this.current!.counters = counters;
-    if (this.hasMaster) this.followed();
-  }
-
   /** The parameter is its master copy, rounded. */
   followed(): void {
     this.masterVersion = this.param.storage.version;
@@ -98,11 +91,10 @@ export class Slot {
     return this.masterVersion === this.param.storage.version;
   }
 
-  /** True if `gather` would return what it did last, and these are the steps it has made. */
-  isSettled(counters: Counters): boolean {
-    const { state, gatheredGradient } = this;
+  /** True if `gather` would return what it did last. */
+  isSettled(): boolean {
+    const { gatheredGradient } = this;
     return (
-      state!.counters === counters &&
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
       (!this.hasMaster || this.hasFollowed())

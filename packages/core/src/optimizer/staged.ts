@@ -152,7 +152,7 @@ function launchFirst<Options extends BaseOptions>(
       recorded() {},
       check() {},
       renew: () => ({
-        scalars: scalarsAt(algorithm.advance(slots[0]!.state!.counters, options, ARITHMETIC)),
+        scalars: scalarsAt(algorithm.advance(bucket.counting.now, options, ARITHMETIC)),
         undo() {},
         launched() {},
       }),
