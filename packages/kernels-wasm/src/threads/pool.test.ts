@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expectCode } from "@opt/testkit";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { i32, ModuleBuilder } from "../assembler";
+import type { Split } from "../kernel";
 import { simdProbe } from "../target";
 import * as control from "./control";
 import { type Entry, ThreadPool } from "./pool";
@@ -77,6 +78,24 @@ describe("ThreadPool", () => {
     expect(pool.parts({ range: 2, work: 2 ** 30 })).toBe(2);
     expect(pool.parts({ range: 33, grain: 16, work: 2 ** 30 })).toBe(3);
     expect(pool.parts({ range: 1e6, work: 2 ** 30 })).toBeGreaterThanOrEqual(3);
+  });
+
+  it("shares no short call for a while after one for which a worker that was awake kept it waiting", async () => {
+    const own = new WebAssembly.Memory({ initial: 32, maximum: 32, shared: true });
+    new Uint8Array(own.buffer, CODE, binary.length).set(binary);
+    const two = await ThreadPool.start(own, 2, simdProbe());
+    const words = new Int32Array(own.buffer);
+    const untilClaimed = () => {
+      while ((Atomics.load(words, control.TICKET) & control.REMAINING_MASK) !== 0);
+    };
+    const [short, long] = [2 ** 20, 2 ** 30].map((work) => ({ range: 500_000, work })) as [Split, Split];
+    expect(two.parts(short)).toBe(2);
+    for (let tries = 0; two.parts(short) > 1 && tries < 1000; tries++)
+      two.run({ ...count, call: untilClaimed }, short, 2, [0]);
+    expect([two.parts(short), two.parts(long) > 1]).toEqual([1, true]);
+    for (let calls = 0; calls < 100; calls++) two.parts(short);
+    expect(two.parts(short)).toBe(2);
+    two.close();
   });
 
   it("reports a part that fails, and goes on", () => {

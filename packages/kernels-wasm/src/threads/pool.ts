@@ -9,9 +9,13 @@ const POLLS = 10_000;
 
 /**
  * Work from which on the calling thread sleeps while a worker does its part, where it may: some half a millisecond. A worker is often woken
- * on the processor of the thread that woke it, and waits there for as long as that one computes.
+ * on the processor of the thread that woke it, and waits there for as long as that one computes. Workers that are awake have processors of
+ * their own: then only calls of some milliseconds are worth the sleep, in which others may have put them together.
  */
 const WORK_WORTH_RESTING = 1 << 22;
+const WORK_ALWAYS_WORTH_RESTING = 1 << 24;
+/** Short calls that are not shared after one for which a worker that was awake kept us waiting: it has no processor, and would again. */
+const CALLS_ALONE = 64;
 /** Milliseconds after which the calling thread looks whether there are parts that nobody takes. */
 const LOOK_AFTER = 250;
 /** Milliseconds for a part: for any, and for each unit of work on the slowest machine. */
@@ -41,6 +45,8 @@ export class ThreadPool {
   /** Of the workers, the one that waits for long calls. */
   #spare: WorkerThread | undefined;
   #generation = 0;
+  /** Short calls yet to come that are not shared. */
+  #alone = 0;
 
   private constructor(
     memory: WebAssembly.Memory,
@@ -89,6 +95,10 @@ export class ThreadPool {
     const { threads } = this;
     const asleep = Atomics.load(this.#words, control.SLEEPING) > 0;
     if (threads === 1 || work < (asleep ? WORK_WORTH_WAKING : WORK_WORTH_SHARING)) return 1;
+    if (work < WORK_WORTH_RESTING && this.#alone > 0) {
+      this.#alone--;
+      return 1;
+    }
     const wanted = Math.min(Math.max(threads, Math.floor(work / WORK_PER_PART)), threads * PARTS_PER_THREAD);
     return Math.min(wanted, Math.ceil(range / grain), control.MAXIMUM_PARTS);
   }
@@ -109,7 +119,8 @@ export class ThreadPool {
     words[control.FAILED] = 0;
     Atomics.store(words, control.PENDING, parts);
     Atomics.store(words, control.TICKET, (this.#generation << 8) | parts);
-    if (Atomics.load(words, control.SLEEPING) > 0) Atomics.notify(words, control.TICKET, parts - 1);
+    const asleep = Atomics.load(words, control.SLEEPING) > 0;
+    if (asleep) Atomics.notify(words, control.TICKET, parts - 1);
     const takeParts = () => {
       const units = Math.ceil(range / grain);
       for (let part = this.#claim(); part >= 0; part = this.#claim()) {
@@ -122,14 +133,15 @@ export class ThreadPool {
         }
       }
     };
-    const rests = this.#spare !== undefined && split.work >= WORK_WORTH_RESTING;
+    const enough = asleep ? WORK_WORTH_RESTING : WORK_ALWAYS_WORTH_RESTING;
+    const rests = this.#spare !== undefined && split.work >= enough;
     try {
       if (rests) {
         Atomics.add(words, control.LONG, 1);
         Atomics.notify(words, control.LONG);
       } else takeParts();
     } finally {
-      this.#join(rests, takeParts, this.patience + WORK_PATIENCE * split.work);
+      this.#join(rests, asleep || rests, takeParts, this.patience + WORK_PATIENCE * split.work);
     }
     if (Atomics.load(words, control.FAILED) !== 0) {
       throw new OptError(
@@ -165,13 +177,14 @@ export class ThreadPool {
    *
    * @throws OptError INTERNAL if no part ends for so long; from then on the calling thread computes alone
    */
-  #join(rests: boolean, takeParts: () => void, patience: number): void {
+  #join(rests: boolean, asleep: boolean, takeParts: () => void, patience: number): void {
     const words = this.#words;
     let [last, since] = [-1, 0];
     for (let polls = rests ? POLLS : 0; ; polls++) {
       const pending = Atomics.load(words, control.PENDING);
       if (pending === 0) return;
       if (polls < POLLS || (!this.#mayWait && polls % POLLS > 0)) continue;
+      if (!asleep) this.#alone = CALLS_ALONE;
       if (this.#mayWait && Atomics.wait(words, control.PENDING, pending, LOOK_AFTER) !== "timed-out") continue;
       takeParts();
       const now = performance.now();
