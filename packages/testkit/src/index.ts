@@ -26,6 +26,13 @@ export { type GptTraining, type MnistTraining, type TrainedBy, trainingGolden } 
 export { type GradCheckOptions, gradCheck } from "./gradient-check";
 export type { Numbers, Tolerance } from "./numbers/compare";
 export { compareNumbers } from "./numbers/compare";
+export {
+  divisors,
+  FAR_DIVISORS,
+  squaresOfAllKinds,
+  squaresOfAllMantissas,
+  wrongQuotients,
+} from "./numbers/divided-roots";
 export { Random } from "./numbers/random";
 export {
   type SeededBuffersOptions,

@@ -32,6 +32,16 @@ inline double fromBits(int64_t bits) {
   return x;
 }
 
+/** Whether roots are divided by a scalar through its reciprocal: see core's rule/root-division.ts. */
+inline bool isMultiplied([[maybe_unused]] float divisor, [[maybe_unused]] double reach) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return abs(static_cast<double>(divisor) - 1) < reach;
+#else
+  return false;
+#endif
+}
+inline bool isMultiplied(double, double) { return false; }
+
 #if defined(__FMA__) || defined(__aarch64__)
 
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

@@ -1,9 +1,9 @@
-/** The rules that are compiled ahead: every variant of every algorithm package of the workspace, and the one that tests use. */
+/** The rules that are compiled ahead: every variant of every algorithm package of the workspace, and those that tests use. */
 import type { Rule } from "@opt/core";
 import { workspaceRules } from "@opt/testkit/rules";
-import { everyOp } from "../testing/rules";
+import { dividedRoots, everyOp } from "../testing/rules";
 
-export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp];
+export const builtRules: readonly Rule[] = [...(await workspaceRules()), everyOp, dividedRoots];
 
 /** The rules that algorithms of earlier releases bring, by package and series: kernels are kept for them. */
 export function releasedRules(record: Record<string, Record<string, Rule[]>>): Rule[] {

@@ -1,5 +1,5 @@
 /** Writes update rules out as C++: one function template a rule and a table by hash. */
-import { type Rule, writeStatements } from "@opt/core/backend";
+import { DIVISOR_REACH, multipliedRoots, type Program, type Rule, writeStatements } from "@opt/core/backend";
 import { cpp } from "./dialect";
 
 export interface GeneratedRules {
@@ -29,27 +29,38 @@ export function writeRules(rules: readonly Rule[]): GeneratedRules {
 }
 
 /** One rule as a function over elements `begin` to `end` of its buffers. */
-export function writeRule(rule: Rule): string {
-  const { buffers, writes, program, name, hash } = rule;
+export function writeRule({ buffers, writes, program, name, hash }: Rule): string {
   const pointers = buffers.map((buffer, slot) => {
     const constness = writes.includes(buffer) ? "T*" : "const T*";
     return `  ${constness} ${buffer}Array = buffers[${slot}];`;
   });
+  const { program: faster, divisors } = multipliedRoots(program);
+  const conditions = divisors.map((slot) => `isMultiplied(scalars[${slot}], ${DIVISOR_REACH})`);
+  return [
+    `// ${name}`,
+    "template <typename T>",
+    `void rule_${hash}(T* const* buffers, [[maybe_unused]] const T* scalars, int64_t begin, int64_t end) {`,
+    ...pointers,
+    ...(divisors.length === 0
+      ? []
+      : [`  if (${conditions.join(" && ")}) {`, ...writeLoop(faster).map((line) => `  ${line}`), "    return;", "  }"]),
+    ...writeLoop(program),
+    "}",
+  ].join("\n");
+}
+
+/** What is uniform, and the loop over elements. */
+function writeLoop(program: Program): string[] {
   const { uniform, element } = writeStatements(program, cpp, "f64", {
     scalar: (slot) => `scalars[${slot}]`,
     load: (_slot, buffer) => `${buffer}Array[i]`,
     store: (_slot, buffer, value) => `${buffer}Array[i] = ${value};`,
   });
   return [
-    `// ${name}`,
-    "template <typename T>",
-    `void rule_${hash}(T* const* buffers, [[maybe_unused]] const T* scalars, int64_t begin, int64_t end) {`,
-    ...pointers,
     ...uniform.map((line) => `  ${line}`),
     "  OPT_INDEPENDENT",
     "  for (int64_t i = begin; i < end; i++) {",
     ...element.map((line) => `    ${line}`),
     "  }",
-    "}",
-  ].join("\n");
+  ];
 }

@@ -14,6 +14,14 @@ export const everyOp: Rule = defineRule({
   },
 });
 
+/** Roots divided by a scalar, compiled ahead. */
+export const dividedRoots: Rule = defineRule({
+  name: "dividedRoots",
+  buffers: ["quotient", "x"],
+  scalars: ["divisor"],
+  update: ({ x }, { divisor }) => ({ quotient: div(sqrt(x), divisor) }),
+});
+
 /** In no build: it runs through the block interpreter. */
 export const unbuilt: Rule = defineRule({
   name: "unbuilt",
