@@ -4,14 +4,20 @@
  *
  * Loading is dominated by memory: a page that is new to a process costs several times what copying into it does. So both sides load into
  * memory of one kind: new (each in a process of its own that has loaded nothing yet), reused (what was loaded before has been freed:
- * `dispose`, `del`), or that of a model which is there. The bound is on new and on reused memory. What a virtual machine's host has taken
- * back costs ten times more again, at random: before new memory is measured, another process has just had and left as much.
+ * `dispose`, `del`), or that of a model which is there. The bound is on new and on reused memory.
+ *
+ * What a virtual machine's host has taken back costs ten times more again, at random: before new memory is measured, another process has
+ * just had and left as much.
+ *
+ * Before each timed run of either side what it reads is in the page cache, which some machines clear of files after half a minute, and the
+ * disk has nothing left to write, of what was removed either.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { planningSeconds } from "./checkpoint-plan";
@@ -90,6 +96,30 @@ function leaveMemory(): void {
   spawnSync(python!, ["-S", "-c", LEAVE], { stdio: "inherit" });
 }
 
+/** MiB that may still wait to be written: other programs write, too. */
+const SETTLED = 4;
+
+function unwritten(): number {
+  const memory = readFileSync("/proc/meminfo", "utf8");
+  const kib = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(memory)![1]);
+  return (kib("Dirty") + kib("Writeback")) / 1024;
+}
+
+/** The disk rests. */
+async function settle(): Promise<void> {
+  spawnSync("sync", { stdio: "inherit" });
+  for (let i = 0; i < 50 && unwritten() > SETTLED; i++) await setTimeout(100);
+  await setTimeout(200); // blocks of removed files are discarded after the journal says so
+}
+
+/** One timed run of a work, after what it writes was removed, what it reads was read, and the machine has settled. */
+async function timed(who: Session, name: string, isFresh = false): Promise<Answer> {
+  await who.ask({ command: "prepare", name });
+  await settle();
+  if (isFresh) leaveMemory();
+  return who.ask({ command: "run", name });
+}
+
 mkdirSync(options.folder, { recursive: true });
 const folder = mkdtempSync(join(resolve(options.folder), "checkpoint-"));
 const program = join(folder, "session.mjs");
@@ -148,9 +178,9 @@ try {
   const device = options.device ? { device: options.device } : {};
   await ours.ask({ command: "open", folder, source, ...device });
   rmSync(source);
-  const run = async (who: Session, name: string, title = name) => {
+  const run = async (who: Session, name: string, title = name, isFresh = false) => {
     if (!only.test(title)) return;
-    const answer = await who.ask({ command: "run", name });
+    const answer = await timed(who, name, isFresh);
     results.set(title, [...(results.get(title) ?? []), answer]);
   };
   const hasSafetensors = works.some((one) => one.startsWith("safetensors"));
@@ -166,14 +196,16 @@ try {
     ] as const) {
       opened.push(who);
       await who.ask({ command: "open", folder, count: 0, ...device });
-      leaveMemory();
-      await run(who, name, `${name}, new memory`);
+      await run(who, name, `${name}, new memory`, true);
       who.close();
     }
   };
   const [large, small] = [works.filter((one) => !one.startsWith(SMALL)), works.filter((one) => one.startsWith(SMALL))];
   // The first round warms up, and what it wrote is compared.
-  const warm = (who: Session, name: string) => who.ask({ command: "run", name });
+  const warm = async (who: Session, name: string) => {
+    await who.ask({ command: "prepare", name });
+    await who.ask({ command: "run", name });
+  };
   for (const name of large) await warm(theirs, name);
   for (const name of OURS) await warm(ours, name);
   if (hasSafetensors) await warm(reusing, NEW.theirs);
@@ -203,8 +235,7 @@ try {
         [ASYNC, `${ASYNC}, ${kind}`],
       ] as const) {
         if (!only.test(title)) continue;
-        if (kind === "fresh") leaveMemory();
-        const one = await copying.ask({ command: "run", name });
+        const one = await timed(copying, name, kind === "fresh");
         if (round >= 0) results.set(title, [...(results.get(title) ?? []), one]);
       }
     }
@@ -226,7 +257,7 @@ function report(torch: string): void {
     const [ours, theirs] = [results.get(a), results.get(b)];
     if (!ours || !theirs) return;
     const rounds = ours.map(({ milliseconds }, i) => milliseconds / theirs[i]!.milliseconds).sort((x, y) => x - y);
-    rows.push([`${a} / ${b}`, of(a) / of(b), limit, [rounds[0]!, rounds.at(-1)!]]);
+    rows.push([`${a} / ${b}`, of(a) / of(b), limit, [median(rounds), rounds[0]!, rounds.at(-1)!]]);
     rows.push(["  processor time", of(a, "cpu") / of(b, "cpu"), undefined]);
   };
   compare("save", "safetensors save_file + fsync", 1.15);
@@ -279,7 +310,8 @@ function report(torch: string): void {
   console.log();
   const bound = (limit: number | undefined) => (limit === undefined ? "" : ` (must hold: ${limit})`);
   for (const [title, ratio, limit, spread] of rows.filter(([, ratio]) => !Number.isNaN(ratio))) {
-    const between = spread ? `, ${spread.map((one) => one.toFixed(2)).join(" to ")} in single rounds` : "";
+    const [middle, least, most] = spread?.map((one) => one.toFixed(2)) ?? [];
+    const between = spread ? `, in single rounds ${middle} (${least} to ${most})` : "";
     console.log(`${title.padEnd(66)} ${ratio.toFixed(2)}${between}${bound(limit)}`);
   }
   const plan = ["planning 4096 to 3072 ranks, 2,000 tensors", planning, 5] as const;

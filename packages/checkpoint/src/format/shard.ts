@@ -46,7 +46,9 @@ const BUFFER = 1 << 20;
 const BUFFERS = 4;
 
 /** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
-const SYNC_EVERY = 32 << 20;
+const SYNC_EVERY = 8 << 20;
+/** By all writers at once: while one waits for the journal, the disk has the other's bytes; each takes one of Node's four threads. */
+const SYNCS = 2;
 
 /** Two boxes of one tensor in one file need distinct keys; the first keeps the tensor's name. */
 function keysOf(boxes: readonly ShardBox[]): string[] {
@@ -135,8 +137,12 @@ export class ShardWriter {
   /** On their way, oldest first. */
   readonly #writes: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
+  readonly #fail = (error: unknown) => {
+    this.#failure ??= { error };
+  };
   #unsynced = 0;
-  #syncing: Promise<void> | undefined;
+  static #syncing = 0;
+  readonly #syncs = new Set<Promise<void>>();
 
   /**
    * `isStable`: nobody changes bytes that are being written, so long ones need no copy. `merged`: metadata in place of the sharding
@@ -198,7 +204,7 @@ export class ShardWriter {
     if (this.#buffer) this.#flush();
     const write = this.#pool.use(this.#path, async (file) => {
       await file.write(bytes, position);
-      this.#syncEarly(file, bytes.length);
+      this.#syncEarly(bytes.length);
     });
     write.catch(() => {}); // awaited below
     if (this.#checksums) this.#crcs[box] = crc32(bytes, this.#crcs[box]);
@@ -209,7 +215,7 @@ export class ShardWriter {
     for (let done = 0; done < bytes.length; ) {
       // As many buffers as there are, and no more: the disk sets the pace.
       while (this.#free.length === 0) await this.#writes.shift();
-      if (this.#failure) throw this.#failure.error;
+      this.#rethrow();
       done += this.#take(box, bytes.subarray(done), position + done);
     }
   }
@@ -250,33 +256,38 @@ export class ShardWriter {
     this.#filled = 0;
     const write = async (file: OpenFile) => {
       await file.write(bytes, position);
-      this.#syncEarly(file, bytes.length);
-    };
-    const fail = (error: unknown) => {
-      this.#failure ??= { error };
+      this.#syncEarly(bytes.length);
     };
     this.#writes.push(
       this.#disk("writing", () => this.#pool.use(this.#path, write))
-        .catch(fail)
+        .catch(this.#fail)
         .then(() => void this.#free.push(buffer)),
     );
   }
 
-  #syncEarly(file: OpenFile, bytes: number): void {
+  #syncEarly(bytes: number): void {
     this.#unsynced += bytes;
-    if (this.#unsynced < SYNC_EVERY || this.#syncing) return;
+    if (this.#unsynced < SYNC_EVERY || ShardWriter.#syncing >= SYNCS) return;
     this.#unsynced = 0;
-    const done = () => {
-      this.#syncing = undefined;
-    };
-    // Whether it worked does not matter yet: the sync at the end decides.
-    this.#syncing = file.sync().then(done, done);
+    ShardWriter.#syncing++;
+    // A system tells of bytes that it has lost once: the sync at the end does not hear of them.
+    const sync = this.#disk("syncing", () => this.#pool.use(this.#path, (file) => file.sync()))
+      .catch(this.#fail)
+      .then(() => {
+        ShardWriter.#syncing--;
+        this.#syncs.delete(sync);
+      });
+    this.#syncs.add(sync);
+  }
+
+  #rethrow(): void {
+    if (this.#failure) throw this.#failure.error;
   }
 
   /** Returns when nothing is on its way to the disk any more. */
   async settle(): Promise<void> {
     await Promise.all(this.#writes);
-    await this.#syncing;
+    await Promise.all(this.#syncs);
   }
 
   /** Makes the file durable and tells what was written. */
@@ -287,14 +298,16 @@ export class ShardWriter {
       throw new OptError("INTERNAL", this.name, `box ${i} has ${taken} of ${wanted} bytes.`);
     });
     if (this.#buffer) this.#flush();
-    await this.settle();
-    if (this.#failure) throw this.#failure.error;
+    await Promise.all(this.#writes);
+    this.#rethrow();
     const sha256 = await this.#disk("syncing", () =>
       this.#pool.use(this.#path, async (file) => {
         await file.finish();
         return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
       }),
     );
+    await this.settle();
+    this.#rethrow();
     return recordShard(this.name, this.#header, this.#begins, this.#crcs, sha256);
   }
 

@@ -1,6 +1,7 @@
 /** Whatever dies at whatever moment: the latest step is whole, and older ones are as they were. */
 import { describe, expect, it } from "vitest";
 import { loadCheckpoint } from "../read/load";
+import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { CRASHES, MemoryFileSystem } from "../testing/disks/memory-file-system";
@@ -100,5 +101,18 @@ describe("a disk that refuses one call", () => {
       await save(disk, 11);
       expect(await latestWholeStep(disk)).toBe(11);
     }
+  });
+
+  it("and tells it once, long before a large file ends, fails the save and the merge", async () => {
+    const tensors = { w: { dtype: "U8" as const, shape: [20 << 20], data: new Uint8Array(20 << 20) } };
+    const disk = await diskWithSteps(1);
+    const refusing = () => new FaultyFileSystem(disk, { at: 0, how: "once", only: "sync" });
+    const saving = saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: refusing() });
+    await expect(saving).rejects.toMatchObject({ code: "IO", message: expect.stringContaining("syncing failed") });
+    expect(await latestWholeStep(disk)).toBe(1);
+    await saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: disk });
+    const merging = mergeCheckpoint(RUN, "/runs/w.safetensors", { fileSystem: refusing() });
+    await expect(merging).rejects.toMatchObject({ code: "IO", message: expect.stringContaining("syncing failed") });
+    expect((await disk.list("/runs")).map(({ name }) => name)).toEqual(["a"]);
   });
 });
