@@ -15,10 +15,11 @@ import { modelTraining } from "./nn/training";
 import { optimizerSteps } from "./optimizer-steps";
 import { markdown, type Report } from "./report";
 import { rowSteps } from "./row-sparse";
+import { smallSteps } from "./small-steps";
 
 const HELP = `npm run bench -- [options]
-  --only <words>      benchmarks that have all these words: optimizers, rows, matmul, mnist, layers or training, a model (cnn, gpt), an
-                      optimizer, a size, e.g. --only mnist, --only cnn, --only matmul,512, --only optimizers,AdamW,65536
+  --only <words>      benchmarks that have all these words: optimizers, small (what a step costs by itself), rows, matmul, mnist, layers or
+                      training, a model (cnn, gpt), an optimizer, a size, e.g. --only mnist, --only cnn, --only matmul,512, --only optimizers,AdamW,65536
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
@@ -41,6 +42,7 @@ if (options.help) {
 const devices = (await listDevices()).map(({ name }) => name);
 const benchmarks: Benchmark[] = [
   ...optimizerSteps(devices),
+  ...smallSteps(devices),
   ...rowSteps(devices),
   ...matmuls(devices),
   ...mnistEpochs(devices),

@@ -22,7 +22,7 @@ const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
 export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [
     memoryLimit,
-    ...devices.map(opt),
+    ...devices.map((device) => opt(device)),
     nativeLoop(128),
     optOneThread("wasm1"),
     nativeLoop(512),

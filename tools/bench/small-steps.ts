@@ -1,0 +1,26 @@
+/** What a step costs before it computes anything: AdamW on tensors of 16 elements, as it is called and replayed. */
+import type { Benchmark } from "./benchmark";
+import type { Contender } from "./contender";
+import { jaxJs } from "./hosts/jax-js";
+import { optInTfjs, tfjs } from "./hosts/tfjs";
+import { opt } from "./opt";
+import type { OptimizerWork } from "./optimizer-work";
+import { torch } from "./torch";
+
+export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
+  const contenders: Contender<OptimizerWork>[] = [
+    ...devices.flatMap((device) => [opt(device), opt(device, true)]),
+    tfjs,
+    ...devices.filter((device) => device === "wasm").map(optInTfjs),
+    jaxJs("wasm"),
+    torch("fused"),
+    torch("foreach"),
+    torch("single"),
+  ];
+  return [1, 10, 100, 1000].map((tensors) => ({
+    title: `AdamW, ${tensors} tensor${tensors === 1 ? "" : "s"} of 16`,
+    words: ["small", "AdamW", `${tensors}x16`],
+    work: { optimizer: "AdamW", tensors, size: 16 },
+    contenders,
+  }));
+}
