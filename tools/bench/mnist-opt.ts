@@ -1,5 +1,5 @@
-/** MNIST training in Opt, by the step of the training program. */
-import { init, type Tensor, tensor, tidy } from "@opt/core";
+/** MNIST training in Opt, by the step of the training program: eager, or recorded once and replayed. */
+import { init, type Recording, type Tensor, tensor, tidy } from "@opt/core";
 import { digitNetwork, loadMnist, optimizers, PIXELS, readAll, trainingStep } from "@opt-e2e/mnist";
 import { type Contender, timed } from "./contender";
 
@@ -22,9 +22,9 @@ function orderOf(epoch: number, count: number): Int32Array {
   return Int32Array.from({ length: count }, (_, i) => (i * 7919 + epoch) % count);
 }
 
-export function optMnist(deviceName: string): Contender<MnistWork> {
+export function optMnist(deviceName: string, recorded: boolean): Contender<MnistWork> {
   return {
-    name: `opt ${deviceName}`,
+    name: `opt ${deviceName}${recorded ? " recorded" : ""}`,
     tolerance: 1e-4,
     async open({ optimizer: name, hidden, batch, lr }) {
       if (deviceName === "js") return "too slow to be of interest";
@@ -46,11 +46,24 @@ export function optMnist(deviceName: string): Contender<MnistWork> {
       let unread: Tensor[] = [];
       let order: Int32Array = new Int32Array();
       let done = 0;
+      const [images, labels] = training.batch(orderOf(0, training.length).subarray(0, batch));
+      let recording: Recording<Tensor> | null = null;
+      /** The loss in memory of its own. */
+      const replayed = (digits: Int32Array): Tensor => {
+        const [nextImages, nextLabels] = training.batch(digits);
+        images.set(nextImages);
+        labels.set(nextLabels);
+        if (recording === null) recording = device.record(() => trainingStep(model, optimizer, [images, labels]));
+        else recording.replay();
+        return recording.result.clone();
+      };
       const step = () => {
         const i = done % perEpoch;
         if (i === 0) order = orderOf(done / perEpoch, training.length);
         const digits = order.subarray(i * batch, (i + 1) * batch);
-        unread.push(tidy(() => trainingStep(model, optimizer, training.batch(digits))));
+        const isReplayed = recorded && done > 0;
+        const next = () => (isReplayed ? replayed(digits) : trainingStep(model, optimizer, training.batch(digits)));
+        unread.push(tidy(next));
         done++;
       };
       const readLosses = async () => {
@@ -64,8 +77,9 @@ export function optMnist(deviceName: string): Contender<MnistWork> {
         },
         result: async (count) => losses.slice(0, count),
         async close() {
+          recording?.dispose();
           optimizer.dispose();
-          for (const parameter of model.parameters()) parameter.dispose();
+          for (const made of [images, labels, ...model.parameters()]) made.dispose();
         },
       };
     },

@@ -22,7 +22,8 @@ function torch(variant: TorchVariant): Contender<MnistWork> {
 }
 
 export function mnistEpochs(devices: readonly string[]): Benchmark<MnistWork>[] {
-  const contenders = [...devices.map(optMnist), torch("fused"), torch("foreach"), torch("single")];
+  const ours = devices.flatMap((name) => [optMnist(name, false), optMnist(name, true)]);
+  const contenders = [...ours, torch("fused"), torch("foreach"), torch("single")];
   return OPTIMIZERS.map((optimizer) => ({
     title: `MNIST, 784-${HIDDEN}-10, batches of ${BATCH}, ${optimizer}`,
     words: ["mnist", optimizer],
