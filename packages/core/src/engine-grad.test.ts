@@ -7,6 +7,7 @@ import { init } from "./device/registry";
 import { tidy } from "./device/scope";
 import { grad } from "./engine";
 import { maxPool2d } from "./ops";
+import { clipGradNorm } from "./optimizer/gradients/clip";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
 
@@ -139,6 +140,20 @@ describe("backward", () => {
     const slope = x.grad!;
     expect([slope.requiresGrad, numbers(slope)]).toEqual([true, [29]]);
     expect(grad(slope.sum(), [x]).map(numbers)).toEqual([[18]]);
+  });
+
+  it("with createGraph leaves gradients that share memory with nothing: not with each other, not with the one given", () => {
+    const [a, b, c] = [parameter([1, 2]), parameter([3, 4]), parameter([5, 6])];
+    const given = tensor([1, 1]);
+    a.add(b).backward(given, { createGraph: true });
+    c.backward(given, { createGraph: true });
+    a.mul(2).sum().backward();
+    clipGradNorm([c], 1e-3);
+    expect([a, b].map(({ grad }) => numbers(grad!))).toEqual([
+      [3, 3],
+      [1, 1],
+    ]);
+    expect(numbers(given)).toEqual([1, 1]);
   });
 
   it("trains on a penalty of the gradient, recorded as run again", () => {

@@ -118,6 +118,7 @@ function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions
     else {
       try {
         accumulate(root, seed, pass);
+        if (wanted === null) for (const hook of root.gradientHooks ?? []) hook();
       } finally {
         seed.dispose();
       }
@@ -250,9 +251,12 @@ function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pas
     return;
   }
   if (!leaf.requiresGrad) return; // frozen since the forward computation
+  activeRecorder()?.reached.add(leaf);
   const { grad } = leaf;
-  if (grad === null) leaf.receiveGradient(createGraph ? view(gradient) : owned(gradient));
-  else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
+  if (grad === null) {
+    const isAlone = createGraph && !gradient.storage.isShared; // stays on the tape without a copy
+    leaf.receiveGradient(isAlone ? view(gradient) : owned(gradient));
+  } else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
   else addInto(grad, gradient);
 }
 

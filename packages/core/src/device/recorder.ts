@@ -38,6 +38,11 @@ export interface Leaf {
   readonly requiresGrad: boolean;
 }
 
+/** A leaf that a backward adds to. */
+export interface Reached {
+  readonly gradientHooks?: object;
+}
+
 /** How the body left a tensor's gradient. */
 export interface Left {
   readonly grad: object | null;
@@ -109,6 +114,8 @@ export class Recorder {
   /** What the body read, wrote or viewed: it would be refused where one of them is disposed. */
   readonly used = new Set<Used>();
   readonly leaves = new Map<Leaf, Left>();
+  /** What backward added to, without hooks. */
+  readonly reached = new Set<Reached>();
   private readonly touched = new Map<Leaf, Touch>();
   private segment = this.parts[0] as Segment;
   /** The order of the first op that the body put on the tape. */

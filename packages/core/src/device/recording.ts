@@ -106,6 +106,13 @@ export class Recording<Result> {
       () => "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
       "Clear what was added, or record the step again.",
     );
+    check(
+      ![...this.recorder.reached].some(({ gradientHooks }) => gradientHooks),
+      "BAD_STATE",
+      "replay",
+      () => "onGradient was called for a tensor that the recorded step gives a gradient.",
+      "Remove the hook, or do not record the step.",
+    );
     const switched = [...this.leaves, ...this.needed].find(
       ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,
     );

@@ -8,7 +8,7 @@ export interface Versioned {
   readonly versionNumber: number;
 }
 
-/** Tensors with `isWatched` that were disposed, and tensors whose gradient or need of one is another. */
+/** Tensors with `isWatched` that were disposed, and tensors whose gradient, need or hook of one is another. */
 export const changes = /* @__PURE__ */ shared("changes", () => ({ disposed: 0, leaves: 0 }));
 
 /** How often memory was overwritten, where steps and replays do it: numbers that lie side by side. */

@@ -136,6 +136,9 @@ it("is recorded, but for the first update and averaged(), which are refused", ()
   for (let i = 0; i < 4; i++) recording.replay();
   expect(averageOf(recorded.ema)).toEqual(averageOf(eager.ema));
   expect(recorded.ema.stateDict().n_averaged).toBe(eager.ema.stateDict().n_averaged);
+  expectCode("BAD_STATE", () => recorded.ema.averaged(() => recording.replay()));
+  recorded.ema.loadStateDict({ ...recorded.ema.stateDict(), n_averaged: 0 }); // the next update copies
+  expectCode("BAD_STATE", () => recording.replay());
   recording.dispose();
 });
 

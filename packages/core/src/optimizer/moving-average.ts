@@ -1,6 +1,6 @@
 /** An exponential moving average of parameters, to evaluate and to save in their place. */
 
-import { hooks } from "../device/recorder";
+import { guardReplays, hooks } from "../device/recorder";
 import { checkRepeatable } from "../device/repeatable";
 import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
@@ -101,8 +101,12 @@ export class ExponentialMovingAverage {
 
   /** Takes the parameters in. @throws OptError BAD_STATE inside of `averaged`, UNSUPPORTED for the first one in a recorded step */
   update(): void {
-    const isIn = () => "the averages stand in the parameters' place.";
-    check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
+    this.checkOutside();
+    guardReplays(() => {
+      this.checkOutside();
+      const copies = () => "the next update would copy, since no update is counted any more.";
+      check(this.updates > 0, "BAD_STATE", WHERE, copies, "Update once, and record the step again.");
+    });
     if (this.updates === 0) checkRepeatable(WHERE, "the first update, which copies");
     for (const entry of this.entries) {
       entry.isBuffer &&= !entry.param.requiresGrad;
@@ -113,6 +117,11 @@ export class ExponentialMovingAverage {
     hooks(() => {
       this.updates++;
     });
+  }
+
+  private checkOutside(): void {
+    const isIn = () => "the averages stand in the parameters' place.";
+    check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
   }
 
   private move(average: Tensor, param: Tensor): void {

@@ -46,4 +46,29 @@ describe("onGradient", () => {
     const record = () => device.record(() => w.mul(2).sum().backward());
     expect(record).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
   });
+
+  it("is called where backward begins at the leaf", () => {
+    const w = parameter([1, 2]);
+    const seen: unknown[] = [];
+    onGradient(w, (leaf) => seen.push(leaf.grad!.tolist()));
+    w.backward(tensor([3, 4]));
+    grad(w, [w], { gradient: tensor([3, 4]) });
+    expect(seen).toEqual([[3, 4]]);
+  });
+
+  it("refuses replays of a backward that was recorded before, while the hook is there", async () => {
+    const device = await init("js");
+    const [w, input] = [parameter([1]), parameter([2])];
+    const recording = device.record(() => {
+      w.grad = null;
+      w.mul(input.detach()).sum().backward();
+    });
+    const remove = onGradient(w, () => {});
+    onGradient(input, () => {}); // gets no gradient there
+    expect(() => recording.replay()).toThrow(expect.objectContaining({ code: "BAD_STATE" }));
+    remove();
+    recording.replay();
+    expect(w.grad!.tolist()).toEqual([2]);
+    recording.dispose();
+  });
 });

@@ -1,5 +1,6 @@
 /** Who is told that a leaf's gradient is whole while backward still computes others. */
 import { checkRepeatable } from "../device/repeatable";
+import { changes } from "../device/versions";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { Tensor } from "./tensor";
@@ -28,6 +29,7 @@ export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => vo
     hook(leaf);
   };
   hooks.add(call);
+  changes.leaves++;
   return () => {
     hooks.delete(call);
     if (hooks.size === 0 && leaf.gradientHooks === hooks) delete leaf.gradientHooks;

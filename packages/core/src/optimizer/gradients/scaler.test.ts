@@ -267,6 +267,21 @@ describe("recorded", () => {
     expectCode("BAD_STATE", () => recording.replay());
     backward(1);
   });
+
+  it("goes on from a scale that is loaded, and refuses another growth than was recorded", () => {
+    const { device, scaler, iteration } = parts();
+    const recording = device.record(iteration);
+    scaler.loadStateDict({ ...scaler.stateDict(), scale: 4, _growth_tracker: 1 });
+    recording.replay();
+    expect(scaler.stateDict().scale).toBe(8);
+    for (const other of [{ growth_factor: 4 }, { backoff_factor: 0.25 }, { growth_interval: 1 }]) {
+      const state = scaler.stateDict();
+      scaler.loadStateDict({ ...state, ...other });
+      expectCode("BAD_STATE", () => recording.replay());
+      scaler.loadStateDict(state);
+    }
+    recording.replay();
+  });
 });
 
 it.each(["by itself", "before"])(

@@ -221,6 +221,11 @@ export class GradScaler {
           updateScale({ factor, tracker, found }, growthFactor, backoffFactor, growthInterval);
         }),
       );
+      guardReplays(() => {
+        const isSame = growthFactor === this.growthFactor && backoffFactor === this.backoffFactor;
+        const other = () => "a state with another growth or backoff was loaded.";
+        check(isSame && growthInterval === this.growthInterval, "BAD_STATE", where, other, "Record the step again.");
+      });
     } else {
       const isNumber = typeof newScale === "number";
       if (isNumber) checkNumber("the new scale", newScale, newScale > 0, "a finite number > 0");
