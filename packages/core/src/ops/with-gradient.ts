@@ -1,17 +1,26 @@
 /** Results that no op of core computes, and what their gradients are. */
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
-import { checkBody } from "../host/synchronous";
+import { checkBody, checkSynchronous } from "../host/synchronous";
 import { record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
-import { checkTensor } from "./check-tensor";
+import { sameShape, showShape } from "../values/shape";
+import { checkAnyTensor, checkTensor } from "./check-tensor";
+import { reshape } from "./shape/shape";
+
+const where = "withGradient";
+
+/** What the gradient of an input must be. */
+type Form = Pick<Tensor, "shape" | "dtype" | "device">;
 
 /**
  * Puts a result that was computed elsewhere (under `noGrad`, by another library, on other processes) on the tape: `backward` gives the
- * gradients of `inputs` from that of `output`, null where there is none. Computed by ops, they can be differentiated again.
+ * gradients of `inputs` from that of `output`, null where there is none. Computed by ops, they can be differentiated again; tensors of your
+ * own stay yours.
  *
  * @param output a new tensor, of which nothing was computed yet
- * @throws OptError BAD_ARGUMENT if it was computed on the tape, or is a leaf that requires a gradient
+ * @throws OptError BAD_ARGUMENT if it was computed on the tape, or is a leaf that requires a gradient. backward: BAD_ARGUMENT, BAD_SHAPE,
+ * BAD_DTYPE, DEVICE_MISMATCH for what is no gradient of an input
  * @example
  * const w = parameter([1, 2]);
  * const doubled = withGradient(noGrad(() => w.mul(2)), [w], (gradient) => [gradient.mul(2)]);
@@ -22,7 +31,6 @@ export function withGradient(
   inputs: readonly Tensor[],
   backward: (gradient: Tensor) => readonly (Tensor | null)[],
 ): Tensor {
-  const where = "withGradient";
   checkTensor(where, output, "the output");
   const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
   check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
@@ -30,5 +38,29 @@ export function withGradient(
   checkBody(where, backward);
   const problem = () => "the output has a gradient of its own.";
   check(!output.requiresGrad, "BAD_ARGUMENT", where, problem, "Compute it under noGrad.");
-  return record("withGradient", output, inputs, [], (gradient) => backward(gradient));
+  const forms = inputs.map(({ requiresGrad, shape, dtype, device }) =>
+    requiresGrad ? { shape, dtype, device } : null,
+  );
+  return record(where, output, inputs, [], (gradient) => {
+    const given: unknown = backward(gradient);
+    checkSynchronous(where, given);
+    const got = () =>
+      `backward must give a list of ${forms.length}, got ${Array.isArray(given) ? given.length : show(given)}.`;
+    const isComplete = Array.isArray(given) && given.length === forms.length;
+    check(isComplete, "BAD_ARGUMENT", where, got, "Give null where there is no gradient.");
+    return forms.map((form, i) => (form === null || given[i] === null ? null : checked(given[i], form, i)));
+  });
+}
+
+/** A view, which the engine may take over: the tensor may be the caller's, or come twice. */
+function checked(gradient: Tensor, { shape, dtype, device }: Form, i: number): Tensor {
+  checkAnyTensor(where, gradient, `the gradient of input ${i}`);
+  const other = () =>
+    `the gradient of input ${i} must have shape ${showShape(shape)}, got ${showShape(gradient.shape)}.`;
+  check(sameShape(gradient.shape, shape), "BAD_SHAPE", where, other, "Sum what was broadcast.");
+  const kind = () => `the gradient of input ${i} must be ${dtype}, got ${gradient.dtype}.`;
+  check(gradient.dtype === dtype, "BAD_DTYPE", where, kind, "Cast it with to().");
+  const place = () => `the gradient of input ${i} must be on ${device.name}, got ${gradient.device.name}.`;
+  check(gradient.device === device, "DEVICE_MISMATCH", where, place, "Move it with to().");
+  return reshape(gradient, shape);
 }
