@@ -89,14 +89,11 @@ export const i32x4 = {
   const: (lanes: readonly number[]) => constant(Int32Array.from(lanes).buffer),
   splat: instruction(opcode(17), ["i32"], "v128"),
   extractLane: extract(27, "i32"),
-  replaceLane: replace(28, "i32"),
   eq: binary(55),
-  ne: binary(56),
   ltS: binary(57),
   gtS: binary(59),
   /** The four lower lanes of 16 bits, zeros above each. */
   extendLowI16x8U: unary(169),
-  bitmask: test(164),
   shl: shift(171),
   shrS: shift(172),
   shrU: shift(173),
@@ -109,18 +106,11 @@ export const i32x4 = {
 export const truncF32x4 = /* @__PURE__ */ unary(248);
 
 export const i64x2 = {
-  splat: instruction(opcode(18), ["i64"], "v128"),
-  extractLane: extract(29, "i64"),
-  replaceLane: replace(30, "i64"),
   shl: shift(203),
   shrS: shift(204),
-  shrU: shift(205),
   add: binary(206),
   sub: binary(209),
   eq: binary(214),
-  ne: binary(215),
-  ltS: binary(216),
-  gtS: binary(217),
   bitmask: test(196),
 };
 
@@ -128,7 +118,6 @@ export const f32x4 = {
   const: (lanes: readonly number[]) => constant(Float32Array.from(lanes).buffer),
   splat: instruction(opcode(19), ["f32"], "v128"),
   extractLane: extract(31, "f32"),
-  replaceLane: replace(32, "f32"),
   eq: binary(65),
   ne: binary(66),
   lt: binary(67),
@@ -136,9 +125,7 @@ export const f32x4 = {
   ge: binary(70),
   /** Two doubles to the lower lanes, zeros above. */
   demoteF64x2Zero: unary(94),
-  ceil: unary(103),
   floor: unary(104),
-  trunc: unary(105),
   abs: unary(224),
   neg: unary(225),
   sqrt: unary(227),
@@ -166,11 +153,8 @@ export const f64x2 = {
   ne: binary(72),
   lt: binary(73),
   gt: binary(74),
-  ge: binary(76),
   /** The two lower floats. */
   promoteLowF32x4: unary(95),
-  ceil: unary(116),
-  floor: unary(117),
   trunc: unary(122),
   abs: unary(236),
   neg: unary(237),
@@ -179,8 +163,6 @@ export const f64x2 = {
   sub: binary(241),
   mul: binary(242),
   div: binary(243),
-  /** NaN if either operand is NaN. */
-  min: binary(244),
   max: binary(245),
   /** b < a ? b : a. */
   pmin: binary(246),

@@ -35,21 +35,16 @@ export function local<T extends ValueType>(type: T, index: number): Local<T> {
   return { type, index, code: [0x20, ...unsigned(index)] };
 }
 
+const CONSTANT: Readonly<Record<Exclude<ValueType, "v128">, (number: number) => Code>> = {
+  i32: (number) => [0x41, ...signed(BigInt(number | 0))],
+  i64: (number) => [0x42, ...signed(BigInt.asIntN(64, BigInt(number)))],
+  f32: (number) => [0x43, ...float32Bytes(number)],
+  f64: (number) => [0x44, ...float64Bytes(number)],
+};
+
 /** The code of an operand, made a constant if it is a number. An i32 may be given signed or unsigned. */
 export function push(type: ValueType, operand: Value | number): Code {
-  if (typeof operand !== "number") return operand.code;
-  switch (type) {
-    case "i32":
-      return [0x41, ...signed(BigInt(operand | 0))];
-    case "i64":
-      return [0x42, ...signed(BigInt.asIntN(64, BigInt(operand)))];
-    case "f32":
-      return [0x43, ...float32Bytes(operand)];
-    case "f64":
-      return [0x44, ...float64Bytes(operand)];
-    case "v128":
-      throw new TypeError("a v128 has no plain constant: use f32x4.splat, ...");
-  }
+  return typeof operand === "number" ? CONSTANT[type as "i32"](operand) : operand.code;
 }
 
 type Operands<P extends readonly ValueType[]> = { [I in keyof P]: Operand<P[I]> };

@@ -1,14 +1,16 @@
 /** Optimizer updates: one pass over all tensors of a launch, cut into parts of whole cache lines whatever the tensors' sizes. */
 import {
   type ComputeDType,
+  DIVISOR_REACH,
   type Launch,
+  multipliedRoots,
   type Program,
   type Slice,
   type Spec,
   type StoredFormats,
   withMirror,
 } from "@opt/core/backend";
-import { i32, type Local, ModuleBuilder } from "../assembler";
+import { f64, i32, type Local, ModuleBuilder } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { LANES } from "./lanes";
 import { emitOperations } from "./operations";
@@ -52,47 +54,49 @@ export const rule: KernelSource<"rule"> = {
 export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
   const lanes = LANES[dtype];
   const module = new ModuleBuilder({ shared: target.shared });
-  const operations = emitOperations(module, program, dtype, target);
+  const { program: faster, divisors } = multipliedRoots(program);
+  const isFaster = dtype === "f32" && target.fused.f32 && divisors.length > 0;
+  const operations = emitOperations(module, isFaster ? faster : program, dtype, target);
   const slots = program.buffers.map((_, slot) => slot);
   const words = ADDRESSES + slots.length;
   const scalarTypes = program.scalars.map(() => "f64" as const);
   const parameters = ["i32", "i32", "i32", "i32", ...scalarTypes] as const;
   module.function({ parameters, export: "run" }, (f, start, end, table, tensors, ...scalars) => {
-    const writer = new ProgramWriter(f, program, dtype, operations, scalars);
     const pointers = slots.map(() => f.local("i32"));
     const access = slots.map((slot) => accessIn(f, dtype, stored?.[slot], pointers, scalars));
     const remaining = f.local("i32");
     const row = (index: Local<"i32">) => i32.add(table, i32.mul(index, 4 * words));
 
-    const advance = (elements: number) => {
-      for (const [slot, pointer] of pointers.entries()) {
-        f.increase(pointer, elements * access[slot]!.bytes);
-      }
-      f.decrease(remaining, elements);
-    };
-    const updateVectors = (count: number) => {
-      f.while(i32.geU(remaining, count * lanes.count), () => {
-        for (let first = 0; first < lanes.count * count; first += lanes.count) {
-          const outputs = writer.element((slot) => access[slot]!.load(pointers[slot]!, first * access[slot]!.bytes));
-          for (const [i, { slot }] of program.outputs.entries()) {
-            f.do(access[slot]!.store(pointers[slot]!, outputs[i]!, first * access[slot]!.bytes));
-          }
+    const updateBy = (by: Program) => {
+      const writer = new ProgramWriter(f, by, dtype, operations, scalars);
+      return () => {
+        for (const elements of [UNROLL * lanes.count, lanes.count, 1]) {
+          const isOne = elements === 1;
+          f.while(i32.geU(remaining, elements), () => {
+            for (let first = 0; first < elements; first += lanes.count) {
+              const outputs = writer.element((slot) => {
+                const [each, pointer] = [access[slot]!, pointers[slot]!];
+                return isOne ? each.loadOne(pointer) : each.load(pointer, first * each.bytes);
+              });
+              program.outputs.forEach(({ slot }, i) => {
+                const [each, pointer] = [access[slot]!, pointers[slot]!];
+                f.do(
+                  isOne ? each.storeOne(pointer, outputs[i]!) : each.store(pointer, outputs[i]!, first * each.bytes),
+                );
+              });
+            }
+            for (const [slot, pointer] of pointers.entries()) f.increase(pointer, elements * access[slot]!.bytes);
+            f.decrease(remaining, elements);
+          });
         }
-        advance(count * lanes.count);
-      });
+      };
     };
-    const updateSingles = () => {
-      f.while(remaining, () => {
-        const outputs = writer.element((slot) => access[slot]!.loadOne(pointers[slot]!));
-        for (const [i, { slot }] of program.outputs.entries()) {
-          f.do(access[slot]!.storeOne(pointers[slot]!, outputs[i]!));
-        }
-        advance(1);
-      });
-    };
+    const updateAll = updateBy(program);
+    const isInReach = (slot: number) => f64.lt(f64.abs(f64.sub(scalars[slot]!, 1)), DIVISOR_REACH);
+    const updateFaster = isFaster ? updateBy(faster) : updateAll;
 
     // The tensor in which the part starts, by bisection.
-    const low = f.local("i32", 0);
+    const low = f.local("i32");
     const high = f.local("i32", tensors);
     const middle = f.local("i32");
     f.while(i32.gtU(i32.sub(high, low), 1), () => {
@@ -104,33 +108,24 @@ export function emitRule(program: Program, dtype: ComputeDType, target: Target, 
       );
     });
 
-    const entry = f.local("i32", row(low));
     const tableEnd = f.local("i32", row(tensors));
-    const first = f.local("i32", i32.load(entry, 4 * FIRST));
-    const skip = f.local("i32");
-    const stop = f.local("i32");
-    f.doWhile(
-      () => {
-        f.set(skip, i32.sub(start, first));
-        f.if(i32.geU(first, start), () => f.set(skip, 0));
-        f.set(stop, i32.load(entry, 4 * LENGTH));
-        f.if(i32.ltU(i32.sub(end, first), stop), () => f.set(stop, i32.sub(end, first)));
-        f.if(i32.ltU(skip, stop), () => {
-          f.set(remaining, i32.sub(stop, skip));
-          for (const [slot, pointer] of pointers.entries()) {
-            const address = i32.load(entry, 4 * (ADDRESSES + slot));
-            f.set(pointer, i32.add(address, i32.mul(skip, access[slot]!.bytes)));
-          }
-          updateVectors(UNROLL);
-          updateVectors(1);
-          updateSingles();
-        });
-        f.increase(entry, 4 * words);
-        f.if(i32.geU(entry, tableEnd), () => f.return());
-        f.set(first, i32.load(entry, 4 * FIRST));
-      },
-      i32.ltU(first, end),
-    );
+    const [entry, first, skip] = [f.local("i32"), f.local("i32"), f.local("i32")];
+    f.for(entry, row(low), tableEnd, 4 * words, () => {
+      f.set(first, i32.load(entry, 4 * FIRST));
+      f.if(i32.geU(first, end), () => f.return());
+      f.set(skip, 0);
+      f.if(i32.ltU(first, start), () => f.set(skip, i32.sub(start, first)));
+      const stop = f.least(i32.load(entry, 4 * LENGTH), i32.sub(end, first));
+      f.if(i32.ltU(skip, stop), () => {
+        f.set(remaining, i32.sub(stop, skip));
+        for (const [slot, pointer] of pointers.entries()) {
+          const address = i32.load(entry, 4 * (ADDRESSES + slot));
+          f.set(pointer, i32.add(address, i32.mul(skip, access[slot]!.bytes)));
+        }
+        if (isFaster) f.if(divisors.map(isInReach).reduce(i32.and), updateFaster, updateAll);
+        else updateAll();
+      });
+    });
   });
   return module;
 }

@@ -5,51 +5,33 @@ import { type Effect, type FunctionBuilder, f32, f64, i32, i64, type Operand, se
 type I32 = Operand<"i32">;
 type Number = Value<"i32"> | Value<"f32"> | Value<"f64">;
 
+/** An element as stored: how it is loaded and stored, and what is stored for a number. */
+type Stored = readonly [
+  load: (address: I32) => Number,
+  store: (address: I32, value: never) => Effect,
+  of: (x: Number, f: FunctionBuilder) => Number,
+];
+
+const STORED: Readonly<Record<DType, Stored>> = {
+  f32: [f32.load, f32.store, toF32],
+  f64: [f64.load, f64.store, toF64],
+  i32: [i32.load, i32.store, truncated],
+  u8: [i32.load8U, i32.store8, toByte],
+  bool: [i32.load8U, i32.store8, isNotZero],
+  f16: [i32.load16U, i32.store16, toF16],
+  bf16: [i32.load16U, i32.store16, toBf16],
+};
+
 /** Writes the conversion of the element at `source` to one at `target`. */
 export function convertElement(f: FunctionBuilder, from: DType, to: DType, source: I32, target: I32): void {
-  if (from === to) f.do(store(to, target, loadRaw(from, source)));
-  else f.do(store(to, target, asStored(f, to, loadNumber(f, from, source))));
-}
-
-/** The element as stored. */
-function loadRaw(dtype: DType, address: I32): Number {
-  switch (dtype) {
-    case "f32":
-      return f32.load(address);
-    case "f64":
-      return f64.load(address);
-    case "i32":
-      return i32.load(address);
-    case "u8":
-    case "bool":
-      return i32.load8U(address);
-    case "f16":
-    case "bf16":
-      return i32.load16U(address);
-  }
-}
-
-function store(dtype: DType, address: I32, value: Number): Effect {
-  switch (dtype) {
-    case "f32":
-      return f32.store(address, value as Value<"f32">);
-    case "f64":
-      return f64.store(address, value as Value<"f64">);
-    case "i32":
-      return i32.store(address, value as Value<"i32">);
-    case "u8":
-    case "bool":
-      return i32.store8(address, value as Value<"i32">);
-    case "f16":
-    case "bf16":
-      return i32.store16(address, value as Value<"i32">);
-  }
+  const [load, store, of] = STORED[to];
+  f.do(store(target, (from === to ? load(source) : of(loadNumber(f, from, source), f)) as never));
 }
 
 /** The element's value, in a local. */
 function loadNumber(f: FunctionBuilder, dtype: DType, address: I32): Number {
   if (dtype === "f16" || dtype === "bf16") return f.local("f32", fromHalf(f, dtype, address));
-  const raw = loadRaw(dtype, address);
+  const raw = STORED[dtype][0](address);
   return f.local(raw.type, raw as Value<"i32">) as Number;
 }
 
@@ -62,26 +44,6 @@ function fromHalf(f: FunctionBuilder, dtype: "f16" | "bf16", address: I32): Valu
   const special = f32.reinterpretI32(i32.or(magnitude, 0x7f800000));
   const value = f.local("f32", select(i32.geU(magnitude, 0x7c00 << 13), special, finite));
   return f32.reinterpretI32(i32.or(i32.reinterpretF32(value), i32.shl(i32.and(bits, 0x8000), 16)));
-}
-
-/** What is stored for the number x. */
-function asStored(f: FunctionBuilder, dtype: DType, x: Number): Number {
-  switch (dtype) {
-    case "f32":
-      return toF32(x);
-    case "f64":
-      return toF64(x);
-    case "i32":
-      return truncated(x);
-    case "u8":
-      return toByte(x);
-    case "bool":
-      return isNotZero(x);
-    case "bf16":
-      return toBf16(f, f.local("f32", toF32(x)));
-    case "f16":
-      return toF16(f, f.local("f64", toF64(x)));
-  }
 }
 
 function toF32(x: Number): Value<"f32"> {
@@ -112,7 +74,8 @@ function isNotZero(x: Number): Value<"i32"> {
 }
 
 /** The upper half of float32, to nearest even; a NaN stays one. */
-function toBf16(f: FunctionBuilder, x: Value<"f32">): Value<"i32"> {
+function toBf16(number: Number, f: FunctionBuilder): Value<"i32"> {
+  const x = f.local("f32", toF32(number));
   const bits = f.local("i32", i32.reinterpretF32(x));
   const upper = i32.shrU(bits, 16);
   const rounded = i32.shrU(i32.add(bits, i32.add(i32.and(upper, 1), 0x7fff)), 16);
@@ -120,7 +83,8 @@ function toBf16(f: FunctionBuilder, x: Value<"f32">): Value<"i32"> {
 }
 
 /** To nearest even straight from float64, by adding and subtracting 2^52 units of the last place that float16 keeps. */
-function toF16(f: FunctionBuilder, x: Value<"f64">): Value<"i32"> {
+function toF16(number: Number, f: FunctionBuilder): Value<"i32"> {
+  const x = f.local("f64", toF64(number));
   const magnitude = f.local("f64", f64.abs(x));
   const sign = i32.and(i32.wrapI64(i64.shrU(i64.reinterpretF64(x), 48)), 0x8000);
   const exponent = f.local("i32", i32.wrapI64(i64.shrU(i64.reinterpretF64(magnitude), 52)));
