@@ -1,18 +1,6 @@
 /** Largest pixel of each window, and its gradient. */
-import type { ComputeDType, Spec } from "@opt/core/backend";
-import {
-  type FunctionBuilder,
-  f32,
-  f32x4,
-  i32,
-  i32x4,
-  type Local,
-  ModuleBuilder,
-  memory,
-  select,
-  type Value,
-  v128,
-} from "../assembler";
+import type { Spec } from "@opt/core/backend";
+import { type FunctionBuilder, i32, i32x4, type Local, ModuleBuilder, memory, type Value, v128 } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { type Float, floatOf } from "./float";
 import { readWindow, validRange, type WindowLocals, windowWords } from "./windows";
@@ -26,69 +14,45 @@ interface Row {
   readonly firstY: Local<"i32">;
 }
 
-/** Calls `visit` with the row of each tap that lies in the image. */
-function forTapRows(f: FunctionBuilder, { window, firstY }: Row, visit: (y: Local<"i32">) => void): void {
-  const tapY = f.local("i32");
-  f.for(tapY, 0, window.kernelY, 1, () => {
-    const y = f.local("i32", i32.add(firstY, i32.mul(tapY, window.dilationY)));
-    f.if(i32.ltU(y, window.height), () => visit(y));
-  });
-}
-
-/** The window that begins at column `firstX`: its largest value, and where that lies. */
+/**
+ * The largest values of neighbouring windows, of which the first begins at column `firstX`, and where they lie: of four of f32, all taps of
+ * which lie in the image's columns, or of one anywhere (then the lowest lane counts).
+ */
 function largestOf(
   f: FunctionBuilder,
-  float: Float,
-  row: Row,
+  { bytes, vector, scalar }: Float,
+  { window, image, firstY }: Row,
   firstX: Local<"i32">,
-): [Value<ComputeDType>, Value<"i32">] {
-  const { bytes, scalar } = float;
-  const { window, image } = row;
-  const tapX = f.local("i32");
-  const best = f.local("i32", -1);
-  const largest = f.local(float.type, scalar.const(Number.NEGATIVE_INFINITY));
-  forTapRows(f, row, (y) => {
-    f.for(tapX, 0, window.kernelX, 1, () => {
-      const x = f.local("i32", i32.add(firstX, i32.mul(tapX, window.dilationX)));
-      f.if(i32.ltU(x, window.width), () => {
-        const index = f.local("i32", i32.add(i32.mul(y, window.width), x));
-        const value = f.local(float.type, scalar.load(i32.add(image, i32.mul(index, bytes))));
-        const isNewNaN = i32.and(scalar.ne(value, value), scalar.eq(largest, largest));
-        const wins = f.local("i32", i32.or(i32.or(i32.eq(best, -1), scalar.gt(value, largest)), isNewNaN));
-        f.set(best, select(wins, index, best));
-        f.set(largest, select(wins, value, largest));
-      });
-    });
-  });
-  return [largest, best];
-}
-
-/** The same of four neighbouring windows of f32, all taps of which lie in the image's columns. */
-function largestOfFour(f: FunctionBuilder, row: Row, firstX: Local<"i32">): [Value<"v128">, Value<"v128">] {
-  const { window, image } = row;
-  const tapX = f.local("i32");
+  windows: 1 | 4,
+): [Value<"v128">, Value<"v128">] {
+  const { width, strideX } = window;
+  const [tapX, tapY] = [f.local("i32"), f.local("i32")];
   const none = f.constant(i32x4.const([-1, -1, -1, -1]));
   const best = f.local("v128", none);
-  const largest = f.local("v128", f32x4.splat(f32.const(Number.NEGATIVE_INFINITY)));
-  const neighbours = i32x4.mul(i32x4.splat(window.strideX), i32x4.const([0, 1, 2, 3]));
-  const stride = f.local("i32", i32.mul(window.strideX, 4));
-  forTapRows(f, row, (y) => {
-    const start = f.local("i32", i32.add(i32.mul(y, window.width), firstX));
-    const index = f.local("v128", i32x4.add(i32x4.splat(start), neighbours));
-    const first = f.local("i32", i32.add(image, i32.mul(start, 4)));
-    f.for(tapX, 0, window.kernelX, 1, () => {
-      const values = f.local("v128", v128.load32Zero(first));
-      const from = f.local("i32", first);
-      for (let lane = 1; lane < 4; lane++) {
-        f.increase(from, stride);
-        f.set(values, v128.load32Lane(from, values, lane));
-      }
-      const isNewNaN = v128.and(f32x4.ne(values, values), f32x4.eq(largest, largest));
-      const wins = f.local("v128", v128.or(v128.or(i32x4.eq(best, none), f32x4.gt(values, largest)), isNewNaN));
-      f.set(best, v128.bitselect(index, best, wins));
-      f.set(largest, v128.bitselect(values, largest, wins));
-      f.set(index, i32x4.add(index, i32x4.splat(window.dilationX)));
-      f.increase(first, i32.mul(window.dilationX, 4));
+  const largest = f.local("v128", vector.splat(scalar.const(Number.NEGATIVE_INFINITY)));
+  const neighbours = f.local("v128", i32x4.mul(i32x4.splat(strideX), i32x4.const([0, 1, 2, 3])));
+  f.for(tapY, 0, window.kernelY, 1, () => {
+    const y = f.local("i32", i32.add(firstY, i32.mul(tapY, window.dilationY)));
+    f.if(i32.ltU(y, window.height), () => {
+      const x = f.local("i32", firstX);
+      const look = () => {
+        const place = f.local("i32", i32.add(i32.mul(y, width), x));
+        const at = f.local("i32", i32.add(image, i32.mul(place, bytes)));
+        const values = f.local("v128", vector.loadSplat(at));
+        for (let lane = 1; lane < windows; lane++) {
+          f.increase(at, i32.mul(strideX, bytes));
+          f.set(values, v128.load32Lane(at, values, lane));
+        }
+        const isNewNaN = v128.and(vector.ne(values, values), vector.eq(largest, largest));
+        const wins = f.local("v128", v128.or(v128.or(i32x4.eq(best, none), vector.gt(values, largest)), isNewNaN));
+        f.set(best, v128.bitselect(i32x4.add(i32x4.splat(place), neighbours), best, wins));
+        f.set(largest, v128.bitselect(values, largest, wins));
+      };
+      f.for(tapX, 0, window.kernelX, 1, () => {
+        if (windows > 1) look();
+        else f.if(i32.ltU(x, width), look);
+        f.increase(x, window.dilationX);
+      });
     });
   });
   return [largest, best];
@@ -124,19 +88,17 @@ function emit({ dtype }: Spec<"maxPool2d">, { shared }: Target): ModuleBuilder {
         const address = (base: Local<"i32">, bytes: number) =>
           i32.add(base, i32.mul(i32.add(i32.mul(item, outWidth), outX), bytes));
         const windowAt = () => f.local("i32", i32.sub(i32.mul(outX, strideX), paddingX));
-        const one = () => {
-          const [largest, best] = largestOf(f, float, row, windowAt());
-          f.do(float.scalar.store(address(output, float.bytes), largest));
-          f.do(i32.store(address(indices, 4), best));
-          f.increase(outX, 1);
+        const put = (windows: 1 | 4, storeValues: typeof v128.store, storePlaces: typeof v128.store) => {
+          const [largest, best] = largestOf(f, float, row, windowAt(), windows);
+          f.do(storeValues(address(output, float.bytes), largest));
+          f.do(storePlaces(address(indices, 4), best));
+          f.increase(outX, windows);
         };
+        const one = () => put(1, float.lowest.store, (at, best) => v128.store32Lane(at, best, 0));
         const four = () => {
           // The last four of a row may overlap those before.
           f.set(outX, f.least(outX, lastFour));
-          const [largest, best] = largestOfFour(f, row, windowAt());
-          f.do(v128.store(address(output, 4), largest));
-          f.do(v128.store(address(indices, 4), best));
-          f.increase(outX, 4);
+          put(4, v128.store, v128.store);
         };
         f.set(outX, 0);
         f.while(i32.ltU(outX, outWidth), () => {
