@@ -13,18 +13,18 @@ const rule = defineRule({
   },
 });
 
-it("keeps names, names what is used twice, and computes once what no buffer enters", () => {
+it("keeps names under a prefix, names what is used twice, and computes once what no buffer enters", () => {
   expect(writeRuleLoop(rule.program, "f32")).toMatchInlineSnapshot(`
-    "const lr = fround(scalars[0]);
-    const t0 = fround(sqrt(lr));
-    const decay = fround(scalars[1]);
-    const t1 = fround(((-lr) + (-0)));
+    "const v_lr = fround(scalars[0]);
+    const t0 = fround(sqrt(v_lr));
+    const v_decay = fround(scalars[1]);
+    const t1 = fround(((-v_lr) + (-0)));
     for (let i = start; i < end; i++) {
-      const param = paramArray[i];
-      const velocity = velocityArray[i];
-      const grad = gradArray[i];
-      const velocityNew = fma32(decay, velocity, ((grad < 0) ? (-1) : fround((grad * 0.10000000149011612))));
-      const paramNew = fround((param - fround((fround((t0 * velocityNew)) / t1))));
+      const v_param = paramArray[i];
+      const v_velocity = velocityArray[i];
+      const v_grad = gradArray[i];
+      const velocityNew = fma32(v_decay, v_velocity, ((v_grad < 0) ? (-1) : fround((v_grad * 0.10000000149011612))));
+      const paramNew = fround((v_param - fround((fround((t0 * velocityNew)) / t1))));
       paramArray[i] = paramNew;
       velocityArray[i] = velocityNew;
     }"
@@ -33,16 +33,16 @@ it("keeps names, names what is used twice, and computes once what no buffer ente
 
 it("rounds nothing in float64", () => {
   expect(writeRuleLoop(rule.program, "f64")).toMatchInlineSnapshot(`
-    "const lr = scalars[0];
-    const t0 = sqrt(lr);
-    const decay = scalars[1];
-    const t1 = ((-lr) + (-0));
+    "const v_lr = scalars[0];
+    const t0 = sqrt(v_lr);
+    const v_decay = scalars[1];
+    const t1 = ((-v_lr) + (-0));
     for (let i = start; i < end; i++) {
-      const param = paramArray[i];
-      const velocity = velocityArray[i];
-      const grad = gradArray[i];
-      const velocityNew = fma64(decay, velocity, ((grad < 0) ? (-1) : (grad * 0.1)));
-      const paramNew = (param - ((t0 * velocityNew) / t1));
+      const v_param = paramArray[i];
+      const v_velocity = velocityArray[i];
+      const v_grad = gradArray[i];
+      const velocityNew = fma64(v_decay, v_velocity, ((v_grad < 0) ? (-1) : (v_grad * 0.1)));
+      const paramNew = (v_param - ((t0 * velocityNew) / t1));
       paramArray[i] = paramNew;
       velocityArray[i] = velocityNew;
     }"

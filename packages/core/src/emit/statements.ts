@@ -21,8 +21,8 @@ export interface Access {
 }
 
 /**
- * Writes a program as statements. Names stay: buffer `expAvg` is loaded as `expAvg` and its new value is `expAvgNew`;
- * a value used once is written where it is used, others get a name.
+ * Writes a program as statements. Buffer `expAvg` is loaded as `v_expAvg`, which no keyword of a language and no name around it is, and
+ * its new value is `expAvgNew`; a value used once is written where it is used, others get a name.
  */
 export function writeStatements(program: Program, dialect: Dialect, dtype: ComputeDType, access: Access): Statements {
   const { nodes, outputs, buffers, scalars } = program;
@@ -52,8 +52,8 @@ export function writeStatements(program: Program, dialect: Dialect, dtype: Compu
       text[n] = local;
     };
     if (op === "constant") text[n] = dialect.constant(value, dtype);
-    else if (op === "scalar") name(scalars[value]!, access.scalar(value, scalars[value]!));
-    else if (op === "buffer") name(buffers[value]!, access.load(value, buffers[value]!));
+    else if (op === "scalar") name(`v_${scalars[value]}`, access.scalar(value, scalars[value]!));
+    else if (op === "buffer") name(`v_${buffers[value]}`, access.load(value, buffers[value]!));
     else {
       const written = dialect.ops[op as Op][dtype](text[args[0]!]!, text[args[1] ?? 0]!, text[args[2] ?? 0]!);
       const local = outputName.get(n);

@@ -45,16 +45,15 @@ const choices = defineRule({
   }),
 });
 
-/** Called as generated text calls its own: buffers, counters, parameters and builtins of some device. */
+/** Called as languages call what is theirs, and as generated text calls its own: keywords, functions, counters, temporaries, new values. */
 const namesakes = defineRule({
   name: "namesakes",
-  buffers: ["heap0", "at0", "entry", "element"],
-  scalars: ["blocks", "nanBits", "lane", "given"],
-  update: ({ heap0, at0, entry, element }, { blocks, nanBits, lane, given }) => ({
-    heap0: fma(blocks, at0, mul(heap0, lane)),
-    at0: add(mul(entry, nanBits), element),
-    element: sub(heap0, mul(given, entry)),
-  }),
+  buffers: ["heap0", "const", "t0", "heap0New"],
+  scalars: ["fma", "nanBits", "lane", "given"],
+  update: ({ heap0, const: constant, t0, heap0New }, { fma: factor, nanBits, lane, given }) => {
+    const sum = fma(factor, constant, mul(heap0, lane));
+    return { heap0: sum, const: add(mul(t0, nanBits), sum), heap0New: sub(heap0New, mul(given, t0)) };
+  },
 });
 
 /** Lion, as a program that knows nothing of the kernels would add it (Chen et al. 2023): the sign by two selects. */
