@@ -10,6 +10,7 @@ import { maxPool2d } from "./ops";
 import { clipGradNorm } from "./optimizer/gradients/clip";
 import { noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
+import { Momentum } from "./testing/momentum";
 
 const device = await init("js");
 const numbers = (x: Tensor) => [...x.dataSync()];
@@ -154,6 +155,15 @@ describe("backward", () => {
       [1, 1],
     ]);
     expect(numbers(given)).toEqual([1, 1]);
+  });
+
+  it("with createGraph adds to gradients that were cleared in place nothing of the tape before", () => {
+    const x = parameter([3]);
+    x.pow(3).sum().backward(undefined, { createGraph: true });
+    new Momentum([x]).zeroGrad({ setToNull: false });
+    expect([x.grad!.requiresGrad, numbers(x.grad!)]).toEqual([false, [0]]);
+    x.pow(2).sum().backward(undefined, { createGraph: true });
+    expect(grad(x.grad!.sum(), [x]).map(numbers)).toEqual([[2]]);
   });
 
   it("trains on a penalty of the gradient, recorded as run again", () => {

@@ -168,6 +168,19 @@ it("asks the backend only for what was launched, and gives all of it back once",
   expect(disposed).toBe(3);
 });
 
+it("disposed by a hook of its own replay, does the rest of the step first", () => {
+  const { device, optimizer, train } = parts();
+  const done: string[] = [];
+  device.backend.record = () => ({ replay: () => void done.push("replay"), dispose: () => void done.push("dispose") });
+  let replayed: { dispose(): void } | undefined;
+  optimizer.on("beforeStep", () => replayed?.dispose());
+  const recording = device.record(train);
+  replayed = recording;
+  recording.replay();
+  expect(done).toEqual(["replay", "replay", "dispose", "dispose"]);
+  expectCode("DISPOSED", () => recording.replay());
+});
+
 it("what the body made and freed has no number of overwrites that it would never give back", () => {
   const { device, w } = parts();
   const next = () => {

@@ -21,6 +21,7 @@ export class Recording<Result> {
   private readonly needed: readonly { readonly leaf: Used; readonly requiresGrad: boolean }[];
   private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
+  private isReplaying = false;
   /** All `changes` when the tensors were looked at last. */
   private seen = -1;
 
@@ -69,7 +70,14 @@ export class Recording<Result> {
     check(!this.disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
     checkRepeatable("replay", "a replay");
     this.verify();
-    for (const part of this.parts) part.run();
+    const { isReplaying } = this;
+    this.isReplaying = true;
+    try {
+      for (const part of this.parts) part.run();
+    } finally {
+      this.isReplaying = isReplaying;
+      if (this.disposed && !isReplaying) this.release(); // by a hook
+    }
   }
 
   /** @throws OptError BAD_STATE if the body would now do something else */
@@ -129,6 +137,10 @@ export class Recording<Result> {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
+    if (!this.isReplaying) this.release();
+  }
+
+  private release(): void {
     if (!this.pool.isClosed) for (const part of this.parts) part.dispose();
     for (const memory of this.memories) this.pool.unpin(memory);
     for (const tensor of this.kept) tensor.dispose();
