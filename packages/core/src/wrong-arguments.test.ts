@@ -113,6 +113,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   rand: () => [[2], { generator: new core.Generator(1) }],
   randn: () => [[2], { dtype: "f16" }],
   tidy: () => [() => 1],
+  keep: () => [x()],
+  guardReplays: () => [() => {}],
   noGrad: () => [() => 1],
   enableGrad: () => [() => 1],
   manualSeed: () => [1],
@@ -126,7 +128,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check needing checkRepeatable algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show keep defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend guardReplays".split(
+  "check needing checkRepeatable algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
     " ",
   ),
 );

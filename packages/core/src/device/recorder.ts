@@ -3,6 +3,7 @@ import type { Memory, Scalar } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { shared } from "../host/shared";
+import { checkBody } from "../host/synchronous";
 import { checkRepeatable, setRecorded } from "./repeatable";
 import type { Versioned } from "./versions";
 
@@ -94,11 +95,13 @@ export function hooks(body: () => void, memories: readonly Memory[] = []): void 
  * Inside a recorded step: `check` runs before each replay, and throws if the body would now do something else.
  * Elsewhere it is not called.
  *
+ * @throws OptError BAD_ARGUMENT unless it is a function
  * @example
  * const seen = model.training;
  * guardReplays(() => check(model.training === seen, "BAD_STATE", "model", () => "training was switched.", "Record again."));
  */
 export function guardReplays(check: () => void): void {
+  checkBody("guardReplays", check);
   state.active?.guard(check);
 }
 

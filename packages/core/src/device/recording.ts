@@ -21,7 +21,8 @@ export class Recording<Result> {
   private readonly needed: readonly { readonly leaf: Used; readonly requiresGrad: boolean }[];
   private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
-  private isReplaying = false;
+  /** That run now: hooks of a replay may do anything. */
+  private replays = 0;
   /** All `changes` when the tensors were looked at last. */
   private seen = -1;
 
@@ -70,13 +71,12 @@ export class Recording<Result> {
     check(!this.disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
     checkRepeatable("replay", "a replay");
     this.verify();
-    const { isReplaying } = this;
-    this.isReplaying = true;
+    this.replays++;
     try {
       for (const part of this.parts) part.run();
     } finally {
-      this.isReplaying = isReplaying;
-      if (this.disposed && !isReplaying) this.release(); // by a hook
+      this.replays--;
+      if (this.disposed) this.release(); // by a hook
     }
   }
 
@@ -118,8 +118,8 @@ export class Recording<Result> {
       ![...this.recorder.reached].some(({ gradientHooks }) => gradientHooks),
       "BAD_STATE",
       "replay",
-      () => "onGradient was called for a tensor that the recorded step gives a gradient.",
-      "Remove the hook, or do not record the step.",
+      () => "onGradient was called for a tensor of the recorded step.",
+      "Remove the hook.",
     );
     const switched = [...this.leaves, ...this.needed].find(
       ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,
@@ -137,10 +137,11 @@ export class Recording<Result> {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (!this.isReplaying) this.release();
+    this.release();
   }
 
   private release(): void {
+    if (this.replays > 0) return;
     if (!this.pool.isClosed) for (const part of this.parts) part.dispose();
     for (const memory of this.memories) this.pool.unpin(memory);
     for (const tensor of this.kept) tensor.dispose();

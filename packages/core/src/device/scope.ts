@@ -1,4 +1,6 @@
 /** tidy: memory that is returned at the end of a block instead of by the garbage collector. */
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
 
@@ -25,8 +27,13 @@ export function track(tensor: Scoped): void {
   scopes.current?.made.add(tensor);
 }
 
-/** Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so. */
+/**
+ * Takes a tensor out of every tidy: it lives until it is disposed. Parameters, gradients and optimizer state are kept so.
+ *
+ * @throws OptError BAD_ARGUMENT for what is no tensor
+ */
 export function keep<T extends Scoped>(tensor: T): T {
+  check(isTensor in Object(tensor), "BAD_ARGUMENT", "keep", () => `needs a tensor, got ${show(tensor)}.`);
   tensor.isReplaceable = false;
   for (let scope = scopes.current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;

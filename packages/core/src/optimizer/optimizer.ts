@@ -240,13 +240,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const { setToNull = true } = options;
     for (const { params } of this.groups) {
       for (const param of params) {
-        if (setToNull) {
-          param.clearGradient();
-          continue;
+        if (setToNull) param.clearGradient();
+        else if (param.grad !== null) {
+          // What is added next must not go on along the tape of what was there.
+          if (param.grad.node) param.grad = param.grad.alias();
+          fillInPlace(param.grad.sparse?.emptied() ?? param.grad, 0);
         }
-        // What is added next must not go on along the tape of what was there.
-        if (param.grad?.node) param.grad = param.grad.alias();
-        if (param.grad !== null) fillInPlace(param.grad.sparse?.emptied() ?? param.grad, 0);
       }
     }
   }

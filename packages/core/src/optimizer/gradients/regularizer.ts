@@ -1,5 +1,7 @@
 /** L1 and L2 penalties: added to the gradient by rewriting the rule, so that the step stays one launch. */
+
 import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
 
 export interface Regularizer {
   readonly kind: "l1" | "l2";
@@ -22,7 +24,8 @@ export function checked(regularizer: Regularizer): Regularizer {
     (kind === "l1" || kind === "l2") && Number.isFinite(coefficient) && coefficient! >= 0,
     "BAD_ARGUMENT",
     "regularizer",
-    () => `must be l1 or l2 with a finite coefficient >= 0, or null, got ${JSON.stringify(regularizer)}.`,
+    () =>
+      `must be l1 or l2 with a finite coefficient >= 0, or null, got ${show(regularizer)} of ${show(kind)}, ${show(coefficient)}.`,
     "Make it with l1(0.01) or l2(0.01).",
   );
   return regularizer;
