@@ -97,7 +97,7 @@ function leaveMemory(): void {
 }
 
 /** MiB that may still wait to be written: other programs write, too. */
-const SETTLED = 4;
+const SETTLED = 16;
 
 function unwritten(): number {
   const memory = readFileSync("/proc/meminfo", "utf8");
@@ -108,7 +108,7 @@ function unwritten(): number {
 /** The disk rests. */
 async function settle(): Promise<void> {
   spawnSync("sync", { stdio: "inherit" });
-  for (let i = 0; i < 50 && unwritten() > SETTLED; i++) await setTimeout(100);
+  for (let i = 0; i < 20 && unwritten() > SETTLED; i++) await setTimeout(100);
   await setTimeout(200); // blocks of removed files are discarded after the journal says so
 }
 

@@ -46,7 +46,7 @@ const BUFFER = 1 << 20;
 const BUFFERS = 4;
 
 /** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
-const SYNC_EVERY = 8 << 20;
+const SYNC_EVERY = 16 << 20;
 /** By all writers at once: while one waits for the journal, the disk has the other's bytes; each takes one of Node's four threads. */
 const SYNCS = 2;
 

@@ -104,7 +104,7 @@ describe("a disk that refuses one call", () => {
   });
 
   it("and tells it once, long before a large file ends, fails the save and the merge", async () => {
-    const tensors = { w: { dtype: "U8" as const, shape: [20 << 20], data: new Uint8Array(20 << 20) } };
+    const tensors = { w: { dtype: "U8" as const, shape: [34 << 20], data: new Uint8Array(34 << 20) } };
     const disk = await diskWithSteps(1);
     const refusing = () => new FaultyFileSystem(disk, { at: 0, how: "once", only: "sync" });
     const saving = saveCheckpoint(RUN, { step: 9, tensors }, { fileSystem: refusing() });
