@@ -176,4 +176,17 @@ describe("refused when it is replayed, and nothing has changed:", () => {
       expect(p.optimizer.stateDict().state[0]!.step).toBe(2);
     },
   );
+
+  it("an option that a hook of the replay itself sets: the step does not run, and counts nothing", () => {
+    const p = parts(new FakeDevice());
+    let maximize = false;
+    p.optimizer.on("beforeStep", ({ groups }) => {
+      groups[0]!.maximize = maximize;
+    });
+    const recording = p.device.record(() => train(p, p.loss));
+    const before = [...p.w.dataSync()];
+    maximize = true;
+    expectCode("BAD_STATE", () => recording.replay());
+    expect([[...p.w.dataSync()], p.optimizer.stateDict().state[0]!.step]).toEqual([before, 1]);
+  });
 });

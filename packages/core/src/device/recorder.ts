@@ -22,7 +22,7 @@ export interface Repeated {
   recorded(): void;
   /** @throws OptError BAD_STATE, BAD_ARGUMENT if the step can no longer be what was recorded */
   check(): void;
-  /** Counts the next step. */
+  /** Counts the next step, of which nothing has changed since `check`. */
   renew(): Renewal;
 }
 

@@ -47,7 +47,8 @@ export class Recording<Result> {
     try {
       for (const part of recorder.parts) {
         if (!(part instanceof Segment)) parts.push({ run: part, dispose() {} });
-        else if (part.launches.length > 0 || part.draws.length > 0) parts.push(new RecordedSegment(backend, part));
+        else if (part.launches.length > 0 || part.draws.length > 0)
+          parts.push(new RecordedSegment(backend, part, parts.length > 0));
       }
     } catch (error) {
       for (const part of parts) part.dispose();
@@ -169,6 +170,8 @@ class RecordedSegment {
   constructor(
     private readonly backend: Backend,
     private readonly segment: Segment,
+    /** Hooks run before it, and may change what was checked when the replay began. */
+    private readonly isAfterHooks: boolean,
   ) {
     this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
     this.takeNumbers();
@@ -187,6 +190,7 @@ class RecordedSegment {
     const scalars = new Map<number, readonly Scalar[]>();
     try {
       for (const [index, step] of repeated) {
+        if (this.isAfterHooks) step.check();
         const renewal = step.renew();
         renewals.push(renewal);
         scalars.set(index, renewal.scalars);

@@ -243,7 +243,6 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   }
 
   renew(): Renewal {
-    this.check();
     const { algorithm, options, update } = this;
     const { device, plain, around, isDrawn, counting } = update.bucket;
     for (const slot of this.found) slot.master();
