@@ -53,9 +53,9 @@ inline float scaleBlock(float* block, bool isSigned, float least) {
     for (int64_t i = 0; i < PACKED_BLOCK; i++) block[i] = keyOf(block[i]) < INFINITE ? block[i] : 0;
     key = greatestKey(block);
   }
-  const float magnitude = fromWord(key >> 1);
-  const bool isPositive = (key & 1) != 0;
-  return magnitude < least ? 0 : isPositive == isSigned ? -magnitude : magnitude;
+  // In whole numbers, because no processor can foresee which sign it has.
+  const uint32_t magnitude = key >> 1, sign = (key ^ (isSigned ? 0 : 1)) << 31;
+  return magnitude < wordOf(least) ? 0 : fromWord(magnitude | sign);
 }
 
 /** Elements `at` to `at` + n as numbers, in room for whole blocks; `at` begins a block. */
