@@ -5,7 +5,7 @@ import { keep, tidy } from "./device/scope";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { show } from "./errors/show";
-import { addInto, checkAnyTensor, elementwise, fill, owned, reshape } from "./ops";
+import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
 import { viewAsComplex, viewAsReal } from "./ops/complex";
 import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad } from "./tensor/tape";
@@ -253,10 +253,8 @@ function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pas
   if (!leaf.requiresGrad) return; // frozen since the forward computation
   activeRecorder()?.reached.add(leaf);
   const { grad } = leaf;
-  if (grad === null) {
-    const isAlone = createGraph && !gradient.storage.isShared; // stays on the tape without a copy
-    leaf.receiveGradient(isAlone ? view(gradient) : owned(gradient));
-  } else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
+  if (grad === null) leaf.receiveGradient(createGraph ? clone(gradient) : owned(gradient));
+  else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);
   else addInto(grad, gradient);
 }
 

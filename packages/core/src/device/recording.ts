@@ -119,8 +119,7 @@ export class Recording<Result> {
       ![...this.recorder.reached].some(({ gradientHooks }) => gradientHooks),
       "BAD_STATE",
       "replay",
-      () => "onGradient was called for a tensor of the recorded step.",
-      "Remove the hook.",
+      () => "onGradient was called since: remove the hook.",
     );
     const switched = [...this.leaves, ...this.needed].find(
       ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,

@@ -161,9 +161,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** What a recorded step relies on beside its launches. */
   private guard(): () => void {
     const { groups, hooks } = this;
-    const shape = () => 4 * groups.length + 2 * Number(hooks.beforeStep.size > 0) + Number(hooks.afterStep.size > 0);
+    const shape = () => String([groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0]);
     const recorded = shape();
     return () => {
+      this.checkParams();
       check(
         shape() === recorded,
         "BAD_STATE",
@@ -189,18 +190,18 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** @internal The launches of a group's step. */
   protected readonly plan: typeof planUpdates<Options> = planUpdates;
 
+  /** State and launches are those of the parameters that groups were given. @throws OptError BAD_STATE */
+  private checkParams(): void {
+    const { slots } = this;
+    const areGiven = this.groups.every(
+      ({ params }, g) => params?.length === slots[g]?.length && slots[g]?.every(({ param }, i) => params[i] === param),
+    );
+    check(areGiven, "BAD_STATE", this.algorithm.name, () => "parameters of a group were replaced: use addGroup.");
+  }
+
   private update(around: Around): () => void {
-    this.groups.forEach((group, g) => {
-      checkGroup(this.algorithm, group);
-      const { length } = this.slots[g]!;
-      check(
-        group.params.length === length,
-        "BAD_STATE",
-        this.algorithm.name,
-        () => `group ${g} must have ${length} parameters, got ${group.params.length}.`,
-        "Add parameters by addGroup.",
-      );
-    });
+    for (const group of this.groups) checkGroup(this.algorithm, group);
+    this.checkParams();
     const norm = this.limitedNorm(around);
     const last = this.plans;
     this.plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
