@@ -119,7 +119,7 @@ export class Recording<Result> {
       ![...this.recorder.reached].some(({ gradientHooks }) => gradientHooks),
       "BAD_STATE",
       "replay",
-      () => "onGradient was called since: remove the hook.",
+      () => "onGradient was called: remove the hook.",
     );
     const switched = [...this.leaves, ...this.needed].find(
       ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,

@@ -33,7 +33,7 @@ export function track(tensor: Scoped): void {
  * @throws OptError BAD_ARGUMENT for what is no tensor
  */
 export function keep<T extends Scoped>(tensor: T): T {
-  check(isTensor in Object(tensor), "BAD_ARGUMENT", "keep", () => `needs a tensor, got ${show(tensor)}.`);
+  check(isTensor in Object(tensor), "BAD_ARGUMENT", "keep", () => `must be a tensor, got ${show(tensor)}.`);
   tensor.isReplaceable = false;
   for (let scope = scopes.current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
   return tensor;

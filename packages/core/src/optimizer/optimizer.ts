@@ -192,11 +192,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
 
   /** State and launches are those of the parameters that groups were given. @throws OptError BAD_STATE */
   private checkParams(): void {
-    const { slots } = this;
-    const areGiven = this.groups.every(
+    const { groups, slots } = this;
+    const areGiven = groups.every(
       ({ params }, g) => params?.length === slots[g]?.length && slots[g]?.every(({ param }, i) => params[i] === param),
     );
-    check(areGiven, "BAD_STATE", this.algorithm.name, () => "parameters of a group were replaced: use addGroup.");
+    check(areGiven, "BAD_STATE", this.algorithm.name, () => "parameters must come by addGroup.");
   }
 
   private update(around: Around): () => void {
