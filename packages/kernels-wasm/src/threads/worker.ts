@@ -4,13 +4,14 @@ import * as control from "./control";
 /** Polls before sleeping: some 50 microseconds, so that back-to-back calls find the workers awake. */
 const POLLS = 10_000;
 
+/** Compiles `probe` first: where compiling is forbidden that refuses before any part is claimed. */
 export const WORKER_SOURCE = `
 "use strict";
 function serve(memory, isSpare) {
   const bed = isSpare ? ${control.LONG} : ${control.TICKET};
   const words = new Int32Array(memory.buffer, 0, ${2 * (control.ARGUMENTS + control.MAXIMUM_ARGUMENTS)});
   const numbers = new Float64Array(memory.buffer, 0, ${control.ARGUMENTS + control.MAXIMUM_ARGUMENTS});
-  const modules = new Map();
+  const modules = new Map(), counted = isSpare ? 0 : 1;
   function entry() {
     const address = words[${control.MODULE_ADDRESS}] >>> 0;
     let functions = modules.get(address);
@@ -31,19 +32,20 @@ function serve(memory, isSpare) {
     entry()(start, end, ...numbers.subarray(first, first + words[${control.ARGUMENT_COUNT}]));
   }
   while (Atomics.load(words, ${control.OPEN}) === 1) {
-    let seen, ticket;
+    let seen, ticket, left;
     for (let polls = isSpare ? ${POLLS} : 0; polls <= ${POLLS}; polls++) {
       seen = Atomics.load(words, bed);
       ticket = Atomics.load(words, ${control.TICKET});
-      if ((ticket & ${control.REMAINING_MASK}) !== 0) break;
+      left = ticket & ${control.REMAINING_MASK};
+      if (left !== 0) break;
     }
-    if ((ticket & ${control.REMAINING_MASK}) === 0) {
-      Atomics.add(words, ${control.SLEEPING}, isSpare ? 0 : 1);
+    if (left === 0) {
+      Atomics.add(words, ${control.SLEEPING}, counted);
       Atomics.wait(words, bed, seen);
-      Atomics.sub(words, ${control.SLEEPING}, isSpare ? 0 : 1);
+      Atomics.sub(words, ${control.SLEEPING}, counted);
     } else if (Atomics.compareExchange(words, ${control.TICKET}, ticket, ticket - 1) === ticket) {
       try {
-        runPart((ticket & ${control.REMAINING_MASK}) - 1);
+        runPart(left - 1);
       } catch {
         Atomics.store(words, ${control.FAILED}, 1);
       }
@@ -52,7 +54,7 @@ function serve(memory, isSpare) {
   }
 }
 function start({ memory, probe, isSpare }, answer) {
-  new WebAssembly.Module(probe); // refuses here, before any part is claimed, where compiling is forbidden
+  new WebAssembly.Module(probe);
   answer("ready");
   serve(memory, isSpare);
 }
