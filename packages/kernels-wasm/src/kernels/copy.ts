@@ -5,6 +5,7 @@ import { type Callable, type FunctionBuilder, i32, type Local, ModuleBuilder, me
 import type { KernelSource, Target } from "../kernel";
 import { convertElement } from "./convert";
 import { floatOf, transpose } from "./float";
+import { readWords } from "./words";
 
 /** From this many bytes on memory.copy is worth its call. */
 const LONG_RUN = 512;
@@ -146,10 +147,7 @@ const WORDS = [
 /** Items are groups of rows of the planes that the two innermost dimensions span. */
 function emitPlanes(module: ModuleBuilder, name: Layout, plane: Plane): void {
   module.function({ parameters: ["i32", "i32", "i32"], export: name }, (f, start, end, table) => {
-    const word = Object.fromEntries(WORDS.map((name, w) => [name, f.local("i32", i32.load(table, 4 * w))])) as Record<
-      (typeof WORDS)[number],
-      Local<"i32">
-    >;
+    const word = readWords(f, table, WORDS);
     const outer = f.local("i32", i32.add(table, 4 * WORDS.length));
     const lastOuter = f.local("i32", i32.add(outer, i32.mul(word.outerRank, 12)));
     const item = f.local("i32");
@@ -218,21 +216,12 @@ export const copy: KernelSource<"copy"> = {
     const rowsPerItem = isTranspose ? TRANSPOSE_ROWS : Math.ceil(ITEM / column.extent);
     const itemsPerPlane = Math.ceil(row.extent / rowsPerItem);
     const [fromBytes, toBytes] = [byteSize(from), byteSize(to)];
-    const values: Record<(typeof WORDS)[number], number> = {
-      source,
-      target,
-      rows: row.extent,
-      columns: column.extent,
-      sourceRow: row.source * fromBytes,
-      sourceColumn: column.source * fromBytes,
-      targetRow: row.target * toBytes,
-      targetColumn: column.target * toBytes,
-      rowsPerItem,
-      itemsPerPlane,
-      outerRank: dimensions.length,
-    };
+    // In the order of WORDS.
+    const words = [source, target, row.extent, column.extent];
+    words.push(row.source * fromBytes, column.source * fromBytes, row.target * toBytes, column.target * toBytes);
+    words.push(rowsPerItem, itemsPerPlane, dimensions.length);
     const outer = dimensions.flatMap((d) => [d.extent, d.source * fromBytes, d.target * toBytes]);
     const range = dimensions.reduce((items, { extent }) => items * extent, itemsPerPlane);
-    execution.run(layout, { range, work }, execution.table([...WORDS.map((name) => values[name]), ...outer]));
+    execution.run(layout, { range, work }, execution.table([...words, ...outer]));
   },
 };

@@ -8,6 +8,7 @@ import type { KernelSource, Target } from "../kernel";
 import { type Float, floatOf } from "./float";
 import { DEPTH, emitPackA, emitPackB, PANEL_BYTES, panelColumns, rowBytesOfA } from "./matmul-pack";
 import { emitTile, TILE_VECTORS, tileShape } from "./matmul-tile";
+import { readWords } from "./words";
 
 type I32 = Operand<"i32">;
 
@@ -49,8 +50,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
   const packA = transposeA ? emitPackA(module, float) : undefined;
 
   module.function({ parameters: ["i32", "i32", "i32"], export: "multiply" }, (f, start, end, table) => {
-    const entries = WORDS.map((name, w) => [name, f.local("i32", i32.load(table, 4 * w))]);
-    const words = Object.fromEntries(entries) as unknown as Words;
+    const words = readWords(f, table, WORDS);
     const { m, n, k } = words;
     const [batches, rows, columns] = rangesOf(f, words, start, end);
     const slot = f.local("i32", i32.add(words.scratch, i32.mul(start, words.slotBytes)));

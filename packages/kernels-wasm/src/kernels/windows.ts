@@ -1,6 +1,7 @@
 /** What kernels over sliding windows share: the window as words in memory, and the taps of one plane. */
 import type { Window2d } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, type Operand } from "../assembler";
+import { readWords } from "./words";
 
 const WORDS = [
   ...["height", "width", "outHeight", "outWidth", "kernelY", "kernelX"],
@@ -14,11 +15,7 @@ export function windowWords(window: Window2d): number[] {
   return [height, width, outHeight, outWidth, ...kernel, ...stride, ...padding, ...dilation];
 }
 
-export function readWindow(f: FunctionBuilder, table: Operand<"i32">): WindowLocals {
-  return Object.fromEntries(
-    WORDS.map((name, w) => [name, f.local("i32", i32.load(table, 4 * w))]),
-  ) as unknown as WindowLocals;
-}
+export const readWindow = (f: FunctionBuilder, table: Operand<"i32">): WindowLocals => readWords(f, table, WORDS);
 
 /** Output positions first to last (exclusive) along one axis that a kernel offset maps into 0 ... extent - 1. */
 export function validRange(

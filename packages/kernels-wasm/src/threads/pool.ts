@@ -14,8 +14,14 @@ const POLLS = 10_000;
  */
 const WORK_WORTH_RESTING = 1 << 22;
 const WORK_ALWAYS_WORTH_RESTING = 1 << 24;
-/** Short calls that are not shared after one for which a worker that was awake kept us waiting: it has no processor, and would again. */
-const CALLS_ALONE = 64;
+/**
+ * Short calls that are not shared after one in which we waited longer than we worked, because the worker had no processor: few after the
+ * first, twice as many each time that it happens again at once.
+ */
+const FEWEST_ALONE = 4;
+const MOST_ALONE = 512;
+/** Milliseconds that a worker may begin later without a reason. */
+const WAKING = 0.1;
 /** Milliseconds after which the calling thread looks whether there are parts that nobody takes. */
 const LOOK_AFTER = 250;
 /** Milliseconds for a part: for any, and for each unit of work on the slowest machine. */
@@ -45,8 +51,9 @@ export class ThreadPool {
   /** Of the workers, the one that waits for long calls. */
   #spare: WorkerThread | undefined;
   #generation = 0;
-  /** Short calls yet to come that are not shared. */
+  /** Short calls yet to come that are not shared, and how many it will be the next time. */
   #alone = 0;
+  #nextAlone = FEWEST_ALONE;
 
   private constructor(
     memory: WebAssembly.Memory,
@@ -135,14 +142,18 @@ export class ThreadPool {
     };
     const enough = asleep ? WORK_WORTH_RESTING : WORK_ALWAYS_WORTH_RESTING;
     const rests = this.#spare !== undefined && split.work >= enough;
+    const begun = performance.now();
+    let done = begun;
     try {
       if (rests) {
         Atomics.add(words, control.LONG, 1);
         Atomics.notify(words, control.LONG);
       } else takeParts();
     } finally {
-      this.#join(rests, asleep || rests, takeParts, this.patience + WORK_PATIENCE * split.work);
+      done = performance.now();
+      this.#join(rests, takeParts, this.patience + WORK_PATIENCE * split.work);
     }
+    const hasWaited = !asleep && !rests && performance.now() - done > done - begun + WAKING;
     if (Atomics.load(words, control.FAILED) !== 0) {
       throw new OptError(
         "INTERNAL",
@@ -151,6 +162,8 @@ export class ThreadPool {
         "Please report this bug.",
       );
     }
+    if (hasWaited) this.#alone = this.#nextAlone;
+    this.#nextAlone = hasWaited ? Math.min(2 * this.#nextAlone, MOST_ALONE) : FEWEST_ALONE;
   }
 
   close(): void {
@@ -177,14 +190,13 @@ export class ThreadPool {
    *
    * @throws OptError INTERNAL if no part ends for so long; from then on the calling thread computes alone
    */
-  #join(rests: boolean, asleep: boolean, takeParts: () => void, patience: number): void {
+  #join(rests: boolean, takeParts: () => void, patience: number): void {
     const words = this.#words;
     let [last, since] = [-1, 0];
     for (let polls = rests ? POLLS : 0; ; polls++) {
       const pending = Atomics.load(words, control.PENDING);
       if (pending === 0) return;
       if (polls < POLLS || (!this.#mayWait && polls % POLLS > 0)) continue;
-      if (!asleep) this.#alone = CALLS_ALONE;
       if (this.#mayWait && Atomics.wait(words, control.PENDING, pending, LOOK_AFTER) !== "timed-out") continue;
       takeParts();
       const now = performance.now();
