@@ -24,7 +24,7 @@ export { fma32, fma64 } from "../rule/fma";
 export { evaluateOp, interpret } from "../rule/interpret";
 export type { Node, Program } from "../rule/program";
 export { rewritten } from "../rule/rewrite";
-export { DIVISOR_REACH, multipliedRoots } from "../rule/root-division";
+export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "../rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "../rule/rounding";
 export type { Rewrite, Rule } from "../rule/rule";
 export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, withMirror } from "../rule/stored";

@@ -19,6 +19,7 @@ import { div, fma, min, mul, neg } from "./symbols";
 /** The scalars must be less than this from 1, in float64. */
 export const DIVISOR_REACH: number = 1 - 2 ** -40;
 
+/** A program, and what its scalars must be for it. */
 export interface MultipliedRoots {
   readonly program: Program;
   /** The slots of the scalars that must be in reach; none where the program divides no root by a scalar. */
