@@ -33,7 +33,7 @@ const WORK_WORTH_SHARING = 1 << 16;
 const WORK_WORTH_WAKING = 1 << 18;
 /** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. */
 const WORK_PER_PART = 1 << 19;
-const PARTS_PER_THREAD = 4;
+const PARTS_PER_THREAD = 16;
 
 /** An exported function, and where workers find it. */
 export interface Entry {
