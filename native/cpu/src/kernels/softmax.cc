@@ -1,8 +1,6 @@
 // (log-)softmax of rows and its gradient.
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
-// Exponentials take half the time of 256 bits.
-#pragma GCC target("prefer-vector-width=512")
-#endif
+#include "kernels/wide.h"
+
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"

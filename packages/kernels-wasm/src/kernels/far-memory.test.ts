@@ -5,7 +5,7 @@ import { crossEntropyGrad } from "./cross-entropy";
 import { unfold } from "./fold";
 import { gather } from "./gather";
 import { layerNorm } from "./layer-norm";
-import { matmul } from "./matmul";
+import { matmul } from "./matmul/matmul";
 import { reduce } from "./reduce";
 import { input, output, runKernel, seeded } from "./run-kernel";
 import { scatterAdd } from "./scatter-add";

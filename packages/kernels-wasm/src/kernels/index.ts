@@ -8,7 +8,7 @@ import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
 import { fold, unfold } from "./fold";
 import { gather } from "./gather";
 import { layerNorm, layerNormGrad } from "./layer-norm";
-import { matmul } from "./matmul";
+import { matmul } from "./matmul/matmul";
 import { maxPool2d, maxPool2dGrad } from "./max-pool";
 import { reduce } from "./reduce";
 import { scatterAdd } from "./scatter-add";

@@ -3,12 +3,12 @@
  * Every element of C is summed over k in one order, whatever its tile or thread.
  */
 import type { Spec } from "@opt/core/backend";
-import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../assembler";
-import type { KernelSource, Target } from "../kernel";
-import { type Float, floatOf } from "./float";
-import { DEPTH, emitPackA, emitPackB, PANEL_BYTES, panelColumns, rowBytesOfA } from "./matmul-pack";
-import { emitTile, TILE_VECTORS, tileShape } from "./matmul-tile";
-import { readWords } from "./words";
+import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
+import type { KernelSource, Target } from "../../kernel";
+import { type Float, floatOf } from "../float";
+import { readWords } from "../words";
+import { DEPTH, emitPackA, emitPackB, PANEL_BYTES, panelColumns, rowBytesOfA } from "./pack";
+import { emitTile, TILE_VECTORS, tileShape } from "./tile";
 
 type I32 = Operand<"i32">;
 

@@ -1,8 +1,8 @@
 import type { TypedArray } from "@opt/core/backend";
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { input, output, runKernel, seeded } from "../run-kernel";
 import { matmul } from "./matmul";
-import { input, output, runKernel, seeded } from "./run-kernel";
 
 interface Case {
   batch?: number;

@@ -1,7 +1,7 @@
 /** The innermost part of a matrix product: a tile of C that stays in registers while k goes by. */
-import { i32, type ModuleBuilder, v128 } from "../assembler";
-import type { Target } from "../kernel";
-import { type Float, multiplyAdd } from "./float";
+import { i32, type ModuleBuilder, v128 } from "../../assembler";
+import type { Target } from "../../kernel";
+import { type Float, multiplyAdd } from "../float";
 
 /** Vectors of a row of the tile, as many as a panel of B is wide. */
 export const TILE_VECTORS = 2;

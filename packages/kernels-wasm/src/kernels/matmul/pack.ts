@@ -1,7 +1,7 @@
 /** Copies of blocks of A and B in the order in which tiles of C read them. */
-import { type FunctionBuilder, i32, type Local, type ModuleBuilder, memory, type Operand, v128 } from "../assembler";
-import { type Float, transpose } from "./float";
-import { TILE_VECTORS } from "./matmul-tile";
+import { type FunctionBuilder, i32, type Local, type ModuleBuilder, memory, type Operand, v128 } from "../../assembler";
+import { type Float, transpose } from "../float";
+import { TILE_VECTORS } from "./tile";
 
 type I32 = Operand<"i32">;
 
