@@ -3,8 +3,8 @@ import { HIDDEN, LEARNING_RATE, mnistFolder } from "@opt-e2e/mnist";
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { type MnistWork, optMnist } from "./mnist-opt";
-import { missingVariant, type TorchVariant } from "./torch";
-import { openTorch } from "./torch-process";
+import { openTorch } from "./pytorch/process";
+import { missingVariant, type TorchVariant } from "./pytorch/steps";
 
 const BATCH = 128;
 const STEPS_PER_EPOCH = Math.floor(60_000 / BATCH);
@@ -17,7 +17,7 @@ function torch(variant: TorchVariant): Contender<MnistWork> {
     tolerance: 1e-4,
     open: async (work) =>
       missingVariant(variant, work.optimizer) ??
-      openTorch("./torch_mnist.py", { ...work, variant, folder: mnistFolder() }),
+      openTorch("pytorch/torch_mnist.py", { ...work, variant, folder: mnistFolder() }),
   };
 }
 

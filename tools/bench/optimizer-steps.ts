@@ -3,13 +3,13 @@ import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { jaxJs, optaxInJaxJs, optInJaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
-import { memoryLimit } from "./memory-limit";
-import { nativeLoop } from "./native-loop";
+import { memoryLimit } from "./limits/memory-limit";
+import { nativeLoop } from "./limits/native-loop";
+import { typedArrayLoop } from "./limits/typed-array-loop";
 import { optOneThread } from "./one-thread";
 import { opt } from "./opt";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
-import { torch } from "./torch";
-import { typedArrayLoop } from "./typed-array-loop";
+import { torch } from "./pytorch/steps";
 
 const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [

@@ -5,7 +5,7 @@ import { jaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { opt } from "./opt";
 import type { OptimizerWork } from "./optimizer-work";
-import { torch } from "./torch";
+import { torch } from "./pytorch/steps";
 
 export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [

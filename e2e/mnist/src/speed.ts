@@ -1,6 +1,7 @@
 /** Optimizer steps on the device of the run, beside the memory limit of this machine: by the benchmark's own means, shorter. */
+
+import { memoryLimit } from "../../../tools/bench/limits/memory-limit";
 import { measure } from "../../../tools/bench/measure";
-import { memoryLimit } from "../../../tools/bench/memory-limit";
 import { opt } from "../../../tools/bench/opt";
 import type { OptimizerName } from "../../../tools/bench/optimizer-work";
 

@@ -132,7 +132,7 @@ __device__ __forceinline__ void forEachElement(const Chunk<BUFFERS>* chunks, Ind
   }
 }
 
-// How a slice is stored, in three bits: STORED_FORMATS of packages/kernels-cuda/src/launches.ts.
+// How a slice is stored, in three bits: STORED_FORMATS of packages/kernels-cuda/src/rule-arguments.ts.
 constexpr int STORED_BF16 = 1, STORED_F16 = 2, STORED_NOWHERE = 3, STORED_Q8 = 4, STORED_UQ8 = 5, STORED_BF16R = 6, STORED_F16R = 7;
 
 __device__ __forceinline__ bool isBlocks(int format) { return format == STORED_Q8 || format == STORED_UQ8; }
@@ -174,7 +174,7 @@ __device__ __forceinline__ void storeStored(void* buffer, int i, int format, flo
   else static_cast<unsigned short*>(buffer)[i] = static_cast<unsigned short>(format == STORED_BF16 ? opt_to_bfloat(value) : opt_to_half(value));
 }
 
-// What is done to a gradient before a rule sees it, in three bits each: REWRITES of packages/kernels-cuda/src/launches.ts.
+// What is done to a gradient before a rule sees it, in three bits each: REWRITES of packages/kernels-cuda/src/rule-arguments.ts.
 constexpr int MAX_REWRITES = 6;
 /** The last scalars of launches that round at random. */
 constexpr int KEYS = 2;

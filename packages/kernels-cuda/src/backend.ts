@@ -17,9 +17,10 @@ import type { Driver } from "./driver";
 import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
 import { Launcher } from "./launcher";
-import { type CudaKernel, ruleForm, startLaunch } from "./launches";
+import { type CudaKernel, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
 import { GraphRecording } from "./recording";
+import { ruleForm } from "./rule-arguments";
 import type { Download } from "./staging";
 
 export interface CudaParts {

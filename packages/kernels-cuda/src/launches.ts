@@ -2,17 +2,12 @@
 import {
   byteSize,
   type ComputeDType,
-  isPacked,
   isRandom,
   type Kernel,
   type Kind,
   type Launch,
   type PlainKind,
-  type Rewrite,
-  type Rule,
-  type Scalar,
   type Slice,
-  type Spec,
   type StoredFormats,
   type Window2d,
   withoutDraws,
@@ -20,9 +15,9 @@ import {
 import { sliceAddress } from "./arguments";
 import type { Product } from "./blas";
 import type { Column } from "./chunk-table";
-import type { RuleForm } from "./generate/write-kernels";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
+import { KEYS, packedFormats, packedRewrites, ruleForm, scalarsBySlot, slotsOf } from "./rule-arguments";
 import { isDense, reach, shorten, sizeOf } from "./strides";
 
 export interface CudaKernel<K extends Kind = Kind> extends Kernel<K> {
@@ -321,54 +316,6 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
   const [wanted, shortest] = acrossThreads ? [multiprocessors * 4, 4096] : [multiprocessors * 1024, 64];
   const slices = Math.max(1, Math.min(Math.floor(wanted / lines), Math.ceil(length / shortest)));
   return { slices, acrossThreads };
-}
-
-/** In the order of STORED_* in native/cuda/kernels/elements.cuh; undefined means that there is none. */
-const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = [
-  "f32",
-  "bf16",
-  "f16",
-  undefined,
-  "q8",
-  "uq8",
-  "bf16r",
-  "f16r",
-];
-
-/** In the order of REWRITE_* there, from 1 on. */
-const REWRITES: readonly Rewrite[] = ["scale", "clamp", "l1", "l2", "guard"];
-const MAX_REWRITES = 6;
-/** The last scalars of launches that round at random. */
-const KEYS = 2;
-
-/** The rule whose kernel serves a spec, and the form of it: rewrites in float32 are told to the kernel of the rule that they were made for. */
-export function ruleForm({ rule, dtype, stored }: Spec<"rule">): [Rule, RuleForm] {
-  const { rewritten } = rule;
-  const form = stored?.some(isPacked) ? "packed" : "stored";
-  if (dtype === "f32" && rewritten && rewritten.rewrites.length <= MAX_REWRITES) return [rewritten.rule, form];
-  return [rule, stored ? form : dtype];
-}
-
-/** Scalars of the kernel of a rule in its stored forms: its own, those of rewrites, and keys. */
-const slotsOf = ({ scalars }: Rule) => scalars.length + MAX_REWRITES + KEYS;
-
-/** The scalars of a rule's launch as its kernel finds them: keys are the last of all. */
-export function scalarsBySlot(spec: Spec<"rule">, scalars: readonly Scalar[]): readonly Scalar[] {
-  if (!isRandom(spec.stored?.[0])) return scalars;
-  const [own] = ruleForm(spec);
-  const unused = new Array<number>(slotsOf(own) - scalars.length).fill(0);
-  return [...scalars.slice(0, -KEYS), ...unused, ...scalars.slice(-KEYS)];
-}
-
-function packedRewrites({ rewritten }: Rule, own: Rule): number {
-  if (rewritten?.rule !== own) return 0;
-  return rewritten.rewrites.reduce((bits, rewrite, k) => bits + (REWRITES.indexOf(rewrite) + 1) * 8 ** k, 0);
-}
-
-function packedFormats(stored: StoredFormats, count: number): number {
-  let bits = 0;
-  for (let slot = 0; slot < count; slot++) bits += STORED_FORMATS.indexOf(stored[slot]) * 8 ** slot;
-  return bits;
 }
 
 function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, ...all: readonly Slice[]): void {

@@ -5,8 +5,9 @@ import type { Launch, RecordedLaunches, Scalar, Spec } from "@opt/core/backend";
 import { sliceAddress, writeInteger } from "./arguments";
 import { CAPTURE_RELAXED } from "./driver";
 import type { Launcher, OpenRecording } from "./launcher";
-import { scalarsBySlot, startLaunch } from "./launches";
+import { startLaunch } from "./launches";
 import type { CudaMemory } from "./memory";
+import { scalarsBySlot } from "./rule-arguments";
 
 export class GraphRecording implements RecordedLaunches, OpenRecording {
   /** The scalars of all rule launches, whose arguments in the graph are fixed: kernels read these from memory. */

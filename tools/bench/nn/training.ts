@@ -1,14 +1,14 @@
 /** Training steps of whole models: forward, backward and AdamW, with the same weights and batches everywhere. The first losses are compared. */
 import type { Benchmark } from "../benchmark";
 import type { Contender } from "../contender";
-import type { TorchVariant } from "../torch";
-import { openTorch } from "../torch-process";
+import { openTorch } from "../pytorch/process";
+import type { TorchVariant } from "../pytorch/steps";
 import { optTraining, TOLERANCE, type TrainingWork } from "./training-opt";
 
 const torch = (variant: TorchVariant): Contender<TrainingWork> => ({
   name: `PyTorch ${variant}`,
   tolerance: TOLERANCE,
-  open: (work) => openTorch("./nn/torch_training.py", { ...work, variant }),
+  open: (work) => openTorch("nn/torch_training.py", { ...work, variant }),
 });
 
 const TITLES: Readonly<Record<TrainingWork["model"], string>> = {

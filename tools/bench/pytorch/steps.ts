@@ -1,7 +1,7 @@
 /** PyTorch's optimizers on the CPU, in each of its implementations; the fastest is the one to beat. */
-import type { Contender } from "./contender";
-import type { OptimizerWork } from "./optimizer-work";
-import { openTorch } from "./torch-process";
+import type { Contender } from "../contender";
+import type { OptimizerWork } from "../optimizer-work";
+import { openTorch } from "./process";
 
 export type TorchVariant = "fused" | "foreach" | "single";
 
@@ -18,6 +18,6 @@ export function torch(variant: TorchVariant): Contender<OptimizerWork> {
     name: `PyTorch ${variant}`,
     tolerance: 1e-5,
     open: async (work) =>
-      missingVariant(variant, work.optimizer) ?? openTorch("./torch_steps.py", { ...work, variant }),
+      missingVariant(variant, work.optimizer) ?? openTorch("pytorch/torch_steps.py", { ...work, variant }),
   };
 }

@@ -7,10 +7,10 @@ import { fileURLToPath } from "node:url";
 import { adamRule } from "@opt/adam-amsgrad/rules";
 import type { Rule } from "@opt/core";
 import { nadamRule } from "@opt/nadam/rules";
-import { writeRule } from "../../packages/kernels-cpu/src/generate/write-rules";
-import type { Contender } from "./contender";
-import type { OptimizerName, OptimizerWork } from "./optimizer-work";
-import { openProcess } from "./process-session";
+import { writeRule } from "../../../packages/kernels-cpu/src/generate/write-rules";
+import type { Contender } from "../contender";
+import type { OptimizerName, OptimizerWork } from "../optimizer-work";
+import { openProcess } from "../process-session";
 
 /** Bits of a vector. */
 type Width = 128 | 256 | 512;
@@ -55,7 +55,7 @@ constexpr int BUFFERS = ${rule.buffers.length};
 constexpr float SCALARS[] = {${rule.scalars.map((scalar) => SCALARS[scalar])}};
 `,
   );
-  const [sources, source] = ["../../native/cpu/src", "./native_loop.cc"].map((path) =>
+  const [sources, source] = ["../../../native/cpu/src", "./native_loop.cc"].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
   ) as [string, string];
   const exact = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"];

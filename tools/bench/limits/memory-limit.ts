@@ -4,9 +4,9 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Contender } from "./contender";
-import type { OptimizerWork } from "./optimizer-work";
-import { openProcess } from "./process-session";
+import type { Contender } from "../contender";
+import type { OptimizerWork } from "../optimizer-work";
+import { openProcess } from "../process-session";
 
 let program: string | undefined;
 

@@ -1,6 +1,6 @@
 /** What one writes without a library: a loop over typed arrays, in double precision as JavaScript computes it. */
-import { type Contender, timed } from "./contender";
-import { firstParameters, gradients, type OptimizerWork } from "./optimizer-work";
+import { type Contender, timed } from "../contender";
+import { firstParameters, gradients, type OptimizerWork } from "../optimizer-work";
 
 export const typedArrayLoop: Contender<OptimizerWork> = {
   name: "typed-array loop",
