@@ -21,6 +21,9 @@ import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { reshape } from "../shape/shape";
 
+/** Devices walk over all places of a window, those in the padding, too, and count them in 32 bits. */
+const MOST_PLACES = 2 ** 24;
+
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [number, number];
 
@@ -77,6 +80,13 @@ export function windowOf(
     where,
     () => `the window ${showShape(kernel)} must fit into the padded image, got ${showShape([height, width])}.`,
     "Use a smaller kernel or more padding.",
+  );
+  check(
+    kernel[0] * kernel[1] <= MOST_PLACES,
+    "UNSUPPORTED",
+    where,
+    () => `a window has at most ${MOST_PLACES} places, got ${showShape(kernel)}.`,
+    "Pool in two steps, or reduce over the image.",
   );
   return { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation };
 }
