@@ -78,6 +78,8 @@ describe("ThreadPool", () => {
     expect(pool.parts({ range: 2, work: 2 ** 30 })).toBe(2);
     expect(pool.parts({ range: 33, grain: 16, work: 2 ** 30 })).toBe(3);
     expect(pool.parts({ range: 1e6, work: 2 ** 30 })).toBeGreaterThanOrEqual(3);
+    // Of eight parts one thread would do two, the others three.
+    expect(pool.parts({ range: 1e6, work: 2 ** 22 })).toBe(9);
   });
 
   it("shares no short call for a while after one for which a worker that was awake kept it waiting", async () => {

@@ -31,7 +31,7 @@ const WORK_PATIENCE = 1e-4;
 /** Elements below which sharing costs more than it saves: waking workers takes some 35 microseconds. */
 const WORK_WORTH_SHARING = 1 << 16;
 const WORK_WORTH_WAKING = 1 << 18;
-/** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. */
+/** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. All threads get as many. */
 const WORK_PER_PART = 1 << 19;
 const PARTS_PER_THREAD = 16;
 
@@ -106,8 +106,8 @@ export class ThreadPool {
       this.#alone--;
       return 1;
     }
-    const wanted = Math.min(Math.max(threads, Math.floor(work / WORK_PER_PART)), threads * PARTS_PER_THREAD);
-    return Math.min(wanted, Math.ceil(range / grain), control.MAXIMUM_PARTS);
+    const each = Math.min(Math.ceil(work / WORK_PER_PART / threads), PARTS_PER_THREAD);
+    return Math.min(threads * each, Math.ceil(range / grain), control.MAXIMUM_PARTS);
   }
 
   /** Calls the entry on all parts and returns when all are done. */
