@@ -58,20 +58,9 @@ export function didYouMean(name: string, names: readonly string[]): string {
   return names.length === 0 ? "It takes no options." : `Options: ${names.join(", ")}.`;
 }
 
-function isOneOf(value: unknown, allowed: OptionKind | readonly OptionKind[]): boolean {
-  const kind = kindOf(value);
-  return typeof allowed === "string"
-    ? allowed === "any" || allowed === kind
-    : allowed.some((one) => one === "any" || one === kind);
-}
-
-function kindOf(value: unknown): OptionKind | undefined {
-  if (Array.isArray(value)) return "array";
-  if (value === null) return undefined;
-  const type = typeof value;
-  return type === "boolean" || type === "number" || type === "string" || type === "function" || type === "object"
-    ? type
-    : undefined;
+function isOneOf(value: unknown, allowed: string | readonly string[]): boolean {
+  const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+  return allowed.includes("any") || allowed.includes(kind);
 }
 
 /** Levenshtein's distance. */

@@ -25,13 +25,13 @@ const cut = (text: string) => (text.length > LONGEST ? `${text.slice(0, LONGEST)
 
 /** Classes of ours by their marks: bundlers rename classes. The first that fits counts. */
 const MARKED: readonly (readonly [mark: symbol, name: string])[] = [
-  [Symbol.for("@opt/core.tensor"), "Tensor"],
-  [Symbol.for("@opt/core.operate"), "Expression"],
+  [Symbol.for("@opt/core.tensor"), "a Tensor"],
+  [Symbol.for("@opt/core.operate"), "an Expression"],
 ];
 
 function showObject(value: object): string {
   const marked = MARKED.find(([mark]) => mark in value);
-  if (marked !== undefined) return `a ${marked[1]}`.replace("a E", "an E");
+  if (marked !== undefined) return marked[1];
   if (!isPlainObject(value)) return `a ${value.constructor?.name || "nameless object"}`;
   const names = Object.keys(value);
   return names.length === 0 ? "{}" : cut(`{ ${names.join(", ")} }`);

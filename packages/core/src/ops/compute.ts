@@ -42,11 +42,11 @@ export function comparedScalars(
 const ROUNDING = 1.5 * 2 ** 52;
 const WORD = 2 ** 32;
 
-/** An integer in float64, modulo 2^32 from -2^31 on: what i32 arithmetic gives beyond its range. */
-function wrapped(x: Expression): Expression {
-  const words = sub(add(mul(x, 1 / WORD), ROUNDING), ROUNDING);
-  const rest = fma(words, -WORD, x);
-  return select(less(2 ** 31 - 1, rest), sub(rest, WORD), rest);
+/** An integer in float64, modulo 2^32 from -2^31 on: what i32 arithmetic gives beyond its range. Or modulo another power of two. */
+function wrapped(x: Expression, word = WORD): Expression {
+  const words = sub(add(mul(x, 1 / word), ROUNDING), ROUNDING);
+  const rest = fma(words, -word, x);
+  return select(less(word / 2 - 1, rest), sub(rest, word), rest);
 }
 
 /** a * b modulo 2^32: the rounded product, and what rounding took from it. */
@@ -58,11 +58,11 @@ function wrappedProduct(a: Expression, b: Expression): Expression {
 /** The forward expressions that can leave the range of i32, in float64. */
 export const INTEGER_FORWARD: Readonly<Record<string, (forward: Expression, ...operands: Expression[]) => Expression>> =
   {
-    add: wrapped,
-    sub: wrapped,
-    neg: wrapped,
-    abs: wrapped,
-    pow: wrapped,
+    add: (x) => wrapped(x),
+    sub: (x) => wrapped(x),
+    neg: (x) => wrapped(x),
+    abs: (x) => wrapped(x),
+    pow: (x) => wrapped(x),
     mul: (_, a, b) => wrappedProduct(a!, b!),
     fma: (_, a, b, c) => wrapped(add(wrappedProduct(a!, b!), c!)),
   };
@@ -70,6 +70,9 @@ export const INTEGER_FORWARD: Readonly<Record<string, (forward: Expression, ...o
 /** For sums of integers in float64. */
 export const WRAP = /* @__PURE__ */ traceWrap();
 
-function traceWrap(): Program {
-  return trace(["a"], [], [{ slot: 0, expression: wrapped(new Expression("buffer", [], 0)) }]);
+/** The lower 16 bits of an integer in float64, from -2^15 on. */
+export const LOW = /* @__PURE__ */ traceWrap(2 ** 16);
+
+function traceWrap(word?: number): Program {
+  return trace(["a"], [], [{ slot: 0, expression: wrapped(new Expression("buffer", [], 0), word) }]);
 }

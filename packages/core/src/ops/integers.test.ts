@@ -3,8 +3,12 @@ import { expect, it } from "vitest";
 import { full, tensor } from "../create";
 import { fma, less, max, min, pow, select } from "../functions";
 import type { Tensor } from "../tensor/tensor";
+import { Generator } from "../values/generator";
 
 const i32 = () => tensor(Int32Array.of(2147483647, -2147483648, 7));
+const [i, u] = [{ dtype: "i32" }, { dtype: "u8" }] as const;
+const row = (...values: number[]) => tensor(Int32Array.from(values));
+const square = (value: number, options: typeof i | typeof u) => full([2, 2], value, options);
 const u8 = () => tensor(Uint8Array.of(200, 10));
 
 it.each<[string, () => Tensor, number[]]>([
@@ -18,7 +22,8 @@ it.each<[string, () => Tensor, number[]]>([
   ["|i32|", () => i32().abs(), [2147483647, -2147483648, 7]],
   ["fma of i32", () => fma<Tensor>(i32(), 2, 5), [3, 5, 19]],
   ["i32 ** 2", () => tensor(Int32Array.of(-3, 46341)).pow(2), [9, -2147479015]],
-  ["i32 ** -1", () => pow<Tensor>(tensor(Int32Array.of(7, 1, -1)), -1), [0, 1, -1]],
+  ["i32 ** i32", () => pow<Tensor>(tensor(Int32Array.of(7, 1, -1)), tensor(Int32Array.of(-1, 2, 3))), [0, 1, -1]],
+  ["(-2) ** i32", () => pow<Tensor>(-2, tensor(Int32Array.of(3, 32))), [-8, 0]],
   ["i32 < 3e9", () => less<Tensor>(i32(), 3e9), [1, 1, 1]],
   ["i32 < 6.5", () => less<Tensor>(i32(), 6.5), [0, 1, 0]],
   ["6.5 < i32", () => less<Tensor>(6.5, i32()), [1, 0, 1]],
@@ -35,6 +40,13 @@ it.each<[string, () => Tensor, number[]]>([
   ["u8 + 300", () => u8().add(300), [244, 54]],
   ["u8 * 256", () => u8().mul(256), [0, 0]],
   ["u8 ** 2", () => u8().pow(2), [64, 100]],
+  ["i32 @ i32", () => square(100000, i).matmul(square(100000, i)), Array(4).fill(2 * 1410065408 - 2 ** 32)],
+  ["i32 @ i32 beyond float32", () => row(16777217).matmul(row(1)), [16777217]],
+  ["i32 @ i32 at the edges", () => row(-2147483648, 2147483647).matmul(row(-2147483648, 2147483647)), [1]],
+  ["i32 @ i32 beyond 2^53", () => full([9999], 2147483647, i).matmul(full([9999], -2147483647, i)), [-9999]],
+  ["u8 @ u8", () => square(200, u).matmul(square(2, u)), [32, 32, 32, 32]],
+  ["u8 @ u8 beyond 2^24", () => full([999], 255, u).matmul(full([999], 255, u)), [231]],
+  ["u8 @ i32", () => full([3], 200, u).matmul(row(1, 2, -4)), [-200]],
   ["i32 to u8", () => i32().to("u8"), [255, 0, 7]],
   ["floats to u8 saturate", () => tensor([300, -1, Number.NaN]).to("u8"), [255, 0, 0]],
   ["floats to i32 saturate", () => tensor([3e9, -3e9, 2.7]).to("i32"), [2147483647, -2147483648, 2]],
@@ -48,3 +60,35 @@ it.each<[string, () => Tensor, string]>([
   ["u8 with i32 is i32", () => u8().add(tensor(Int32Array.of(1))), "i32"],
   ["sums are i32", () => u8().sum(), "i32"],
 ])("%s", (_, run, dtype) => expect(run().dtype).toBe(dtype));
+
+it("products equal those that Math.imul adds up, in all orders of storage", () => {
+  const generator = new Generator(3);
+  const numbers = () => Int32Array.from({ length: 12 }, () => generator.nextUint32());
+  const [a, b] = [numbers(), numbers()];
+  for (const [transposeA, transposeB] of [
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ]) {
+    const at = (x: Int32Array, transposed: boolean, [rows, columns]: [number, number], r: number, c: number) =>
+      transposed ? x[c * rows + r]! : x[r * columns + c]!;
+    const expected = Array.from({ length: 9 }, (_, at9) => {
+      let sum = 0;
+      for (let p = 0; p < 4; p++)
+        sum += Math.imul(at(a, transposeA!, [3, 4], Math.floor(at9 / 3), p), at(b, transposeB!, [4, 3], p, at9 % 3));
+      return sum | 0;
+    });
+    const A = tensor(a).reshape(transposeA ? [4, 3] : [3, 4]);
+    const B = tensor(b).reshape(transposeB ? [3, 4] : [4, 3]);
+    expect([...A.matmul(B, { transposeA: transposeA!, transposeB: transposeB! }).dataSync()]).toEqual(expected);
+  }
+});
+
+it.each<[string, () => Tensor]>([
+  ["i32 ** -1", () => i32().pow(-1)],
+  ["u8 ** -2", () => u8().pow(-2)],
+  ["bool ** -1", () => tensor([true]).pow(-1)],
+])("%s is refused", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
+
+it("integers take fractions as exponents in float32", () => expect([...row(4).pow(-0.5).dataSync()]).toEqual([0.5]));

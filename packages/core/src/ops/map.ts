@@ -40,6 +40,11 @@ export function launchMap(
   return output;
 }
 
+/** `WRAP` or `LOW` of integers in float64. */
+export function inWords(program: Program, x: Tensor): Tensor {
+  return launchMap(program, "f64", [x], [], x.shape);
+}
+
 function merged(inputs: readonly Tensor[], shape: Shape): { shape: Shape; strides: readonly (readonly number[])[] } {
   const all = [...inputs.map((input) => broadcastStrides(input.shape, shape)), broadcastStrides(shape, shape)];
   const layout = mergeDimensions(shape, all);

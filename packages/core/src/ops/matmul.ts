@@ -4,11 +4,14 @@ import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
-import { computeDType, promote } from "../values/dtype";
+import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
-import { computeIn } from "./cast";
+import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
+import { LOW, WRAP } from "./compute";
+import { elementwise } from "./elementwise/elementwise";
+import { inWords } from "./map";
 import { stretched, sumTo } from "./reduce/reduce";
 import { reshape } from "./shape/shape";
 
@@ -17,15 +20,31 @@ interface Transposes {
   readonly transposeB?: boolean;
 }
 
-/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. @throws OptError BAD_SHAPE, DEVICE_MISMATCH */
+/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8; that takes float64. @throws OptError BAD_SHAPE, DEVICE_MISMATCH */
 export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: Transposes = {}): Tensor {
   checkTensor("matmul", a, "the left operand");
   checkTensor("matmul", b, "the right operand");
   checkDevice("matmul", [a, b]);
   const dtype = promote(a.dtype, b.dtype);
+  if (dtype === "i32" || dtype === "u8")
+    return computeIn("f64", [a, b], dtype, (x, y) => onIntegers(x!, y!, transposeA, transposeB));
   const compute = computeDType(dtype);
   if (a.dtype !== compute || b.dtype !== compute)
-    return computeIn(compute, [a, b], dtype, (x, y) => matmul(x!, y!, { transposeA, transposeB }));
+    return computeIn(compute, [a, b], dtype, (x, y) => product(x!, y!, transposeA, transposeB));
+  return product(a, b, transposeA, transposeB);
+}
+
+/** Of numbers of 16 bits, and of those times 2^16, float64 holds every sum; products of two upper halves are 0 modulo 2^32. */
+function onIntegers(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean): Tensor {
+  const [lowA, lowB] = [inWords(LOW, a), inWords(LOW, b)];
+  const of = (x: Tensor, y: Tensor) => cast(inWords(WRAP, product(x, y, transposeA, transposeB)), "i32");
+  const add = (x: Tensor, y: Tensor) => elementwise("add", [x, y]);
+  const upper = (x: Tensor, low: Tensor) => elementwise("sub", [x, low]);
+  return add(add(of(lowA, lowB), of(lowA, upper(b, lowB))), of(upper(a, lowA), lowB));
+}
+
+/** Both in the dtype in which products are computed. */
+function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean): Tensor {
   check(
     a.shape.length > 0 && b.shape.length > 0,
     "BAD_SHAPE",
@@ -35,11 +54,11 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   );
   if (a.shape.length === 1) {
     const row = transposeA ? [a.size, 1] : [1, a.size];
-    return tidy(() => squeeze(matmul(reshape(a, row), b, { transposeA, transposeB }), -2));
+    return tidy(() => squeeze(product(reshape(a, row), b, transposeA, transposeB), -2));
   }
   if (b.shape.length === 1) {
     const column = transposeB ? [1, b.size] : [b.size, 1];
-    return tidy(() => squeeze(matmul(a, reshape(b, column), { transposeA, transposeB }), -1));
+    return tidy(() => squeeze(product(a, reshape(b, column), transposeA, transposeB), -1));
   }
 
   const [m, k] = matrix(a.shape, transposeA);
@@ -57,7 +76,7 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   if (batchB.length === 0 && batchA.length > 0 && !transposeA) {
     // One matrix on the right: all rows of A in one product.
     return tidy(() => {
-      const rows = matmul(reshape(a, [sizeOf(batchA) * m, k]), b, { transposeB });
+      const rows = product(reshape(a, [sizeOf(batchA) * m, k]), b, false, transposeB);
       return reshape(rows, [...batchA, m, n]);
     });
   }
@@ -65,10 +84,10 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   const count = sizeOf(batch);
   const left = batched(a, batchA, batch);
   const right = batched(b, batchB, batch);
-  const output = Tensor.empty([...batch, m, n], compute, a.device);
+  const output = Tensor.empty([...batch, m, n], a.dtype, a.device);
   a.device.launch({
     kind: "matmul",
-    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: compute }),
+    kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as ComputeDType }),
     a: left.tensor.memorySlice(),
     b: right.tensor.memorySlice(),
     output: output.memorySlice(),
@@ -88,22 +107,8 @@ export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = 
   return record("matmul", output, [a, b], saved, (g, held, [needsA, needsB]) => {
     const [A, B] = [held[0], held.at(-1)];
     return [
-      needsA
-        ? sumTo(
-            transposeA
-              ? matmul(B!, g, { transposeA: transposeB, transposeB: true })
-              : matmul(g, B!, { transposeB: !transposeB }),
-            shapeA,
-          )
-        : null,
-      needsB
-        ? sumTo(
-            transposeB
-              ? matmul(g, A!, { transposeA: true, transposeB: transposeA })
-              : matmul(A!, g, { transposeA: !transposeA }),
-            shapeB,
-          )
-        : null,
+      needsA ? sumTo(transposeA ? product(B!, g, transposeB, true) : product(g, B!, false, !transposeB), shapeA) : null,
+      needsB ? sumTo(transposeB ? product(g, A!, true, transposeA) : product(A!, g, !transposeA, false), shapeB) : null,
     ];
   });
 }

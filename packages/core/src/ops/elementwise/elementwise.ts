@@ -107,6 +107,14 @@ function onIntegers(
   result: DType,
   device: Device,
 ): Tensor {
+  const [exponent] = given;
+  check(
+    name + pattern !== "powtn" || exponent! >= 0,
+    "BAD_ARGUMENT",
+    name,
+    () => `integers take exponents from 0 on, got ${exponent}.`,
+    'Use x.to("f32").',
+  );
   let compute = computeOn(device, result === "bool" ? together(tensors) : result);
   let scalars = given;
   if (result === "i32" || result === "u8") scalars = integerScalars(name, result, given);

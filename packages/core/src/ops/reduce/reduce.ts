@@ -13,7 +13,7 @@ import { normalizeAxis, type Shape, sameShape, sizeOf } from "../../values/shape
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { computeOn, WRAP } from "../compute";
-import { launchMap } from "../map";
+import { inWords, launchMap } from "../map";
 import { permute, reshape } from "../shape/shape";
 
 const expanded = new Expression("buffer", [], 0);
@@ -88,7 +88,7 @@ export function sum(x: Tensor, axis?: Axes, keepDim = false): Tensor {
   if (x.dtype !== compute) {
     return computeIn(compute, [x], dtype, (wide) => {
       const total = sum(wide!, axis, keepDim);
-      return dtype === "i32" && compute === "f64" ? launchMap(WRAP, compute, [total], [], total.shape) : total;
+      return dtype === "i32" && compute === "f64" ? inWords(WRAP, total) : total;
     });
   }
   const reduced = reducedShape("sum", x, axis, keepDim);

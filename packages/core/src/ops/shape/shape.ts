@@ -10,14 +10,16 @@ import { checkDevice } from "../check-device";
 import { checkAnyTensor, checkTensor } from "../check-tensor";
 import { fill } from "../map";
 
-/** Copies a box of `shape` between two tensors of one dtype. Offsets and strides count elements. */
-export function copyBox(
-  source: Tensor,
-  target: Tensor,
-  shape: Shape,
-  from: { offset: number; strides: readonly number[] },
-  to: { offset: number; strides: readonly number[] },
-): void {
+/** Where a box lies. Offsets and strides count elements. */
+interface Place {
+  readonly offset: number;
+  readonly strides: readonly number[];
+}
+
+const dense = (shape: Shape): Place => ({ offset: 0, strides: denseStrides(shape) });
+
+/** Copies a box of `shape` between two tensors of one dtype. */
+export function copyBox(source: Tensor, target: Tensor, shape: Shape, from: Place, to: Place): void {
   const slice = (tensor: Tensor, offset: number) => {
     const { memory, byteOffset, length } = tensor.memorySlice();
     const elementBytes = byteSize(tensor.dtype);
@@ -80,13 +82,7 @@ export function permute(x: Tensor, axes: readonly number[]): Tensor {
   const shape = order.map((axis) => x.shape[axis]!);
   const strides = denseStrides(x.shape);
   const output = Tensor.empty(shape, x.dtype, x.device);
-  copyBox(
-    x,
-    output,
-    shape,
-    { offset: 0, strides: order.map((axis) => strides[axis]!) },
-    { offset: 0, strides: denseStrides(shape) },
-  );
+  copyBox(x, output, shape, { offset: 0, strides: order.map((axis) => strides[axis]!) }, dense(shape));
   const inverse = order.map((_, i) => order.indexOf(i));
   return record("permute", output, [x], [], (g) => [permute(g, inverse)]);
 }
@@ -123,7 +119,7 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
   const strides = denseStrides(x.shape);
   const offset = from * strides[along]!;
   const output = Tensor.empty(shape, x.dtype, x.device);
-  copyBox(x, output, shape, { offset, strides }, { offset: 0, strides: denseStrides(shape) });
+  copyBox(x, output, shape, { offset, strides }, dense(shape));
   const { shape: whole } = x;
   return record("slice", output, [x], [], (g) => [padded(g, whole, from, along)]);
 }
@@ -133,7 +129,7 @@ function padded(x: Tensor, shape: Shape, from: number, axis: number): Tensor {
   const result = fill(shape, 0, x.dtype, x.device);
   const strides = denseStrides(shape);
   const place = { offset: from * strides[axis]!, strides };
-  copyBox(x, result, x.shape, { offset: 0, strides: denseStrides(x.shape) }, place);
+  copyBox(x, result, x.shape, dense(x.shape), place);
   const end = from + x.shape[axis]!;
   return record("padded", result, [x], [], (g) => [slice(g, from, end, axis)]);
 }
@@ -171,18 +167,11 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const strides = denseStrides(shape);
   const output = Tensor.empty(shape, first.dtype, first.device);
   let position = 0;
-  const starts = extents.map((extent) => {
-    position += extent;
-    return position - extent;
-  });
-  tensors.forEach((tensor, i) => {
-    copyBox(
-      tensor,
-      output,
-      tensor.shape,
-      { offset: 0, strides: denseStrides(tensor.shape) },
-      { offset: starts[i]! * strides[along]!, strides },
-    );
+  const starts = tensors.map((tensor, i) => {
+    const start = position;
+    copyBox(tensor, output, tensor.shape, dense(tensor.shape), { offset: start * strides[along]!, strides });
+    position += extents[i]!;
+    return start;
   });
   if (!isFloat(first.dtype)) return output;
   return record("concat", output, tensors, [], splitter(starts, extents, along));
