@@ -1,7 +1,7 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
-import { check, type DType, hostBytes, OptError, show, type Tensor, tensorFromBytes } from "@opt/core";
+import { check, hostBytes, OptError, show, type Tensor } from "@opt/core";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
-import { bytesPerElement, type StoredDType, storedDType, tensorDType } from "./dtype";
+import { bytesPerElement, type StoredDType, storedDType } from "./dtype";
 import type { Role } from "./source";
 
 /** Elements row-major and little-endian: bytes, or a typed array whose elements are as wide as the dtype's. */
@@ -175,17 +175,4 @@ function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: 
     );
   }
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-}
-
-/** A Tensor of loaded bytes. Throws UNSUPPORTED for what tensors cannot hold. */
-export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
-  return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
-}
-
-/** The dtype of a Tensor that is loaded. Throws UNSUPPORTED for what tensors cannot hold. */
-export function heldDType(name: string, dtype: StoredDType): DType {
-  const core = tensorDType(dtype);
-  if (core) return core;
-  const advice = 'Ask for another with { dtype: "f32" }, or for plain data with { as: "plain" }.';
-  throw new OptError("UNSUPPORTED", `tensor ${JSON.stringify(name)}`, `tensors cannot hold ${dtype}.`, advice);
 }

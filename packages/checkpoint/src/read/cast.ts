@@ -1,7 +1,9 @@
-/** Conversion between dtypes, only ever when it was asked for. */
+/** Conversion between dtypes: with loss only ever when it was asked for. */
+import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
 import { LazyTensor, type SourceBox, type SourceTensor } from "../format/source";
+import { otherDType, whereOf } from "./held";
 
 /** Converted at once, so that a conversion needs little memory beside its result. */
 const ELEMENTS = 64 << 10;
@@ -9,14 +11,38 @@ const ELEMENTS = 64 << 10;
 /** The same tensor in another dtype, converted as it is read. Throws UNSUPPORTED for dtypes that are no plain numbers. */
 export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTensor {
   if (dtype === tensor.dtype) return tensor;
-  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  const where = whereOf(tensor.name);
   numberReader(tensor.dtype, new Uint8Array(0), where);
   numberWriter(dtype, new Uint8Array(0), where);
-  const boxes = () => tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, where));
+  return converted(tensor, dtype, (...bytes) => convert(tensor.dtype, bytes[0], dtype, bytes[1], where));
+}
+
+/**
+ * Integers of 64 bits (PyTorch's counters) as i32, the only integers that tensors have: the same numbers, or none. What is read throws
+ * BAD_DTYPE where one does not fit.
+ */
+export function exactI32(tensor: SourceTensor): SourceTensor {
+  return converted(tensor, "I32", (source, target) => {
+    const [from, to] = [source, target].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    for (let i = 0; i < target.length / 4; i++) {
+      const value = from!.getBigInt64(8 * i, true);
+      if (BigInt.asIntN(32, value) !== value) {
+        const problem = `i32 cannot hold ${value}, which it has as I64.`;
+        throw new OptError("BAD_DTYPE", whereOf(tensor.name), problem, otherDType(tensor.name, "I64"));
+      }
+      to!.setInt32(4 * i, Number(value), true);
+    }
+  });
+}
+
+type Convert = (source: Uint8Array, target: Uint8Array) => void;
+
+function converted(tensor: SourceTensor, dtype: StoredDType, convert: Convert): SourceTensor {
+  const boxes = () => tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, convert));
   return new LazyTensor({ ...tensor, dtype }, boxes);
 }
 
-function castBox(box: SourceBox, from: StoredDType, to: StoredDType, where: string): SourceBox {
+function castBox(box: SourceBox, from: StoredDType, to: StoredDType, convert: Convert): SourceBox {
   const [fromWidth, toWidth] = [bytesPerElement(from), bytesPerElement(to)];
   const read = async (target: Uint8Array, start: number) => {
     const count = target.length / toWidth;
@@ -25,7 +51,7 @@ function castBox(box: SourceBox, from: StoredDType, to: StoredDType, where: stri
       const now = Math.min(ELEMENTS, count - done);
       const bytes = buffer.subarray(0, now * fromWidth);
       await box.read(bytes, (start / toWidth + done) * fromWidth);
-      convert(from, bytes, to, target.subarray(done * toWidth, (done + now) * toWidth), where);
+      convert(bytes, target.subarray(done * toWidth, (done + now) * toWidth));
     }
   };
   const { offset, size, file } = box;

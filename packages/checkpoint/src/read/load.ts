@@ -3,12 +3,14 @@ import { check, checkOptions, OptError, type Tensor } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import type { Json, TensorSource } from "../format/source";
-import { heldDType, isTensor, type PlainTensor } from "../format/tensors";
+import { isTensor, type PlainTensor } from "../format/tensors";
 import { elementsIn } from "../layout/box";
 import { localFileSystem } from "../platform/local";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { Scratch } from "../stores/scratch";
+import { exactI32 } from "./cast";
+import { heldDType } from "./held";
 import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place as Origin, useSource } from "./open";
 import {
   checkInto,
@@ -113,7 +115,11 @@ async function loadFrom(
   const verification = new Verification();
   const names = options.names ?? (into && Object.keys(into));
   const selection = { ...options, verify: verify !== false, ...(names ? { names } : {}) };
-  const selected = selectTensors(source, selection, verification);
+  const selected = selectTensors(source, selection, verification).map((tensor) => {
+    const target = into?.[tensor.name];
+    const asTensor = target ? isTensor(target) && target.dtype === "i32" : options.as !== "plain";
+    return tensor.dtype === "I64" && asTensor ? exactI32(tensor) : tensor;
+  });
   const wanted = selected.flatMap((tensor) => boxesWanted(tensor, options).map((box) => ({ tensor, box })));
   for (const one of wanted) {
     const target = into?.[one.tensor.name];

@@ -1,8 +1,9 @@
 /** Where loaded bytes go: new tensors, plain tensors, or tensors that are there already. */
 import { empty, hostBytes, OptError, type Tensor } from "@opt/core";
 import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
-import { heldDType, isTensor, type PlainTensor, toTensor } from "../format/tensors";
+import { isTensor, type PlainTensor } from "../format/tensors";
 import { elementsIn } from "../layout/box";
+import { heldDType, toTensor } from "./held";
 import { bytesIn, type Wanted } from "./wanted";
 
 export interface LoadedPlainTensor extends PlainTensor {
@@ -99,7 +100,7 @@ export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor)
   }
   const dtype = storedDType(target.dtype, where);
   if (dtype !== tensor.dtype) {
-    const advice = `Ask for the conversion: { dtype: "${target.dtype}" }.`;
+    const advice = `Ask for the conversion: { dtype: { ${JSON.stringify(tensor.name)}: "${target.dtype}" } }.`;
     throw new OptError("BAD_DTYPE", where, `the checkpoint gives ${tensor.dtype}, into has ${dtype}.`, advice);
   }
   if (isTensor(target)) {

@@ -11,7 +11,7 @@ export interface Selection {
   readonly names?: readonly string[];
   /**
    * The dtype to convert to: one for all tensors of floating-point numbers with at least one dimension (counters and masks keep theirs),
-   * or by name or pattern. Nothing is ever converted unasked.
+   * or by name or pattern. Nothing else is converted; a Tensor of stored I64 is i32 where it holds the same numbers.
    */
   readonly dtype?: string | { readonly [pattern: string]: string };
   /** Compare checksums while reading; on by default. */

@@ -17,6 +17,7 @@ import {
   type TorchOptimizer,
 } from "../../import/names/torch-optimizers";
 import { dictOf, itemsOf, type PythonTree, plainOf, tensorOf, treeFrom } from "../../import/python/tree";
+import { castTensor } from "../../read/cast";
 
 export interface TorchObject {
   readonly tree: PythonTree;
@@ -65,7 +66,7 @@ class Context {
   constructor(source: TensorSource, values: { readonly [key: string]: Json }, form: "numbered" | "named") {
     this.#source = source;
     this.#form = form;
-    this.tensors = new Map(source.tensors);
+    this.tensors = new Map([...source.tensors].map(([name, tensor]) => [name, asCounted(tensor)]));
     for (const { name, follows } of source.tensors.values()) {
       if (follows !== undefined) this.#statesOf(follows).set(stateName(name, follows), name);
     }
@@ -279,6 +280,12 @@ function treeOf(value: Json, floats = false): PythonTree {
 
 function same(a: Json | undefined, b: Json | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** What PyTorch's modules count in I64 is i32 in a Tensor. */
+function asCounted(tensor: SourceTensor): SourceTensor {
+  const isCount = tensor.dtype === "I32" && /(^|\.)(num_batches_tracked|n_averaged)$/.test(tensor.name);
+  return isCount ? castTensor(tensor, "I64") : tensor;
 }
 
 /** `fc.weight.exp_avg` and `moments.fc.weight` alike. */

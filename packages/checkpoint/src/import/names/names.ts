@@ -6,6 +6,7 @@ import { memorySource, readBytes } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { kerasNames } from "./keras-names";
+import { checkMappedStates } from "./mapped";
 import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
 import { prefixedNames, suffixedNames } from "./state-words";
 import { torchNames } from "./torch-names";
@@ -26,7 +27,7 @@ const SHOWN = 12;
 /**
  * The same checkpoint under our names; several files (a model and its optimizer) become one. `map` comes first; what it does not name goes
  * by the formats' own rules. Names are proven, never guessed: throws BAD_STATE, and says what a map has to name, where optimizer state
- * cannot be told; DUPLICATE where two names fall together; MISSING for a key that names nothing.
+ * cannot be told, or what the user says is disproved; BAD_SHAPE where a map gives state to a parameter of another shape; DUPLICATE where two names fall together; MISSING for a key that names nothing.
  */
 export async function underOurNames(
   sources: TensorSource | readonly TensorSource[],
@@ -51,6 +52,7 @@ export async function underOurNames(
     }
     renamed.set(name, redescribed(tensor, { name }));
   }
+  checkMappedStates(mapped, renamed, whole.path);
   for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, renamed));
   for (const renaming of renamings) {
     for (const step of await stepsOf(whole, renaming, renamed)) renamed.set(step.name, step);

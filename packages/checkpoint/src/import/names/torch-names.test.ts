@@ -1,3 +1,4 @@
+import type { ErrorCode } from "@opt/core";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Json, TensorSource } from "../../format/source";
 import { localFileSystem } from "../../platform/local";
@@ -68,6 +69,33 @@ describe("the parameters of a PyTorch optimizer", () => {
     const named = await underOurNames(source, { map: { "optimizer.state.0": "b" } });
     expect(await readFloats(named, "b.momentum_buffer")).toEqual([3, 3, 3, 3]);
     expect(await readFloats(named, "a.momentum_buffer")).toEqual([4, 4, 4, 4]);
+  });
+
+  it.each<[string, ErrorCode, RegExp, object]>([
+    [
+      "a model's order that other shapes disprove",
+      "BAD_STATE",
+      /state\.0 is c and optimizer\.state\.1 is a/,
+      { parameterOrder: "model" },
+    ],
+    ["a map to what is no parameter", "BAD_STATE", /"d", which is no/, { map: { 0: "c", 1: "d", 2: "b" } }],
+    ["a map to a parameter of another shape", "BAD_SHAPE", /state\.1" to "c" of \[4\]/, { map: { 0: "a", 1: "c" } }],
+    ["a state of no parameter", "BAD_STATE", /"d", which is no/, { map: { "1.momentum_buffer": "d.momentum_buffer" } }],
+    ["a state of another shape", "BAD_SHAPE", /to "c" of \[4\]/, { map: { "1.momentum_buffer": "c.momentum_buffer" } }],
+  ])("are not told by %s", async (_, code, message, { map, ...naming }: { map?: object }) => {
+    // The bias first, which the model lists last.
+    const numbered = optimizer([IN_ORDER[2]!, IN_ORDER[0]!, IN_ORDER[1]!], [[0, 1, 2]]);
+    const named = { 0: "c", 2: "b", ...map };
+    const entries = Object.entries(named).map(([key, name]) => [`optimizer.state.${key}`, name]);
+    const source = await open({ model: MODEL, optimizer: numbered });
+    const said = map === undefined ? naming : { map: Object.fromEntries(entries) };
+    expect(await expectCode(code, underOurNames(source, said))).toMatch(message);
+  });
+
+  it("may be mapped where no model is there to compare with", async () => {
+    const source = await open(optimizer([IN_ORDER[0]!], [[0]]), "optimizer.pt");
+    const named = await underOurNames(source, { map: { "state.0": "d" } });
+    expect(await readFloats(named, "d.momentum_buffer")).toEqual([3, 3, 3, 3]);
   });
 
   it("are told by their names, which come along with the options of their groups", async () => {

@@ -2,19 +2,14 @@
  * PyTorch numbers the parameters of an optimizer in the order of its groups. A number's name is proven by `param_names`, by the map, by
  * a model beside it in which only one parameter has its shape, or (where the user vouches for it) by the model's order.
  */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { dictOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
+import { isWeight, refuseMapped, SHAPED_STATES } from "./mapped";
 import type { NamingContext, Renaming, Unproven } from "./renaming";
 import { keyOf, survey, type TorchOptimizer } from "./torch-optimizers";
 
 const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
-
-/** States that have the shape of their parameter. */
-const SHAPED =
-  "exp_avg exp_avg_sq max_exp_avg_sq momentum_buffer square_avg acc_delta grad_avg sum exp_inf prev master_param".split(
-    " ",
-  );
 
 /** What models are called beside their optimizer; other dicts of the same parameters (averages, copies) are not the model. */
 const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "network", "module"];
@@ -149,6 +144,7 @@ function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: N
       if (name !== undefined) given.set(key, name);
     });
   }
+  for (const key of given.keys()) checkMapped(key, optimizer, models, context);
   const open = entries.filter((key) => !given.has(key));
   if (entries.length === 0)
     return { optimizer, names: given, model: trainedModel(optimizer, models, given), unproven: [] };
@@ -163,6 +159,16 @@ function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: N
     return names === undefined ? [] : [{ model, names }];
   });
   const complete = attempts.filter(({ names }) => open.every((key) => names.has(key)));
+  if (context.parameterOrder === "model" && complete.length > 0) {
+    const problems = complete.map(({ model, names }) => disorderOf(optimizer, names, model));
+    check(
+      problems.includes(undefined),
+      "BAD_STATE",
+      context.source.path,
+      () => problems[0]!,
+      "Name them by a map (--map).",
+    );
+  }
   const [first] = complete;
   if (first !== undefined) {
     const answers = new Set(complete.map(({ names }) => JSON.stringify(open.map((key) => names.get(key)))));
@@ -250,9 +256,41 @@ function matchShapes(
 
 function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSource): readonly number[] | undefined {
   const states = optimizer.state.get(key);
-  for (const state of SHAPED) {
+  for (const state of SHAPED_STATES) {
     const tensor = tensors.get(tensorOf(states?.get(state)) ?? "");
     if (tensor !== undefined) return tensor.shape;
+  }
+  return undefined;
+}
+
+/** A name from the map is that of a parameter of some model that is there, and of one with the shape of the state. */
+function checkMapped(key: string, optimizer: TorchOptimizer, all: readonly Model[], context: NamingContext): void {
+  const entry = `${optimizer.prefix}state.${key}`;
+  const name = context.map?.[entry];
+  const models = all.filter(({ parameters }) => [...parameters.values()].some(isWeight));
+  if (name === undefined || models.length === 0) return;
+  const known = models.flatMap(({ prefix, parameters }) =>
+    ["", prefix].flatMap((word) => [...parameters].map(([own, tensor]) => [word + own, tensor] as const)),
+  );
+  refuseMapped(entry, name, shapeOf(optimizer, key, context.source), known, context.source.path);
+}
+
+/** Where the shapes prove another order than the model's; undefined where they do not. */
+function disorderOf(
+  { groups, prefix }: TorchOptimizer,
+  names: ReadonlyMap<string, string>,
+  model: Model,
+): string | undefined {
+  if (!model.ordered) return undefined;
+  const places = new Map([...model.parameters.keys()].map((name, i) => [name, i]));
+  for (const { params } of groups) {
+    const told = params.filter((key) => names.has(key));
+    const wrong = told.findIndex(
+      (key, i) => i > 0 && places.get(names.get(key)!)! < places.get(names.get(told[i - 1]!)!)!,
+    );
+    if (wrong < 0) continue;
+    const [before, after] = [told[wrong - 1]!, told[wrong]!].map((key) => `${prefix}state.${key} is ${names.get(key)}`);
+    return `its groups must list parameters in the model's order, the shapes say that ${before} and ${after}.`;
   }
   return undefined;
 }
