@@ -253,7 +253,7 @@ export function rowSparse(indices: Tensor, values: Tensor, shape: Shape): RowSpa
   check(sameShape(values.shape, expected), "BAD_SHAPE", where, rows, "One row for each index.");
   const own = alone(() => {
     const at = cast(clone(indices), "i32");
-    checkIndices(where, at, shape[0]!);
+    checkIndices(where, indices, shape[0]!);
     return { at, content: clone(values) };
   });
   const gradient = new RowSparse(own.at, own.content, [...shape], false);

@@ -40,7 +40,7 @@ export function readInto(x: Tensor, bytes: Uint8Array): void {
 }
 
 /** Stored bytes of a tensor as its elements. */
-export function decode({ size, dtype }: Tensor, bytes: Uint8Array): TypedArray {
+export function decode({ size, dtype }: Pick<Tensor, "size" | "dtype">, bytes: Uint8Array): TypedArray {
   return widen(viewElements(bytes.buffer, bytes.byteOffset, size, dtype), dtype);
 }
 

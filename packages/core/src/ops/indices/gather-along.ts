@@ -17,7 +17,8 @@ import { positions } from "./positions";
 /**
  * torch.gather: along the axis, result[i, j, ..] = x[i, indices[i, j, ..], ..] (for axis 1). Indices have x's number of axes and, along
  * the others, at most its extents; the result has their shape. An index out of range is refused where the device shares the host's
- * memory, and gives NaN elsewhere and in replays.
+ * memory, and gives NaN elsewhere,
+ * and in replays of a step that computes it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for an index out of range
  * @example
@@ -42,7 +43,7 @@ export function gatherAlong(x: Tensor, indices: Tensor, axis: number): Tensor {
   return tidy(() => {
     const at = cast(indices, "i32");
     const extent = x.shape[along]!;
-    checkIndices(where, at, extent);
+    checkIndices(where, indices, extent);
     const part = shape.reduce((rest, e, i) => (i === along || e === x.shape[i] ? rest : slice(rest, 0, e, i)), x);
     const [values, places] = [transpose(part, along, -1), transpose(at, along, -1)];
     const starts = positions([...places.shape.slice(0, -1), 1], x.device, extent);

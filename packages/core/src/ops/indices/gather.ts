@@ -15,7 +15,8 @@ import { checkIndices } from "./check-indices";
 
 /**
  * Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...].
- * An index out of range is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
+ * An index out of range is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
+ * and in replays of a step that computes it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE; BAD_ARGUMENT for an index out of range
  */
@@ -37,7 +38,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   const at = cast(indices, "i32");
   const [rows, ...rest] = table.shape as [number, ...number[]];
   const count = indices.size;
-  checkIndices("gather", at, rows);
+  checkIndices("gather", indices, rows);
   const width = rows === 0 ? 0 : table.size / rows;
   const output = Tensor.empty([...indices.shape, ...rest], compute, device);
   device.launch({

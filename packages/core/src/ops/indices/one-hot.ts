@@ -14,7 +14,8 @@ import { positions } from "./positions";
 
 /**
  * i32 [..., classes] with 1 at each index and 0 elsewhere, from integers [...]. An index out of range is refused where the device shares
- * the host's memory, and gives a row of zeros elsewhere and in replays.
+ * the host's memory, and gives a row of zeros elsewhere,
+ * and in replays of a step that computes it.
  *
  * @throws OptError BAD_DTYPE unless the indices are integers; BAD_ARGUMENT for an index that is no class
  * @example
@@ -40,7 +41,7 @@ export function oneHot(indices: Tensor, classes: number): Tensor {
   );
   return tidy(() => {
     const at = cast(indices, "i32");
-    checkIndices("oneHot", at, classes);
+    checkIndices("oneHot", indices, classes);
     return cast(elementwise("eq", [unsqueeze(at, -1), positions([classes], at.device)]), "i32");
   });
 }

@@ -19,7 +19,8 @@ import { softmax } from "./softmax";
 
 /**
  * Per row: logsumexp(logits) - logits[label], and 0 where label = ignoreIndex. logits [..., classes], labels i32 [...].
- * A label that is no class is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere and in replays.
+ * A label that is no class is refused where the device shares the host's memory (js, wasm, cpu), and gives NaN elsewhere,
+ * and in replays of a step that computes it.
  *
  * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for a label that is no class
  */
@@ -56,7 +57,7 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
   const indices = cast(labels, "i32");
   const classes = logits.shape.at(-1)!;
   const rows = labels.size;
-  checkIndices("crossEntropy", indices, classes, ignoreIndex);
+  checkIndices("crossEntropy", labels, classes, ignoreIndex);
   const output = Tensor.empty(labels.shape, compute, device);
   device.launch({
     kind: "crossEntropy",
