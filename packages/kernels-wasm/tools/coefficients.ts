@@ -1,6 +1,6 @@
 /**
  * Writes src/emit/coefficients.ts: polynomials for the vector functions, interpolated at Chebyshev nodes (within a small factor of minimax),
- * each with its largest relative error in the comment, and the bits of 2/pi.
+ * a quotient of two, nearly minimax, each with its largest relative error in the comment, and the bits of 2/pi.
  * Run from the root: npx tsx --conditions=@opt/source packages/kernels-wasm/tools/coefficients.ts
  */
 import { writeFileSync } from "node:fs";
@@ -115,15 +115,88 @@ add(
   4,
 );
 add("COS", "cos(r) in t = r^2, for |r| <= pi / 4", (t) => Math.cos(Math.sqrt(t)), 0, (Math.PI / 4) ** 2, 4);
-add(
-  "ERF",
-  "erf(x) / x in u = x^2 / 8 - 1, for |x| <= 4",
-  ofSquare(2 / Math.sqrt(Math.PI), (x) => erf(x) / x),
-  0,
-  16,
-  17,
-  true,
+/** The x of least squares of A x = b, by orthogonal columns (Gram and Schmidt, modified). */
+function leastSquares(a: readonly (readonly number[])[], b: readonly number[]): number[] {
+  const count = a[0]!.length;
+  const columns = Array.from({ length: count }, (_, j) => a.map((row) => row[j]!));
+  const rest = [...b];
+  const dot = (x: readonly number[], y: readonly number[]) => x.reduce((sum, value, i) => sum + value * y[i]!, 0);
+  const subtract = (x: number[], factor: number, y: readonly number[]) => {
+    for (let i = 0; i < x.length; i++) x[i]! -= factor * y[i]!;
+  };
+  const upper = columns.map((column, j) => {
+    const norm = Math.sqrt(dot(column, column));
+    for (let i = 0; i < column.length; i++) column[i]! /= norm;
+    const later = columns.slice(j + 1).map((other) => {
+      const share = dot(column, other);
+      subtract(other, share, column);
+      return share;
+    });
+    const share = dot(column, rest);
+    subtract(rest, share, column);
+    return { norm, later, share };
+  });
+  const x = new Array<number>(count).fill(0);
+  for (let j = count - 1; j >= 0; j--) {
+    const { norm, later, share } = upper[j]!;
+    x[j] = (share - later.reduce((sum, value, k) => sum + value * x[j + 1 + k]!, 0)) / norm;
+  }
+  return x;
+}
+
+/** The quotient of polynomials of these degrees that is nearest to f, relatively: squares, weighed more each time where the error is large (Lawson 1961). */
+function quotient(f: (x: number) => number, from: number, to: number, above: number, below: number) {
+  const nodes = Array.from({ length: 1000 }, (_, k) => Math.cos((Math.PI * (k + 0.5)) / 1000));
+  const values = nodes.map((u) => f((from + to) / 2 + (u * (to - from)) / 2));
+  const chebyshev = (u: number, degree: number) => Math.cos(degree * Math.acos(u));
+  const bases = nodes.map((u) => Array.from({ length: Math.max(above, below) + 1 }, (_, k) => chebyshev(u, k)));
+  let weights = nodes.map(() => 1);
+  let divisors = nodes.map(() => 1);
+  let best = { error: Number.POSITIVE_INFINITY, found: [] as number[] };
+  for (let round = 0; round < 300; round++) {
+    const scales = nodes.map((_, i) => Math.sqrt(weights[i]!) / (values[i]! * divisors[i]!));
+    const rows = bases.map((basis, i) => [
+      ...basis.slice(0, above + 1).map((t) => t * scales[i]!),
+      ...basis.slice(1, below + 1).map((t) => -t * values[i]! * scales[i]!),
+    ]);
+    const found = leastSquares(
+      rows,
+      values.map((value, i) => value * scales[i]!),
+    );
+    const sumOf = (basis: readonly number[], some: readonly number[]) =>
+      some.reduce((sum, c, k) => sum + c * basis[k]!, 0);
+    divisors = bases.map((basis) => sumOf(basis, [1, ...found.slice(above + 1)]));
+    const errors = bases.map((basis, i) =>
+      Math.abs(sumOf(basis, found.slice(0, above + 1)) / divisors[i]! / values[i]! - 1),
+    );
+    const error = Math.max(...errors);
+    if (error < best.error) best = { error, found };
+    weights = weights.map((weight, i) => weight * (errors[i]! / error + 1e-3));
+    const mean = weights.reduce((a, b) => a + b) / weights.length;
+    weights = weights.map((weight) => weight / mean);
+  }
+  // A sum of Chebyshev's polynomials in u is one of cosines: the same polynomial by interpolation.
+  const inX = (some: readonly number[]) => {
+    const value = (x: number) => {
+      const u = (2 * x - from - to) / (to - from);
+      return some.reduce((sum, c, k) => sum + c * chebyshev(Math.max(-1, Math.min(1, u)), k), 0);
+    };
+    return inPowersOfX(interpolate(value, from, to, some.length - 1), from, to);
+  };
+  const [over, under] = [inX(best.found.slice(0, above + 1)), inX([1, ...best.found.slice(above + 1)])];
+  return [over.map((c) => c / under[0]!), under.map((c) => c / under[0]!)] as const;
+}
+
+const ofErf = ofSquare(2 / Math.sqrt(Math.PI), (x) => erf(x) / x);
+const halves = quotient(ofErf, 0, 16, 5, 6);
+const errorOf = ([over, under]: readonly (readonly number[])[]) =>
+  worstError((t) => horner([...over!], t) / horner([...under!], t), ofErf, 0, 16);
+const short = halves.map((half) => shortened(half, errorOf(halves), 16, 1));
+lines.push(
+  "",
+  `/** erf(x) / x in t = x^2 for |x| <= 4, as a quotient; relative error ${errorOf(short).toExponential(1)}. */`,
 );
+lines.push(`export const ERF = [[${short.map((half) => half.join(", ")).join("], [")}]];`);
 
 /** floor(pi * 2^bits), by Machin's formula. */
 function pi(bits: number): bigint {

@@ -19,7 +19,7 @@ function reduceExponent(f: FunctionBuilder, x: Vector): { minusOne: Vector; shif
   const shifted = f.local("v128", f64x2.add(f64x2.mul(x, both(f, Math.LOG2E)), both(f, ROUNDER)));
   const n = f64x2.sub(shifted, both(f, ROUNDER));
   const r = f.local("v128", f64x2.sub(x, f64x2.mul(n, both(f, Math.LN2))));
-  return { minusOne: f64x2.mul(r, polynomial(f, EXPM1, r)), shifted };
+  return { minusOne: f64x2.mul(r, polynomial(f, EXPM1, [r])), shifted };
 }
 
 /** y * 2^n. A NaN stays one: the lowest bits of float32's NaN are zeros here. */
@@ -47,7 +47,7 @@ export function log(f: FunctionBuilder, x: Vector): Vector {
   const s = f.local("v128", f64x2.div(f64x2.sub(m, both(f, 1)), f64x2.add(m, both(f, 1))));
   const t = f.local("v128", f64x2.mul(s, s));
   const exponent = f64x2.sub(i64x2.add(k, upperWords(f, ROUNDER_HIGH)), both(f, ROUNDER));
-  const logOfM = f64x2.mul(f64x2.add(s, s), polynomial(f, ATANH, t));
+  const logOfM = f64x2.mul(f64x2.add(s, s), polynomial(f, ATANH, [t]));
   const regular = f64x2.add(f64x2.mul(exponent, both(f, Math.LN2)), logOfM);
   const isRegular = v128.and(f64x2.gt(x, both(f, 0)), f64x2.lt(x, both(f, Number.POSITIVE_INFINITY)));
   const negative = v128.bitselect(both(f, Number.NaN), x, f64x2.lt(x, both(f, 0)));

@@ -56,8 +56,8 @@ export function emitFunction(
 /** erf of x >= 0; from 4 on it is 1 in float32. */
 function erf(f: FunctionBuilder, x: Vector): Vector {
   const clamped = f.local("v128", f64x2.pmin(x, both(f, 4)));
-  const u = f.local("v128", f64x2.sub(f64x2.mul(f64x2.mul(clamped, clamped), both(f, 1 / 8)), both(f, 1)));
-  return f64x2.mul(clamped, polynomial(f, ERF, u));
+  const powers = [f.local("v128", f64x2.mul(clamped, clamped))];
+  return f64x2.mul(clamped, ERF.map((half) => polynomial(f, half, powers)).reduce(f64x2.div));
 }
 
 /** Four floats as two and two doubles. */

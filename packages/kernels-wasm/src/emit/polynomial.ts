@@ -11,10 +11,9 @@ export const upperWords = (f: FunctionBuilder, word: number): Vector => f.consta
 
 /**
  * The sum of coefficients[k] * x^k, in halves that do not wait for each other (Estrin's scheme): in Horner's a processor mostly waits. Plain
- * multiplies and adds: the same bits on every machine. x is read several times: a local.
+ * multiplies and adds: the same bits on every machine. `powers`: x to 1, 2, 4 and so on, as far as they are known; others are added.
  */
-export function polynomial(f: FunctionBuilder, coefficients: readonly number[], x: Local<"v128">): Vector {
-  const powers = [x];
+export function polynomial(f: FunctionBuilder, coefficients: readonly number[], powers: Local<"v128">[]): Vector {
   const sum = (terms: readonly number[]): Vector => {
     if (terms.length === 1) return both(f, terms[0]!);
     const level = Math.ceil(Math.log2(terms.length)) - 1;

@@ -89,7 +89,7 @@ export function emitTrigonometry(module: ModuleBuilder, op: "sin" | "cos"): (f: 
     if (op === "cos") f.set(quadrant, i64x2.add(quadrant, one));
     const t = f.local("v128", f64x2.mul(r, r));
     const isOdd = i64x2.sub(zero, v128.and(quadrant, one));
-    const magnitude = v128.bitselect(polynomial(f, COS, t), f64x2.mul(r, polynomial(f, SIN, t)), isOdd);
+    const magnitude = v128.bitselect(polynomial(f, COS, [t]), f64x2.mul(r, polynomial(f, SIN, [t])), isOdd);
     return v128.xor(magnitude, i64x2.shl(v128.and(quadrant, two), 62));
   };
 }
