@@ -17,7 +17,7 @@ import {
   viewElements,
 } from "@opt/core/backend";
 import { HOST_FUNCTIONS } from "./host";
-import type { Execution, KernelSource, Split, Target } from "./kernel";
+import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
 import { KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
@@ -192,8 +192,8 @@ export class WasmBackend implements Backend, Execution {
     return address;
   }
 
-  run(name: string, split: Split, ...args: readonly number[]): void {
-    this.call(this.#kernel as WasmKernel, name, split, args);
+  run(name: string, split: Split, ...args: readonly (number | Slice)[]): void {
+    this.call(this.#kernel as WasmKernel, name, split, numbersOf(this, args));
   }
 
   /** `run`, of this kernel. */

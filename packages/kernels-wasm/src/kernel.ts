@@ -33,13 +33,18 @@ export interface Execution {
   table(words: ArrayLike<number>): number;
   /**
    * Calls the export `entry(start: i32, end: i32, ...args)` on every part of the split and waits for all of them.
-   * Parts depend on the number of threads: what an item computes must not depend on its part.
+   * Parts depend on the number of threads: what an item computes must not depend on its part. Of slices the export gets the addresses.
    */
-  run(entry: string, split: Split, ...args: readonly number[]): void;
+  run(entry: string, split: Split, ...args: readonly (number | Slice)[]): void;
 }
 
 /** One file per kernel exports one of these. A module may import the functions of `host.ts`; it then runs on one thread. */
 export interface KernelSource<K extends Kind> {
   emit(spec: Spec<K>, target: Target): ModuleBuilder;
   launch(launch: Launch<K>, execution: Execution): void;
+}
+
+/** What an export gets of the arguments of `Execution.run`. */
+export function numbersOf(memory: { address(slice: Slice): number }, args: readonly (number | Slice)[]): number[] {
+  return args.map((arg) => (typeof arg === "number" ? arg : memory.address(arg)));
 }

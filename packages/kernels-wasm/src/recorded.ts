@@ -1,6 +1,6 @@
 /** Recorded launches: their tables and calls are made once. Only rules are launched anew, with the scalars of each replay. */
 import type { Launch, PlainKind, RecordedLaunches, Slice } from "@opt/core/backend";
-import type { Execution, KernelSource, Split } from "./kernel";
+import { type Execution, type KernelSource, numbersOf, type Split } from "./kernel";
 import { KERNELS } from "./kernels";
 import type { Block, LinearMemory } from "./memory/linear";
 
@@ -82,10 +82,11 @@ class Prepared implements Execution {
     return address;
   }
 
-  run(entry: string, split: Split, ...args: readonly number[]): void {
+  run(entry: string, split: Split, ...args: readonly (number | Slice)[]): void {
     const { runner } = this;
     const kernel = this.#kernel;
-    this.#calls.push(() => runner.call(kernel, entry, split, args));
+    const numbers = numbersOf(runner, args);
+    this.#calls.push(() => runner.call(kernel, entry, split, numbers));
   }
 
   #allocate(bytes: number): Block {

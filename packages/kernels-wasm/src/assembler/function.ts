@@ -84,6 +84,20 @@ export class FunctionBuilder {
     this.#emit(push("i32", condition), [0x0d, 0], [0x0b]);
   }
 
+  /** While `left` is at least `count`: the body, then each pointer goes on by its step, and `left` down by `count`. */
+  walk(
+    left: Local<"i32">,
+    count: number,
+    steps: readonly (readonly [pointer: Local<"i32">, step: Operand<"i32">])[],
+    body: () => void,
+  ): void {
+    this.while({ type: "i32", code: [...left.code, ...push("i32", count), 0x4f] }, () => {
+      body();
+      for (const [pointer, step] of steps) this.increase(pointer, step);
+      this.decrease(left, count);
+    });
+  }
+
   /** for (i = start; i < end; i += step), unsigned. The end is evaluated each time: make it a local or a constant. */
   for(i: Local<"i32">, start: Operand<"i32">, end: Operand<"i32">, step: Operand<"i32">, body: () => void): void {
     this.set(i, start);

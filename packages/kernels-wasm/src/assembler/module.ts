@@ -59,6 +59,21 @@ export class ModuleBuilder {
     return this.#callable([OWN_FUNCTION + index], signature);
   }
 
+  /** Exports a function of (start, end, ...parameters) that does the body for each item from start to end. */
+  items<const P extends readonly ValueType[]>(
+    exportName: string,
+    parameters: P,
+    body: (f: FunctionBuilder, item: Local<"i32">, ...parameters: Locals<P>) => void,
+  ): void {
+    const all: readonly ValueType[] = ["i32", "i32", ...parameters];
+    this.function({ parameters: all, export: exportName }, (f, start, end, ...rest) => {
+      const item = f.local("i32");
+      f.for(item, start as Local<"i32">, end as Local<"i32">, 1, () =>
+        body(f, item, ...(rest as unknown as Locals<P>)),
+      );
+    });
+  }
+
   build(): Uint8Array<ArrayBuffer> {
     const limits = [this.#shared ? 0x03 : 0x01, ...unsigned(0), ...unsigned(MAXIMUM_PAGES)];
     const memory = [...name("env"), ...name("memory"), 0x02, ...limits];

@@ -25,7 +25,7 @@ export const map: KernelSource<"map"> = {
 /** Exports `elements(start, end, table, ...scalars)` over one row's elements and `rows(...)`, the same over rows. */
 export function emitMap(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
   const lanes = LANES[dtype];
-  const module = new ModuleBuilder({ shared: target.shared });
+  const module = new ModuleBuilder(target);
   const operations = emitOperations(module, program, dtype, target);
   const slots = program.buffers.map((_, slot) => slot);
   const scalarTypes = program.scalars.map(() => "f64" as const);

@@ -172,7 +172,7 @@ class PackedBuffer implements Access {
 
 /** Exports `run(start, end, table, tensors, ...scalars, values)`, of which parts begin at blocks. */
 function emitPackedRule(program: Program, target: Target, stored: StoredFormats): ModuleBuilder {
-  const module = new ModuleBuilder({ shared: target.shared });
+  const module = new ModuleBuilder(target);
   const operations = emitOperations(module, program, "f32", target);
   const slots = program.buffers.map((_, slot) => slot);
   const scalarTypes = program.scalars.map(() => "f64" as const);

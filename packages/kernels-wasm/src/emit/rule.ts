@@ -53,7 +53,7 @@ export const rule: KernelSource<"rule"> = {
 /** Exports `run(start, end, table, tensors, ...scalars)` over positions on the line. */
 export function emitRule(program: Program, dtype: ComputeDType, target: Target, stored?: StoredFormats): ModuleBuilder {
   const lanes = LANES[dtype];
-  const module = new ModuleBuilder({ shared: target.shared });
+  const module = new ModuleBuilder(target);
   const { program: faster, divisors } = multipliedRoots(program);
   const isFaster = dtype === "f32" && target.fused.f32 && divisors.length > 0;
   const operations = emitOperations(module, isFaster ? faster : program, dtype, target);

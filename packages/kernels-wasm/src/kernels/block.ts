@@ -73,11 +73,9 @@ export function emitFold(
       }
     });
     const tail = f.local(float.type, scalar.const(identityOf(fold)));
-    f.while(count, () => {
+    f.walk(count, 1, [[address, bytes]], () => {
       const element = f.local(float.type, vector.extractLane(loadOne(address), 0));
       f.set(tail, add.scalar(tail, element));
-      f.increase(address, bytes);
-      f.decrease(count, 1);
     });
     return combine(fold, total, widen(float, tail));
   });

@@ -20,8 +20,8 @@ type Layout = (typeof LAYOUTS)[number];
 type Plane = Callable<readonly ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], "none">;
 const PLANE = { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"] } as const;
 
-function emit({ from, to }: Spec<"copy">, { shared }: Target): ModuleBuilder {
-  const module = new ModuleBuilder({ shared });
+function emit({ from, to }: Spec<"copy">, target: Target): ModuleBuilder {
+  const module = new ModuleBuilder(target);
   const run = emitRun(module, from, to);
   const strided = emitStrided(module, from, to);
   emitPlanes(module, "runs", emitRuns(module, run));
@@ -42,10 +42,12 @@ function emit({ from, to }: Spec<"copy">, { shared }: Target): ModuleBuilder {
 /** (source, target, count): contiguous elements. */
 function emitRun(module: ModuleBuilder, from: DType, to: DType) {
   return module.function({ parameters: ["i32", "i32", "i32"] }, (f, source, target, count) => {
-    const advance = (elements: number) => {
-      f.increase(source, elements * byteSize(from));
-      f.increase(target, elements * byteSize(to));
-      f.decrease(count, elements);
+    const walk = (elements: number, body: () => void) => {
+      const steps = [
+        [source, elements * byteSize(from)],
+        [target, elements * byteSize(to)],
+      ] as const;
+      f.walk(count, elements, steps, body);
     };
     if (from === to) {
       const bytes = f.local("i32", i32.mul(count, byteSize(from)));
@@ -53,27 +55,19 @@ function emitRun(module: ModuleBuilder, from: DType, to: DType) {
         f.do(memory.copy(target, source, bytes));
         f.return();
       });
-      const perVector = 16 / byteSize(from);
-      f.while(i32.geU(count, perVector), () => {
-        f.do(v128.store(target, v128.load(source)));
-        advance(perVector);
-      });
+      walk(16 / byteSize(from), () => f.do(v128.store(target, v128.load(source))));
     }
-    f.while(count, () => {
-      convertElement(f, from, to, source, target);
-      advance(1);
-    });
+    walk(1, () => convertElement(f, from, to, source, target));
   });
 }
 
 function emitRuns(module: ModuleBuilder, run: Callable<readonly ["i32", "i32", "i32"], "none">): Plane {
   return module.function(PLANE, (f, source, target, rows, columns, sourceRow, _sourceColumn, targetRow) => {
-    f.while(rows, () => {
-      f.do(run(source, target, columns));
-      f.increase(source, sourceRow);
-      f.increase(target, targetRow);
-      f.decrease(rows, 1);
-    });
+    const steps = [
+      [source, sourceRow],
+      [target, targetRow],
+    ] as const;
+    f.walk(rows, 1, steps, () => f.do(run(source, target, columns)));
   });
 }
 
@@ -81,19 +75,18 @@ function emitStrided(module: ModuleBuilder, from: DType, to: DType): Plane {
   return module.function(
     PLANE,
     (f, source, target, rows, columns, sourceRow, sourceColumn, targetRow, targetColumn) => {
-      f.while(rows, () => {
+      const steps = [
+        [source, sourceRow],
+        [target, targetRow],
+      ] as const;
+      f.walk(rows, 1, steps, () => {
         const at = f.local("i32", source);
         const put = f.local("i32", target);
-        const left = f.local("i32", columns);
-        f.while(left, () => {
-          convertElement(f, from, to, at, put);
-          f.increase(at, sourceColumn);
-          f.increase(put, targetColumn);
-          f.decrease(left, 1);
-        });
-        f.increase(source, sourceRow);
-        f.increase(target, targetRow);
-        f.decrease(rows, 1);
+        const steps = [
+          [at, sourceColumn],
+          [put, targetColumn],
+        ] as const;
+        f.walk(f.local("i32", columns), 1, steps, () => convertElement(f, from, to, at, put));
       });
     },
   );
@@ -108,24 +101,23 @@ function emitTranspose(module: ModuleBuilder, dtype: DType, strided: Plane): Pla
     (f, source, target, rows, columns, sourceRow, sourceColumn, targetRow, targetColumn) => {
       const whole = f.local("i32", i32.and(rows, -lanes));
       const left = f.local("i32", columns);
-      f.while(i32.geU(left, lanes), () => {
+      const steps = [
+        [source, i32.mul(sourceColumn, lanes)],
+        [target, lanes * bytes],
+      ] as const;
+      f.walk(left, lanes, steps, () => {
         const at = columnsOf(f, source, sourceColumn, lanes);
         const put = f.local("i32", target);
-        const rowsLeft = f.local("i32", whole);
-        f.while(rowsLeft, () => {
+        const alongRows = at.map((column) => [column, lanes * bytes] as const);
+        f.walk(f.local("i32", whole), lanes, alongRows, () => {
           const block = at.map((column) => f.local("v128", v128.load(column)));
           for (const vector of transpose(f, float, block)) {
             f.do(v128.store(put, vector));
             f.increase(put, targetRow);
           }
-          for (const column of at) f.increase(column, lanes * bytes);
-          f.decrease(rowsLeft, lanes);
         });
         const rest = i32.sub(rows, whole);
         f.do(strided(at[0]!, put, rest, lanes, sourceRow, sourceColumn, targetRow, targetColumn));
-        f.increase(source, i32.mul(sourceColumn, lanes));
-        f.increase(target, lanes * bytes);
-        f.decrease(left, lanes);
       });
       f.do(strided(source, target, rows, left, sourceRow, sourceColumn, targetRow, targetColumn));
     },

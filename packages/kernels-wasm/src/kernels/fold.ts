@@ -31,86 +31,72 @@ function forRuns(
 }
 
 /** Items are rows of the unfolded matrix: (plane, tap). */
-function emitUnfold({ dtype }: Spec<"unfold">, { shared }: Target): ModuleBuilder {
+function emitUnfold({ dtype }: Spec<"unfold">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const { bytes, scalar } = float;
-  const module = new ModuleBuilder({ shared });
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, input, output, table) => {
-      const window = readWindow(f, table);
-      const taps = f.local("i32", i32.mul(window.kernelY, window.kernelX));
-      const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
-      const rowBytes = f.local("i32", i32.mul(i32.mul(window.outHeight, window.outWidth), bytes));
-      const item = f.local("i32");
-      f.for(item, start, end, 1, () => {
-        const image = f.local("i32", i32.add(input, i32.mul(i32.divU(item, taps), imageBytes)));
-        const columns = f.local("i32", i32.add(output, i32.mul(item, rowBytes)));
-        const tap = i32.remU(item, taps);
-        const tapY = f.local("i32", i32.divU(tap, window.kernelX));
-        const tapX = f.local("i32", i32.remU(tap, window.kernelX));
-        f.do(memory.fill(columns, 0, rowBytes));
-        const step = f.local("i32", i32.mul(window.strideX, bytes));
-        forRuns(f, float, window, [image, columns, tapY, tapX], (pixel, column, count) => {
-          const dense = () =>
-            walkRow(f, float, [pixel, column], count, ({ load, store }, at, put) => store(put, load(at)));
-          f.if(i32.eq(window.strideX, 1), dense, () => {
-            const left = f.local("i32", count);
-            f.while(left, () => {
-              f.do(scalar.store(column, scalar.load(pixel)));
-              f.increase(pixel, step);
-              f.increase(column, bytes);
-              f.decrease(left, 1);
-            });
-          });
-        });
+  const module = new ModuleBuilder(target);
+  module.items("rows", ["i32", "i32", "i32"], (f, item, input, output, table) => {
+    const window = readWindow(f, table);
+    const taps = f.local("i32", i32.mul(window.kernelY, window.kernelX));
+    const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
+    const rowBytes = f.local("i32", i32.mul(i32.mul(window.outHeight, window.outWidth), bytes));
+    const image = f.local("i32", i32.add(input, i32.mul(i32.divU(item, taps), imageBytes)));
+    const columns = f.local("i32", i32.add(output, i32.mul(item, rowBytes)));
+    const tap = i32.remU(item, taps);
+    const tapY = f.local("i32", i32.divU(tap, window.kernelX));
+    const tapX = f.local("i32", i32.remU(tap, window.kernelX));
+    f.do(memory.fill(columns, 0, rowBytes));
+    const step = f.local("i32", i32.mul(window.strideX, bytes));
+    forRuns(f, float, window, [image, columns, tapY, tapX], (pixel, column, count) => {
+      const dense = () => walkRow(f, float, [pixel, column], count, ({ load, store }, at, put) => store(put, load(at)));
+      f.if(i32.eq(window.strideX, 1), dense, () => {
+        const steps = [
+          [pixel, step],
+          [column, bytes],
+        ] as const;
+        f.walk(f.local("i32", count), 1, steps, () => f.do(scalar.store(column, scalar.load(pixel))));
       });
-    },
-  );
+    });
+  });
   return module;
 }
 
 /** Items are planes: the taps of one are added up in turn. */
-function emitFold({ dtype }: Spec<"fold">, { shared }: Target): ModuleBuilder {
+function emitFold({ dtype }: Spec<"fold">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const { bytes, scalar, vector } = float;
-  const module = new ModuleBuilder({ shared });
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32"], export: "planes" },
-    (f, start, end, input, output, table) => {
-      const window = readWindow(f, table);
-      const taps = f.local("i32", i32.mul(window.kernelY, window.kernelX));
-      const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
-      const rowBytes = f.local("i32", i32.mul(i32.mul(window.outHeight, window.outWidth), bytes));
-      const step = f.local("i32", i32.mul(window.strideX, bytes));
-      const [plane, tapY, tapX] = [f.local("i32"), f.local("i32"), f.local("i32")];
-      f.for(plane, start, end, 1, () => {
-        const image = f.local("i32", i32.add(output, i32.mul(plane, imageBytes)));
-        const columns = f.local("i32", i32.add(input, i32.mul(i32.mul(plane, taps), rowBytes)));
-        f.do(memory.fill(image, 0, imageBytes));
-        f.for(tapY, 0, window.kernelY, 1, () => {
-          f.for(tapX, 0, window.kernelX, 1, () => {
-            forRuns(f, float, window, [image, columns, tapY, tapX], (pixel, column, count) => {
-              const dense = () =>
-                walkRow(f, float, [pixel, column], count, ({ load, store }, to, from) => {
-                  store(to, vector.add(load(to), load(from!)));
-                });
-              f.if(i32.eq(window.strideX, 1), dense, () => {
-                const left = f.local("i32", count);
-                f.while(left, () => {
-                  f.do(scalar.store(pixel, scalar.add(scalar.load(pixel), scalar.load(column))));
-                  f.increase(pixel, step);
-                  f.increase(column, bytes);
-                  f.decrease(left, 1);
-                });
-              });
+  const module = new ModuleBuilder(target);
+  module.items("planes", ["i32", "i32", "i32"], (f, plane, input, output, table) => {
+    const window = readWindow(f, table);
+    const taps = f.local("i32", i32.mul(window.kernelY, window.kernelX));
+    const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
+    const rowBytes = f.local("i32", i32.mul(i32.mul(window.outHeight, window.outWidth), bytes));
+    const step = f.local("i32", i32.mul(window.strideX, bytes));
+    const [tapY, tapX] = [f.local("i32"), f.local("i32")];
+    const image = f.local("i32", i32.add(output, i32.mul(plane, imageBytes)));
+    const columns = f.local("i32", i32.add(input, i32.mul(i32.mul(plane, taps), rowBytes)));
+    f.do(memory.fill(image, 0, imageBytes));
+    f.for(tapY, 0, window.kernelY, 1, () => {
+      f.for(tapX, 0, window.kernelX, 1, () => {
+        forRuns(f, float, window, [image, columns, tapY, tapX], (pixel, column, count) => {
+          const dense = () =>
+            walkRow(f, float, [pixel, column], count, ({ load, store }, to, from) => {
+              store(to, vector.add(load(to), load(from!)));
             });
-            f.increase(columns, rowBytes);
+          f.if(i32.eq(window.strideX, 1), dense, () => {
+            const steps = [
+              [pixel, step],
+              [column, bytes],
+            ] as const;
+            f.walk(f.local("i32", count), 1, steps, () => {
+              f.do(scalar.store(pixel, scalar.add(scalar.load(pixel), scalar.load(column))));
+            });
           });
         });
+        f.increase(columns, rowBytes);
       });
-    },
-  );
+    });
+  });
   return module;
 }
 
@@ -124,7 +110,7 @@ export const unfold: KernelSource<"unfold"> = {
     const { batch, channels, kernel } = window;
     const split = { range: batch * channels * kernel[0] * kernel[1], work: unfolded(window) };
     const table = execution.table(windowWords(window));
-    execution.run("rows", split, execution.address(input), execution.address(output), table);
+    execution.run("rows", split, input, output, table);
   },
 };
 
@@ -133,6 +119,6 @@ export const fold: KernelSource<"fold"> = {
   launch({ input, output, window }, execution) {
     const split = { range: window.batch * window.channels, work: unfolded(window) };
     const table = execution.table(windowWords(window));
-    execution.run("planes", split, execution.address(input), execution.address(output), table);
+    execution.run("planes", split, input, output, table);
   },
 };

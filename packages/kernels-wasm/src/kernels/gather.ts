@@ -8,38 +8,30 @@ import { walkRow } from "./row";
 /** Rows from this many bytes on are copied by memory.copy. */
 const LONG_ROW = 512;
 
-function emit({ dtype }: Spec<"gather">, { shared }: Target): ModuleBuilder {
+function emit({ dtype }: Spec<"gather">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const { vector, scalar, bytes } = float;
-  const module = new ModuleBuilder({ shared });
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, table, indices, output, rows, width) => {
-      const i = f.local("i32");
-      const rowBytes = f.local("i32", i32.mul(width, bytes));
-      const to = f.local("i32", i32.add(output, i32.mul(start, rowBytes)));
-      f.for(i, start, end, 1, () => {
-        const row = f.local("i32", i32.load(i32.add(indices, i32.mul(i, 4))));
-        const from = f.local("i32", i32.add(table, i32.mul(row, rowBytes)));
-        const outOfRange = () => {
-          const nan = vector.splat(scalar.const(Number.NaN));
-          walkRow(f, float, [to], width, ({ store }, put) => store(put, nan));
-        };
-        const short = () => walkRow(f, float, [from, to], width, ({ load, store }, at, put) => store(put, load(at)));
-        f.if(i32.geU(row, rows), outOfRange, () => {
-          f.if(i32.geU(rowBytes, LONG_ROW), () => f.do(memory.copy(to, from, rowBytes)), short);
-        });
-        f.increase(to, rowBytes);
-      });
-    },
-  );
+  const module = new ModuleBuilder(target);
+  module.items("rows", ["i32", "i32", "i32", "i32", "i32"], (f, i, table, indices, output, rows, width) => {
+    const rowBytes = f.local("i32", i32.mul(width, bytes));
+    const to = f.local("i32", i32.add(output, i32.mul(i, rowBytes)));
+    const row = f.local("i32", i32.load(i32.add(indices, i32.mul(i, 4))));
+    const from = f.local("i32", i32.add(table, i32.mul(row, rowBytes)));
+    const outOfRange = () => {
+      const nan = vector.splat(scalar.const(Number.NaN));
+      walkRow(f, float, [to], width, ({ store }, put) => store(put, nan));
+    };
+    const short = () => walkRow(f, float, [from, to], width, ({ load, store }, at, put) => store(put, load(at)));
+    f.if(i32.geU(row, rows), outOfRange, () => {
+      f.if(i32.geU(rowBytes, LONG_ROW), () => f.do(memory.copy(to, from, rowBytes)), short);
+    });
+  });
   return module;
 }
 
 export const gather: KernelSource<"gather"> = {
   emit,
   launch({ table, indices, output, rows, width, count }, execution) {
-    const addresses = [table, indices, output].map((slice) => execution.address(slice));
-    execution.run("rows", { range: count, work: count * width }, ...addresses, rows, width);
+    execution.run("rows", { range: count, work: count * width }, table, indices, output, rows, width);
   },
 };

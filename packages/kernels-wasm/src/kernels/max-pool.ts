@@ -62,9 +62,9 @@ function largestOf(
  * Items are rows of output. The taps of a window are visited row by row, so that the first of equals wins. What wins is selected and not
  * jumped to: no processor foresees it.
  */
-function emit({ dtype }: Spec<"maxPool2d">, { shared }: Target): ModuleBuilder {
+function emit({ dtype }: Spec<"maxPool2d">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
-  const module = new ModuleBuilder({ shared });
+  const module = new ModuleBuilder(target);
   module.function(
     { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
     (f, start, end, input, output, indices, table) => {
@@ -112,33 +112,28 @@ function emit({ dtype }: Spec<"maxPool2d">, { shared }: Target): ModuleBuilder {
 }
 
 /** Items are planes. */
-function emitGrad({ dtype }: Spec<"maxPool2dGrad">, { shared }: Target): ModuleBuilder {
+function emitGrad({ dtype }: Spec<"maxPool2dGrad">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const { bytes, scalar } = float;
-  const module = new ModuleBuilder({ shared });
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "planes" },
-    (f, start, end, gradient, indices, output, table) => {
-      const window = readWindow(f, table);
-      const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
-      const outPlane = f.local("i32", i32.mul(window.outHeight, window.outWidth));
-      const [plane, at] = [f.local("i32"), f.local("i32")];
-      f.for(plane, start, end, 1, () => {
-        const image = f.local("i32", i32.add(output, i32.mul(plane, imageBytes)));
-        f.do(memory.fill(image, 0, imageBytes));
-        const last = f.local("i32", i32.mul(i32.add(plane, 1), outPlane));
-        f.for(at, i32.mul(plane, outPlane), last, 1, () => {
-          const index = f.local("i32", i32.load(i32.add(indices, i32.mul(at, 4))));
-          // An index of -1 is a window of padding alone.
-          f.if(i32.ltU(index, i32.mul(window.height, window.width)), () => {
-            const pixel = f.local("i32", i32.add(image, i32.mul(index, bytes)));
-            const sum = scalar.add(scalar.load(pixel), scalar.load(i32.add(gradient, i32.mul(at, bytes))));
-            f.do(scalar.store(pixel, sum));
-          });
-        });
+  const module = new ModuleBuilder(target);
+  module.items("planes", ["i32", "i32", "i32", "i32"], (f, plane, gradient, indices, output, table) => {
+    const window = readWindow(f, table);
+    const imageBytes = f.local("i32", i32.mul(i32.mul(window.height, window.width), bytes));
+    const outPlane = f.local("i32", i32.mul(window.outHeight, window.outWidth));
+    const at = f.local("i32");
+    const image = f.local("i32", i32.add(output, i32.mul(plane, imageBytes)));
+    f.do(memory.fill(image, 0, imageBytes));
+    const last = f.local("i32", i32.mul(i32.add(plane, 1), outPlane));
+    f.for(at, i32.mul(plane, outPlane), last, 1, () => {
+      const index = f.local("i32", i32.load(i32.add(indices, i32.mul(at, 4))));
+      // An index of -1 is a window of padding alone.
+      f.if(i32.ltU(index, i32.mul(window.height, window.width)), () => {
+        const pixel = f.local("i32", i32.add(image, i32.mul(index, bytes)));
+        const sum = scalar.add(scalar.load(pixel), scalar.load(i32.add(gradient, i32.mul(at, bytes))));
+        f.do(scalar.store(pixel, sum));
       });
-    },
-  );
+    });
+  });
   return module;
 }
 
@@ -147,9 +142,8 @@ export const maxPool2d: KernelSource<"maxPool2d"> = {
   launch({ input, output, indices, window }, execution) {
     const { batch, channels, outHeight, outWidth, kernel } = window;
     const range = batch * channels * outHeight;
-    const addresses = [input, output, indices].map((slice) => execution.address(slice));
     const split = { range, work: range * outWidth * kernel[0] * kernel[1] };
-    execution.run("rows", split, ...addresses, execution.table(windowWords(window)));
+    execution.run("rows", split, input, output, indices, execution.table(windowWords(window)));
   },
 };
 
@@ -158,11 +152,12 @@ export const maxPool2dGrad: KernelSource<"maxPool2dGrad"> = {
   launch({ gradient, indices, output, window }, execution) {
     const { batch, channels, height, width } = window;
     const range = batch * channels;
-    const addresses = [gradient, indices, output].map((slice) => execution.address(slice));
     execution.run(
       "planes",
       { range, work: range * height * width },
-      ...addresses,
+      gradient,
+      indices,
+      output,
       execution.table(windowWords(window)),
     );
   },

@@ -1,12 +1,12 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
-import type { ComputeDType, Spec } from "@opt/core/backend";
+import { byteSize, type ComputeDType, type Spec } from "@opt/core/backend";
 import { f64, f64x2, i32, ModuleBuilder, shuffle32, v128 } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { accumulate, combine, emitFold, type Fold, identityOf, narrow, widen } from "./block";
 import { type Float, floatOf } from "./float";
+import { emitSegments, runSegments, SEGMENT } from "./segments";
 
 /** Long rows, when there are few of them, are shared out in segments. */
-const SEGMENT = 65_536;
 const FEW_ROWS = 16;
 /** Columns reduced side by side, in vectors; and rows added up in the dtype before they go to float64. */
 const COLUMN_VECTORS = 4;
@@ -14,7 +14,7 @@ const COLUMN_BLOCK = 16;
 
 function emit({ op, dtype }: Spec<"reduce">, target: Target): ModuleBuilder {
   const float = floatOf(dtype as ComputeDType);
-  const module = new ModuleBuilder({ shared: target.shared });
+  const module = new ModuleBuilder(target);
   if (op === "argmax") emitArgmax(module, float);
   else {
     emitRows(module, float, op === "max" ? "max" : "sum");
@@ -28,47 +28,12 @@ function emitRows(module: ModuleBuilder, float: Float, fold: Fold): void {
   const { bytes } = float;
   const foldOf = emitFold(module, float, fold);
 
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "f64"], export: "rows" },
-    (f, start, end, input, output, length, divisor) => {
-      const row = f.local("i32");
-      f.for(row, start, end, 1, () => {
-        const total = foldOf(i32.add(input, i32.mul(i32.mul(row, length), bytes)), length);
-        const to = i32.add(output, i32.mul(row, bytes));
-        f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
-      });
-    },
-  );
-
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "segments" },
-    (f, start, end, input, partials, length, perRow) => {
-      const item = f.local("i32");
-      f.for(item, start, end, 1, () => {
-        const from = f.local("i32", i32.mul(i32.remU(item, perRow), SEGMENT));
-        const at = i32.mul(i32.add(i32.mul(i32.divU(item, perRow), length), from), bytes);
-        const count = f.least(i32.sub(length, from), SEGMENT);
-        f.do(f64.store(i32.add(partials, i32.mul(item, 8)), foldOf(i32.add(input, at), count)));
-      });
-    },
-  );
-
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "f64"], export: "combine" },
-    (f, start, end, partials, output, perRow, divisor) => {
-      const row = f.local("i32");
-      const item = f.local("i32");
-      f.for(row, start, end, 1, () => {
-        const total = f.local("f64", identityOf(fold));
-        const last = f.local("i32", i32.mul(i32.add(row, 1), perRow));
-        f.for(item, i32.mul(row, perRow), last, 1, () => {
-          f.set(total, combine(fold, total, f64.load(i32.add(partials, i32.mul(item, 8)))));
-        });
-        const to = i32.add(output, i32.mul(row, bytes));
-        f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
-      });
-    },
-  );
+  module.items("rows", ["i32", "i32", "i32", "f64"], (f, row, input, output, length, divisor) => {
+    const total = foldOf(i32.add(input, i32.mul(i32.mul(row, length), bytes)), length);
+    const to = i32.add(output, i32.mul(row, bytes));
+    f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
+  });
+  emitSegments(module, float, fold, foldOf);
 }
 
 /** Items are groups of COLUMN_VECTORS vectors of columns: `perOuter` of them in each of the outer matrices. */
@@ -119,42 +84,40 @@ function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
   const wide = emitVectors(COLUMN_VECTORS);
   const single = emitVectors(1);
 
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "f64"], export: "columns" },
-    (f, start, end, input, output, length, inner, perOuter, divisor) => {
-      const item = f.local("i32");
+  module.items(
+    "columns",
+    ["i32", "i32", "i32", "i32", "i32", "f64"],
+    (f, item, input, output, length, inner, perOuter, divisor) => {
       const row = f.local("i32");
       const stride = f.local("i32", i32.mul(inner, bytes));
-      f.for(item, start, end, 1, () => {
-        const outer = f.local("i32", i32.divU(item, perOuter));
-        const column = f.local("i32", i32.mul(i32.remU(item, perOuter), COLUMN_VECTORS * lanes));
-        const left = f.least(i32.sub(inner, column), COLUMN_VECTORS * lanes);
-        const matrix = i32.mul(i32.mul(outer, length), inner);
-        const from = f.local("i32", i32.add(input, i32.mul(i32.add(matrix, column), bytes)));
-        const to = f.local("i32", i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes)));
-        const advance = (columns: number) => {
-          f.increase(from, columns * bytes);
-          f.increase(to, columns * bytes);
-          f.decrease(left, columns);
-        };
-        f.if(i32.eq(left, COLUMN_VECTORS * lanes), () => {
-          f.do(wide(from, stride, length, to, divisor));
-          f.set(left, 0);
+      const outer = f.local("i32", i32.divU(item, perOuter));
+      const column = f.local("i32", i32.mul(i32.remU(item, perOuter), COLUMN_VECTORS * lanes));
+      const left = f.least(i32.sub(inner, column), COLUMN_VECTORS * lanes);
+      const matrix = i32.mul(i32.mul(outer, length), inner);
+      const from = f.local("i32", i32.add(input, i32.mul(i32.add(matrix, column), bytes)));
+      const to = f.local("i32", i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes)));
+      const advance = (columns: number) => {
+        f.increase(from, columns * bytes);
+        f.increase(to, columns * bytes);
+        f.decrease(left, columns);
+      };
+      f.if(i32.eq(left, COLUMN_VECTORS * lanes), () => {
+        f.do(wide(from, stride, length, to, divisor));
+        f.set(left, 0);
+      });
+      f.while(i32.geU(left, lanes), () => {
+        f.do(single(from, stride, length, to, divisor));
+        advance(lanes);
+      });
+      f.while(left, () => {
+        const total = f.local("f64", identityOf(fold));
+        const at = f.local("i32", from);
+        f.for(row, 0, length, 1, () => {
+          f.set(total, combine(fold, total, widen(float, scalar.load(at))));
+          f.increase(at, stride);
         });
-        f.while(i32.geU(left, lanes), () => {
-          f.do(single(from, stride, length, to, divisor));
-          advance(lanes);
-        });
-        f.while(left, () => {
-          const total = f.local("f64", identityOf(fold));
-          const at = f.local("i32", from);
-          f.for(row, 0, length, 1, () => {
-            f.set(total, combine(fold, total, widen(float, scalar.load(at))));
-            f.increase(at, stride);
-          });
-          f.do(scalar.store(to, narrow(float, f64.div(total, divisor))));
-          advance(1);
-        });
+        f.do(scalar.store(to, narrow(float, f64.div(total, divisor))));
+        advance(1);
       });
     },
   );
@@ -163,32 +126,26 @@ function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
 /** The first of the largest, or the first NaN. */
 function emitArgmax(module: ModuleBuilder, float: Float): void {
   const { bytes, scalar } = float;
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "argmax" },
-    (f, start, end, input, output, length, inner) => {
-      const item = f.local("i32");
-      const i = f.local("i32");
-      const stride = f.local("i32", i32.mul(inner, bytes));
-      f.for(item, start, end, 1, () => {
-        const outer = i32.divU(item, inner);
-        const first = i32.add(i32.mul(i32.mul(outer, length), inner), i32.remU(item, inner));
-        const at = f.local("i32", i32.add(input, i32.mul(first, bytes)));
-        const best = f.local("i32", 0);
-        const largest = f.local(float.type, scalar.load(at));
-        f.set(i, 1);
-        f.while(i32.and(i32.ltU(i, length), scalar.eq(largest, largest)), () => {
-          f.increase(at, stride);
-          const x = f.local(float.type, scalar.load(at));
-          f.if(i32.or(scalar.gt(x, largest), scalar.ne(x, x)), () => {
-            f.set(largest, x);
-            f.set(best, i);
-          });
-          f.increase(i, 1);
-        });
-        f.do(i32.store(i32.add(output, i32.mul(item, 4)), best));
+  module.items("argmax", ["i32", "i32", "i32", "i32"], (f, item, input, output, length, inner) => {
+    const i = f.local("i32");
+    const stride = f.local("i32", i32.mul(inner, bytes));
+    const outer = i32.divU(item, inner);
+    const first = i32.add(i32.mul(i32.mul(outer, length), inner), i32.remU(item, inner));
+    const at = f.local("i32", i32.add(input, i32.mul(first, bytes)));
+    const best = f.local("i32", 0);
+    const largest = f.local(float.type, scalar.load(at));
+    f.set(i, 1);
+    f.while(i32.and(i32.ltU(i, length), scalar.eq(largest, largest)), () => {
+      f.increase(at, stride);
+      const x = f.local(float.type, scalar.load(at));
+      f.if(i32.or(scalar.gt(x, largest), scalar.ne(x, x)), () => {
+        f.set(largest, x);
+        f.set(best, i);
       });
-    },
-  );
+      f.increase(i, 1);
+    });
+    f.do(i32.store(i32.add(output, i32.mul(item, 4)), best));
+  });
 }
 
 export const reduce: KernelSource<"reduce"> = {
@@ -196,19 +153,17 @@ export const reduce: KernelSource<"reduce"> = {
   launch({ kernel, input, output, outer, length, inner }, execution: Execution) {
     if (outer * inner === 0) return;
     const { op, dtype } = kernel.spec;
-    const from = execution.address(input);
-    const to = execution.address(output);
     const work = outer * length * inner;
     const divisor = op === "mean" ? length : 1;
-    if (op === "argmax") execution.run("argmax", { range: outer * inner, work }, from, to, length, inner);
+    if (op === "argmax") execution.run("argmax", { range: outer * inner, work }, input, output, length, inner);
     else if (inner > 1) {
       const perOuter = Math.ceil(inner / (COLUMN_VECTORS * floatOf(dtype as ComputeDType).lanes));
-      execution.run("columns", { range: outer * perOuter, work }, from, to, length, inner, perOuter, divisor);
+      execution.run("columns", { range: outer * perOuter, work }, input, output, length, inner, perOuter, divisor);
     } else if (outer < FEW_ROWS && length > SEGMENT) {
-      const perRow = Math.ceil(length / SEGMENT);
-      const partials = execution.scratch(8 * outer * perRow);
-      execution.run("segments", { range: outer * perRow, work }, from, partials, length, perRow);
-      execution.run("combine", { range: outer, work: outer * perRow }, partials, to, perRow, divisor);
-    } else execution.run("rows", { range: outer, work }, from, to, length, divisor);
+      const ranges = Array.from({ length: outer }, (_, row) => {
+        return [execution.address(input) + row * length * byteSize(dtype), length] as const;
+      });
+      runSegments(execution, ranges, byteSize(dtype), output, divisor);
+    } else execution.run("rows", { range: outer, work }, input, output, length, divisor);
   },
 };

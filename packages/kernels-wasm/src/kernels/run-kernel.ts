@@ -11,7 +11,7 @@ import {
   type TypedArray,
   viewElements,
 } from "@opt/core/backend";
-import type { Execution, KernelSource, Target } from "../kernel";
+import { type Execution, type KernelSource, numbersOf, type Target } from "../kernel";
 
 const GUARD_BYTES = 64;
 const GUARD = 0xa5;
@@ -111,7 +111,9 @@ export function runKernel<K extends Kind>(
     },
     run(entry, { range, grain = 1 }, ...args) {
       const part = grain * Math.max(1, Math.ceil(range / grain / (options.parts ?? 1)));
-      for (let start = 0; start < range; start += part) exports[entry]!(start, Math.min(start + part, range), ...args);
+      const numbers = numbersOf(execution, args);
+      for (let start = 0; start < range; start += part)
+        exports[entry]!(start, Math.min(start + part, range), ...numbers);
     },
   };
   source.launch({ kind: spec.kind, kernel: { spec }, ...placed } as unknown as Launch<K>, execution);

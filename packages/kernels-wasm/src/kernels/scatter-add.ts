@@ -5,10 +5,10 @@ import type { KernelSource, Target } from "../kernel";
 import { floatOf } from "./float";
 import { walkRow } from "./row";
 
-function emit({ dtype }: Spec<"scatterAdd">, { shared }: Target): ModuleBuilder {
+function emit({ dtype }: Spec<"scatterAdd">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const { vector, bytes } = float;
-  const module = new ModuleBuilder({ shared });
+  const module = new ModuleBuilder(target);
   module.function(
     { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
     (f, start, end, source, indices, output, width, count) => {
@@ -34,7 +34,6 @@ function emit({ dtype }: Spec<"scatterAdd">, { shared }: Target): ModuleBuilder 
 export const scatterAdd: KernelSource<"scatterAdd"> = {
   emit,
   launch({ source, indices, output, rows, width, count }, execution) {
-    const addresses = [source, indices, output].map((slice) => execution.address(slice));
-    execution.run("rows", { range: rows, work: count * width }, ...addresses, width, count);
+    execution.run("rows", { range: rows, work: count * width }, source, indices, output, width, count);
   },
 };

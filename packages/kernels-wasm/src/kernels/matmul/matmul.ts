@@ -44,7 +44,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
   const { bytes } = float;
   const width = panelColumns(float);
   const tileRows = tileShape(target).rows;
-  const module = new ModuleBuilder({ shared: target.shared });
+  const module = new ModuleBuilder(target);
   const multiplyPanel = emitPanelProduct(module, float, target);
   const packB = emitPackB(module, float, transposeB);
   const packA = transposeA ? emitPackA(module, float) : undefined;

@@ -80,26 +80,23 @@ export function emitPackA(module: ModuleBuilder, float: Float) {
   const rowBytes = rowBytesOfA(float);
   return module.function({ parameters: ["i32", "i32", "i32", "i32", "i32"] }, (f, source, stride, k, rows, target) => {
     const wholeRows = f.local("i32", i32.and(rows, -lanes));
-    const left = f.local("i32");
-    f.while(i32.geU(k, lanes), () => {
+    const steps = [
+      [source, i32.mul(stride, lanes)],
+      [target, 16],
+    ] as const;
+    f.walk(k, lanes, steps, () => {
       const lines = [f.local("i32", source)];
       while (lines.length < lanes) lines.push(f.local("i32", i32.add(lines.at(-1)!, stride)));
       const put = f.local("i32", target);
-      f.set(left, wholeRows);
-      f.while(left, () => {
+      const alongRows = [...lines.map((line) => [line, 16] as const), [put, lanes * rowBytes] as const];
+      f.walk(f.local("i32", wholeRows), lanes, alongRows, () => {
         const block = lines.map((line) => f.local("v128", v128.load(line)));
         transpose(f, float, block).forEach((vector, row) => {
           f.do(v128.store(put, vector, row * rowBytes));
         });
-        for (const line of lines) f.increase(line, 16);
-        f.increase(put, lanes * rowBytes);
-        f.decrease(left, lanes);
       });
       const rest = { source: lines[0]!, rows: lanes, columns: i32.sub(rows, wholeRows), target: put };
       copyElements(f, float, rest, [stride, bytes, bytes, rowBytes]);
-      f.increase(source, i32.mul(stride, lanes));
-      f.increase(target, 16);
-      f.decrease(k, lanes);
     });
     copyElements(f, float, { source, rows: k, columns: rows, target }, [stride, bytes, bytes, rowBytes]);
   });
@@ -120,18 +117,16 @@ function copyElements(
   [sourceRow, sourceColumn, targetRow, targetColumn]: readonly [I32, I32, I32, I32],
 ): void {
   const [from, to] = [f.local("i32", source), f.local("i32", target)];
-  const rowsLeft = f.local("i32", rows);
-  f.while(rowsLeft, () => {
+  const steps = [
+    [from, sourceRow],
+    [to, targetRow],
+  ] as const;
+  f.walk(f.local("i32", rows), 1, steps, () => {
     const [at, put] = [f.local("i32", from), f.local("i32", to)];
-    const left = f.local("i32", columns);
-    f.while(left, () => {
-      f.do(scalar.store(put, scalar.load(at)));
-      f.increase(at, sourceColumn);
-      f.increase(put, targetColumn);
-      f.decrease(left, 1);
-    });
-    f.increase(from, sourceRow);
-    f.increase(to, targetRow);
-    f.decrease(rowsLeft, 1);
+    const steps = [
+      [at, sourceColumn],
+      [put, targetColumn],
+    ] as const;
+    f.walk(f.local("i32", columns), 1, steps, () => f.do(scalar.store(put, scalar.load(at))));
   });
 }
