@@ -1,115 +1,96 @@
 /** Cross-entropy of logits with labels, row by row, and its gradient. */
 import type { Spec } from "@opt/core/backend";
-import { type FunctionBuilder, i32, type Local, ModuleBuilder } from "../assembler";
-import { emitFunction } from "../emit/functions";
+import { f64, i32, type Local, type Value } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
-import { floatOf } from "./float";
-import { forRows, rowMaximum, splatOf, WideSum, walkRow } from "./row";
+import { narrow, widen } from "./block";
+import { emitRows, type Row } from "./row";
+import { logarithm, WEIGHT_WORK, weigh } from "./softmax";
 
-const EXP_WORK = 8;
-
-/** Ignored label: `ignored()`; label out of range: `invalid()`; else `valid()`. */
+/** Calls `fill` with what an ignored label, or one out of range, gives; else `valid` with the byte offset of the label's element. */
 function byLabel(
-  f: FunctionBuilder,
-  label: Local<"i32">,
-  [classes, ignoreIndex]: readonly [Local<"i32">, Local<"i32">],
-  [ignored, invalid, valid]: readonly [() => void, () => void, () => void],
+  { f, float, index, length }: Row,
+  [labels, ignoreIndex]: readonly [Local<"i32">, Local<"i32">],
+  fill: (value: Value) => void,
+  valid: (offset: Value<"i32">) => void,
 ): void {
-  f.if(i32.eq(label, ignoreIndex), ignored, () => f.if(i32.geU(label, classes), invalid, valid));
+  const label = f.local("i32", i32.load(i32.add(labels, i32.mul(index, 4))));
+  const put = (value: number) => fill(float.scalar.const(value));
+  f.if(
+    i32.eq(label, ignoreIndex),
+    () => put(0),
+    () =>
+      f.if(
+        i32.geU(label, length),
+        () => put(Number.NaN),
+        () => valid(i32.mul(label, float.bytes)),
+      ),
+  );
 }
 
-function emit({ dtype }: Spec<"crossEntropy">, target: Target): ModuleBuilder {
-  const float = floatOf(dtype);
-  const { vector, scalar, bytes } = float;
-  const module = new ModuleBuilder({ shared: target.shared });
-  const exp = emitFunction(module, "exp", dtype);
-  const log = emitFunction(module, "log", dtype);
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, logits, labels, output, classes, ignoreIndex) =>
-      forRows(f, float, [start, end, classes], (offset, row) => {
-        const x = f.local("i32", i32.add(logits, offset));
-        const label = f.local("i32", i32.load(i32.add(labels, i32.mul(row, 4))));
-        const put = (value: ReturnType<typeof scalar.const>) =>
-          f.do(scalar.store(i32.add(output, i32.mul(row, bytes)), value));
-        const valid = () => {
-          const max = rowMaximum(f, float, x, classes);
-          const sum = new WideSum(f, float);
-          walkRow(f, float, [x], classes, ({ load, counted }, at) => {
-            sum.add(counted(exp(f)(vector.sub(load(at), max))));
-          });
-          const logSum = vector.extractLane(log(f)(splatOf(f, float, sum.total())), 0);
-          const atLabel = scalar.load(i32.add(x, i32.mul(label, bytes)));
-          put(scalar.add(scalar.sub(vector.extractLane(max, 0), atLabel), logSum));
-        };
-        byLabel(
-          f,
-          label,
-          [classes, ignoreIndex],
-          [() => put(scalar.const(0)), () => put(scalar.const(Number.NaN)), valid],
-        );
-      }),
-  );
-  return module;
+function emit({ dtype }: Spec<"crossEntropy">, target: Target) {
+  return emitRows(dtype, target, ["row", "i32", "item", "i32"], (row, x, labels, output, ignoreIndex) => {
+    const { f, float } = row;
+    const { scalar, vector } = float;
+    const put = (value: Value) => f.do(scalar.store(output, value as Value<"f32">));
+    byLabel(row, [labels, ignoreIndex], put, (offset) => {
+      const { largest, sum } = weigh(row, target, x);
+      const logSum = vector.extractLane(logarithm(row, sum), 0);
+      const distance = scalar.sub(vector.extractLane(largest, 0), scalar.load(i32.add(x, offset)));
+      put(scalar.add(distance, logSum));
+    });
+  });
 }
 
-function emitGrad({ dtype }: Spec<"crossEntropyGrad">, target: Target): ModuleBuilder {
-  const float = floatOf(dtype);
-  const { vector, scalar, bytes } = float;
-  const module = new ModuleBuilder({ shared: target.shared });
-  const exp = emitFunction(module, "exp", dtype);
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, logits, labels, gradient, output, classes, ignoreIndex) =>
-      forRows(f, float, [start, end, classes], (offset, row) => {
-        const x = f.local("i32", i32.add(logits, offset));
-        const y = f.local("i32", i32.add(output, offset));
-        const label = f.local("i32", i32.load(i32.add(labels, i32.mul(row, 4))));
-        const fill = (value: number) => {
-          const constant = vector.splat(scalar.const(value));
-          walkRow(f, float, [y], classes, ({ store }, put) => store(put, constant));
-        };
-        const valid = () => {
-          const max = rowMaximum(f, float, x, classes);
-          const sum = new WideSum(f, float);
-          walkRow(f, float, [x, y], classes, ({ load, store, counted }, at, put) => {
-            const power = f.local("v128", exp(f)(vector.sub(load(at), max)));
-            sum.add(counted(power));
-            store(put, power);
-          });
-          const total = splatOf(f, float, sum.total());
-          const g = f.local("v128", vector.loadSplat(i32.add(gradient, i32.mul(row, bytes))));
-          const atLabel = f.local("i32", i32.add(y, i32.mul(label, bytes)));
-          const probability = scalar.div(scalar.load(atLabel), vector.extractLane(total, 0));
-          const ofLabel = f.local(
-            float.type,
-            scalar.mul(scalar.sub(probability, scalar.const(1)), vector.extractLane(g, 0)),
-          );
-          walkRow(f, float, [y], classes, ({ load, store }, put) => {
-            store(put, vector.mul(vector.div(load(put), total), g));
-          });
-          f.do(scalar.store(atLabel, ofLabel));
-        };
-        byLabel(f, label, [classes, ignoreIndex], [() => fill(0), () => fill(Number.NaN), valid]);
-      }),
-  );
-  return module;
+function emitGrad({ dtype }: Spec<"crossEntropyGrad">, target: Target) {
+  const operands = ["row", "i32", "item", "row", "i32"] as const;
+  return emitRows(dtype, target, operands, (row, x, labels, gradient, y, ignoreIndex) => {
+    const { f, float } = row;
+    const { scalar, vector } = float;
+    const fill = (value: Value) => {
+      const filling = f.local("v128", vector.splat(value as Value<"f32">));
+      row.walk([y], ({ store }, put) => store(put, filling));
+    };
+    byLabel(row, [labels, ignoreIndex], fill, (offset) => {
+      const atLabel = f.local("i32", i32.add(y, offset));
+      const { sum } = weigh(row, target, x, y);
+      const scale = f.local("f64", f64.div(widen(float, scalar.load(gradient)), sum));
+      const factor = row.splat(scale);
+      // weight / sum - 1, without what cancels.
+      const rest = f64.sub(widen(float, scalar.load(atLabel)), sum);
+      const ofLabel = f.local(float.type, narrow(float, f64.mul(rest, scale)));
+      row.walk([y], ({ load, store }, at) => store(at, vector.mul(load(at), factor)));
+      f.do(scalar.store(atLabel, ofLabel));
+    });
+  });
 }
 
 export const crossEntropy: KernelSource<"crossEntropy"> = {
   emit,
   launch({ logits, labels, output, rows, classes, ignoreIndex }, execution) {
-    const split = { range: rows, work: rows * classes * EXP_WORK };
-    const addresses = [logits, labels, output].map((slice) => execution.address(slice));
-    execution.run("rows", split, ...addresses, classes, ignoreIndex);
+    execution.run(
+      "rows",
+      { range: rows, work: rows * classes * WEIGHT_WORK },
+      classes,
+      logits,
+      labels,
+      output,
+      ignoreIndex,
+    );
   },
 };
 
 export const crossEntropyGrad: KernelSource<"crossEntropyGrad"> = {
   emit: emitGrad,
   launch({ logits, labels, gradient, output, rows, classes, ignoreIndex }, execution) {
-    const split = { range: rows, work: rows * classes * EXP_WORK };
-    const addresses = [logits, labels, gradient, output].map((slice) => execution.address(slice));
-    execution.run("rows", split, ...addresses, classes, ignoreIndex);
+    execution.run(
+      "rows",
+      { range: rows, work: rows * classes * WEIGHT_WORK },
+      classes,
+      logits,
+      labels,
+      gradient,
+      output,
+      ignoreIndex,
+    );
   },
 };

@@ -38,7 +38,9 @@ export interface Float {
     splat(value: Scalar): Vector;
     extractLane(vector: Vector, lane: number): Scalar;
     loadSplat(address: Operand<"i32">, offset?: number): Vector;
-  } & Readonly<Record<"add" | "sub" | "mul" | "div" | "max" | "gt" | "eq" | "ne", (a: Vector, b: Vector) => Vector>>;
+  } & Readonly<
+    Record<"add" | "sub" | "mul" | "div" | "max" | "pmax" | "gt" | "eq" | "ne", (a: Vector, b: Vector) => Vector>
+  >;
   /** The lane at the lowest address. */
   readonly lowest: {
     store(address: Operand<"i32">, vector: Vector): Effect;

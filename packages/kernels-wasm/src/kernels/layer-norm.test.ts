@@ -84,3 +84,15 @@ describe.each(["f32", "f64"] as const)("layer norm %s", (dtype) => {
     for (const [name, whole] of Object.entries({ ...result, ...forward })) expect(inParts[name]).toAgreeWith(whole!);
   });
 });
+
+it.each([1e3, 1e4, -1e5])("layer norm keeps the digits of float32 around %d", (middle) => {
+  const [rows, length, dtype] = [5, 517, "f32"] as const;
+  const x = seeded(rows * length, 6).map((value) => value + middle);
+  const [weight, bias] = [seeded(length, 7), seeded(length, 8)];
+  const expected = reference(x, weight, bias, x, length);
+  const launch = { input: input(dtype, x), weight: input(dtype, weight), bias: input(dtype, bias), rows, length };
+  const outputs = { output: output(dtype, x.length), mean: output(dtype, rows), rstd: output(dtype, rows) };
+  const forward = runKernel(layerNorm, { kind: "layerNorm", dtype }, { ...launch, ...outputs, eps: 1e-5 });
+  expect(worst(forward.output!, expected.y)).toBeLessThan(8 * 2 ** -24);
+  expect(worst(forward.rstd!, expected.rstd)).toBeLessThan(8 * 2 ** -24);
+});

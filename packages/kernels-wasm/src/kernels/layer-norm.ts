@@ -1,81 +1,74 @@
 /** Layer normalisation of rows and its gradient. */
 import type { Spec } from "@opt/core/backend";
-import { f64, i32, ModuleBuilder } from "../assembler";
+import { f64, i32, type Value } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
+import { widen } from "./block";
 import { floatOf } from "./float";
-import { forRows, splatOf, WideSum, walkRow } from "./row";
+import { emitRows, type Row, WideSum, walkBlocks } from "./row";
 
 /** Rows added up in the dtype before their sums go to float64. */
 const BLOCK_ROWS = 16;
+/** Vectors of columns that are added up together: a line of the cache. */
+const COLUMNS = 4;
+/** What an element costs. */
+const WORK = 4;
 
-function emit({ dtype }: Spec<"layerNorm">, { shared }: Target): ModuleBuilder {
-  const float = floatOf(dtype);
-  const { vector, scalar, bytes } = float;
-  const module = new ModuleBuilder({ shared });
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "f64"], export: "rows" },
-    (f, start, end, input, weight, bias, output, means, rstds, length, eps) =>
-      forRows(f, float, [start, end, length], (offset, row) => {
-        const x = f.local("i32", i32.add(input, offset));
-        const count = f64.convertI32U(length);
-        const sum = new WideSum(f, float);
-        walkRow(f, float, [x], length, ({ load, counted }, at) => sum.add(counted(load(at))));
-        const mean = splatOf(f, float, f64.div(sum.total(), count));
-        const squares = new WideSum(f, float);
-        walkRow(f, float, [x], length, ({ load, counted }, at) => {
-          const difference = f.local("v128", vector.sub(load(at), mean));
-          squares.add(counted(vector.mul(difference, difference)));
-        });
-        const variance = f64.div(squares.total(), count);
-        const rstd = splatOf(f, float, f64.div(f64.const(1), f64.sqrt(f64.add(variance, eps))));
-        const y = i32.add(output, offset);
-        walkRow(f, float, [x, weight, bias, y], length, ({ load, store }, at, w, b, put) => {
-          const normal = vector.mul(vector.sub(load(at), mean), rstd);
-          store(put!, vector.add(vector.mul(normal, load(w!)), load(b!)));
-        });
-        const rowBytes = i32.mul(row, bytes);
-        f.do(scalar.store(i32.add(means, rowBytes), vector.extractLane(mean, 0)));
-        f.do(scalar.store(i32.add(rstds, rowBytes), vector.extractLane(rstd, 0)));
-      }),
-  );
-  return module;
+const mean = ({ length }: Row, sum: Value<"f64">) => f64.div(sum, f64.convertI32U(length));
+
+function emit({ dtype }: Spec<"layerNorm">, target: Target) {
+  const operands = ["row", "i32", "i32", "row", "item", "item", "f64"] as const;
+  return emitRows(dtype, target, operands, (row, x, weight, bias, y, means, rstds, eps) => {
+    const { f, float } = row;
+    const { add, extractLane, mul, sub } = float.vector;
+    const middle = f.local(
+      "f64",
+      mean(
+        row,
+        row.sum([x], ({ load }, at) => load(at)),
+      ),
+    );
+    const high = row.splat(middle);
+    // Numbers far from 0 and close to each other: what the mean loses in the dtype would be theirs.
+    const low = row.splat(f64.sub(middle, widen(float, extractLane(high, 0))));
+    const centred = (at: Value<"v128">) => sub(sub(at, high), low);
+    const squares = row.sum([x], ({ load }, at) => {
+      const difference = f.local("v128", centred(load(at)));
+      return mul(difference, difference);
+    });
+    const rstd = row.splat(f64.div(f64.const(1), f64.sqrt(f64.add(mean(row, squares), eps))));
+    row.walk([x, weight, bias, y], ({ load, store }, at, w, b, put) => {
+      store(put, add(mul(mul(centred(load(at)), rstd), load(w)), load(b)));
+    });
+    for (const [at, value] of [
+      [means, high],
+      [rstds, rstd],
+    ] as const)
+      f.do(float.lowest.store(at, value));
+  });
 }
 
 /** With h = (x - mean) * rstd and d = g * weight: dx = rstd * (d - mean(d) - h * mean(d * h)), dweight = sum(g h), dbias = sum(g). */
-function emitGrad({ dtype }: Spec<"layerNormGrad">, { shared }: Target): ModuleBuilder {
+function emitGrad({ dtype }: Spec<"layerNormGrad">, target: Target) {
   const float = floatOf(dtype);
   const { vector, scalar, bytes, lanes } = float;
-  const module = new ModuleBuilder({ shared });
-
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "input" },
-    (f, start, end, input, weight, means, rstds, gradient, output, length) =>
-      forRows(f, float, [start, end, length], (offset, row) => {
-        const [x, g, dx] = [input, gradient, output].map((base) => i32.add(base, offset)) as [
-          typeof input,
-          typeof input,
-          typeof input,
-        ];
-        const rowBytes = i32.mul(row, bytes);
-        const mean = f.local("v128", vector.loadSplat(i32.add(means, rowBytes)));
-        const rstd = f.local("v128", vector.loadSplat(i32.add(rstds, rowBytes)));
-        const sumD = new WideSum(f, float);
-        const sumDH = new WideSum(f, float);
-        walkRow(f, float, [x, weight, g], length, ({ load, counted }, at, w, grad) => {
-          const d = f.local("v128", counted(vector.mul(load(grad!), load(w!))));
-          sumD.add(d);
-          sumDH.add(vector.mul(d, vector.mul(vector.sub(load(at), mean), rstd)));
-        });
-        const count = f64.convertI32U(length);
-        const meanD = splatOf(f, float, f64.div(sumD.total(), count));
-        const meanDH = splatOf(f, float, f64.div(sumDH.total(), count));
-        walkRow(f, float, [x, weight, g, dx], length, ({ load, store }, at, w, grad, put) => {
-          const h = vector.mul(vector.sub(load(at), mean), rstd);
-          const d = vector.mul(load(grad!), load(w!));
-          store(put!, vector.mul(rstd, vector.sub(vector.sub(d, meanD), vector.mul(h, meanDH))));
-        });
-      }),
-  );
+  const operands = ["row", "i32", "item", "item", "row", "row"] as const;
+  const module = emitRows(dtype, target, operands, (row, x, weight, means, rstds, g, dx) => {
+    const { f } = row;
+    const { loadSplat, mul, sub } = vector;
+    const [middle, rstd] = [f.local("v128", loadSplat(means)), f.local("v128", loadSplat(rstds))];
+    const sums = [new WideSum(f, float), new WideSum(f, float)] as const;
+    const h = (x: Value<"v128">) => mul(sub(x, middle), rstd);
+    row.walk([x, weight, g], ({ load, counted }, at, w, grad) => {
+      const d = f.local("v128", counted(mul(load(grad), load(w))));
+      sums[0].add(d);
+      sums[1].add(mul(d, h(load(at))));
+    });
+    const [ofD, ofDH] = [row.splat(mean(row, sums[0].total())), row.splat(mean(row, sums[1].total()))];
+    row.walk([x, weight, g, dx], ({ load, store }, at, w, grad, put) => {
+      const d = mul(load(grad), load(w));
+      store(put, mul(rstd, sub(sub(d, ofD), mul(h(load(at)), ofDH))));
+    });
+  });
 
   // Items are vectors of columns; the last one may be short.
   module.function(
@@ -86,30 +79,42 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, { shared }: Target): ModuleB
       const offset = i32.mul(first, bytes);
       const pointers = [input, gradient, weightGradient, biasGradient].map((base) => i32.add(base, offset));
       const stride = f.local("i32", i32.mul(length, bytes));
-      walkRow(f, float, pointers, i32.sub(last, first), ({ load, store }, x, g, dweight, dbias) => {
-        const [at, grad] = [f.local("i32", x), f.local("i32", g!)];
-        const [mean, rstd] = [f.local("i32", means), f.local("i32", rstds)];
-        const totals = [new WideSum(f, float), new WideSum(f, float)] as const;
+      walkBlocks(f, float, pointers, i32.sub(last, first), COLUMNS, (steps, x, g, dweight, dbias) => {
+        const [at, grad, mean, rstd] = [x, g, means, rstds].map((pointer) => f.local("i32", pointer)) as [
+          typeof x,
+          typeof x,
+          typeof x,
+          typeof x,
+        ];
+        const sums = steps
+          .flatMap(() => [dweight, dbias])
+          .map((to) => ({
+            to,
+            ofBlock: f.local("v128"),
+            total: new WideSum(f, float),
+          }));
         const left = f.local("i32", rows);
         f.while(left, () => {
           const block = f.least(left, BLOCK_ROWS);
           f.decrease(left, block);
-          const zero = vector.splat(scalar.const(0));
-          const [sumGH, sumG] = [f.local("v128", zero), f.local("v128", zero)];
+          for (const { ofBlock } of sums) f.set(ofBlock, vector.splat(scalar.const(0)));
           f.doWhile(() => {
-            const gradients = load(grad);
-            const h = vector.mul(vector.sub(load(at), vector.loadSplat(mean)), vector.loadSplat(rstd));
-            f.set(sumGH, vector.add(sumGH, vector.mul(gradients, h)));
-            f.set(sumG, vector.add(sumG, gradients));
+            const [middle, scale] = [vector.loadSplat(mean), vector.loadSplat(rstd)].map((v) => f.local("v128", v));
+            for (const [i, { load }] of steps.entries()) {
+              const gradient = load(grad);
+              const h = vector.mul(vector.sub(load(at), middle!), scale!);
+              for (const [k, term] of [vector.mul(gradient, h), gradient].entries()) {
+                const { ofBlock } = sums[2 * i + k]!;
+                f.set(ofBlock, vector.add(ofBlock, term));
+              }
+            }
             for (const pointer of [at, grad]) f.increase(pointer, stride);
             for (const pointer of [mean, rstd]) f.increase(pointer, bytes);
             f.decrease(block, 1);
           }, block);
-          totals[0].add(sumGH);
-          totals[1].add(sumG);
+          for (const { total, ofBlock } of sums) total.add(ofBlock);
         });
-        store(dweight!, totals[0].lanes());
-        store(dbias!, totals[1].lanes());
+        for (const [i, { to, total }] of sums.entries()) steps[i >> 1]!.store(to, total.lanes());
       });
     },
   );
@@ -119,28 +124,39 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, { shared }: Target): ModuleB
 export const layerNorm: KernelSource<"layerNorm"> = {
   emit,
   launch({ input, weight, bias, output, mean, rstd, rows, length, eps }, execution) {
-    const addresses = [input, weight, bias, output, mean, rstd].map((slice) => execution.address(slice));
-    execution.run("rows", { range: rows, work: 4 * rows * length }, ...addresses, length, eps);
+    execution.run(
+      "rows",
+      { range: rows, work: rows * length * WORK },
+      length,
+      input,
+      weight,
+      bias,
+      output,
+      mean,
+      rstd,
+      eps,
+    );
   },
 };
 
 export const layerNormGrad: KernelSource<"layerNormGrad"> = {
   emit: emitGrad,
   launch(launch, execution) {
-    const { kernel, rows, length } = launch;
-    const [input, weight, mean, rstd, gradient] = [
-      launch.input,
-      launch.weight,
-      launch.mean,
-      launch.rstd,
-      launch.gradient,
-    ].map((slice) => execution.address(slice)) as [number, number, number, number, number];
-    const [dx, dweight, dbias] = [launch.inputGradient, launch.weightGradient, launch.biasGradient].map((slice) =>
-      execution.address(slice),
-    ) as [number, number, number];
-    const work = 4 * rows * length;
-    execution.run("input", { range: rows, work }, input, weight, mean, rstd, gradient, dx, length);
+    const { kernel, input, weight, mean, rstd, gradient, rows, length } = launch;
+    execution.run(
+      "rows",
+      { range: rows, work: rows * length * WORK },
+      length,
+      input,
+      weight,
+      mean,
+      rstd,
+      gradient,
+      launch.inputGradient,
+    );
     const range = Math.ceil(length / floatOf(kernel.spec.dtype).lanes);
-    execution.run("parameters", { range, grain: 4, work }, input, mean, rstd, gradient, dweight, dbias, rows, length);
+    const split = { range, grain: COLUMNS, work: WORK * rows * length };
+    const { weightGradient, biasGradient } = launch;
+    execution.run("parameters", split, input, mean, rstd, gradient, weightGradient, biasGradient, rows, length);
   },
 };

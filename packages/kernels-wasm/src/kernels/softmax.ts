@@ -1,83 +1,81 @@
 /** Softmax and log-softmax of rows, and their gradients. */
 import type { Spec } from "@opt/core/backend";
-import { i32, ModuleBuilder } from "../assembler";
+import { f64, type Local } from "../assembler";
 import { emitFunction } from "../emit/functions";
 import type { KernelSource, Target } from "../kernel";
-import { floatOf } from "./float";
-import { forRows, rowMaximum, splatOf, WideSum, walkRow } from "./row";
+import { emitRows, type Row } from "./row";
+import { emitWeight } from "./weight";
 
-/** An exponential costs about as much as this many additions. */
-const EXP_WORK = 8;
+/** What an element costs: an exponential. */
+export const WEIGHT_WORK = 4;
 
-function emit({ log, dtype }: Spec<"softmax">, target: Target): ModuleBuilder {
-  const float = floatOf(dtype);
-  const { vector } = float;
-  const module = new ModuleBuilder({ shared: target.shared });
-  const exp = emitFunction(module, "exp", dtype);
-  const logarithm = log ? emitFunction(module, "log", dtype) : undefined;
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, input, output, length) =>
-      forRows(f, float, [start, end, length], (offset) => {
-        const x = f.local("i32", i32.add(input, offset));
-        const y = f.local("i32", i32.add(output, offset));
-        const max = rowMaximum(f, float, x, length);
-        const sum = new WideSum(f, float);
-        walkRow(f, float, [x, y], length, ({ load, store, counted }, at, put) => {
-          const power = f.local("v128", exp(f)(vector.sub(load(at), max)));
-          sum.add(counted(power));
-          if (!log) store(put, power);
-        });
-        const total = splatOf(f, float, sum.total());
-        if (logarithm !== undefined) f.set(total, logarithm(f)(total));
-        walkRow(f, float, [x, y], length, ({ load, store }, at, put) => {
-          store(put, log ? vector.sub(vector.sub(load(at), max), total) : vector.div(load(put), total));
-        });
-      }),
-  );
-  return module;
+/** The largest element of the row at `x`, and the sum of exp(x - largest): these weights are written to `to` if that is given. */
+export function weigh(
+  row: Row,
+  target: Target,
+  x: Local<"i32">,
+  to?: Local<"i32">,
+): { readonly largest: Local<"v128">; readonly sum: Local<"f64"> } {
+  const { f, float } = row;
+  const { vector, scalar, lanes } = float;
+  const most = f.local("v128", vector.splat(scalar.const(Number.NEGATIVE_INFINITY)));
+  // A NaN does not win, but its weight is one, and so is the sum.
+  row.walk([x], ({ load }, at) => f.set(most, vector.pmax(most, load(at))));
+  let max = vector.extractLane(most, 0);
+  for (let lane = 1; lane < lanes; lane++) max = scalar.max(max, vector.extractLane(most, lane));
+  const largest = f.local("v128", vector.splat(max));
+  const weightOf = emitWeight(row, target);
+  const sum = row.sum([x, to ?? x], ({ load, store }, at, put) => {
+    const weight = f.local("v128", weightOf(vector.sub(load(at), largest)));
+    if (to) store(put, weight);
+    return weight;
+  });
+  return { largest, sum };
 }
 
-function emitGrad({ log, dtype }: Spec<"softmaxGrad">, target: Target): ModuleBuilder {
-  const float = floatOf(dtype);
-  const { vector } = float;
-  const module = new ModuleBuilder({ shared: target.shared });
-  const exp = log ? emitFunction(module, "exp", dtype) : undefined;
-  module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32"], export: "rows" },
-    (f, start, end, forward, gradient, output, length) =>
-      forRows(f, float, [start, end, length], (offset) => {
-        const rows = [forward, gradient, output].map((base) => f.local("i32", i32.add(base, offset)));
-        const sum = new WideSum(f, float);
-        walkRow(f, float, rows, length, ({ load, counted }, y, g) => {
-          sum.add(counted(log ? load(g!) : vector.mul(load(g!), load(y!))));
-        });
-        const total = splatOf(f, float, sum.total());
-        walkRow(f, float, rows, length, ({ load, store }, y, g, out) => {
-          const result =
-            exp === undefined
-              ? vector.mul(load(y!), vector.sub(load(g!), total))
-              : vector.sub(load(g!), vector.mul(exp(f)(load(y!)), total));
-          store(out!, result);
-        });
-      }),
-  );
-  return module;
+/** The logarithm of a sum, in all lanes. */
+export function logarithm(row: Row, sum: Local<"f64">): Local<"v128"> {
+  const log = emitFunction(row.module, "log", row.float.type);
+  return row.f.local("v128", log(row.f)(row.splat(sum)));
+}
+
+function emit({ log, dtype }: Spec<"softmax">, target: Target) {
+  return emitRows(dtype, target, ["row", "row"], (row, x, y) => {
+    const { mul, sub } = row.float.vector;
+    const { largest, sum } = weigh(row, target, x, log ? undefined : y);
+    if (log) {
+      const logSum = logarithm(row, sum);
+      row.walk([x, y], ({ load, store }, at, put) => store(put, sub(sub(load(at), largest), logSum)));
+    } else {
+      const share = row.splat(f64.div(f64.const(1), sum));
+      row.walk([y], ({ load, store }, at) => store(at, mul(load(at), share)));
+    }
+  });
+}
+
+function emitGrad({ log, dtype }: Spec<"softmaxGrad">, target: Target) {
+  return emitRows(dtype, target, ["row", "row", "row"], (row, y, g, out) => {
+    const { mul, sub } = row.float.vector;
+    const weightOf = log ? emitWeight(row, target) : undefined;
+    const sum = row.sum([y, g], ({ load }, y, g) => (log ? load(g) : mul(load(g), load(y))));
+    const total = row.splat(sum);
+    row.walk([y, g, out], ({ load, store }, y, g, put) => {
+      const [ofY, ofG] = [load(y), load(g)];
+      store(put, weightOf ? sub(ofG, mul(weightOf(ofY), total)) : mul(ofY, sub(ofG, total)));
+    });
+  });
 }
 
 export const softmax: KernelSource<"softmax"> = {
   emit,
   launch({ input, output, rows, length }, execution) {
-    const split = { range: rows, work: rows * length * EXP_WORK };
-    execution.run("rows", split, execution.address(input), execution.address(output), length);
+    execution.run("rows", { range: rows, work: rows * length * WEIGHT_WORK }, length, input, output);
   },
 };
 
 export const softmaxGrad: KernelSource<"softmaxGrad"> = {
   emit: emitGrad,
-  launch({ kernel, forward, gradient, output, rows, length }, execution) {
-    const split = { range: rows, work: rows * length * (kernel.spec.log ? EXP_WORK : 2) };
-    const addresses = [forward, gradient, output].map((slice) => execution.address(slice));
-    execution.run("rows", split, ...addresses, length);
+  launch({ forward, gradient, output, rows, length }, execution) {
+    execution.run("rows", { range: rows, work: rows * length * WEIGHT_WORK }, length, forward, gradient, output);
   },
 };
