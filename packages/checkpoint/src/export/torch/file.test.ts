@@ -55,6 +55,24 @@ describe("PyTorch files", () => {
     );
   });
 
+  it("goes to DCP with its groups' names, which stay there", async () => {
+    const { tensors, values } = optimizerContents(adamState());
+    const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
+    await saveCheckpoint(at("run"), { step: 5, tensors: { w, ...tensors }, values });
+    await convertCheckpoint(at("run"), at("one.pt"), { to: "pt" });
+    for (const [from, to] of [
+      ["run", "first"],
+      ["one.pt", "second"],
+      ["second", "third"],
+    ] as const) {
+      await convertCheckpoint(at(from), at(to), { to: "dcp" });
+      const names = await using(at(to), (source) =>
+        Object.entries(source.values).filter(([key]) => key.includes("param_groups.0.param_names")),
+      );
+      expect([to, names.map(([, name]) => name)]).toEqual([to, ["w"]]);
+    }
+  });
+
   it("a run of ours: the model's parameters, numbered state with names, counters as tensors, torch's options", async () => {
     const { tensors, values } = optimizerContents(adamState());
     await saveCheckpoint(at("run"), {

@@ -195,8 +195,9 @@ class Context {
         return key;
       });
       const written = optionsOf(options, from?.options);
-      const names = from === undefined ? params : from.names && params;
-      if (form === "numbered" && names !== undefined) written.unshift(["param_names", { list: [...names] }]);
+      // A distributed load into an optimizer with named parameters asks for them; one without takes them.
+      const names = base?.form !== form ? params : from?.names && params;
+      if (form !== "flat" && names !== undefined) written.unshift(["param_names", { list: [...names] }]);
       groups.push({ options: written, keys, params });
     }
     if (form === "flat") {
