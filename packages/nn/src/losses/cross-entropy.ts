@@ -1,4 +1,4 @@
-import { check, checkOptions, checkTensor, crossEntropyRows, gather, show, Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkTensor, crossEntropyRows, gather, show, Tensor, tidy, where } from "@opt/core";
 import { type Counted, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -107,8 +107,10 @@ function lossOf(logits: Tensor, counted: Counted, { reduction, ignoreIndex, labe
   let losses = plain.mul(factors);
   if (labelSmoothing > 0) {
     const logProbabilities = logits.logSoftmax(-1);
-    const spread = (factor === undefined ? logProbabilities : logProbabilities.mul(factor)).sum(-1).mul(counts);
+    const spread = (factor === undefined ? logProbabilities : logProbabilities.mul(factor)).sum(-1);
     losses = losses.mul(1 - labelSmoothing).sub(spread.mul(labelSmoothing / logits.shape.at(-1)!));
   }
+  // Not a product: what an ignored row has may be infinite, and so is the gradient of a mean over no row.
+  losses = where(counts.gt(0), losses, 0);
   return reduction === "mean" ? losses.sum().div(factors.sum()) : reduce(losses, reduction);
 }

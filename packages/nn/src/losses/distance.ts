@@ -1,5 +1,5 @@
 /** Losses by the distance of each element. */
-import { check, checkOptions, show, type Tensor, tidy, where } from "@opt/core";
+import { check, checkOptions, show, type Tensor, tidy } from "@opt/core";
 import { checkPair } from "./pair";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -42,9 +42,9 @@ export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptio
   check(delta > 0, "BAD_ARGUMENT", "huberLoss", () => `delta must be > 0, got ${show(delta)}.`, "Use 1.");
   checkPair("huberLoss", input, target);
   return tidy(() => {
-    const difference = input.sub(target);
-    const size = difference.abs();
-    const square = difference.mul(difference).mul(0.5);
-    return reduce(where(size.le(delta), square, size.sub(delta / 2).mul(delta)), reduction);
+    const size = input.sub(target).abs();
+    // Of both parts in one, since the gradient of a square is NaN at infinity, also where nothing is taken of it.
+    const near = size.minimum(delta);
+    return reduce(near.mul(size.sub(near.mul(0.5))), reduction);
   });
 }

@@ -6,7 +6,8 @@ import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
 
-const nonZero = (x: Expression, value: Expression) => select(less(x, 0), value, select(less(0, x), value, 0));
+/** 0 where y, which is not negative, is 0, and NaN where it is NaN. */
+const nonZero = (y: Expression, value: Expression) => select(less(0, y), value, y);
 
 const SQUARE_ROOT: ElementwiseDefinition = {
   forward: sqrt,
@@ -23,7 +24,7 @@ const POWER_OF_SIZE: ElementwiseDefinition = {
   derivatives: [
     (g, _y, x, p) => {
       const slope = mul(g, mul(p!, pow(abs(x!), sub(p!, 1))));
-      return select(less(x!, 0), mul(-1, slope), select(less(0, x!), slope, 0));
+      return select(less(x!, 0), mul(-1, slope), nonZero(x!, slope));
     },
     null,
   ],

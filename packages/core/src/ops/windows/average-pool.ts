@@ -13,7 +13,7 @@ import { elementwise } from "../elementwise/elementwise";
 import { positions } from "../indices/positions";
 import { fill } from "../map";
 import { matmul } from "../matmul";
-import { sum } from "../reduce/reduce";
+import { mean, sum } from "../reduce/reduce";
 import { reshape } from "../shape/shape";
 import { type Pair, unfold, windowOf } from "./windows";
 
@@ -102,10 +102,23 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [numb
     "For example 1 or [4, null].",
   );
   const [height, width] = x.shape.slice(2) as [number, number];
+  check(
+    height * width > 0,
+    "BAD_SHAPE",
+    where,
+    () => `images must have pixels, got ${showShape(x.shape)}.`,
+    "Leave them out.",
+  );
   const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
   return computeIn(compute, [x], dtype, (images) => {
+    if (height % rows === 0 && width % columns === 0) {
+      // A product would make a NaN of one part that of all: 0 times NaN.
+      const [batch, channels] = x.shape as [number, number];
+      const parted = reshape(images!, [batch, channels, rows, height / rows, columns, width / columns]);
+      return mean(parted, [3, 5]);
+    }
     const across = matmul(images!, parts(width, columns, images!, compute), { transposeB: true });
     return matmul(parts(height, rows, images!, compute), across);
   });
