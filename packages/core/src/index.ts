@@ -102,6 +102,7 @@ export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
 export { onGradient } from "./tensor/gradient-hooks";
 export { hostBytes } from "./tensor/read";
+export { markReplaced } from "./tensor/replaced";
 export { span } from "./tensor/span";
 export { checkNotSummary } from "./tensor/summary";
 export { enableGrad, noGrad } from "./tensor/tape";

@@ -115,6 +115,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   tidy: () => [() => 1],
   keep: () => [x()],
   guardReplays: () => [() => {}],
+  markReplaced: () => [x()],
   noGrad: () => [() => 1],
   enableGrad: () => [() => 1],
   manualSeed: () => [1],

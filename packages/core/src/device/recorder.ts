@@ -56,6 +56,8 @@ export interface Used {
   readonly requiresGrad: boolean;
   /** See `changes`. */
   isWatched: boolean;
+  /** How often another took its place. */
+  readonly replaced?: number;
   readonly storage: { readonly memory: Memory };
 }
 

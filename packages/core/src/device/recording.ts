@@ -18,7 +18,11 @@ export class Recording<Result> {
   /** All memory that launches and hooks use. */
   private readonly memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
-  private readonly needed: readonly { readonly leaf: Used; readonly requiresGrad: boolean }[];
+  private readonly needed: readonly {
+    readonly leaf: Used;
+    readonly requiresGrad: boolean;
+    readonly replaced: number | undefined;
+  }[];
   private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
   private disposed = false;
   /** That run now: hooks of a replay may do anything. */
@@ -41,7 +45,7 @@ export class Recording<Result> {
     this.memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
     const needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
     for (const one of needed) one.isWatched = true;
-    this.needed = needed.map((leaf) => ({ leaf, requiresGrad: leaf.requiresGrad }));
+    this.needed = needed.map((leaf) => ({ leaf, requiresGrad: leaf.requiresGrad, replaced: leaf.replaced }));
     this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
@@ -101,10 +105,10 @@ export class Recording<Result> {
 
   private verifyTensors(): void {
     check(
-      !this.needed.some(({ leaf }) => leaf.isDisposed),
+      !this.needed.some(({ leaf, replaced }) => leaf.isDisposed || leaf.replaced !== replaced),
       "BAD_STATE",
       "replay",
-      () => "a tensor that the recorded step works on was disposed.",
+      () => "a tensor that the recorded step works on was disposed, or replaced in its module.",
       "Keep it, and record the step again.",
     );
     const hasOther = this.leaves.some(({ leaf, grad }) => leaf.grad !== grad);

@@ -67,6 +67,8 @@ export class Tensor {
   isMadeByHand = false;
   /** @internal State of an optimizer, or in a recorded step: they must notice when it is disposed, by hand perhaps. */
   isWatched = false;
+  /** @internal See `markReplaced`. */
+  declare replaced?: number;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

@@ -14,7 +14,7 @@ import {
   tidy,
 } from "@opt/core";
 import { Module } from "../module/module";
-import { guardTraining } from "../module/training";
+import { guardSettings } from "../module/training";
 
 export interface DropoutOptions {
   /** By default the generator that `manualSeed` seeds. */
@@ -44,7 +44,7 @@ export class Dropout extends Module {
 
   forward(x: Tensor): Tensor {
     checkTensor("Dropout", x);
-    guardTraining(this);
+    guardSettings(this, "p");
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {

@@ -1,5 +1,5 @@
 /** Properties that hold parameters go on holding them: values in their place would drop out of training and of the state unseen. */
-import { check, show, Tensor } from "@opt/core";
+import { check, markReplaced, show, Tensor } from "@opt/core";
 
 /** Every parameter that was held by a property: a frozen one may be shared too. */
 const parameters = new WeakSet<Tensor>();
@@ -42,6 +42,7 @@ function held(where: string, first: Tensor, mayBeNull: boolean): PropertyDescrip
         `Write new values with ${where.split(".").at(-1)}.set(values), or assign parameter(values).`,
       );
       if (isParameter) parameters.add(next);
+      if (value instanceof Tensor && value !== next) markReplaced(value);
       value = next;
     },
   };

@@ -6,6 +6,7 @@ import {
   type Device,
   type DType,
   keep,
+  markReplaced,
   OptError,
   show,
   Tensor,
@@ -163,6 +164,7 @@ export abstract class Module {
         found.set(tensor, isDType && !FLOATS.includes(tensor.dtype) ? tensor : moved(tensor, target));
     }
     exchange(this, (tensor) => found.get(tensor) ?? tensor);
+    for (const [tensor, other] of found) if (other !== tensor) markReplaced(tensor);
     return this;
   }
 
