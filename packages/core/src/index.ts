@@ -21,6 +21,7 @@ export type { Device } from "./device/device";
 export { hostCopy } from "./device/host-copy";
 export { hostCrc32 } from "./device/host-crc32";
 export { hostMap } from "./device/host-map";
+export { hostPages } from "./device/host-pages";
 export { guardReplays } from "./device/recorder";
 export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";

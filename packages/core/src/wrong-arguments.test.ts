@@ -105,6 +105,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   hostCopy: () => [new Uint8Array(4), new Uint8Array(4)],
   hostCrc32: () => [new Uint8Array(4)],
   hostMap: () => [0, 0, 1],
+  hostPages: () => [1],
   combine: () => [x(), [x()], "add", 2],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],

@@ -87,6 +87,10 @@ class CpuBackend implements Backend {
     this.addon.copyBytes(target, source, this.threads);
   }
 
+  pages(bytes: number): Uint8Array {
+    return this.allocator.pages(bytes);
+  }
+
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
     return compile(spec as unknown as Spec, this.addon, this.ruleNumbers) as unknown as Kernel<K>;
   }

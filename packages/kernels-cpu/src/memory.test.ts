@@ -18,6 +18,13 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
     for (const mebi of [4, 5, 64]) expect(allocator.allocate(mebi * 2 ** 20).address % 2 ** 21).toBe(0);
   });
 
+  it.each([0, 1, 4096, 5_000_000])("of %d bytes for the disk begins with a huge page, and is zeros", (bytes) => {
+    const addon = loadAddon();
+    const pages = new Allocator(addon).pages(bytes);
+    expect([pages.length, addon.address(pages) % 2 ** 21]).toEqual([bytes, 0]);
+    expect(pages.every((byte) => byte === 0)).toBe(true);
+  });
+
   it.runIf(process.platform === "linux")("holds no pages beside what is used of a block", () => {
     const addon = loadAddon();
     const block = new Uint8Array(8 * 2 ** 20).fill(1); // as memory that was another's

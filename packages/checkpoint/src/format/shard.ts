@@ -2,12 +2,13 @@
 
 import { OptError } from "@opt/core";
 import { platform } from "#platform";
-import type { Box } from "../layout/box";
+import { type Box, elementsIn } from "../layout/box";
 import type { FilePool } from "../stores/file-pool";
 import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
 import { join } from "../stores/path";
+import { PAGE } from "../stores/scratch";
 import { crc32, joinCrc32 } from "./crc32";
-import type { StoredDType } from "./dtype";
+import { bytesPerElement, type StoredDType } from "./dtype";
 import { encodeSafetensorsHeader, type HeaderEntry } from "./safetensors-writer";
 import { listText } from "./text-bytes";
 
@@ -40,6 +41,9 @@ export interface WrittenShard {
   readonly begins: Float64Array;
   readonly checksums: ArrayLike<number>;
 }
+
+/** From so many bytes on the data begin with a page. */
+const LARGE = 1 << 20;
 
 /** Bytes handed to the disk at once, and how many such pieces of a file are on their way or being filled. */
 const BUFFER = 1 << 20;
@@ -85,7 +89,9 @@ export function shardHeader(
   metadata?: Record<string, string>,
 ): { bytes: Uint8Array; begins: Float64Array } {
   const keys = keysOf(boxes);
-  return encodeSafetensorsHeader(entriesOf(keys, boxes), metadata ?? shardMetadata(keys, boxes));
+  const bytes = boxes.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+  const align = bytes < LARGE ? undefined : PAGE;
+  return encodeSafetensorsHeader(entriesOf(keys, boxes), metadata ?? shardMetadata(keys, boxes), align);
 }
 
 function* entriesOf(keys: readonly string[], boxes: readonly ShardBox[]): Generator<HeaderEntry> {
@@ -126,16 +132,20 @@ export class ShardWriter {
   readonly #checksums: boolean;
   readonly #bufferBytes: number;
   readonly #isStable: boolean;
-  /** How many buffers there are, and those that wait for bytes. */
+  /** Of all buffers; how many there are, and where those begin that wait for bytes. */
+  #memory: Uint8Array | undefined;
   #made = 0;
-  readonly #free: Uint8Array[] = [];
+  readonly #free: number[] = [];
   readonly #header: { bytes: Uint8Array | undefined; readonly byteLength: number; readonly crc32: number };
   #buffer: Uint8Array | undefined;
-  /** Where in the file the buffer begins, and how much of it is filled. */
+  /** Where in the memory and in the file the buffer begins, and how much of it is filled. */
+  #begin = 0;
   #position = 0;
   #filled = 0;
   /** On their way, oldest first. */
   readonly #writes: Promise<void>[] = [];
+  /** Bytes wait for a buffer: what comes next waits for them. */
+  #resting: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
   readonly #fail = (error: unknown) => {
     this.#failure ??= { error };
@@ -188,16 +198,23 @@ export class ShardWriter {
 
   /**
    * Takes the next bytes of a box; each box must be given from its first byte to its last. The bytes are copied before it returns, or
-   * else before its promise resolves.
+   * else before its promise resolves; the next may be given before.
    */
   write(box: number, bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#resting) return this.#resting.then(() => this.write(box, bytes));
     const start = this.#taken[box]!;
     this.#taken[box] = start + bytes.length;
     const position = this.#begins[box]! + start;
     if (this.#isStable && bytes.length >= this.#bufferBytes) return this.#writeThrough(box, bytes, position);
     if (this.#buffer && position !== this.#position + this.#filled) this.#flush();
     const done = this.#take(box, bytes, position);
-    return done < bytes.length ? this.#takeRest(box, bytes.subarray(done), position + done) : undefined;
+    if (done === bytes.length) return undefined;
+    const end = () => {
+      this.#resting = undefined;
+    };
+    const rest = this.#takeRest(box, bytes.subarray(done), position + done);
+    this.#resting = rest.then(end, end);
+    return rest;
   }
 
   async #writeThrough(box: number, bytes: Uint8Array, position: number): Promise<void> {
@@ -225,9 +242,9 @@ export class ShardWriter {
     let done = 0;
     while (done < bytes.length) {
       if (!this.#buffer) {
+        this.#position = position + done;
         this.#buffer = this.#freeBuffer();
         if (!this.#buffer) return done;
-        this.#position = position + done;
       }
       const room = this.#buffer.length - this.#filled;
       const piece = done === 0 && bytes.length <= room ? bytes : bytes.subarray(done, done + room);
@@ -241,17 +258,21 @@ export class ShardWriter {
     return done;
   }
 
+  /** For what comes at `#position`: pages of the file are pages of the memory. */
   #freeBuffer(): Uint8Array | undefined {
-    if (this.#free.length > 0 || this.#made === BUFFERS) return this.#free.pop();
-    this.#made++;
-    return new Uint8Array(this.#bufferBytes);
+    if (this.#free.length === 0 && this.#made === BUFFERS) return undefined;
+    const bytes = this.#bufferBytes;
+    this.#memory ??= platform.pages(BUFFERS * bytes);
+    this.#begin = this.#free.pop() ?? this.#made++ * bytes;
+    const skew = bytes % PAGE === 0 ? this.#position % PAGE : 0;
+    return this.#memory.subarray(this.#begin + skew, this.#begin + bytes);
   }
 
   /** Sends the buffer on its way. */
   #flush(): void {
     const buffer = this.#buffer!;
     const bytes = buffer.subarray(0, this.#filled);
-    const position = this.#position;
+    const [begin, position] = [this.#begin, this.#position];
     this.#buffer = undefined;
     this.#filled = 0;
     const write = async (file: OpenFile) => {
@@ -261,7 +282,7 @@ export class ShardWriter {
     this.#writes.push(
       this.#disk("writing", () => this.#pool.use(this.#path, write))
         .catch(this.#fail)
-        .then(() => void this.#free.push(buffer)),
+        .then(() => void this.#free.push(begin)),
     );
   }
 

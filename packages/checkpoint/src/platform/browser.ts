@@ -39,6 +39,7 @@ export const platform: Platform = {
     hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>))),
   request: fetchRequest,
   sameBytes: (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]),
+  pages: (bytes) => new Uint8Array(bytes),
   threadCopies: () => ({ copy: (bytes) => bytes.slice(), free() {} }),
   startThread: undefined,
   thisProcess() {

@@ -4,6 +4,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { threadId, Worker } from "node:worker_threads";
 import { crc32 } from "node:zlib";
+import { pages } from "../stores/node-direct";
 import { nodeFileSystem } from "../stores/node-file-system";
 import { threadCopies } from "./node-copies";
 import { nodeRequest } from "./node-request";
@@ -19,6 +20,7 @@ export const platform: Platform = {
   sha256Of: async (bytes) => createHash("sha256").update(bytes).digest("hex"),
   request: nodeRequest,
   sameBytes: (a, b) => Buffer.compare(a, b) === 0,
+  pages,
   threadCopies,
   startThread(code, workerData, { message, error, exit }) {
     const worker = new Worker(code, { eval: true, workerData, execArgv: [] });

@@ -51,6 +51,8 @@ export interface Platform {
   /** Rejects where no whole answer comes; with the signal's reason where that ends it. */
   request(url: URL, request: HttpRequest): Promise<HttpAnswer>;
   sameBytes(a: Uint8Array, b: Uint8Array): boolean;
+  /** New memory, zeros; where the disk takes whole pages of it (`PAGE`) from where they lie, it begins with one. */
+  pages(bytes: number): Uint8Array;
   /** Memory that other threads see, where there are any. */
   threadCopies(): ThreadCopies;
   /** Undefined where nothing is written by other threads. */

@@ -74,7 +74,7 @@ export async function mergeSource(
       await writer.create();
       const targets = pieces.map(({ tensor, box }, i) => ({
         tensor,
-        targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes) }],
+        targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes), isQueue: true }],
       }));
       await streamTensors(targets, { progress: reporter(options.progress, total), maxMemory });
       await writer.finish();

@@ -193,7 +193,7 @@ function* withTargets(sorted: readonly RoledTensor[], files: readonly WrittenFil
     for (const [file, { boxes, writer }] of files.entries()) {
       for (; boxes[next[file]!]?.tensor === tensor; next[file]!++) {
         const index = next[file]!;
-        targets.push({ box: boxes[index]!.box, write: (bytes) => writer!.write(index, bytes) });
+        targets.push({ box: boxes[index]!.box, write: (bytes) => writer!.write(index, bytes), isQueue: true });
       }
     }
     yield { tensor, targets };

@@ -6,7 +6,7 @@ import { boxesOf } from "../layout/layout";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { randomBytes } from "../testing/fixtures";
+import { random, randomBytes } from "../testing/fixtures";
 import { loadCheckpoint } from "./load";
 import { chunksOf, streamTensors } from "./stream";
 
@@ -74,6 +74,38 @@ describe("the executor", () => {
     const joined = new Uint8Array(whole.length);
     for (const { box, bytes } of results) copyRegion(box, bytes, wholeOf(shape), joined, box, 4);
     expect(Buffer.compare(joined, whole)).toBe(0);
+  });
+
+  it("keeps bytes as they are until a target that takes them late has them, and gives it no more than the memory holds", async () => {
+    const whole = randomBytes(300_000, 9);
+    const shape = [whole.length];
+    const box = { offset: [0], size: shape };
+    const source: SourceBox = {
+      ...box,
+      byteLength: whole.length,
+      file: "memory",
+      async read(target, start) {
+        target.set(whole.subarray(start, start + target.length));
+      },
+    };
+    const late = random(10);
+    const taken: Uint8Array[] = [];
+    let [held, most] = [0, 0];
+    const write = async (bytes: Uint8Array) => {
+      const place = taken.push(bytes) - 1;
+      held += bytes.length;
+      most = Math.max(most, held);
+      for (let turns = late() % 9; turns > 0; turns--) await new Promise((resolve) => setImmediate(resolve));
+      taken[place] = bytes.slice();
+      held -= bytes.length;
+    };
+    const targets = [{ box, write, isQueue: true }];
+    await streamTensors([{ tensor: { name: "w", dtype: "U8", shape, boxes: [source] }, targets }], {
+      maxMemory: 65536,
+    });
+    expect(Buffer.compare(Buffer.concat(taken), whole)).toBe(0);
+    expect(most).toBeGreaterThan(taken[0]!.length);
+    expect(most).toBeLessThanOrEqual((65536 * 2) / 5);
   });
 
   it("refuses a cap that is no memory at all", async () => {

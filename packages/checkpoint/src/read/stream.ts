@@ -3,12 +3,14 @@
  * own elements, so each box on either side is read or written once, from front to back, and its checksum can be taken on the way.
  */
 import { OptError } from "@opt/core";
+import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
 import { type Box, elementCount, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
 import { BoxIndex } from "../plan/box-index";
 import { copyRegion, onlyRun } from "../plan/runs";
-import { Scratch } from "../stores/scratch";
+import { allOf } from "../stores/lanes";
+import { PAGE, Scratch } from "../stores/scratch";
 import { readAll, TensorReader } from "./reader";
 
 export const DEFAULT_MAX_MEMORY = 64 << 20;
@@ -16,16 +18,22 @@ const LEAST_MEMORY = 64 << 10;
 /** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
 const BATCH = 4 << 20;
 const MOST = 256;
+/** One is read while the others are on their way to the disk, which does more at once than one after the other. */
+const LANES = 4;
+/** Of parts of memory from this length on a page more or less is nothing. */
+const LARGE = 1 << 20;
 
 /** The bytes of each of the buffers through which `writers` files are written: together a fifth of the memory. */
 export function writerBuffer(maxMemory = DEFAULT_MAX_MEMORY, writers: number): number {
-  return Math.max(4096, Math.min(1 << 20, Math.floor(maxMemory / 5 / 4 / writers)));
+  return Math.max(PAGE, Math.min(1 << 20, Math.floor(maxMemory / 5 / 4 / writers / PAGE) * PAGE));
 }
 
 export interface StreamTarget {
   readonly box: Box;
   /** Takes the next bytes of the box; they are valid until it returns, or until its promise resolves. */
   write(bytes: Uint8Array): Promise<void> | undefined;
+  /** It may be given more, of this box and of others, before its promise resolves. */
+  readonly isQueue?: boolean;
 }
 
 export interface StreamedTensor {
@@ -69,8 +77,8 @@ export function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number
 
 /** The memory through which tensors stream, `maxMemory` bytes in all. Throws BAD_ARGUMENT. */
 export class StreamBuffers {
-  /** One is written while the next is read. */
-  readonly chunks: readonly [Scratch, Scratch];
+  /** In parts: one is read while others are written. */
+  readonly chunks: Scratch;
   /** For scattering on either side. */
   readonly read: Scratch;
   readonly write: Scratch;
@@ -86,7 +94,8 @@ export class StreamBuffers {
     }
     // As much again is for who writes.
     const part = Math.floor(maxMemory / 5);
-    this.chunks = [new Scratch(part), new Scratch(part)];
+    const lane = Math.floor((2 * part) / LANES / PAGE) * PAGE;
+    this.chunks = new Scratch(LANES * lane, platform.pages);
     [this.read, this.write] = [new Scratch(part), new Scratch(part)];
   }
 }
@@ -100,29 +109,42 @@ export async function streamTensors(
   options: { maxMemory?: number; buffers?: StreamBuffers; progress?: (bytes: number) => void } = {},
 ): Promise<void> {
   const { chunks, read, write } = options.buffers ?? new StreamBuffers(options.maxMemory);
-  let writing: Promise<void> = Promise.resolve();
+  const lanes = Array.from({ length: LANES }, (_, lane) => ({
+    take: chunks.lane(lane, LANES),
+    free: Promise.resolve(),
+  }));
+  const most = chunks.length / LANES;
+  let given: Promise<void> = Promise.resolve();
   let turn = 0;
+  let streamed = 0;
+  // Where all goes into one file, whose data begin with a page, its pages are pages of the memory: the disk takes them from there.
+  const skew = most < LARGE ? 0 : PAGE;
   try {
-    for (const chunk of inChunks(tensors, read.length, read)) {
-      const memory = chunks[turn++ % 2]!;
-      let filled = 0;
+    for (const chunk of inChunks(tensors, most - skew, read)) {
+      const lane = lanes[turn++ % LANES]!;
+      await lane.free;
+      const begin = skew && streamed % skew;
+      let filled = begin;
       const pieces = chunk.map(({ reader, region, targets }) => {
         const length = elementsIn(region) * bytesPerElement(reader.tensor.dtype);
-        const target = memory.take(memory.length).subarray(filled, filled + length);
+        const target = lane.take().subarray(filled, filled + length);
         filled += length;
         return { reader, region, targets, target };
       });
       await readAll(pieces, read);
-      await writing;
-      writing = distributeAll(pieces, write);
-      writing.catch(() => {}); // awaited before the next is written
-      options.progress?.(filled);
+      await given;
+      const writing: Promise<void>[] = [];
+      given = giveAll(pieces, write, writing);
+      lane.free = given.then(() => allOf(writing));
+      lane.free.catch(() => {}); // awaited when its turn comes, or at the end
+      streamed += filled - begin;
+      options.progress?.(filled - begin);
     }
   } finally {
     // Nothing may still be writing when the caller tidies up.
-    await writing.catch(() => {});
+    await Promise.allSettled(lanes.map(({ free }) => free));
   }
-  await writing;
+  await Promise.all(lanes.map(({ free }) => free));
 }
 
 function bytesIn({ shape, dtype }: SourceTensor): number {
@@ -163,15 +185,19 @@ function* inChunks(tensors: Iterable<StreamedTensor>, bytes: number, scratch: Sc
   if (small.length > 0) yield small;
 }
 
-async function distributeAll(
+/** Gives its bytes to each target; `writing` are those that targets have not taken yet. */
+async function giveAll(
   parts: readonly (ChunkPart & { readonly target: Uint8Array })[],
   scratch: Scratch,
+  writing: Promise<void>[],
 ): Promise<void> {
   for (const { reader, region, targets, target } of parts) {
     const width = bytesPerElement(reader.tensor.dtype);
-    for (const { box, write } of targets) {
-      const writing = write(pieceOf(region, target, box, width, scratch));
-      if (writing) await writing;
+    for (const { box, write, isQueue } of targets) {
+      const piece = pieceOf(region, target, box, width, scratch);
+      const taken = write(piece);
+      if (taken && isQueue && piece.buffer === target.buffer) writing.push(taken);
+      else if (taken) await taken;
     }
   }
 }

@@ -1,12 +1,17 @@
 /** Memory that work on one piece after another shares, instead of taking new memory for each. */
 
+/** Memory and files are cut alike into pieces of this length, a multiple of what disks ask for. */
+export const PAGE = 4096;
+
 /** Memory for what is read only to be scattered, made when first needed. Readers that do not run at the same time may share it. */
 export class Scratch {
   readonly length: number;
+  readonly #make: (bytes: number) => Uint8Array;
   #bytes: Uint8Array | undefined;
 
-  constructor(length: number) {
+  constructor(length: number, make: (bytes: number) => Uint8Array = (bytes) => new Uint8Array(bytes)) {
     this.length = length;
+    this.#make = make;
   }
 
   /** One of `count` equal parts, for work that goes on at the same time. */
@@ -16,7 +21,7 @@ export class Scratch {
   }
 
   take(length: number): Uint8Array {
-    this.#bytes ??= new Uint8Array(this.length);
+    this.#bytes ??= this.#make(this.length);
     return this.#bytes.subarray(0, length);
   }
 }

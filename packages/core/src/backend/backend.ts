@@ -54,6 +54,8 @@ export interface Backend {
   copyBytes?(target: Uint8Array, source: Uint8Array): void;
   /** Bytes of an open file in the host's memory, shared with whoever maps them, too. `offset` is a multiple of a page. Undefined where the system refuses. */
   mapFile?(file: number, offset: number, bytes: number): ArrayBuffer | undefined;
+  /** New memory of the host's, zeros, that begins with a page: in large pages where the system has some. It is JavaScript's own. */
+  pages?(bytes: number): Uint8Array;
 
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;

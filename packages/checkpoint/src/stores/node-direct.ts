@@ -1,0 +1,89 @@
+/**
+ * Writes past the system's cache: the disk takes whole pages of memory from where they lie, no processor copies them, and nothing of them
+ * is left for the end of the file.
+ */
+import * as fs from "node:fs/promises";
+import { hostPages } from "@opt/core";
+import { PAGE } from "./scratch";
+
+/** Less memory is not worth a mapping of its own. */
+const MAPPED = 1 << 20;
+/** The first bytes of a file go through the cache, and so do small files: what is read soon, or is over soon anyway. */
+const FROM = 4 << 20;
+/** A shorter write waits for the disk longer than the copy takes. */
+const LEAST = 64 << 10;
+/** What a system writes at once at most, and a little less; whole pages. */
+const MOST = 1 << 30;
+/** How systems and their file systems say that they have no such thing. */
+const REFUSALS = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP"]);
+
+/** V8 maps buffers that may change their length, which begin with a page so; where an engine does not, the system refuses them. */
+const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
+
+/** Where in each buffer its first page begins. */
+const begins = new WeakMap<ArrayBufferLike, number>();
+
+/** New memory, zeros, that begins with a page, and whose bytes are known again when they are to be written. */
+export function pages(bytes: number): Uint8Array {
+  if (bytes < MAPPED) return new Uint8Array(bytes);
+  const made = hostPages(bytes) ?? new Uint8Array(new Resizable(bytes, { maxByteLength: bytes }));
+  begins.set(made.buffer, made.byteOffset);
+  return made;
+}
+
+/** Of bytes that are to be written to `position`, those that are whole pages in memory and in the file. */
+function wholePages(data: Uint8Array, position: number): [begin: number, end: number] {
+  const first = begins.get(data.buffer);
+  if (first === undefined || (data.byteOffset - first - position) % PAGE !== 0) return [0, 0];
+  const begin = Math.ceil(position / PAGE) * PAGE - position;
+  const end = Math.floor((position + data.length) / PAGE) * PAGE - position;
+  return begin < end ? [begin, end] : [0, 0];
+}
+
+/** Those of one file. */
+export class DirectWrites {
+  readonly #path: string;
+  #handle: Promise<fs.FileHandle | undefined> | undefined;
+  #isRefused = fs.constants.O_DIRECT === undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Writes what of `data` can be written so; tells which bytes it was. The others are the caller's to write. */
+  async write(data: Uint8Array, position: number): Promise<[begin: number, end: number]> {
+    const [begin, end] = position < FROM ? [0, 0] : wholePages(data, position);
+    if (this.#isRefused || end - begin < LEAST) return [0, 0];
+    this.#handle ??= this.#open();
+    const handle = await this.#handle;
+    let done = begin;
+    try {
+      while (handle && done < end)
+        done += (await handle.write(data, done, Math.min(end - done, MOST), position + done)).bytesWritten;
+    } catch (error) {
+      // Also where a part was written, and what is left begins within a page: the ordinary write tells what is wrong.
+      if (!isRefusal(error)) throw error;
+      this.#isRefused = true;
+    }
+    return [begin, done];
+  }
+
+  /** A second descriptor of the file: the first is for what is no whole page. */
+  async #open(): Promise<fs.FileHandle | undefined> {
+    try {
+      return await fs.open(this.#path, fs.constants.O_WRONLY | fs.constants.O_DIRECT);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      this.#isRefused = true;
+      return undefined;
+    }
+  }
+
+  async close(): Promise<void> {
+    await (await this.#handle?.catch(() => undefined))?.close();
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return REFUSALS.has((error as NodeJS.ErrnoException).code ?? "");
+}
