@@ -13,7 +13,7 @@ export function checkNotNegative(where: string, name: string, value: unknown): v
     "BAD_ARGUMENT",
     where,
     () => `${name} must be a number >= 0, got ${show(value)}.`,
-    "Check its sign.",
+    "Pass a number from 0 on.",
   );
 }
 
@@ -62,9 +62,9 @@ export function checkGroup<Options extends BaseOptions>(
   }
   const { stateDType, lazyMode = false } = options;
   checkBoolean(where, "lazyMode", lazyMode);
-  const wrong = () => `stateDType must be "f32", "bf16" or "q8", got ${show(stateDType)}.`;
+  const wrong = () => `stateDType must be "f32", "bf16" or, after enableQ8(), "q8", got ${show(stateDType)}.`;
   const known = [undefined, "f32", "bf16", statePacking.name];
-  check(known.includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32; q8 asks for enableQ8() before.");
+  check(known.includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
   statePacking.check?.(where, options);
   const { stochasticRounding: option = false } = options;
   const isOption = stochasticRounding.fits?.(where, option) ?? option === false;

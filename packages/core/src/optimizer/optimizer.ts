@@ -200,8 +200,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   private update(around: Around): () => void {
-    for (const group of this.groups) checkGroup(this.algorithm, group);
     this.checkParams();
+    for (const group of this.groups) checkGroup(this.algorithm, group);
     const norm = this.limitedNorm(around);
     const last = this.plans;
     this.plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
@@ -255,7 +255,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   on(event: HookName, hook: Hook<Options>): () => void {
     const { name: where } = this.algorithm;
     const events = Object.keys(this.hooks);
-    const problem = () => `events are ${events.join(" and ")}, got ${event}.`;
+    const problem = () => `events are ${events.join(" and ")}, got ${show(event)}.`;
     check(events.includes(event), "BAD_ARGUMENT", where, problem, didYouMean(String(event), events));
     check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
     const hooks = this.hooks[event];

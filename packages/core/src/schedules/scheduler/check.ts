@@ -1,14 +1,8 @@
 // Refusals shared by the schedules: each returns the value that passed, or throws BAD_ARGUMENT.
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
+import { show } from "../../errors/show";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
-
-/** How a value is shown in a message. */
-export function shown(value: unknown): string {
-  if (typeof value === "function") return "a function";
-  if (typeof value !== "object" || value === null) return String(value);
-  return Array.isArray(value) ? `[${value.map(shown).join(", ")}]` : "an object";
-}
 
 /** Refuses a value that breaks a rule: "name must be rule, got value." */
 export function checkValue(
@@ -19,7 +13,7 @@ export function checkValue(
   value: unknown,
   advice: string,
 ): asserts fits {
-  check(fits, "BAD_ARGUMENT", where, () => `${name} must be ${rule}, got ${shown(value)}.`, advice);
+  check(fits, "BAD_ARGUMENT", where, () => `${name} must be ${rule}, got ${show(value)}.`, advice);
 }
 
 export const isFiniteNumber = (value: unknown): value is number => Number.isFinite(value);

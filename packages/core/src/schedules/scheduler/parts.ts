@@ -1,7 +1,8 @@
 // What SequentialLR, ChainedScheduler and LinearWarmupLR ask of the schedules that they drive.
 
+import { show } from "../../errors/show";
 import { ReduceLROnPlateau } from "../reduce-on-plateau";
-import { checkValue, shown } from "./check";
+import { checkValue } from "./check";
 import type { ScheduledOptimizer } from "./scheduled-optimizer";
 import { LRScheduler } from "./scheduler";
 
@@ -19,7 +20,7 @@ export function requirePart(where: string, name: string, part: unknown, optimize
 /** A list of at least one such schedule. */
 export function requireParts(where: string, parts: readonly LRScheduler[], optimizer: ScheduledOptimizer): void {
   const isList = Array.isArray(parts) && parts.length > 0;
-  const got = Array.isArray(parts) ? "none" : shown(parts);
+  const got = Array.isArray(parts) ? "none" : show(parts);
   const advice = "Pass for example [warmup, decay].";
   checkValue(isList, where, "schedulers", "a list of at least one schedule", got, advice);
   parts.forEach((part, index) => {

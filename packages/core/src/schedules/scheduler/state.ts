@@ -1,6 +1,7 @@
 // The saved form of a schedule and its checks. Options are not in it: they are the program's, progress is the state's.
 import { check } from "../../errors/errors";
-import { isFiniteNumber, shown } from "./check";
+import { show } from "../../errors/show";
+import { isFiniteNumber } from "./check";
 
 /** Plain JSON: what a schedule needs to go on where it stopped. */
 export interface SchedulerState {
@@ -26,16 +27,16 @@ export function checkState(fits: unknown, where: string, problem: () => string):
 /** The state as an object written by a schedule of this kind. */
 export function stateOf(kind: string, state: unknown): Record<string, unknown> {
   const isObject = typeof state === "object" && state !== null;
-  checkState(isObject, kind, () => `state must be an object, got ${shown(state)}.`);
+  checkState(isObject, kind, () => `state must be an object, got ${show(state)}.`);
   const record = state as Record<string, unknown>;
-  checkState(record.kind === kind, kind, () => `state must be of a ${kind}, got kind ${shown(record.kind)}.`);
+  checkState(record.kind === kind, kind, () => `state must be of a ${kind}, got kind ${show(record.kind)}.`);
   return record;
 }
 
 export function savedInteger(kind: string, state: Record<string, unknown>, key: string, min: number): number {
   const value = state[key];
   const fits = Number.isSafeInteger(value) && (value as number) >= min;
-  checkState(fits, kind, () => `${key} must be a whole number of at least ${min}, got ${shown(value)}.`);
+  checkState(fits, kind, () => `${key} must be a whole number of at least ${min}, got ${show(value)}.`);
   return value as number;
 }
 
@@ -49,7 +50,7 @@ export function savedNumbers(
 ): number[] {
   const value = state[key];
   const isList = Array.isArray(value) && value.every(isFiniteNumber);
-  checkState(isList, kind, () => `${key} must be a list of finite numbers, got ${shown(value)}.`);
+  checkState(isList, kind, () => `${key} must be a list of finite numbers, got ${show(value)}.`);
   const numbers = value as number[];
   const problem = () => `${key} must have one entry for each of the optimizer's ${max} groups, got ${numbers.length}.`;
   checkState(numbers.length >= min && numbers.length <= max, kind, problem);
