@@ -1,0 +1,64 @@
+// As PyTorch's padding_idx: a row of zeros at first, whose gradient is 0.
+import { Generator, tensor } from "@opt/core";
+import { expectCode } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { Embedding } from "../index";
+
+const made = (paddingIdx: number | null) => new Embedding(3, 2, { paddingIdx, generator: new Generator(4) });
+const indices = (dtype: "i32" | "u8" = "i32") =>
+  tensor(
+    [
+      [0, 2],
+      [2, 1],
+    ],
+    { dtype },
+  );
+const rows = (x: { tolist(): unknown }) => x.tolist() as number[][];
+
+describe("paddingIdx", () => {
+  it.each([
+    [0, 0],
+    [2, 2],
+    [-1, 2],
+    [-3, 0],
+  ])("%i is the row %i: zeros at first, the others as without it", (given, row) => {
+    const layer = made(given);
+    expect(layer.paddingIdx).toBe(row);
+    expect(rows(layer.weight)).toEqual(rows(made(null).weight).map((values, i) => (i === row ? [0, 0] : values)));
+  });
+
+  it.each(["i32", "u8"] as const)("leaves its row without a gradient, for indices of %s", (dtype) => {
+    const layer = made(2);
+    layer.weight.set([
+      [1, 2],
+      [3, 4],
+      [5, 6],
+    ]);
+    const result = layer.forward(indices(dtype));
+    expect(result.tolist()).toEqual([
+      [
+        [1, 2],
+        [5, 6],
+      ],
+      [
+        [5, 6],
+        [3, 4],
+      ],
+    ]);
+    result.mul(result).sum().backward();
+    expect(rows(layer.weight.grad!)).toEqual([
+      [2, 4],
+      [6, 8],
+      [0, 0],
+    ]);
+  });
+
+  it("is in what a model prints", () => expect(String(made(-1))).toBe("Embedding(3, 2, paddingIdx=2)"));
+
+  it.each([3, -4, 0.5, "0"])("%s is refused", (paddingIdx) =>
+    expectCode("BAD_ARGUMENT", () => new Embedding(3, 2, { paddingIdx: paddingIdx as number })),
+  );
+
+  it("is refused with sparse", () =>
+    expectCode("BAD_ARGUMENT", () => new Embedding(3, 2, { paddingIdx: 0, sparse: true })));
+});
