@@ -1,7 +1,19 @@
 // Programs around device.record: replayed they equal the same steps run one by one, word for word.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { clipGradNorm, type DType, less, noGrad, rand, randn, select, type Tensor, tidy, zeros } from "../index";
+import {
+  clipGradNorm,
+  type DType,
+  ExponentialMovingAverage,
+  less,
+  noGrad,
+  rand,
+  randn,
+  select,
+  type Tensor,
+  tidy,
+  zeros,
+} from "../index";
 import { StepLR } from "../schedules";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -167,6 +179,31 @@ const programs: Record<string, (p: Parts) => Program> = {
     p.optimizer.on("beforeStep", () => {});
     return changedInAndOut(p);
   },
+  "weights changed inside between two steps, before a hook": (p) => {
+    p.optimizer.on("beforeStep", () => {});
+    return {
+      step: () => {
+        p.loss().backward();
+        p.optimizer.step();
+        noGrad(() => p.w.set(p.w.mul(0.5)));
+        p.optimizer.step();
+        p.optimizer.zeroGrad();
+      },
+      watched: p.watched,
+    };
+  },
+  "weights changed by a hook, between two steps": (p) => {
+    p.optimizer.on("afterStep", () => {
+      tidy(() => noGrad(() => p.w.set(p.w.mul(0.5))));
+    });
+    return {
+      step: () => {
+        train(p, p.loss);
+        return train(p, p.loss);
+      },
+      watched: p.watched,
+    };
+  },
   "data changed inside": (p) => ({
     step: () => {
       p.x.set(p.x.mul(0.9));
@@ -193,6 +230,18 @@ const programs: Record<string, (p: Parts) => Program> = {
         return train(p, p.loss);
       },
       watched: () => ({ ...p.watched(), count, average: [...average.dataSync()] }),
+    };
+  },
+  "an average that a hook updates": (p) => {
+    const average = new ExponentialMovingAverage([p.w], { decay: 0.5 });
+    average.update();
+    p.optimizer.on("afterStep", () => average.update());
+    return {
+      step: () => train(p, p.loss),
+      watched: () => {
+        const { n_averaged, "module.0": value } = average.stateDict();
+        return { ...p.watched(), n_averaged, average: [...value!.dataSync()] };
+      },
     };
   },
   "steps run one by one in between": (p) => ({

@@ -1,7 +1,7 @@
 // Programs around device.record that are refused: while they are recorded, or when they are replayed.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { clipGradNorm, parameter, type Tensor, tensor, zeros } from "../index";
+import { clipGradNorm, GradScaler, parameter, type Tensor, tensor, zeros } from "../index";
 import { StepLR } from "../schedules";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -108,6 +108,42 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     expect(p.device.launches).toEqual([]);
     expect(p.w.isDisposed ? null : watched()).toEqual(before);
     recording.dispose();
+  });
+
+  it.each<[string, "BAD_STATE" | "BAD_ARGUMENT", number]>([
+    ["set", "BAD_STATE", 1],
+    ["out of range", "BAD_ARGUMENT", -1],
+  ])(
+    "an option %s in a group without gradients: a scaler unscales in place where one limits the norm",
+    (_, code, norm) => {
+      const p = parts(new FakeDevice());
+      p.optimizer.addGroup({ params: [parameter([1], { device: p.device })] });
+      const scaler = new GradScaler({ initScale: 8 });
+      const recording = p.device.record(() => {
+        p.optimizer.zeroGrad();
+        scaler.scale(p.loss()).backward();
+        scaler.step(p.optimizer);
+        scaler.update();
+      });
+      recording.replay();
+      p.optimizer.groups[1]!.clip = { norm };
+      const before = p.watched();
+      expectCode(code, () => recording.replay());
+      expect(p.watched()).toEqual(before);
+    },
+  );
+
+  it("a group that was added, where the body clears gradients and does not step", () => {
+    const p = parts(new FakeDevice());
+    const recording = p.device.record(() => {
+      p.optimizer.zeroGrad();
+      p.loss().backward();
+    });
+    p.optimizer.groups[0]!.clip = { norm: 1 }; // for steps outside
+    p.optimizer.on("beforeStep", () => {});
+    recording.replay();
+    p.optimizer.addGroup({ params: [parameter([1], { device: p.device })] });
+    expectCode("BAD_STATE", () => recording.replay());
   });
 
   it("a disposed parameter that had no gradient", () => {

@@ -18,7 +18,7 @@ export interface Renewal {
 
 /** A recorded rule launch, step after step. */
 export interface Repeated {
-  /** The body has ended. */
+  /** The last launch before the next hooks, or the body's end, was recorded: replays go as far in one go. */
   recorded(): void;
   /** @throws OptError BAD_STATE, BAD_ARGUMENT if the step can no longer be what was recorded */
   check(): void;
@@ -87,9 +87,9 @@ export function once<Result>(body: () => Result): Result {
   return state.active === null ? body() : state.active.pause(body);
 }
 
-/** Runs hooks: now, and again in each replay at this point of the step. Replays find the memory that they look into. */
+/** Runs hooks: now, and again in each replay at this point of the step: those of hooks by these. Replays find the memory that they look into. */
 export function hooks(body: () => void, memories: readonly Memory[] = []): void {
-  if (state.active === null) body();
+  if (state.active === null || state.active.isPaused) body();
   else state.active.runHooks(body, memories);
 }
 
@@ -164,6 +164,7 @@ export class Recorder {
   }
 
   runHooks(body: () => void, memories: readonly Memory[]): void {
+    this.endSegment();
     this.parts.push(body);
     for (const memory of memories) this.held.add(memory);
     this.inHook = true;
@@ -174,6 +175,10 @@ export class Recorder {
     }
     this.segment = new Segment();
     this.parts.push(this.segment);
+  }
+
+  private endSegment(): void {
+    for (const repeated of this.segment.repeated.values()) repeated.recorded();
   }
 
   /** @throws OptError UNSUPPORTED for another device's work */
@@ -261,8 +266,7 @@ export class Recorder {
 
   /** The body has ended. @throws OptError UNSUPPORTED if its next iteration would meet other gradients */
   finish(): void {
-    for (const part of this.parts)
-      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.recorded();
+    this.endSegment();
     for (const [leaf, { start, replaced }] of this.touched) {
       const { grad, requiresGrad } = leaf;
       check(

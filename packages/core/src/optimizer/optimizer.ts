@@ -17,7 +17,7 @@ import type { Around } from "./gradients/around";
 import { checkOneDevice } from "./gradients/clip";
 import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
-import { planUpdates, type Update } from "./plan";
+import { planUpdates, settingsOf, type Update } from "./plan";
 import { Slot } from "./slot";
 import { completeState } from "./state/complete-state";
 import { MASTER, type ParameterState, stateKeys } from "./state/state";
@@ -158,21 +158,20 @@ export abstract class Optimizer<Options extends BaseOptions> {
     }
   }
 
-  /** What a recorded step relies on beside its launches. */
-  private guard(): () => void {
-    const { groups, hooks } = this;
-    const shape = () => String([groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0]);
-    const recorded = shape();
-    return () => {
-      this.checkParams();
+  /** What a recording relies on beside its launches: what `look` finds must be the same before each replay. */
+  private guard(look: () => unknown): void {
+    const recorder = activeRecorder();
+    if (recorder === null) return;
+    const recorded = String(look());
+    recorder.guard(() => {
       check(
-        shape() === recorded,
+        String(look()) === recorded,
         "BAD_STATE",
         this.algorithm.name,
-        () => "groups or hooks were added or removed since.",
+        () => "groups, options of theirs or hooks were added, removed or set since.",
         "Record the step again.",
       );
-    };
+    });
   }
 
   /** The norm of all gradients in groups that limit it. */
@@ -228,7 +227,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
       }
     }
     this.plans = plans;
-    recorder?.guard(this.guard());
+    // Launches see to the options of their groups; a scaler asks for those of all.
+    const idle = this.groups.filter((_, g) => plans[g]!.length === 0);
+    this.guard(() => {
+      this.checkParams();
+      for (const group of idle) checkGroup(this.algorithm, group);
+      const { groups, hooks } = this;
+      return [groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0, ...idle.map(settingsOf)];
+    });
     return () => {
       for (const { bucket, before, counters } of plans.flat())
         for (const { state } of bucket.slots) if (state?.counters === counters) state.counters = before;
@@ -239,6 +245,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   zeroGrad(options: { setToNull?: boolean } = {}): void {
     checkOptions("zeroGrad", options, { setToNull: "boolean" });
     const { setToNull = true } = options;
+    this.guard(() => this.groups.length);
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();

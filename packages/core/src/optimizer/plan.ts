@@ -190,7 +190,7 @@ function nextStep<Options extends BaseOptions>(
 /** A launch in a recorded step, from one replay to the next. */
 class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
   private readonly states: readonly (ParameterState | null)[];
-  /** The slots whose master copies nobody else in the body leaves behind. */
+  /** The slots whose parameters nobody else overwrites before the next hooks: these may look, and steps after them do. */
   private following: readonly Slot[] = [];
   /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
   private readonly found: readonly Slot[];
@@ -283,7 +283,12 @@ export function scalarsOf<Options extends BaseOptions>(
 }
 
 /** Options that a launch was made for, beside the rule and the penalty. */
-function settingsOf({ maximize, clip, lazyMode, stochasticRounding }: BaseOptions & GroupOptions): readonly unknown[] {
+export function settingsOf({
+  maximize,
+  clip,
+  lazyMode,
+  stochasticRounding,
+}: BaseOptions & GroupOptions): readonly unknown[] {
   return [maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)];
 }
 
