@@ -93,6 +93,7 @@ export class Device {
     try {
       const collected = recorder.run(() => collect("record", body));
       kept = collected.kept;
+      for (const tensor of kept) tensor.leave();
       recorder.finish();
       return new Recording(this.backend, this.pool, recorder, collected.result, kept);
     } catch (error) {

@@ -12,19 +12,33 @@ export interface Scoped {
   readonly [isTensor]: true;
   /** Made to be replaced by the next of its kind, see `replacing`. */
   isReplaceable?: boolean;
+  /** What the tidy that frees it has made, and its place there. */
+  made?: Made | null;
+  order?: number;
+  /** Leaves it to the garbage collector, where nobody disposes of it. */
+  leave(): void;
   dispose(): void;
 }
 
-interface Scope {
-  readonly made: Set<Scoped>;
-  readonly outer: Scope | null;
+type Made = (Scoped | null)[];
+
+/** What the innermost tidy has made: in a list, where each knows its place. Sets would hash every result of every op. */
+const scopes = /* @__PURE__ */ shared("tidies", () => ({ current: null as Made | null }));
+
+/** @internal Puts a new tensor under the innermost tidy, which holds it. Under none it can be dropped. */
+export function track(tensor: Scoped): void {
+  const made = scopes.current;
+  tensor.made = made;
+  if (made) tensor.order = made.push(tensor) - 1;
+  else tensor.leave();
 }
 
-const scopes = /* @__PURE__ */ shared("scopes", () => ({ current: null as Scope | null }));
-
-/** @internal Puts a new tensor under the innermost tidy. */
-export function track(tensor: Scoped): void {
-  scopes.current?.made.add(tensor);
+/** @internal Takes a tensor out of its tidy. False if it is under none. */
+export function untrack(tensor: Scoped): boolean {
+  const { made } = tensor;
+  if (!made) return false;
+  made[tensor.order!] = tensor.made = null;
+  return true;
 }
 
 /**
@@ -35,7 +49,7 @@ export function track(tensor: Scoped): void {
 export function keep<T extends Scoped>(tensor: T): T {
   check(isTensor in Object(tensor), "BAD_ARGUMENT", "keep", () => `must be a tensor, got ${show(tensor)}.`);
   tensor.isReplaceable = false;
-  for (let scope = scopes.current; scope !== null; scope = scope.outer) scope.made.delete(tensor);
+  if (untrack(tensor)) tensor.leave();
   return tensor;
 }
 
@@ -43,18 +57,12 @@ const latest = new WeakMap<object, Scoped>();
 
 /** @internal Where no tidy would free it, `result` lives until the next one for the same `owner`, unless it is kept. */
 export function replacing<T extends Scoped>(owner: object, result: T): T {
-  if (isTidied(result)) return result;
+  if (result.made) return result;
   const last = latest.get(owner);
   if (last?.isReplaceable) last.dispose();
   latest.set(owner, result);
   result.isReplaceable = true;
   return result;
-}
-
-/** @internal True if a tidy that runs would free it. */
-export function isTidied(tensor: Scoped): boolean {
-  for (let scope = scopes.current; scope !== null; scope = scope.outer) if (scope.made.has(tensor)) return true;
-  return false;
 }
 
 /**
@@ -75,19 +83,19 @@ export function tidy<Result>(body: () => Result): Result {
 export function collect<Result>(where: string, body: () => Result): { result: Result; kept: Scoped[] } {
   checkBody(where, body);
   const outer = scopes.current;
-  const made = new Set<Scoped>();
-  scopes.current = { made, outer };
+  const made: Made = [];
+  scopes.current = made;
   const kept: Scoped[] = [];
   try {
     const result = body();
     checkSynchronous(where, result);
     forEachTensor(result, (tensor) => {
-      if (made.delete(tensor)) kept.push(tensor);
+      if (tensor.made === made && untrack(tensor)) kept.push(tensor);
     });
     return { result, kept };
   } finally {
     scopes.current = outer;
-    for (const tensor of made) tensor.dispose();
+    for (const tensor of made) tensor?.dispose();
   }
 }
 

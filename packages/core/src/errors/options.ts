@@ -19,16 +19,15 @@ export function checkOptions(
   kinds: Readonly<Record<string, OptionKind | readonly OptionKind[]>>,
 ): void {
   const names = Object.keys(kinds);
+  // The advice costs more than most calls that take options: it is only written where it is read.
   check(
     isPlainObject(options),
     "BAD_ARGUMENT",
     where,
-    () => `options must be an object, got ${show(options)}.`,
-    names.length === 0 ? "It takes none." : `For example { ${names[0]}: ... }. Options: ${names.join(", ")}.`,
+    () => `options must be an object, got ${show(options)}. ${didYouMean("", names)}`,
   );
   for (const name of Object.keys(options)) {
     const value = options[name];
-    // The advice costs more than most calls that take options: it is only written where it is read.
     check(
       Object.hasOwn(kinds, name),
       "BAD_ARGUMENT",

@@ -61,7 +61,7 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
     return tidy(() => squeeze(product(a, reshape(b, column), transposeA, transposeB), -1));
   }
 
-  const [m, k] = matrix(a.shape, transposeA);
+  const [height, k] = matrix(a.shape, transposeA);
   const [kB, n] = matrix(b.shape, transposeB);
   const shown = (x: Tensor, transposed: boolean) => `${transposed ? "transposed " : ""}${showShape(x.shape)}`;
   check(
@@ -73,18 +73,14 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
   );
   const batchA = a.shape.slice(0, -2);
   const batchB = b.shape.slice(0, -2);
-  if (batchB.length === 0 && batchA.length > 0 && !transposeA) {
-    // One matrix on the right: all rows of A in one product.
-    return tidy(() => {
-      const rows = product(reshape(a, [sizeOf(batchA) * m, k]), b, false, transposeB);
-      return reshape(rows, [...batchA, m, n]);
-    });
-  }
   const batch = broadcastShapes("matmul", [batchA, batchB]);
-  const count = sizeOf(batch);
-  const left = batched(a, batchA, batch);
-  const right = batched(b, batchB, batch);
-  const output = Tensor.empty([...batch, m, n], a.dtype, a.device);
+  // One matrix on the right: all rows of A in one product.
+  const isTall = batchB.length === 0 && !transposeA;
+  const count = isTall ? 1 : sizeOf(batch);
+  const m = isTall ? sizeOf(batchA) * height : height;
+  const left = isTall ? { tensor: a, isShared: true } : batched(a, batchA, batch);
+  const right = isTall ? { tensor: b, isShared: true } : batched(b, batchB, batch);
+  const output = Tensor.empty([...batch, height, n], a.dtype, a.device);
   a.device.launch({
     kind: "matmul",
     kernel: a.device.kernel({ kind: "matmul", transposeA, transposeB, dtype: a.dtype as ComputeDType }),
@@ -100,6 +96,7 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
   });
   if (left.tensor !== a) left.tensor.dispose();
   if (right.tensor !== b) right.tensor.dispose();
+  const rows = (x: Tensor) => (isTall && batchA.length > 0 ? reshape(x, [m, x.shape.at(-1)!]) : x);
   const { shape: shapeA } = a;
   const { shape: shapeB } = b;
   // Each gradient needs the other operand only.
@@ -108,7 +105,12 @@ function product(a: Tensor, b: Tensor, transposeA: boolean, transposeB: boolean)
     const [A, B] = [held[0], held.at(-1)];
     return [
       needsA ? sumTo(transposeA ? product(B!, g, transposeB, true) : product(g, B!, false, !transposeB), shapeA) : null,
-      needsB ? sumTo(transposeB ? product(g, A!, true, transposeA) : product(A!, g, !transposeA, false), shapeB) : null,
+      needsB
+        ? sumTo(
+            transposeB ? product(rows(g), rows(A!), true, transposeA) : product(rows(A!), rows(g), !transposeA, false),
+            shapeB,
+          )
+        : null,
     ];
   });
 }

@@ -1,7 +1,7 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
 
 import { activeRecorder } from "../device/recorder";
-import { keep } from "../device/scope";
+import { untrack } from "../device/scope";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
 import { type Backward as BackwardOf, TapeNode } from "./tape-node";
@@ -62,7 +62,8 @@ export function record(
 }
 
 function hold(tensor: Tensor): Tensor {
-  const held = keep(tensor.alias());
+  const held = tensor.alias();
+  untrack(held); // the node frees it
   held.name = tensor.name;
   return held;
 }

@@ -3,7 +3,7 @@ import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Repeated } from "../device/recorder";
-import { isTensor, isTidied, keep, track } from "../device/scope";
+import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { changes } from "../device/versions";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
@@ -63,6 +63,10 @@ export class Tensor {
   readonly [isTensor] = true;
   /** @internal See `replacing` in scope.ts. */
   isReplaceable = false;
+  /** @internal See scope.ts. */
+  made: (Scoped | null)[] | null = null;
+  /** @internal */
+  order = 0;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
   /** @internal State of an optimizer, or in a recorded step: they must notice when it is disposed, by hand perhaps. */
@@ -93,7 +97,6 @@ export class Tensor {
     this.byteOffset = byteOffset;
     this.holding = { storage, node: null };
     storage.device.countTensors(1);
-    dropped.register(this, this.holding, this.holding);
     track(this);
   }
 
@@ -176,7 +179,7 @@ export class Tensor {
       return;
     }
     if (value !== null) this.checkGradient("grad", value);
-    const isOurs = value !== null && (isTidied(value) || !value.isMadeByHand);
+    const isOurs = value !== null && (value.made !== null || !value.isMadeByHand);
     this.clearGradient();
     if (value !== null) keep(value);
     this.gradient = value;
@@ -274,13 +277,18 @@ export class Tensor {
     return new Tensor(this.holding.storage.retain(), byteOffset, shape, dtype);
   }
 
+  /** @internal Its memory comes back when it is collected. */
+  leave(): void {
+    dropped.register(this, this.holding, this.holding);
+  }
+
   /** Frees the memory, unless another tensor views it, and the gradient that backward made. Later uses throw DISPOSED; a second dispose does nothing. */
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
     if (this.isWatched) changes.disposed++;
     this.freeGradient();
-    keep(this);
+    untrack(this);
     dropped.unregister(this.holding);
     giveBack(this.holding);
   }

@@ -48,14 +48,14 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
 }
 
 function inferShape(x: Tensor, shape: Shape): Shape {
+  if (shape === x.shape) return shape;
   const isList = Array.isArray(shape) && shape.every((extent) => typeof extent === "number");
   const advice = "Pass for example [2, 3].";
   check(isList, "BAD_SHAPE", "reshape", () => `the new shape must be a list of integers, got ${show(shape)}.`, advice);
-  const known = shape.filter((extent) => extent !== -1);
-  const size = sizeOf(known);
-  const inferred = shape.map((extent) => (extent === -1 ? x.size / size : extent));
+  const others = -sizeOf(shape); // with one extent of -1
+  const inferred = shape.map((extent) => (extent === -1 ? x.size / others : extent));
   check(
-    shape.length - known.length <= 1 &&
+    shape.indexOf(-1) === shape.lastIndexOf(-1) &&
       inferred.every((extent) => Number.isInteger(extent) && extent >= 0) &&
       sizeOf(inferred) === x.size,
     "BAD_SHAPE",

@@ -130,6 +130,7 @@ export function unfold(x: Tensor, kernelSize: Pair, options: WindowOptions = {})
 function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d, axis: 0 | 1): boolean {
   const [size, outputs] = axis === 0 ? [window.height, window.outHeight] : [window.width, window.outWidth];
   const inside = (at: number) => at >= 0 && at < size;
+  if (dilation[axis] === 1) return false; // no more than half a window is padding
   const taps = Array.from({ length: kernel[axis] }, (_, tap) => tap * dilation[axis] - padding[axis]);
   return Array.from({ length: outputs }, (_, i) => i * stride[axis]).some(
     (at) => !taps.some((tap) => inside(at + tap)),
