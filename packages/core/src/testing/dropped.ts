@@ -2,6 +2,7 @@
 import { setTimeout } from "node:timers/promises";
 import { DIFFERENTIABLE_OPS, inputsOf } from "@opt/testkit";
 import { parameter } from "../create";
+import { keep, tidy } from "../device/scope";
 import { FakeDevice } from "./fake-backend";
 
 const devices = DIFFERENTIABLE_OPS.map((op) => ({ name: op.name, device: new FakeDevice() }));
@@ -15,6 +16,18 @@ function drop(i: number): void {
     .exp()
     .sum()
     .backward(); // leaves gradients behind
+  // What comes out of a tidy, by its result or by hand, is dropped like what was made outside.
+  tidy(() => {
+    keep(op.run(...inputs));
+    return tidy(() => op.run(...inputs).exp());
+  });
+  tidy(() =>
+    op
+      .run(...inputs)
+      .exp()
+      .sum()
+      .backward(),
+  );
 }
 
 DIFFERENTIABLE_OPS.forEach((_, i) => {
