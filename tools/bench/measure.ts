@@ -15,6 +15,8 @@ export interface WorkReport<Work> {
 }
 
 const CHECKED_STEPS = 3;
+/** Engines compile on the way: what is measured is training, which goes on for longer than that. */
+const WARM_MILLISECONDS = 400;
 const CHECKED_VALUES = 64;
 /** A round of one contender lasts about so long, so that small works are not measured by the clock's grain. */
 const ROUND_MILLISECONDS = 25;
@@ -35,8 +37,10 @@ export async function measure<Work>(
   }
   await check(open);
   for (const entry of open) {
-    await entry.session.run(2); // engines compile on the way
-    const perStep = (await entry.session.run(2)) / 2;
+    const end = performance.now() + WARM_MILLISECONDS;
+    let perStep: number;
+    do perStep = (await entry.session.run(2)) / 2;
+    while (performance.now() < end);
     entry.steps = stepsPerRound ?? Math.max(1, Math.round(ROUND_MILLISECONDS / Math.max(perStep, 1e-3)));
   }
   for (let round = 0; round < rounds; round++) {
