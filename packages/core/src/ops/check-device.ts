@@ -6,8 +6,7 @@ import type { Tensor } from "../tensor/tensor";
 /** The device of all tensors. @throws OptError DEVICE_MISMATCH */
 export function checkDevice(where: string, tensors: readonly Tensor[]): Device {
   const { device } = tensors[0]!;
-  for (let i = 0; i < tensors.length; i++) {
-    const tensor = tensors[i]!;
+  for (const tensor of tensors) {
     tensor.checkAlive(); // before an op allocates what it would leave behind
     check(
       tensor.device === device,
