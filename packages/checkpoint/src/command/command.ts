@@ -31,7 +31,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof OptError)) throw error;
-    output.error(`${oneLine(error.message)}\n`);
+    output.error(`${oneLine(error.message).replace("overwrite: true", "--overwrite")}\n`);
     return error.code === "BAD_ARGUMENT" ? 2 : 1;
   }
 }

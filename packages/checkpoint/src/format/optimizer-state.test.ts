@@ -18,3 +18,21 @@ it("gives counters that PyTorch keeps as tensors as numbers", () => {
   const tensors = { w, "w.step": tensor(3), "w.mu_product": tensor(0.5), "w.exp_avg": exp_avg };
   expect(optimizerState({ tensors, values: {} }).state).toEqual({ w: { step: 3, mu_product: 0.5, exp_avg } });
 });
+
+const saved = (key?: string) => ({ tensors: {}, values: optimizerContents({ groups: [], state: {} }, key).values });
+
+it.each<[string, string, object, unknown]>([
+  ["a key that is not there", "BAD_STATE", saved("critic"), { key: "critik" }],
+  ["state under a key, asked for without one", "BAD_STATE", saved("critic"), undefined],
+  ["a key of a file that has none", "BAD_STATE", { tensors: { w: tensor([1]) }, values: {} }, { key: "critic" }],
+  ["a key that is no option", "BAD_ARGUMENT", saved("critic"), "critic"],
+  ["a misspelt option", "BAD_ARGUMENT", saved(), { kye: "critic" }],
+])("refuses %s", (_, code, loaded, options) => {
+  const message =
+    code === "BAD_STATE" ? expect.stringMatching(/under the key "(critik|optimizer|critic)"/) : expect.anything();
+  expect(() => optimizerState(loaded as never, options as never)).toThrow(expect.objectContaining({ code, message }));
+});
+
+it.each([undefined, "critic"])("gives what was saved under the key %s", (key) => {
+  expect(optimizerState(saved(key), key === undefined ? {} : { key })).toEqual({ groups: [], state: {} });
+});

@@ -1,5 +1,13 @@
 /** An optimizer's state dict as contents of a checkpoint, and back: tensors as `<parameter>.<state>`, numbers among the values. */
-import { check, OptError, type OptimizerState, type ParameterStateDict, show, type Tensor } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  OptError,
+  type OptimizerState,
+  type ParameterStateDict,
+  show,
+  type Tensor,
+} from "@opt/core";
 import { checkedValues } from "./json";
 import type { Json } from "./source";
 import { type AnnotatedTensor, followedName, isTensor } from "./tensors";
@@ -50,7 +58,8 @@ export function optimizerContents(state: OptimizerState, key = "optimizer"): Opt
 
 /**
  * The state dict to give to `optimizer.loadStateDict`, from what `loadCheckpoint` returned. Checkpoints of other systems, which hold no
- * options of ours, give one group of the parameters named, or of all that have state. Throws BAD_STATE where there is no state.
+ * options of ours, give one group of the parameters named, or of all that have state. State that was
+ * saved under a key takes that key: `{ key: "critic" }`. Throws BAD_STATE where there is no state, or none under the key.
  */
 export function optimizerState(
   loaded: { readonly tensors: Readonly<Record<string, Tensor>>; readonly values: { readonly [key: string]: Json } },
@@ -59,9 +68,17 @@ export function optimizerState(
   const isLoaded = isObject(loaded) && isObject(loaded.tensors) && isObject(loaded.values);
   const advice = "Pass what loadCheckpoint returned.";
   check(isLoaded, "BAD_ARGUMENT", "optimizerState", () => `needs { tensors, values }, got ${show(loaded)}.`, advice);
+  checkOptions("optimizerState", options, { key: "string", params: "array" });
   const { key = "optimizer" } = options;
-  const saved = loaded.values[key] as unknown as SavedOptimizer | undefined;
-  const known = typeof saved === "object" && saved !== null && Array.isArray(saved.groups) ? saved : undefined;
+  const keys = Object.keys(loaded.values).filter((name) => savedUnder(name, loaded.values));
+  const known = savedUnder(key, loaded.values);
+  check(
+    known !== undefined || (keys.length === 0 && options.key === undefined),
+    "BAD_STATE",
+    "optimizerState",
+    () => `no optimizer was saved under the key ${show(key)}.`,
+    `There are ${show(keys)}.`,
+  );
   const byParam = statesByParam(loaded.tensors, known);
   const params = options.params ?? [...byParam.keys()];
   const groups = known?.groups ?? [{ params: [...params] }];
@@ -79,6 +96,11 @@ export function optimizerState(
     );
   }
   return { groups, state };
+}
+
+function savedUnder(key: string, values: { readonly [key: string]: Json }): SavedOptimizer | undefined {
+  const saved = values[key] as unknown as SavedOptimizer | undefined;
+  return isObject(saved) && Array.isArray(saved!.groups) ? saved : undefined;
 }
 
 function isObject(value: unknown): boolean {

@@ -1,10 +1,10 @@
 /** What users hand over to be saved and get back: core Tensors, or plain objects for what tensors cannot hold. */
-import { check, hostBytes, OptError, show, type Tensor } from "@opt/core";
+import { check, hostBytes, OptError, show, type Tensor, versionOf } from "@opt/core";
 import { type Box, describeBox, elementCount, elementsIn, fits, wholeOf } from "../layout/box";
 import { bytesPerElement, type StoredDType, storedDType } from "./dtype";
 import type { Role } from "./source";
 
-/** Elements row-major and little-endian: bytes, or a typed array whose elements are as wide as the dtype's. */
+/** Elements row-major and little-endian: bytes, or a typed array of the dtype's own kind; 16-bit floats may be a Uint16Array. */
 export interface PlainTensor {
   /** `f32` or `F32`: either way of writing it. */
   readonly dtype: string;
@@ -44,6 +44,9 @@ export interface LocalTensor {
   readonly boxes?: readonly Box[];
   /** The bytes, of explicit box number `box` or of all. Called once, at the moment of writing or of the snapshot. */
   bytes(box: number): Uint8Array | Promise<Uint8Array>;
+  /** Of a Tensor: how often it was overwritten before, and now. */
+  readonly version?: number;
+  versionNow?(): number;
 }
 
 /** How optimizers name their state: `<state>.<parameter>`, `<parameter>.<state>` or `<parameter>/<state>`. */
@@ -76,14 +79,22 @@ function isAnnotated(value: unknown): value is AnnotatedTensor {
   return typeof value === "object" && value !== null && "tensor" in value && isTensor(value.tensor);
 }
 
+/** Of promises and classes with getters no tensor would be seen. */
+function isPlain(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
 /** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
 export function localTensors(
   tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
 ): LocalTensor[] {
-  const isRecord = typeof tensors === "object" && tensors !== null;
-  const pairs = isRecord ? (Symbol.iterator in tensors ? [...tensors] : Object.entries(tensors)) : [];
+  const isIterable = typeof tensors === "object" && tensors !== null && Symbol.iterator in tensors;
+  const isRecord = isIterable || isPlain(tensors);
+  const pairs = isIterable ? [...tensors] : isRecord ? Object.entries(tensors) : [];
   const areNamed = isRecord && pairs.every((pair) => Array.isArray(pair) && typeof pair[0] === "string");
-  const problem = () => `tensors must be an object of tensors by name, got ${show(tensors)}.`;
+  const problem = () => `tensors must be a plain object of tensors by name, got ${show(tensors)}.`;
   check(areNamed, "BAD_ARGUMENT", "saveCheckpoint", problem, "For example model.stateDict().");
   const names = new Map(pairs);
   if (names.size < pairs.length)
@@ -123,7 +134,10 @@ function localTensor(name: string, saved: SavedTensor, names: ReadonlyMap<string
   const follows = given.follows ?? followedName(name, names);
   const role = given.role ?? (follows !== undefined ? "state" : shape.length === 0 ? "scalar" : "param");
   const common = { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
-  if (isTensor(value)) return { ...common, bytes: () => tensorBytes(value) };
+  if (isTensor(value)) {
+    const versionNow = () => versionOf(value);
+    return { ...common, bytes: () => tensorBytes(value), version: versionNow(), versionNow };
+  }
   if (!("boxes" in value)) {
     const bytes = plainBytes(value.data, dtype, wholeOf(shape), where);
     return { ...common, bytes: () => bytes };
@@ -157,14 +171,10 @@ function tensorBytes(tensor: Tensor): Uint8Array | Promise<Uint8Array> {
 function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: string): Uint8Array {
   if (!ArrayBuffer.isView(data)) throw new OptError("BAD_ARGUMENT", where, "data must be a typed array.", "Or bytes.");
   const width = "BYTES_PER_ELEMENT" in data ? (data.BYTES_PER_ELEMENT as number) : 1;
-  if (width !== 1 && width !== bytesPerElement(dtype)) {
-    throw new OptError(
-      "BAD_DTYPE",
-      where,
-      `${dtype} has ${bytesPerElement(dtype)} bytes, data's elements ${width}.`,
-      "Convert it.",
-    );
-  }
+  const kind = Object.prototype.toString.call(data).slice(8, -1);
+  const held = kind.replace(/^(?:Big)?([FIU])[a-z]+(\d+)Array$/, "$1$2");
+  const isOwn = width === 1 || held === dtype || (held === "U16" && /^B?F16$/.test(dtype));
+  check(isOwn, "BAD_DTYPE", where, () => `data of ${dtype} cannot be a ${kind}.`, "Convert it.");
   const wanted = elementsIn(box) * bytesPerElement(dtype);
   if (data.byteLength !== wanted) {
     throw new OptError(

@@ -1,5 +1,5 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
-import { check, checkOptions, OptError, type Tensor } from "@opt/core";
+import { check, checkOptions, OptError, show, type Tensor } from "@opt/core";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import type { Json, TensorSource } from "../format/source";
@@ -86,7 +86,15 @@ export async function loadCheckpoint(
     as: "string",
     progress: "function",
   });
-  const { as, rank, world, layout } = options;
+  const { as, rank, world, layout, verify, into = {} } = options;
+  const isVerify = typeof verify !== "string" || verify === "whole";
+  const wrongVerify = () => `verify must be true, false or "whole", got ${show(verify)}.`;
+  check(isVerify, "BAD_ARGUMENT", "loadCheckpoint", wrongVerify);
+  for (const [name, target] of Object.entries(into)) {
+    const isPlace = isTensor(target) || (ArrayBuffer.isView(target?.data) && Array.isArray(target.shape));
+    const problem = () => `into.${name} must be a Tensor or { dtype, shape, data }, got ${show(target)}.`;
+    check(isPlace, "BAD_ARGUMENT", "loadCheckpoint", problem);
+  }
   check(
     as === undefined || ["tensor", "plain"].includes(as),
     "BAD_ARGUMENT",

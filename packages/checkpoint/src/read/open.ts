@@ -1,6 +1,6 @@
 /** Opens whatever stands at a path: a checkpoint of ours, or of any system that has an importer. */
 
-import { OptError } from "@opt/core";
+import { check, OptError, show } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
 import { detect, lookAt, openForeign } from "../import/importers";
@@ -37,6 +37,9 @@ export function checkedPlace(where: string, place: unknown): Place {
 
 /** Throws MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws. */
 export async function openSource(place: Place, options: OpenOptions = {}): Promise<TensorSource> {
+  const { fileSystem: given = localFileSystem } = options;
+  const problem = () => `fileSystem must be one, got ${show(given)}.`;
+  check(typeof given?.open === "function", "BAD_ARGUMENT", "openSource", problem, "For example memoryFileSystem().");
   if (place instanceof Blob) {
     const name = (place as Partial<File>).name || "blob";
     return openSource(name, { ...options, fileSystem: blobFileSystem({ [name]: place }) });

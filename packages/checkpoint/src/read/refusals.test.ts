@@ -41,3 +41,20 @@ it("a rank without a world is refused, not given everything", async () => {
   const fileSystem = new MemoryFileSystem();
   await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { rank: 1, fileSystem }));
 });
+
+it.each<[string, object]>([
+  ["a verify that is none", { verify: "hole" }],
+  ["a number for a slice", { slices: { w: 3 } }],
+  ["a pair for a slice", { slices: { w: [0, 1] } }],
+  ["half a pair", { slices: { w: [[0]] } }],
+  ["nothing to fill", { into: { w: null } }],
+  ["an array without its shape to fill", { into: { w: new Float32Array(2) } }],
+  ["a store that is none", { fileSystem: {} }],
+  ["names that are none", { names: [3] }],
+])("loadCheckpoint refuses %s", async (_, options) => {
+  const fileSystem = new MemoryFileSystem();
+  const w = { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) };
+  await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem });
+  await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { fileSystem, ...options }));
+  await expectCode("MISSING", loadCheckpoint("/r", { fileSystem, dtype: { "nope*": "bf16" } }));
+});

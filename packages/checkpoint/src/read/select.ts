@@ -21,11 +21,13 @@ export interface Selection {
 /** For `checkOptions`. */
 export const SELECTION_OPTIONS = { names: "array", dtype: ["string", "object"], verify: "boolean" } as const;
 
-/** The selected tensors, checked and converted as they are read. Throws MISSING for a name that matches nothing. */
+/** The selected tensors, checked and converted as they are read. Throws MISSING for a pattern that matches nothing. */
 export function selectTensors(source: TensorSource, selection: Selection, verification: Verification): SourceTensor[] {
   const { names, dtype, verify = true } = selection;
+  const areTexts = names?.every((name) => typeof name === "string") ?? true;
+  check(areTexts, "BAD_ARGUMENT", "names", () => `must be strings, got ${JSON.stringify(names)}.`);
   refuseUnreadable(source, names);
-  for (const pattern of names ?? []) {
+  for (const pattern of [...(names ?? []), ...(typeof dtype === "object" ? Object.keys(dtype) : [])]) {
     if ([...source.tensors.keys()].some((name) => matchesPattern(pattern, name))) continue;
     const have = [...source.tensors.keys()].slice(0, 8).join(", ");
     throw new OptError(

@@ -1,5 +1,5 @@
 /** What of a checkpoint is to be loaded: boxes of tensors, whole, by slices, or as a rank of a layout holds them. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
@@ -46,12 +46,19 @@ export function* batchesOf(wanted: readonly Wanted[]): Generator<Wanted[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for a rank that is none, UNSUPPORTED for one of several boxes. */
+function isPair(cut: unknown): boolean {
+  return Array.isArray(cut) && cut.length === 2 && cut.every((at) => Number.isSafeInteger(at));
+}
+
+/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for one that is none, or for such a rank, UNSUPPORTED for one of several boxes. */
 export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   const slice = parts.slices?.[tensor.name];
-  if (slice) {
+  if (slice !== undefined) {
     const { shape } = tensor;
+    const isCut = Array.isArray(slice) && slice.every((cut: unknown) => cut === null || isPair(cut));
+    const problem = () => `its slice must list [begin, end) pairs or null, got ${JSON.stringify(slice)}.`;
+    check(isCut, "BAD_ARGUMENT", where, problem, "For example [[0, 16]].");
     const box = {
       offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
       size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),

@@ -21,6 +21,22 @@ describe("saveCheckpoint", () => {
     ["values that JSON would drop", { values: { state: new Map() } }, {}, "BAD_ARGUMENT"],
     ["a tensor of an unknown dtype", { tensors: { w: { ...f32([1], 1), dtype: "f31" } } }, {}, "BAD_DTYPE"],
     ["data of another width", { tensors: { w: { ...f32([1], 1), dtype: "f64" } } }, {}, "BAD_DTYPE"],
+    ["integers as floats", { tensors: { w: { ...f32([1], 1), data: Int32Array.of(1) } } }, {}, "BAD_DTYPE"],
+    ["floats as integers", { tensors: { w: { ...f32([1], 1), dtype: "i32" } } }, {}, "BAD_DTYPE"],
+    ["tensors that are a promise", { tensors: Promise.resolve({ w: f32([1], 1) }) as never }, {}, "BAD_ARGUMENT"],
+    [
+      "tensors behind getters",
+      {
+        tensors: new (class {
+          get w() {
+            return 1;
+          }
+        })() as never,
+      },
+      {},
+      "BAD_ARGUMENT",
+    ],
+    ["a communicator that is none", {}, { communicator: {} as never }, "BAD_ARGUMENT"],
     ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
     ["a shape that is none", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
     ["tensors without names", { tensors: [f32([1], 1), f32([1], 2)] as never }, {}, "BAD_ARGUMENT"],

@@ -82,7 +82,8 @@ const LANES = 4;
 
 /**
  * Saves a step of a run: `<folder>/step-<step>/`. It exists whole or not at all, whatever dies on the way.
- * Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, DUPLICATE, MISSING, IO, on every rank; older steps are untouched.
+ * Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on every rank;
+ * older steps are untouched.
  *
  * @example
  * await saveCheckpoint("runs/a", { step: 100, tensors: model.stateDict(), values: { epoch: 2 } });
@@ -146,8 +147,13 @@ class Save {
     const { communicator, layout, keep, attempt, patience } = options;
     const refuseUnless = (condition: boolean, problem: () => string, advice: string) =>
       check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
-    const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
+    const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
     refuseUnless(isCount(step), () => `step must be a whole number from 0, got ${step}.`, "Count from 0.");
+    refuseUnless(
+      !communicator || (isCount(communicator.rank) && isCount(communicator.size)),
+      () => "communicator has no rank and size.",
+      "Fix it.",
+    );
     for (const [name, mine] of [
       ["world", communicator?.size],
       ["rank", communicator?.rank],
@@ -253,6 +259,7 @@ class Save {
         }
       };
       await allOf(Array.from({ length: LANES }, lane));
+      this.holdings.checkUnchanged();
       return await this.#commit(folder, records);
     } catch (error) {
       await folder.abandon();
@@ -316,6 +323,7 @@ class Save {
     const held = mine.filter(({ writer }) => writer !== rank);
     const report = reporter(this.#options.progress, bytesOfAll(written));
     const record = await this.#write({ folder, rank, described: tensors, written, held }, report);
+    this.holdings.checkUnchanged();
     return { ...record, written: [...record.written] }; // as a message
   }
 

@@ -1,5 +1,5 @@
 /** Who writes what: the boxes that this process answers for, and their bytes at the moment they are wanted. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../../format/dtype";
 import type { ShardBox } from "../../format/shard";
@@ -61,6 +61,20 @@ export class Holdings {
   release(): void {
     this.#snapshot = undefined;
     this.#copies?.free();
+  }
+
+  /** What was written is of one moment. Throws CHANGED for a tensor that was overwritten since the save began. */
+  checkUnchanged(): void {
+    if (this.isCopied) return;
+    for (const { name, version, versionNow } of this.tensors) {
+      check(
+        versionNow?.() === version,
+        "CHANGED",
+        `tensor ${JSON.stringify(name)}`,
+        () => "was overwritten while it was saved.",
+        "Await the save, or use async.",
+      );
+    }
   }
 
   get isCopied(): boolean {
