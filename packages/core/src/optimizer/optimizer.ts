@@ -168,7 +168,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
         String(look()) === recorded,
         "BAD_STATE",
         this.algorithm.name,
-        () => "groups, options of theirs or hooks were added, removed or set since.",
+        () => "groups, their options or hooks have changed.",
         "Record the step again.",
       );
     });

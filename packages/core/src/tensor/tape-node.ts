@@ -23,7 +23,6 @@ interface Saved {
 export class TapeNode<T extends Saved> {
   /** Nodes are made in order, so that a higher number depends only on lower ones. */
   readonly order = count.next++;
-  readonly [isTapeNode] = true;
   private users = 1; // the output tensor; later nodes add themselves
   private freed = false;
   /** How often what is saved had been overwritten when it was saved. */
@@ -44,9 +43,13 @@ export class TapeNode<T extends Saved> {
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
   }
 
+  get [isTapeNode](): true {
+    return true;
+  }
+
   /** Nodes are known by their mark: another copy of core may have made them. */
   static [Symbol.hasInstance](value: unknown): boolean {
-    return typeof value === "object" && value !== null && isTapeNode in value;
+    return isTapeNode in Object(value);
   }
 
   /** True when backward has run through it. */

@@ -60,7 +60,6 @@ export interface Tensor extends Fluent<Tensor> {}
 export class Tensor {
   /** For parameters: the name under which optimizers and checkpoints know it. */
   name: string | undefined;
-  readonly [isTensor] = true;
   /** @internal See `replacing` in scope.ts. */
   isReplaceable = false;
   /** @internal See scope.ts. */
@@ -100,9 +99,13 @@ export class Tensor {
     track(this);
   }
 
+  get [isTensor](): true {
+    return true;
+  }
+
   /** Tensors are known by their mark: another copy of core may have made them. */
   static [Symbol.hasInstance](value: unknown): value is Tensor {
-    return typeof value === "object" && value !== null && isTensor in value;
+    return isTensor in Object(value);
   }
 
   /** @internal A tensor with undefined contents. */
