@@ -1,8 +1,8 @@
 /** The words at the start of shared memory by which threads share out a call. Indices count i32 words. */
 
 /**
- * generation << 8 | parts not yet claimed. A part is claimed by a compare-exchange that lowers the count; the generation keeps
- * a thread that was held up from claiming a part of the next call. Idle workers sleep on this word.
+ * end << 16 | first: the parts not yet claimed. They are claimed by a compare-exchange, by the calling thread from the front and by workers
+ * from the end, so that each finds in its caches what it had in the last such call. Idle workers sleep on this word.
  */
 export const TICKET = 0;
 /** Parts not yet finished. The main thread sleeps on this word, on its own cache line. */
@@ -11,10 +11,10 @@ export const PENDING = 16;
 export const FAILED = 17;
 /** 1 while the workers shall run. */
 export const OPEN = 18;
-/** Workers that sleep, or are about to; without the one for long calls. */
+/** Workers that sleep, or are about to. */
 export const SLEEPING = 19;
-/** Counts the calls that take long: on this word sleeps the worker that takes the calling thread's place in them. */
-export const LONG = 20;
+/** A thread claims one in so many of the parts not yet claimed: long stretches first, short ones where threads shall end together. */
+export const SHARES = 20;
 
 /** The call. Valid for who has claimed a part, until that part is finished. */
 export const MODULE_ADDRESS = 32;
@@ -29,5 +29,4 @@ export const ARGUMENT_COUNT = 38;
 export const ARGUMENTS = 32;
 export const MAXIMUM_ARGUMENTS = 1024;
 
-export const REMAINING_MASK = 0xff;
-export const MAXIMUM_PARTS = 0xff;
+export const MAXIMUM_PARTS = 0x7fff;

@@ -8,16 +8,10 @@ import { startWorker, type WorkerThread } from "./start";
 const POLLS = 10_000;
 
 /**
- * Work from which on the calling thread sleeps while a worker does its part, where it may: some half a millisecond. A worker is often woken
- * on the processor of the thread that woke it, and waits there for as long as that one computes. Workers that are awake have processors of
- * their own: then only calls of some milliseconds are worth the sleep, in which others may have put them together.
+ * Calls of less work than `WORK_LONG` that are not shared after one in which we waited longer than we worked, because the worker had no
+ * processor: few after the first, twice as many each time that it happens again at once.
  */
-const WORK_WORTH_RESTING = 1 << 22;
-const WORK_ALWAYS_WORTH_RESTING = 1 << 24;
-/**
- * Short calls that are not shared after one in which we waited longer than we worked, because the worker had no processor: few after the
- * first, twice as many each time that it happens again at once.
- */
+const WORK_LONG = 1 << 22;
 const FEWEST_ALONE = 4;
 const MOST_ALONE = 512;
 /** Milliseconds that a worker may begin later without a reason. */
@@ -31,9 +25,9 @@ const WORK_PATIENCE = 1e-4;
 /** Elements below which sharing costs more than it saves: waking workers takes some 35 microseconds. */
 const WORK_WORTH_SHARING = 1 << 16;
 const WORK_WORTH_WAKING = 1 << 18;
-/** Work that is worth a part of its own: parts beyond one per thread even out threads that are held up. All threads get as many. */
-const WORK_PER_PART = 1 << 19;
-const PARTS_PER_THREAD = 16;
+/** Work that is worth being claimed by itself: parts beyond one per thread even out threads that are held up. */
+const WORK_PER_PART = 1 << 16;
+const PARTS_PER_THREAD = 64;
 
 /** An exported function, and where workers find it. */
 export interface Entry {
@@ -48,9 +42,6 @@ export class ThreadPool {
   readonly #numbers: Float64Array;
   readonly #mayWait: boolean;
   #workers: WorkerThread[] = [];
-  /** Of the workers, the one that waits for long calls. */
-  #spare: WorkerThread | undefined;
-  #generation = 0;
   /** Short calls yet to come that are not shared, and how many it will be the next time. */
   #alone = 0;
   #nextAlone = FEWEST_ALONE;
@@ -65,7 +56,7 @@ export class ThreadPool {
     this.#mayWait = mayWait();
   }
 
-  /** Starts up to `threads - 1` workers over shared memory, and where the calling thread may sleep one to take its place. */
+  /** Starts up to `threads - 1` workers over shared memory. */
   static async start(
     memory: WebAssembly.Memory,
     threads: number,
@@ -75,20 +66,16 @@ export class ThreadPool {
     const pool = new ThreadPool(memory, patience);
     pool.#words[control.OPEN] = 1;
     await Promise.all(
-      Array.from({ length: pool.#mayWait ? threads : threads - 1 }, async (_, i) => {
-        const isSpare = i === threads - 1;
+      Array.from({ length: threads - 1 }, async () => {
         let worker: WorkerThread | undefined;
-        worker = await startWorker({ memory, probe, isSpare }, () => pool.#forget(worker));
-        if (worker === undefined) return;
-        if (isSpare) pool.#spare = worker;
-        else pool.#workers.push(worker);
+        worker = await startWorker({ memory, probe }, () => pool.#forget(worker));
+        if (worker !== undefined) pool.#workers.push(worker);
       }),
     );
     return pool;
   }
 
   #forget(worker: WorkerThread | undefined): void {
-    if (this.#spare === worker) this.#spare = undefined;
     this.#workers = this.#workers.filter((other) => other !== worker);
   }
 
@@ -97,17 +84,17 @@ export class ThreadPool {
     return this.#workers.length + 1;
   }
 
-  /** In how many parts a call is best cut. */
+  /** In how many parts a call is best cut: threads claim several at once. */
   parts({ range, grain = 1, work }: Split): number {
     const { threads } = this;
     const asleep = Atomics.load(this.#words, control.SLEEPING) > 0;
     if (threads === 1 || work < (asleep ? WORK_WORTH_WAKING : WORK_WORTH_SHARING)) return 1;
-    if (work < WORK_WORTH_RESTING && this.#alone > 0) {
+    if (work < WORK_LONG && this.#alone > 0) {
       this.#alone--;
       return 1;
     }
-    const each = Math.min(Math.ceil(work / WORK_PER_PART / threads), PARTS_PER_THREAD);
-    return Math.min(threads * each, Math.ceil(range / grain), control.MAXIMUM_PARTS);
+    const wanted = Math.min(Math.max(threads, Math.floor(work / WORK_PER_PART)), threads * PARTS_PER_THREAD);
+    return Math.min(wanted, Math.ceil(range / grain), control.MAXIMUM_PARTS);
   }
 
   /** Calls the entry on all parts and returns when all are done. */
@@ -122,38 +109,39 @@ export class ThreadPool {
     words[control.GRAIN] = grain;
     words[control.ARGUMENT_COUNT] = args.length;
     this.#numbers.set(args, control.ARGUMENTS);
-    this.#generation = (this.#generation + 1) & 0x7fffff;
     words[control.FAILED] = 0;
+    words[control.SHARES] = 2 * this.threads;
     Atomics.store(words, control.PENDING, parts);
-    Atomics.store(words, control.TICKET, (this.#generation << 8) | parts);
+    Atomics.store(words, control.TICKET, parts << 16);
     const asleep = Atomics.load(words, control.SLEEPING) > 0;
     if (asleep) Atomics.notify(words, control.TICKET, parts - 1);
+    const begun = performance.now();
+    const units = Math.ceil(range / grain);
     const takeParts = () => {
-      const units = Math.ceil(range / grain);
-      for (let part = this.#claim(); part >= 0; part = this.#claim()) {
-        const start = Math.floor((part * units) / parts) * grain;
-        const end = Math.min(range, Math.floor(((part + 1) * units) / parts) * grain);
+      for (;;) {
+        const ticket = Atomics.load(words, control.TICKET);
+        const first = ticket & 0xffff;
+        const left = (ticket >>> 16) - first;
+        if (left === 0) return;
+        const taken = Math.ceil(left / words[control.SHARES]!);
+        if (Atomics.compareExchange(words, control.TICKET, ticket, ticket + taken) !== ticket) continue;
+        const start = Math.floor((first * units) / parts) * grain;
+        const end = Math.min(range, Math.floor(((first + taken) * units) / parts) * grain);
         try {
           entry.call(start, end, ...args);
         } finally {
-          Atomics.sub(words, control.PENDING, 1);
+          Atomics.sub(words, control.PENDING, taken);
         }
       }
     };
-    const enough = asleep ? WORK_WORTH_RESTING : WORK_ALWAYS_WORTH_RESTING;
-    const rests = this.#spare !== undefined && split.work >= enough;
-    const begun = performance.now();
     let done = begun;
     try {
-      if (rests) {
-        Atomics.add(words, control.LONG, 1);
-        Atomics.notify(words, control.LONG);
-      } else takeParts();
+      takeParts();
     } finally {
       done = performance.now();
-      this.#join(rests, takeParts, this.patience + WORK_PATIENCE * split.work);
+      this.#join(takeParts, this.patience + WORK_PATIENCE * split.work);
     }
-    const hasWaited = !asleep && !rests && performance.now() - done > done - begun + WAKING;
+    const hasWaited = !asleep && performance.now() - done > done - begun + WAKING;
     if (Atomics.load(words, control.FAILED) !== 0) {
       throw new OptError(
         "INTERNAL",
@@ -169,19 +157,7 @@ export class ThreadPool {
   close(): void {
     Atomics.store(this.#words, control.OPEN, 0);
     for (const worker of this.#workers) worker.terminate();
-    this.#spare?.terminate();
     this.#workers = [];
-    this.#spare = undefined;
-  }
-
-  /** A part of the present call, or -1 when all are claimed. */
-  #claim(): number {
-    for (;;) {
-      const ticket = Atomics.load(this.#words, control.TICKET);
-      const remaining = ticket & control.REMAINING_MASK;
-      if (remaining === 0) return -1;
-      if (Atomics.compareExchange(this.#words, control.TICKET, ticket, ticket - 1) === ticket) return remaining - 1;
-    }
   }
 
   /**
@@ -190,10 +166,10 @@ export class ThreadPool {
    *
    * @throws OptError INTERNAL if no part ends for so long; from then on the calling thread computes alone
    */
-  #join(rests: boolean, takeParts: () => void, patience: number): void {
+  #join(takeParts: () => void, patience: number): void {
     const words = this.#words;
     let [last, since] = [-1, 0];
-    for (let polls = rests ? POLLS : 0; ; polls++) {
+    for (let polls = 0; ; polls++) {
       const pending = Atomics.load(words, control.PENDING);
       if (pending === 0) return;
       if (polls < POLLS || (!this.#mayWait && polls % POLLS > 0)) continue;

@@ -12,8 +12,6 @@ interface Start {
   readonly memory: WebAssembly.Memory;
   /** A module to try compiling. */
   readonly probe: Uint8Array;
-  /** For long calls alone. */
-  readonly isSpare: boolean;
 }
 
 /** Bundlers for the browser do not see this import, and Node's own modules need no import map. */
