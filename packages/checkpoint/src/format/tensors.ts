@@ -81,9 +81,7 @@ function isAnnotated(value: unknown): value is AnnotatedTensor {
 
 /** Of promises and classes with getters no tensor would be seen. */
 function isPlain(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
+  return Object(value) === value && Object.getPrototypeOf(Object.getPrototypeOf(value) ?? Object.prototype) === null;
 }
 
 /** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
@@ -171,7 +169,7 @@ function tensorBytes(tensor: Tensor): Uint8Array | Promise<Uint8Array> {
 function plainBytes(data: ArrayBufferView, dtype: StoredDType, box: Box, where: string): Uint8Array {
   if (!ArrayBuffer.isView(data)) throw new OptError("BAD_ARGUMENT", where, "data must be a typed array.", "Or bytes.");
   const width = "BYTES_PER_ELEMENT" in data ? (data.BYTES_PER_ELEMENT as number) : 1;
-  const kind = Object.prototype.toString.call(data).slice(8, -1);
+  const kind = data.constructor.name;
   const held = kind.replace(/^(?:Big)?([FIU])[a-z]+(\d+)Array$/, "$1$2");
   const isOwn = width === 1 || held === dtype || (held === "U16" && /^B?F16$/.test(dtype));
   check(isOwn, "BAD_DTYPE", where, () => `data of ${dtype} cannot be a ${kind}.`, "Convert it.");

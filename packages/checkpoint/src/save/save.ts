@@ -19,7 +19,7 @@ import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
 import { bytesOfAll, Holdings } from "./shards/pieces";
 import { type RankFile, writeRankFile } from "./shards/rank-file";
 import type { Assignment, ShardableTensor } from "./shards/writers";
-import { checkedRetention, type Retention } from "./step/keep";
+import type { Retention } from "./step/keep";
 import { type Attempt, newAttempt } from "./step/owner";
 import { StepFolder } from "./step/step-folder";
 
@@ -121,7 +121,7 @@ class Save {
   readonly #world: number;
   readonly #layout: Layout;
   readonly #options: SaveOptions;
-  readonly #keep: Retention | undefined;
+  #keep: Retention | undefined;
   readonly #fileSystem: FileSystem;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
@@ -144,7 +144,7 @@ class Save {
       fileSystem: "any",
     });
     const { step } = contents;
-    const { communicator, layout, keep, attempt, patience } = options;
+    const { communicator, layout, attempt, patience } = options;
     const refuseUnless = (condition: boolean, problem: () => string, advice: string) =>
       check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
     const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -197,7 +197,6 @@ class Save {
     this.#world = world;
     this.#layout = layout ?? defaultLayout(world);
     this.#options = options;
-    this.#keep = keep === undefined ? undefined : checkedRetention(WHERE, keep);
     this.#fileSystem = options.fileSystem ?? localFileSystem;
     this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
   }
@@ -208,6 +207,8 @@ class Save {
   }
 
   async run(): Promise<SaveResult> {
+    const { keep } = this.#options;
+    if (keep !== undefined) this.#keep = (await import("./step/keep")).checkedRetention(WHERE, keep);
     if (this.rank === undefined) return this.#saveAllRanks();
     if (this.#options.communicator) return this.#saveTogether(this.#options.communicator);
     if (this.#world === 1) return this.#saveTogether(singleProcess());
