@@ -13,7 +13,7 @@ export interface Scoped {
   /** Made to be replaced by the next of its kind, see `replacing`. */
   isReplaceable?: boolean;
   /** What the tidy that frees it has made, and its place there. */
-  made?: Made | null;
+  made?: (Scoped | null)[] | null;
   order?: number;
   /** Leaves it to the garbage collector, where nobody disposes of it. */
   leave(): void;
