@@ -150,15 +150,15 @@ interface Request {
 
 async function answer(request: Request): Promise<object> {
   if (request.command === "open") {
-    await init(request.device);
+    const { name: device } = await init(request.device);
     folder = request.folder!;
     mkdirSync(folder, { recursive: true });
-    if (request.source === undefined) return {};
+    if (request.source === undefined) return { device };
     const { tensors: made } = await loadCheckpoint(request.source);
     tensors = made;
     copies = Object.values(tensors).map((one) => one.bytesSync());
     globalThis.gc?.();
-    return { bytes: copies.reduce((sum, { length }) => sum + length, 0) / MIB };
+    return { device };
   }
   if (request.command === "check") {
     const { tensors: read } = await loadCheckpoint(at(request.path!));

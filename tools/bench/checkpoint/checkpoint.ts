@@ -18,6 +18,7 @@ import { loadavg } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { planningSeconds } from "./checkpoint-plan";
@@ -61,6 +62,7 @@ interface Answer {
   readonly error?: string;
   readonly works?: readonly string[];
   readonly torch?: string;
+  readonly device?: string;
   readonly isEqual?: boolean;
   readonly milliseconds: number;
   /** Processor time of all threads, in milliseconds: what a busy machine changes least. */
@@ -112,17 +114,33 @@ async function settle(): Promise<void> {
   await setTimeout(200); // blocks of removed files are discarded after the journal says so
 }
 
+/** Milliseconds that all processors have worked since the machine began, for whomever. */
+function busy(): number {
+  const [, user, nice, system, , , irq, softirq] = readFileSync("/proc/stat", "utf8").split(/\s+/).map(Number);
+  return 10 * (user! + nice! + system! + irq! + softirq!);
+}
+
+/** Of all timed runs together, in milliseconds. */
+const during = { wall: 0, others: 0 };
+
 /** One timed run of a work, after what it writes was removed, what it reads was read, and the machine has settled. */
 async function timed(who: Session, name: string, isFresh = false): Promise<Answer> {
   await who.ask({ command: "prepare", name });
   await settle();
   if (isFresh) leaveMemory();
-  return who.ask({ command: "run", name });
+  const before = busy();
+  const answer = await who.ask({ command: "run", name });
+  during.wall += answer.milliseconds;
+  during.others += busy() - before - answer.cpu;
+  return answer;
 }
 
 mkdirSync(options.folder, { recursive: true });
 const folder = mkdtempSync(join(resolve(options.folder), "checkpoint-"));
-const program = join(folder, "session.mjs");
+// Where the device's package is found: without it the session would take another device, and no test would say so.
+const workspace = fileURLToPath(new URL("../../../runs/", import.meta.url));
+mkdirSync(workspace, { recursive: true });
+const program = join(mkdtempSync(join(workspace, "session-")), "session.mjs");
 await build({
   entryPoints: [new URL("./checkpoint-session.ts", import.meta.url).pathname],
   bundle: true,
@@ -176,7 +194,7 @@ try {
   const count = Math.ceil(Number(options.mib) / 4);
   const { works = [], torch } = await theirs.ask({ command: "open", folder, count, source });
   const device = options.device ? { device: options.device } : {};
-  await ours.ask({ command: "open", folder, source, ...device });
+  const { device: used } = await ours.ask({ command: "open", folder, source, ...device });
   rmSync(source);
   const run = async (who: Session, name: string, title = name, isFresh = false) => {
     if (!only.test(title)) return;
@@ -241,13 +259,13 @@ try {
     }
     copying.close();
   }
-  report(torch ?? "");
+  report(torch ?? "", used ?? "");
 } finally {
   for (const one of opened) one.close();
-  rmSync(folder, { recursive: true, force: true });
+  for (const one of [folder, dirname(program)]) rmSync(one, { recursive: true, force: true });
 }
 
-function report(torch: string): void {
+function report(torch: string, device: string): void {
   const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
   const of = (name: string, what: "milliseconds" | "cpu" | "peak" = "milliseconds") =>
     median((results.get(name) ?? []).map((one) => one[what]));
@@ -295,7 +313,9 @@ function report(torch: string): void {
     rounds: Number(options.rounds),
     node: process.version,
     torch,
+    device,
     load,
+    others: during.others / during.wall,
     table,
     rows,
     seconds,
@@ -303,7 +323,7 @@ function report(torch: string): void {
   mkdirSync(dirname(options.out), { recursive: true });
   writeFileSync(options.out, `${JSON.stringify({ ...written, planning }, null, 1)}\n`);
   console.log(
-    `${data} MiB, ${options.rounds} rounds, Node ${process.version}, PyTorch ${torch}, load ${load.join(" ")}\n`,
+    `${data} MiB, ${options.rounds} rounds, Node ${process.version}, device ${device}, PyTorch ${torch}, load ${load.join(" ")}; others, and the system for itself, kept ${(during.others / during.wall).toFixed(2)} processors busy\n`,
   );
   for (const [name, { seconds: s, least, cpu, peakMiB }] of Object.entries(table))
     console.log(
