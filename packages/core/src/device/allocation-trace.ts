@@ -2,7 +2,8 @@
 import type { Memory } from "../backend/memory";
 import { shared } from "../host/shared";
 
-const tracing = /* @__PURE__ */ shared("traceAllocations", () => ({ on: false }));
+/** Nothing until somebody asks: programs that never do ship no trace. */
+export const allocations = /* @__PURE__ */ shared("traceAllocations", (): { trace?: AllocationTrace } => ({}));
 
 /**
  * From now on every allocation notes where it was made, until `traceAllocations(false)`: an OUT_OF_MEMORY error then shows who holds most.
@@ -13,25 +14,27 @@ const tracing = /* @__PURE__ */ shared("traceAllocations", () => ({ on: false })
  * traceAllocations(false);
  */
 export function traceAllocations(on = true): void {
-  tracing.on = on;
+  allocations.trace ??= new AllocationTrace();
+  allocations.trace.isOn = on;
 }
 
-export class AllocationTrace {
-  private readonly stacks = new Map<Memory, string>();
+class AllocationTrace {
+  isOn = true;
+  private readonly stacks = new Map<Memory, { pool: object; stack: string }>();
 
-  made(memory: Memory): void {
-    if (tracing.on) this.stacks.set(memory, new Error().stack ?? "");
+  made(memory: Memory, pool: object): void {
+    if (this.isOn) this.stacks.set(memory, { pool, stack: new Error().stack ?? "" });
   }
 
   freed(memory: Memory): void {
-    if (this.stacks.size > 0) this.stacks.delete(memory);
+    this.stacks.delete(memory);
   }
 
-  /** The largest memory that is alive, and its maker; undefined if none was traced. */
-  largest(): { bytes: number; stack: string } | undefined {
-    let largest: Memory | undefined;
-    for (const memory of this.stacks.keys()) if (memory.bytes > (largest?.bytes ?? -1)) largest = memory;
+  /** Of the largest memory of a pool that is alive: who made it; undefined if none was traced. */
+  largest(pool: object): string | undefined {
+    const [largest] = [...this.stacks].filter(([, made]) => made.pool === pool).sort(([a], [b]) => b.bytes - a.bytes);
+    if (largest === undefined) return undefined;
     // The first lines are the error's own and core's ways to memory.
-    return largest && { bytes: largest.bytes, stack: this.stacks.get(largest)!.split("\n").slice(1).join("\n") };
+    return `The largest, of ${largest[0].bytes} bytes, was made\n${largest[1].stack.split("\n").slice(1).join("\n")}`;
   }
 }

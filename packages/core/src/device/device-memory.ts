@@ -5,7 +5,7 @@ import type { Memory } from "../backend/memory";
 import { OptError } from "../errors/errors";
 import { collectGarbage } from "../host/garbage";
 import type { TypedArray } from "../values/dtype";
-import { AllocationTrace } from "./allocation-trace";
+import { allocations } from "./allocation-trace";
 
 /** Growth that is worth a collection, which takes milliseconds. */
 const PRESSURE = 2 ** 28;
@@ -19,7 +19,6 @@ export class DeviceMemory {
 
   /** The least that has lived since the last collection. */
   private settled = 0;
-  private readonly trace = new AllocationTrace();
   private opened: Backend | undefined;
 
   constructor(
@@ -60,7 +59,7 @@ export class DeviceMemory {
       throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.exhausted(error as OptError, tensors) : error;
     }
     this.bytes += memory.bytes;
-    this.trace.made(memory);
+    allocations.trace?.made(memory, this);
     return memory;
   }
 
@@ -72,11 +71,7 @@ export class DeviceMemory {
 
   private exhausted(error: OptError, tensors: number): OptError {
     this.collect();
-    const largest = this.trace.largest();
-    const by =
-      largest === undefined
-        ? "traceAllocations() before would say who made the largest."
-        : `The largest, of ${largest.bytes} bytes, was made\n${largest.stack}`;
+    const by = allocations.trace?.largest(this) ?? "traceAllocations() before would say who made the largest.";
     const held = `${tensors} tensors live on ${this.name}, ${this.bytes} bytes; what was dropped comes back at the next await.`;
     const words = error.message.slice(error.message.indexOf("]") + 2);
     return new OptError("OUT_OF_MEMORY", error.where, words, `${held} ${by}`, { cause: error });
@@ -97,7 +92,7 @@ export class DeviceMemory {
     }
     this.bytes -= memory.bytes;
     this.settled = Math.min(this.settled, this.bytes);
-    this.trace.freed(memory);
+    allocations.trace?.freed(memory);
     this.opened?.free(memory);
   }
 

@@ -8,37 +8,28 @@ const POLLS = 40_000;
 export const WORKER_SOURCE = `
 "use strict";
 function serve(memory) {
-  const words = new Int32Array(memory.buffer, 0, ${2 * (control.ARGUMENTS + control.MAXIMUM_ARGUMENTS)});
-  const numbers = new Float64Array(memory.buffer, 0, ${control.ARGUMENTS + control.MAXIMUM_ARGUMENTS});
+  const [words, numbers] = [new Int32Array(memory.buffer), new Float64Array(memory.buffer)];
   const modules = new Map();
-  function entry() {
-    const address = words[${control.MODULE_ADDRESS}] >>> 0;
-    let functions = modules.get(address);
-    if (functions === undefined) {
-      const binary = new Uint8Array(new Uint8Array(memory.buffer, address, words[${control.MODULE_BYTES}]));
-      const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
-      functions = Object.values(instance.exports);
-      modules.set(address, functions);
-    }
-    return functions[words[${control.ENTRY}]];
-  }
   function runParts(first, last) {
-    const parts = words[${control.PARTS}], range = words[${control.RANGE}] >>> 0, grain = words[${control.GRAIN}];
-    const units = Math.ceil(range / grain);
-    const start = Math.floor((first * units) / parts) * grain;
-    const end = Math.min(range, Math.floor((last * units) / parts) * grain);
-    const from = ${control.ARGUMENTS};
-    entry()(start, end, ...numbers.subarray(from, from + words[${control.ARGUMENT_COUNT}]));
+    const address = words[${control.MODULE_ADDRESS}] >>> 0;
+    if (!modules.has(address)) {
+      const binary = new Uint8Array(memory.buffer, address, words[${control.MODULE_BYTES}]).slice();
+      const instance = new WebAssembly.Instance(new WebAssembly.Module(binary), { env: { memory } });
+      modules.set(address, Object.values(instance.exports));
+    }
+    const range = words[${control.RANGE}] >>> 0, grain = words[${control.GRAIN}];
+    const at = (part) => Math.floor((part * Math.ceil(range / grain)) / words[${control.PARTS}]) * grain;
+    const given = numbers.subarray(${control.ARGUMENTS}, ${control.ARGUMENTS} + words[${control.ARGUMENT_COUNT}]);
+    modules.get(address)[words[${control.ENTRY}]](at(first), Math.min(range, at(last)), ...given);
   }
   while (Atomics.load(words, ${control.OPEN}) === 1) {
-    let ticket, end, left;
-    for (let polls = 0; polls <= ${POLLS}; polls++) {
+    let [ticket, end, left] = [];
+    for (let polls = 0; polls <= ${POLLS} && !left; polls++) {
       ticket = Atomics.load(words, ${control.TICKET});
       end = ticket >>> 16;
       left = end - (ticket & 0xffff);
-      if (left !== 0) break;
     }
-    if (left === 0) {
+    if (!left) {
       Atomics.add(words, ${control.SLEEPING}, 1);
       Atomics.wait(words, ${control.TICKET}, ticket);
       Atomics.sub(words, ${control.SLEEPING}, 1);
