@@ -77,7 +77,7 @@ __device__ void maxPool2d(const T* image, T* output, int* indices, const Window&
       const Integer x = outX * w.strideX + tap % w.kernelX * w.dilationX - w.paddingX;
       if (y < 0 || y >= w.height || x < 0 || x >= w.width) continue;
       const T value = plane[y * w.width + x];
-      if (at < 0 || value > best || (value != value && best == best)) {
+      if (at < 0 || value > best || value != value) {
         best = value;
         at = y * w.width + x;
       }

@@ -111,7 +111,7 @@ constexpr int64_t RUN = 16;
 
 /**
  * Where the taps of each output column lie in a row of the image, for rows that are filled up to whole runs. A tap on padding lies
- * where the first tap inside does: the same pixel again never wins.
+ * where the nearest tap inside does: the same pixel twice in a row changes nothing.
  */
 class TapColumns {
  public:
@@ -123,8 +123,9 @@ class TapColumns {
       const int64_t skipped = first < 0 ? ceilDivide(-first, window.dilationX) : 0;
       for (int64_t tap = 0; tap < window.kernelX; tap++) {
         const int64_t x = first + tap * window.dilationX;
-        const int64_t place = x < 0 || x >= window.width ? first + skipped * window.dilationX : x;
-        places_[tap * columns_ + column] = static_cast<int32_t>(smaller(place, window.width - 1));
+        const int64_t past = x < window.width ? 0 : ceilDivide(x - window.width + 1, window.dilationX);
+        const int64_t place = x < 0 ? first + skipped * window.dilationX : x - past * window.dilationX;
+        places_[tap * columns_ + column] = static_cast<int32_t>(place < 0 ? 0 : smaller(place, window.width - 1));
       }
     }
   }
@@ -153,7 +154,7 @@ void largestOfRun(const Window& window, TapColumns& taps, const T* image, int64_
       T values[RUN];
       for (int64_t i = 0; i < RUN; i++) values[i] = row[places[i]];
       for (int64_t i = 0; i < RUN; i++) {
-        const bool wins = (at[i] < 0) | (values[i] > best[i]) | ((values[i] != values[i]) & (best[i] == best[i]));
+        const bool wins = (at[i] < 0) | (values[i] > best[i]) | (values[i] != values[i]);
         best[i] = wins ? values[i] : best[i];
         at[i] = wins ? start + places[i] : at[i];
       }

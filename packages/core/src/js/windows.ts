@@ -55,8 +55,7 @@ export function maxPool2d(dtype: ComputeDType, launch: LaunchArguments["maxPool2
   forEachTap(window, (p, _tap, outAt, inAt) => {
     const at = p * outPlane + outAt;
     const value = image[p * plane + inAt]!;
-    const best = largest[at]!;
-    if (indices[at] === -1 || value > best || (Number.isNaN(value) && !Number.isNaN(best))) {
+    if (indices[at] === -1 || value > largest[at]! || Number.isNaN(value)) {
       largest[at] = value;
       indices[at] = inAt;
     }

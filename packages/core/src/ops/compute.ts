@@ -16,9 +16,8 @@ export function computeOn(device: Device, dtype: DType): MapDType {
 /** Ops that are the same modulo 2^bits: a scalar beyond the range wraps, as in PyTorch. */
 const MODULAR: ReadonlySet<string> = new Set(["add", "sub", "mul", "fma"]);
 
-/** Scalars of an op on integers of a dtype, within its range; powers keep their exponents. */
+/** Scalars of an op on integers of a dtype, within its range. */
 export function integerScalars(name: string, dtype: "i32" | "u8", scalars: readonly number[]): readonly number[] {
-  if (name === "pow") return scalars;
   const fit = MODULAR.has(name) ? (x: number) => (dtype === "u8" ? x & 255 : x | 0) : toStored(dtype);
   return scalars.map(fit);
 }
@@ -55,17 +54,11 @@ function wrappedProduct(a: Expression, b: Expression): Expression {
   return wrapped(add(wrapped(product), fma(a, b, neg(product))));
 }
 
-/** The forward expressions that can leave the range of i32, in float64. */
-export const INTEGER_FORWARD: Readonly<Record<string, (forward: Expression, ...operands: Expression[]) => Expression>> =
-  {
-    add: (x) => wrapped(x),
-    sub: (x) => wrapped(x),
-    neg: (x) => wrapped(x),
-    abs: (x) => wrapped(x),
-    pow: (x) => wrapped(x),
-    mul: (_, a, b) => wrappedProduct(a!, b!),
-    fma: (_, a, b, c) => wrapped(add(wrappedProduct(a!, b!), c!)),
-  };
+/** A forward expression of integers in float64, which may have left their range. */
+export function integerForward(name: string, forward: Expression, [a, b, c]: readonly Expression[]): Expression {
+  if (name === "mul") return wrappedProduct(a!, b!);
+  return wrapped(name === "fma" ? add(wrappedProduct(a!, b!), c!) : forward);
+}
 
 /** For sums of integers in float64. */
 export const WRAP = /* @__PURE__ */ traceWrap();

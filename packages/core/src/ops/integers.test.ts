@@ -1,7 +1,7 @@
 // i32 and u8 arithmetic as PyTorch's: modulo 2^32 and 2^8. The expected numbers are PyTorch's.
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
-import { fma, less, max, min, pow, select } from "../functions";
+import { clamp, fma, less, maskedFill, max, min, pow, select, where } from "../functions";
 import type { Tensor } from "../tensor/tensor";
 import { Generator } from "../values/generator";
 
@@ -24,6 +24,20 @@ it.each<[string, () => Tensor, number[]]>([
   ["i32 ** 2", () => tensor(Int32Array.of(-3, 46341)).pow(2), [9, -2147479015]],
   ["i32 ** i32", () => pow<Tensor>(tensor(Int32Array.of(7, 1, -1)), tensor(Int32Array.of(-1, 2, 3))), [0, 1, -1]],
   ["(-2) ** i32", () => pow<Tensor>(-2, tensor(Int32Array.of(3, 32))), [-8, 0]],
+  ["i32 ** 3 beyond 2^53", () => i32().pow(3), [2147483647, 0, 343]],
+  ["i32 ** 2000000000", () => row(3, -46341, 0).pow(2000000000), [632360961, 2092937217, 0]],
+  [
+    "i32 ** i32 beyond 2^53",
+    () => pow<Tensor>(row(-46341, 7, -3), row(2, 31, 40)),
+    [-2147479015, 265001655, 689956897],
+  ],
+  [
+    "i32 ** negative i32",
+    () => pow<Tensor>(row(1, -1, -1, 7, 0, -2147483648), row(-5, -5, -4, -1, -1, -1)),
+    [1, -1, 1, 0, 0, 0],
+  ],
+  ["3 ** i32", () => pow<Tensor>(3, row(2147483647, 65536, 0)), [-1431655765, -386662399, 1]],
+  ["i32 ** 0", () => row(0, -7).pow(0), [1, 1]],
   ["i32 < 3e9", () => less<Tensor>(i32(), 3e9), [1, 1, 1]],
   ["i32 < 6.5", () => less<Tensor>(i32(), 6.5), [0, 1, 0]],
   ["6.5 < i32", () => less<Tensor>(6.5, i32()), [1, 0, 1]],
@@ -40,6 +54,11 @@ it.each<[string, () => Tensor, number[]]>([
   ["u8 + 300", () => u8().add(300), [244, 54]],
   ["u8 * 256", () => u8().mul(256), [0, 0]],
   ["u8 ** 2", () => u8().pow(2), [64, 100]],
+  ["u8 ** 31", () => tensor(Uint8Array.of(255, 254, 15, 3)).pow(31), [255, 0, 239, 43]],
+  ["u8 ** u8", () => pow<Tensor>(tensor(Uint8Array.of(15, 77, 128)), tensor(Uint8Array.of(17, 9, 2))), [15, 237, 0]],
+  ["300 ** u8", () => pow<Tensor>(300, tensor(Uint8Array.of(1, 2, 0))), [44, 144, 1]],
+  ["i32 below a bound", () => clamp(i32(), null, 5), [5, -2147483648, 5]],
+  ["i32 above a bound", () => clamp(i32(), -5), [2147483647, -5, 7]],
   ["i32 @ i32", () => square(100000, i).matmul(square(100000, i)), Array(4).fill(2 * 1410065408 - 2 ** 32)],
   ["i32 @ i32 beyond float32", () => row(16777217).matmul(row(1)), [16777217]],
   ["i32 @ i32 at the edges", () => row(-2147483648, 2147483647).matmul(row(-2147483648, 2147483647)), [1]],
@@ -89,6 +108,11 @@ it.each<[string, () => Tensor]>([
   ["i32 ** -1", () => i32().pow(-1)],
   ["u8 ** -2", () => u8().pow(-2)],
   ["bool ** -1", () => tensor([true]).pow(-1)],
+  ["i32 ** 2^31", () => i32().pow(2 ** 31)],
+  ["u8 filled with 300", () => maskedFill(u8(), tensor([true, false]), 300)],
+  ["i32 filled with -Infinity", () => maskedFill(i32(), tensor([true]), Number.NEGATIVE_INFINITY)],
+  ["u8 where -5", () => where(tensor([true, false]), -5, u8())],
+  ["i32 where 2^31", () => where(tensor([true]), i32(), 2 ** 31)],
 ])("%s is refused", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 
 it("integers take fractions as exponents in float32", () => expect([...row(4).pow(-0.5).dataSync()]).toEqual([0.5]));

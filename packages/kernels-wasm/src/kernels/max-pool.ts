@@ -43,8 +43,8 @@ function largestOf(
           f.increase(at, i32.mul(strideX, bytes));
           f.set(values, v128.load32Lane(at, values, lane));
         }
-        const isNewNaN = v128.and(vector.ne(values, values), vector.eq(largest, largest));
-        const wins = f.local("v128", v128.or(v128.or(i32x4.eq(best, none), vector.gt(values, largest)), isNewNaN));
+        const areNaN = vector.ne(values, values);
+        const wins = f.local("v128", v128.or(v128.or(i32x4.eq(best, none), vector.gt(values, largest)), areNaN));
         f.set(best, v128.bitselect(i32x4.add(i32x4.splat(place), neighbours), best, wins));
         f.set(largest, v128.bitselect(values, largest, wins));
       };
@@ -59,7 +59,7 @@ function largestOf(
 }
 
 /**
- * Items are rows of output. The taps of a window are visited row by row, so that the first of equals wins. What wins is selected and not
+ * Items are rows of output. The taps of a window are visited row by row, so that the first of equals wins, and the last NaN. What wins is selected and not
  * jumped to: no processor foresees it.
  */
 function emit({ dtype }: Spec<"maxPool2d">, target: Target): ModuleBuilder {

@@ -108,7 +108,7 @@ describe.each(["f32", "f64"] as const)("%s windows", (dtype) => {
     const best = new Array<number>(outputs).fill(-1);
     taps(window, (_column, pixel, out) => {
       const [old, value] = [x[best[out]!]!, x[pixel]!];
-      if (best[out] === -1 || value > old || (Number.isNaN(value) && !Number.isNaN(old))) best[out] = pixel;
+      if (best[out] === -1 || value > old || Number.isNaN(value)) best[out] = pixel;
     });
     const plane = window.height * window.width;
     const launch = { input: input(dtype, x), output: output(dtype, outputs), indices: output("i32", outputs), window };

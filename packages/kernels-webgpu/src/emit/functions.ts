@@ -75,29 +75,12 @@ fn power(x: f32, y: f32) -> f32 {
   return select(magnitude, -magnitude, fract(y * 0.5f) != 0f);
 }`;
 
-/** By squaring, and truncated where the exponent is negative. */
-const integerPower = `
-fn whole_exponent(base: i32, exponent: i32) -> i32 {
-  if (exponent < 0) {
-    let sign = select(1, -1, base < 0 && (exponent & 1) != 0);
-    return select(0, sign, abs(base) == 1);
-  }
-  var result = 1;
-  var square = base;
-  for (var rest = exponent; rest > 0; rest >>= 1u) {
-    if ((rest & 1) != 0) { result *= square; }
-    square *= square;
-  }
-  return result;
-}`;
-
 const LIBRARY: Readonly<Record<string, string>> = {
   "error_function(": erf,
   "hyperbolic_tangent(": tanh,
   "sine(": trigonometry,
   "cosine(": trigonometry,
   "power(": pow,
-  "whole_exponent(": integerPower,
 };
 
 /** The functions that some text calls. */

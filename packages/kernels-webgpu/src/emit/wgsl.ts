@@ -63,7 +63,7 @@ export const wgslIntegers: Dialect = {
   ops: {
     ...wgsl.ops,
     fma: f32((a, b, c) => `(${a} * ${b} + ${c})`),
-    pow: f32((a, b) => `whole_exponent(${a}, ${b})`),
+    pow: f32(notOfIntegers),
     div: f32(notOfIntegers),
     sqrt: f32(notOfIntegers),
     exp: f32(notOfIntegers),

@@ -118,7 +118,7 @@ const MAX_POOL = elementShader(
     "    let x = out_x * params.stride_x + tap_x * params.dilation_x - params.padding_x;",
     "    if (x < 0 || x >= params.width) { continue; }",
     "    let value = input(u32((before * params.height + y) * params.width + x));",
-    "    if (best < 0 || value > largest || (is_nan(value) && !is_nan(largest))) {",
+    "    if (best < 0 || value > largest || is_nan(value)) {",
     "      best = y * params.width + x;",
     "      largest = value;",
     "    }",

@@ -38,7 +38,7 @@ export function fold(columns: ArrayLike<number>, window: Window2d): Float64Array
   return image;
 }
 
-/** The largest value of each window, the first of equals or the first NaN, and its pixel. */
+/** The largest value of each window, the first of equals or the last NaN, and its pixel. */
 export function maxPool2d(image: ArrayLike<number>, window: Window2d) {
   const { planes, taps, plane, outPlane } = windowSizes(window);
   const output = new Float64Array(planes * outPlane);
@@ -46,7 +46,7 @@ export function maxPool2d(image: ArrayLike<number>, window: Window2d) {
   for (let i = 0; i < output.length; i++) {
     const start = Math.floor(i / outPlane) * plane;
     const pixels = Array.from({ length: taps }, (_, tap) => pixelOf(window, tap, i % outPlane)).filter((p) => p >= 0);
-    const nan = pixels.find((pixel) => Number.isNaN(image[start + pixel]!));
+    const nan = pixels.findLast((pixel) => Number.isNaN(image[start + pixel]!));
     indices[i] = nan ?? pixels.reduce((best, pixel) => (image[start + pixel]! > image[start + best]! ? pixel : best));
     output[i] = image[start + indices[i]!]!;
   }

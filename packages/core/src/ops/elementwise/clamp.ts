@@ -35,6 +35,6 @@ export function clamp(x: Tensor, low: Tensor | number | null = null, high: Tenso
     "For example clamp(x, 0, 1), or clamp(x, null, 1).",
   );
   // Beyond what integers hold is no number that leaves them integers.
-  const most = isFloat(x.dtype) ? Number.POSITIVE_INFINITY : 2 ** 31 - 1;
-  return elementwise(extended("clamp", CLAMP), [x, low ?? -most, high ?? most]);
+  const [least, most] = isFloat(x.dtype) ? [-Infinity, Infinity] : [-(2 ** 31), 2 ** 31 - 1];
+  return elementwise(extended("clamp", CLAMP), [x, low ?? least, high ?? most]);
 }

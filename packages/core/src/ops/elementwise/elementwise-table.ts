@@ -42,10 +42,6 @@ const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, SQRT_HALF))));
 /** `value`, but NaN where b is NaN (the rule op max lets only its first operand's NaN through). */
 export const nanOf = (b: E, value: E) => select(less(b, 1), value, select(less(0, b), value, b));
 
-/** g where the first operand is larger, half of it where they are equal. */
-const whereLarger = (g: E, _y: E, a: E, b: E) => select(less(b, a), g, select(less(a, b), 0, mul(0.5, g)));
-const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
-
 /** One of two where x is a number, and `no` where it is NaN. */
 const ifNumber = (x: E, yes: E | number, no: E | number) => select(less(min(x, 1), 2), yes, no);
 /** Where neither is less: equal, or one is NaN. */
@@ -54,6 +50,10 @@ const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
 /** a <= b, which NaN never is. */
 export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) =>
   select(less(a, b), yes, ifEqual(a, b, yes, no));
+
+/** g where the first operand is larger or one is NaN, half of it where they are equal. */
+const whereLarger = (g: E, _y: E, a: E, b: E) => select(less(a, b), 0, ifEqual(a, b, mul(0.5, g), g));
+const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
 const isZero = (x: E, yes: E | number, no: E | number) => select(less(x, 0), no, select(less(0, x), no, yes));
 
@@ -73,7 +73,7 @@ export const ELEMENTWISE = {
     result: "float",
   },
   neg: { forward: neg, derivatives: [(g) => neg(g)] },
-  abs: { forward: abs, derivatives: [(g, _y, x) => select(less(x!, 0), neg(g), isZero(x!, 0, g))] },
+  abs: { forward: abs, derivatives: [(g, _y, x) => mul(g, select(less(x!, 0), -1, isZero(x!, 0, 1)))] },
   sqrt: { forward: sqrt, derivatives: [(g, y) => div(g, mul(2, y))], result: "float" },
   fma: {
     forward: fma,
@@ -102,8 +102,8 @@ export const ELEMENTWISE = {
   pow: {
     forward: pow,
     derivatives: [
-      (g, _y, a, b) => isZero(b!, 0, mul(g, mul(b!, pow(a!, sub(b!, 1))))),
-      (g, y, a, b) => mul(g, select(less(b!, 0), mul(y, log(a!)), isZero(a!, 0, mul(y, log(a!))))),
+      (g, _y, a, b) => isZero(b!, b!, mul(g, mul(b!, pow(a!, sub(b!, 1))))),
+      (g, y, a, b) => mul(g, select(less(b!, 0), mul(y, log(a!)), isZero(a!, a!, mul(y, log(a!))))),
     ],
   },
   sigmoid: {
@@ -111,7 +111,7 @@ export const ELEMENTWISE = {
     derivatives: [(g, y) => mul(g, mul(y, sub(1, y)))],
     result: "float",
   },
-  relu: { forward: (x) => max(x!, 0), derivatives: [(g, y) => select(less(0, y), g, 0)] },
+  relu: { forward: (x) => max(x!, 0), derivatives: [(g, y) => select(less(0, y), g, select(less(y, 1), 0, g))] },
   gelu: {
     forward: (x) => mul(x!, normalCdf(x!)),
     derivatives: [(g, _y, x) => mul(g, add(normalCdf(x!), mul(x!, mul(INV_SQRT_TWO_PI, exp(mul(-0.5, mul(x!, x!)))))))],

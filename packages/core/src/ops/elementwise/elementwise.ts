@@ -23,7 +23,7 @@ import { broadcastShapes, type Shape, sameShape } from "../../values/shape";
 import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkReal } from "../check-tensor";
-import { comparedScalars, computeOn, INTEGER_FORWARD, integerScalars } from "../compute";
+import { comparedScalars, computeOn, integerForward, integerScalars } from "../compute";
 import { fill, launchMap } from "../map";
 import { sumTo } from "../reduce/reduce";
 import { ELEMENTWISE, type ElementwiseName } from "./elementwise-table";
@@ -107,14 +107,21 @@ function onIntegers(
   result: DType,
   device: Device,
 ): Tensor {
-  const [exponent] = given;
-  check(
-    name + pattern !== "powtn" || exponent! >= 0,
-    "BAD_ARGUMENT",
-    name,
-    () => `integers take exponents from 0 on, got ${exponent}.`,
-    'Use x.to("f32").',
-  );
+  if (name === "pow") {
+    const [number = 0] = given;
+    const isExponent = pattern === "tn";
+    check(
+      !isExponent || number === (number & 0x7fffffff),
+      "BAD_ARGUMENT",
+      name,
+      () => `integers take exponents from 0 to 2^31 - 1, got ${number}.`,
+      'Use x.to("f32").',
+    );
+    const most = isExponent ? number : 2 ** 30;
+    return computeIn("i32", tensors, result, (a, b = fill([], number, "i32", device)) =>
+      pattern === "nt" ? power(b, a!, most) : power(a!, b, most),
+    );
+  }
   let compute = computeOn(device, result === "bool" ? together(tensors) : result);
   let scalars = given;
   if (result === "i32" || result === "u8") scalars = integerScalars(name, result, given);
@@ -123,6 +130,19 @@ function onIntegers(
     const output = run(name, pattern, wide, scalars, compute, result === "i32" && compute === "f64");
     return result === "u8" ? cast(output, "i32") : output; // of which u8 takes the low byte
   });
+}
+
+/** Integers by squaring, because floats would round what wraps: one bit of the exponents after the other, of which `most` is the largest. */
+function power(base: Tensor, exponents: Tensor, most: number): Tensor {
+  const op = (name: ElementwiseName, ...operands: (Tensor | number)[]) => elementwise(name, operands);
+  // With negative exponents all but 1 and -1 become 0.
+  let result = op("select", op("less", exponents, 0), op("eq", op("abs", base), 1), 1);
+  for (let bit = 1, square = base; bit <= most; bit *= 2) {
+    const isSet = op("less", op("mul", exponents, 2 ** 31 / bit), 0); // shifted to the sign
+    result = op("mul", result, op("select", isSet, square, 1));
+    square = op("mul", square, square);
+  }
+  return result;
 }
 
 /** As in PyTorch: what has no dimensions only makes floats of integers, and integers of booleans. */
@@ -268,7 +288,7 @@ function traceOp(name: ElementwiseName, pattern: string, wraps: boolean): Traced
     });
   const operands = symbols(tensorNames);
   const plain = forward(...operands);
-  const expression = wraps ? (INTEGER_FORWARD[name]?.(plain, ...operands) ?? plain) : plain;
+  const expression = wraps ? integerForward(name, plain, operands) : plain;
   const traced: Traced = {
     forward: trace(tensorNames, scalarNames, [{ slot: 0, expression }]),
     derivatives: kinds.flatMap((kind, i) => {

@@ -6,6 +6,7 @@ import { show } from "../../errors/show";
 import { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { toStored } from "../../values/half";
+import { checkRange } from "../../values/literal";
 import { showShape } from "../../values/shape";
 import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
@@ -21,6 +22,10 @@ import { elementwise } from "./elementwise";
  */
 export function where(condition: Tensor, a: Tensor | number, b: Tensor | number): Tensor {
   checkBool("where", condition, "the condition");
+  const other = [a, b].find((value) => value instanceof Tensor) as Tensor | undefined;
+  for (const value of [a, b])
+    if (Number.isInteger(value) && other?.dtype !== "bool")
+      checkRange("where", [value as number], other?.dtype ?? "f32");
   return elementwise("select", [condition, a, b]);
 }
 
@@ -44,9 +49,9 @@ export function maskedFill(x: Tensor, mask: Tensor, value: Tensor | number): Ten
     "where(mask, a, b) chooses among the elements of tensors.",
   );
   return tidy(() => {
-    if (typeof value !== "number") return elementwise("select", [mask, cast(value, x.dtype), x]);
-    const fitting = isFloat(x.dtype) ? value : toStored(x.dtype)(value);
-    return cast(elementwise("select", [mask, fitting, x]), x.dtype);
+    if (typeof value === "number") checkRange("maskedFill", [value], x.dtype);
+    else return elementwise("select", [mask, cast(value, x.dtype), x]);
+    return cast(elementwise("select", [mask, isFloat(x.dtype) ? value : toStored(x.dtype)(value), x]), x.dtype);
   });
 }
 

@@ -54,7 +54,9 @@ function spread(
   check(correction >= 0, "BAD_ARGUMENT", where, () => `correction must be >= 0, got ${show(correction)}.`, "Use 1.");
   const { axes } = reducedShape(where, x, axis, keepDim);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
-  return computeIn(computeDType(dtype), [x], dtype, (wide) => {
+  // The squares of what float32 holds leave its range.
+  const compute = x.device.backend.dtypes.includes("f64") ? "f64" : computeDType(dtype);
+  return computeIn(compute, [x], dtype, (wide) => {
     const centered = elementwise("sub", [wide!, mean(wide!, axes, true)]);
     const squares = sum(elementwise("mul", [centered, centered]), axes, keepDim);
     return last(elementwise("div", [squares, Math.max(sizeOf(axes.map((a) => x.shape[a]!)) - correction, 0)]));

@@ -1,21 +1,20 @@
 /** Averages of windows of images, and of as many parts of them as are asked for. */
 
-import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { computeDType, isFloat } from "../../values/dtype";
 import { showShape } from "../../values/shape";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
-import { positions } from "../indices/positions";
+import { gather } from "../indices/gather";
+import { places } from "../indices/positions";
 import { fill } from "../map";
-import { matmul } from "../matmul";
 import { mean, sum } from "../reduce/reduce";
-import { reshape } from "../shape/shape";
-import { type Pair, unfold, windowOf } from "./windows";
+import { reshape, transpose } from "../shape/shape";
+import { MOST_PLACES, type Pair, unfold, windowOf } from "./windows";
 
 export interface AvgPoolOptions {
   /** By default the kernel size. */
@@ -79,7 +78,7 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
  * Averages of parts of images, as many along each axis as `outputSize` says: part i of n begins at floor(i size / n) and ends before
  * ceil((i + 1) size / n). null keeps an extent.
  *
- * @throws OptError BAD_SHAPE, BAD_ARGUMENT
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT; UNSUPPORTED for more than 2^24 parts
  * @example
  * adaptiveAvgPool2d(rand([1, 3, 8, 6]), 1); // [1, 3, 1, 1]
  */
@@ -110,30 +109,52 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [numb
     "Leave them out.",
   );
   const [rows, columns] = [(both[0] as number | null) ?? height, (both[1] as number | null) ?? width];
+  check(
+    rows * columns <= MOST_PLACES,
+    "UNSUPPORTED",
+    where,
+    () => `there are at most ${MOST_PLACES} parts, got ${showShape([rows, columns])}.`,
+    "Pool to fewer.",
+  );
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
   return computeIn(compute, [x], dtype, (images) => {
+    const [batch, channels] = x.shape as [number, number];
     if (height % rows === 0 && width % columns === 0) {
-      // A product would make a NaN of one part that of all: 0 times NaN.
-      const [batch, channels] = x.shape as [number, number];
       const parted = reshape(images!, [batch, channels, rows, height / rows, columns, width / columns]);
       return mean(parted, [3, 5]);
     }
-    const across = matmul(images!, parts(width, columns, images!, compute), { transposeB: true });
-    return matmul(parts(height, rows, images!, compute), across);
+    return reshape(unequalParts(images!, rows, columns), [batch, channels, rows, columns]);
   });
 }
 
-/** [count, size]: the share of each element in each part. */
-function parts(size: number, count: number, { device }: Tensor, dtype: ComputeDType): Tensor {
-  return tidy(() => {
-    const at = positions([size], device);
-    const part = positions([count, 1], device);
-    // Whole parts of quotients, which are exact for such integers.
-    const from = cast(elementwise("div", [elementwise("mul", [part, size]), count]), "i32");
-    const upTo = elementwise("add", [elementwise("mul", [elementwise("add", [part, 1]), size]), count - 1]);
-    const to = cast(elementwise("div", [upTo, count]), "i32");
-    const inside = elementwise("mul", [elementwise("le", [from, at]), elementwise("less", [at, to])]);
-    return elementwise("div", [cast(inside, dtype), cast(elementwise("sub", [to, from]), dtype)]);
-  });
+/** Averages of parts that differ in size: [planes, rows * columns]. Pixels are chosen, because a product of shares would make a NaN of one part that of all. */
+function unequalParts(images: Tensor, rows: number, columns: number): Tensor {
+  const { device, shape } = images;
+  const [height, width] = shape.slice(2) as [number, number];
+  const [down, across] = [partsOf(height, rows), partsOf(width, columns)];
+  const parts = rows * columns;
+  const taps = down.most * across.most;
+  /** Of part and tap: the pixel, or -1 beyond the part. */
+  const pixelOf = (part: number, tap: number) => {
+    const y = down.at(Math.floor(part / columns), Math.floor(tap / across.most));
+    const x = across.at(part % columns, tap % across.most);
+    return y < 0 || x < 0 ? -1 : y * width + x;
+  };
+  const pixels = places([parts, taps], device, (i) => pixelOf(Math.floor(i / taps), i % taps));
+  const inside = elementwise("le", [0, pixels]);
+  const planes = transpose(reshape(images, [shape[0]! * shape[1]!, height * width]), 0, 1);
+  const taken = gather(planes, elementwise("max", [pixels, 0]));
+  const sums = sum(elementwise("select", [reshape(inside, [parts, taps, 1]), taken, 0]), 1);
+  const counts = cast(sum(inside, 1, true), images.dtype);
+  return transpose(elementwise("div", [sums, counts]), 0, 1);
+}
+
+/** Where element `tap` of part `part` lies on an axis that is cut into `count` parts, of which the longest has `most`; -1 beyond its part. */
+function partsOf(size: number, count: number) {
+  const from = (part: number) => Math.floor((part * size) / count);
+  const to = (part: number) => Math.ceil(((part + 1) * size) / count);
+  let most = 0;
+  for (let part = 0; part < count; part++) most = Math.max(most, to(part) - from(part));
+  return { most, at: (part: number, tap: number) => (from(part) + tap < to(part) ? from(part) + tap : -1) };
 }

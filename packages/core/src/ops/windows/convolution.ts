@@ -1,14 +1,18 @@
 /** Convolution, which is unfold and then one matrix product, and its adjoint. */
 
+import type { Window2d } from "../../backend/spec";
+import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
-import { computeDType, type DType, promote } from "../../values/dtype";
+import { computeDType, type DType, isFloat, promote } from "../../values/dtype";
 import { showShape } from "../../values/shape";
-import { computeIn } from "../cast";
+import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
+import { WRAP } from "../compute";
 import { elementwise } from "../elementwise/elementwise";
+import { inWords } from "../map";
 import { matmul } from "../matmul";
 import { reshape } from "../shape/shape";
 import { type Pair, pair, unfold, WINDOW_OPTIONS, type WindowOptions, windowOf, windows } from "./windows";
@@ -26,6 +30,7 @@ export interface ConvTransposeOptions extends ConvolutionOptions {
 /**
  * Cross-correlation of images with weight [outChannels, channels / groups, kernelHeight, kernelWidth], plus bias [outChannels].
  * Result [batch, outChannels, outHeight, outWidth], extent = floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1.
+ * Integers wrap as in `matmul`.
  *
  * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
  * @example
@@ -69,7 +74,7 @@ export function conv2d(
 /**
  * The adjoint of `conv2d`, also called deconvolution: each element of x, times weight [channels, outChannels / groups, kernelHeight,
  * kernelWidth], is added up where its window lies; plus bias [outChannels].
- * Result extent = (size - 1) stride - 2 padding + dilation (kernel - 1) + outputPadding + 1.
+ * Result extent = (size - 1) stride - 2 padding + dilation (kernel - 1) + outputPadding + 1. Integers wrap as in `matmul`.
  *
  * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
  * @example
@@ -132,7 +137,7 @@ export function convTranspose2d(
       { transposeA: true },
     );
     const columns = reshape(product, [batch, groups * rows, outHeight * outWidth]);
-    return shifted(windows("fold", columns, window), shift);
+    return shifted(folded(columns, window), shift);
   });
 }
 
@@ -168,7 +173,19 @@ function checkImages(
   return [weight.shape[0]!, weight.shape[1]!];
 }
 
-/** Of 16-bit floats nothing but the result is rounded. */
+/** Sums of integers are exact in float64 before they are cut to their bits, as products are. */
+function folded(columns: Tensor, window: Window2d): Tensor {
+  const { dtype } = columns;
+  if (isFloat(dtype)) return windows("fold", columns, window);
+  return tidy(() =>
+    cast(
+      computeIn("f64", [columns], "i32", (x) => inWords(WRAP, windows("fold", x!, window))),
+      dtype,
+    ),
+  );
+}
+
+/** Of 16-bit floats nothing but the result is rounded. Integers stay what they are, because products wrap as integers alone. */
 function inCompute(
   x: Tensor,
   weight: Tensor,
@@ -177,7 +194,8 @@ function inCompute(
 ): Tensor {
   const given = bias === null ? [x, weight] : [x, weight, bias];
   const dtype: DType = given.map((tensor) => tensor.dtype).reduce(promote);
-  return computeIn(computeDType(dtype), given, dtype, (images, weights, shift) => body(images!, weights!, shift));
+  const compute = dtype === "bool" || isFloat(dtype) ? computeDType(dtype) : dtype;
+  return computeIn(compute, given, dtype, (images, weights, shift) => body(images!, weights!, shift));
 }
 
 function shifted(images: Tensor, bias: Tensor | undefined): Tensor {

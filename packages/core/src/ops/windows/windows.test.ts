@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
-import { ones } from "../../create";
-import { avgPool2d } from "./average-pool";
+import { describe, expect, test } from "vitest";
+import { ones, tensor } from "../../create";
+import type { Tensor } from "../../tensor/tensor";
+import { adaptiveAvgPool2d, avgPool2d } from "./average-pool";
+import { conv2d, convTranspose2d } from "./convolution";
 import { maxPool2d } from "./windows";
 
 const image = () => ones([1, 1, 4, 4]);
@@ -19,4 +21,81 @@ test("a wide window sees the image, and padding that is as wide", async () => {
   const wide = [4096, { padding: 2048 }] as const;
   expect(maxPool2d(image(), ...wide).shape).toEqual([1, 1, 1, 1]);
   expect(await maxPool2d(image(), ...wide).data()).toEqual(Float32Array.of(1));
+});
+
+/** PyTorch 2.13's. */
+describe("NaN in pools", () => {
+  const [nan, inf] = [Number.NaN, Number.POSITIVE_INFINITY];
+  const pooled = (rows: number[][], run: (x: Tensor) => Tensor) => {
+    const x = tensor([[rows]], { requiresGrad: true });
+    const y = run(x);
+    y.sum().backward();
+    return [[...y.dataSync()], [...x.grad!.dataSync()]];
+  };
+
+  test("of several in a window the last has the gradient", () => {
+    const rows = [
+      [nan, 1, nan],
+      [2, nan, 0],
+      [1, 1, 1],
+    ];
+    const pool = (x: Tensor) => maxPool2d(x, 2, { stride: 1 });
+    expect(pooled(rows, pool)).toEqual([
+      [nan, nan, nan, nan],
+      [0, 0, 0, 0, 4, 0, 0, 0, 0],
+    ]);
+  });
+
+  test("parts of different sizes share what they overlap in, nothing else", () => {
+    const rows = [
+      [nan, 1, 2],
+      [3, 4, 5],
+      [6, 7, inf],
+    ];
+    expect(pooled(rows, (x) => adaptiveAvgPool2d(x, 2))).toEqual([
+      [nan, 3, 5, inf],
+      [0.25, 0.5, 0.25, 0.5, 1, 0.5, 0.25, 0.5, 0.25],
+    ]);
+  });
+});
+
+/** PyTorch 2.13's, which has transposed convolutions of 64 bits alone: theirs modulo 2^32 and 2^8. */
+describe("windows of integers", () => {
+  const i32 = (values: number[], ...shape: number[]) => tensor(Int32Array.from(values), { shape });
+  const u8 = (values: number[], ...shape: number[]) => tensor(Uint8Array.from(values), { shape });
+  const image = [2147483647, -2147483648, -2147483647, 0, 1, -1, 65536, 46341, -46341, 16777217, 7, -3];
+  const bytes = [255, 254, 128, 127, 1, 0, 16, 15, 200, 3, 2, 77];
+
+  test.each<[string, () => Tensor, number[]]>([
+    [
+      "conv2d of i32 wraps",
+      () => conv2d(i32(image, 1, 1, 3, 4), i32([7, -2147483648, 2147483647, -5], 1, 1, 2, 2)),
+      [-3, 2147155969, 2147186414, -83839737, 2130706389, 458760],
+    ],
+    [
+      "conv2d of u8 wraps",
+      () => conv2d(u8(bytes, 1, 1, 3, 4), u8([255, 1, 2, 3], 1, 1, 2, 2)),
+      [1, 178, 76, 152, 28, 234],
+    ],
+    [
+      "conv2d with a bias, stride and padding",
+      () =>
+        conv2d(i32(image, 1, 1, 3, 4), i32([7, -2147483648, 2147483647, -5], 1, 1, 2, 2), i32([46341], 1), {
+          padding: 1,
+          stride: 2,
+        }),
+      [-2147437302, 46336, 46341, -2147205602, 2130752730, -2147112917],
+    ],
+    [
+      "convTranspose2d of u8 wraps",
+      () => convTranspose2d(u8(bytes, 1, 1, 3, 4), u8([255, 1, 2, 3], 1, 1, 2, 2), u8([200], 1)),
+      [201, 201, 70, 201, 71, 197, 194, 178, 71, 84, 2, 144, 233, 203, 66, 88, 38, 213, 104, 175],
+    ],
+    [
+      "convTranspose2d of i32 wraps",
+      () => convTranspose2d(i32([2147483647, 2, 3, 4], 1, 1, 2, 2), i32([3, 1, 1, 1], 1, 1, 2, 2)),
+      [2147483645, -2147483643, 2, -2147483640, -2147483632, 6, 3, 7, 4],
+    ],
+    ["maxPool2d keeps every digit", () => maxPool2d(i32([16777217, 1, 2, 3], 1, 1, 2, 2), 2), [16777217]],
+  ])("%s", (_, run, expected) => expect([...run().dataSync()]).toEqual(expected));
 });

@@ -13,16 +13,17 @@ import {
 } from "../../js/windows";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, promote } from "../../values/dtype";
+import { type ComputeDType, computeDType } from "../../values/dtype";
 import { showShape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
+import { positions } from "../indices/positions";
 import { reshape } from "../shape/shape";
 
 /** Devices walk over all places of a window, those in the padding, too, and count them in 32 bits. */
-const MOST_PLACES = 2 ** 24;
+export const MOST_PLACES = 2 ** 24;
 
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [number, number];
@@ -137,7 +138,7 @@ function missesImage({ kernel, stride, padding, dilation, ...window }: Window2d,
   );
 }
 
-/** Largest value of each window; equal ones: the first has the gradient. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
+/** Largest value of each window; of equal ones the first has the gradient, of NaN the last, as in PyTorch. The stride is the kernel size by default. @throws OptError BAD_SHAPE, BAD_ARGUMENT */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = {}): Tensor {
   checkTensor("maxPool2d", x);
   const window = windowOf("maxPool2d", x, kernelSize, options, kernelSize);
@@ -155,7 +156,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
     () => `every window must reach the image, got dilation ${window.dilation} with padding ${window.padding}.`,
     "Pad or dilate less.",
   );
-  const compute = computeDType(promote(x.dtype, "f16"));
+  const compute = computeDType(x.dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], x.dtype, (wide) => maxPool2d(wide!, kernelSize, options));
   const { device } = x;
   const shape = [window.batch, window.channels, window.outHeight, window.outWidth];
@@ -194,10 +195,6 @@ function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tenso
 /** What images hold at places that are counted in each plane. */
 function atPlaces(images: Tensor, places: Tensor): Tensor {
   const [batch, channels, height, width] = images.shape as [number, number, number, number];
-  const planes = batch * channels;
-  const starts = Tensor.empty([batch, channels, 1, 1], "i32", images.device);
-  const first = Int32Array.from({ length: planes }, (_, plane) => plane * height * width);
-  const bytes = () => new Uint8Array(first.buffer);
-  images.device.write(starts.memorySlice(), bytes(), bytes); // in each replay, too
+  const starts = positions([batch, channels, 1, 1], images.device, height * width);
   return gather(reshape(images, [images.size]), elementwise("add", [places, starts]));
 }

@@ -1,0 +1,25 @@
+// Gradients where something is NaN: PyTorch 2.13's.
+import { expect, test } from "vitest";
+import { tensor } from "../../create";
+import type { Tensor } from "../../tensor/tensor";
+
+const [nan, inf] = [Number.NaN, Number.POSITIVE_INFINITY];
+
+test.each<[string, number[], (x: Tensor) => Tensor, number[]]>([
+  ["relu lets NaN through", [nan, -1, 0, 2, inf], (x) => x.relu(), [1, 0, 0, 1, 1]],
+  ["maximum of NaN gives its operands all", [nan, 1, 2, 3], (x) => x.maximum(tensor([1, nan, 2, 4])), [1, 1, 0.5, 0]],
+  ["minimum of NaN gives its operands all", [nan, 1, 2, 3], (x) => x.minimum(tensor([1, nan, 2, 4])), [1, 1, 0.5, 1]],
+  ["|x| of NaN and of 0 has none", [nan, 0, -0, -inf], (x) => x.abs(), [0, 0, 0, -1]],
+  ["|x| of 0 keeps a NaN that comes", [0, 2], (x) => x.abs().mul(nan), [nan, nan]],
+  ["x ** NaN", [2, 1], (x) => x.pow(tensor([nan, 0])), [nan, 0]],
+])("%s", (_, values, run, expected) => {
+  const x = tensor(values, { requiresGrad: true });
+  run(x).sum().backward();
+  expect([...x.grad!.dataSync()].map((g) => g + 0)).toEqual(expected);
+});
+
+test("NaN ** b has the gradient NaN for every b, 0 ** b has 0", () => {
+  const b = tensor([0, 1, 2, 2], { requiresGrad: true });
+  tensor([nan, nan, nan, 0]).pow(b).sum().backward();
+  expect([...b.grad!.dataSync()]).toEqual([nan, nan, nan, 0]);
+});
