@@ -74,14 +74,14 @@ export function checkGroup<Options extends BaseOptions>(
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }
 
-/** What core adds to the options of every algorithm: the names of `GroupOptions`. */
-export const GROUP_OPTIONS: readonly string[] = [
-  "regularizer",
-  "clip",
-  "stateDType",
-  "lazyMode",
-  "stochasticRounding",
-] satisfies (keyof GroupOptions)[];
+/** What core adds to the options of every algorithm: `GroupOptions` that are not set. */
+export const UNSET: Readonly<Record<keyof GroupOptions, undefined>> = {
+  regularizer: undefined,
+  clip: undefined,
+  stateDType: undefined,
+  lazyMode: undefined,
+  stochasticRounding: undefined,
+};
 
 /**
  * Defaults and overrides together, validated.
@@ -95,7 +95,7 @@ export function completeOptions<Options extends BaseOptions>(
   besides: readonly string[] = [],
 ): Options & GroupOptions {
   const { name: where, fixed } = algorithm;
-  const known = [...Object.keys(algorithm.defaults), ...GROUP_OPTIONS];
+  const known = Object.keys({ ...algorithm.defaults, ...UNSET });
   checkOptions(where, overrides, Object.fromEntries([...known, ...besides].map((name) => [name, "any"])));
   const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
   const options = { ...defaults, ...Object.fromEntries(given) } as Options;
@@ -108,11 +108,10 @@ export function completeOptions<Options extends BaseOptions>(
   return ownOptions(options);
 }
 
-/** Options whose arrays (betas), limits and seeds are nobody else's. */
+/** Options that are set; their arrays (betas), limits and seeds are nobody else's. */
 export function ownOptions<Options extends object>(options: Options): Options {
-  const own = Object.entries(options).map(([key, value]) => [
-    key,
-    Array.isArray(value) ? [...value] : isPlainObject(value) ? { ...value } : value,
-  ]);
+  const own = Object.entries(options).flatMap(([key, value]) =>
+    value === undefined ? [] : [[key, Array.isArray(value) ? [...value] : isPlainObject(value) ? { ...value } : value]],
+  );
   return Object.fromEntries(own) as Options;
 }

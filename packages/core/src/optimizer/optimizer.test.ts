@@ -391,3 +391,33 @@ describe("16-bit parameters", () => {
     expect(values(w)).toEqual([1.5 - 2 ** -7]);
   });
 });
+
+describe("an option that is set where nobody reads it", () => {
+  const optimizer = () => new Momentum([parameter([1, 2])], { lr: 0.1 });
+
+  it.each(["lr", "momentum", "maximize", "clip", "regularizer", "stateDType"])(
+    "%s on the optimizer is refused",
+    (name) => {
+      const set = () => Object.assign(optimizer(), { [name]: null });
+      expect(set).toThrow(`[Momentum] ${name} is an option of each group. Set groups[0].${name}.`);
+      expectCode("BAD_ARGUMENT", set);
+    },
+  );
+
+  it("a name that is none on a group is refused", () => {
+    expect(() => Object.assign(optimizer().groups[0]!, { weightdecay: 0.1 })).toThrow("not extensible");
+  });
+
+  it("every option there is can be set on a group, and is in no state while it is not", () => {
+    const made = optimizer();
+    const before = Object.keys(made.stateDict().groups[0]!);
+    Object.assign(made.groups[0]!, { lr: 1, clip: { norm: 1 }, regularizer: l2(0.1), lazyMode: true });
+    expect(Object.keys(made.stateDict().groups[0]!)).toEqual([
+      ...before.slice(0, -2),
+      "clip",
+      "lazyMode",
+      "regularizer",
+      "params",
+    ]);
+  });
+});

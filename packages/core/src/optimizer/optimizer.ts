@@ -12,7 +12,7 @@ import { fillInPlace } from "../ops";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
-import { checkGroup, completeOptions, GROUP_OPTIONS, ownOptions } from "./check";
+import { checkGroup, completeOptions, ownOptions, UNSET } from "./check";
 import type { Around } from "./gradients/around";
 import { checkOneDevice } from "./gradients/clip";
 import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
@@ -30,7 +30,7 @@ import {
   shareCounters,
 } from "./state/state-dict";
 
-/** A group of parameters with its own options, which may be changed between steps. */
+/** A group of parameters with its own options, which may be changed between steps; other properties cannot be set. */
 export type Group<Options> = Options &
   GroupOptions & { readonly params: readonly Tensor[]; readonly names: readonly string[] };
 
@@ -68,6 +68,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.algorithm = this.define();
     const { name, defaults } = this.algorithm;
     this.defaults = completeOptions(this.algorithm, defaults, options);
+    // Set on the optimizer, which nobody reads, an option would do nothing.
+    const prototype = Object.getPrototypeOf(this);
+    for (const option of Object.keys({ ...defaults, ...UNSET })) {
+      const set = () => {
+        throw new OptError("BAD_ARGUMENT", name, `${option} is an option of each group.`, `Set groups[0].${option}.`);
+      };
+      if (!(option in prototype)) Object.defineProperty(prototype, option, { set });
+    }
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
     showAs(this, () => this.summary());
   }
@@ -106,8 +114,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
       knownNames.add(unique);
       return unique;
     });
-    const made = { ...options, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
-    (this.groups as Group<Options>[]).push(made);
+    // Sealed with all options there are: a misspelt one is no property that could be set.
+    const all = { ...options, ...UNSET, ...options };
+    const made = { ...all, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
+    (this.groups as Group<Options>[]).push(Object.seal(made));
     const count = known.size - names.length;
     this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!, count + i)));
   }
@@ -351,7 +361,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const present = Object(group) as Readonly<Record<string, unknown>>;
     const options = {
       ...Object.fromEntries(Object.keys(defaults).map((key) => [key, saved[key] ?? present[key]])),
-      ...Object.fromEntries(GROUP_OPTIONS.map((key) => [key, saved[key] === undefined ? present[key] : saved[key]])),
+      ...Object.fromEntries(
+        Object.keys(UNSET).map((key) => [key, saved[key] === undefined ? present[key] : saved[key]]),
+      ),
       ...fixed,
     } as Options & GroupOptions;
     try {

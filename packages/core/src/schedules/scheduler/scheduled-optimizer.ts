@@ -1,4 +1,5 @@
 // What a schedule needs of an optimizer, so that it can drive any object that keeps its options in groups.
+import { shared } from "../../host/shared";
 
 /** One number for all groups, or one for each. */
 export type PerGroup = number | readonly number[];
@@ -16,17 +17,15 @@ export interface ScheduledOptimizer {
 }
 
 // The first schedule notes where a group started; later ones on the same group start from there too, as in PyTorch.
-// A symbol keeps the note out of the optimizer's own options and state.
-const INITIAL_LR = Symbol.for("@opt/core/schedules/initialLr");
-
-type NotedGroup = ScheduledGroup & { [INITIAL_LR]?: number };
+// Beside the group, which takes no other properties than its options.
+const initialLrs = /* @__PURE__ */ shared("schedules.initialLr", () => new WeakMap<ScheduledGroup, number>());
 
 /** The learning rate with which a group began, before any schedule changed it. */
 export function initialLr(group: ScheduledGroup): number {
-  return (group as NotedGroup)[INITIAL_LR] ?? group.lr;
+  return initialLrs.get(group) ?? group.lr;
 }
 
 /** Notes (or corrects) the learning rate with which a group began. */
 export function noteInitialLr(group: ScheduledGroup, lr: number): void {
-  Object.defineProperty(group, INITIAL_LR, { value: lr, writable: true, configurable: true, enumerable: false });
+  initialLrs.set(group, lr);
 }
