@@ -1,7 +1,7 @@
 /** The registry through which devices meet core: importing a kernels package registers it, `init` opens it. */
 
 import type { BackendRegistration } from "../backend/backend";
-import { check, type ErrorCode, OptError } from "../errors/errors";
+import { check, type ErrorCode } from "../errors/errors";
 import { show } from "../errors/show";
 import { openJsBackend } from "../js/backend";
 import { Device } from "./device";
@@ -32,16 +32,14 @@ export class Registry {
 
   register(registration: BackendRegistration): void {
     const { name, rank, load } = registration;
-    if (!/^[a-z][a-z0-9]*$/.test(name) || typeof rank !== "number" || typeof load !== "function") {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        "registerBackend",
-        `needs { name, rank, load }, got name ${JSON.stringify(name)}.`,
-        "Names are lower-case words.",
-      );
-    }
-    if (this.registrations.has(name) && name === "js") return;
-    this.registrations.set(name, registration);
+    check(
+      /^[a-z][a-z0-9]*$/.test(name) && typeof rank === "number" && typeof load === "function",
+      "BAD_ARGUMENT",
+      "registerBackend",
+      () => `needs { name, rank, load }, got name ${show(name)}.`,
+      "Names are lower-case words.",
+    );
+    if (name !== "js") this.registrations.set(name, registration);
   }
 
   async init(name?: string): Promise<Device> {
@@ -128,15 +126,12 @@ export class Registry {
     check(typeof given === "string", "BAD_ARGUMENT", where, () => `a device is named by a string, got ${show(given)}.`);
     const [, base, digits = "0"] = /^([^:]*)(?::(\d+))?$/.exec(given) ?? [];
     const registration = this.registrations.get(base ?? "");
-    const names = () =>
-      this.byRank()
-        .map((known) => known.name)
-        .join(", ");
+    const names = () => this.byRank().map((known) => known.name);
     check(
       registration,
       "UNKNOWN_DEVICE",
       where,
-      () => `the device must be one of ${names()}, got "${given}".`,
+      () => `the device must be one of ${names().join(", ")}, got "${given}".`,
       this.advice(base ?? given),
     );
     const index = Number(digits);

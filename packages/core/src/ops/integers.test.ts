@@ -112,6 +112,7 @@ it.each<[string, () => Tensor]>([
   ["u8 filled with 300", () => maskedFill(u8(), tensor([true, false]), 300)],
   ["i32 filled with -Infinity", () => maskedFill(i32(), tensor([true]), Number.NEGATIVE_INFINITY)],
   ["u8 where -5", () => where(tensor([true, false]), -5, u8())],
+  ["2^40 where nothing is wider", () => where(tensor([true]), 2 ** 40, 0)],
   ["i32 where 2^31", () => where(tensor([true]), i32(), 2 ** 31)],
 ])("%s is refused", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 

@@ -2,6 +2,7 @@
 
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
 import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
@@ -20,10 +21,14 @@ interface Transposes {
   readonly transposeB?: boolean;
 }
 
-/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8; that takes float64. @throws OptError BAD_SHAPE, DEVICE_MISMATCH */
-export function matmul(a: Tensor, b: Tensor, { transposeA = false, transposeB = false }: Transposes = {}): Tensor {
+const TRANSPOSES = { transposeA: "boolean", transposeB: "boolean" } as const;
+
+/** torch.matmul: vectors are rows on the left and columns on the right, leading axes broadcast. Integers are multiplied and summed modulo 2^32, u8 modulo 2^8; that takes float64. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT */
+export function matmul(a: Tensor, b: Tensor, options: Transposes = {}): Tensor {
   checkTensor("matmul", a, "the left operand");
   checkTensor("matmul", b, "the right operand");
+  checkOptions("matmul", options, TRANSPOSES);
+  const { transposeA = false, transposeB = false } = options;
   checkDevice("matmul", [a, b]);
   const dtype = promote(a.dtype, b.dtype);
   if (dtype === "i32" || dtype === "u8")

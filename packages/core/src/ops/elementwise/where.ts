@@ -4,7 +4,7 @@ import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { Tensor } from "../../tensor/tensor";
-import { isFloat } from "../../values/dtype";
+import { type DType, isFloat } from "../../values/dtype";
 import { toStored } from "../../values/half";
 import { checkRange } from "../../values/literal";
 import { showShape } from "../../values/shape";
@@ -22,10 +22,9 @@ import { elementwise } from "./elementwise";
  */
 export function where(condition: Tensor, a: Tensor | number, b: Tensor | number): Tensor {
   checkBool("where", condition, "the condition");
-  const other = [a, b].find((value) => value instanceof Tensor) as Tensor | undefined;
-  for (const value of [a, b])
-    if (Number.isInteger(value) && other?.dtype !== "bool")
-      checkRange("where", [value as number], other?.dtype ?? "f32");
+  const numbers = [a, b].filter((value) => typeof value === "number");
+  const { dtype } = [a, b].find((value) => value instanceof Tensor) ?? { dtype: "i32" };
+  if (numbers.every(Number.isInteger)) checkRange("where", numbers, dtype === "bool" ? "i32" : (dtype as DType));
   return elementwise("select", [condition, a, b]);
 }
 
