@@ -103,6 +103,20 @@ describe("scaledDotProductAttention", () => {
   ];
   it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
 
+  it.each(["i32", "u8"] as const)("refuses %s masks, as PyTorch: added or seen, they do not say", (dtype) => {
+    const layer = new MultiheadAttention(4, 2, { batchFirst: true });
+    const calls: Record<string, (mask: Tensor) => unknown> = {
+      "attnMask.to": (attnMask) => scaledDotProductAttention(x(), x(), x(), { attnMask }),
+      "attnMask.to ": (attnMask) => layer.forward(x(), x(), x(), { attnMask }),
+      "keyPaddingMask.to": (mask) => layer.forward(x(), x(), x(), { keyPaddingMask: mask.slice(0, 2) }),
+    };
+    for (const [advice, call] of Object.entries(calls)) {
+      expectCode("BAD_DTYPE", () => call(zeros([3, 3], { dtype })));
+      expect(() => call(zeros([3, 3], { dtype }))).toThrow(`${advice.trim()}("bool")`);
+      for (const seen of ["bool", "f32", "f64"] as const) call(zeros([3, 3], { dtype: seen }));
+    }
+  });
+
   it("names itself where shapes do not fit", () => {
     expect(() => scaledDotProductAttention(x(), x(), zeros([2, 5, 4]))).toThrow("[scaledDotProductAttention]");
     expect(() => scaledDotProductAttention(x(), zeros([2, 3, 5]), x())).toThrow("[scaledDotProductAttention]");

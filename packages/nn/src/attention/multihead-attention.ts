@@ -17,7 +17,7 @@ import { Linear } from "../layers/linear";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
 import { guardSettings } from "../module/training";
-import { attentionWeights, scaledDotProductAttention } from "./scaled-dot-product-attention";
+import { attentionWeights, checkMask, scaledDotProductAttention } from "./scaled-dot-product-attention";
 
 export interface MultiheadAttentionOptions extends LayerOptions {
   /** The share of attention weights that are dropped in training. Default 0. */
@@ -52,7 +52,7 @@ const CALL = {
  * Attention in several heads at once (Vaswani et al. 2017): query, key and value are projected, each head attends with its share of the
  * width, and what the heads give is projected once more. Parameters have PyTorch's names.
  *
- * @throws OptError BAD_ARGUMENT for a width that the heads do not divide; forward: BAD_SHAPE
+ * @throws OptError BAD_ARGUMENT for a width that the heads do not divide; forward: BAD_SHAPE, and BAD_DTYPE for masks of integers
  * @example
  * const x = rand([2, 6, 8]);
  * const [y, weights] = new MultiheadAttention(8, 2, { batchFirst: true }).forward(x, x, x); // [2, 6, 8] and [2, 6, 6]
@@ -143,16 +143,16 @@ export class MultiheadAttention extends Module {
     const masks: Tensor[] = [];
     if (isCausal) masks.push(added(causalMask(queries, keys, q), q));
     if (attnMask !== undefined) {
-      checkTensor("MultiheadAttention", attnMask, "attnMask");
+      checkMask("MultiheadAttention", "attnMask", attnMask);
       const [rows, size] = [attnMask.shape.length === 3 ? batch * heads : 1, attnMask.size];
-      checkMask("attnMask", attnMask, size === rows * queries * keys && attnMask.shape.at(-1) === keys);
+      checkFit("attnMask", attnMask, size === rows * queries * keys && attnMask.shape.at(-1) === keys);
       masks.push(
         added(rows === 1 ? attnMask.reshape([queries, keys]) : attnMask.reshape([batch, heads, queries, keys]), q),
       );
     }
     if (keyPaddingMask !== undefined) {
-      checkTensor("MultiheadAttention", keyPaddingMask, "keyPaddingMask");
-      checkMask("keyPaddingMask", keyPaddingMask, keyPaddingMask.size === batch * keys);
+      checkMask("MultiheadAttention", "keyPaddingMask", keyPaddingMask);
+      checkFit("keyPaddingMask", keyPaddingMask, keyPaddingMask.size === batch * keys);
       masks.push(added(keyPaddingMask.reshape([batch, 1, 1, keys]), q));
     }
     return masks.length === 0 ? {} : { attnMask: masks.reduce((a, b) => a.add(b)) };
@@ -173,7 +173,7 @@ function added(mask: Tensor, { dtype, device }: Tensor): Tensor {
   return where(mask, full([], Number.NEGATIVE_INFINITY, { dtype, device }), 0);
 }
 
-function checkMask(name: string, mask: Tensor, fits: boolean): void {
+function checkFit(name: string, mask: Tensor, fits: boolean): void {
   check(fits, "BAD_SHAPE", "MultiheadAttention", () => `${name} must fit queries and keys, got [${mask.shape}].`);
 }
 

@@ -40,7 +40,7 @@ const OPTIONS = {
  * softmax(query key^T / sqrt(width)) value (Vaswani et al. 2017). query [..., queries, width], key [..., keys, width],
  * value [..., keys, columns], result [..., queries, columns]. A query that sees no key gives zeros. 16-bit scores are computed in f32.
  *
- * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
+ * @throws OptError BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH; BAD_DTYPE for a mask of integers
  * @example
  * const [query, key, value] = [rand([2, 4, 6, 8]), rand([2, 4, 6, 8]), rand([2, 4, 6, 8])];
  * const seen = scaledDotProductAttention(query, key, value, { isCausal: true }); // [2, 4, 6, 8]
@@ -63,7 +63,7 @@ export function scaledDotProductAttention(
   const shapes = () => `query [${query.shape}], key [${key.shape}] and value [${value.shape}]`;
   const rule = "query and key must have one width, key and value as many places";
   check(isFit, "BAD_SHAPE", where, () => `${rule}, got ${shapes()}.`, "Heads come before places: see transpose(1, 2).");
-  if (attnMask !== undefined) checkTensor(where, attnMask, "attnMask");
+  if (attnMask !== undefined) checkMask(where, "attnMask", attnMask);
   const isOne = attnMask === undefined || !isCausal;
   check(isOne, "BAD_ARGUMENT", where, () => "takes attnMask or isCausal, got both.", "Join them in one mask.");
   const isShare = dropoutP >= 0 && dropoutP <= 1;
@@ -76,6 +76,14 @@ export function scaledDotProductAttention(
     const result = fused ?? byOps(q!, k!, v!, options, isPlain);
     return isHalf ? result.to(query.dtype) : result;
   });
+}
+
+/** Integers are refused: whether they are to be added, or say what is seen, they do not tell. @throws OptError BAD_ARGUMENT, BAD_DTYPE */
+export function checkMask(where: string, name: string, mask: Tensor): void {
+  checkTensor(where, mask, name);
+  const isInteger = mask.dtype === "i32" || mask.dtype === "u8";
+  const rule = () => `${name} must be bool, or floats that are added to the scores, got ${mask.dtype}.`;
+  check(!isInteger, "BAD_DTYPE", where, rule, `Use ${name}.to("bool"), or ${name}.to("f32") to add it.`);
 }
 
 function byOps(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, isPlain: boolean): Tensor {
