@@ -1,7 +1,7 @@
 // Programs around device.record that are refused: while they are recorded, or when they are replayed.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { clipGradNorm, GradScaler, parameter, type Tensor, tensor, zeros } from "../index";
+import { clipGradNorm, type ErrorCode, GradScaler, parameter, type Tensor, tensor, zeros } from "../index";
 import { StepLR } from "../schedules";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -223,6 +223,23 @@ describe("refused when it is replayed, and nothing has changed:", () => {
     const before = [...p.w.dataSync()];
     maximize = true;
     expectCode("BAD_STATE", () => recording.replay());
+    expect([[...p.w.dataSync()], p.optimizer.stateDict().state[0]!.step]).toEqual([before, 1]);
+  });
+
+  it.each<[string, ErrorCode, object]>([
+    ["a bound", "BAD_STATE", { norm: 1 }],
+    ["one out of range", "BAD_ARGUMENT", { norm: -1 }],
+  ])("%s for a group without gradients, set by a hook of the replay itself", (_, code, clip) => {
+    const p = parts(new FakeDevice());
+    p.optimizer.addGroup({ params: [parameter([1], { device: p.device })] });
+    let isReplayed = false;
+    p.optimizer.on("beforeStep", ({ groups }) => {
+      if (isReplayed) groups[1]!.clip = clip;
+    });
+    const recording = p.device.record(() => train(p, p.loss));
+    const before = [...p.w.dataSync()];
+    isReplayed = true;
+    expectCode(code, () => recording.replay());
     expect([[...p.w.dataSync()], p.optimizer.stateDict().state[0]!.step]).toEqual([before, 1]);
   });
 });

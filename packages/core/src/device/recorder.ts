@@ -66,7 +66,15 @@ export class Segment {
   readonly launches: Launch[] = [];
   readonly repeated = new Map<number, Repeated>();
   readonly draws: Draw[] = [];
+  /** Throw where the body would now do something else. */
+  readonly guards: (() => void)[] = [];
   readonly written = new Set<Versioned>();
+
+  /** @throws what guards and steps throw if the body would now do something else */
+  check(): void {
+    for (const guard of this.guards) guard();
+    for (const step of this.repeated.values()) step.check();
+  }
 }
 
 /** How the body met a gradient first: what was there mattered, or was replaced. */
@@ -115,7 +123,6 @@ export class Recorder {
   readonly freed: Memory[] = [];
   /** Memory that hooks look into. */
   readonly held = new Set<Memory>();
-  readonly guards: (() => void)[] = [];
   /** What the body read, wrote or viewed: it would be refused where one of them is disposed. */
   readonly used = new Set<Used>();
   readonly leaves = new Map<Leaf, Left>();
@@ -221,7 +228,7 @@ export class Recorder {
 
   /** @param check throws if what it knows of has changed since */
   guard(check: () => void): void {
-    if (!this.paused) this.guards.push(check);
+    if (!this.paused) this.segment.guards.push(check);
   }
 
   overwrote(storage: Versioned): void {

@@ -87,7 +87,6 @@ export class Recording<Result> {
 
   /** @throws OptError BAD_STATE if the body would now do something else */
   private verify(): void {
-    const { guards, parts } = this.recorder;
     check(
       !this.pool.isClosed,
       "DISPOSED",
@@ -98,9 +97,7 @@ export class Recording<Result> {
     const seen = changes.disposed + changes.leaves;
     if (this.seen !== seen) this.verifyTensors();
     this.seen = seen;
-    for (const guard of guards) guard();
-    for (const part of parts)
-      if (part instanceof Segment) for (const repeated of part.repeated.values()) repeated.check();
+    for (const part of this.recorder.parts) if (part instanceof Segment) part.check();
   }
 
   private verifyTensors(): void {
@@ -191,9 +188,9 @@ class RecordedSegment {
     const { repeated, draws } = this.segment;
     const renewals: Renewal[] = [];
     const scalars = new Map<number, readonly Scalar[]>();
+    if (this.isAfterHooks) this.segment.check();
     try {
       for (const [index, step] of repeated) {
-        if (this.isAfterHooks) step.check();
         const renewal = step.renew();
         renewals.push(renewal);
         scalars.set(index, renewal.scalars);
