@@ -90,6 +90,18 @@ export function activeRecorder(): Recorder | null {
   return state.active;
 }
 
+/**
+ * What stands for the step that is being recorded: one object in all of its body; null elsewhere, and in hooks.
+ *
+ * @example
+ * const calls = new WeakMap<object, number>();
+ * const step = recordedStep();
+ * if (step !== null) calls.set(step, (calls.get(step) ?? 0) + 1);
+ */
+export function recordedStep(): object | null {
+  return state.active === null || state.active.isPaused ? null : state.active;
+}
+
 /** Runs what a recorded step does only the first time: making optimizer state. */
 export function once<Result>(body: () => Result): Result {
   return state.active === null ? body() : state.active.pause(body);

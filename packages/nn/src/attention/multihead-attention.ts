@@ -16,7 +16,6 @@ import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/l
 import { Linear } from "../layers/linear";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
-import { guardSettings } from "../module/training";
 import { attentionWeights, checkMask, scaledDotProductAttention } from "./scaled-dot-product-attention";
 
 export interface MultiheadAttentionOptions extends LayerOptions {
@@ -99,7 +98,6 @@ export class MultiheadAttention extends Module {
     const { needWeights = true, averageAttnWeights = true } = options;
     const width = this.in_proj_weight.shape[1]!;
     const rank = checkSequences([query, key, value], width);
-    guardSettings(this, "dropout");
     return tidy((): [Tensor, Tensor | null] => {
       const first = (x: Tensor) => (rank === 2 ? x.unsqueeze(0) : this.batchFirst ? x : x.transpose(0, 1));
       const [q, k, v] = [query, key, value].map((x, part) => this.#project(first(x), part)) as [Tensor, Tensor, Tensor];

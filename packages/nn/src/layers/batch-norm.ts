@@ -15,7 +15,6 @@ import {
 import { ones } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
-import { guardSettings } from "../module/training";
 import { checkExtents } from "./extent";
 import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 
@@ -95,7 +94,6 @@ abstract class BatchNorm extends Module {
       () => `axis 1 of the input must be ${features}, got shape [${x.shape}].`,
       "Change the input, or features.",
     );
-    guardSettings(this, "momentum", "eps");
     return tidy(() => {
       const isHalf = x.dtype === "f16" || x.dtype === "bf16";
       const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, batch === 0 ? 0 : count / batch]);

@@ -14,7 +14,6 @@ import {
   tidy,
 } from "@opt/core";
 import { Module } from "../module/module";
-import { guardSettings } from "../module/training";
 
 export interface DropoutOptions {
   /** By default the generator that `manualSeed` seeds. */
@@ -44,7 +43,6 @@ export class Dropout extends Module {
 
   forward(x: Tensor): Tensor {
     checkTensor("Dropout", x);
-    guardSettings(this, "p");
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {

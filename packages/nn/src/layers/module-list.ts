@@ -1,6 +1,7 @@
 /** Modules in a list or under names, called by who holds them. */
 import { check, OptError, show } from "@opt/core";
 import { isModule, Module } from "../module/module";
+import { contents } from "../module/noted";
 
 /**
  * Modules in order, for a forward of one's own to go through: "0.weight", "1.weight", ... A plain array property does the same;
@@ -12,7 +13,7 @@ import { isModule, Module } from "../module/module";
  * const y = [...layers].reduce((x, layer) => layer.forward(x), rand([1, 4]));
  */
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
-  readonly #modules: M[] = [];
+  #modules: readonly M[] = [];
 
   constructor(modules: Iterable<M> = []) {
     super();
@@ -33,8 +34,13 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   /** Adds modules at the end. @throws OptError BAD_ARGUMENT */
   push(...modules: M[]): this {
     for (const module of modules) checkModule("ModuleList", module);
-    this.#modules.push(...modules);
+    this.#modules = [...this.#modules, ...modules];
     return this;
+  }
+
+  /** @internal */
+  get [contents](): readonly M[] {
+    return this.#modules;
   }
 
   [Symbol.iterator](): IterableIterator<M> {
@@ -59,7 +65,7 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
  * const kinds = heads.get("kind").forward(rand([2, 4])); // [2, 3]
  */
 export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<string, Module>> extends Module {
-  readonly #modules = new Map<string, Module>();
+  #modules: ReadonlyMap<string, Module> = new Map();
 
   constructor(modules: M = {} as M) {
     super();
@@ -89,8 +95,13 @@ export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<stri
   set(name: string, module: Module): this {
     check(typeof name === "string", "BAD_ARGUMENT", "ModuleDict", () => `names must be strings, got ${show(name)}.`);
     checkModule("ModuleDict", module);
-    this.#modules.set(name, module);
+    this.#modules = new Map([...this.#modules, [name, module]]);
     return this;
+  }
+
+  /** @internal */
+  get [contents](): ReadonlyMap<string, Module> {
+    return this.#modules;
   }
 
   keys(): IterableIterator<string> {

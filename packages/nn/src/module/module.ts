@@ -14,6 +14,7 @@ import {
 } from "@opt/core";
 import { holdParameters, succeed } from "./held";
 import { members } from "./members";
+import { watchMethods } from "./noted";
 import { replaceTensors } from "./replace";
 
 /** By which modules are known, of whichever copy of this package. */
@@ -51,6 +52,10 @@ export abstract class Module {
 
   /** Whether layers that behave differently in training (Dropout) do so. */
   training = true;
+
+  constructor() {
+    watchMethods(new.target.prototype, Module.prototype);
+  }
 
   /** @throws OptError UNSUPPORTED where a class without types has left it out */
   abstract forward(...inputs: never[]): unknown;

@@ -6,7 +6,6 @@ import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
-import { guardSettings } from "../module/training";
 
 export interface RecurrentOptions extends LayerOptions {
   /** Layers on top of each other. Default 1. */
@@ -122,7 +121,6 @@ export abstract class Recurrent extends Module {
       () => `the input must be [length, batch, ${this.inputSize}], with or without the batch, got [${x.shape}].`,
       "batchFirst: true takes [batch, length, width].",
     );
-    guardSettings(this, "dropout");
     return tidy((): [Tensor, Tensor[]] => {
       const single = x.shape.length === 2;
       let sequence = single ? x.unsqueeze(1) : this.batchFirst ? x.transpose(0, 1) : x;
