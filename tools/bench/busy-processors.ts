@@ -1,10 +1,12 @@
 /**
  * How many processors steps keep busy: processor time / wall time of AdamW, each time in a process of its own, because a thread that the
- * system puts beside another may stay there for all of a run. Other work on the machine takes its share from the figure.
+ * system puts beside another may stay there for all of a run. Other work on the machine takes its share from the figure:
+ * each has in brackets how many processors others kept busy meanwhile.
  *
  *     npx tsx tools/bench/busy-processors.ts [device] [elements] [processes]
  */
 import { spawnSync } from "node:child_process";
+import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
@@ -15,6 +17,11 @@ const [deviceName = "wasm", elements = String(2 ** 23), processes = "20", role] 
 const WARMUP = 5;
 const MILLISECONDS = 500;
 
+/** Milliseconds that all processors together have worked. */
+function machineTime(): number {
+  return cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0);
+}
+
 async function measure(): Promise<void> {
   const device = await init(deviceName);
   const size = Number(elements);
@@ -23,11 +30,12 @@ async function measure(): Promise<void> {
   const optimizer = new AdamW([param]);
   for (let i = 0; i < WARMUP; i++) optimizer.step();
   await device.sync();
-  const [before, start] = [process.cpuUsage(), performance.now()];
+  const [before, machineBefore, start] = [process.cpuUsage(), machineTime(), performance.now()];
   while (performance.now() - start < MILLISECONDS) optimizer.step();
   await device.sync();
   const { user, system } = process.cpuUsage(before);
-  console.log((user + system) / 1000 / (performance.now() - start));
+  const [own, wall] = [(user + system) / 1000, performance.now() - start];
+  console.log(own / wall, (machineTime() - machineBefore - own) / wall);
 }
 
 if (role === "child") {
@@ -35,7 +43,7 @@ if (role === "child") {
   process.exit(0);
 }
 const self = fileURLToPath(import.meta.url);
-const ratios = Array.from({ length: Number(processes) }, () => {
+const figures = Array.from({ length: Number(processes) }, () => {
   const { stdout } = spawnSync(
     process.execPath,
     [...process.execArgv, self, deviceName, elements, processes, "child"],
@@ -44,10 +52,10 @@ const ratios = Array.from({ length: Number(processes) }, () => {
       stdio: ["ignore", "pipe", "inherit"],
     },
   );
-  return Number(stdout);
-}).toSorted((a, b) => a - b);
-const median = ratios[ratios.length >> 1]!;
+  return stdout.split(" ").map(Number) as [ratio: number, others: number];
+}).toSorted(([a], [b]) => a - b);
+const [least, median] = [figures[0]![0], figures[figures.length >> 1]![0]];
 console.log(
-  `${deviceName}, ${elements} elements, ${processes} processes: processor time / wall time ${ratios[0]!.toFixed(2)} at least, ${median.toFixed(2)} in the middle`,
+  `${deviceName}, ${elements} elements, ${processes} processes: processor time / wall time ${least.toFixed(2)} at least, ${median.toFixed(2)} in the middle`,
 );
-console.log(ratios.map((ratio) => ratio.toFixed(2)).join(" "));
+console.log(figures.map(([ratio, others]) => `${ratio.toFixed(2)} (${Math.max(0, others).toFixed(2)})`).join(" "));

@@ -1,4 +1,5 @@
 /** Optimizer steps of Opt beside the memory limit, a plain loop, TF.js, jax-js and PyTorch. */
+import { availableParallelism } from "node:os";
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { jaxJs, optaxInJaxJs, optInJaxJs } from "./hosts/jax-js";
@@ -24,6 +25,7 @@ export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerW
     memoryLimit,
     ...devices.map((device) => opt(device)),
     nativeLoop(128),
+    nativeLoop(128, availableParallelism()),
     optOneThread("wasm1"),
     nativeLoop(512),
     optOneThread("cpu1"),

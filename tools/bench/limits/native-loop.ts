@@ -1,4 +1,4 @@
-/** What a width of vectors allows: the rule in C++, by one thread, beside our devices with one thread. */
+/** What a width of vectors allows: the rule in C++, by one thread; and what threads can gain, by several with processors of their own. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,16 +67,16 @@ constexpr float SCALARS[] = {${rule.scalars.map((scalar) => SCALARS[scalar])}};
   return program;
 }
 
-export function nativeLoop(width: Width): Contender<OptimizerWork> {
+export function nativeLoop(width: Width, threads = 1): Contender<OptimizerWork> {
   return {
-    name: `C++ loop, ${width} bits, one thread`,
+    name: `C++ loop, ${width} bits, ${threads === 1 ? "one thread" : `${threads} threads`}`,
     tolerance: null,
     async open(work) {
       const { optimizer, tensors } = work;
       const rule = RULES[optimizer];
       if (rule === undefined || tensors > 1) return "written for AdamW, AMSGrad and NAdam, one tensor";
       const built = build(optimizer, rule, width);
-      return built === "" ? "g++ is missing" : openProcess(built, [], work);
+      return built === "" ? "g++ is missing" : openProcess(built, [String(threads)], work);
     },
   };
 }
