@@ -16,8 +16,11 @@ const FEWEST_ALONE = 4;
 const MOST_ALONE = 512;
 /** Milliseconds that a worker may begin later without a reason. */
 const WAKING = 0.1;
-/** Milliseconds after which the calling thread looks whether there are parts that nobody takes. */
-const LOOK_AFTER = 250;
+/**
+ * Milliseconds after which the calling thread looks whether there are parts that nobody takes. Each time that it goes to sleep again, its
+ * processor may take over a worker that waits for another one.
+ */
+const LOOK_AFTER = 1;
 /** Milliseconds for a part: for any, and for each unit of work on the slowest machine. */
 const PART_PATIENCE = 10_000;
 const WORK_PATIENCE = 1e-4;
