@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -132,10 +134,47 @@ describe("opt-checkpoint", () => {
     expect((await run("reshard", at("run"), "--out", at("x"), "--layout", at("run"))).code).toBe(2);
   });
 
-  it("exits with 1 and one line where the data are not there", async () => {
-    const { code, error } = await run("inspect", at("nothing"));
+  it.each<[string, () => string[], string]>([
+    ["what is looked at", () => ["inspect", at("nothing")], ""],
+    ["the folder that is to be cleaned", () => ["clean", at("nothing")], "there is no such folder. Check the path."],
+    [
+      "the folder that is to be written into",
+      () => ["merge", at("run"), "--out", at("no/m.safetensors")],
+      "m.safetensors] there is no folder",
+    ],
+  ])("exits with 1 and one line where %s is not there", async (_, args, words) => {
+    const { code, error } = await run(...args());
     expect(code).toBe(1);
+    expect(error).toContain(words);
+    expect(error).not.toContain("tmp-"); // no name of the command's own
     expect(error.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it.each<[string, string[], number]>([
+    ["a step", ["reshard", "--ranks", "2"], 1],
+    ["a folder", ["convert", "--to", "dcp"], 2],
+  ])("%s that is there is replaced with --overwrite, which the refusal names", async (_, [command, ...flags], code) => {
+    const again = (...more: string[]) => run(command!, at("run"), "--out", at("out"), ...flags, ...more);
+    expect((await again()).code).toBe(0);
+    expect(await again()).toMatchObject({ code, out: "", error: expect.stringContaining("--overwrite") });
+    expect((await again("--overwrite")).code).toBe(0);
+  });
+
+  it("--version is the package's", async () => {
+    const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+    expect(await run("--version")).toEqual({ code: 0, out: `${version}\n`, error: "" });
+  });
+
+  it("ends in silence where nobody reads on", async () => {
+    const program = new URL("./cli.ts", import.meta.url).pathname;
+    const child = spawn(process.execPath, ["--conditions=@opt/source", "--import", "tsx", program, "--help"]);
+    child.stdout.destroy();
+    let error = "";
+    child.stderr.on("data", (text) => {
+      error += text;
+    });
+    const [code] = await once(child, "close");
+    expect([code, error]).toEqual([0, ""]);
   });
 
   it.each(["inspect", "verify", "merge", "reshard", "diff", "convert"])("%s --help has examples", async (name) => {

@@ -1,5 +1,6 @@
 /** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no, 2 wrong usage. */
 import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { OptError } from "@opt/core";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ConvertTarget } from "../export/convert";
@@ -36,6 +37,11 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   }
 }
 
+/** By the package's own name: from source, as built and in a bundle the way to the file differs. */
+function versionOf(): string {
+  return createRequire(import.meta.url)("@opt/checkpoint/package.json").version;
+}
+
 function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ");
 }
@@ -43,6 +49,7 @@ function oneLine(text: string): string {
 function build(output: Output, exit: (code: number) => void): Command {
   const program = new Command("opt-checkpoint")
     .description("Sharded checkpoints: look at, verify, merge, re-slice, compare and convert them.")
+    .version(versionOf(), "--version", "print the version")
     .exitOverride()
     .configureOutput({ writeOut: output.out, writeErr: (text) => output.error(`${oneLine(text.trim())}\n`) })
     .showHelpAfterError(false);

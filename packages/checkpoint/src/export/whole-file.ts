@@ -1,7 +1,7 @@
 /** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
 
 import { check, OptError } from "@opt/core";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { endAttempt, newAttempt } from "../save/step/owner";
 import { replaceFile } from "../save/step/replace-file";
 import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
@@ -14,7 +14,7 @@ export async function writeWhole(
   options: ExportOptions,
   body: (file: OpenFile) => Promise<number>,
 ): Promise<{ byteLength: number }> {
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.fileSystem);
   return replaceFile(fileSystem, path, "writing", async (temporary) => ({
     byteLength: await writeFile(fileSystem, temporary, body),
   }));
@@ -45,7 +45,7 @@ export async function writeFolder(
   options: ExportOptions & { readonly overwrite?: boolean },
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.fileSystem);
   const advice = "Write it to a disk and copy it.";
   const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
   check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, advice);
@@ -59,7 +59,7 @@ export async function writeFolder(
         "BAD_ARGUMENT",
         path,
         "something is there already.",
-        "Ask to overwrite it, or write elsewhere.",
+        "Pass overwrite: true, or write elsewhere.",
       );
     }
     await fileSystem.makeFolder(temporary);

@@ -46,7 +46,7 @@ export interface WrittenShard {
 const LARGE = 1 << 20;
 
 /** Bytes handed to the disk at once, and how many such pieces of a file are on their way or being filled. */
-const BUFFER = 1 << 20;
+const BUFFER = 2 << 20;
 const BUFFERS = 4;
 
 /** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */

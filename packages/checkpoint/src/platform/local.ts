@@ -1,5 +1,12 @@
+import { check, show } from "@opt/core";
 import { platform } from "#platform";
 import type { FileSystem } from "../stores/file-system";
 
 /** Where paths lead when no `fileSystem` is given: the machine's own disk; in a browser, the page's own files (OPFS). */
 export const localFileSystem: FileSystem = platform.fileSystem;
+
+/** What an option names, else the local one. Throws BAD_ARGUMENT for what is none. */
+export function fileSystemOf(given: FileSystem = localFileSystem): FileSystem {
+  check(typeof given?.open === "function", "BAD_ARGUMENT", "fileSystem", () => `is none: ${show(given)}.`, "Fix it.");
+  return given;
+}

@@ -32,10 +32,10 @@ describe.each<[string, number[]]>([
     const memory = new MemoryFileSystem();
     await memory.makeFolder(folder.path);
     const files: Buffer[][] = [];
+    const tensors = tensorsOf(lengths);
     for (const fileSystem of [memory, localFileSystem]) {
       const at = (name: string) => join(folder.path, name);
       const read = (path: string) => Buffer.from(fileSystem === memory ? memory.contents(path) : readFileSync(path));
-      const tensors = tensorsOf(lengths);
       const layout = { mesh: { shape: [3], axes: ["x"] }, tensors: { "*": ["x"] } };
       const { path: saved } = await saveCheckpoint(at("run"), { step: 1, tensors }, { layout, fileSystem });
       await mergeCheckpoint(saved, at("merged"), { maxMemory, fileSystem });
@@ -56,7 +56,7 @@ it("a disk that is full in the middle leaves nothing behind", async () => {
   const run = join(folder.path, "run");
   await saveCheckpoint(run, { step: 1, tensors }, { world: 2 });
   mkdirSync(join(folder.path, "out"));
-  for (const at of [1, 2, 4]) {
+  for (const at of [1, 2, 3]) {
     for (const written of [0, 0.4]) {
       const fault = { at, how: "once", only: "write", code: "ENOSPC", written } as const;
       const outFileSystem = new FaultyFileSystem(localFileSystem, fault);

@@ -7,7 +7,7 @@ import { encodeMerged } from "../format/merged";
 import { ShardWriter } from "../format/shard";
 import type { TensorSource } from "../format/source";
 import { elementsIn, wholeOf } from "../layout/box";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { fileOrder } from "../save/shards/writers";
 import { replaceFile } from "../save/step/replace-file";
 import { FilePool } from "../stores/file-pool";
@@ -56,7 +56,7 @@ export async function mergeSource(
   outFile: string,
   options: MergeOptions = {},
 ): Promise<MergeResult> {
-  const fileSystem = options.outFileSystem ?? options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
   const verification = new Verification();
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);

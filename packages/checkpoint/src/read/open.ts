@@ -1,10 +1,10 @@
 /** Opens whatever stands at a path: a checkpoint of ours, or of any system that has an importer. */
 
-import { check, OptError, show } from "@opt/core";
+import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
 import { detect, lookAt, openForeign } from "../import/importers";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { basename, dirname } from "../stores/path";
@@ -37,15 +37,12 @@ export function checkedPlace(where: string, place: unknown): Place {
 
 /** Throws MISSING, UNSUPPORTED (a format nobody knows), and what the format's reader throws. */
 export async function openSource(place: Place, options: OpenOptions = {}): Promise<TensorSource> {
-  const { fileSystem: given = localFileSystem } = options;
-  const problem = () => `fileSystem must be one, got ${show(given)}.`;
-  check(typeof given?.open === "function", "BAD_ARGUMENT", "openSource", problem, "For example memoryFileSystem().");
   if (place instanceof Blob) {
     const name = (place as Partial<File>).name || "blob";
     return openSource(name, { ...options, fileSystem: blobFileSystem({ [name]: place }) });
   }
   const path = place;
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.fileSystem);
   checkedPath("openSource", path);
   try {
     const isOurs =

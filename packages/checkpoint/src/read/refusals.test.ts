@@ -1,6 +1,8 @@
 /** What is refused by name before anything happens: misspelt options, paths that are none, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
+import { convertCheckpoint } from "../export/convert";
 import { saveCheckpoint } from "../save/save";
+import { cleanCheckpoints } from "../save/step/clean";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { expectCode } from "../testing/expect-code";
 import { diffCheckpoints } from "./diff";
@@ -9,6 +11,8 @@ import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 import { verifyCheckpoint } from "./verify";
+
+const saved = new MemoryFileSystem();
 
 type Call = (path: never, options: never) => Promise<unknown>;
 
@@ -20,15 +24,20 @@ const calls: [string, Call][] = [
   ["verifyCheckpoint", verifyCheckpoint as Call],
   ["inspectCheckpoint", inspectCheckpoint as Call],
   ["diffCheckpoints", (path, options) => diffCheckpoints(path, path, options)],
+  ["cleanCheckpoints", cleanCheckpoints as Call],
 ];
 
 describe.each(calls)("%s", (_, call) => {
   it.each<[unknown, RegExp]>([
     [undefined, /path must be a string, got undefined/],
     [new URL("file:///r"), /fileURLToPath/],
-    ["", /path/],
+    ["", /path must be a string, got ""/],
   ])("refuses the path %s", async (path, message) =>
     expect(await expectCode("BAD_ARGUMENT", call(path as never, {} as never))).toMatch(message),
+  );
+
+  it.each([{}, null, "memory"])("refuses the store %j", async (fileSystem) =>
+    expect(await expectCode("BAD_ARGUMENT", call("/r" as never, { fileSystem } as never))).toMatch(/^\[fileSystem\]/),
   );
 
   it("refuses a misspelt option", async () =>
@@ -40,6 +49,22 @@ describe.each(calls)("%s", (_, call) => {
 it("a rank without a world is refused, not given everything", async () => {
   const fileSystem = new MemoryFileSystem();
   await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { rank: 1, fileSystem }));
+});
+
+it.each<[string, (outFileSystem: never) => Promise<unknown>]>([
+  ["mergeCheckpoint", (outFileSystem) => mergeCheckpoint("/r", "/out", { fileSystem: saved, outFileSystem })],
+  [
+    "reshardCheckpoint",
+    (outFileSystem) => reshardCheckpoint("/r", "/out", { fileSystem: saved, outFileSystem, ranks: 2 }),
+  ],
+  [
+    "convertCheckpoint",
+    (outFileSystem) => convertCheckpoint("/r", "/out", { fileSystem: saved, outFileSystem, to: "safetensors" }),
+  ],
+])("%s refuses a store that is none for what it writes", async (_, call) => {
+  const w = { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) };
+  await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem: saved, overwrite: true });
+  expect(await expectCode("BAD_ARGUMENT", call({} as never))).toMatch(/^\[fileSystem\]/);
 });
 
 it.each<[string, object]>([

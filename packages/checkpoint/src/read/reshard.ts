@@ -6,7 +6,7 @@ import { ShardWriter, shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { bytesOfAll } from "../save/shards/pieces";
 import { type Assignment, assignWriters, fileOrder, tensorOrder } from "../save/shards/writers";
 import { newAttempt } from "../save/step/owner";
@@ -91,7 +91,7 @@ export async function reshardSource(
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source));
   const byRank = filesOf(assignWriters(layout, tensors), ranks);
-  const fileSystem = options.outFileSystem ?? options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
   const overwrite = options.overwrite ?? false;
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });

@@ -1,6 +1,14 @@
 /** A run that is saved, re-sliced and resumed computes the bits of one that never stopped. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { init, type Optimizer, type Parameters, parameter, type Tensor, tensor } from "@opt/core";
+import {
+  ExponentialMovingAverage,
+  init,
+  type Optimizer,
+  type Parameters,
+  parameter,
+  type Tensor,
+  tensor,
+} from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { describe, expect, it } from "vitest";
 import { optimizerContents, optimizerState } from "../format/optimizer-state";
@@ -10,6 +18,7 @@ import { copyRegion } from "../plan/runs";
 import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
+import { expectCode } from "../testing/expect-code";
 import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
@@ -138,4 +147,21 @@ it("leaves no tensors behind but those that it returns, `into` included", async 
   for (const one of Object.values(tensors)) one.dispose();
   await loadCheckpoint("run", { fileSystem, into: { weight } });
   expect(device.memory()).toEqual(before);
+});
+
+it("an average goes on after a save, its count among the values; given whole it is refused, and told so", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const w = parameter([1, 2], { device: await init("js") });
+  const average = new ExponentialMovingAverage([w], { decay: 0.5 });
+  const restored = new ExponentialMovingAverage([w], { decay: 0.5 });
+  average.update();
+  const state = average.stateDict();
+  const whole = saveCheckpoint("run", { step: 1, tensors: state as never }, { fileSystem });
+  expect(await expectCode("BAD_ARGUMENT", whole)).toMatch(/"n_averaged".*values/);
+  const { n_averaged, ...tensors } = state;
+  await saveCheckpoint("run", { step: 1, tensors, values: { n_averaged: n_averaged as number } }, { fileSystem });
+  const loaded = await loadCheckpoint("run", { fileSystem });
+  restored.loadStateDict({ ...loaded.tensors, ...loaded.values } as never);
+  expect(restored.stateDict().n_averaged).toBe(1);
+  expect([...restored.stateDict()["module.0"]!.dataSync()]).toEqual([1, 2]);
 });

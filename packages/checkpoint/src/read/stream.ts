@@ -16,10 +16,10 @@ import { readAll, TensorReader } from "./reader";
 export const DEFAULT_MAX_MEMORY = 64 << 20;
 const LEAST_MEMORY = 64 << 10;
 /** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
-const BATCH = 4 << 20;
+const BATCH = 8 << 20;
 const MOST = 256;
 /** One is read while the others are on their way to the disk, which does more at once than one after the other. */
-const LANES = 4;
+const LANES = 3;
 /** Of parts of memory from this length on a page more or less is nothing. */
 const LARGE = 1 << 20;
 

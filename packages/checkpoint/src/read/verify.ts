@@ -12,7 +12,7 @@ import { findStep } from "../format/steps";
 import { lookAt } from "../import/importers";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { join } from "../stores/path";
@@ -57,7 +57,7 @@ const TRIES = 5;
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.fileSystem);
   const isOurs = options.step !== undefined || checkpointImporter.recognises(await lookAt(path, fileSystem));
   if (!isOurs) return verifyForeign(path, options);
   for (let tries = 1; ; tries++) {

@@ -4,8 +4,8 @@ import { killOneProcess, killRanks } from "../testing/programs/kill-loop";
 
 const folder = scratchFolder();
 
-describe("300 kills at random moments leave a newest step that is whole and of one life", () => {
-  it.each(["sync", "async", "overwrite"] as const)("75 of one process, %s", async (mode) => {
+describe("375 kills at random moments leave a newest step that is whole and of one life", () => {
+  it.each(["sync", "async", "overwrite", "large"] as const)("75 of one process, %s", async (mode) => {
     console.log(mode, await killOneProcess(folder.path, 75, mode));
   });
 

@@ -7,7 +7,7 @@ import { assembleManifest, type RankRecord } from "../format/record";
 import type { Json } from "../format/source";
 import { type LocalTensor, localTensors, type SavedTensor } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
-import { localFileSystem } from "../platform/local";
+import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
@@ -197,7 +197,7 @@ class Save {
     this.#world = world;
     this.#layout = layout ?? defaultLayout(world);
     this.#options = options;
-    this.#fileSystem = options.fileSystem ?? localFileSystem;
+    this.#fileSystem = fileSystemOf(options.fileSystem);
     this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
   }
 

@@ -1,5 +1,5 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
-import { check, OptError } from "@opt/core";
+import { check, OptError, show } from "@opt/core";
 
 export interface OpenFile {
   /** Fills `target` from `position`; returns the bytes read, fewer only at the end of the file. */
@@ -61,13 +61,8 @@ export interface UnfinishedFiles {
 /** Throws BAD_ARGUMENT for what cannot be a path. */
 export function checkedPath(where: string, path: unknown): string {
   const isPath = typeof path === "string" && path !== "";
-  check(
-    isPath,
-    "BAD_ARGUMENT",
-    where,
-    () => `a path must be a string, got ${path instanceof URL ? `the URL ${path}` : String(path)}.`,
-    path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.",
-  );
+  const advice = path instanceof URL ? "Use fileURLToPath(url)." : "For example runs/a.";
+  check(isPath, "BAD_ARGUMENT", where, () => `a path must be a string, got ${show(path)}.`, advice);
   return path as string;
 }
 
@@ -85,9 +80,9 @@ const ADVICE: Record<string, string> = {
   EDQUOT: "Your quota is used up: free some space; older steps are untouched.",
   EACCES: "Check the permissions of the folder and its parents.",
   EPERM: "Check the permissions of the folder and its parents.",
-  EROFS: "The file system is read-only: use another folder.",
-  ENOENT: "The folder or file is gone: check the path, and that nothing else removes it.",
-  EMFILE: "Too many files are open: raise the limit (ulimit -n).",
+  EROFS: "It is read-only: use another folder.",
+  ENOENT: "It is gone: check the path.",
+  EMFILE: "Raise the limit of open files (ulimit -n).",
 };
 
 /** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */

@@ -8,8 +8,8 @@ import { PAGE } from "./scratch";
 
 /** Less memory is not worth a mapping of its own. */
 const MAPPED = 1 << 20;
-/** The first bytes of a file go through the cache, and so do small files: what is read soon, or is over soon anyway. */
-const FROM = 4 << 20;
+/** Smaller files go through the cache: they are read soon, or over soon anyway. */
+const LARGE = 4 << 20;
 /** A shorter write waits for the disk longer than the copy takes. */
 const LEAST = 64 << 10;
 /** What a system writes at once at most, and a little less; whole pages. */
@@ -40,11 +40,25 @@ function wholePages(data: Uint8Array, position: number): [begin: number, end: nu
   return begin < end ? [begin, end] : [0, 0];
 }
 
+/** Whether a file of this length is written so. */
+export function isLarge(byteLength: number): boolean {
+  return fs.constants.O_DIRECT !== undefined && byteLength >= LARGE;
+}
+
+/** Bytes that are to be written at once, and how many of them were in the end. */
+interface Piece {
+  data: Uint8Array;
+  readonly position: number;
+  readonly written: Promise<number>;
+}
+
 /** Those of one file. */
 export class DirectWrites {
   readonly #path: string;
   #handle: Promise<fs.FileHandle | undefined> | undefined;
-  #isRefused = fs.constants.O_DIRECT === undefined;
+  #isRefused = false;
+  /** What the disk has not been given yet: what goes on where it ends is written with it. */
+  #next: Piece | undefined;
 
   constructor(path: string) {
     this.#path = path;
@@ -52,20 +66,48 @@ export class DirectWrites {
 
   /** Writes what of `data` can be written so; tells which bytes it was. The others are the caller's to write. */
   async write(data: Uint8Array, position: number): Promise<[begin: number, end: number]> {
-    const [begin, end] = position < FROM ? [0, 0] : wholePages(data, position);
+    const [begin, end] = wholePages(data, position);
     if (this.#isRefused || end - begin < LEAST) return [0, 0];
+    const first = position + begin;
+    const piece = this.#joined(data.subarray(begin, end), first) ?? this.#begin(data.subarray(begin, end), first);
+    const done = piece.position + (await piece.written) - position;
+    return [begin, Math.min(Math.max(done, begin), end)];
+  }
+
+  #begin(data: Uint8Array, position: number): Piece {
+    let piece: Piece;
+    const written = Promise.resolve().then(() => this.#put(piece));
+    piece = { data, position, written };
+    this.#next = piece;
+    return piece;
+  }
+
+  /** The next piece, longer by what lies behind it in memory and in the file. */
+  #joined(data: Uint8Array, position: number): Piece | undefined {
+    const piece = this.#next;
+    if (piece === undefined || piece.data.buffer !== data.buffer) return undefined;
+    const { byteOffset, length } = piece.data;
+    if (byteOffset + length !== data.byteOffset || piece.position + length !== position) return undefined;
+    piece.data = new Uint8Array(data.buffer, byteOffset, length + data.length);
+    return piece;
+  }
+
+  /** How many bytes were written. */
+  async #put(piece: Piece): Promise<number> {
     this.#handle ??= this.#open();
     const handle = await this.#handle;
-    let done = begin;
+    if (this.#next === piece) this.#next = undefined;
+    const { data, position } = piece;
+    let done = 0;
     try {
-      while (handle && done < end)
-        done += (await handle.write(data, done, Math.min(end - done, MOST), position + done)).bytesWritten;
+      while (handle && done < data.length)
+        done += (await handle.write(data, done, Math.min(data.length - done, MOST), position + done)).bytesWritten;
     } catch (error) {
       // Also where a part was written, and what is left begins within a page: the ordinary write tells what is wrong.
       if (!isRefusal(error)) throw error;
       this.#isRefused = true;
     }
-    return [begin, done];
+    return done;
   }
 
   /** A second descriptor of the file: the first is for what is no whole page. */

@@ -69,6 +69,23 @@ function takesDirect(): boolean {
   }
 }
 
+/** Sees how long what is handed to the system is. */
+async function handles() {
+  const handle = await promises.open(folder, "r");
+  const prototype = Object.getPrototypeOf(handle) as { write: (...args: unknown[]) => unknown };
+  await handle.close();
+  const { write } = prototype;
+  const lengths: number[] = [];
+  prototype.write = function (this: unknown, ...args) {
+    lengths.push(args[2] as number);
+    return write.apply(this, args);
+  };
+  const restore = () => {
+    prototype.write = write;
+  };
+  return { lengths, restore };
+}
+
 /** How many descriptors of files in the folder are for writing past the cache. */
 const direct = () =>
   readdirSync("/proc/self/fd").filter((file) => {
@@ -88,9 +105,14 @@ describe("long writes", () => {
   const memory = pages(1 << 20);
   memory.set(randomBytes(memory.length, 3));
 
-  /** Writes pieces of the memory one after the other from `start` on; what the file should be then. */
-  async function write(start: number, pieces: readonly (readonly [begin: number, length: number])[], source = memory) {
-    const file = await nodeFileSystem.open(path, "create");
+  /** Writes pieces of the memory one after the other from `start` on, to a file that may have its length from the start; what the file should be then. */
+  async function write(
+    start: number,
+    pieces: readonly (readonly [begin: number, length: number])[],
+    source = memory,
+    byteLength?: number,
+  ) {
+    const file = await nodeFileSystem.open(path, "create", byteLength);
     const wanted: Uint8Array[] = [];
     let position = start;
     try {
@@ -150,13 +172,43 @@ describe("long writes", () => {
       for (const [start, begin, length] of [
         [FROM + 5, 6, 1 << 19],
         [0, 0, 1 << 19],
+        [FROM - PAGE - (1 << 19), 0, 1 << 19],
         [FROM, 0, 15 * PAGE],
       ] as const)
         expect(await about(start, begin, length)).toBe(0);
       expect((await write(FROM, [[0, 1 << 19]], memory.slice())).written).toBe(0);
+      // Of a file that will be large also what comes first.
+      for (const [byteLength, written] of [
+        [FROM, 1],
+        [FROM - 1, 0],
+      ] as const)
+        expect((await write(PAGE, [[0, 1 << 19]], memory, byteLength)).written).toBe(written);
       expect(held()).toEqual([]);
     },
   );
+
+  it("that follow each other in memory and in the file, and are given together, are one", async () => {
+    const file = await nodeFileSystem.open(path, "create", FROM + (1 << 20));
+    const seen = await handles();
+    const pieces = [
+      [0, 256, 0],
+      [256, 128, 256],
+      [384, 64, 384],
+      [448, 64, 512], // leaves a hole in the file
+      [600, 64, 576], // and in the memory
+    ].map((kibs) => kibs.map((kib) => kib * 1024) as [begin: number, length: number, position: number]);
+    const piece = ([begin, length]: readonly number[]) => memory.subarray(begin, begin! + length!);
+    await Promise.all(pieces.map((each) => file.write(piece(each), FROM + each[2])));
+    await file.finish();
+    await file.close();
+    seen.restore();
+    const written = readFileSync(path);
+    for (const each of pieces) {
+      const there = written.subarray(FROM + each[2], FROM + each[2] + each[1]);
+      expect(Buffer.compare(there, piece(each)), `${each}`).toBe(0);
+    }
+    if (takesDirect()) expect(seen.lengths.map((length) => length / 1024)).toEqual([448, 64, 64]);
+  });
 
   it("arrive where the memory's pages are no pages to the system", async () => {
     const odd = (bytes: number) => new Uint8Array(new ArrayBuffer(bytes + 1), 1);

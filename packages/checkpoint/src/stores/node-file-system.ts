@@ -2,7 +2,7 @@
 import * as fs from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type FileSystem, type FolderEntry, isMissing } from "./file-system";
-import { DirectWrites } from "./node-direct";
+import { DirectWrites, isLarge } from "./node-direct";
 
 const FLAGS = { read: "r", create: "w", update: "r+" } as const;
 
@@ -20,8 +20,11 @@ const LITTLE = 1 << 20;
 export const nodeFileSystem: FileSystem = {
   isNear: true,
   resolve,
-  async open(path, mode) {
+  async open(path, mode, byteLength = 0) {
     const handle = await fs.open(path, FLAGS[mode]);
+    let large = mode === "update" ? isLarge((await handle.stat()).size) : isLarge(byteLength);
+    // As long as it will be from the start: what is written makes it no longer, which each write would have to tell the journal.
+    if (mode === "create" && large) await handle.truncate(byteLength);
     const direct = new DirectWrites(path);
     let cached = 0;
     const put = async (data: Uint8Array, position: number) => {
@@ -46,7 +49,8 @@ export const nodeFileSystem: FileSystem = {
         return done;
       },
       async write(data, position) {
-        const [begin, end] = await direct.write(data, position);
+        large ||= isLarge(position + data.length);
+        const [begin, end] = large ? await direct.write(data, position) : [0, 0];
         await put(data.subarray(0, begin), position);
         await put(data.subarray(end), position + end);
       },

@@ -13,5 +13,7 @@ export function random(seed: number): () => number {
 
 export function randomBytes(length: number, seed: number): Uint8Array {
   const next = random(seed);
-  return Uint8Array.from({ length }, () => next() & 0xff);
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) bytes[i] = next(); // its lowest eight bits
+  return bytes;
 }

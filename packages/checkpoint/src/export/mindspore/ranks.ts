@@ -6,7 +6,7 @@ import { type MindsporeLayout, mindsporeStrategy } from "../../import/mindspore/
 import { mindsporeCrcTrailer } from "../../import/mindspore/values";
 import { mindsporeName } from "../../import/names/state-words";
 import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
-import { localFileSystem } from "../../platform/local";
+import { fileSystemOf } from "../../platform/local";
 import { type StreamTarget, streamTensors } from "../../read/stream";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { join } from "../../stores/path";
@@ -56,7 +56,7 @@ export async function writeMindsporeRanks(
     });
     return;
   }
-  const fileSystem = options.fileSystem ?? localFileSystem;
+  const fileSystem = fileSystemOf(options.fileSystem);
   const mine = ranksOfJob(options.job, ranks);
   await fileSystem.makeFolder(folder);
   if (options.job[0] === 1) {

@@ -1,6 +1,6 @@
 /** Removing by hand what saves that died have left; the next save does it by itself. */
-import { checkOptions } from "@opt/core";
-import { localFileSystem } from "../../platform/local";
+import { checkOptions, OptError } from "@opt/core";
+import { fileSystemOf } from "../../platform/local";
 import { checkedPath, diskError, type FileSystem } from "../../stores/file-system";
 import { type Leftover, leftoversOf, removeLeftover } from "./leftovers";
 
@@ -22,8 +22,12 @@ export interface CleanResult {
 export async function cleanCheckpoints(folder: string, options: CleanOptions = {}): Promise<CleanResult> {
   checkedPath("cleanCheckpoints", folder);
   checkOptions("cleanCheckpoints", options, { force: "boolean", dryRun: "boolean", fileSystem: "any" });
-  const { force = false, dryRun = false, fileSystem = localFileSystem } = options;
-  const leftovers = await leftoversOf(fileSystem, folder);
+  const { force = false, dryRun = false } = options;
+  const fileSystem = fileSystemOf(options.fileSystem);
+  const leftovers = await leftoversOf(fileSystem, folder).catch((cause: OptError) => {
+    if (cause.code !== "MISSING") throw cause;
+    throw new OptError("MISSING", folder, "there is no such folder.", "Check the path.", { cause });
+  });
   const goes = ({ owner }: Leftover) => owner === "dead" || (force && owner === "unknown");
   const removed: string[] = [];
   for (const leftover of leftovers.filter(goes)) {

@@ -27,6 +27,9 @@ export async function replaceFile<T>(
     return result;
   } catch (error) {
     await (unfinished ? unfinished.discard(target) : fileSystem.remove(temporary)).catch(() => {}); // the first error is the one that tells
+    const folder = dirname(target);
+    const hasFolder = unfinished || (await fileSystem.kind(folder).catch(() => "folder")) === "folder";
+    check(hasFolder, "MISSING", target, () => `there is no folder ${folder}.`, "Make it, or write elsewhere.");
     throw diskError(error, target, doing);
   } finally {
     endAttempt(attempt);

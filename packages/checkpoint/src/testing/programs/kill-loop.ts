@@ -91,12 +91,11 @@ async function expectWhole(run: string): Promise<void> {
   expect([...lives]).toEqual([Number(values.life)]);
 }
 
+/** How a process saves; `large`: files that are written past the system's cache. */
+export type SaveMode = "sync" | "async" | "overwrite" | "large";
+
 /** One process that saves as `mode` says. */
-export async function killOneProcess(
-  folder: string,
-  kills: number,
-  mode: "sync" | "async" | "overwrite",
-): Promise<Killed> {
+export async function killOneProcess(folder: string, kills: number, mode: SaveMode): Promise<Killed> {
   const code = await bundled("./endless-saves.ts");
   const run = join(folder, mode);
   return killLoop(run, kills, async (life, saves) => [await start(code, [run, String(life), mode], saves)]);
