@@ -82,7 +82,7 @@ const ADVICE: Record<string, string> = {
   EPERM: "Check the permissions of the folder and its parents.",
   EROFS: "It is read-only: use another folder.",
   ENOENT: "It is gone: check the path.",
-  EMFILE: "Raise the limit of open files (ulimit -n).",
+  EMFILE: "Raise `ulimit -n`.",
 };
 
 /** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */
