@@ -32,7 +32,6 @@ class CpuBackend implements Backend {
   readonly dtypes = ["f32", "f64"] as const;
   readonly sharesMemory = true;
   readonly exact = true;
-  readonly isCollected = true;
   readonly packs = true;
   readonly draws = true;
   readonly fuses = true;

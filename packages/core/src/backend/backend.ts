@@ -23,8 +23,6 @@ export interface Backend {
   readonly draws?: boolean;
   /** It has the kernels of `FusedKind`. */
   readonly fuses?: boolean;
-  /** Memory is JavaScript's own: the garbage collector sees how much there is. */
-  readonly isCollected?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */

@@ -7,18 +7,23 @@ import { collectGarbage } from "../host/garbage";
 import type { TypedArray } from "../values/dtype";
 import { allocations } from "./allocation-trace";
 
-/** Growth that is worth a collection, which takes milliseconds. */
+/** Growth that is worth a collection, which takes milliseconds: as much as lives, within these bounds. */
 const PRESSURE = 2 ** 28;
+const MOST_PRESSURE = 2 ** 30;
 
 export class DeviceMemory {
-  private bytes = 0;
+  /** Of the tensors that live, and how many they are. */
+  bytes = 0;
+  tensors = 0;
   /** Memory that recordings use, by how many of them. */
   private readonly pins = new Map<Memory, number>();
   /** Pinned memory that its owners have freed. */
   private readonly orphans = new Set<Memory>();
 
-  /** The least that has lived since the last collection. */
+  /** What lived at the last collection, without what it gave back. Steps that free what they make never come above it again. */
   private settled = 0;
+  /** Something was collected since the program last gave way. */
+  private isOwed = false;
   private opened: Backend | undefined;
 
   constructor(
@@ -44,19 +49,16 @@ export class DeviceMemory {
     this.opened = undefined;
   }
 
-  get liveBytes(): number {
-    return this.bytes;
-  }
-
   /** @throws OptError OUT_OF_MEMORY with the count of tensors that live, and where the largest was made if that is traced */
-  allocate(bytes: number, tensors: number): Memory {
+  allocate(bytes: number): Memory {
     const { backend } = this;
-    if (!backend.isCollected && this.bytes - this.settled > Math.max(PRESSURE, this.settled)) this.collect();
+    const enough = Math.min(Math.max(PRESSURE, this.settled), MOST_PRESSURE);
+    if (this.bytes - this.settled > enough) this.collect();
     let memory: Memory;
     try {
       memory = backend.allocate(bytes);
     } catch (error) {
-      throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.exhausted(error as OptError, tensors) : error;
+      throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.exhausted(error as OptError) : error;
     }
     this.bytes += memory.bytes;
     allocations.trace?.made(memory, this);
@@ -67,12 +69,26 @@ export class DeviceMemory {
   private collect(): void {
     collectGarbage();
     this.settled = this.bytes;
+    this.isOwed = true;
   }
 
-  private exhausted(error: OptError, tensors: number): OptError {
+  /** Dropped memory came back. */
+  settle(): void {
+    this.settled = Math.min(this.settled, this.bytes);
+  }
+
+  /** Gives way once for what was collected: a loop that awaits only what is settled already is one task, in which no finalizer runs. */
+  async relieve<T>(work: Promise<T>): Promise<T> {
+    const result = await work;
+    if (this.isOwed) await new Promise((resolve) => setTimeout(resolve));
+    this.isOwed = false;
+    return result;
+  }
+
+  private exhausted(error: OptError): OptError {
     this.collect();
     const by = allocations.trace?.largest(this) ?? "traceAllocations() before would say who made the largest.";
-    const held = `${tensors} tensors live on ${this.name}, ${this.bytes} bytes; what was dropped comes back at the next await.`;
+    const held = `${this.tensors} tensors live on ${this.name}, ${this.bytes} bytes; dropped ones return at await device.sync().`;
     const words = error.message.slice(error.message.indexOf("]") + 2);
     return new OptError("OUT_OF_MEMORY", error.where, words, `${held} ${by}`, { cause: error });
   }
@@ -91,7 +107,6 @@ export class DeviceMemory {
       return;
     }
     this.bytes -= memory.bytes;
-    this.settled = Math.min(this.settled, this.bytes);
     allocations.trace?.freed(memory);
     this.opened?.free(memory);
   }

@@ -1,9 +1,10 @@
 /** Closing a device, and what is said and done when its memory runs out. */
 import { setImmediate } from "node:timers/promises";
 import { expectCode } from "@opt/testkit";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Backend } from "../backend/backend";
-import { OptError, parameter, tensor, traceAllocations, zeros } from "../index";
+import type { Memory } from "../backend/memory";
+import { OptError, parameter, type Tensor, tensor, tidy, traceAllocations, zeros } from "../index";
 import { openJsBackend } from "../js/backend";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -84,7 +85,7 @@ describe("OUT_OF_MEMORY", () => {
     expect([error instanceof OptError, error.code, error.where]).toEqual([true, "OUT_OF_MEMORY", "fake"]);
     const bytes = kept[0]!.size * 4 + kept[1]!.size * 4;
     expect(error.message).toBe(
-      `[fake] cannot allocate 28 bytes. 2 tensors live on fake, ${bytes} bytes; what was dropped comes back at the next await. ` +
+      `[fake] cannot allocate 28 bytes. 2 tensors live on fake, ${bytes} bytes; dropped ones return at await device.sync(). ` +
         "traceAllocations() before would say who made the largest.",
     );
   });
@@ -102,24 +103,48 @@ describe("OUT_OF_MEMORY", () => {
   });
 });
 
-it("collects garbage under pressure where the collector does not see a device's memory", async () => {
+/** A device whose memory is counted and is not there. */
+function unseenDevice(): Device {
   const js = openJsBackend();
-  /** Memory that is counted and is not there. */
+  const [few, read] = [js.allocate(8), js.read.bind(js)];
   const backend: Backend = Object.assign(openJsBackend(), {
     name: "unseen",
-    isCollected: false,
     allocate: (bytes: number) => ({ bytes }),
     free() {},
     write() {},
     launch() {},
-    sync: () => js.sync(),
+    read: (_memory: Memory, _byteOffset: number, bytes: number) => read(few, 0, bytes),
   });
-  const device = new Device("unseen", backend);
+  return new Device("unseen", backend);
+}
+
+it.each([
+  ["device.sync()", (device: Device) => device.sync()],
+  ["x.item()", (_device: Device, x: Tensor) => x.item()],
+  ["x.data()", (_device: Device, x: Tensor) => x.data()],
+  ["a task of the loop's own", () => setImmediate()],
+])("gives back under pressure what a loop drops that awaits %s", async (_name, wait) => {
+  const device = unseenDevice();
+  const x = zeros([1], { device });
   let most = 0;
   for (let step = 0; step < 200; step++) {
     zeros([2 ** 23], { device }); // 32 MiB, dropped
     most = Math.max(most, device.memory().bytes);
-    await setImmediate();
+    await wait(device, x);
   }
   expect(most).toBeLessThan(2 ** 30);
+});
+
+it("collects no garbage in steps that free all that they make", () => {
+  const device = unseenDevice();
+  const collect = vi.fn();
+  vi.stubGlobal("gc", collect);
+  const makeMuch = () => {
+    for (let i = 0; i < 32; i++) zeros([2 ** 23], { device }); // 1 GiB
+  };
+  tidy(makeMuch);
+  const first = collect.mock.calls.length;
+  for (let step = 0; step < 10; step++) tidy(makeMuch);
+  vi.unstubAllGlobals();
+  expect([first, collect.mock.calls.length]).toEqual([2, 2]);
 });

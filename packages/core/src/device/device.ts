@@ -19,8 +19,8 @@ export class Device {
   private readonly kernels = new Map<string, Kernel>();
   /** Those of maps again, found without building a key: one elementwise op is mostly this look-up. */
   private maps = mapCaches();
-  private readonly pool: DeviceMemory;
-  private liveTensors = 0;
+  /** @internal */
+  readonly pool: DeviceMemory;
 
   /** @internal Use `init`. `forget`: the registry's part of closing; without it the device stays open for good. */
   constructor(
@@ -38,8 +38,8 @@ export class Device {
   }
 
   /** Resolves when all work enqueued so far is done. */
-  sync(): Promise<void> {
-    return this.backend.sync();
+  async sync(): Promise<void> {
+    return this.pool.relieve(this.backend.sync());
   }
 
   /**
@@ -64,7 +64,7 @@ export class Device {
 
   /** Live memory: bytes held by tensors, and how many tensors hold them. */
   memory(): { bytes: number; tensors: number } {
-    return { bytes: this.pool.liveBytes, tensors: this.liveTensors };
+    return { bytes: this.pool.bytes, tensors: this.pool.tensors };
   }
 
   /**
@@ -116,7 +116,7 @@ export class Device {
 
   /** @internal */
   allocate(bytes: number): Memory {
-    const memory = this.pool.allocate(bytes, this.liveTensors);
+    const memory = this.pool.allocate(bytes);
     activeRecorder()?.allocated(memory);
     return memory;
   }
@@ -131,11 +131,6 @@ export class Device {
   /** @internal Memory that is freed while a step is recorded stays until the recording has it. */
   free(memory: Memory): void {
     if (!activeRecorder()?.takes(this, memory)) this.pool.free(memory);
-  }
-
-  /** @internal */
-  countTensors(change: 1 | -1): void {
-    this.liveTensors += change;
   }
 
   /** @internal The kernel of a spec, compiled at its first use. */

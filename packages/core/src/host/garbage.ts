@@ -5,17 +5,12 @@ type Collect = () => void;
 let collect: Collect | null | undefined;
 
 /**
- * Collects garbage where the engine allows it: `globalThis.gc` (`--expose-gc`), or Node's own way to it. What was dropped is given back
+ * Collects garbage where the engine can be asked: `globalThis.gc` (`--expose-gc`), or Node's own way to it. What was dropped is given back
  * by finalizers, which run when the program next gives way to the event loop: no engine runs them in the middle of a task.
- *
- * @returns false where the engine cannot be asked
  */
-export function collectGarbage(): boolean {
-  const exposed = (globalThis as { gc?: Collect }).gc;
+export function collectGarbage(): void {
   collect ??= findInNode() ?? null;
-  const own = exposed ?? collect;
-  own?.();
-  return own !== null;
+  ((globalThis as { gc?: Collect }).gc ?? collect)?.();
 }
 
 /** V8 gives `gc` to contexts that are made while the flag is up; a context of its own gets it, and nobody else. */

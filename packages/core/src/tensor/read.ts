@@ -12,7 +12,8 @@ import { Tensor } from "./tensor";
 export async function readBytes(x: Tensor): Promise<Bytes> {
   x.device.checkReadable();
   const { memory, byteOffset } = x.memorySlice();
-  return (await x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype))) as Bytes;
+  const read = x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype));
+  return (await x.device.pool.relieve(read)) as Bytes;
 }
 
 /** @throws OptError NOT_SYNC */

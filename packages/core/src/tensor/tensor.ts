@@ -21,10 +21,13 @@ interface Holding {
 }
 
 /** The backstop for tensors that nobody disposed. */
-const dropped = new FinalizationRegistry<Holding>(giveBack);
+const dropped = new FinalizationRegistry<Holding>((holding) => {
+  giveBack(holding);
+  holding.storage.device.pool.settle();
+});
 
 function giveBack({ storage, node }: Holding): void {
-  storage.device.countTensors(-1);
+  storage.device.pool.tensors--;
   storage.release();
   node?.release();
 }
@@ -95,7 +98,7 @@ export class Tensor {
     this.count = sizeOf(shape);
     this.byteOffset = byteOffset;
     this.holding = { storage, node: null };
-    storage.device.countTensors(1);
+    storage.device.pool.tensors++;
     track(this);
   }
 
