@@ -160,7 +160,12 @@ export class GradScaler {
     checkOrder(before?.stage !== "stepped", () => "step() came after step().");
     checkOrder(this.reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before; those of f16 would lose digits, and their squares cannot overflow.
-    const limitsNorm = optimizer.groups.some(({ clip }) => clip?.norm !== undefined);
+    const limits = () => optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step refuses others
+    const limitsNorm = limits();
+    guardReplays(() => {
+      const problem = () => "a bound of norms was set or taken away.";
+      check(limits() === limitsNorm, "BAD_STATE", `${where}.step`, problem, "Record the step again.");
+    });
     if (limitsNorm && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
     const unscaled = this.examined.get(optimizer);
     const found = unscaled?.found ?? noGrad(() => this.examine(gradientsIn(optimizer)));
