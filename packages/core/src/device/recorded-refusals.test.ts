@@ -7,6 +7,25 @@ import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { type Parts, parts, train } from "../testing/regression";
 
+it.each<[string, (p: Parts) => void, (p: Parts) => void, RegExp]>([
+  [
+    "no optimizer clears",
+    () => {},
+    (p) => p.loss().backward(),
+    /is new at its end.* of an optimizer with every parameter/,
+  ],
+  [
+    "were there before",
+    (p) => p.loss().backward(),
+    (p) => train(p, p.loss),
+    /is gone at its end. Call zeroGrad.*before;/,
+  ],
+])("gradients that %s are refused in words that say so", (_, before, body, words) => {
+  const all = parts(new FakeDevice());
+  before(all);
+  expect(() => all.device.record(() => body(all))).toThrow(words);
+});
+
 describe("refused while it is recorded:", () => {
   const bodies: Record<string, [string, (p: Parts) => void]> = {
     "data from the host": ["UNSUPPORTED", (p) => p.x.mul(tensor([1, 2, 3], { device: p.device }))],

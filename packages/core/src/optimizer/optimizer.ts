@@ -203,7 +203,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
   private checkParams(): void {
     const { groups, slots } = this;
     const areGiven = groups.every(
-      ({ params }, g) => params?.length === slots[g]?.length && slots[g]?.every(({ param }, i) => params[i] === param),
+      ({ params }, g) =>
+        params?.length === slots[g]?.length &&
+        slots[g]?.every(({ param }, i) => {
+          param.checkSteps?.(groups);
+          return params[i] === param;
+        }),
     );
     check(areGiven, "BAD_STATE", this.algorithm.name, () => "parameters must come by addGroup.");
   }

@@ -75,6 +75,10 @@ export class Tensor {
   isWatched = false;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
+  /** @internal What took its place last. */
+  declare successor?: Tensor | undefined;
+  /** @internal Asked by steps of optimizers that have it. */
+  declare checkSteps?: (groups: readonly { readonly params: readonly Tensor[] }[]) => void;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

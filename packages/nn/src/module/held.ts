@@ -42,7 +42,7 @@ function held(where: string, first: Tensor, mayBeNull: boolean): PropertyDescrip
         `Write new values with ${where.split(".").at(-1)}.set(values), or assign parameter(values).`,
       );
       if (isParameter) parameters.add(next);
-      if (value instanceof Tensor && value !== next) markReplaced(value);
+      if (value instanceof Tensor && value !== next) markReplaced(value, isParameter ? next : null);
       value = next;
     },
   };

@@ -239,9 +239,22 @@ describe("state", () => {
     expect(await layer.weight.data()).toEqual(before);
   });
 
-  it.each([[undefined], [null], ["state"], [new Map()], [5]])("refuses %s in the place of a state", (state) =>
-    expectCode("BAD_STATE", () => made(1).loadStateDict(state as never)),
-  );
+  it.each<[unknown, RegExp]>([
+    [undefined, /tensors by name/],
+    [null, /tensors by name/],
+    ["state", /tensors by name/],
+    [5, /tensors by name/],
+    [new Map(), /tensors by name/],
+    [[zeros([2, 3])], /tensors by name/],
+    [zeros([2, 3]), /tensors by name/],
+    [Promise.resolve({}), /Await it/],
+    [{ step: 3, tensors: { weight: zeros([2, 3]) } }, /Pass its \.tensors/],
+  ])("refuses %s in the place of a state, strict or not", (state, words) => {
+    for (const strict of [true, false]) {
+      expectCode("BAD_STATE", () => made(1).loadStateDict(state as never, { strict }));
+      expect(() => made(1).loadStateDict(state as never, { strict })).toThrow(words);
+    }
+  });
 
   it("leaves nothing behind", () => {
     const layer = made(1);

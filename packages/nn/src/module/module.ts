@@ -115,14 +115,7 @@ export abstract class Module {
     const where = this.constructor.name;
     checkOptions(where, options, { strict: "boolean" });
     const { strict = true } = options;
-    const isState = typeof state === "object" && state !== null && !(state instanceof Map);
-    check(
-      isState,
-      "BAD_STATE",
-      where,
-      () => `the state must be tensors by name, got ${show(state)}.`,
-      "{ name: tensor }",
-    );
+    checkState(where, state);
     for (const [name, value] of Object.entries(state)) checkNotSummary(where, name, value);
     const own = new Map(this.namedTensors());
     const problems = [...misfits(own, state, strict)];
@@ -154,7 +147,7 @@ export abstract class Module {
 
   /**
    * Moves to a device, or casts the floats to a dtype: parameters and buffers, here and in all children, are replaced by others of the same
-   * names, tied ones by one. So optimizers are made afterwards. What is not in the state (a #private field) stays as it is.
+   * names, tied ones by one. So optimizers are made afterwards: steps of those made before are refused (BAD_STATE). What is not in the state (a #private field) stays as it is.
    *
    * @throws OptError BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
    * @example
@@ -169,7 +162,7 @@ export abstract class Module {
         found.set(tensor, isDType && !FLOATS.includes(tensor.dtype) ? tensor : moved(tensor, target));
     }
     exchange(this, (tensor) => found.get(tensor) ?? tensor);
-    for (const [tensor, other] of found) if (other !== tensor) markReplaced(tensor);
+    for (const [tensor, other] of found) if (other !== tensor) markReplaced(tensor, other);
     return this;
   }
 
@@ -286,6 +279,19 @@ function* walk(module: Module, prefix: string, holders: readonly Module[]): Gene
   for (const [name, child] of children(module, holders)) {
     yield* walk(child, `${prefix}${name}.`, [...holders, module]);
   }
+}
+
+/** Refuses what holds no tensors by name, whose names would all be missing, and looked over where that is allowed. @throws OptError BAD_STATE */
+function checkState(where: string, state: unknown): asserts state is StateDict {
+  const isObject = typeof state === "object" && state !== null;
+  const isPromise = isObject && "then" in state && typeof state.then === "function";
+  const isList = Array.isArray(state) || state instanceof Map || state instanceof Tensor;
+  const { tensors } = Object(state) as { readonly tensors?: unknown };
+  const isWhole = typeof tensors === "object" && tensors !== null && !(tensors instanceof Tensor);
+  const advice = isPromise ? "Await it." : isWhole ? "Pass its .tensors." : "{ name: tensor }";
+  const problem = () =>
+    `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`;
+  check(isObject && !isPromise && !isList && !isWhole, "BAD_STATE", where, problem, advice);
 }
 
 /** Why a state does not fit. */
