@@ -294,7 +294,7 @@ export class Recorder {
         "record",
         () =>
           `a recorded step must meet the gradients that it leaves, got one that is ${grad ? "new" : "gone"} at its end.`,
-        "Call zeroGrad() of an optimizer with every parameter, inside and before; to accumulate over replays, make the gradients before.",
+        "Call zeroGrad() of all parameters, inside and before.",
       );
       this.leaves.set(leaf, { grad, requiresGrad });
     }

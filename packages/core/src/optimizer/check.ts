@@ -51,7 +51,7 @@ export function checkGroup<Options extends BaseOptions>(
   const { name: where } = algorithm;
   const { lr, maximize, regularizer } = options;
   const problem = () => `lr must be a number, got ${show(lr)}.`;
-  check(typeof lr === "number" && !Number.isNaN(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
+  check(Number.isFinite(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
   const { clip = null } = options;
   if (clip !== null) {

@@ -190,8 +190,10 @@ describe("step", () => {
     optimizer.groups[0]!.lr = 1;
     optimizer.step();
     expect(params.map((p) => values(p)[0])).toEqual([0, Math.fround(0.9)]);
-    optimizer.groups[1]!.lr = Number.NaN;
-    expectCode("BAD_ARGUMENT", () => optimizer.step());
+    for (const lr of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      optimizer.groups[1]!.lr = lr;
+      expectCode("BAD_ARGUMENT", () => optimizer.step());
+    }
     expect(params.map((p) => values(p)[0])).toEqual([0, Math.fround(0.9)]);
     expect(optimizer.stateDict().state["0"]!.step).toBe(1);
   });

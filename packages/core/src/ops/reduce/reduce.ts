@@ -43,11 +43,9 @@ export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: bool
   const isBoolean = typeof keepDim === "boolean";
   check(isBoolean, "BAD_ARGUMENT", where, () => `keepDim must be true or false, got ${show(keepDim)}.`);
   const rank = x.shape.length;
-  const given =
-    axis === undefined
-      ? x.shape.map((_, i) => i)
-      : (typeof axis === "number" ? [axis] : axis).map((a) => normalizeAxis(where, a, rank));
-  const axes = [...given].sort((a, b) => a - b);
+  // No axes are all of them, as in PyTorch.
+  const given = typeof axis === "number" ? [axis] : axis?.length ? axis : x.shape.map((_, i) => i);
+  const axes = given.map((a) => normalizeAxis(where, a, rank)).sort((a, b) => a - b);
   const differ = new Set(axes).size === axes.length;
   check(differ, "BAD_ARGUMENT", where, () => `axes must differ, got [${axes}].`, "Name each once.");
   const dropped = x.shape.filter((_, i) => !axes.includes(i));

@@ -77,13 +77,14 @@ function recordedGrad(g: Tensor, [x, weight]: readonly Tensor[], eps: number): T
     Op,
   ];
   const axes = weight!.shape.map((_, i) => x!.shape.length - weight!.shape.length + i);
-  const centered = sub(x!, mean(x!, axes, true));
-  const variance = mean(mul(centered, centered), axes, true);
+  const average = (values: Tensor) => (axes.length === 0 ? values : mean(values, axes, true));
+  const centered = sub(x!, average(x!));
+  const variance = average(mul(centered, centered));
   const rstd = elementwise("div", [1, elementwise("sqrt", [elementwise("add", [variance, eps])])]);
   const normal = mul(centered, rstd);
   const scaled = mul(g, weight!);
-  const along = mul(normal, mean(mul(scaled, normal), axes, true));
-  const input = mul(rstd, sub(sub(scaled, mean(scaled, axes, true)), along));
+  const along = mul(normal, average(mul(scaled, normal)));
+  const input = mul(rstd, sub(sub(scaled, average(scaled)), along));
   return [input, sumTo(mul(g, normal), weight!.shape), sumTo(g, weight!.shape)];
 }
 
