@@ -81,7 +81,10 @@ export function planUpdates<Options extends BaseOptions>(
     // a recorder is told of every gradient
     const steps = stepsAround(around, options, penalty);
     if (hasNotMoved(last, ruleAround(plain, steps), penalty, options, all.length)) {
-      return last.map((update) => nextStep(algorithm, options, update, steps));
+      return last.map(({ bucket }) => {
+        const { now } = bucket.counting;
+        return updateOf(algorithm, options, bucket, steps, now, algorithm.advance(now, options, ARITHMETIC));
+      });
     }
   }
   const present = all.filter((slot) => slot.hasGradient());
@@ -102,38 +105,33 @@ export function planUpdates<Options extends BaseOptions>(
       const { device, dtype } = slot.param;
       const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
       advanced.set(before, counters);
-      const drawn = isDrawn ? stochasticRounding.keys!(options.stochasticRounding, counters.step, device) : [];
       const formats = formatsOf(plain, slot.param, slot.state!, isDrawn);
       const steps = stepsAround(around, options, regularizer);
       const rule = ruleAround(plain, steps);
       const kernel = device.kernel({ kind: "rule", rule, ...formats });
       const slots: Slot[] = [];
-      update = {
-        before,
-        counters,
-        scalars: [...scalarsOf(algorithm, options, plain, counters), ...scalarsAround(steps, formats.dtype), ...drawn],
-        bucket: {
-          device,
-          dtype,
-          regularizer,
-          isDrawn,
-          lazy,
-          around,
-          plain,
-          rule,
-          kernel,
-          keys,
-          alive: changes.disposed,
-          seen: -1,
-          tensors: [],
-          slots,
-          masters: [],
-          counting: new Counting(slots),
-          written: [],
-          versions: new Int32Array(),
-          repeated: (update) => new RepeatedUpdate(algorithm, options, update),
-        },
+      const bucket: Bucket = {
+        device,
+        dtype,
+        regularizer,
+        isDrawn,
+        lazy,
+        around,
+        plain,
+        rule,
+        kernel,
+        keys,
+        alive: changes.disposed,
+        seen: -1,
+        tensors: [],
+        slots,
+        masters: [],
+        counting: new Counting(slots),
+        written: [],
+        versions: new Int32Array(),
+        repeated: (update) => new RepeatedUpdate(algorithm, options, update),
       };
+      update = updateOf(algorithm, options, bucket, steps, before, counters);
       updates.push(update);
     }
     const { bucket } = update;
@@ -172,14 +170,14 @@ function hasNotMoved(
   return count === all;
 }
 
-function nextStep<Options extends BaseOptions>(
+function updateOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options & GroupOptions,
-  { bucket }: Update,
+  bucket: Bucket,
   steps: readonly Step[],
+  before: Counters,
+  counters: Counters,
 ): Update {
-  const before = bucket.counting.now;
-  const counters = algorithm.advance(before, options, ARITHMETIC);
   const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
   if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));
   if (bucket.isDrawn)
