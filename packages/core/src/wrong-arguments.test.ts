@@ -117,6 +117,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   keep: () => [x()],
   guardReplays: () => [() => {}],
   markReplaced: () => [x()],
+  recordedStep: () => [],
   noGrad: () => [() => 1],
   enableGrad: () => [() => 1],
   manualSeed: () => [1],
