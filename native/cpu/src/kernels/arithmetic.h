@@ -20,6 +20,11 @@ inline T min(T a, T b) {
   return b < a ? b : a;
 }
 
+template <typename T>
+inline T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+
 inline int64_t bitsOf(double x) {
   int64_t bits;
   std::memcpy(&bits, &x, sizeof bits);

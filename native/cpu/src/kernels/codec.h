@@ -9,6 +9,8 @@
 namespace opt::OPT_ISA {
 
 constexpr int64_t PACKED_BLOCK = 256;
+/** What becomes codes at a time. */
+constexpr int64_t PACKED_PIECE = 64;
 
 /** The numbers of core's Codebook, in the order of packages/kernels-cpu/src/codebook.ts. */
 struct Codebook {
@@ -49,52 +51,41 @@ class Codec {
 
   bool isSigned() const { return isSigned_; }
 
-  void unpack(const uint8_t* codes, float scale, float* to) const {
-    if (isSigned_) unpackAs<true>(codes, scale, to);
-    else unpackAs<false>(codes, scale, to);
+  /** Numbers that are unpacked at a time. */
+  static constexpr int64_t STEP = 16;
+
+  /** STEP numbers. Segments by the zeros before the highest bit. */
+  template <bool SIGNED>
+  OPT_INLINE void unpackStep(const uint8_t* codes, float scale, float* to) const {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+    const __m512i code = SIGNED ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+    const __m512i zeros = _mm512_lzcnt_epi32(SIGNED ? _mm512_abs_epi32(code) : _mm512_add_epi32(code, _mm512_set1_epi32(1)));
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(code), _mm512_permutexvar_ps(zeros, step_));
+    __m512 start = _mm512_permutexvar_ps(zeros, start_);
+    if (SIGNED) start = withSign<XOR>(start, _mm512_castsi512_ps(code));
+    _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_add_ps(product, start), _mm512_set1_ps(scale)));
   }
 
-  void pack(const float* from, float scale, uint8_t* codes) const {
-    if (isSigned_) packAs<true>(from, scale, codes);
-    else packAs<false>(from, scale, codes);
+  /** A piece, by 1 / scale or 0. */
+  template <bool SIGNED>
+  OPT_INLINE void packPiece(const float* from, float inverseScale, uint8_t* codes) const {
+    const __m512 inverse = _mm512_set1_ps(inverseScale);
+    // Packing puts quarters of the four vectors side by side: dwords 0, 4, 8 and 12 are the first vector's.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i a = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from), inverse));
+    const __m512i b = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + 16), inverse));
+    const __m512i c = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + 32), inverse));
+    const __m512i d = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + 48), inverse));
+    // Saturated: 128 becomes 127, and of unsigned codes what is below 0 becomes 0.
+    const __m512i bytes = SIGNED ? _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d))
+                                 : _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
+    _mm512_storeu_si512(codes, _mm512_permutexvar_epi32(order, bytes));
   }
 
  private:
-  /** Segments by the zeros before the highest bit. */
-  template <bool SIGNED>
-  void unpackAs(const uint8_t* codes, float scale, float* to) const {
-    const __m512 scales = _mm512_set1_ps(scale);
-    for (int64_t i = 0; i < PACKED_BLOCK; i += 16) {
-      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
-      const __m512i code = SIGNED ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
-      const __m512i zeros = _mm512_lzcnt_epi32(SIGNED ? _mm512_abs_epi32(code) : _mm512_add_epi32(code, _mm512_set1_epi32(1)));
-      const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(code), _mm512_permutexvar_ps(zeros, step_));
-      __m512 start = _mm512_permutexvar_ps(zeros, start_);
-      if (SIGNED) start = withSign<XOR>(start, _mm512_castsi512_ps(code));
-      _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_add_ps(product, start), scales));
-    }
-  }
-
-  template <bool SIGNED>
-  void packAs(const float* from, float scale, uint8_t* codes) const {
-    const __m512 inverse = _mm512_set1_ps(scale == 0 ? 0 : 1 / scale);
-    // Packing puts quarters of the four vectors side by side: dwords 0, 4, 8 and 12 are the first vector's.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    for (int64_t i = 0; i < PACKED_BLOCK; i += 64) {
-      const __m512i a = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + i), inverse));
-      const __m512i b = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + i + 16), inverse));
-      const __m512i c = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + i + 32), inverse));
-      const __m512i d = codesOf<SIGNED>(_mm512_mul_ps(_mm512_loadu_ps(from + i + 48), inverse));
-      // Saturated: 128 becomes 127, and of unsigned codes what is below 0 becomes 0.
-      const __m512i bytes = SIGNED ? _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d))
-                                   : _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
-      _mm512_storeu_si512(codes + i, _mm512_permutexvar_epi32(order, bytes));
-    }
-  }
-
   /** Segments by pairs of exponents, of which each has one edge at most: a word that carries into the next segment from the edge on. */
   template <bool SIGNED>
-  __m512i codesOf(__m512 x) const {
+  OPT_INLINE __m512i codesOf(__m512 x) const {
     const __m512 least = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(LEAST)));
     constexpr int LARGER_MAGNITUDE = 0b1011;
     const __m512 magnitude = SIGNED ? _mm512_range_ps(x, least, LARGER_MAGNITUDE) : x;
@@ -123,28 +114,24 @@ class Codec {
   __m512 slope_, offset_, cap_, step_, start_;
 };
 #else
-/** The codebook, element by element: compilers make selections of its comparisons. */
+/** The codebook, element by element: compilers make selections of its comparisons. A piece is enough work for a call. */
 class Codec {
  public:
   Codec(const Codebook& book, bool isSigned) : book_(book), isSigned_(isSigned) {}
 
   bool isSigned() const { return isSigned_; }
 
-  void unpack(const uint8_t* codes, float scale, float* to) const {
-    for (int64_t i = 0; i < PACKED_BLOCK; i++) to[i] = book_.values[codes[i]] * scale;
+  static constexpr int64_t STEP = PACKED_PIECE;
+
+  template <bool>
+  OPT_APART void unpackStep(const uint8_t* codes, float scale, float* to) const {
+    for (int64_t i = 0; i < STEP; i++) to[i] = book_.values[codes[i]] * scale;
   }
 
-  void pack(const float* from, float scale, uint8_t* codes) const {
-    if (isSigned_) packAs<true>(from, scale, codes);
-    else packAs<false>(from, scale, codes);
-  }
-
- private:
   template <bool SIGNED>
-  void packAs(const float* from, float scale, uint8_t* codes) const {
-    const float inverse = scale == 0 ? 0 : 1 / scale;
+  OPT_APART void packPiece(const float* from, float inverse, uint8_t* codes) const {
     OPT_INDEPENDENT
-    for (int64_t i = 0; i < PACKED_BLOCK; i++) {
+    for (int64_t i = 0; i < PACKED_PIECE; i++) {
       const float x = from[i] * inverse;
       const float magnitude = x > 0 ? x : SIGNED ? -x : 0;
       float slope = book_.slope[0], offset = book_.offset[0], cap = book_.cap[0];
@@ -160,9 +147,31 @@ class Codec {
     }
   }
 
+ private:
   const Codebook& book_;
   const bool isSigned_;
 };
 #endif
+
+inline float inverseOf(float scale) { return scale == 0 ? 0 : 1 / scale; }
+
+/** A block of codes as numbers. */
+OPT_APART inline void unpackBlock(const Codec& codec, const uint8_t* codes, float scale, float* to) {
+  const auto unpack = [&]<bool SIGNED>() {
+    for (int64_t i = 0; i < PACKED_BLOCK; i += Codec::STEP) codec.unpackStep<SIGNED>(codes + i, scale, to + i);
+  };
+  if (codec.isSigned()) unpack.template operator()<true>();
+  else unpack.template operator()<false>();
+}
+
+/** The codes of a block. */
+OPT_APART inline void packBlock(const Codec& codec, const float* from, float scale, uint8_t* codes) {
+  const float inverse = inverseOf(scale);
+  const auto pack = [&]<bool SIGNED>() {
+    for (int64_t i = 0; i < PACKED_BLOCK; i += PACKED_PIECE) codec.packPiece<SIGNED>(from + i, inverse, codes + i);
+  };
+  if (codec.isSigned()) pack.template operator()<true>();
+  else pack.template operator()<false>();
+}
 
 }  // namespace opt::OPT_ISA

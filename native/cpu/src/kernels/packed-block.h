@@ -26,33 +26,58 @@ inline uint32_t keyOf(float x) {
   return (bits << 1 | bits >> 31) ^ 1;
 }
 
-inline uint32_t greatestKey(const float* block) {
+/** The greatest key of numbers that come Codec::STEP at a time. */
 #if defined(__AVX512F__)
-  // As whole numbers the greatest with a sign, or without, is the one of largest magnitude above zero, or below it.
-  __m512i above = _mm512_castps_si512(_mm512_loadu_ps(block)), below = above;
-  for (int64_t i = 16; i < PACKED_BLOCK; i += 16) {
-    const __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(block + i));
-    above = _mm512_max_epi32(above, bits);
-    below = _mm512_max_epu32(below, bits);
+class GreatestKey {
+ public:
+  OPT_INLINE void take(const float* numbers) {
+    const __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(numbers));
+    above_ = _mm512_max_epi32(above_, bits);
+    below_ = _mm512_max_epu32(below_, bits);
   }
-  const uint32_t a = keyOf(fromWord(static_cast<uint32_t>(_mm512_reduce_max_epi32(above))));
-  const uint32_t b = keyOf(fromWord(_mm512_reduce_max_epu32(below)));
-  return a > b ? a : b;
+
+  OPT_INLINE uint32_t get() const {
+    const uint32_t a = keyOf(fromWord(static_cast<uint32_t>(_mm512_reduce_max_epi32(above_))));
+    const uint32_t b = keyOf(fromWord(_mm512_reduce_max_epu32(below_)));
+    return a > b ? a : b;
+  }
+
+ private:
+  // As whole numbers the greatest with a sign, or without, is the one of largest magnitude above zero, or below it.
+  __m512i above_ = _mm512_set1_epi32(static_cast<int>(0x80000000u)), below_ = _mm512_setzero_si512();
+};
 #else
-  uint32_t most = 0;
-  for (int64_t i = 0; i < PACKED_BLOCK; i++) most = keyOf(block[i]) > most ? keyOf(block[i]) : most;
-  return most;
+class GreatestKey {
+ public:
+  OPT_APART void take(const float* numbers) {
+    for (int64_t i = 0; i < Codec::STEP; i++) most_ = keyOf(numbers[i]) > most_ ? keyOf(numbers[i]) : most_;
+  }
+
+  uint32_t get() const { return most_; }
+
+ private:
+  uint32_t most_ = 0;
+};
 #endif
+
+OPT_APART inline uint32_t greatestKey(const float* block) {
+  GreatestKey greatest;
+  for (int64_t i = 0; i < PACKED_BLOCK; i += Codec::STEP) greatest.take(block + i);
+  return greatest.get();
 }
 
-/** What a block is divided by: its finite value of largest magnitude, for signed codes its negative. Others become 0. */
-inline float scaleBlock(float* block, bool isSigned, float least) {
-  constexpr uint32_t INFINITE = 0xff000000;
-  uint32_t key = greatestKey(block);
-  if (key >= INFINITE) {
-    for (int64_t i = 0; i < PACKED_BLOCK; i++) block[i] = keyOf(block[i]) < INFINITE ? block[i] : 0;
-    key = greatestKey(block);
-  }
+/** From here on keys are those of infinities and of what is no number. */
+constexpr uint32_t INFINITE_KEY = 0xff000000;
+
+/** Makes 0 of what is not finite, and gives the greatest key of the others. */
+OPT_APART inline uint32_t keepFinite(float* block) {
+  for (int64_t i = 0; i < PACKED_BLOCK; i++) block[i] = keyOf(block[i]) < INFINITE_KEY ? block[i] : 0;
+  return greatestKey(block);
+}
+
+/** What a block is divided by, of its greatest key: its finite value of largest magnitude, for signed codes its negative. Others become 0. */
+inline float scaleBlock(uint32_t key, float* block, bool isSigned, float least) {
+  if (key >= INFINITE_KEY) [[unlikely]] key = keepFinite(block);
   // In whole numbers, because no processor can foresee which sign it has.
   const uint32_t magnitude = key >> 1, sign = (key ^ (isSigned ? 0 : 1)) << 31;
   return magnitude < wordOf(least) ? 0 : fromWord(magnitude | sign);
@@ -64,33 +89,27 @@ inline void unpackBlocks(const Codec& codec, uint8_t* from, int64_t at, int64_t 
     const int64_t count = n - done < PACKED_BLOCK ? n - done : PACKED_BLOCK;
     const PackedBlock block(from, (at + done) / PACKED_BLOCK);
     if (count == PACKED_BLOCK) {
-      codec.unpack(block.codes, *block.scale, to + done);
+      unpackBlock(codec, block.codes, *block.scale, to + done);
     } else {
       uint8_t whole[PACKED_BLOCK] = {};
       std::memcpy(whole, block.codes, static_cast<size_t>(count));
-      codec.unpack(whole, *block.scale, to + done);
+      unpackBlock(codec, whole, *block.scale, to + done);
     }
   }
 }
 
-/** The scales of what packBlocks will make elements `at` to `at` + n: numbers in room for whole blocks, of which the rest becomes 0. */
-inline void scaleBlocks(const Codec& codec, float* from, float least, uint8_t* to, int64_t at, int64_t n) {
-  for (int64_t done = 0; done < n; done += PACKED_BLOCK) {
-    for (int64_t i = n; i < done + PACKED_BLOCK; i++) from[i] = 0;
-    *PackedBlock(to, (at + done) / PACKED_BLOCK).scale = scaleBlock(from + done, codec.isSigned(), least);
-  }
-}
-
-/** The codes of numbers whose scales are stored. */
-inline void packBlocks(const Codec& codec, const float* from, uint8_t* to, int64_t at, int64_t n) {
+/** Numbers, in room for whole blocks of which the rest becomes 0, as elements `at` to `at` + n. */
+inline void packBlocks(const Codec& codec, float* from, float least, uint8_t* to, int64_t at, int64_t n) {
   for (int64_t done = 0; done < n; done += PACKED_BLOCK) {
     const int64_t count = n - done < PACKED_BLOCK ? n - done : PACKED_BLOCK;
+    for (int64_t i = n; i < done + PACKED_BLOCK; i++) from[i] = 0;
     const PackedBlock block(to, (at + done) / PACKED_BLOCK);
+    *block.scale = scaleBlock(greatestKey(from + done), from + done, codec.isSigned(), least);
     if (count == PACKED_BLOCK) {
-      codec.pack(from + done, *block.scale, block.codes);
+      packBlock(codec, from + done, *block.scale, block.codes);
     } else {
       uint8_t whole[PACKED_BLOCK];
-      codec.pack(from + done, *block.scale, whole);
+      packBlock(codec, from + done, *block.scale, whole);
       std::memcpy(block.codes, whole, static_cast<size_t>(count));
     }
   }

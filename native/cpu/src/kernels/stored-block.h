@@ -43,7 +43,7 @@ struct Codecs {
 
   explicit Codecs(const Codebook* const* books) : codecs{{*books[0], true}, {*books[1], false}}, leastScale(books[0]->leastScale) {}
 
-  const Codec& of(double format) const { return codecs[isSigned(format) ? 0 : 1]; }
+  const Codec& of(bool isSigned) const { return codecs[isSigned ? 0 : 1]; }
 };
 
 /** What the formats of a launch stand on: null and 0 where it has no such buffers. */
@@ -73,7 +73,7 @@ void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int6
   if (isPacked(from.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
       uint8_t* packed = address<uint8_t>(from.start);
-      unpackBlocks(stores.codecs->of(from.format), packed, at, n, to);
+      unpackBlocks(stores.codecs->of(isSigned(from.format)), packed, at, n, to);
     }
   } else if (isBFloat(from.format)) {
     widenElements(address<BFloat>(from.start) + at, n, to);
@@ -82,24 +82,13 @@ void widenBlock(const StoredBuffer& from, const Stores& stores, int64_t at, int6
   }
 }
 
-/** The halves of narrowBlock for what is packed: scales, and codes, which wait for them unless there is other work in between. */
-inline void storeScales(const StoredBuffer& to, const Stores& stores, float* from, int64_t at, int64_t n) {
-  uint8_t* packed = address<uint8_t>(to.start);
-  scaleBlocks(stores.codecs->of(to.format), from, stores.codecs->leastScale, packed, at, n);
-}
-
-inline void storeCodes(const StoredBuffer& to, const Stores& stores, const float* from, int64_t at, int64_t n) {
-  uint8_t* packed = address<uint8_t>(to.start);
-  packBlocks(stores.codecs->of(to.format), from, packed, at, n);
-}
-
 /** Numbers as elements `at` to `at` + n. What is packed lies in room for whole blocks, and is left changed. */
 template <typename T>
 void narrowBlock(const StoredBuffer& to, const Stores& stores, T* from, int64_t at, int64_t n) {
   if (isPacked(to.format)) {
     if constexpr (sizeof(T) == sizeof(float)) {
-      storeScales(to, stores, from, at, n);
-      storeCodes(to, stores, from, at, n);
+      uint8_t* packed = address<uint8_t>(to.start);
+      packBlocks(stores.codecs->of(isSigned(to.format)), from, stores.codecs->leastScale, packed, at, n);
     }
     return;
   }

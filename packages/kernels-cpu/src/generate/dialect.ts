@@ -17,7 +17,7 @@ export const cpp: Dialect = {
     const text = String(value);
     return `T(${/[.e]/.test(text) ? text : `${text}.0`})`;
   },
-  declare: (name, value, _dtype, kind) => `const ${kind === "condition" ? "bool" : "T"} ${name} = ${value};`,
+  declare: (name, value, _dtype, kind) => `const ${kind === "condition" ? "auto" : "T"} ${name} = ${value};`,
   ops: {
     add: both((a, b) => `(${a} + ${b})`),
     sub: both((a, b) => `(${a} - ${b})`),
@@ -30,7 +30,7 @@ export const cpp: Dialect = {
     max: both((a, b) => `max(${a}, ${b})`),
     min: both((a, b) => `min(${a}, ${b})`),
     less: both((a, b) => `(${a} < ${b})`),
-    select: both((a, b, c) => `(${a} ? ${b} : ${c})`),
+    select: both((a, b, c) => `select(${a}, ${b}, ${c})`),
     exp: unary("exp"),
     log: unary("log"),
     tanh: unary("tanh"),

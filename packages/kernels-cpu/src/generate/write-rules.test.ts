@@ -16,7 +16,7 @@ describe("generated C++", () => {
 
   it("has one function and one row for rules that compute the same", () => {
     const { functions, hashes } = writeRules([everyOp, { ...everyOp, name: "twin" }]);
-    expect(functions.match(/^void rule_/gm)).toHaveLength(1);
+    expect(functions.match(/^OPT_INLINE void rule_/gm)).toHaveLength(1);
     expect(hashes.trim().split("\n")).toHaveLength(1);
   });
 

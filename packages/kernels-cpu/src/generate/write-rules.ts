@@ -12,7 +12,9 @@ export interface GeneratedRules {
 /** Rules that compute the same (equal hashes) are written once. */
 export function writeRules(rules: readonly Rule[]): GeneratedRules {
   const distinct = [...new Map(rules.map((rule) => [rule.hash, rule])).values()];
-  const rows = distinct.map(({ hash }) => `    {rule_${hash}<float>, rule_${hash}<double>},`);
+  const rows = distinct.map(
+    (rule) => `    {rule_${rule.hash}<float>, rule_${rule.hash}<double>, ${writePacked(rule)}},`,
+  );
   const most = (counts: readonly number[]) => Math.max(1, ...counts);
   return {
     functions: [
@@ -28,7 +30,19 @@ export function writeRules(rules: readonly Rule[]): GeneratedRules {
   };
 }
 
-/** One rule as a function over elements `begin` to `end` of its buffers. */
+/** How the rule is computed where all of its state is packed, as optimizers pack it: by buffer whether its codes are signed. */
+function writePacked({ buffers, scalars, writes, nonNegative, program, hash }: Rule): string {
+  const state = buffers.slice(2);
+  if (state.length === 0 || !state.every((buffer) => writes.includes(buffer))) return "{}";
+  const [update, where] =
+    multipliedRoots(program).divisors.length === 0
+      ? [`rule_${hash}<Lanes>`, "always"]
+      : [`rule_${hash}<Lanes, false>`, `isMultiplied_${hash}<float>`];
+  const signs = state.map((buffer) => !nonNegative?.includes(buffer));
+  return `PACKED_RULE<${update}, ${where}, ${scalars.length}, ${signs.join(", ")}>`;
+}
+
+/** One rule as a function over elements `begin` to `end` of its buffers, which may divide roots where scalars are out of reach. */
 export function writeRule({ buffers, writes, program, name, hash }: Rule): string {
   const pointers = buffers.map((buffer, slot) => {
     const constness = writes.includes(buffer) ? "T*" : "const T*";
@@ -36,14 +50,23 @@ export function writeRule({ buffers, writes, program, name, hash }: Rule): strin
   });
   const { program: faster, divisors } = multipliedRoots(program);
   const conditions = divisors.map((slot) => `isMultiplied(scalars[${slot}], ${DIVISOR_REACH})`);
+  const [hasFaster, condition] = [divisors.length > 0, `isMultiplied_${hash}`];
   return [
     `// ${name}`,
-    "template <typename T>",
-    `void rule_${hash}(T* const* buffers, [[maybe_unused]] const T* scalars, int64_t begin, int64_t end) {`,
+    ...(hasFaster
+      ? ["template <typename T>", `bool ${condition}(const T* scalars) {`, `  return ${conditions.join(" && ")};`, "}"]
+      : []),
+    `template <typename T${hasFaster ? ", bool MAY_DIVIDE = true" : ""}>`,
+    `OPT_INLINE void rule_${hash}(T* const* buffers, [[maybe_unused]] const T* scalars, int64_t begin, int64_t end) {`,
     ...pointers,
-    ...(divisors.length === 0
-      ? []
-      : [`  if (${conditions.join(" && ")}) {`, ...writeLoop(faster).map((line) => `  ${line}`), "    return;", "  }"]),
+    ...(hasFaster
+      ? [
+          `  if (!MAY_DIVIDE || ${condition}(scalars)) {`,
+          ...writeLoop(faster).map((line) => `  ${line}`),
+          "    return;",
+          "  }",
+        ]
+      : []),
     ...writeLoop(program),
     "}",
   ].join("\n");
