@@ -39,7 +39,7 @@ function writePacked({ buffers, scalars, writes, nonNegative, program, hash }: R
       ? [`rule_${hash}<Lanes>`, "always"]
       : [`rule_${hash}<Lanes, false>`, `isMultiplied_${hash}<float>`];
   const signs = state.map((buffer) => !nonNegative?.includes(buffer));
-  return `PACKED_RULE<${update}, ${where}, ${scalars.length}, ${signs.join(", ")}>`;
+  return `OPT_PACKED_RULE(${update}, ${where}, ${scalars.length}, ${signs.join(", ")})`;
 }
 
 /** One rule as a function over elements `begin` to `end` of its buffers, which may divide roots where scalars are out of reach. */
