@@ -34,7 +34,7 @@ export interface TrainingCost {
 const WHERE = "trainingCost";
 
 /**
- * What data parallel training sends, as `communicator.traffic` counts it.
+ * What data parallel training sends, as `communicator.traffic` counts it, of a model without buffers.
  *
  *     a bucket of n elements, parts p of n / W: (n - p) + (W - 1) p elements in 2 (W - 1) messages of up to 1 MiB, and a heading
  *

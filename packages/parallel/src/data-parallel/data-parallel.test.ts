@@ -11,7 +11,7 @@ import { DataParallel } from "./data-parallel";
 
 const IMPORTS = `import { trainOnRanks, makeNet } from "${new URL("../testing/training.ts", import.meta.url).href}";
 import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
-import { Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
+import { BatchNorm1d, Embedding, Linear } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";`;
 
 const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
   [
@@ -144,6 +144,36 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
      await parallel.ready;
      parallel.forward(core.tensor(Int32Array.of(1, 3))).sum().backward();`,
     /the gradient of weight is row-sparse/,
+  ],
+  ...(
+    [
+      ["replaced", "model.to('bf16')"],
+      ["unfrozen", "model.bias.requiresGrad = true"],
+    ] as const
+  ).map(
+    ([how, change]) =>
+      [
+        `a parameter that was ${how} since`,
+        `const model = new Linear(2, 2, { generator: new core.Generator(1) });
+         model.bias.requiresGrad = false;
+         const parallel = new DataParallel(model, communicator);
+         ${change};
+         parallel.forward(core.ones([1, 2]).to(model.weight.dtype)).sum().backward();
+         await parallel.sync();`,
+        /\[DataParallel\] (weight|bias) was replaced, added or unfrozen since, and is not averaged/,
+      ] as const,
+  ),
+  [
+    "buffers that differ",
+    `const model = new BatchNorm1d(2);
+     model.running_mean.set([0, rank]);
+     await new DataParallel(model, communicator).ready;`,
+    /got "running_mean f32 \[2\] values \w+" on rank 0 and "running_mean f32 .*" on rank 1/,
+  ],
+  [
+    "another choice for buffers",
+    `await new DataParallel(new BatchNorm1d(2), communicator, { broadcastBuffers: rank === 0 }).ready;`,
+    /broadcastBuffers true" on rank 0 and ".*broadcastBuffers false" on rank 1/,
   ],
   [
     "recorded steps",

@@ -7,12 +7,15 @@ import { sampleOf } from "../communicator/sample";
 import { bytesOf } from "../communicator/staging";
 import { agree } from "./agreement";
 import { BUCKET_BYTES, Bucket, bucketsOf, type NamedParameter } from "./bucket";
+import { Buffers } from "./buffers";
 
 const WHERE = "DataParallel";
 const ALIKE =
   "Between sync() and the next backward all ranks do the same to the parameters: the same optimizer with the same options and groups.";
 /** Milliseconds of backward after which sums go on. */
 const POLL_AFTER = 1;
+/** Steps after which the model's parameters are listed again: that takes longer than all else that is looked at. */
+const LIST_EVERY = 64;
 
 /** Each parameter is averaged by one: two would add to the same gradient at once. */
 const averagedBy = new WeakMap<Tensor, object>();
@@ -21,6 +24,8 @@ const averagedBy = new WeakMap<Tensor, object>();
 export interface Trainable {
   forward(...inputs: never[]): unknown;
   namedParameters(): Iterable<[string, Tensor]>;
+  /** All of its state: what is no parameter is a buffer. */
+  namedTensors?(): Iterable<[string, Tensor]>;
 }
 
 export interface DataParallelOptions {
@@ -28,12 +33,17 @@ export interface DataParallelOptions {
   readonly bucketBytes?: number;
   /** "ordered" adds in the order of the ranks; "engine" leaves order and speed to the engine's own all-reduce. Default "ordered". */
   readonly reduction?: "ordered" | "engine";
+  /** `sync` gives all ranks the buffers (BatchNorm's running statistics) of rank 0, as PyTorch's `broadcast_buffers`. Default true. */
+  readonly broadcastBuffers?: boolean;
 }
 
 /**
  * Averages gradients over ranks: each gradient x 1 / W, added in the order of the ranks. So W ranks equal one process that takes the
  * same W micro-batches one after the other, bit for bit. Buckets leave during backward; after `await sync()` each `.grad` holds the
  * average. All ranks begin with equal parameters: the first `sync` compares them.
+ *
+ * Buffers that a forward wrote to are those of rank 0 after `sync` (of the first rank that had samples), so each forward begins with the
+ * same ones on all ranks; a model has buffers if it has `namedTensors`.
  *
  * Parameters that a rank did not use count as zeros; those that no rank used keep their gradient. All ranks call `sync` once a step,
  * also those without samples.
@@ -59,6 +69,7 @@ export class DataParallel<Model extends Trainable> {
   #step = 0;
   #isSyncing = false;
   readonly #buckets: Bucket[];
+  readonly #buffers: Buffers;
   readonly #reduction: "ordered" | "engine";
   readonly #removers: (() => void)[];
   /** How many buckets have left: they do so in one order on all ranks. */
@@ -71,8 +82,8 @@ export class DataParallel<Model extends Trainable> {
 
   /** @throws OptError BAD_ARGUMENT; BAD_STATE if another one averages the model; DEVICE_MISMATCH if parameters lie on several devices; DUPLICATE; UNSUPPORTED for complex ones */
   constructor(module: Model, communicator: Communicator, options: DataParallelOptions = {}) {
-    checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string" });
-    const { bucketBytes = BUCKET_BYTES, reduction = "ordered" } = options;
+    checkOptions(WHERE, options, { bucketBytes: "number", reduction: "string", broadcastBuffers: "boolean" });
+    const { bucketBytes = BUCKET_BYTES, reduction = "ordered", broadcastBuffers = true } = options;
     const isModel = typeof module?.forward === "function" && typeof module.namedParameters === "function";
     check(isModel, "BAD_ARGUMENT", WHERE, () => `needs a model with forward and namedParameters, got ${show(module)}.`);
     const isOurs = communicator instanceof Communicator;
@@ -82,17 +93,19 @@ export class DataParallel<Model extends Trainable> {
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
     const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
     checkParameters(parameters);
+    const buffers = broadcastBuffers ? buffersOf(module) : [];
     for (const { tensor } of parameters) averagedBy.set(tensor, this);
     this.module = module;
     this.communicator = communicator;
     this.#reduction = reduction;
     this.#buckets = bucketsOf(parameters, bucketBytes).map((list) => new Bucket(list));
+    this.#buffers = new Buffers(buffers);
     const { group } = communicator;
     const isAlone = communicator.size === 1;
     const isReadable = sampleOf(this.#tensors(), 0) !== undefined;
     this.#areReadable = isAlone
       ? Promise.resolve(false)
-      : agree(group, WHERE, linesOf(parameters, bucketBytes, reduction), isReadable);
+      : agree(group, WHERE, linesOf(parameters, buffers, { bucketBytes, reduction, broadcastBuffers }), isReadable);
     this.ready = this.#areReadable.then(() => {});
     this.ready.catch(() => {}); // sync() throws it
     this.#removers = isAlone
@@ -138,7 +151,7 @@ export class DataParallel<Model extends Trainable> {
   /**
    * Waits until each `.grad` holds the average over the ranks: between backward and the step, once on every rank.
    *
-   * @throws OptError BAD_STATE where ranks differ, see `ready`; CHANGED where a gradient was clipped, cleared or replaced after backward;
+   * @throws OptError BAD_STATE where ranks differ, see `ready`, and where the model has other parameters than at first (looked at in the first sync and each 64th); CHANGED where a gradient was clipped, cleared or replaced after backward;
    * UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
    */
   async sync(): Promise<void> {
@@ -159,7 +172,10 @@ export class DataParallel<Model extends Trainable> {
   async #sync(): Promise<void> {
     const touched = this.#touched();
     for (; this.#left < this.#buckets.length; this.#left++) this.#leave(this.#buckets[this.#left]!);
-    const arrivals = await Promise.allSettled([this.ready, ...this.#buckets.map((bucket) => bucket.arrive())]);
+    const what = `sync of step ${this.#step + 1}`;
+    const shared = this.#buffers.list.length > 0 ? [this.#buffers.share(this.communicator.group, WHERE, what)] : [];
+    const arrived = this.#buckets.map((bucket) => bucket.arrive());
+    const arrivals = await Promise.allSettled([this.ready, ...arrived, ...shared]);
     this.#isReadable = await this.#areReadable.catch(() => false);
     if (touched !== undefined) throw touched;
     const failed = arrivals.find((arrival) => arrival.status === "rejected");
@@ -188,11 +204,22 @@ export class DataParallel<Model extends Trainable> {
     this.#misuse = undefined;
     if (misuse !== undefined) return misuse;
     try {
+      this.#checkComplete();
       for (const bucket of this.#buckets) bucket.checkUntouched(WHERE);
     } catch (error) {
       return error;
     }
     return undefined;
+  }
+
+  /** Each parameter that the model has by now is averaged. */
+  #checkComplete(): void {
+    if (this.#step % LIST_EVERY !== 0) return;
+    for (const [name, tensor] of this.module.namedParameters()) {
+      const problem = () => `${name} was replaced, added or unfrozen since, and is not averaged.`;
+      const advice = "Change the model before new DataParallel, or dispose() this one and make another.";
+      check(averagedBy.get(tensor) === this, "BAD_STATE", WHERE, problem, advice);
+    }
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {
@@ -249,16 +276,32 @@ function checkParameters(parameters: readonly NamedParameter[]): void {
   }
 }
 
-/** What ranks must agree on. */
+function buffersOf(module: Trainable): NamedParameter[] {
+  const seen = new Set<Tensor>();
+  const buffers: NamedParameter[] = [];
+  for (const [name, tensor] of module.namedTensors?.() ?? []) {
+    check(tensor instanceof Tensor, "BAD_ARGUMENT", WHERE, () => `${name} must be a tensor, got ${show(tensor)}.`);
+    if (!tensor.requiresGrad && !seen.has(tensor)) buffers.push({ name, tensor });
+    seen.add(tensor);
+  }
+  return buffers;
+}
+
+/** What ranks must agree on: as it is now, for the first forward writes to buffers. */
 async function linesOf(
   parameters: readonly NamedParameter[],
-  bucketBytes: number,
-  reduction: string,
+  buffers: readonly NamedParameter[],
+  options: Required<DataParallelOptions>,
 ): Promise<string[]> {
-  const values = parameters.map(async ({ tensor }) => digest(await bytesOf(tensor)));
-  const digests = await Promise.all(values);
+  const all = [...parameters, ...buffers];
+  const digests = all.map(({ tensor }) => {
+    const bytes = bytesOf(tensor);
+    return bytes instanceof Uint8Array ? digest(bytes) : bytes.then(digest);
+  });
+  const { bucketBytes, reduction, broadcastBuffers } = options;
+  const values = await Promise.all(digests);
   return [
-    `bucketBytes ${bucketBytes}, reduction ${reduction}`,
-    ...parameters.map(({ name, tensor: { dtype, shape } }, i) => `${name} ${dtype} [${shape}] values ${digests[i]}`),
+    `bucketBytes ${bucketBytes}, reduction ${reduction}, broadcastBuffers ${broadcastBuffers}`,
+    ...all.map(({ name, tensor: { dtype, shape } }, i) => `${name} ${dtype} [${shape}] values ${values[i]}`),
   ];
 }

@@ -14,6 +14,8 @@ const DDP = fileURLToPath(new URL("../testing/ddp.py", import.meta.url));
 interface Ranked {
   readonly reduced: number[];
   readonly losses: number[];
+  /** Running mean and variance, and how many batches there were. */
+  readonly buffers: number[][];
 }
 
 /** Gradients of one step, then weights and batches of 50. */
@@ -53,11 +55,20 @@ for (const batches of task.batches) {
   optimizer.step();
   losses.push(await loss.item());
 }
-tell({ reduced, losses });`;
+const norm = new BatchNorm1d(6);
+const normed = new DataParallel(norm, communicator);
+for (const batches of task.batches) {
+  const y = normed.forward(tensor(Float32Array.from(batches[rank].x), { shape: [5, 6] }));
+  y.mul(y).sum().backward();
+  await normed.sync();
+  norm.parameters().forEach((each) => { each.grad = null; });
+}
+const buffers = ["running_mean", "running_var", "num_batches_tracked"].map((name) => [...norm[name].dataSync()]);
+tell({ reduced, losses, buffers });`;
 
 const IMPORTS = `import { readFileSync } from "node:fs";
 import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
-import { Linear, mseLoss, Sequential, Tanh } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
+import { BatchNorm1d, Linear, mseLoss, Sequential, Tanh } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
 import { NAdam } from "${new URL("../../../nadam/src/index.ts", import.meta.url).href}";`;
 
 describe.skipIf(torchPython === undefined)(`as PyTorch's DistributedDataParallel (gloo)${withoutTorch}`, () => {
@@ -77,7 +88,11 @@ describe.skipIf(torchPython === undefined)(`as PyTorch's DistributedDataParallel
       const { told, error } = await runJob(ranks, PROGRAM(file), { imports: IMPORTS });
       expect(error).toBe("");
       expect(told).toHaveLength(ranks);
-      for (const [rank, { reduced, losses }] of (told as Ranked[]).entries()) {
+      for (const [rank, { reduced, losses, buffers }] of (told as Ranked[]).entries()) {
+        // Theirs take those of rank 0 at the next forward, ours have taken them.
+        for (const [i, values] of buffers.entries())
+          for (const [j, value] of values.entries())
+            expect(Math.abs(value / theirs[0]!.buffers[i]![j]! - 1), `buffer ${i}`).toBeLessThan(1e-6);
         // Two numbers have one order: with two ranks the words are the same.
         if (ranks === 2) expect(reduced).toEqual(theirs[rank]!.reduced);
         for (const [step, loss] of losses.entries())
