@@ -38,7 +38,7 @@ export class Alphabet {
     const isList = typeof (tokens as Partial<Iterable<number>> | null)?.[Symbol.iterator] === "function";
     check(isList, "BAD_ARGUMENT", "Alphabet", () => `needs tokens, got ${show(tokens)}.`, "For example [0, 1].");
     return Array.from(tokens, (token) => {
-      const character = this.characters[token];
+      const character = typeof token === "number" ? this.characters[token] : undefined;
       const problem = () => `a token must be from 0 to ${this.length - 1}, got ${show(token)}.`;
       check(character !== undefined, "BAD_ARGUMENT", "Alphabet", problem, "Decode what encode or the model gave.");
       return character;

@@ -111,7 +111,8 @@ it("windows follow one another by their stride, labels by one", () => {
       [3, 4],
     ],
   ]);
-  expect(new Windows(Int32Array.of(0, 1), { length: 2 }).length).toBe(0);
+  expect(new Windows(Int32Array.of(0, 1, 2), { length: 2, stride: 9 }).length).toBe(1);
+  expectCode("BAD_ARGUMENT", () => new Windows(Int32Array.of(0, 1), { length: 2 }));
   expectCode("BAD_ARGUMENT", () => windows.get(2));
 });
 
@@ -120,6 +121,7 @@ it("an alphabet gives its text back, and refuses others", () => {
   expect(alphabet.decode(alphabet.encode("not to be"))).toBe("not to be");
   expectCode("BAD_ARGUMENT", () => alphabet.encode("x"));
   expectCode("BAD_ARGUMENT", () => alphabet.decode([99]));
+  expectCode("BAD_ARGUMENT", () => alphabet.decode("01" as never));
 });
 
 describe("parseIdx", () => {

@@ -19,7 +19,7 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
 
   /**
    * @param options tokens in a window and, from one window to the next, `stride` of them: default 1
-   * @throws OptError BAD_ARGUMENT
+   * @throws OptError BAD_ARGUMENT, also for fewer tokens than one window and its last label
    */
   constructor(
     private readonly tokens: TypedArray,
@@ -43,9 +43,11 @@ export class Windows implements BatchedDataset<[Tensor, Tensor], [Tensor, Tensor
         "For example 64.",
       );
     }
+    const problem = () => `needs more than length = ${length} tokens, got ${tokens.length}.`;
+    check(tokens.length > length, "BAD_ARGUMENT", WHERE, problem, "Each window has a token behind it, its last label.");
     this.size = length;
     this.stride = stride;
-    this.length = Math.max(0, Math.floor((tokens.length - 1 - length) / stride) + 1);
+    this.length = Math.floor((tokens.length - 1 - length) / stride) + 1;
   }
 
   get(index: number): [Tensor, Tensor] {

@@ -5,8 +5,8 @@ export type Nonlinearity = "linear" | "sigmoid" | "tanh" | "relu" | "leakyRelu" 
 
 /** PyTorch's `calculate_gain`: 1, sqrt(2), 5 / 3, ... @throws OptError BAD_ARGUMENT for an unknown name */
 export function gainOf(nonlinearity: Nonlinearity, negativeSlope = 0.01): number {
-  const isSlope = typeof negativeSlope === "number";
-  check(isSlope, "BAD_ARGUMENT", "gainOf", () => `negativeSlope must be a number, got ${show(negativeSlope)}.`);
+  const isSlope = Number.isFinite(negativeSlope);
+  check(isSlope, "BAD_ARGUMENT", "gainOf", () => `negativeSlope must be a finite number, got ${show(negativeSlope)}.`);
   switch (nonlinearity) {
     case "linear":
     case "sigmoid":

@@ -21,7 +21,7 @@ export interface KaimingOptions extends InitializerOptions {
   /** "in" keeps the variance of activations, "out" that of gradients. */
   readonly fan?: Fan;
   readonly nonlinearity?: Nonlinearity;
-  /** Slope below zero, for "leakyRelu". */
+  /** Slope below zero, of "leakyRelu", which must be named with it. PyTorch's `kaiming_uniform_(w, a=a)` is `{ nonlinearity: "leakyRelu", negativeSlope: a }`. */
   readonly negativeSlope?: number;
 }
 
@@ -176,6 +176,9 @@ function kaimingDeviation(where: string, target: Tensor, options: KaimingOptions
     () => `fan must be "in" or "out", got ${show(fan)}.`,
     'Use "in".',
   );
+  const isNamed = negativeSlope === 0 || options.nonlinearity !== undefined;
+  const unnamed = () => `negativeSlope is that of "leakyRelu", got ${show(negativeSlope)} for the default, "relu".`;
+  check(isNamed, "BAD_ARGUMENT", where, unnamed, 'Pass nonlinearity: "leakyRelu", which is PyTorch\'s default.');
   return gainOf(nonlinearity, negativeSlope) / Math.sqrt(fanOf(where, target.shape)[fan]);
 }
 

@@ -14,9 +14,10 @@ import {
   tanh,
 } from "@opt/core";
 import { Module } from "../module/module";
+import { Plain } from "./plain";
 
 /** max(x, 0) */
-export class ReLU extends Module {
+export class ReLU extends Plain {
   forward(x: Tensor): Tensor {
     return relu(x);
   }
@@ -45,21 +46,21 @@ export class GELU extends Module {
 }
 
 /** The hyperbolic tangent of x. */
-export class Tanh extends Module {
+export class Tanh extends Plain {
   forward(x: Tensor): Tensor {
     return tanh(x);
   }
 }
 
 /** 1 / (1 + exp(-x)) */
-export class Sigmoid extends Module {
+export class Sigmoid extends Plain {
   forward(x: Tensor): Tensor {
     return sigmoid(x);
   }
 }
 
 /** x / (1 + exp(-x)), also called swish. */
-export class SiLU extends Module {
+export class SiLU extends Plain {
   forward(x: Tensor): Tensor {
     return silu(x);
   }
@@ -71,8 +72,13 @@ export class LeakyReLU extends Module {
 
   constructor(negativeSlope = 0.01) {
     super();
-    const isNumber = typeof negativeSlope === "number";
-    check(isNumber, "BAD_ARGUMENT", "LeakyReLU", () => `negativeSlope must be a number, got ${show(negativeSlope)}.`);
+    const isNumber = Number.isFinite(negativeSlope);
+    check(
+      isNumber,
+      "BAD_ARGUMENT",
+      "LeakyReLU",
+      () => `negativeSlope must be a finite number, got ${show(negativeSlope)}.`,
+    );
     this.negativeSlope = negativeSlope;
   }
 
@@ -101,8 +107,12 @@ export class Softplus extends Module {
   constructor(options: SoftplusOptions = {}) {
     super();
     checkOptions("Softplus", options, { beta: "number", threshold: "number" });
-    this.beta = options.beta ?? 1;
-    this.threshold = options.threshold ?? 20;
+    const { beta = 1, threshold = 20 } = options;
+    const fits = Number.isFinite(beta) && !Number.isNaN(threshold);
+    const problem = () => `beta must be a finite number and threshold one, got ${beta} and ${threshold}.`;
+    check(fits, "BAD_ARGUMENT", "Softplus", problem, "Use 1 and 20.");
+    this.beta = beta;
+    this.threshold = threshold;
   }
 
   forward(x: Tensor): Tensor {

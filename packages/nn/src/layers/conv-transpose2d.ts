@@ -33,7 +33,7 @@ export class ConvTranspose2d extends Module {
     const { bias = true, stride = 1, padding = 0, dilation = 1, outputPadding = 0, groups = 1, ...layer } = options;
     const [height, width] = Array.isArray(kernelSize) ? kernelSize : [kernelSize, kernelSize];
     checkExtents("ConvTranspose2d", { inChannels, outChannels, "kernel height": height, "kernel width": width });
-    checkWindow("ConvTranspose2d", kernelSize, { stride, padding, dilation });
+    checkWindow("ConvTranspose2d", kernelSize, { stride, padding, dilation, outputPadding });
     checkGroups("ConvTranspose2d", groups, { inChannels, outChannels });
     const bound = 1 / Math.sqrt((outChannels / groups) * height * width);
     const shape = [inChannels, outChannels / groups, height, width];

@@ -1,8 +1,8 @@
 import { checkTensor, type Tensor } from "@opt/core";
-import { Module } from "../module/module";
+import { Plain } from "./plain";
 
 /** Every axis after the first as one: [batch, ...] to [batch, features], without a copy. */
-export class Flatten extends Module {
+export class Flatten extends Plain {
   forward(x: Tensor): Tensor {
     checkTensor("Flatten", x);
     const [batch = 1, ...rest] = x.shape;

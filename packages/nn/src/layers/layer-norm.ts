@@ -28,6 +28,8 @@ export class LayerNorm extends Module {
     checkOptions("LayerNorm", options, { eps: "number", bias: "boolean", dtype, device });
     const { eps = 1e-5, bias = true, ...layer } = options;
     const extents: readonly number[] = Array.isArray(shape) ? shape : [shape as number];
+    const isShape = extents.length > 0;
+    check(isShape, "BAD_ARGUMENT", "LayerNorm", () => "the shape must have an axis, got [].", "For example [64].");
     checkExtents("LayerNorm", Object.fromEntries(extents.map((extent, i) => [`extent ${i}`, extent])));
     check(eps >= 0, "BAD_ARGUMENT", "LayerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
     this.weight = ones(weightOf(extents, layer));

@@ -2,8 +2,26 @@
 import { zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
-import { AdaptiveAvgPool2d, AvgPool2d, Conv1d, Conv2d, ConvTranspose2d, GroupNorm, RMSNorm, Softplus } from "../index";
+import {
+  AdaptiveAvgPool2d,
+  AvgPool2d,
+  Conv1d,
+  Conv2d,
+  ConvTranspose2d,
+  Flatten,
+  GroupNorm,
+  gainOf,
+  kaimingUniform,
+  LayerNorm,
+  LeakyReLU,
+  ReLU,
+  RMSNorm,
+  Sequential,
+  Softplus,
+} from "../index";
 
+// biome-ignore lint/suspicious/noExplicitAny: what types would refuse
+type Loose = any;
 const images = () => zeros([1, 2, 4, 4]);
 const rows: [string, () => unknown, string][] = [
   ["groups that do not divide", () => new Conv2d(3, 4, 1, { groups: 2 }), "BAD_ARGUMENT"],
@@ -21,6 +39,22 @@ const rows: [string, () => unknown, string][] = [
   ["parts of nothing", () => new AdaptiveAvgPool2d([0, 1]), "BAD_ARGUMENT"],
   ["groups of channels that do not divide", () => new GroupNorm(3, 4), "BAD_ARGUMENT"],
   ["another count of channels", () => new GroupNorm(1, 3).forward(images()), "BAD_SHAPE"],
+  ["an outputPadding below 0", () => new ConvTranspose2d(2, 1, 2, { outputPadding: -1 }), "BAD_ARGUMENT"],
+  [
+    "an outputPadding that is no number",
+    () => new ConvTranspose2d(2, 1, 2, { outputPadding: Number.NaN }),
+    "BAD_ARGUMENT",
+  ],
+  ["no axes for an RMSNorm", () => new RMSNorm([]), "BAD_ARGUMENT"],
+  ["no axes for a LayerNorm", () => new LayerNorm([]), "BAD_ARGUMENT"],
+  ["a slope that is no number", () => new LeakyReLU(Number.NaN), "BAD_ARGUMENT"],
+  ["a beta that is no number", () => new Softplus({ beta: Number.NaN }), "BAD_ARGUMENT"],
+  ["a threshold that is no number", () => new Softplus({ threshold: Number.NaN }), "BAD_ARGUMENT"],
+  ["PyTorch's first axis of Flatten", () => new (Flatten as Loose)(0), "BAD_ARGUMENT"],
+  ["PyTorch's inplace", () => new (ReLU as Loose)(true), "BAD_ARGUMENT"],
+  ["a mask for a Sequential", () => (new Sequential(new ReLU()) as Loose).forward(images(), images()), "BAD_ARGUMENT"],
+  ["a slope of what has none", () => kaimingUniform(zeros([2, 2]), { negativeSlope: Math.sqrt(5) }), "BAD_ARGUMENT"],
+  ["a gain of no number", () => gainOf("leakyRelu", Number.NaN), "BAD_ARGUMENT"],
   ["another shape", () => new RMSNorm(3).forward(images()), "BAD_SHAPE"],
 ];
 it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));

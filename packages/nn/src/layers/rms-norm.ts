@@ -31,6 +31,8 @@ export class RMSNorm extends Module {
     checkOptions("RMSNorm", options, { eps: "any", elementwiseAffine: "boolean", dtype, device });
     const { eps = null, elementwiseAffine = true, ...place } = options;
     const extents: readonly number[] = Array.isArray(shape) ? shape : [shape as number];
+    const isShape = extents.length > 0;
+    check(isShape, "BAD_ARGUMENT", "RMSNorm", () => "the shape must have an axis, got [].", "For example [64].");
     checkExtents("RMSNorm", Object.fromEntries(extents.map((extent, i) => [`extent ${i}`, extent])));
     const fits = eps === null || (typeof eps === "number" && eps >= 0);
     check(fits, "BAD_ARGUMENT", "RMSNorm", () => `eps must be null or >= 0, got ${show(eps)}.`, "Use 1e-5.");

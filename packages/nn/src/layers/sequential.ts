@@ -32,8 +32,10 @@ export class Sequential extends Module {
     return this.#layers.map((layer, i) => [String(i), layer]);
   }
 
-  forward(x: Tensor): Tensor {
+  forward(x: Tensor, ...more: readonly never[]): Tensor {
     checkTensor("Sequential", x);
+    const problem = () => `takes one input, got ${more.length + 1}.`;
+    check(more.length === 0, "BAD_ARGUMENT", "Sequential", problem, "Write a Module whose forward hands them on.");
     const [first, ...others] = this.#layers;
     if (first === undefined) return x.reshape(x.shape);
     return others.reduce((input, layer) => layer.forward(input), first.forward(x));

@@ -1,5 +1,5 @@
 /** How windows slide over images: what convolutions and pools are told alike. */
-import { check, type Pair, show, type WindowOptions } from "@opt/core";
+import { type ConvTransposeOptions, check, type Pair, show, type WindowOptions } from "@opt/core";
 
 /** For `checkOptions`. */
 export const WINDOW_OPTIONS = {
@@ -9,9 +9,10 @@ export const WINDOW_OPTIONS = {
 } as const;
 
 /** Refused where the layer is made, not at its first image. @throws OptError BAD_ARGUMENT */
-export function checkWindow(where: string, kernelSize: Pair, { stride, padding, dilation }: WindowOptions): void {
-  const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1 };
-  for (const [name, value] of Object.entries({ kernelSize, stride, padding, dilation })) {
+export function checkWindow(where: string, kernelSize: Pair, window: ConvTransposeOptions): void {
+  const { stride, padding, dilation, outputPadding } = window;
+  const least = { kernelSize: 1, stride: 1, padding: 0, dilation: 1, outputPadding: 0 };
+  for (const [name, value] of Object.entries({ kernelSize, stride, padding, dilation, outputPadding })) {
     if (value === undefined && name !== "kernelSize") continue;
     const both: readonly unknown[] = Array.isArray(value) ? value : [value, value];
     const from = least[name as keyof typeof least];

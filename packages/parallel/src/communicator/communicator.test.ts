@@ -22,6 +22,10 @@ describe("refused", () => {
     ["a root that is no rank", "BAD_ARGUMENT", (c) => c.broadcast(1, 1)],
     ["a message to itself", "BAD_ARGUMENT", (c) => c.send(tensor([1]), 0)],
     ["rows of a number", "BAD_SHAPE", (c) => c.allGather(tensor(1))],
+    ["what JSON makes null of", "BAD_ARGUMENT", (c) => c.gather([{ loss: Number.NaN }])],
+    ["what JSON drops", "BAD_ARGUMENT", (c) => c.broadcast(new Map([[1, 2]]))],
+    ["a root to gather at", "BAD_ARGUMENT", (c) => c.gather(1, 1 as never)],
+    ["MPI's key of a split", "BAD_ARGUMENT", (c) => c.split(0, 1 as never)],
     ["a color that is none", "BAD_ARGUMENT", (c) => c.split(-1)],
   ])("%s", async (_, code, call) => {
     await expect(call(await connect())).rejects.toMatchObject({ code });

@@ -1,11 +1,11 @@
 /** What a program says to the other ranks: tensors and small plain values, over whichever engine carries them. */
 import type { Communicator as CheckpointCommunicator } from "@opt/checkpoint";
-import { check, Tensor } from "@opt/core";
+import { check, show, Tensor } from "@opt/core";
 import type { Reduction } from "../engine/engine";
 import { allGather } from "./all-gather";
 import { Group } from "./group";
 import { headingOf } from "./heading";
-import { allGatherJson, broadcastJson, gatherJson, treeOf } from "./messages";
+import { allGatherJson, broadcastJson, checkPlain, gatherJson, treeOf } from "./messages";
 import type { Operation } from "./operation";
 import { allReduce, checkReduction, reduceScatter } from "./reduce";
 import { arriving, bytesOf, checkDense, movedIn } from "./staging";
@@ -49,14 +49,16 @@ export class Communicator implements CheckpointCommunicator {
   /**
    * Every rank gets the root's tensor, in place, or its value (plain JSON; the others pass undefined).
    *
-   * @throws OptError BAD_SHAPE where the tensors differ in size; BAD_ARGUMENT, IO, MISSING, DISPOSED
+   * @throws OptError BAD_SHAPE where the tensors differ in size; BAD_ARGUMENT, also for values that JSON does not keep (NaN, a Map); IO, MISSING, DISPOSED
    */
   async broadcast<T>(value: T | undefined, root = 0): Promise<T> {
     const where = "broadcast";
     this.group.checkRank(where, "the root", root);
     const what = (kind: string) => `broadcast of a ${kind} from rank ${root}`;
-    if (!(value instanceof Tensor))
+    if (!(value instanceof Tensor)) {
+      checkPlain(where, value);
       return broadcastJson(this.group, this.group.begin(where, { what: what("value") }), value, root);
+    }
     checkDense(where, value);
     const operation = this.group.begin(where, headingOf(what("tensor"), value));
     const { from, to } = treeOf(this.group, root);
@@ -114,8 +116,11 @@ export class Communicator implements CheckpointCommunicator {
     return x;
   }
 
-  /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError IO, MISSING, DISPOSED */
-  async gather<T>(value: T): Promise<T[] | undefined> {
+  /** Rank 0 gets every rank's value (plain JSON), in the order of the ranks; the others get undefined. @throws OptError BAD_ARGUMENT for what JSON does not keep (NaN, a Map); IO, MISSING, DISPOSED */
+  async gather<T>(value: T, ...more: readonly never[]): Promise<T[] | undefined> {
+    checkPlain("gather", value);
+    const other = () => `takes a value alone, got ${show(more[0])} after it.`;
+    check(more.length === 0, "BAD_ARGUMENT", "gather", other, "Rank 0 gets all; broadcast() hands them on.");
     return gatherJson(this.group, this.group.begin("gather", { what: "gather" }), value);
   }
 
@@ -127,8 +132,10 @@ export class Communicator implements CheckpointCommunicator {
    * const communicator = await connect();
    * const half = await communicator.split(communicator.rank % 2);
    */
-  async split(color: number): Promise<Communicator> {
+  async split(color: number, ...more: readonly never[]): Promise<Communicator> {
     const where = "split";
+    const other = () => `takes a color alone, got ${show(more[0])} after it.`;
+    check(more.length === 0, "BAD_ARGUMENT", where, other, "Ranks keep their order.");
     const isColor = Number.isSafeInteger(color) && color >= 0;
     check(isColor, "BAD_ARGUMENT", where, () => `the color must be a whole number from 0 on, got ${String(color)}.`);
     const { world, members, name } = this.group;

@@ -1,4 +1,5 @@
 /** Small plain values between the ranks of a group: JSON after its length. */
+import { check, show } from "@opt/core";
 import type { Group } from "./group";
 import type { Operation } from "./operation";
 
@@ -9,6 +10,17 @@ function written(value: unknown): { length: Uint8Array; text: Uint8Array } {
   const length = new Uint8Array(LENGTH);
   new DataView(length.buffer).setFloat64(0, text.byteLength);
   return { length, text };
+}
+
+/** JSON would make null of NaN, and {} of a Map: the others would go on with that. @throws OptError BAD_ARGUMENT */
+export function checkPlain(where: string, value: unknown): void {
+  const isObject = typeof value === "object" && value !== null;
+  const prototype = isObject ? Object.getPrototypeOf(value) : null;
+  const isList = isObject && (Array.isArray(value) || prototype === Object.prototype || prototype === null);
+  const isPlain = ["string", "boolean", "undefined"].includes(typeof value) || value === null || Number.isFinite(value);
+  const advice = "Send other numbers in a tensor.";
+  check(isPlain || isList, "BAD_ARGUMENT", where, () => `values travel as JSON, got ${show(value)}.`, advice);
+  if (isList) for (const each of Object.values(value)) checkPlain(where, each);
 }
 
 async function sendJson(operation: Operation, to: number, value: unknown): Promise<void> {

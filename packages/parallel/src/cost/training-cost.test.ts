@@ -68,6 +68,7 @@ describe("refused", () => {
     ["a rank that is none", { parameters: [1], ranks: 2, rank: 2 }],
     ["half an element", { parameters: [0.5], ranks: 2 }],
     ["no speed", { parameters: [1], ranks: 2, bandwidth: 0 }],
+    ["an unknown dtype", { parameters: [1], ranks: 2, dtype: "float" }],
     ["an unknown option", { parameters: [1], ranks: 2, world: 1 }],
   ])("%s", (_, options) => {
     expect(() => trainingCost(options as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));

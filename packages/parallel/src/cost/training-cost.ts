@@ -63,6 +63,7 @@ export function trainingCost(options: TrainingCostOptions): TrainingCost {
   const isSpeed = bucketBytes > 0 && latency >= 0 && bandwidth > 0;
   check(isSpeed, "BAD_ARGUMENT", WHERE, () => "bucketBytes and bandwidth must be above 0, latency not below.");
   const width = byteSize(dtype);
+  check(width, "BAD_ARGUMENT", WHERE, () => `dtype must be one of numbers, got ${show(dtype)}.`, 'For example "f32".');
   const tensors = parameters.map((size) => ({ tensor: { size, dtype } }));
   const costs = bucketsOf(tensors, bucketBytes).map((bucket) => {
     // Each gradient brings a mark that says whether it was there.

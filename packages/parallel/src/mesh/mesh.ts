@@ -63,7 +63,8 @@ export function mesh(communicator: Communicator, sizes: Readonly<Record<string, 
   const isWhole = members.length === world.engine.size;
   const part = () => `a mesh is made of all ranks, got "${communicator.name}".`;
   check(isWhole, "UNSUPPORTED", WHERE, part, "Give it the communicator of connect().");
-  const isRecord = typeof sizes === "object" && sizes !== null && Object.keys(sizes).length > 0;
+  const isRecord =
+    typeof sizes === "object" && sizes !== null && !Array.isArray(sizes) && Object.keys(sizes).length > 0;
   const example = "{ data: 2, model: 2 }";
   check(isRecord, "BAD_ARGUMENT", WHERE, () => `needs extents by axis, got ${show(sizes)}.`, example);
   const extents = Object.values(sizes);

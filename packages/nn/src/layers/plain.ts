@@ -1,0 +1,18 @@
+/** Layers that can be told nothing: what PyTorch's take by position would be dropped without a word. */
+import { check, show } from "@opt/core";
+import { Module } from "../module/module";
+
+export abstract class Plain extends Module {
+  /** @throws OptError BAD_ARGUMENT for any argument */
+  constructor(...none: readonly never[]) {
+    super();
+    const advice = "Results are new tensors; other axes than Flatten's are joined by reshape.";
+    check(
+      none.length === 0,
+      "BAD_ARGUMENT",
+      new.target.name,
+      () => `takes no arguments, got ${show(none[0])}.`,
+      advice,
+    );
+  }
+}
