@@ -51,6 +51,16 @@ it("bf16 without momentum goes on from its float32 copy", () => {
   expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
 });
 
+it("bf16 lists its float32 copy each time that it is asked since momentum was switched on, also after a load", () => {
+  const { step, optimizer } = train({}, "bf16");
+  step(0.7, -0.3);
+  optimizer.groups[0]!.momentum = 0.8;
+  const loaded = train({}, "bf16");
+  loaded.optimizer.loadStateDict(optimizer.stateDict());
+  for (const each of [optimizer, optimizer, loaded.optimizer, loaded.optimizer])
+    expect(Object.keys(each.stateDict().state["0"]!).sort()).toEqual(["master_param", "momentum_buffer", "step"]);
+});
+
 it("bf16 keeps its float32 copy when momentum is switched on before a save", () => {
   const [straight, saved] = [train({}, "bf16"), train({}, "bf16")];
   for (const { step, optimizer } of [straight, saved]) {

@@ -118,7 +118,7 @@ export class Registry {
   private advice(base: string): string {
     const lower = base.toLowerCase();
     if (this.registrations.has(lower)) return `Did you mean "${lower}"?`;
-    return `Import its package first, as @opt/kernels-wasm for "wasm".`;
+    return "Import its package first: @opt/kernels-wasm, -cpu, -webgpu or -cuda.";
   }
 
   /** A device has one name: "cuda:0" is "cuda". @throws OptError BAD_ARGUMENT, UNKNOWN_DEVICE */

@@ -3,6 +3,7 @@ import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { add, less, select } from "../functions";
+import { concat, stack } from "../index";
 
 const BY = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const;
 /** Of a tensor with dimensions, by the dtype of one without. */
@@ -21,6 +22,31 @@ describe.each(BY)("%s [2]", (dtype) => {
     const [x, y] = [tensor([1, 0], { dtype }), tensor(1, { dtype: by })];
     expect([add(x, y).dtype, add(y, x).dtype]).toEqual([result, result]);
   });
+});
+
+/** torch.cat and torch.stack (PyTorch 2.13) give these dtypes and values. */
+it.each([
+  ["bool", "u8", "u8", [1, 2]],
+  ["u8", "i32", "i32", [1, 2]],
+  ["f32", "i32", "f32", [1.5, 2]],
+  ["i32", "f16", "f16", [1, 2]],
+  ["f16", "bf16", "f32", [1.5, 2]],
+  ["f32", "f64", "f64", [1.5, 2]],
+] as const)("joined, %s and %s are %s", (first, second, dtype, values) => {
+  const tensors = [tensor([values[0]], { dtype: first }), tensor([2], { dtype: second })];
+  const [joined, stacked] = [concat(tensors), stack(tensors)];
+  expect([joined.dtype, stacked.dtype]).toEqual([dtype, dtype]);
+  expect([joined.tolist(), stacked.tolist()]).toEqual([values, values.map((value) => [value])]);
+});
+
+it("joined, each gets its gradient in its own dtype", () => {
+  const [x, y] = [parameter([1], { dtype: "bf16" }), parameter([2, 3])];
+  concat([x, y, tensor(Int32Array.of(7))])
+    .mul(tensor([1, 2, 3, 4]))
+    .sum()
+    .backward();
+  expect([x.grad!.dtype, y.grad!.dtype]).toEqual(["bf16", "f32"]);
+  expect([x.grad!.tolist(), y.grad!.tolist()]).toEqual([[1], [2, 3]]);
 });
 
 it("two of several dimensions, and two without, decide together", () => {

@@ -303,16 +303,19 @@ export abstract class Optimizer<Options extends BaseOptions> {
    */
   stateDict(): OptimizerState {
     const state: OptimizerState["state"] = {};
+    const initial = this.algorithm.initialCounters;
+    const listed = { ...initial };
     this.groups.forEach((group, g) => {
       const rule = this.algorithm.rule(group);
       const keys = stateKeys(rule);
-      // Without averages there are no steps to count; a float32 copy alone tells that there were some.
+      // Without averages there are no steps to count; a float32 copy alone tells that there were some, until averages are made here.
       const isStepped = ({ counters, tensors }: ParameterState) =>
-        counters.step > 0 || (tensors.has(MASTER) && !keys.some((key) => tensors.has(key)));
+        counters.step > 0 || (tensors.has(MASTER) && (counters !== initial || !keys.some((key) => tensors.has(key))));
       const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
       // An option that was switched on since (amsgrad) asks for state that the next step would make.
-      completeState(stepped, rule, this.algorithm.initialCounters, group);
+      completeState(stepped, rule, initial, group);
       for (const slot of stepped) {
+        if (slot.state!.counters === initial) slot.state!.counters = listed;
         if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
         state[slot.name] = parameterStateDict(slot);
       }

@@ -49,7 +49,11 @@ function refuse(module: object, { name, read, value }: Part): void {
   const words = (one: unknown) =>
     typeof one === "object" && one !== null ? `another ${one.constructor?.name}` : show(one);
   const problem = () => `${name} was ${show(value)} when the step was recorded, and is ${words(read())}.`;
-  check(false, "BAD_STATE", module.constructor.name, problem, "Record the step again.");
+  const advice =
+    name === "training"
+      ? `Call ${value ? "train" : "eval"}() before replay(), or record the step again.`
+      : "Record the step again.";
+  check(false, "BAD_STATE", module.constructor.name, problem, advice);
 }
 
 /** What lies in a module, array, map, set or plain object, however deep; of modules in it, which tell of themselves, only what they keep out of sight. */

@@ -47,6 +47,16 @@ describe("a replay is refused after", () => {
     next.dispose();
   });
 
+  it("eval(), which says how to go on", () => {
+    const layer = new Linear(2, 1);
+    const step = recordedForward(layer);
+    layer.eval();
+    expect(() => step.replay()).toThrow("is false. Call train() before replay(), or record the step again.");
+    layer.train();
+    step.replay();
+    step.dispose();
+  });
+
   it("a cast of parameters in lists", () => {
     const module = new Listed();
     const step = recordedForward(module);

@@ -1,11 +1,13 @@
 /** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
 
+import { tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { type Backward, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { byteSize, isFloat, numbersOf } from "../../values/dtype";
+import { byteSize, isFloat, numbersOf, promote } from "../../values/dtype";
 import { denseStrides, normalizeAxis, type Shape, sameShape, showShape, sizeOf } from "../../values/shape";
+import { cast } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkAnyTensor, checkTensor } from "../check-tensor";
 import { fill } from "../map";
@@ -134,7 +136,7 @@ function padded(x: Tensor, shape: Shape, from: number, axis: number): Tensor {
   return record("padded", result, [x], [], (g) => [slice(g, from, end, axis)]);
 }
 
-/** Joins tensors along an axis. @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
+/** Joins tensors along an axis; mixed dtypes are promoted as PyTorch's. @throws OptError BAD_SHAPE, DEVICE_MISMATCH, BAD_ARGUMENT; BAD_DTYPE for complex with real numbers */
 export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const isList = Array.isArray(tensors);
   check(isList, "BAD_ARGUMENT", "concat", () => `needs a list, got ${show(tensors)}.`, "Pass tensors: [a, b].");
@@ -151,14 +153,15 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
       () => `shapes must agree but along axis ${along}, got ${showShape(first.shape)} and ${showShape(tensor.shape)}.`,
       "Reshape or slice them.",
     );
-    check(
-      tensor.dtype === first.dtype,
-      "BAD_DTYPE",
-      "concat",
-      () => `dtypes must agree, got ${first.dtype} and ${tensor.dtype}.`,
-      "Cast with to().",
-    );
   }
+  const dtype = tensors.map((tensor) => tensor.dtype).reduce(promote);
+  if (tensors.some((tensor) => tensor.dtype !== dtype))
+    return tidy(() =>
+      concat(
+        tensors.map((tensor) => cast(tensor, dtype)),
+        axis,
+      ),
+    );
   const extents = tensors.map((tensor) => tensor.shape[along]!);
   const shape = first.shape.with(
     along,
