@@ -17,6 +17,7 @@
 #include <new>
 
 #include "crc32.h"
+#include "files.h"
 #include "kernels.h"
 #include "pool.h"
 
@@ -243,6 +244,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     napi_create_function(env, "crc32", NAPI_AUTO_LENGTH, crc32, nullptr, &function);
     exports.Set("crc32", function);
   }
+  opt::exportFiles(env, exports, CRC32);
   return exports;
 }
 

@@ -22,6 +22,7 @@ export { hostCopy } from "./device/host-copy";
 export { hostCrc32 } from "./device/host-crc32";
 export { hostMap } from "./device/host-map";
 export { hostPages } from "./device/host-pages";
+export { hostRead } from "./device/host-read";
 export { guardReplays, recordedStep } from "./device/recorder";
 export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";

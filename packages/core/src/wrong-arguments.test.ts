@@ -106,6 +106,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   hostCrc32: () => [new Uint8Array(4)],
   hostMap: () => [0, 0, 1],
   hostPages: () => [1],
+  hostRead: () => [0, new Uint8Array(4), 0],
   combine: () => [x(), [x()], "add", 2],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],

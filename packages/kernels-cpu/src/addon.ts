@@ -27,6 +27,8 @@ export interface Addon {
   run(instructionSet: number, command: number): number;
   /** zlib's CRC-32 of bytes that follow others, whose checksum is `before`; absent where the processor has nothing for it. */
   crc32?(bytes: Uint8Array, before: number): number;
+  /** Fills a view from an open file, by a thread of libuv's: the bytes' CRC-32, or undefined where not all were there. Absent as `crc32`, or where the system has no such calls. */
+  readFile?(file: number, bytes: Uint8Array, position: number): Promise<number | undefined>;
 }
 
 const require = createRequire(import.meta.url);

@@ -36,6 +36,7 @@ class CpuBackend implements Backend {
   readonly draws = true;
   readonly fuses = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
+  readonly readFile?: (file: number, bytes: Uint8Array, position: number) => Promise<number | undefined>;
   readonly mapFile?: (file: number, offset: number, bytes: number) => ArrayBuffer | undefined;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;
@@ -49,6 +50,7 @@ class CpuBackend implements Backend {
     this.allocator = new Allocator(addon);
     this.command = new CommandWriter(addon);
     if (addon.crc32 !== undefined) this.crc32 = addon.crc32;
+    if (addon.readFile !== undefined) this.readFile = addon.readFile;
     if (addon.mapFile !== undefined)
       this.mapFile = (file, offset, bytes) => addon.mapFile!(file, offset, bytes) ?? undefined;
     this.ruleNumbers = new Map(addon.ruleHashes().map((hash, number) => [hash, number]));

@@ -6,18 +6,10 @@ import { describe, expect, it } from "vitest";
 import "./index";
 import { loadAddon } from "./addon";
 import { missingDevice } from "./testing/missing-device";
+import { someBytes } from "./testing/some-bytes";
 
 const missing =
   missingDevice ?? (loadAddon().crc32 ? undefined : " (skipped: the processor has no instruction for them)");
-
-/** Of linear congruence, so that no two places hold the same. */
-function someBytes(length: number): Uint8Array {
-  let state = length + 1;
-  return Uint8Array.from({ length }, () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state >>> 24;
-  });
-}
 
 describe.skipIf(missing)(`cpu checksums${missing ?? ""}`, () => {
   it("are those of zlib for each length, wherever they begin and whatever came before", async () => {

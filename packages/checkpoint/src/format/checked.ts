@@ -1,10 +1,11 @@
 /** Checksums on the way in: a box read from its first byte to its last is verified, in however many pieces it is read. */
 import { OptError } from "@opt/core";
-import { crc32, crcText } from "./crc32";
+import type { Sum } from "../stores/file-system";
+import { crc32, crcText, joinCrc32 } from "./crc32";
 import { LazyTensor, type SourceBox, type SourceTensor } from "./source";
 
-/** Read at once; the checksum of one piece is taken while the next is on its way. */
-const PIECE = 2 << 20;
+/** Read at once: what a store gives in memory of its own is given back soon. */
+const PIECE = 4 << 20;
 
 /** What has been read so far, and what of it no checksum vouches for. */
 export class Verification {
@@ -12,7 +13,7 @@ export class Verification {
   bytesRead = 0;
 
   /** Bytes of the box were read. */
-  read(box: CheckedBox, bytes: number, isVerified: boolean): void {
+  read(box: CheckedBox, bytes: number, isVerified: boolean | undefined): void {
     this.bytesRead += bytes;
     if (isVerified) this.#open.delete(box);
     else this.#open.add(box);
@@ -32,6 +33,11 @@ export function corruptBox(tensor: string, box: SourceBox, got: number): OptErro
     `checksum must be ${crcText(box.crc32!)}, got ${crcText(got)}.`,
     "The bytes have changed since they were saved: restore the file, or use another step.",
   );
+}
+
+/** The checksum of what had `before`, and then of bytes whose `own` is known if whoever read them took it. */
+export function extended(before: number, bytes: Uint8Array, own: number | undefined): number {
+  return own === undefined ? crc32(bytes, before) : joinCrc32(before, own, bytes.length);
 }
 
 /** The same tensor, whose boxes throw CORRUPT as soon as their last byte shows that one has changed. */
@@ -70,45 +76,33 @@ class CheckedBox implements SourceBox {
     return this.#box.file;
   }
 
-  get byteOffset() {
-    return this.#box.byteOffset;
-  }
-
-  get crc32() {
-    return this.#box.crc32;
-  }
-
   get stored() {
     return this.#box.stored;
   }
 
-  accept(bytes: Uint8Array, start: number): void {
+  accept(bytes: Uint8Array, start: number, own?: number): void {
     const box = this.#box;
-    const { byteLength } = box;
     // Read again from the start: verified again.
     if (start === 0) [this.#next, this.#crc] = [0, 0];
     if (box.crc32 !== undefined && start === this.#next) {
-      this.#crc = crc32(bytes, this.#crc);
+      this.#crc = extended(this.#crc, bytes, own);
       this.#next += bytes.length;
     } else this.#next = Number.NaN;
-    if (this.#next === byteLength) {
+    if (this.#next === box.byteLength) {
       if (this.#crc !== box.crc32) throw corruptBox(this.tensor, box, this.#crc);
       this.#isVerified = true;
     }
-    this.#verification.read(this, bytes.length, this.#isVerified || (box.isChecked ?? false));
+    this.#verification.read(this, bytes.length, this.#isVerified || box.isChecked);
   }
 
   async read(target: Uint8Array, start: number): Promise<void> {
-    let reading = this.#box.read(target.subarray(0, PIECE), start);
-    for (let done = 0; done < target.length || done === 0; done += PIECE) {
-      await reading;
+    let done = 0;
+    do {
       const piece = target.subarray(done, done + PIECE);
-      const after = done + PIECE;
-      if (after < target.length) {
-        reading = this.#box.read(target.subarray(after, after + PIECE), start + after);
-        reading.catch(() => {}); // awaited in the next turn
-      }
-      this.accept(piece, start + done);
-    }
+      const sum: Sum = {};
+      await this.#box.read(piece, start + done, sum);
+      this.accept(piece, start + done, sum.crc32);
+      done += PIECE;
+    } while (done < target.length);
   }
 }

@@ -85,10 +85,10 @@ function nativeTensor(tensor: ManifestTensor, files: readonly NamedFile[]): Sour
 }
 
 function pooledRead(pool: FilePool, path: string): StoredFile["read"] {
-  return async (target, position) => {
+  return async (target, position, sum) => {
     let count: number;
     try {
-      count = await pool.use(path, (open) => open.read(target, position));
+      count = await pool.use(path, (open) => open.read(target, position, sum));
     } catch (error) {
       throw diskError(error, path, "reading");
     }

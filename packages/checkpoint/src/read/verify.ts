@@ -2,8 +2,8 @@
 
 import { checkOptions, OptError } from "@opt/core";
 import { platform } from "#platform";
-import { checkedTensor, Verification } from "../format/checked";
-import { crc32, crcText, joinCrc32 } from "../format/crc32";
+import { checkedTensor, extended, Verification } from "../format/checked";
+import { crcText, joinCrc32 } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/manifest";
 import type { FileRecord } from "../format/shard";
@@ -13,7 +13,7 @@ import { lookAt } from "../import/importers";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
-import { checkedPath, type FileSystem } from "../stores/file-system";
+import { checkedPath, type FileSystem, type Sum } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
@@ -193,8 +193,9 @@ class StepVerifier {
     try {
       for (let position = begin; position < end; position += PIECE) {
         const piece = scratch.take(Math.min(PIECE, end - position));
-        await file.read(piece, position);
-        crc = crc32(piece, crc);
+        const sum: Sum = {};
+        await file.read(piece, position, sum);
+        crc = extended(crc, piece, sum.crc32);
         hash?.update(piece);
         this.#bytes += piece.length;
         report(piece.length);

@@ -1,9 +1,14 @@
 /** Every touch of the disk goes through this seam, so that tests can fail each of them and other stores can stand in. */
 import { check, OptError, show } from "@opt/core";
 
+/** Set by who takes the checksum of the bytes that it puts into memory, where it fills all of it; else who asks takes it. */
+export interface Sum {
+  crc32?: number | undefined;
+}
+
 export interface OpenFile {
   /** Fills `target` from `position`; returns the bytes read, fewer only at the end of the file. */
-  read(target: Uint8Array, position: number): Promise<number>;
+  read(target: Uint8Array, position: number, sum?: Sum): Promise<number>;
   /** Writes all of `data` at `position`. */
   write(data: Uint8Array, position: number): Promise<void>;
   size(): Promise<number>;

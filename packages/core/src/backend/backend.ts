@@ -48,6 +48,11 @@ export interface Backend {
 
   /** zlib's CRC-32 of host bytes that follow others, whose checksum is `before`: where it is faster than what JavaScript's host has. */
   crc32?(bytes: Uint8Array, before: number): number;
+  /**
+   * Fills all of host bytes from `position` of an open file (its descriptor), by other threads than JavaScript's: their CRC-32, as `crc32`
+   * has it; undefined where the file ends before or the system refuses.
+   */
+  readFile?(file: number, bytes: Uint8Array, position: number): Promise<number | undefined>;
   /** Copies host bytes to others of the same length, which share none with them: by several threads. */
   copyBytes?(target: Uint8Array, source: Uint8Array): void;
   /** Bytes of an open file in the host's memory, shared with whoever maps them, too. `offset` is a multiple of a page. Undefined where the system refuses. */
