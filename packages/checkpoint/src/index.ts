@@ -43,7 +43,7 @@ export type { CleanOptions, CleanResult } from "./save/step/clean";
 export type { Retention } from "./save/step/keep";
 export type { Leftover } from "./save/step/leftovers";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
-export type { FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
+export type { Checksum, FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";
 export { type MemoryFileSystem, memoryFileSystem } from "./stores/memory";
 export { type ObjectStat, type ObjectStore, type ObjectWriter, objectFileSystem, type Upload } from "./stores/objects";

@@ -1,6 +1,6 @@
 /** Checksums on the way in: a box read from its first byte to its last is verified, in however many pieces it is read. */
 import { OptError } from "@opt/core";
-import type { Sum } from "../stores/file-system";
+import type { Checksum } from "../stores/file-system";
 import { crc32, crcText, joinCrc32 } from "./crc32";
 import { LazyTensor, type SourceBox, type SourceTensor } from "./source";
 
@@ -99,7 +99,7 @@ class CheckedBox implements SourceBox {
     let done = 0;
     do {
       const piece = target.subarray(done, done + PIECE);
-      const sum: Sum = {};
+      const sum: Checksum = {};
       await this.#box.read(piece, start + done, sum);
       this.accept(piece, start + done, sum.crc32);
       done += PIECE;

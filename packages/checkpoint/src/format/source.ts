@@ -4,7 +4,7 @@
  */
 import { OptError } from "@opt/core";
 import type { Layout } from "../layout/layout";
-import { diskError, type FileSystem, type FolderEntry, type Sum } from "../stores/file-system";
+import { type Checksum, diskError, type FileSystem, type FolderEntry } from "../stores/file-system";
 import type { StoredDType } from "./dtype";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -28,7 +28,7 @@ export interface SourceBox {
   /** `read` compares what holds its bytes with a checksum before it gives any out. */
   readonly isChecked?: boolean;
   /** Fills all of `target` with the box's bytes from `start` on. Throws CORRUPT where the file is shorter than it says. */
-  read(target: Uint8Array, start: number, sum?: Sum): Promise<void>;
+  read(target: Uint8Array, start: number, sum?: Checksum): Promise<void>;
   /** Where its bytes lie as they are, so that small neighbours are read at once. */
   readonly stored?: { readonly file: StoredFile; readonly begin: number } | undefined;
   /** Told what was read of it by way of `stored`, from `start` on. Throws CORRUPT where a checksum does not match. */
@@ -38,7 +38,7 @@ export interface SourceBox {
 /** A file in which boxes lie; the same object for all boxes of one file. */
 export interface StoredFile {
   /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
-  read(target: Uint8Array, position: number, sum?: Sum): Promise<void>;
+  read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
 }
 
 /** A box that lies in a file in one piece. */
@@ -62,7 +62,7 @@ export class StoredBox implements SourceBox {
     return { file: this.#file, begin: this.byteOffset };
   }
 
-  read(target: Uint8Array, start: number, sum?: Sum): Promise<void> {
+  read(target: Uint8Array, start: number, sum?: Checksum): Promise<void> {
     return this.#file.read(target, this.byteOffset + start, sum);
   }
 }
@@ -175,7 +175,7 @@ export interface RandomAccess {
   readonly path: string;
   readonly byteLength: number;
   /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
-  read(target: Uint8Array, position: number, sum?: Sum): Promise<void>;
+  read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import { lookAt } from "../import/importers";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
-import { checkedPath, type FileSystem, type Sum } from "../stores/file-system";
+import { type Checksum, checkedPath, type FileSystem } from "../stores/file-system";
 import { allOf } from "../stores/lanes";
 import { join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
@@ -193,7 +193,7 @@ class StepVerifier {
     try {
       for (let position = begin; position < end; position += PIECE) {
         const piece = scratch.take(Math.min(PIECE, end - position));
-        const sum: Sum = {};
+        const sum: Checksum = {};
         await file.read(piece, position, sum);
         crc = extended(crc, piece, sum.crc32);
         hash?.update(piece);

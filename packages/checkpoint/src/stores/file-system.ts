@@ -2,13 +2,13 @@
 import { check, OptError, show } from "@opt/core";
 
 /** Set by who takes the checksum of the bytes that it puts into memory, where it fills all of it; else who asks takes it. */
-export interface Sum {
+export interface Checksum {
   crc32?: number | undefined;
 }
 
 export interface OpenFile {
   /** Fills `target` from `position`; returns the bytes read, fewer only at the end of the file. */
-  read(target: Uint8Array, position: number, sum?: Sum): Promise<number>;
+  read(target: Uint8Array, position: number, sum?: Checksum): Promise<number>;
   /** Writes all of `data` at `position`. */
   write(data: Uint8Array, position: number): Promise<void>;
   size(): Promise<number>;
