@@ -56,14 +56,25 @@ export interface ReadRequest {
   readonly target: Uint8Array;
 }
 
-/** What a small box gives to one request: its bytes [begin, end), copied to where they belong by `scatter`. */
-interface Part {
-  readonly box: SourceBox;
-  readonly begin: number;
-  readonly end: number;
-  /** Where in the file `begin` lies. */
-  readonly position: number;
-  scatter(bytes: Uint8Array): void;
+/**
+ * What a small box gives to one request: its bytes [begin, end). As all that is made per tensor and lives until its batch is read, it
+ * comes from a constructor: what a literal makes V8 makes old from the start, once it has seen much of it live, and collects late.
+ */
+class Part {
+  constructor(
+    readonly box: SourceBox,
+    readonly begin: number,
+    readonly end: number,
+    /** Where in the file `begin` lies. */
+    readonly position: number,
+    readonly target: Uint8Array,
+    readonly runs: readonly Run[],
+  ) {}
+
+  /** Copies the bytes to where they belong. */
+  scatter(bytes: Uint8Array): void {
+    for (const { from, to, length } of this.runs) copyBytes(bytes, from - this.begin, this.target, to, length);
+  }
 }
 
 type Job = (scratch: () => Uint8Array) => Promise<void>;
@@ -78,9 +89,12 @@ export async function readAll(requests: readonly ReadRequest[], scratch: Scratch
     for (const box of reader.boxesOf(region)) {
       const stored = box.stored;
       const part = stored && smallPart(box, stored.begin, region, target, width, Math.min(DIRECT, room));
-      if (!part) jobs.push((take) => readPart(box, region, target, width, take));
-      else if (small.has(stored.file)) small.get(stored.file)!.push(part);
-      else small.set(stored.file, [part]);
+      if (!part) {
+        jobs.push((take) => readPart(box, region, target, width, take));
+        continue;
+      }
+      const parts = small.get(stored.file) ?? Array.of<Part>();
+      if (parts.push(part) === 1) small.set(stored.file, parts);
     }
   }
   for (const [file, parts] of small) {
@@ -106,14 +120,11 @@ function smallPart(
   if (box.byteLength > most && target.length > most) return undefined;
   const shared = intersect(box, region)!;
   const only = onlyRun(box, region, shared, width);
-  const runs = only ? [only] : [...runsOf(box, region, shared, width)];
+  const runs = only ? Array.of(only) : Array.from(runsOf(box, region, shared, width));
   const begin = runs[0]!.from;
   const end = runs.at(-1)!.from + runs.at(-1)!.length;
   if (end - begin > most) return undefined;
-  const scatter = (bytes: Uint8Array) => {
-    for (const { from, to, length } of runs) copyBytes(bytes, from - begin, target, to, length);
-  };
-  return { box, begin, end, position: stored + begin, scatter };
+  return new Part(box, begin, end, stored + begin, target, runs);
 }
 
 /** Parts in the order of their bytes, in groups that are read at once. */
@@ -138,10 +149,11 @@ async function readSpan(file: StoredFile, span: readonly Part[], scratch: Uint8A
   const end = span.reduce((most, { position, begin, end }) => Math.max(most, position + end - begin), from);
   const bytes = scratch.subarray(0, end - from);
   await file.read(bytes, from);
-  for (const { box, begin, end, position, scatter } of span) {
+  for (const part of span) {
+    const { box, begin, end, position } = part;
     const piece = bytes.subarray(position - from, position - from + end - begin);
     box.accept?.(piece, begin);
-    scatter(piece);
+    part.scatter(piece);
   }
 }
 

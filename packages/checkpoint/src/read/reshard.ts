@@ -5,6 +5,7 @@ import { assembleManifest, type RankRecord, type RecordedTensor, recordedBoxes }
 import { ShardWriter, shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
+import type { Box } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
 import { bytesOfAll } from "../save/shards/pieces";
@@ -185,15 +186,36 @@ interface WrittenFile {
   readonly writer: ShardWriter | undefined;
 }
 
+class BoxTarget implements StreamTarget {
+  readonly #writer: ShardWriter;
+  readonly #index: number;
+
+  constructor(
+    readonly box: Box,
+    writer: ShardWriter,
+    index: number,
+  ) {
+    this.#writer = writer;
+    this.#index = index;
+  }
+
+  get isQueue(): boolean {
+    return true;
+  }
+
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    return this.#writer.write(this.#index, bytes);
+  }
+}
+
 /** What of each tensor goes where: tensors and the boxes of each file are in one order, so that one walk along all of them tells. */
 function* withTargets(sorted: readonly RoledTensor[], files: readonly WrittenFile[]): Generator<StreamedTensor> {
   const next = files.map(() => 0);
   for (const tensor of sorted) {
-    const targets: StreamTarget[] = [];
+    const targets = Array.of<StreamTarget>(); // as in the reader, no literals
     for (const [file, { boxes, writer }] of files.entries()) {
       for (; boxes[next[file]!]?.tensor === tensor; next[file]!++) {
-        const index = next[file]!;
-        targets.push({ box: boxes[index]!.box, write: (bytes) => writer!.write(index, bytes), isQueue: true });
+        targets.push(new BoxTarget(boxes[next[file]!]!.box, writer!, next[file]!));
       }
     }
     yield { tensor, targets };

@@ -125,16 +125,15 @@ export async function streamTensors(
       await lane.free;
       const begin = skew && streamed % skew;
       let filled = begin;
-      const pieces = chunk.map(({ reader, region, targets }) => {
-        const length = elementsIn(region) * bytesPerElement(reader.tensor.dtype);
-        const target = lane.take().subarray(filled, filled + length);
+      for (const part of chunk) {
+        const length = elementsIn(part.region) * bytesPerElement(part.reader.tensor.dtype);
+        part.target = lane.take().subarray(filled, filled + length);
         filled += length;
-        return { reader, region, targets, target };
-      });
-      await readAll(pieces, read);
+      }
+      await readAll(chunk, read);
       await given;
       const writing: Promise<void>[] = [];
-      given = giveAll(pieces, write, writing);
+      given = giveAll(chunk, write, writing);
       lane.free = given.then(() => allOf(writing));
       lane.free.catch(() => {}); // awaited when its turn comes, or at the end
       streamed += filled - begin;
@@ -151,17 +150,25 @@ function bytesIn({ shape, dtype }: SourceTensor): number {
   return elementCount(shape)! * bytesPerElement(dtype);
 }
 
-interface ChunkPart {
-  readonly reader: TensorReader;
-  readonly region: Box;
-  /** Those that share an element with the region. */
-  readonly targets: readonly StreamTarget[];
+const NOWHERE = new Uint8Array(0);
+
+class ChunkPart {
+  /** Where it is read to, once its turn has come. */
+  target: Uint8Array = NOWHERE;
+
+  constructor(
+    readonly reader: TensorReader,
+    readonly region: Box,
+    /** Those that share an element with the region. */
+    readonly targets: readonly StreamTarget[],
+  ) {}
 }
 
 /** What is read at once: a piece of a large tensor, or small tensors that follow each other. */
 function* inChunks(tensors: Iterable<StreamedTensor>, bytes: number, scratch: Scratch): Generator<ChunkPart[]> {
   let small: ChunkPart[] = [];
   let filled = 0;
+  let whole = wholeOf([]);
   for (const { tensor, targets } of tensors) {
     if (targets.length === 0) continue;
     const length = bytesIn(tensor);
@@ -172,31 +179,29 @@ function* inChunks(tensors: Iterable<StreamedTensor>, bytes: number, scratch: Sc
     }
     const reader = new TensorReader(tensor, scratch);
     if (isSmall) {
-      small.push({ reader, region: wholeOf(tensor.shape), targets });
+      // Tensors that follow each other mostly share their shape.
+      if (whole.size !== tensor.shape) whole = wholeOf(tensor.shape);
+      small.push(new ChunkPart(reader, whole, targets));
       filled += length;
       continue;
     }
     const index = new BoxIndex(targets.map(({ box }) => box));
     for (const region of chunksOf(tensor.shape, Math.floor(bytes / bytesPerElement(tensor.dtype)))) {
       const touched = index.touching(region).map((i) => targets[i]!);
-      if (touched.length > 0) yield [{ reader, region, targets: touched }];
+      if (touched.length > 0) yield [new ChunkPart(reader, region, touched)];
     }
   }
   if (small.length > 0) yield small;
 }
 
 /** Gives its bytes to each target; `writing` are those that targets have not taken yet. */
-async function giveAll(
-  parts: readonly (ChunkPart & { readonly target: Uint8Array })[],
-  scratch: Scratch,
-  writing: Promise<void>[],
-): Promise<void> {
+async function giveAll(parts: readonly ChunkPart[], scratch: Scratch, writing: Promise<void>[]): Promise<void> {
   for (const { reader, region, targets, target } of parts) {
     const width = bytesPerElement(reader.tensor.dtype);
-    for (const { box, write, isQueue } of targets) {
-      const piece = pieceOf(region, target, box, width, scratch);
-      const taken = write(piece);
-      if (taken && isQueue && piece.buffer === target.buffer) writing.push(taken);
+    for (const to of targets) {
+      const piece = pieceOf(region, target, to.box, width, scratch);
+      const taken = to.write(piece);
+      if (taken && to.isQueue && piece.buffer === target.buffer) writing.push(taken);
       else if (taken) await taken;
     }
   }
