@@ -1,5 +1,6 @@
 /** Where elementwise ops and reductions are computed, and how integers come back from there. */
 import type { Device } from "../device/device";
+import { check } from "../errors/errors";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
 import { add, fma, less, mul, neg, select, sub } from "../rule/symbols";
@@ -16,10 +17,14 @@ export function computeOn(device: Device, dtype: DType): MapDType {
 /** Ops that are the same modulo 2^bits: a scalar beyond the range wraps, as in PyTorch. */
 const MODULAR: ReadonlySet<string> = new Set(["add", "sub", "mul", "fma"]);
 
-/** Scalars of an op on integers of a dtype, within its range. */
+/** Scalars of an op on integers of a dtype, within its range. @throws OptError BAD_ARGUMENT where they are not, as PyTorch's clamp, unless the op wraps */
 export function integerScalars(name: string, dtype: "i32" | "u8", scalars: readonly number[]): readonly number[] {
-  const fit = MODULAR.has(name) ? (x: number) => (dtype === "u8" ? x & 255 : x | 0) : toStored(dtype);
-  return scalars.map(fit);
+  const stored = toStored(dtype);
+  return scalars.map((x) => {
+    if (MODULAR.has(name)) return dtype === "u8" ? x & 255 : x | 0;
+    check(x === stored(x), "BAD_ARGUMENT", name, () => `${x} is beyond ${dtype}.`, 'Use x.to("f32").');
+    return x;
+  });
 }
 
 /** x < 2.5 is x < 3 for integers, and 2.5 < x is 2 < x; a number beyond them is larger or smaller than all, a fraction equal to none. */

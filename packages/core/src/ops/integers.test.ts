@@ -1,7 +1,7 @@
 // i32 and u8 arithmetic as PyTorch's: modulo 2^32 and 2^8. The expected numbers are PyTorch's.
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
-import { clamp, fma, less, maskedFill, max, min, pow, select, where } from "../functions";
+import { clamp, fma, less, maskedFill, max, maximum, min, minimum, pow, select, where } from "../functions";
 import type { Tensor } from "../tensor/tensor";
 import { Generator } from "../values/generator";
 
@@ -113,7 +113,17 @@ it.each<[string, () => Tensor]>([
   ["i32 filled with -Infinity", () => maskedFill(i32(), tensor([true]), Number.NEGATIVE_INFINITY)],
   ["u8 where -5", () => where(tensor([true, false]), -5, u8())],
   ["2^40 where nothing is wider", () => where(tensor([true]), 2 ** 40, 0)],
+  ["the larger of u8 and 300", () => max(u8(), 300)],
+  ["maximum of u8 and 300", () => maximum(u8(), 300)],
+  ["minimum of u8 and -1", () => minimum(u8(), -1)],
+  ["u8 clamped from 300 on", () => clamp(u8(), 300)],
+  ["i32 clamped to 3e9", () => clamp(i32(), null, 3e9)],
   ["i32 where 2^31", () => where(tensor([true]), i32(), 2 ** 31)],
 ])("%s is refused", (_, run) => expect(run).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
+
+it("u8 is clamped on one side", () => {
+  expect([...clamp(u8(), 20).dataSync()]).toEqual([200, 20]);
+  expect([...clamp(u8(), null, 100).dataSync()]).toEqual([100, 10]);
+});
 
 it("integers take fractions as exponents in float32", () => expect([...row(4).pow(-0.5).dataSync()]).toEqual([0.5]));

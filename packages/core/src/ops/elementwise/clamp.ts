@@ -35,6 +35,7 @@ export function clamp(x: Tensor, low: Tensor | number | null = null, high: Tenso
     "For example clamp(x, 0, 1), or clamp(x, null, 1).",
   );
   // Beyond what integers hold is no number that leaves them integers.
-  const [least, most] = isFloat(x.dtype) ? [-Infinity, Infinity] : [-(2 ** 31), 2 ** 31 - 1];
+  const whole = x.dtype === "u8" ? [0, 255] : [-(2 ** 31), 2 ** 31 - 1];
+  const [least, most] = isFloat(x.dtype) ? [-Infinity, Infinity] : (whole as [number, number]);
   return elementwise(extended("clamp", CLAMP), [x, low ?? least, high ?? most]);
 }
