@@ -22,13 +22,6 @@ interface Level {
   readonly leaf: readonly number[];
 }
 
-/** By their number, what is known of a few boxes: all are looked at. Tens of thousands of tensors share it. */
-const FEW: readonly Level[] = Array.from({ length: LEAF + 1 }, (_, count) => leafOf([...Array(count).keys()]));
-
-function leafOf(ids: readonly number[]): Level {
-  return { dimension: 0, groups: [], reach: [], leaf: ids };
-}
-
 export class BoxIndex {
   readonly #boxes: readonly Box[];
   readonly #grid: BoxGrid | undefined;
@@ -36,10 +29,10 @@ export class BoxIndex {
 
   constructor(boxes: readonly Box[]) {
     this.#boxes = boxes;
-    const few = FEW[boxes.length];
-    this.#grid = few ? undefined : BoxGrid.of(boxes);
+    // Of a few boxes all are looked at.
+    this.#grid = boxes.length > LEAF ? BoxGrid.of(boxes) : undefined;
     const dimensions = boxes[0]?.offset.map((_, d) => d) ?? [];
-    this.#root = few ?? (this.#grid ? FEW[0]! : build(boxes, [...boxes.keys()], dimensions));
+    this.#root = build(boxes, this.#grid ? [] : [...boxes.keys()], dimensions);
   }
 
   /** The indices, ascending, of the boxes that share an element with `box`. */
@@ -105,7 +98,7 @@ export class BoxIndex {
 
 function build(boxes: readonly Box[], ids: number[], dimensions: readonly number[]): Level {
   const dimension = ids.length > LEAF ? mostTelling(boxes, ids, dimensions) : undefined;
-  if (dimension === undefined) return leafOf(ids);
+  if (dimension === undefined) return { dimension: 0, groups: [], reach: [], leaf: ids };
   const others = dimensions.filter((d) => d !== dimension);
   const begin = (id: number) => boxes[id]!.offset[dimension]!;
   const end = (id: number) => boxes[id]!.offset[dimension]! + boxes[id]!.size[dimension]!;

@@ -1,14 +1,12 @@
 /** From boxes to bytes: the contiguous runs that copying a region between two row-major boxes consists of. */
 import type { Box } from "../layout/box";
 
-export class Run {
-  constructor(
-    /** First byte inside the source box. */
-    readonly from: number,
-    /** First byte inside the target box. */
-    readonly to: number,
-    readonly length: number,
-  ) {}
+export interface Run {
+  /** First byte inside the source box. */
+  readonly from: number;
+  /** First byte inside the target box. */
+  readonly to: number;
+  readonly length: number;
 }
 
 /** How many dimensions, from the first on, must be walked through, and the bytes of a run: what lies in one piece on both sides. */
@@ -35,7 +33,7 @@ function startOf(box: Box, region: Box, elementBytes: number): number {
 export function onlyRun(source: Box, target: Box, region: Box, elementBytes: number): Run | undefined {
   const { inner, length } = walkOf(source, target, region, elementBytes);
   for (let d = 0; d < inner; d++) if (region.size[d]! > 1) return undefined;
-  return new Run(startOf(source, region, elementBytes), startOf(target, region, elementBytes), length);
+  return { from: startOf(source, region, elementBytes), to: startOf(target, region, elementBytes), length };
 }
 
 /** The runs of `region` from box to box, ascending on both sides and as long as both sides allow. */
@@ -47,7 +45,7 @@ export function* runsOf(source: Box, target: Box, region: Box, elementBytes: num
   let to = startOf(target, region, elementBytes);
   const position = new Array<number>(inner).fill(0);
   for (;;) {
-    yield new Run(from, to, length);
+    yield { from, to, length };
     let d = inner - 1;
     for (; d >= 0; d--) {
       from += sourceStrides[d]!;

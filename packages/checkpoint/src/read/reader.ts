@@ -77,6 +77,18 @@ class Part {
   }
 }
 
+class KeptRun implements Run {
+  readonly from: number;
+  readonly to: number;
+  readonly length: number;
+
+  constructor({ from, to, length }: Run) {
+    this.from = from;
+    this.to = to;
+    this.length = length;
+  }
+}
+
 type Job = (scratch: () => Uint8Array) => Promise<void>;
 
 /** Fills all requests. Small boxes that lie near each other in a file are read at once, whichever tensors they are of. */
@@ -120,7 +132,7 @@ function smallPart(
   if (box.byteLength > most && target.length > most) return undefined;
   const shared = intersect(box, region)!;
   const only = onlyRun(box, region, shared, width);
-  const runs = only ? Array.of(only) : Array.from(runsOf(box, region, shared, width));
+  const runs = Array.from(only ? [only] : runsOf(box, region, shared, width), (run) => new KeptRun(run));
   const begin = runs[0]!.from;
   const end = runs.at(-1)!.from + runs.at(-1)!.length;
   if (end - begin > most) return undefined;
