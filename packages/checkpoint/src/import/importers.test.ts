@@ -282,6 +282,8 @@ describe("refusals", () => {
     ],
     ["shards of ours without their manifest", "MISSING", { "rank-00000.safetensors": shard("w", [0], [1], 1) }, ""],
     ["a strategy file by itself", "CORRUPT", { "s.ckpt": RANKS["ckpt_strategy.ckpt"]! }, "s.ckpt"],
+    ["JSON that is no model", "UNSUPPORTED", { "package.json": Buffer.from('{"name":"app"}') }, "package.json"],
+    ["TF.js with weights that are no list", "CORRUPT", { "m.json": Buffer.from('{"weightsManifest":1}') }, "m.json"],
     ["an unknown file", "UNSUPPORTED", { "a.xyz": Buffer.from("hello") }, "a.xyz"],
     ["nothing at all", "MISSING", {}, "a.pt"],
   ])("meet %s", async (_, code, files, name) => {

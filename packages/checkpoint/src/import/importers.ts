@@ -54,7 +54,8 @@ export async function openForeign(
   const importer = await detect(path, fileSystem);
   if (importer === undefined) {
     const known = importers.map(({ format }) => format).join(", ");
-    throw new OptError("UNSUPPORTED", path, "no known checkpoint format is recognised.", `Known: ${known}.`);
+    const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;
+    throw new OptError("UNSUPPORTED", path, "no known checkpoint format is recognised.", advice);
   }
   return importer.open(path, fileSystem, options);
 }

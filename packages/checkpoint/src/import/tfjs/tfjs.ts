@@ -26,7 +26,8 @@ export const tfjsReader: FormatReader = {
     const model = path.endsWith(".json") ? path : join(path, "model.json");
     return withPool(fileSystem, this.format, path, async (pool) => {
       const root = parseJson(await readWhole(fileSystem, model, LARGEST_MODEL), model);
-      if (!Array.isArray(root.weightsManifest)) throw corrupt(model, "there is no weightsManifest");
+      if (root.weightsManifest === undefined) throw notTfjs(model);
+      if (!Array.isArray(root.weightsManifest)) throw corrupt(model, "weightsManifest is no list");
       const tensors: SourceTensor[] = [];
       for (const group of root.weightsManifest) {
         if (!isObject(group) || !Array.isArray(group.paths) || !Array.isArray(group.weights)) {
@@ -66,6 +67,16 @@ function readWeight(weight: Json, path: string): { name: string; dtype: StoredDT
     throw corrupt(path, "a weight has no name or no shape");
   }
   return { name, dtype: known, shape };
+}
+
+/** Any JSON is taken for a model until it is read. */
+function notTfjs(path: string): OptError {
+  return new OptError(
+    "UNSUPPORTED",
+    path,
+    "it is JSON, and no checkpoint: of single JSON files TF.js' model.json is one, with a weightsManifest.",
+    "Give the folder of a run or of a step, or a file of weights: .safetensors, .pt, .ckpt, .keras, .h5, .pdparams.",
+  );
 }
 
 function corrupt(path: string, problem: string): OptError {
