@@ -1,16 +1,6 @@
-import {
-  arange,
-  check,
-  checkOptions,
-  checkTensor,
-  full,
-  type Generator,
-  show,
-  type Tensor,
-  tidy,
-  where,
-} from "@opt/core";
+import { arange, check, checkOptions, checkTensor, full, type Generator, type Tensor, tidy, where } from "@opt/core";
 import { xavierUniform, zeros } from "../initializers/initializers";
+import { checkShare } from "../layers/dropout";
 import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { Linear } from "../layers/linear";
@@ -79,8 +69,7 @@ export class MultiheadAttention extends Module {
       "Change either.",
     );
     const { dropout = 0, bias = true, batchFirst = false, ...layer } = options;
-    const isShare = dropout >= 0 && dropout <= 1;
-    check(isShare, "BAD_ARGUMENT", where, () => `dropout must be in [0, 1], got ${show(dropout)}.`, "Use 0.1.");
+    checkShare(where, "dropout", dropout);
     this.in_proj_weight = xavierUniform(weightOf([3 * width, width], layer), drawnBy(layer));
     this.in_proj_bias = bias ? weightOf([3 * width], layer) : null;
     this.out_proj = new Linear(width, width, { bias, ...layer });

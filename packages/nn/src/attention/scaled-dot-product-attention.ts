@@ -8,12 +8,11 @@ import {
   type Generator,
   maskedFill,
   needing,
-  show,
   type Tensor,
   tidy,
   where,
 } from "@opt/core";
-import { Dropout } from "../layers/dropout";
+import { checkShare, Dropout } from "../layers/dropout";
 
 export interface AttentionOptions {
   /** Broadcasts to [..., queries, keys]: bool, true where a query sees a key; or floats, which are added to the scores. */
@@ -66,8 +65,7 @@ export function scaledDotProductAttention(
   if (attnMask !== undefined) checkMask(where, "attnMask", attnMask);
   const isOne = attnMask === undefined || !isCausal;
   check(isOne, "BAD_ARGUMENT", where, () => "takes attnMask or isCausal, got both.", "Join them in one mask.");
-  const isShare = dropoutP >= 0 && dropoutP <= 1;
-  check(isShare, "BAD_ARGUMENT", where, () => `dropoutP must be in [0, 1], got ${show(dropoutP)}.`, "Use 0.1.");
+  checkShare(where, "dropoutP", dropoutP);
   return tidy(() => {
     const isHalf = query.dtype === "f16" || query.dtype === "bf16";
     const [q, k, v] = isHalf ? [query.to("f32"), key.to("f32"), value.to("f32")] : [query, key, value];

@@ -20,6 +20,12 @@ export interface DropoutOptions {
   readonly generator?: Generator;
 }
 
+/** @throws OptError BAD_ARGUMENT */
+export function checkShare(where: string, name: string, share: unknown): void {
+  const isShare = typeof share === "number" && share >= 0 && share <= 1;
+  check(isShare, "BAD_ARGUMENT", where, () => `${name} must be in [0, 1], got ${show(share)}.`, "Use 0.1.");
+}
+
 /**
  * In training, each element is 0 with probability p and otherwise x / (1 - p); else a view of x (Srivastava et al. 2014).
  * The seeded generator gives the same mask on every device.
@@ -35,14 +41,14 @@ export class Dropout extends Module {
     checkOptions("Dropout", options, { generator: "object" });
     const { generator = defaultGenerator } = options;
     checkGenerator("Dropout", generator);
-    const isShare = typeof p === "number" && p >= 0 && p <= 1;
-    check(isShare, "BAD_ARGUMENT", "Dropout", () => `p must be in [0, 1], got ${show(p)}.`, "Use 0.1.");
+    checkShare("Dropout", "p", p);
     this.p = p;
     this.#generator = generator;
   }
 
   forward(x: Tensor): Tensor {
     checkTensor("Dropout", x);
+    checkShare("Dropout", "p", this.p); // it may have been set since
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {

@@ -35,6 +35,13 @@ describe("LSTM and GRU", () => {
     expect(a.eval().forward(x())[0].dataSync()).toAgreeWith(a.forward(x())[0].dataSync());
   });
 
+  it("drop the share that was set last", () => {
+    const made = (dropout: number) => new LSTM(3, 2, { numLayers: 2, dropout, generator: new Generator(4) });
+    const [set, whole] = [Object.assign(made(0.5), { dropout: 1 }), made(1)];
+    expect(set.forward(x())[0].dataSync()).toAgreeWith(whole.forward(x())[0].dataSync());
+    expect(set.forward(x())[0].dataSync()).not.toAgreeWith(set.eval().forward(x())[0].dataSync());
+  });
+
   it("leave nothing behind but their results", () => {
     const [layer, given] = [new LSTM(3, 2, { bidirectional: true }), x()];
     const before = given.device.memory().tensors;

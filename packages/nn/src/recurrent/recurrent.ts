@@ -1,7 +1,7 @@
 /** Layers that go along sequences: what LSTM and GRU share. */
-import { check, checkOptions, checkTensor, concat, full, show, stack, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkTensor, concat, full, stack, type Tensor, tidy } from "@opt/core";
 import { uniform } from "../initializers/initializers";
-import { Dropout } from "../layers/dropout";
+import { checkShare, Dropout } from "../layers/dropout";
 import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { holdParameters } from "../module/held";
@@ -13,7 +13,7 @@ export interface RecurrentOptions extends LayerOptions {
   readonly bias?: boolean;
   /** Inputs are [batch, length, width] instead of [length, batch, width]. Default false, as PyTorch's. */
   readonly batchFirst?: boolean;
-  /** The share of each layer's results, but for the last one's, that is dropped in training. Default 0. */
+  /** The share of each layer's results, but for the last one's, that is dropped in training: refused for one layer, where PyTorch warns. Default 0. */
   readonly dropout?: number;
   /** A second layer goes from the end to the beginning. Default false. */
   readonly bidirectional?: boolean;
@@ -64,7 +64,7 @@ export abstract class Recurrent extends Module {
   readonly batchFirst: boolean;
   readonly dropout: number;
   readonly bidirectional: boolean;
-  readonly #drop: Dropout;
+  readonly #drawn: Pick<LayerOptions, "generator">;
 
   protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
     super();
@@ -72,15 +72,16 @@ export abstract class Recurrent extends Module {
     checkOptions(where, options, OPTIONS);
     const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
     checkExtents(where, { inputSize, hiddenSize, numLayers });
-    const isShare = dropout >= 0 && dropout <= 1;
-    check(isShare, "BAD_ARGUMENT", where, () => `dropout must be in [0, 1], got ${show(dropout)}.`, "Use 0.1.");
+    checkShare(where, "dropout", dropout);
+    const unused = () => `dropout comes between layers, got ${dropout} for one layer.`;
+    check(dropout === 0 || numLayers > 1, "BAD_ARGUMENT", where, unused, "Pass numLayers: 2, or add a Dropout behind.");
     this.inputSize = inputSize;
     this.hiddenSize = hiddenSize;
     this.numLayers = numLayers;
     this.batchFirst = batchFirst;
     this.dropout = dropout;
     this.bidirectional = bidirectional;
-    this.#drop = new Dropout(dropout, drawnBy(layer));
+    this.#drawn = drawnBy(layer);
     const bound = 1 / Math.sqrt(hiddenSize);
     const drawn = (shape: readonly number[]) => uniform(weightOf(shape, layer), -bound, bound, drawnBy(layer));
     const own = this as unknown as Record<string, Tensor>;
@@ -130,7 +131,8 @@ export abstract class Recurrent extends Module {
       const zero = full([batch, this.hiddenSize], 0, { dtype: x.dtype, device: x.device });
       const last: (readonly Tensor[])[] = [];
       for (let layer = 0; layer < this.numLayers; layer++) {
-        if (layer > 0 && this.training && this.dropout > 0) sequence = this.#drop.forward(sequence);
+        if (layer > 0 && this.training && this.dropout !== 0)
+          sequence = new Dropout(this.dropout, this.#drawn).forward(sequence);
         const directions = names.flatMap(([at, suffix], i) => {
           if (at !== layer) return [];
           const begin = Array.from({ length: count }, (_, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
