@@ -259,6 +259,20 @@ describe("a load is refused, and changes nothing, for", () => {
         groups[1]!.params = undefined as never;
       }),
     ],
+    [
+      "state that no group lists",
+      "BAD_STATE",
+      change(({ state }) => {
+        state.d = { ...state.c! };
+      }),
+    ],
+    [
+      "numbers for names that its state does not have",
+      "BAD_STATE",
+      change(({ groups }) => {
+        groups[1]!.params = [1 as never];
+      }),
+    ],
     ["too many parameters", "BAD_STATE", change(({ groups }) => groups[1]!.params.push("d"))],
     [
       "another name",

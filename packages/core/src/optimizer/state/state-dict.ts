@@ -2,6 +2,7 @@
 
 import { keep, tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
+import { show } from "../../errors/show";
 import { cast, clone, move } from "../../ops";
 import type { Rule } from "../../rule/rule";
 import { checkNotSummary } from "../../tensor/summary";
@@ -37,7 +38,8 @@ export function parameterStateDict(slot: Slot): ParameterStateDict {
   return Object.assign(dict, Object.fromEntries(tensors)) as ParameterStateDict;
 }
 
-const SAME_GROUPS = "Build the optimizer with the same groups.";
+const OTHER_STATE = "It is of another optimizer or other options (amsgrad) or damaged.";
+const SAME_GROUPS = "Build it with the same groups.";
 
 /** The saved name of every parameter: equal names, or by position where one side has only numbers for names. @throws OptError BAD_STATE */
 export function matchNames(
@@ -72,12 +74,15 @@ export function matchNames(
       "BAD_STATE",
       where,
       () => `group ${g} of the state lacks the parameters ${missing.slice(0, 5).join(", ")}.`,
-      `It has ${savedNames.slice(0, 5).join(", ")}${savedNames.length > 5 ? ", ..." : ""}.`,
+      `Its first are ${savedNames.slice(0, 5).join(", ")}.`,
     );
     slots.forEach((slot, i) => {
       matched.set(slot, byPosition ? savedNames[i]! : slot.name);
     });
   });
+  const listed = new Set(matched.values());
+  const lost = Object.keys(saved.state).find((name) => !listed.has(name));
+  check(lost === undefined, "BAD_STATE", where, () => `groups of the state must list ${lost}.`, SAME_GROUPS);
   return matched;
 }
 
@@ -90,31 +95,26 @@ export function checkParameterState(
   keys: readonly string[],
   initial: Counters,
 ): void {
-  const entry = () => `${name}: must be an object, got ${String(saved)}.`;
-  check(typeof saved === "object" && saved !== null, "BAD_STATE", where, entry, "The state is damaged.");
+  const entry = () => `${name}: must be an object, got ${show(saved)}.`;
+  check(typeof saved === "object" && saved !== null, "BAD_STATE", where, entry, OTHER_STATE);
   for (const key of Object.keys(initial)) {
     const value = saved[key];
-    const fits = key === "step" ? Number.isInteger(value) && (value as number) >= 0 : Number.isFinite(value);
-    const problem = () =>
-      `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${String(value)}.`;
-    check(fits, "BAD_STATE", where, problem, "This state is of another optimizer or damaged.");
+    const [kind, fits] =
+      key === "step"
+        ? ["whole", Number.isInteger(value) && (value as number) >= 0]
+        : ["finite", Number.isFinite(value)];
+    const problem = () => `${name}: ${key} must be a ${kind} number, got ${show(value)}.`;
+    check(fits, "BAD_STATE", where, problem, OTHER_STATE);
   }
   for (const key of [...keys, MASTER]) {
     const value = saved[key];
     if (value === undefined && key === MASTER) continue;
     const missing = () => `${name}: needs the tensor ${key}, got ${typeof value}.`;
-    const advice = "This state is of another optimizer, or of other options (amsgrad).";
     checkNotSummary(where, `${name}: ${key}`, value);
-    check(value instanceof Tensor, "BAD_STATE", where, missing, advice);
+    check(value instanceof Tensor, "BAD_STATE", where, missing, OTHER_STATE);
     value.checkAlive();
     const problem = () => `${name}: ${key} must have shape ${showShape(param.shape)}, got ${showShape(value.shape)}.`;
-    check(
-      sameShape(value.shape, param.shape),
-      "BAD_STATE",
-      where,
-      problem,
-      "The model has changed since it was saved.",
-    );
+    check(sameShape(value.shape, param.shape), "BAD_STATE", where, problem, "The model has changed.");
   }
 }
 
