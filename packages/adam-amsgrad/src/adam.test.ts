@@ -1,4 +1,4 @@
-import { parameter, type Tensor, tensor } from "@opt/core";
+import { enableQ8, parameter, type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Adam, AdamW } from "./adam";
@@ -126,4 +126,19 @@ it.each([
     optimizer.step();
   }
   expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
+});
+
+it("keeps the largest squares in 8 bits as they were, saved and loaded while amsgrad is off", () => {
+  enableQ8();
+  const make = () => {
+    const w = parameter(new Float32Array(4096), { name: "w" });
+    return { w, optimizer: new Adam([w], { amsgrad: true, stateDType: "q8" }) };
+  };
+  const [saved, loaded] = [make(), make()];
+  saved.w.grad = tensor(Float32Array.from({ length: 4096 }, (_, i) => Math.sin(i)));
+  saved.optimizer.step();
+  saved.optimizer.groups[0]!.amsgrad = false;
+  loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+  const [before, after] = [saved, loaded].map(({ optimizer }) => optimizer.stateDict().state.w!.max_exp_avg_sq);
+  expect((after as Tensor).dataSync()).toEqual((before as Tensor).dataSync());
 });

@@ -236,6 +236,32 @@ it("averaged() gives back the parameters that are still there, whose copies foll
   expect(average.isDisposed).toBe(true);
 });
 
+it("a step inside of averaged(), which would be put back, is refused, eager and replayed", async () => {
+  const w = parameter([1]);
+  const optimizer = new Momentum([w]);
+  const ema = new ExponentialMovingAverage([w], { decay: 0.5 });
+  const body = () => {
+    w.mul(2).sum().backward();
+    optimizer.step();
+    optimizer.zeroGrad();
+  };
+  const recording = w.device.record(body);
+  ema.update();
+  const refused = () => {
+    expectCode("BAD_STATE", () => recording.replay());
+    expectCode("BAD_STATE", body);
+    optimizer.zeroGrad();
+  };
+  ema.averaged(refused);
+  const evaluation = ema.averaged(() => Promise.resolve());
+  refused();
+  await evaluation;
+  body();
+  recording.replay();
+  expect(optimizer.stateDict().state["0"]!.step).toBe(3);
+  recording.dispose();
+});
+
 it("averaged() awaits whatever can be awaited", async () => {
   const w = parameter([1]);
   const ema = new ExponentialMovingAverage([w]);

@@ -139,6 +139,7 @@ export class ExponentialMovingAverage {
 
   /**
    * Runs `body` with the averages in the parameters' place, and puts the parameters back after it, also if it throws or rejects.
+   * Until then steps of optimizers that have them are refused (BAD_STATE): they would be put back, too.
    *
    * @throws OptError BAD_STATE inside of another one, UNSUPPORTED in a recorded step
    */
@@ -148,16 +149,21 @@ export class ExponentialMovingAverage {
     check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
     checkRepeatable(WHERE, "averaged()");
     const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
+    const outside = this.entries.map(({ param }) => param.checkSteps);
     const restore = () => {
       this.inPlace = false;
       this.entries.forEach(({ param }, i) => {
         if (!param.isDisposed) copyInto(own[i]!, param);
         param.storage.isLent = false;
+        param.checkSteps = outside[i];
         own[i]!.dispose();
       });
     };
     this.inPlace = true;
-    for (const { param } of this.entries) param.storage.isLent = true;
+    for (const { param } of this.entries) {
+      param.storage.isLent = true;
+      param.checkSteps = () => this.checkOutside(); // what is stepped now would be put back
+    }
     let result: Result;
     try {
       for (const { param, average } of this.entries) copyInto(average, param);

@@ -331,6 +331,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * Takes over options and state: groups by position, parameters by name (by position where names are numbers).
    * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch; so does
    * the penalty, or that there was none. What the state does not name (another library's, a penalty by function) stays.
+   * Tensors of a parameter's shape that only other options ask for are kept, until those are set.
    *
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */

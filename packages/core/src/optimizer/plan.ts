@@ -291,8 +291,7 @@ export function settingsOf({
 }
 
 export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
-  if (typeof regularizer !== "function") return regularizer ?? null;
-  const chosen = regularizer(name);
+  const chosen = typeof regularizer === "function" ? regularizer(name) : (regularizer ?? null);
   return chosen === null ? null : checked(chosen);
 }
 

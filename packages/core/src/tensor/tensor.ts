@@ -78,7 +78,7 @@ export class Tensor {
   /** @internal What took its place last. */
   declare successor?: Tensor | undefined;
   /** @internal Asked by steps of optimizers that have it. */
-  declare checkSteps?: (groups: readonly { readonly params: readonly Tensor[] }[]) => void;
+  declare checkSteps?: ((groups: readonly { readonly params: readonly Tensor[] }[]) => void) | undefined;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

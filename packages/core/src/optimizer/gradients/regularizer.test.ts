@@ -106,6 +106,27 @@ describe("a regularizer", () => {
     expect(params.map((param) => param.dataSync()[0])).toEqual([1, 1]);
   });
 
+  it.each([
+    ["of its own", (penalty: Regularizer) => penalty],
+    ["by a function", (penalty: Regularizer) => () => penalty],
+  ])("whose coefficient is set, %s, is refused by replays, and taken by steps", (_, option) => {
+    const penalty = { kind: "l2", coefficient: 0.25 } as const;
+    const optimizer = new Momentum([parameter([1], { dtype: "f64" })], { lr: 1, momentum: 0 });
+    const [group] = optimizer.groups;
+    group!.regularizer = option(penalty);
+    const body = () => {
+      group!.params[0]!.mul(0).sum().backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+    };
+    const recording = group!.params[0]!.device.record(body);
+    Object.assign(penalty, { coefficient: 0.5 });
+    expectCode("BAD_STATE", () => recording.replay());
+    body();
+    expect(group!.params[0]!.dataSync()[0]).toBe(0.375);
+    recording.dispose();
+  });
+
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, "1"])("must not have the coefficient %s", (coefficient) => {
     expectCode("BAD_ARGUMENT", () => l1(coefficient as number));
     expectCode("BAD_ARGUMENT", () => l2(coefficient as number));

@@ -18,15 +18,16 @@ export function l2(coefficient: number): Regularizer {
   return checked({ kind: "l2", coefficient });
 }
 
+/** A copy, so that a launch can tell a penalty whose coefficient was set since. @throws OptError BAD_ARGUMENT */
 export function checked(regularizer: Regularizer): Regularizer {
-  const { kind, coefficient } = Object(regularizer) as Partial<Regularizer>;
+  const { kind, coefficient } = Object(regularizer) as Regularizer;
   check(
-    (kind === "l1" || kind === "l2") && Number.isFinite(coefficient) && coefficient! >= 0,
+    (kind === "l1" || kind === "l2") && Number.isFinite(coefficient) && coefficient >= 0,
     "BAD_ARGUMENT",
     "regularizer",
     () =>
       `must be l1 or l2 with a finite coefficient >= 0, or null, got ${show(regularizer)} of ${show(kind)}, ${show(coefficient)}.`,
     "Make it with l1(0.01) or l2(0.01).",
   );
-  return regularizer;
+  return { kind, coefficient };
 }

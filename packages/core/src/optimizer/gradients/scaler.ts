@@ -274,11 +274,17 @@ export class GradScaler {
     const all = [scale, growth_factor, backoff_factor, growth_interval, _growth_tracker];
     const areNumbers = all.every((value) => typeof value === "number" && value >= 0 && Number.isFinite(value));
     check(
-      areNumbers && growth_factor! > 1 && backoff_factor! < 1 && Number.isInteger(growth_interval! || NaN),
+      areNumbers &&
+        scale! > 0 &&
+        growth_factor! > 1 &&
+        backoff_factor! > 0 &&
+        backoff_factor! < 1 &&
+        Number.isInteger(growth_interval! || NaN) &&
+        Number.isInteger(_growth_tracker),
       "BAD_STATE",
       where,
       () =>
-        `the state must have the numbers scale, growth_factor > 1, backoff_factor < 1, growth_interval and _growth_tracker, got ${show(state)}.`,
+        `the state must have the numbers scale > 0, growth_factor > 1, backoff_factor between 0 and 1, and whole growth_interval and _growth_tracker, got ${show(state)}.`,
       "It may be of a scaler that was not enabled.",
     );
     this.growthFactor = growth_factor!;

@@ -10,7 +10,7 @@ import { packing } from "../../rule/stored";
 import { type PackedState, Tensor } from "../../tensor/tensor";
 import { type Shape, sizeOf } from "../../values/shape";
 import { PACK, UNPACK } from "./packing-rules";
-import { type StatePacking, stateKey, statePacking } from "./state";
+import { type StatePacking, stateKey, stateKeys, statePacking } from "./state";
 
 /** State whose bytes a tensor of u8 holds. */
 class Packed implements PackedState {
@@ -46,7 +46,7 @@ const ofBlocks: StatePacking = {
   name: "q8",
 
   format(rule, key, { size, device }) {
-    if (size < LEAST_PACKED) return "f32";
+    if (size < LEAST_PACKED || !stateKeys(rule).includes(key)) return "f32";
     const absent = () => "it has no kernels for stateDType q8 yet.";
     check(device.backend.packs, "UNSUPPORTED", device.name, absent, "Call enableQ8() of the device's package.");
     const unknown = rule.nonNegative?.find((buffer) => !rule.buffers.includes(buffer));

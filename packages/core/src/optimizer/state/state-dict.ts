@@ -2,17 +2,16 @@
 
 import { keep, tidy } from "../../device/scope";
 import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
+import { isPlainObject, show } from "../../errors/show";
 import { cast, clone, move } from "../../ops";
 import type { Rule } from "../../rule/rule";
 import { checkNotSummary } from "../../tensor/summary";
-import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
 import type { Counters, GroupOptions } from "../algorithm";
 import type { Slot } from "../slot";
-import { is16Bit, MASTER, type ParameterState, stateKeys, statePacking, storedState } from "./state";
+import { is16Bit, MASTER, type ParameterState, statePacking, storedState } from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
 export type ParameterStateDict = { step: number } & { [key: string]: number | Tensor };
@@ -47,9 +46,8 @@ export function matchNames(
   groups: readonly (readonly Slot[])[],
   saved: OptimizerState,
 ): Map<Slot, string> {
-  const isObject = (value: unknown) => typeof value === "object" && value !== null;
   check(
-    isObject(saved) && Array.isArray(saved.groups) && isObject(saved.state),
+    isPlainObject(saved) && Array.isArray(saved.groups) && isPlainObject(saved.state),
     "BAD_STATE",
     where,
     () => "state must be { groups, state }.",
@@ -96,7 +94,7 @@ export function checkParameterState(
   initial: Counters,
 ): void {
   const entry = () => `${name}: must be an object, got ${show(saved)}.`;
-  check(typeof saved === "object" && saved !== null, "BAD_STATE", where, entry, OTHER_STATE);
+  check(isPlainObject(saved), "BAD_STATE", where, entry, OTHER_STATE);
   for (const key of Object.keys(initial)) {
     const value = saved[key];
     const [kind, fits] =
@@ -127,19 +125,18 @@ export function copyParameterState(
   options: GroupOptions,
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
-  const keys = stateKeys(rule);
-  const hasMaster = is16Bit(param) && saved[MASTER] !== undefined && !options.stochasticRounding;
-  const copied = hasMaster ? [...keys, MASTER] : keys;
-  const copyOf = (key: string) =>
-    noGrad(() =>
-      tidy(() => {
-        const source = saved[key] as Tensor;
-        const dtype = key === MASTER ? "f32" : storedState(rule, key, param, options);
-        const moved = move(source.detach(), param.device);
-        return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
-      }),
-    );
-  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(key)])) };
+  const hasMaster = is16Bit(param) && !options.stochasticRounding;
+  // What other options ask for (momentum, amsgrad) is kept until they are set again, as in a run that goes on.
+  const copied = Object.entries(saved).filter(
+    ([key, value]) => value instanceof Tensor && sameShape(value.shape, param.shape) && (hasMaster || key !== MASTER),
+  );
+  const copyOf = (key: string, source: Tensor) =>
+    tidy(() => {
+      const dtype = key === MASTER ? "f32" : storedState(rule, key, param, options);
+      const moved = move(source.detach(), param.device);
+      return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
+    });
+  return { counters, tensors: new Map(copied.map(([key, value]) => [key, copyOf(key, value as Tensor)])) };
 }
 
 /** Gives equal counters one object, so that their parameters step in one launch again. */
