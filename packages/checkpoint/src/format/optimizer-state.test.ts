@@ -36,3 +36,11 @@ it.each<[string, string, object, unknown]>([
 it.each([undefined, "critic"])("gives what was saved under the key %s", (key) => {
   expect(optimizerState(saved(key), key === undefined ? {} : { key })).toEqual({ groups: [], state: {} });
 });
+
+it("says what PyTorch's state needs first", () => {
+  const tensors = { "model.w": tensor([1]), "optimizer.state.0.exp_avg": tensor([1]) };
+  const message = expect.stringContaining("convertCheckpoint");
+  expect(() => optimizerState({ tensors, values: {} })).toThrow(
+    expect.objectContaining({ code: "BAD_STATE", message }),
+  );
+});

@@ -1,13 +1,5 @@
 /** An optimizer's state dict as contents of a checkpoint, and back: tensors as `<parameter>.<state>`, numbers among the values. */
-import {
-  check,
-  checkOptions,
-  OptError,
-  type OptimizerState,
-  type ParameterStateDict,
-  show,
-  type Tensor,
-} from "@opt/core";
+import { check, checkOptions, type OptimizerState, type ParameterStateDict, show, type Tensor } from "@opt/core";
 import { checkedValues } from "./json";
 import type { Json } from "./source";
 import { type AnnotatedTensor, followedName, isTensor } from "./tensors";
@@ -87,14 +79,13 @@ export function optimizerState(
     const entry = { ...known?.counters[param], ...byParam.get(param) };
     if (Object.keys(entry).length > 0) state[param] = entry as ParameterStateDict;
   }
-  if (Object.keys(state).length === 0 && !known) {
-    throw new OptError(
-      "BAD_STATE",
-      "optimizerState",
-      "the checkpoint holds no optimizer state.",
-      "Was it saved with it?",
-    );
-  }
+  check(
+    known || Object.keys(state).length > 0,
+    "BAD_STATE",
+    "optimizerState",
+    () => "the checkpoint holds no optimizer state.",
+    "Was it saved with it? PyTorch's files go through convertCheckpoint first.",
+  );
   return { groups, state };
 }
 

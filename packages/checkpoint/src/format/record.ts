@@ -1,5 +1,5 @@
 /** What each rank reports after writing, and how the reports of all become one manifest. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { type Box, byPlace, describeBox, sameBox, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { SourcePlan } from "../plan/plan";
@@ -87,33 +87,22 @@ function refuseDisagreement(
 ): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   const firstRank = records.findIndex(({ tensors }) => tensors.some(({ name }) => name === tensor.name));
-  if (tensor.dtype !== first.dtype) {
-    throw new OptError(
-      "BAD_DTYPE",
-      where,
-      `rank ${firstRank} holds ${first.dtype}, rank ${rank} ${tensor.dtype}.`,
-      "Make them equal.",
-    );
-  }
-  if (tensor.shape.length !== first.shape.length || tensor.shape.some((length, d) => length !== first.shape[d])) {
-    const problem = `rank ${firstRank} says that the whole is [${first.shape}], rank ${rank} [${tensor.shape}].`;
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      problem,
-      "Give a communicator, or the whole shape in the layout: { split, shape }.",
-    );
-  }
+  const dtypes = () => `rank ${firstRank} holds ${first.dtype}, rank ${rank} ${tensor.dtype}.`;
+  check(tensor.dtype === first.dtype, "BAD_DTYPE", where, dtypes, "Make them equal.");
+  const shapes = () => `rank ${firstRank} says that the whole is [${first.shape}], rank ${rank} [${tensor.shape}].`;
+  const advice = "Give a communicator, or the whole shape in the layout: { split, shape }.";
+  check(`${tensor.shape}` === `${first.shape}`, "BAD_SHAPE", where, shapes, advice);
 }
 
 /** Puts the boxes in the order of their places, where replicas stand next to each other; the first rank's stays. */
-function dropReplicas(name: string, boxes: ManifestBox[], writers: readonly number[], check: boolean): void {
+function dropReplicas(name: string, boxes: ManifestBox[], writers: readonly number[], isChecked: boolean): void {
   boxes.sort(byPlace);
   let kept = 0;
   for (const box of boxes) {
     const known = boxes[kept - 1];
     if (!known || !sameBox(known, box)) boxes[kept++] = box;
-    else if (check && known.crc32 !== box.crc32) throw unequalReplicas(name, box, [known, box].map(holder(writers)));
+    else if (isChecked && known.crc32 !== box.crc32)
+      throw unequalReplicas(name, box, [known, box].map(holder(writers)));
   }
   boxes.length = kept;
 }

@@ -36,7 +36,7 @@ export interface SaveOptions {
   readonly world?: number;
   /** What the ranks hold; without it every tensor is split along its first dimension. */
   readonly layout?: Layout;
-  /** Lets ranks agree. Without one they meet in the run's folder, and wait for each other there. */
+  /** Lets ranks agree. Without one they meet in the run's folder, and wait for each other there. `async` saves speak over its `aside`. */
   readonly communicator?: Communicator;
   /** Ranks without a communicator that give the same name (a job's id, say) meet; it may be the same in every restart. */
   readonly attempt?: string;
@@ -93,7 +93,7 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
     const save = new Save(folder, contents, options);
     const copying = options.async ? save.holdings.snapshot() : undefined;
     copying?.catch(() => {}); // thrown below, when its turn has come
-    const saved = oneAtATime(save.queue, async () => {
+    const saved = oneAtATime(save.queues, async () => {
       try {
         await copying;
         return await save.run();
@@ -177,7 +177,7 @@ class Save {
       "Give world too.",
     );
     refuseUnless(
-      rank === undefined || communicator !== undefined || options.world !== undefined || layout !== undefined,
+      rank === undefined || (communicator ?? options.world ?? layout) !== undefined,
       () => `rank needs a world, got rank ${rank} alone.`,
       "Give world too.",
     );
@@ -196,14 +196,15 @@ class Save {
     this.#values = checkedValues(contents.values ?? {});
     this.#world = world;
     this.#layout = layout ?? defaultLayout(world);
-    this.#options = options;
-    this.#fileSystem = fileSystemOf(options.fileSystem);
     this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
+    const aside = options.async && communicator?.aside?.();
+    this.#options = aside ? { ...options, communicator: aside } : options;
+    this.#fileSystem = fileSystemOf(options.fileSystem);
   }
 
-  /** Saves of one rank into one folder wait for each other. */
-  get queue(): string {
-    return `${this.#fileSystem.resolve(this.#folder)}#${this.rank ?? "all"}`;
+  /** Saves of one rank into one folder wait for each other, and those of one communicator: what they say must not mix. */
+  get queues(): unknown[] {
+    return [`${this.#fileSystem.resolve(this.#folder)}#${this.rank ?? "all"}`, this.#options.communicator ?? this];
   }
 
   async run(): Promise<SaveResult> {
@@ -251,10 +252,9 @@ class Save {
       const byRank: Assignment<LocalTensor>[][] = Array.from({ length: this.#world }, () => []);
       for (const one of assignments) byRank[one.writer]!.push(one);
       const records: RankRecord[] = [];
-      const queue = [...byRank.entries()];
+      const queue = byRank.entries(); // of all lanes
       const lane = async () => {
-        for (let next = queue.shift(); next; next = queue.shift()) {
-          const [rank, written] = next;
+        for (const [rank, written] of queue) {
           const file = { folder, rank, described: rank === 0 ? tensors : [], written, held: [] };
           records[rank] = await this.#write(file, report);
         }
@@ -276,7 +276,7 @@ class Save {
     const agreed = unwrap(
       await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, met ?? newAttempt())))),
     );
-    const folder = StepFolder.join(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
+    const folder = new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
     try {
       const outcome = await outcomeOf(() => this.#writeOwn(folder, communicator.rank, agreed.tensors));
       const outcomes = await communicator.gather(outcome);
@@ -335,10 +335,9 @@ class Save {
 
   async #commit(folder: StepFolder, records: readonly RankRecord[]): Promise<SaveResult> {
     const { checkReplicas = false, overwrite = false } = this.#options;
-    const keep = this.#keep;
     const whole = { step: this.#step, attempt: folder.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(records, whole, { checkReplicas });
-    const untidied = await folder.commit(manifest, { overwrite, ...(keep === undefined ? {} : { keep }) });
+    const untidied = await folder.commit(manifest, { overwrite, keep: this.#keep });
     return this.#result(folder, [...whatTorchRefuses(manifest), ...untidied]);
   }
 

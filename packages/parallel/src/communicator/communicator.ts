@@ -25,6 +25,7 @@ export class Communicator implements CheckpointCommunicator {
   readonly traffic: Readonly<Traffic>;
   /** @internal */
   readonly group: Group;
+  #aside: Communicator | undefined;
 
   /** @internal Use `connect`. */
   constructor(group: Group) {
@@ -127,7 +128,7 @@ export class Communicator implements CheckpointCommunicator {
   /**
    * Communicators of the ranks that name the same color (a whole number from 0 on), in the order of their ranks here.
    *
-   * @throws OptError BAD_ARGUMENT, IO, MISSING, DISPOSED; UNSUPPORTED past 4,096 of them
+   * @throws OptError BAD_ARGUMENT, IO, MISSING, DISPOSED; UNSUPPORTED past 2,048 of them
    * @example
    * const communicator = await connect();
    * const half = await communicator.split(communicator.rank % 2);
@@ -144,6 +145,16 @@ export class Communicator implements CheckpointCommunicator {
     world.nextGroup = number + 1;
     const mine = members.filter((_, rank) => all[rank]!.color === color);
     return new Communicator(new Group(world, `${name}/${color}`, mine, number));
+  }
+
+  /**
+   * The same ranks over a channel of their own, always the same one: what `async` saves say there does not mix with what the program says
+   * meanwhile. The next collective here compares that all ranks asked for it: one that does not save is named.
+   */
+  aside(): Communicator {
+    this.group.note("an async save");
+    this.#aside ??= new Communicator(this.group.aside());
+    return this.#aside;
   }
 
   /** Lets what was sent leave. That of `connect` ends this process's part in the job: the program's last line. */

@@ -5,30 +5,33 @@ import type { Heading } from "./heading";
 import { Operation, PHASES, type Ring } from "./operation";
 import type { Members, Traffic, World } from "./world";
 
-/** Tags: 12 bits of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
-const MOST_GROUPS = 1 << 12;
+/** Tags: a bit of what is said aside, 11 of the group, 12 of the operation, 2 of its phase. Messages of one tag stay in order, so that numbers may come again. */
+const MOST_GROUPS = 1 << 11;
 /** Groups below are the axes of meshes. */
 export const FIRST_SPLIT = 1 << 8;
 const OPERATIONS = 1 << 12;
 /** More become one number: layers that never talk are noted all the same. */
 const MOST_NOTES = 16;
 const encoder = new TextEncoder();
-const NOTED = "All ranks make the same meshes and layers, from one seed, and give them the same inputs.";
 
 export class Group implements Members {
   readonly rank: number;
   readonly size: number;
-  readonly traffic: Traffic = { messages: 0, bytes: 0 };
+  readonly traffic: Traffic;
   #operations = 1;
   readonly #notes: string[] = [];
   #isClosed = false;
 
-  /** @param members ranks of the world, by their rank in this group */
+  /**
+   * @param members ranks of the world, by their rank in this group
+   * @param main the group of the same ranks beside which this one speaks
+   */
   constructor(
     readonly world: World,
     readonly name: string,
     readonly members: readonly number[],
     private readonly number: number,
+    private readonly main?: Group,
   ) {
     const most = () => `a job has at most ${MOST_GROUPS} groups of ranks, got one more.`;
     check(number < MOST_GROUPS, "UNSUPPORTED", "split", most, "Split once, before the training loop.");
@@ -42,6 +45,12 @@ export class Group implements Members {
     );
     this.rank = members.indexOf(world.engine.rank);
     this.size = members.length;
+    this.traffic = main?.traffic ?? { messages: 0, bytes: 0 };
+  }
+
+  /** The same ranks, whose collectives do not mix with those of this one. */
+  aside(): Group {
+    return new Group(this.world, `${this.name}, aside`, this.members, this.number, this);
   }
 
   /** The next collective, which every rank begins in the same order, and says so to the next rank. @throws OptError DISPOSED */
@@ -86,7 +95,8 @@ export class Group implements Members {
   #checkOpen(where: string): void {
     checkRepeatable(where, "what other ranks send");
     const problem = () => `the communicator "${this.name}" was closed.`;
-    check(!this.#isClosed && !this.world.isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
+    const isClosed = this.#isClosed || (this.main ?? this).#isClosed || this.world.isClosed;
+    check(!isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");
   }
 
   #next(where: string, heading: Heading): Operation {
@@ -100,12 +110,12 @@ export class Group implements Members {
   }
 
   #tag(operation: number): number {
-    return (this.number * OPERATIONS + operation) * PHASES;
+    return (((this.main ? MOST_GROUPS : 0) + this.number) * OPERATIONS + operation) * PHASES;
   }
 
   #withNotes(heading: Heading): Heading {
     const notes = this.#notes.splice(0);
-    return notes.length === 0 ? heading : { advice: NOTED, ...heading, more: [...(heading.more ?? []), ...notes] };
+    return notes.length === 0 ? heading : { ...heading, more: [...(heading.more ?? []), ...notes] };
   }
 }
 

@@ -9,7 +9,7 @@ export interface Heading {
   readonly shape?: string;
   /** What else is equal on all ranks, in words. */
   readonly more?: readonly string[];
-  /** What to do where `more` is not. */
+  /** What to do where `more` is not; `NOTED` without it. */
   readonly advice?: string;
 }
 
@@ -17,6 +17,8 @@ export interface Heading {
 export const HEADING_BYTES = 256;
 const DIGEST = 16;
 export const ADVICE = "All ranks call the same collectives in the same order, with tensors of one dtype and shape.";
+/** Of what a group noted. */
+const NOTED = "All ranks make the same meshes, layers and async saves, from one seed, and give them the same inputs.";
 
 /** Of a tensor that all ranks have alike. */
 export function headingOf(what: string, { dtype, shape }: Tensor): Heading {
@@ -54,5 +56,5 @@ export function difference(
   const [mine, its] = at < 3 ? [own, other].map((each) => each.slice(1, 3).join(" ")) : [own[at], other[at]];
   const code = at === 1 ? "BAD_DTYPE" : at === 2 ? "BAD_SHAPE" : "BAD_STATE";
   const problem = `in ${own[0]} rank ${rank} has ${shown(its)} where this rank has ${shown(mine)}.`;
-  return new OptError(code, where, problem, at < 3 ? ADVICE : heading.advice);
+  return new OptError(code, where, problem, at < 3 ? ADVICE : (heading.advice ?? NOTED));
 }

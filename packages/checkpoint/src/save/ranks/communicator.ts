@@ -10,6 +10,11 @@ export interface Communicator {
   gather<T>(value: T): Promise<T[] | undefined>;
   /** Every rank gets rank 0's value. */
   broadcast<T>(value: T | undefined): Promise<T>;
+  /**
+   * The same ranks over a channel of their own, always the same one, for an `async` save: the program may call other collectives while
+   * it goes on. Without it, none before it has ended.
+   */
+  aside?(): Communicator;
 }
 
 /** One process on its own. */

@@ -22,7 +22,7 @@ const TRIES = 20;
 export interface CommitOptions {
   readonly overwrite: boolean;
   /** Which steps stay; all without it. */
-  readonly keep?: Retention;
+  readonly keep?: Retention | undefined;
 }
 
 export class StepFolder {
@@ -39,7 +39,8 @@ export class StepFolder {
   /** The manifest may be on its way still, although the store did not say so. */
   #isUncertain = false;
 
-  private constructor(
+  /** The folder of an attempt that another rank began; `begin` begins one. */
+  constructor(
     fileSystem: FileSystem,
     folder: string,
     step: number,
@@ -47,14 +48,14 @@ export class StepFolder {
     { overwrite }: { overwrite: boolean },
   ) {
     this.#fileSystem = fileSystem;
-    this.#final = join(folder, stepName(step));
+    this.#final = join(fileSystem.resolve(folder), stepName(step));
     this.attempt = attempt;
     this.fileTag = overwrite || fileSystem.unfinished ? fileTagOf(attempt) : undefined;
     this.#sign = `${this.#final}.tmp-${attempt}`;
     this.path = fileSystem.unfinished ? this.#final : this.#sign;
   }
 
-  /** Creates the temporary folder, or joins it. Throws DUPLICATE where the step exists already, IO, MISSING. */
+  /** Creates the temporary folder. Throws DUPLICATE where the step exists already, IO, MISSING. */
   static async begin(
     fileSystem: FileSystem,
     folder: string,
@@ -62,9 +63,9 @@ export class StepFolder {
     attempt: string,
     options: { overwrite: boolean },
   ): Promise<StepFolder> {
-    const pending = new StepFolder(fileSystem, fileSystem.resolve(folder), step, attempt, options);
+    const pending = new StepFolder(fileSystem, folder, step, attempt, options);
     try {
-      await pending.#disk("creating", () => pending.#create(options.overwrite, fileSystem.resolve(folder)));
+      await pending.#disk("creating", () => pending.#create(options.overwrite));
     } catch (error) {
       await pending.abandon();
       throw error;
@@ -72,8 +73,9 @@ export class StepFolder {
     return pending;
   }
 
-  async #create(overwrite: boolean, folder: string): Promise<void> {
+  async #create(overwrite: boolean): Promise<void> {
     const fileSystem = this.#fileSystem;
+    const folder = dirname(this.#final);
     if (!overwrite) await this.#refuseExisting();
     if (fileSystem.unfinished) {
       await this.#showSign();
@@ -85,17 +87,6 @@ export class StepFolder {
     // What died here before must not fill the disk; whether sweeping works is no matter of this save.
     if (!isNew) await this.#sweep().catch(() => {});
     if (isNew) await fileSystem.syncFolder(dirname(folder));
-  }
-
-  /** The folder of an attempt that another rank began. */
-  static join(
-    fileSystem: FileSystem,
-    folder: string,
-    step: number,
-    attempt: Attempt,
-    options: { overwrite: boolean },
-  ): StepFolder {
-    return new StepFolder(fileSystem, fileSystem.resolve(folder), step, attempt, options);
   }
 
   get finalPath(): string {
