@@ -97,11 +97,9 @@ export function checkParameterState(
   check(isPlainObject(saved), "BAD_STATE", where, entry, OTHER_STATE);
   for (const key of Object.keys(initial)) {
     const value = saved[key];
-    const [kind, fits] =
-      key === "step"
-        ? ["whole", Number.isInteger(value) && (value as number) >= 0]
-        : ["finite", Number.isFinite(value)];
-    const problem = () => `${name}: ${key} must be a ${kind} number, got ${show(value)}.`;
+    const fits = key === "step" ? Number.isInteger(value) && (value as number) >= 0 : Number.isFinite(value);
+    const problem = () =>
+      `${name}: ${key} must be a ${key === "step" ? "whole" : "finite"} number, got ${show(value)}.`;
     check(fits, "BAD_STATE", where, problem, OTHER_STATE);
   }
   for (const key of [...keys, MASTER]) {
@@ -125,18 +123,20 @@ export function copyParameterState(
   options: GroupOptions,
 ): ParameterState {
   const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
-  const hasMaster = is16Bit(param) && !options.stochasticRounding;
   // What other options ask for (momentum, amsgrad) is kept until they are set again, as in a run that goes on.
-  const copied = Object.entries(saved).filter(
-    ([key, value]) => value instanceof Tensor && sameShape(value.shape, param.shape) && (hasMaster || key !== MASTER),
+  const copied = Object.keys(saved).filter(
+    (key) =>
+      saved[key] instanceof Tensor &&
+      sameShape(saved[key].shape, param.shape) &&
+      (key !== MASTER || (is16Bit(param) && !options.stochasticRounding)),
   );
-  const copyOf = (key: string, source: Tensor) =>
+  const copyOf = (key: string) =>
     tidy(() => {
       const dtype = key === MASTER ? "f32" : storedState(rule, key, param, options);
-      const moved = move(source.detach(), param.device);
+      const moved = move((saved[key] as Tensor).detach(), param.device);
       return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
     });
-  return { counters, tensors: new Map(copied.map(([key, value]) => [key, copyOf(key, value as Tensor)])) };
+  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(key)])) };
 }
 
 /** Gives equal counters one object, so that their parameters step in one launch again. */
