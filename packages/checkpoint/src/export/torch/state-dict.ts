@@ -4,19 +4,21 @@
  */
 
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import { memorySource, readBytes } from "../../import/bytes/byte-source";
+import { memorySource } from "../../import/bytes/byte-source";
 import { wholeTensor } from "../../import/bytes/foreign-tensor";
 import { isObject } from "../../import/bytes/json";
 import { STRUCTURE_KEY } from "../../import/names/renaming";
+import { inNumbers, scalarOf } from "../../import/names/scalars";
 import { ourOption } from "../../import/names/torch-names";
 import {
   keyOf,
   type OptimizerForm,
   optimizerOf,
   survey,
+  type TorchGroup,
   type TorchOptimizer,
 } from "../../import/names/torch-optimizers";
-import { dictOf, itemsOf, type PythonTree, plainOf, tensorOf, treeFrom } from "../../import/python/tree";
+import { dictOf, itemsOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../../import/python/tree";
 import { castTensor } from "../../read/cast";
 
 export interface TorchObject {
@@ -60,6 +62,8 @@ class Context {
   readonly #form: "numbered" | "named";
   readonly #optimizers: ReadonlyMap<string, SavedOptimizer>;
   readonly #values: ReadonlyMap<string, Json>;
+  /** Tensors that the object holds already: as plain numbers, or in lists of an optimizer's state. */
+  readonly #placed = new Set<string>();
   /** By parameter: its states' tensors by their name. */
   readonly #states = new Map<string, Map<string, string>>();
 
@@ -89,6 +93,10 @@ class Context {
     const { step } = this.#source;
     const plain = [...this.#values].map(([key, value]): [PythonTree, PythonTree] => [key, treeOf(value)]);
     if (step !== undefined && !this.#values.has("step")) plain.push(["step", step]);
+    const listed = new Set(optimizers.flatMap(([, { groups }]) => groups.flatMap(({ params }) => params)));
+    for (const { name, follows } of this.#source.tensors.values()) {
+      if (follows !== undefined && !listed.has(follows)) plain.push([name, { tensor: name }]);
+    }
     if (optimizers.length === 0 && plain.length === 0 && this.#form === "numbered") return model;
     const word = (key: string): string => (key === "optimizer" && this.#form === "named" ? "optim" : key);
     const built = optimizers.map(([key, saved]): [PythonTree, PythonTree] => [
@@ -101,7 +109,6 @@ class Context {
   /** The nesting that the file had, with what the checkpoint holds now. */
   async restructured(structure: PythonTree): Promise<PythonTree> {
     const found = survey(structure).optimizers.length;
-    const used = new Set<string>();
     const left = new Map(this.#values);
     const visit = async (tree: PythonTree, prefix: string): Promise<PythonTree | undefined> => {
       const base = optimizerOf(tree, prefix);
@@ -111,10 +118,7 @@ class Context {
         return saved === undefined ? undefined : this.#restoredOptimizer(saved, base);
       }
       const tensor = tensorOf(tree);
-      if (tensor !== undefined) {
-        used.add(tensor);
-        return this.tensors.has(tensor) ? tree : undefined;
-      }
+      if (tensor !== undefined) return this.tensors.has(tensor) ? tree : undefined;
       const members = dictOf(tree);
       const items = members ?? itemsOf(tree)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
       if (items === undefined) {
@@ -134,12 +138,14 @@ class Context {
       return typeof tree === "object" && tree !== null && "tuple" in tree ? { tuple: list } : { list };
     };
     const tree = (await visit(structure, "")) ?? { dict: [] };
-    const added = [...this.#source.tensors.values()].filter(
-      ({ name, follows }) => follows === undefined && !used.has(name),
-    );
     const members = dictOf(tree);
     if (members === undefined) return tree;
-    for (const { name } of added) members.push([name, { tensor: name }]);
+    const placed = new Set(this.#placed);
+    renameTensors(tree, (name) => {
+      placed.add(name);
+      return name;
+    });
+    for (const name of this.#source.tensors.keys()) if (!placed.has(name)) members.push([name, { tensor: name }]);
     for (const [key, value] of left) members.push([key, treeOf(value)]);
     return tree;
   }
@@ -151,22 +157,51 @@ class Context {
       saved.groups.every(({ params }, g) => params.length === base.groups[g]!.params.length);
     const form = base.form === "numbered" ? this.#form : base.form;
     if (!fits) return this.#optimizer(saved, form, undefined, new Map());
-    // Steps that were plain numbers stay plain numbers.
+    // Steps and rates that were plain numbers stay plain numbers, lists of tensors lists.
     const plain = new Map<string, PythonTree>();
     for (const [g, { params }] of saved.groups.entries()) {
       for (const [i, param] of params.entries()) {
         for (const [name, value] of base.state.get(base.groups[g]!.params[i]!) ?? []) {
           if (tensorOf(value) !== undefined) continue;
-          const tensor = this.tensors.get(this.#states.get(param)?.get(name) ?? "");
-          const now = tensor === undefined ? undefined : await scalarOf(tensor);
-          plain.set(
-            `${param}.${name}`,
-            now === undefined ? value : Number.isInteger(plainOf(value)) ? now : treeOf(now, true),
-          );
+          const held = this.#states.get(param)?.get(name) ?? "";
+          const tensor = this.tensors.get(held);
+          const now = saved.counters[param]?.[name] ?? (tensor && (await scalarOf(tensor)));
+          if (now !== undefined) this.#placed.add(held);
+          const kept = renameTensors(value, (inner) => {
+            this.#placed.add(inner);
+            return this.tensors.has(inner) ? inner : undefined;
+          })!;
+          const isNew = now !== undefined && !same(now, plainOf(value));
+          plain.set(`${param}.${name}`, isNew ? treeOf(now, !Number.isInteger(value)) : kept);
         }
       }
     }
-    return this.#optimizer(saved, form, base, plain);
+    const groups: TorchGroup[] = [];
+    for (const [g, group] of base.groups.entries()) {
+      groups.push({ ...group, options: await this.#stillTensors(group.options, saved.groups[g]!) });
+    }
+    return this.#optimizer(saved, form, { ...base, groups }, plain);
+  }
+
+  /** A file's options: those that were tensors stay tensors where these hold what the options are now. */
+  async #stillTensors(
+    theirs: ReadonlyMap<string, PythonTree>,
+    ours: { readonly [option: string]: Json },
+  ): Promise<ReadonlyMap<string, PythonTree>> {
+    const options = new Map<string, PythonTree>();
+    for (const [name, value] of theirs) {
+      const read = new Set<string>();
+      const number = await inNumbers(value, this.tensors, read);
+      const now = ours[ourOption(name)];
+      if (now === undefined || read.size === 0 || same(now, plainOf(number))) {
+        const kept = renameTensors(value, (inner) => (this.tensors.has(inner) ? inner : undefined));
+        if (kept !== undefined) options.set(name, kept);
+      } else {
+        options.set(name, optionTree(name, now));
+        for (const tensor of read) this.#placed.add(tensor);
+      }
+    }
+    return options;
   }
 
   #optimizer(
@@ -186,9 +221,11 @@ class Context {
         const key = form === "numbered" ? (before === undefined ? number : Number(before)) : param;
         const held = this.#states.get(param) ?? new Map<string, string>();
         const states = new Map<string, PythonTree>();
-        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...held.keys()]) {
+        const others = [...held.keys()].filter((name) => !this.#placed.has(held.get(name)!));
+        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...others]) {
           const tensor = held.get(name);
-          const value = plain.get(`${param}.${name}`) ?? (tensor === undefined ? undefined : { tensor });
+          const known = plain.get(`${param}.${name}`);
+          const value = known !== undefined || tensor === undefined ? known : { tensor };
           if (value !== undefined) states.set(name, value);
         }
         if (states.size > 0) state.push([key, [...states], param]);
@@ -251,7 +288,9 @@ function optionsOf(
   const options = new Map<string, PythonTree>();
   for (const [name, value] of theirs ?? []) {
     const now = ours[ourOption(name)];
-    options.set(name, now === undefined || same(now, plainOf(value)) ? value : optionTree(name, now));
+    const plain = plainOf(value);
+    // What has no plain form was looked at before: tensors.
+    options.set(name, now === undefined || plain === undefined || same(now, plain) ? value : optionTree(name, now));
   }
   for (const [name, value] of Object.entries(ours)) {
     const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -298,16 +337,4 @@ function stateName(name: string, follows: string): string {
 function isSavedOptimizer(value: Json): boolean {
   if (!isObject(value) || !Array.isArray(value.groups) || !isObject(value.counters as Json)) return false;
   return value.groups.every((group) => isObject(group) && Array.isArray(group.params));
-}
-
-/** The number that a tensor of one element holds, or undefined for any other tensor. */
-async function scalarOf({ dtype, shape, boxes }: SourceTensor): Promise<number | undefined> {
-  const [box] = boxes;
-  if (box === undefined || shape.some((length) => length !== 1)) return undefined;
-  const bytes = { path: box.file, byteLength: box.byteLength, read: box.read.bind(box) };
-  const view = new DataView((await readBytes(bytes, 0, box.byteLength)).buffer);
-  if (dtype === "F32") return view.getFloat32(0, true);
-  if (dtype === "F64") return view.getFloat64(0, true);
-  if (dtype === "I64") return Number(view.getBigInt64(0, true));
-  return dtype === "I32" ? view.getInt32(0, true) : undefined;
 }

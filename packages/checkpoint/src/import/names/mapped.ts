@@ -49,7 +49,7 @@ export function checkMappedStates(
   };
   const states = [...mapped].filter(([, name]) => parameterOf(name) !== undefined);
   if (states.length === 0) return;
-  const parameters = [...all].filter(([name, tensor]) => isWeight(tensor) && parameterOf(name) === undefined);
-  if (parameters.length === 0) return;
+  const parameters = [...all].filter(([name]) => parameterOf(name) === undefined);
+  if (!parameters.some(([, tensor]) => isWeight(tensor))) return;
   for (const [entry, name] of states) refuseMapped(entry, parameterOf(name)!, all.get(name)!.shape, parameters, path);
 }

@@ -2,16 +2,17 @@
 import { check, OptError } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { followedName } from "../../format/tensors";
-import { memorySource, readBytes } from "../bytes/byte-source";
+import { memorySource } from "../bytes/byte-source";
 import { byName, wholeTensor } from "../bytes/foreign-tensor";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { kerasNames } from "./keras-names";
 import { checkMappedStates } from "./mapped";
 import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
+import { scalarOf } from "./scalars";
 import { prefixedNames, suffixedNames } from "./state-words";
 import { torchNames } from "./torch-names";
 
-const RULES: Record<string, (context: NamingContext) => Renaming> = {
+const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renaming>> = {
   PyTorch: torchNames,
   "PyTorch DCP": torchNames,
   "MindSpore ckpt": prefixedNames,
@@ -37,15 +38,19 @@ export async function underOurNames(
   const whole = joinSources(files);
   const mapped = mapNames(whole, naming.map ?? {});
   const context = { ...naming, tensors: whole.tensors };
-  const renamings = files.map((source) => {
+  const renamings: Renaming[] = [];
+  for (const source of files) {
     const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
-    return rule({ ...context, source, beside: files.filter((other) => other !== source) });
-  });
+    renamings.push(await rule({ ...context, source, beside: files.filter((other) => other !== source) }));
+  }
   refuseUnproven(renamings, mapped, whole);
   const found = new Map(renamings.flatMap(({ names }) => [...names]));
   const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
+  const states = new Map(renamings.flatMap(({ follows = [] }) => [...follows]));
+  const idle = new Set(whole.structure === undefined ? renamings.flatMap(({ kept = [] }) => [...kept]) : []);
   const renamed = new Map<string, SourceTensor>();
   for (const tensor of whole.tensors.values()) {
+    if (idle.has(tensor.name)) continue;
     const name = nameOf(tensor.name);
     if (renamed.has(name)) {
       throw new OptError("DUPLICATE", whole.path, `two tensors would be called ${JSON.stringify(name)}.`, "Use --map.");
@@ -53,7 +58,7 @@ export async function underOurNames(
     renamed.set(name, redescribed(tensor, { name }));
   }
   checkMappedStates(mapped, renamed, whole.path);
-  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, renamed));
+  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, states.get(name), renamed));
   for (const renaming of renamings) {
     for (const step of await stepsOf(whole, renaming, renamed)) renamed.set(step.name, step);
   }
@@ -140,8 +145,12 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
   return names;
 }
 
-function withRole(tensor: SourceTensor, all: ReadonlyMap<string, SourceTensor>): SourceTensor {
-  const follows = tensor.follows ?? followedName(tensor.name, all);
+function withRole(
+  tensor: SourceTensor,
+  told: string | undefined,
+  all: ReadonlyMap<string, SourceTensor>,
+): SourceTensor {
+  const follows = tensor.follows ?? told ?? followedName(tensor.name, all);
   if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
   return redescribed(tensor, { role: tensor.role ?? (tensor.shape.length === 0 ? "scalar" : "param") });
 }
@@ -152,7 +161,8 @@ async function stepsOf(
   { counter, steps }: Renaming,
   tensors: ReadonlyMap<string, SourceTensor>,
 ): Promise<SourceTensor[]> {
-  const count = counter === undefined ? undefined : await countOf(source, source.tensors.get(counter));
+  const counted = source.tensors.get(counter ?? "");
+  const count = counted && /^I\d/.test(counted.dtype) ? await scalarOf(counted) : undefined;
   const followed = new Set([...tensors.values()].map(({ follows }) => follows));
   return [...followed].flatMap((parameter) => {
     if (parameter === undefined || tensors.has(`${parameter}.step`)) return [];
@@ -162,13 +172,4 @@ async function stepsOf(
     const tensor = wholeTensor(`${parameter}.step`, { dtype: "F32", shape: [], bytes }, source.path);
     return [redescribed(tensor, { role: "state", follows: parameter })];
   });
-}
-
-async function countOf(source: TensorSource, counter: SourceTensor | undefined): Promise<number | undefined> {
-  const [box] = counter?.boxes ?? [];
-  if (counter === undefined || box === undefined || counter.shape.some((length) => length !== 1)) return undefined;
-  const bytes = { path: source.path, byteLength: box.byteLength, read: box.read.bind(box) };
-  const view = new DataView((await readBytes(bytes, 0, box.byteLength)).buffer);
-  if (counter.dtype === "I64") return Number(view.getBigInt64(0, true));
-  return counter.dtype === "I32" ? view.getInt32(0, true) : undefined;
 }

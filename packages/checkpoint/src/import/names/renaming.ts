@@ -33,6 +33,10 @@ export interface Unproven {
 /** What a format's rules find out. */
 export interface Renaming {
   readonly names: ReadonlyMap<string, string>;
+  /** Whose state a tensor is, by its new name, where the format itself says so: its states may have any name. */
+  readonly follows?: ReadonlyMap<string, string>;
+  /** Tensors whose numbers are among the values: nothing but the structure of the file needs them. */
+  readonly kept?: ReadonlySet<string>;
   /** The tensor that counts the steps of all parameters together. */
   readonly counter?: string;
   /** Steps by parameter, where they are plain values. */

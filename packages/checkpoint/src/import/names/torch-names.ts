@@ -4,9 +4,10 @@
  */
 import { check, OptError } from "@opt/core";
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
-import { dictOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
+import { dictOf, itemsOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
 import { isWeight, refuseMapped, SHAPED_STATES } from "./mapped";
 import type { NamingContext, Renaming, Unproven } from "./renaming";
+import { inNumbers } from "./scalars";
 import { keyOf, survey, type TorchOptimizer } from "./torch-optimizers";
 
 const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
@@ -32,7 +33,7 @@ interface Resolved {
   readonly unproven: readonly Unproven[];
 }
 
-export function torchNames(context: NamingContext): Renaming {
+export async function torchNames(context: NamingContext): Promise<Renaming> {
   const { source } = context;
   const { optimizers, models: dicts } = survey(source.structure as PythonTree);
   const own = dicts.map(([prefix, tree]) => modelOf(prefix, tree, source));
@@ -46,6 +47,8 @@ export function torchNames(context: NamingContext): Renaming {
   for (const { prefix, parameters, buffers } of bare ? chosen : []) {
     for (const name of [...parameters.keys(), ...buffers]) names.set(prefix + name, name);
   }
+  const follows = new Map<string, string>();
+  const kept = new Set<string>();
   const steps = new Map<string, number>();
   const values = new Map(Object.entries(source.values));
   for (const { optimizer, names: local, model } of resolved) {
@@ -53,44 +56,64 @@ export function torchNames(context: NamingContext): Renaming {
       const name = local.get(key);
       return name === undefined || bare ? name : `${model?.prefix ?? ""}${name}`;
     };
-    for (const [key, states] of optimizer.state) nameStates(fullName(key), states, names, steps);
+    const counters: Record<string, Record<string, number>> = {};
+    for (const [key, states] of optimizer.state) {
+      const parameter = fullName(key);
+      if (parameter === undefined) continue;
+      for (const [state, value] of states) {
+        nameTensors(value, `${parameter}.${state}`, (tensor, name) => {
+          names.set(tensor, name);
+          follows.set(name, parameter);
+        });
+        const plain = plainOf(value);
+        if (typeof plain !== "number") continue;
+        // Before PyTorch 1.12 steps were plain numbers.
+        if (state === "step") steps.set(parameter, plain);
+        else counters[parameter] = { ...counters[parameter], [state]: plain };
+      }
+    }
     for (const name of values.keys()) {
       const rest = name.startsWith(optimizer.prefix) ? name.slice(optimizer.prefix.length) : "";
       if (/^(state|param_groups)\./.test(rest)) values.delete(name);
     }
     const word = resolved.length === 1 ? "optimizer" : optimizer.prefix.slice(0, -1);
-    values.set(word, { groups: groupsOf(optimizer, fullName), counters: {} });
+    values.set(word, { groups: await groupsOf(optimizer, fullName, source, kept), counters });
   }
-  return { names, steps, values: Object.fromEntries(values), unproven: resolved.flatMap(({ unproven }) => unproven) };
+  return {
+    names,
+    follows,
+    kept,
+    steps,
+    values: Object.fromEntries(values),
+    unproven: resolved.flatMap(({ unproven }) => unproven),
+  };
 }
 
-function nameStates(
-  parameter: string | undefined,
-  states: ReadonlyMap<string, PythonTree>,
-  names: Map<string, string>,
-  steps: Map<string, number>,
-): void {
-  if (parameter === undefined) return;
-  for (const [state, value] of states) {
-    const tensor = tensorOf(value);
-    if (tensor !== undefined) names.set(tensor, `${parameter}.${state}`);
-    // Before PyTorch 1.12 steps were plain numbers.
-    const plain = plainOf(value);
-    if (state === "step" && typeof plain === "number") steps.set(parameter, plain);
-  }
+/** Names every tensor of a state: LBFGS keeps lists of them. */
+function nameTensors(state: PythonTree, name: string, put: (tensor: string, name: string) => void): void {
+  const tensor = tensorOf(state);
+  if (tensor !== undefined) put(tensor, name);
+  const items = itemsOf(state)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
+  for (const [key, item] of items ?? dictOf(state) ?? []) nameTensors(item, `${name}.${keyOf(key)}`, put);
 }
 
-/** The options of each group as ours are called (`weightDecay`), so that a run goes on with them. */
-function groupsOf(optimizer: TorchOptimizer, nameOf: (key: string) => string | undefined): Json {
-  return optimizer.groups.map(({ options, params }) => ({
-    params: params.map((key) => nameOf(key) ?? key),
-    ...Object.fromEntries(
-      [...options].flatMap(([name, value]): [string, Json][] => {
-        const plain = plainOf(value);
-        return plain === undefined || plain === null ? [] : [[ourOption(name), plain]];
-      }),
-    ),
-  }));
+/** The options of each group as ours are called (`weightDecay`), so that a run goes on with them; `kept` gets the tensors among them. */
+async function groupsOf(
+  optimizer: TorchOptimizer,
+  nameOf: (key: string) => string | undefined,
+  source: TensorSource,
+  kept: Set<string>,
+): Promise<Json> {
+  const groups: Json[] = [];
+  for (const { options, params } of optimizer.groups) {
+    const group: Record<string, Json> = { params: params.map((key) => nameOf(key) ?? key) };
+    for (const [name, value] of options) {
+      const plain = plainOf(await inNumbers(value, source.tensors, kept));
+      if (plain !== undefined && plain !== null) group[ourOption(name)] = plain;
+    }
+    groups.push(group);
+  }
+  return groups;
 }
 
 /** `weight_decay` is called `weightDecay` here. */
