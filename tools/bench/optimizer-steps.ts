@@ -7,8 +7,7 @@ import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { memoryLimit } from "./limits/memory-limit";
 import { nativeLoop } from "./limits/native-loop";
 import { typedArrayLoop } from "./limits/typed-array-loop";
-import { optOneThread } from "./one-thread";
-import { opt } from "./opt";
+import { optOneThread, optProcess } from "./opt-process";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
 import { torch } from "./pytorch/steps";
 
@@ -23,11 +22,12 @@ const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
 export function optimizerSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [
     memoryLimit,
-    ...devices.map((device) => opt(device)),
+    ...devices.map((device) => optProcess(device)),
     nativeLoop(128),
     nativeLoop(128, availableParallelism()),
     optOneThread("wasm1"),
     nativeLoop(512),
+    nativeLoop(512, availableParallelism()),
     optOneThread("cpu1"),
     typedArrayLoop,
     tfjs,

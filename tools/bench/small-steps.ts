@@ -3,13 +3,13 @@ import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { jaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
-import { opt } from "./opt";
+import { optProcess } from "./opt-process";
 import type { OptimizerWork } from "./optimizer-work";
 import { torch } from "./pytorch/steps";
 
 export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [
-    ...devices.flatMap((device) => [opt(device), opt(device, true)]),
+    ...devices.flatMap((device) => [optProcess(device), optProcess(device, true)]),
     tfjs,
     ...devices.filter((device) => device === "wasm").map(optInTfjs),
     jaxJs("wasm"),

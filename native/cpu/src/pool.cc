@@ -137,8 +137,7 @@ class Pool {
 
   void serve(int index, uint32_t seen) {
     for (;;) {
-      watch(seen);
-      generation_.wait(seen);
+      if (!seesWork(seen)) generation_.wait(seen);
       seen = generation_.load();
       inside_.fetch_add(1);
       if (open_.load() && index < threads_) work(index);
@@ -146,15 +145,19 @@ class Pool {
     }
   }
 
-  /** Until there is work, but not for long. */
-  void watch(uint32_t seen) const {
+  /**
+   * Watches for work, but not for long; false where there was none. Who has seen it must not wait besides: that tells the
+   * standard library of one who sleeps, and the caller pays for a system call that wakes nobody.
+   */
+  bool seesWork(uint32_t seen) const {
     const auto start = std::chrono::steady_clock::now();
     do {
       for (int spin = 0; spin < 16; spin++) {
-        if (generation_.load(std::memory_order_relaxed) != seen) return;
+        if (generation_.load(std::memory_order_relaxed) != seen) return true;
         relax();
       }
     } while (std::chrono::steady_clock::now() - start < ALERT);
+    return false;
   }
 
   void work(int own) {

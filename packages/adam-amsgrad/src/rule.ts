@@ -10,17 +10,20 @@ export interface AdamVariant {
   readonly smallBeta1: boolean;
 }
 
-const rules = new Map<string, Rule>();
+const rules: Rule[] = [];
 
 /** The rule of a variant; the same object for the same variant. Scalars: `adamScalars`. */
 export function adamRule(variant: AdamVariant): Rule {
   const { amsgrad, decay, smallBeta1 } = variant;
+  const number = (decay === "none" ? 0 : decay === "l2" ? 4 : 8) + (amsgrad ? 2 : 0) + (smallBeta1 ? 1 : 0);
+  rules[number] ??= makeRule(variant);
+  return rules[number];
+}
+
+function makeRule({ amsgrad, decay, smallBeta1 }: AdamVariant): Rule {
   const suffix = `${amsgrad ? "Amsgrad" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
-  const name = `${decay === "decoupled" ? "adamw" : decay === "l2" ? "adamL2" : "adam"}${suffix}`;
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = defineRule({
-    name,
+  return defineRule({
+    name: `${decay === "decoupled" ? "adamw" : decay === "l2" ? "adamL2" : "adam"}${suffix}`,
     buffers: ["param", "grad", "expAvg", "expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
     nonNegative: ["expAvgSq", ...(amsgrad ? ["maxExpAvgSq"] : [])],
     scalars: [
@@ -52,8 +55,6 @@ export function adamRule(variant: AdamVariant): Rule {
       };
     },
   });
-  rules.set(name, rule);
-  return rule;
 }
 
 /** Every variant, for kernel builds and tests. */

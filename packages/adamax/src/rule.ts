@@ -9,16 +9,19 @@ export interface AdamaxVariant {
   readonly smallBeta1: boolean;
 }
 
-const rules = new Map<string, Rule>();
+const rules: Rule[] = [];
 
 /** The rule of a variant; the same object for the same variant. Scalars: `adamaxScalars`. */
 export function adamaxRule(variant: AdamaxVariant): Rule {
   const { decay, smallBeta1 } = variant;
-  const name = `adamax${decay ? "L2" : ""}${smallBeta1 ? "SmallBeta1" : ""}`;
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = defineRule({
-    name,
+  const number = (decay ? 2 : 0) + (smallBeta1 ? 1 : 0);
+  rules[number] ??= makeRule(variant);
+  return rules[number];
+}
+
+function makeRule({ decay, smallBeta1 }: AdamaxVariant): Rule {
+  return defineRule({
+    name: `adamax${decay ? "L2" : ""}${smallBeta1 ? "SmallBeta1" : ""}`,
     buffers: ["param", "grad", "expAvg", "expInf"],
     nonNegative: ["expInf"],
     scalars: [...(decay ? ["decay"] : []), "oneMinusBeta1", "beta2", "eps", "negStepSize"],
@@ -35,8 +38,6 @@ export function adamaxRule(variant: AdamaxVariant): Rule {
       return { param: add(param, div(mul(h.negStepSize!, m), u)), expAvg: m, expInf: u };
     },
   });
-  rules.set(name, rule);
-  return rule;
 }
 
 /** Every variant, for kernel builds and tests. */

@@ -4,9 +4,9 @@ import type { Device } from "./device/device";
 import { once } from "./device/recorder";
 import { deviceOf } from "./device/registry";
 import { keep, tidy } from "./device/scope";
+import { checkValue } from "./errors/check-value";
 import { check, OptError } from "./errors/errors";
 import { checkOptions } from "./errors/options";
-import { show } from "./errors/show";
 import { fill, owned } from "./ops";
 import { Storage } from "./tensor/storage";
 import { Tensor } from "./tensor/tensor";
@@ -141,7 +141,7 @@ export function tensorFromBytes(bytes: Uint8Array, shape: Shape, options: Create
   checkOptions("tensorFromBytes", options, CREATE);
   const { dtype = "f32", device, requiresGrad } = options;
   const isBytes = bytes instanceof Uint8Array;
-  check(isBytes, "BAD_ARGUMENT", "tensorFromBytes", () => `bytes must be a Uint8Array, got ${show(bytes)}.`);
+  checkValue(isBytes, "tensorFromBytes", "bytes", "a Uint8Array", bytes);
   checkDType("tensorFromBytes", dtype);
   checkShape("tensorFromBytes", shape);
   check(
@@ -184,7 +184,7 @@ function filled(where: string, shape: Shape, value: number, options: CreateOptio
   checkShape(where, shape);
   checkDType(where, dtype);
   const isNumber = typeof value === "number";
-  check(isNumber, "BAD_ARGUMENT", where, () => `the value must be a number, got ${show(value)}.`, "For example 0.");
+  checkValue(isNumber, where, "the value", "a number", value, "For example 0.");
   checkRange(where, [value], dtype);
   return marked(fill([...shape], value, dtype, deviceOf(where, device)), requiresGrad);
 }

@@ -2,9 +2,9 @@
 
 import { activeRecorder } from "./device/recorder";
 import { keep, tidy } from "./device/scope";
+import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
-import { show } from "./errors/show";
 import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
 import { viewAsComplex, viewAsReal } from "./ops/complex";
 import type { BackwardOptions } from "./tensor/fluent";
@@ -62,8 +62,7 @@ export function grad(output: Tensor, inputs: readonly Tensor[], options: GradOpt
   const where = "grad";
   checkOptions(where, options, { ...OPTIONS, gradient: "object", allowUnused: "boolean" });
   checkAnyTensor(where, output, "the output");
-  const list = () => `inputs must be a list of tensors, got ${show(inputs)}.`;
-  check(Array.isArray(inputs), "BAD_ARGUMENT", where, list, "Wrap it: [w].");
+  checkValue(Array.isArray(inputs), where, "inputs", "a list of tensors", inputs, "Wrap it: [w].");
   const keys = inputs.map((input, i) => {
     checkAnyTensor(where, input, `input ${i}`);
     const problem = () => `input ${i} does not require a gradient.`;

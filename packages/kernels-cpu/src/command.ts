@@ -137,18 +137,22 @@ export class CommandWriter {
   }
 
   /**
-   * What `write` writes about `list` for `kernel`, on which it must depend alone. A list that comes again, which nobody may change, is
-   * copied from what was written then; its memory is checked each time.
+   * What `write` writes about `list` for `kernel`, on which it must depend alone (it is given them: a closure would be garbage of every
+   * launch). A list that comes again, which nobody may change, is copied from what was written then; its memory is checked each time.
    */
-  repeatable(list: Repeatable, kernel: object, write: () => void): void {
+  repeatable<List extends Repeatable, Kernel extends object>(
+    list: List,
+    kernel: Kernel,
+    write: (to: CommandWriter, list: List, kernel: Kernel) => void,
+  ): void {
     const known = list[PASSAGE];
     if (known?.kernel === kernel) {
       this.copy(known);
     } else if (known === undefined) {
-      write();
+      write(this, list, kernel);
       list[PASSAGE] = null;
     } else {
-      list[PASSAGE] = this.recorded(kernel, write);
+      list[PASSAGE] = this.recorded(kernel, () => write(this, list, kernel));
     }
   }
 

@@ -6,6 +6,8 @@ import {
   type Rule,
   type SequenceSizes,
   type Slice,
+  type Spec,
+  type StoredFormats,
   type Window2d,
   withoutDraws,
 } from "@opt/core/backend";
@@ -22,9 +24,11 @@ export function writeLaunch(to: CommandWriter, launch: Launch): void {
 }
 
 const WRITERS: { readonly [K in Kind]: Writer<K> } = {
-  rule(to, { kernel, tensors, scalars: given }) {
-    const { ruleNumber, codeAddress, codebooks, spec } = kernel as CpuKernel<"rule">;
-    const { buffers, scalars: names, rewritten } = spec.rule;
+  rule(to, launch) {
+    const { tensors, scalars: given } = launch;
+    const kernel = launch.kernel as CpuKernel<"rule">;
+    const { ruleNumber, codeAddress, codebooks, spec } = kernel;
+    const { scalars: names, rewritten } = spec.rule;
     const count = names.length;
     const isDrawn = isRandom(spec.stored?.[0]);
     checkCount("scalars", given.length, isDrawn ? count + 2 : count);
@@ -34,46 +38,23 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.number(built ? ruleNumber : codeAddress!);
     to.number(own);
     for (let i = 0; i < own; i++) to.scalar(given[i]!, spec.dtype);
-    const formats = () => spec.stored ?? buffers.map(() => spec.dtype);
     if (built) {
-      to.number(buffers.length);
+      to.number(spec.rule.buffers.length);
       to.number(count - own);
       for (let i = own; i < count; i++) {
         to.number(REWRITE_NUMBER[rewritten!.rewrites[i - own]!]);
         to.scalar(given[i]!, spec.dtype);
       }
       const inBlocks = spec.stored !== undefined || count > own;
-      const stored = inBlocks ? formats() : [];
-      to.number(stored.length);
-      if (inBlocks) {
-        stored.forEach((format, slot) => {
-          to.number(format === spec.dtype ? 0 : FORMAT_NUMBER[format]);
-          to.flag(isWritten(spec.rule, slot));
-        });
-      }
+      if (inBlocks) writeFormats(to, spec);
+      else to.number(0);
     } else to.number(0); // rank: all buffers are dense
     to.flag(isDrawn);
     for (let i = count; i < given.length; i++) to.scalar(given[i]!, spec.dtype);
     to.flag(codebooks !== undefined);
     if (codebooks) to.list(codebooks);
     // An optimizer launches the same list again while its gradients stay where they are.
-    to.repeatable(tensors as Repeatable, kernel, () => {
-      const stored = formats();
-      writeStarts(to, tensors);
-      for (const slices of tensors) {
-        checkCount("buffers", slices.length, stored.length);
-        slices.forEach((slice, slot) => {
-          const format = stored[slot]!;
-          to.slice(slice, isRandom(format) ? withoutDraws(format) : format, slices[0]!.length);
-          if (built) return;
-          const isStored = format !== spec.dtype;
-          to.number(isStored ? LAYOUT.stored : LAYOUT.dense);
-          if (isStored) to.list([FORMAT_NUMBER[format], Number(isWritten(spec.rule, slot))]);
-          if (isRandom(format)) to.number(slice.place!);
-        });
-        if (built && isDrawn) to.number(slices[0]!.place!);
-      }
-    });
+    to.repeatable(tensors as Tensors & Repeatable, kernel, writeTensors);
   },
 
   map(to, { kernel, inputs, output, scalars, shape, strides }) {
@@ -326,6 +307,40 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
 
 /** How a buffer of a program lies in memory (native/cpu/src/kernels/program.cc). */
 const LAYOUT = { dense: 0, strided: 1, stored: 2 } as const;
+
+type Tensors = Launch<"rule">["tensors"];
+
+function formatsOf({ stored, rule, dtype }: Spec<"rule">): StoredFormats {
+  return stored ?? rule.buffers.map(() => dtype as StoredFormats[number]);
+}
+
+function writeFormats(to: CommandWriter, spec: Spec<"rule">): void {
+  const formats = formatsOf(spec);
+  to.number(formats.length);
+  formats.forEach((format, slot) => {
+    to.number(format === spec.dtype ? 0 : FORMAT_NUMBER[format]);
+    to.flag(isWritten(spec.rule, slot));
+  });
+}
+
+function writeTensors(to: CommandWriter, tensors: Tensors, { ruleNumber, spec }: CpuKernel<"rule">): void {
+  const built = ruleNumber !== undefined;
+  const formats = formatsOf(spec);
+  writeStarts(to, tensors);
+  for (const slices of tensors) {
+    checkCount("buffers", slices.length, formats.length);
+    slices.forEach((slice, slot) => {
+      const format = formats[slot]!;
+      to.slice(slice, isRandom(format) ? withoutDraws(format) : format, slices[0]!.length);
+      if (built) return;
+      const isStored = format !== spec.dtype;
+      to.number(isStored ? LAYOUT.stored : LAYOUT.dense);
+      if (isStored) to.list([FORMAT_NUMBER[format], Number(isWritten(spec.rule, slot))]);
+      if (isRandom(format)) to.number(slice.place!);
+    });
+    if (built && isRandom(spec.stored?.[0])) to.number(slices[0]!.place!);
+  }
+}
 
 /** Mirrors, which come after the rule's buffers, are. */
 function isWritten({ program }: Rule, slot: number): boolean {

@@ -9,16 +9,19 @@ export interface NAdamVariant {
   readonly smallBeta1: boolean;
 }
 
-const rules = new Map<string, Rule>();
+const rules: Rule[] = [];
 
 /** The rule of a variant; the same object for the same variant. Scalars: `nadamScalars`. */
 export function nadamRule(variant: NAdamVariant): Rule {
   const { decay, smallBeta1 } = variant;
-  const name = `nadam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${smallBeta1 ? "SmallBeta1" : ""}`;
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = defineRule({
-    name,
+  const number = (decay === "none" ? 0 : decay === "l2" ? 2 : 4) + (smallBeta1 ? 1 : 0);
+  rules[number] ??= makeRule(variant);
+  return rules[number];
+}
+
+function makeRule({ decay, smallBeta1 }: NAdamVariant): Rule {
+  return defineRule({
+    name: `nadam${decay === "none" ? "" : decay === "l2" ? "L2" : "Decoupled"}${smallBeta1 ? "SmallBeta1" : ""}`,
     buffers: ["param", "grad", "expAvg", "expAvgSq"],
     nonNegative: ["expAvgSq"],
     scalars: [
@@ -44,8 +47,6 @@ export function nadamRule(variant: NAdamVariant): Rule {
       return { param: add(afterGrad, div(mul(h.negMomentumStep!, m), denom)), expAvg: m, expAvgSq: v };
     },
   });
-  rules.set(name, rule);
-  return rule;
 }
 
 /** Every variant, for kernel builds and tests. */

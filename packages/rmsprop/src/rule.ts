@@ -10,17 +10,20 @@ export interface RMSpropVariant {
   readonly decay: boolean;
 }
 
-const rules = new Map<string, Rule>();
+const rules: Rule[] = [];
 
 /** The rule of a variant; the same object for the same variant. Scalars: `rmspropScalars`. */
 export function rmspropRule(variant: RMSpropVariant): Rule {
   const { momentum, centered, decay } = variant;
+  const number = (centered === "no" ? 0 : centered === "yes" ? 4 : 8) + (momentum ? 2 : 0) + (decay ? 1 : 0);
+  rules[number] ??= makeRule(variant);
+  return rules[number];
+}
+
+function makeRule({ momentum, centered, decay }: RMSpropVariant): Rule {
   const kind = centered === "no" ? "" : centered === "yes" ? "Centered" : "CenteredSmallAlpha";
-  const name = `rmsprop${kind}${momentum ? "Momentum" : ""}${decay ? "L2" : ""}`;
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = defineRule({
-    name,
+  return defineRule({
+    name: `rmsprop${kind}${momentum ? "Momentum" : ""}${decay ? "L2" : ""}`,
     buffers: [
       "param",
       "grad",
@@ -50,8 +53,6 @@ export function rmspropRule(variant: RMSpropVariant): Rule {
       return { param: fma(h.negLr!, m, param), momentumBuffer: m, ...state };
     },
   });
-  rules.set(name, rule);
-  return rule;
 }
 
 /** Every variant, for kernel builds and tests. */

@@ -8,17 +8,20 @@ export interface SGDVariant {
   readonly decay: boolean;
 }
 
-const rules = new Map<string, Rule>();
+const rules: Rule[] = [];
 
 /** The rule of a variant; the same object for the same variant. Scalars: `sgdScalars`. */
 export function sgdRule(variant: SGDVariant): Rule {
   const { momentum, decay } = variant;
+  const number = (momentum === "none" ? 0 : momentum === "plain" ? 2 : 4) + (decay ? 1 : 0);
+  rules[number] ??= makeRule(variant);
+  return rules[number];
+}
+
+function makeRule({ momentum, decay }: SGDVariant): Rule {
   const kind = momentum === "none" ? "" : momentum === "plain" ? "Momentum" : "Nesterov";
-  const name = `sgd${kind}${decay ? "L2" : ""}`;
-  const known = rules.get(name);
-  if (known !== undefined) return known;
-  const rule = defineRule({
-    name,
+  return defineRule({
+    name: `sgd${kind}${decay ? "L2" : ""}`,
     buffers: ["param", "grad", ...(momentum === "none" ? [] : ["momentumBuffer"])],
     scalars: [
       ...(decay ? ["decay"] : []),
@@ -38,8 +41,6 @@ export function sgdRule(variant: SGDVariant): Rule {
       return { param: fma(h.negLr!, direction, param), momentumBuffer: m };
     },
   });
-  rules.set(name, rule);
-  return rule;
 }
 
 /** Every variant, for kernel builds and tests. */

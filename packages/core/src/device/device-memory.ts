@@ -16,49 +16,49 @@ export class DeviceMemory {
   bytes = 0;
   tensors = 0;
   /** Memory that recordings use, by how many of them. */
-  private readonly pins = new Map<Memory, number>();
+  readonly #pins = new Map<Memory, number>();
   /** Pinned memory that its owners have freed. */
-  private readonly orphans = new Set<Memory>();
+  readonly #orphans = new Set<Memory>();
 
   /** What lived at the last collection, without what it gave back. Steps that free what they make never come above it again. */
-  private settled = 0;
+  #settled = 0;
   /** Something was collected since the program last gave way. */
-  private isOwed = false;
-  private opened: Backend | undefined;
+  #isOwed = false;
+  #opened: Backend | undefined;
 
   constructor(
     private readonly name: string,
     backend: Backend,
   ) {
-    this.opened = backend;
+    this.#opened = backend;
   }
 
   get isClosed(): boolean {
-    return this.opened === undefined;
+    return this.#opened === undefined;
   }
 
   /** @throws OptError DISPOSED once closed */
   get backend(): Backend {
-    if (this.opened !== undefined) return this.opened;
+    if (this.#opened !== undefined) return this.#opened;
     const advice = `await init("${this.name}") opens it anew.`;
     throw new OptError("DISPOSED", this.name, "the device was closed, and its tensors with it.", advice);
   }
 
   /** From now on memory is counted, but there is nobody to give it back to. */
   close(): void {
-    this.opened = undefined;
+    this.#opened = undefined;
   }
 
   /** @throws OptError OUT_OF_MEMORY with the count of tensors that live, and where the largest was made if that is traced */
   allocate(bytes: number): Memory {
     const { backend } = this;
-    const enough = Math.min(Math.max(PRESSURE, this.settled), MOST_PRESSURE);
-    if (this.bytes - this.settled > enough) this.collect();
+    const enough = Math.min(Math.max(PRESSURE, this.#settled), MOST_PRESSURE);
+    if (this.bytes - this.#settled > enough) this.#collect();
     let memory: Memory;
     try {
       memory = backend.allocate(bytes);
     } catch (error) {
-      throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.exhausted(error as OptError) : error;
+      throw (error as { code?: string }).code === "OUT_OF_MEMORY" ? this.#exhausted(error as OptError) : error;
     }
     this.bytes += memory.bytes;
     allocations.trace?.made(memory, this);
@@ -66,27 +66,27 @@ export class DeviceMemory {
   }
 
   /** Dropped tensors come back when the program next gives way: until then all counts as alive. */
-  private collect(): void {
+  #collect(): void {
     collectGarbage();
-    this.settled = this.bytes;
-    this.isOwed = true;
+    this.#settled = this.bytes;
+    this.#isOwed = true;
   }
 
   /** Dropped memory came back. */
   settle(): void {
-    this.settled = Math.min(this.settled, this.bytes);
+    this.#settled = Math.min(this.#settled, this.bytes);
   }
 
   /** Gives way once for what was collected: a loop that awaits only what is settled already is one task, in which no finalizer runs. */
   async relieve<T>(work: Promise<T>): Promise<T> {
     const result = await work;
-    if (this.isOwed) await new Promise((resolve) => setTimeout(resolve));
-    this.isOwed = false;
+    if (this.#isOwed) await new Promise((resolve) => setTimeout(resolve));
+    this.#isOwed = false;
     return result;
   }
 
-  private exhausted(error: OptError): OptError {
-    this.collect();
+  #exhausted(error: OptError): OptError {
+    this.#collect();
     const by = allocations.trace?.largest(this) ?? "traceAllocations() before would say who made the largest.";
     const held = `${this.tensors} tensors live on ${this.name}, ${this.bytes} bytes; dropped ones return at await device.sync().`;
     const words = error.message.slice(error.message.indexOf("]") + 2);
@@ -102,25 +102,25 @@ export class DeviceMemory {
 
   /** Gives memory back, as soon as no recording uses it. */
   free(memory: Memory): void {
-    if (this.pins.has(memory)) {
-      this.orphans.add(memory);
+    if (this.#pins.has(memory)) {
+      this.#orphans.add(memory);
       return;
     }
     this.bytes -= memory.bytes;
     allocations.trace?.freed(memory);
-    this.opened?.free(memory);
+    this.#opened?.free(memory);
   }
 
   pin(memory: Memory): void {
-    this.pins.set(memory, (this.pins.get(memory) ?? 0) + 1);
+    this.#pins.set(memory, (this.#pins.get(memory) ?? 0) + 1);
   }
 
   unpin(memory: Memory): void {
-    const others = this.pins.get(memory)! - 1;
-    if (others > 0) this.pins.set(memory, others);
+    const others = this.#pins.get(memory)! - 1;
+    if (others > 0) this.#pins.set(memory, others);
     else {
-      this.pins.delete(memory);
-      if (this.orphans.delete(memory)) this.free(memory);
+      this.#pins.delete(memory);
+      if (this.#orphans.delete(memory)) this.free(memory);
     }
   }
 }

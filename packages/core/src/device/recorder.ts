@@ -140,19 +140,19 @@ export class Recorder {
   readonly leaves = new Map<Leaf, Left>();
   /** What backward added to, without hooks. */
   readonly reached = new Set<Reached>();
-  private readonly touched = new Map<Leaf, Touch>();
-  private segment = this.parts[0] as Segment;
+  readonly #touched = new Map<Leaf, Touch>();
+  #segment = this.parts[0] as Segment;
   /** The order of the first op that the body put on the tape. */
-  private firstTaped = Number.POSITIVE_INFINITY;
-  private paused = false;
-  private inHook = false;
+  #firstTaped = Number.POSITIVE_INFINITY;
+  #paused = false;
+  #inHook = false;
 
   /** @param device what is recorded; launches elsewhere are refused */
   constructor(private readonly device: object) {}
 
   /** True while nothing is recorded: in hooks, and in what is done only once. */
   get isPaused(): boolean {
-    return this.paused;
+    return this.#paused;
   }
 
   /** Records while `body` runs. @throws OptError UNSUPPORTED inside of another recording */
@@ -171,39 +171,39 @@ export class Recorder {
 
   /** Runs `body` without recording it. */
   pause<Result>(body: () => Result): Result {
-    if (this.paused) return body();
-    this.paused = true;
+    if (this.#paused) return body();
+    this.#paused = true;
     setRecorded(false);
     try {
       return body();
     } finally {
-      this.paused = false;
+      this.#paused = false;
       setRecorded(true);
     }
   }
 
   runHooks(body: () => void, memories: readonly Memory[]): void {
-    this.endSegment();
+    this.#endSegment();
     this.parts.push(body);
     for (const memory of memories) this.held.add(memory);
-    this.inHook = true;
+    this.#inHook = true;
     try {
       this.pause(body);
     } finally {
-      this.inHook = false;
+      this.#inHook = false;
     }
-    this.segment = new Segment();
-    this.parts.push(this.segment);
+    this.#segment = new Segment();
+    this.parts.push(this.#segment);
   }
 
-  private endSegment(): void {
-    for (const repeated of this.segment.repeated.values()) repeated.recorded();
+  #endSegment(): void {
+    for (const repeated of this.#segment.repeated.values()) repeated.recorded();
   }
 
   /** @throws OptError UNSUPPORTED for another device's work */
   checkDevice(device: object & { readonly name: string }): void {
     check(
-      device === this.device || this.paused,
+      device === this.device || this.#paused,
       "UNSUPPORTED",
       "record",
       () => `a recorded step runs on one device, got work on ${device.name}.`,
@@ -212,17 +212,17 @@ export class Recorder {
   }
 
   launched(launch: Launch, repeated: Repeated | undefined): void {
-    if (this.paused) return;
-    if (repeated !== undefined) this.segment.repeated.set(this.segment.launches.length, repeated);
-    this.segment.launches.push(launch);
+    if (this.#paused) return;
+    if (repeated !== undefined) this.#segment.repeated.set(this.#segment.launches.length, repeated);
+    this.#segment.launches.push(launch);
   }
 
   allocated(memory: Memory): void {
-    if (!this.paused) this.made.add(memory);
+    if (!this.#paused) this.made.add(memory);
   }
 
   uses(tensor: Used): void {
-    if (!this.paused) this.used.add(tensor);
+    if (!this.#paused) this.used.add(tensor);
   }
 
   /** True if the recording takes over memory that the device should free: launches may use it. */
@@ -233,23 +233,23 @@ export class Recorder {
 
   /** Host data that goes to the device. @throws OptError UNSUPPORTED if a replay cannot make it again */
   wrote(draw: Draw | undefined): void {
-    if (this.paused) return;
+    if (this.#paused) return;
     if (draw === undefined) checkRepeatable("record", "data from the host");
-    else this.segment.draws.push(draw);
+    else this.#segment.draws.push(draw);
   }
 
   /** @param check throws if what it knows of has changed since */
   guard(check: () => void): void {
-    if (!this.paused) this.segment.guards.push(check);
+    if (!this.#paused) this.#segment.guards.push(check);
   }
 
   overwrote(storage: Versioned): void {
-    if (!this.paused) this.segment.written.add(storage);
+    if (!this.#paused) this.#segment.written.add(storage);
   }
 
   /** True if the body has overwritten it since the last hooks ran: what a replay finds there does not matter. */
   overwrites(storage: Versioned): boolean {
-    return this.segment.written.has(storage);
+    return this.#segment.written.has(storage);
   }
 
   /**
@@ -258,24 +258,24 @@ export class Recorder {
    */
   touchGradient(leaf: Leaf, grad: object | null, replaced: boolean): void {
     check(
-      !this.inHook,
+      !this.#inHook,
       "UNSUPPORTED",
       "record",
       () => "hooks of a recorded step must not look at gradients.",
       "Clip and scale inside the body, before optimizer.step().",
     );
-    if (!this.touched.has(leaf)) this.touched.set(leaf, { start: grad, replaced });
+    if (!this.#touched.has(leaf)) this.#touched.set(leaf, { start: grad, replaced });
   }
 
   /** An op was put on the tape, where orders rise. */
   taped(order: number): void {
-    this.firstTaped = Math.min(this.firstTaped, order);
+    this.#firstTaped = Math.min(this.#firstTaped, order);
   }
 
   /** @throws OptError UNSUPPORTED for what was computed before: its tape is gone when the body runs again */
   checkTaped(order: number): void {
     check(
-      order >= this.firstTaped || this.paused,
+      order >= this.#firstTaped || this.#paused,
       "UNSUPPORTED",
       "record",
       () => "a recorded step must compute what it calls backward on, got a tape from before.",
@@ -285,8 +285,8 @@ export class Recorder {
 
   /** The body has ended. @throws OptError UNSUPPORTED if its next iteration would meet other gradients */
   finish(): void {
-    this.endSegment();
-    for (const [leaf, { start, replaced }] of this.touched) {
+    this.#endSegment();
+    for (const [leaf, { start, replaced }] of this.#touched) {
       const { grad, requiresGrad } = leaf;
       check(
         replaced || grad === start,

@@ -14,21 +14,21 @@ import { changes, countOverwrites, returnedNumbers, versionNumbers } from "./ver
 export class Recording<Result> {
   /** What the body returned. Its tensors have new contents after each replay; those that were made inside live as long as the recording. */
   readonly result: Result;
-  private readonly parts: readonly { run(): void; dispose(): void }[];
+  readonly #parts: readonly { run(): void; dispose(): void }[];
   /** All memory that launches and hooks use. */
-  private readonly memories: ReadonlySet<Memory>;
+  readonly #memories: ReadonlySet<Memory>;
   /** What was there before the body, and must be there still. */
-  private readonly needed: readonly {
+  readonly #needed: readonly {
     readonly leaf: Used;
     readonly requiresGrad: boolean;
     readonly replaced: number | undefined;
   }[];
-  private readonly leaves: readonly (Left & { readonly leaf: Leaf })[];
-  private disposed = false;
+  readonly #leaves: readonly (Left & { readonly leaf: Leaf })[];
+  #disposed = false;
   /** That run now: hooks of a replay may do anything. */
-  private replays = 0;
+  #replays = 0;
   /** All `changes` when the tensors were looked at last. */
-  private seen = -1;
+  #seen = -1;
 
   /** @internal Use `device.record`. @throws what the backend's `record` throws; then nothing is held */
   constructor(
@@ -42,11 +42,11 @@ export class Recording<Result> {
     const segments = recorder.parts.filter((part) => part instanceof Segment);
     const slices = segments.flatMap(({ launches }) => launches.flatMap((launch) => [...slicesOf(launch)]));
     const draws = segments.flatMap((segment) => segment.draws);
-    this.memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
+    this.#memories = new Set([...[...slices, ...draws].map(({ memory }) => memory), ...recorder.held]);
     const needed = [...recorder.used].filter((one) => !one.isDisposed && !recorder.made.has(one.storage.memory));
     for (const one of needed) one.isWatched = true;
-    this.needed = needed.map((leaf) => ({ leaf, requiresGrad: leaf.requiresGrad, replaced: leaf.replaced }));
-    this.leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
+    this.#needed = needed.map((leaf) => ({ leaf, requiresGrad: leaf.requiresGrad, replaced: leaf.replaced }));
+    this.#leaves = Array.from(recorder.leaves, ([leaf, left]) => ({ leaf, ...left }));
     const parts: { run(): void; dispose(): void }[] = [];
     try {
       for (const part of recorder.parts) {
@@ -58,8 +58,8 @@ export class Recording<Result> {
       for (const part of parts) part.dispose();
       throw error;
     }
-    this.parts = parts;
-    for (const memory of this.memories) pool.pin(memory);
+    this.#parts = parts;
+    for (const memory of this.#memories) pool.pin(memory);
     for (const memory of recorder.freed) pool.free(memory); // the pinned ones stay until dispose
   }
 
@@ -73,20 +73,20 @@ export class Recording<Result> {
    * BAD_ARGUMENT if options are out of range. Nothing has changed then.
    */
   replay(): void {
-    check(!this.disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
+    check(!this.#disposed, "DISPOSED", "replay", () => "the recording was disposed.", "Record the step again.");
     checkRepeatable("replay", "a replay");
-    this.verify();
-    this.replays++;
+    this.#verify();
+    this.#replays++;
     try {
-      for (const part of this.parts) part.run();
+      for (const part of this.#parts) part.run();
     } finally {
-      this.replays--;
-      if (this.disposed) this.release(); // by a hook
+      this.#replays--;
+      if (this.#disposed) this.#release(); // by a hook
     }
   }
 
   /** @throws OptError BAD_STATE if the body would now do something else */
-  private verify(): void {
+  #verify(): void {
     check(
       !this.pool.isClosed,
       "DISPOSED",
@@ -95,20 +95,20 @@ export class Recording<Result> {
       "Record the step again on another.",
     );
     const seen = changes.disposed + changes.leaves;
-    if (this.seen !== seen) this.verifyTensors();
-    this.seen = seen;
+    if (this.#seen !== seen) this.#verifyTensors();
+    this.#seen = seen;
     for (const part of this.recorder.parts) if (part instanceof Segment) part.check();
   }
 
-  private verifyTensors(): void {
+  #verifyTensors(): void {
     check(
-      !this.needed.some(({ leaf, replaced }) => leaf.isDisposed || leaf.replaced !== replaced),
+      !this.#needed.some(({ leaf, replaced }) => leaf.isDisposed || leaf.replaced !== replaced),
       "BAD_STATE",
       "replay",
       () => "a tensor that the recorded step works on was disposed, or replaced in its module.",
       "Keep it, and record the step again.",
     );
-    const hasOther = this.leaves.some(({ leaf, grad }) => leaf.grad !== grad);
+    const hasOther = this.#leaves.some(({ leaf, grad }) => leaf.grad !== grad);
     check(
       !hasOther,
       "BAD_STATE",
@@ -122,7 +122,7 @@ export class Recording<Result> {
       "replay",
       () => "onGradient was called: remove the hook.",
     );
-    const switched = [...this.leaves, ...this.needed].find(
+    const switched = [...this.#leaves, ...this.#needed].find(
       ({ leaf, requiresGrad }) => leaf.requiresGrad !== requiresGrad,
     );
     check(
@@ -136,15 +136,15 @@ export class Recording<Result> {
 
   /** Gives the memory of the recorded launches back, and the results that the body made. */
   dispose(): void {
-    if (this.disposed) return;
-    this.disposed = true;
-    this.release();
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#release();
   }
 
-  private release(): void {
-    if (this.replays > 0) return;
-    if (!this.pool.isClosed) for (const part of this.parts) part.dispose();
-    for (const memory of this.memories) this.pool.unpin(memory);
+  #release(): void {
+    if (this.#replays > 0) return;
+    if (!this.pool.isClosed) for (const part of this.#parts) part.dispose();
+    for (const memory of this.#memories) this.pool.unpin(memory);
     for (const tensor of this.kept) tensor.dispose();
   }
 
@@ -154,7 +154,7 @@ export class Recording<Result> {
 
   /** For console.log in Node. */
   [inspectSymbol](): string {
-    if (this.disposed) return "Recording(disposed)";
+    if (this.#disposed) return "Recording(disposed)";
     const segments = this.recorder.parts.filter((part) => part instanceof Segment);
     return `Recording(launches=${segments.reduce((sum, { launches }) => sum + launches.length, 0)})`;
   }
@@ -162,10 +162,10 @@ export class Recording<Result> {
 
 /** The launches between two hooks. */
 class RecordedSegment {
-  private readonly own: RecordedLaunches;
+  readonly #own: RecordedLaunches;
   /** What outlives the body, and has other contents after each replay. */
-  private written: Int32Array = new Int32Array();
-  private returned = -1;
+  #written: Int32Array = new Int32Array();
+  #returned = -1;
 
   constructor(
     private readonly backend: Backend,
@@ -173,15 +173,15 @@ class RecordedSegment {
     /** Hooks run before it, and may change what was checked when the replay began. */
     private readonly isAfterHooks: boolean,
   ) {
-    this.own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
-    this.takeNumbers();
+    this.#own = backend.record?.(segment.launches) ?? oneByOne(backend, segment.launches);
+    this.#takeNumbers();
   }
 
   /** Results may be disposed before the recording is: what has their numbers then was not written. */
-  private takeNumbers(): void {
-    if (this.returned === returnedNumbers()) return;
-    this.returned = returnedNumbers();
-    this.written = versionNumbers([...this.segment.written].filter((storage) => storage.isAlive));
+  #takeNumbers(): void {
+    if (this.#returned === returnedNumbers()) return;
+    this.#returned = returnedNumbers();
+    this.#written = versionNumbers([...this.segment.written].filter((storage) => storage.isAlive));
   }
 
   run(): void {
@@ -196,18 +196,18 @@ class RecordedSegment {
         scalars.set(index, renewal.scalars);
       }
       for (const draw of draws) this.backend.write(draw.memory, draw.byteOffset, draw.bytes());
-      this.own.replay(scalars);
+      this.#own.replay(scalars);
     } catch (error) {
       for (const renewal of renewals.reverse()) renewal.undo();
       throw error;
     }
-    this.takeNumbers();
-    countOverwrites(this.written);
+    this.#takeNumbers();
+    countOverwrites(this.#written);
     for (const renewal of renewals) renewal.launched();
   }
 
   dispose(): void {
-    this.own.dispose();
+    this.#own.dispose();
   }
 }
 

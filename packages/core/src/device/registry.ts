@@ -1,6 +1,7 @@
 /** The registry through which devices meet core: importing a kernels package registers it, `init` opens it. */
 
 import type { BackendRegistration } from "../backend/backend";
+import { checkValue } from "../errors/check-value";
 import { check, type ErrorCode } from "../errors/errors";
 import { show } from "../errors/show";
 import { openJsBackend } from "../js/backend";
@@ -14,20 +15,20 @@ export interface DeviceListing {
 }
 
 export class Registry {
-  private readonly registrations = new Map<string, BackendRegistration>();
-  private readonly opening = new Map<string, Promise<Device>>();
-  private readonly opened = new Map<string, Device>();
-  private readonly js = new Device("js", openJsBackend());
-  private current: Device = this.js;
+  readonly #registrations = new Map<string, BackendRegistration>();
+  readonly #opening = new Map<string, Promise<Device>>();
+  readonly #opened = new Map<string, Device>();
+  readonly #js = new Device("js", openJsBackend());
+  #current: Device = this.#js;
 
   constructor() {
-    this.registrations.set("js", { name: "js", rank: 0, load: async () => this.js.backend });
-    this.opened.set("js", this.js);
+    this.#registrations.set("js", { name: "js", rank: 0, load: async () => this.#js.backend });
+    this.#opened.set("js", this.#js);
   }
 
   /** The device of tensors made without one: js until `init` opens another. */
   get defaultDevice(): Device {
-    return this.current;
+    return this.#current;
   }
 
   register(registration: BackendRegistration): void {
@@ -39,18 +40,18 @@ export class Registry {
       () => `needs { name, rank, load }, got name ${show(name)}.`,
       "Names are lower-case words.",
     );
-    if (name !== "js") this.registrations.set(name, registration);
+    if (name !== "js") this.#registrations.set(name, registration);
   }
 
   async init(name?: string): Promise<Device> {
-    this.current = name === undefined ? await this.openBest() : await this.openNamed(name);
-    return this.current;
+    this.#current = name === undefined ? await this.#openBest() : await this.#openNamed(name);
+    return this.#current;
   }
 
   async list(): Promise<DeviceListing[]> {
-    const listings = this.byRank().map(async ({ name }): Promise<DeviceListing> => {
+    const listings = this.#byRank().map(async ({ name }): Promise<DeviceListing> => {
       try {
-        await this.openNamed(name);
+        await this.#openNamed(name);
         return { name, available: true };
       } catch (error) {
         return { name, available: false, reason: error instanceof Error ? error.message : String(error) };
@@ -61,26 +62,26 @@ export class Registry {
 
   /** An open device by its name. @throws OptError UNKNOWN_DEVICE if it is not open */
   get(name: string): Device {
-    const device = this.opened.get(this.parse("device", name).name);
+    const device = this.#opened.get(this.#parse("device", name).name);
     check(
       device,
       "UNKNOWN_DEVICE",
       "device",
-      () => `the device must be open (${[...this.opened.keys()].join(", ")}), got "${name}".`,
+      () => `the device must be open (${[...this.#opened.keys()].join(", ")}), got "${name}".`,
       `Call await init("${name}") first.`,
     );
     return device;
   }
 
-  private byRank(): BackendRegistration[] {
-    return [...this.registrations.values()].sort((a, b) => b.rank - a.rank);
+  #byRank(): BackendRegistration[] {
+    return [...this.#registrations.values()].sort((a, b) => b.rank - a.rank);
   }
 
-  private async openBest(): Promise<Device> {
-    for (const { name } of this.byRank()) {
-      const wasOpen = this.opened.has(name);
+  async #openBest(): Promise<Device> {
+    for (const { name } of this.#byRank()) {
+      const wasOpen = this.#opened.has(name);
       try {
-        const device = await this.openNamed(name);
+        const device = await this.#openNamed(name);
         if (!device.backend.software) return device;
         if (!wasOpen) await device.close();
       } catch (error) {
@@ -88,51 +89,51 @@ export class Registry {
         if (!ABSENT.has((error as { code?: string }).code ?? "")) throw error;
       }
     }
-    return this.js;
+    return this.#js;
   }
 
-  private async openNamed(given: string): Promise<Device> {
-    const { name, registration, index } = this.parse("init", given);
-    if (this.opened.get(name)?.backend.lost) this.opened.delete(name);
-    const known = this.opened.get(name) ?? this.opening.get(name);
+  async #openNamed(given: string): Promise<Device> {
+    const { name, registration, index } = this.#parse("init", given);
+    if (this.#opened.get(name)?.backend.lost) this.#opened.delete(name);
+    const known = this.#opened.get(name) ?? this.#opening.get(name);
     if (known !== undefined) return known;
-    const opening = this.load(name, registration, index);
-    this.opening.set(name, opening);
+    const opening = this.#load(name, registration, index);
+    this.#opening.set(name, opening);
     try {
       const device = await opening;
-      this.opened.set(name, device);
+      this.#opened.set(name, device);
       return device;
     } finally {
-      this.opening.delete(name);
+      this.#opening.delete(name);
     }
   }
 
-  private async load(name: string, registration: BackendRegistration, index: number): Promise<Device> {
+  async #load(name: string, registration: BackendRegistration, index: number): Promise<Device> {
     const device = new Device(name, await registration.load(index), () => {
-      if (this.opened.get(name) === device) this.opened.delete(name);
-      if (this.current === device) this.current = this.js;
+      if (this.#opened.get(name) === device) this.#opened.delete(name);
+      if (this.#current === device) this.#current = this.#js;
     });
     return device;
   }
 
-  private advice(base: string): string {
+  #advice(base: string): string {
     const lower = base.toLowerCase();
-    if (this.registrations.has(lower)) return `Did you mean "${lower}"?`;
+    if (this.#registrations.has(lower)) return `Did you mean "${lower}"?`;
     return "Import its package first: @opt/kernels-wasm, -cpu, -webgpu or -cuda.";
   }
 
   /** A device has one name: "cuda:0" is "cuda". @throws OptError BAD_ARGUMENT, UNKNOWN_DEVICE */
-  private parse(where: string, given: string): { name: string; registration: BackendRegistration; index: number } {
+  #parse(where: string, given: string): { name: string; registration: BackendRegistration; index: number } {
     check(typeof given === "string", "BAD_ARGUMENT", where, () => `a device is named by a string, got ${show(given)}.`);
     const [, base, digits = "0"] = /^([^:]*)(?::(\d+))?$/.exec(given) ?? [];
-    const registration = this.registrations.get(base ?? "");
-    const names = () => this.byRank().map((known) => known.name);
+    const registration = this.#registrations.get(base ?? "");
+    const names = () => this.#byRank().map((known) => known.name);
     check(
       registration,
       "UNKNOWN_DEVICE",
       where,
       () => `the device must be one of ${names().join(", ")}, got "${given}".`,
-      this.advice(base ?? given),
+      this.#advice(base ?? given),
     );
     const index = Number(digits);
     check(
@@ -190,6 +191,6 @@ export function deviceOf(where: string, device: unknown): Device {
   if (typeof device === "string") return registry.get(device);
   const isDevice = typeof (device as Device | null)?.launch === "function";
   const advice = `For example "cpu".`;
-  check(isDevice, "BAD_ARGUMENT", where, () => `device must be a Device or its name, got ${show(device)}.`, advice);
+  checkValue(isDevice, where, "device", "a Device or its name", device, advice);
   return device as Device;
 }

@@ -1,6 +1,7 @@
 /** A rule evaluated on tensors: the differentiable optimizer step. */
 
 import { tidy } from "../device/scope";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
 import type { Rule } from "../rule/rule";
@@ -34,16 +35,10 @@ export function applyRule<Buffer extends string, Scalar extends string>(
   scalars: Record<Scalar, Tensor | number>,
 ): Partial<Record<Buffer, Tensor>> {
   const where = "applyRule";
-  check(isRule(rule), "BAD_ARGUMENT", where, () => `rule must be a rule, got ${show(rule)}.`, "Make it by defineRule.");
+  checkValue(isRule(rule), where, "rule", "a rule", rule, "Make it by defineRule.");
   for (const [name, values] of Object.entries({ buffers, scalars })) {
     const advice = "For example { param: w }.";
-    check(
-      isPlainObject(values),
-      "BAD_ARGUMENT",
-      where,
-      () => `${name} must be values by name, got ${show(values)}.`,
-      advice,
-    );
+    checkValue(isPlainObject(values), where, name, "values by name", values, advice);
   }
   return tidy(() => {
     const given = rule.buffers.map((name) => bufferOf(rule, name, buffers[name]));

@@ -1,8 +1,8 @@
 /** Operands are tensors: what else arrives from JavaScript is refused by name. */
 
 import { isTensor } from "../device/scope";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
-import { show } from "../errors/show";
 import type { Tensor } from "../tensor/tensor";
 
 /** Refuses what cannot be computed with: what is no tensor, of whichever copy of core, complex or disposed ones. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
@@ -14,13 +14,7 @@ export function checkTensor(where: string, value: unknown, name = "x"): asserts 
 /** The same, but for complex ones. @throws OptError BAD_ARGUMENT, DISPOSED */
 export function checkAnyTensor(where: string, value: unknown, name = "x"): asserts value is Tensor {
   const found = typeof value === "object" && value !== null && isTensor in value;
-  check(
-    found,
-    "BAD_ARGUMENT",
-    where,
-    () => `${name} must be a Tensor, got ${show(value)}.`,
-    "Make one with tensor(data).",
-  );
+  checkValue(found, where, name, "a Tensor", value, "Make one with tensor(data).");
   (value as Tensor).checkAlive(); // before an op allocates what it would leave behind
 }
 

@@ -1,5 +1,7 @@
 /** Several tensors added in one pass over memory, and in place: what collectives add with. */
+
 import { tidy } from "../device/scope";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { Expression } from "../rule/expression";
@@ -27,7 +29,7 @@ const programs = new Map<string, Program>();
  */
 export function combine(output: Tensor, inputs: readonly Tensor[], how: Combination, scale = 1): void {
   checkTensor("combine", output, "output");
-  check(Array.isArray(inputs), "BAD_ARGUMENT", "combine", () => `inputs must be an array, got ${show(inputs)}.`);
+  checkValue(Array.isArray(inputs), "combine", "inputs", "an array", inputs);
   for (const input of inputs) checkTensor("combine", input, "inputs");
   const { dtype, size, device } = output;
   const areAlike =

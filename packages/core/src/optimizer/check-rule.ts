@@ -13,11 +13,20 @@ const sound = new WeakSet<Rule>();
  * @throws OptError BAD_ARGUMENT
  */
 export function checkRule(
-  { name: where, initialCounters }: Pick<Algorithm<never>, "name" | "initialCounters">,
+  algorithm: Pick<Algorithm<never>, "name" | "initialCounters">,
   rule: Rule,
   hasStages = false,
 ): void {
   if (sound.has(rule)) return;
+  checkNew(algorithm, rule, hasStages);
+  sound.add(rule);
+}
+
+function checkNew(
+  { name: where, initialCounters }: Pick<Algorithm<never>, "name" | "initialCounters">,
+  rule: Rule,
+  hasStages: boolean,
+): void {
   const isRule = typeof rule === "object" && rule !== null && typeof rule.hash === "string";
   const noRule = () => `rule() must give a rule, got ${show(rule)}.`;
   check(isRule, "BAD_ARGUMENT", where, noRule, "Make it with defineRule.");
@@ -35,5 +44,4 @@ export function checkRule(
       ? `rule ${name} must end with the buffer ${DIRECTION} and not write it, got ${show(buffers)}.`
       : `rule ${name} ends with the buffer ${DIRECTION}, which nothing writes.`;
   check(hasDirection(rule) === hasStages, "BAD_ARGUMENT", where, stages, "Stages write it: see StagedOptimizer.");
-  sound.add(rule);
 }

@@ -1,41 +1,37 @@
-/** Checks that the options of most optimizers share. */
+/**
+ * Checks that the options of most optimizers share. Each step asks them: they make no closure, which would be garbage of every step and
+ * take the caches from what it computes.
+ */
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { isPlainObject, show } from "../errors/show";
+import { isPlainObject } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./gradients/regularizer";
 import { statePacking, stochasticRounding } from "./state/state";
 
 /** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {
-  check(
-    typeof value === "number" && value >= 0,
-    "BAD_ARGUMENT",
-    where,
-    () => `${name} must be a number >= 0, got ${show(value)}.`,
-    "Pass a number from 0 on.",
-  );
+  const holds = typeof value === "number" && value >= 0;
+  checkValue(holds, where, name, "a number >= 0", value, "Pass a number from 0 on.");
 }
 
 /** A pair of numbers in [0, 1). @throws OptError BAD_ARGUMENT */
 export function checkBetas(where: string, betas: unknown): void {
-  const problem = () => `betas must be two numbers, got ${show(betas)}.`;
-  check(Array.isArray(betas) && betas.length === 2, "BAD_ARGUMENT", where, problem, "The default is [0.9, 0.999].");
-  betas.forEach((beta, i) => {
-    check(
-      typeof beta === "number" && beta >= 0 && beta < 1,
-      "BAD_ARGUMENT",
-      where,
-      () => `betas[${i}] must be in [0, 1), got ${show(beta)}.`,
-      `Use the default ${[0.9, 0.999][i]} or a value below 1.`,
-    );
-  });
+  checkValue(Array.isArray(betas) && betas.length === 2, where, "betas", "two numbers", betas, DEFAULT_BETAS);
+  checkBeta(where, "betas[0]", betas[0]);
+  checkBeta(where, "betas[1]", betas[1]);
+}
+
+const DEFAULT_BETAS = "The default is [0.9, 0.999].";
+
+function checkBeta(where: string, name: string, beta: unknown): void {
+  checkValue(typeof beta === "number" && beta >= 0 && beta < 1, where, name, "in [0, 1)", beta, DEFAULT_BETAS);
 }
 
 /** Refuses what is neither true nor false. @throws OptError BAD_ARGUMENT */
 export function checkBoolean(where: string, name: string, value: unknown): void {
-  const problem = () => `${name} must be true or false, got ${show(value)}.`;
-  check(typeof value === "boolean", "BAD_ARGUMENT", where, problem, "Leave it out for the default.");
+  checkValue(typeof value === "boolean", where, name, "true or false", value, "Leave it out for the default.");
 }
 
 /**
@@ -50,8 +46,7 @@ export function checkGroup<Options extends BaseOptions>(
 ): void {
   const { name: where } = algorithm;
   const { lr, maximize, regularizer } = options;
-  const problem = () => `lr must be a number, got ${show(lr)}.`;
-  check(Number.isFinite(lr), "BAD_ARGUMENT", where, problem, "Look at the schedule.");
+  checkValue(Number.isFinite(lr), where, "lr", "a number", lr, "Look at the schedule.");
   checkBoolean(where, "maximize", maximize);
   const { clip = null } = options;
   if (clip !== null) {
@@ -62,14 +57,15 @@ export function checkGroup<Options extends BaseOptions>(
   }
   const { stateDType, lazyMode = false } = options;
   checkBoolean(where, "lazyMode", lazyMode);
-  const wrong = () => `stateDType must be "f32", "bf16" or, after enableQ8(), "q8", got ${show(stateDType)}.`;
-  const known = [undefined, "f32", "bf16", statePacking.name];
-  check(known.includes(stateDType), "BAD_ARGUMENT", where, wrong, "The default is f32.");
+  const isStored =
+    stateDType === undefined || stateDType === "f32" || stateDType === "bf16" || stateDType === statePacking.name;
+  const dtypes = '"f32", "bf16" or, after enableQ8(), "q8"';
+  checkValue(isStored, where, "stateDType", dtypes, stateDType, "The default is f32.");
   statePacking.check?.(where, options);
   const { stochasticRounding: option = false } = options;
-  const isOption = stochasticRounding.fits?.(where, option) ?? option === false;
-  const unfit = () => `stochasticRounding must be true, false or { seed }, got ${show(option)}.`;
-  check(isOption, "BAD_ARGUMENT", where, unfit, "It asks for enableStochasticRounding() before.");
+  const fits = stochasticRounding.fits?.(where, option) ?? option === false;
+  const kinds = "true, false or { seed }";
+  checkValue(fits, where, "stochasticRounding", kinds, option, "It asks for enableStochasticRounding() before.");
   algorithm.validate(options);
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }

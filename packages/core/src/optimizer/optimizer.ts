@@ -50,12 +50,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** The parameters of each group, with their state. */
   private readonly slots: Slot[][] = [];
   /** The launches of the last step, by group. */
-  private plans: Update[][] = [];
+  #plans: Update[][] = [];
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;
   /** @internal */
   protected readonly defaults: Options & GroupOptions;
-  private readonly hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
+  readonly #hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
 
   /** What the subclass computes: a constant. */
   protected abstract define(): Algorithm<Options>;
@@ -77,11 +77,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
       if (!(option in prototype)) Object.defineProperty(prototype, option, { set });
     }
     for (const group of toGroups<Options>(name, params)) this.addGroup(group);
-    showAs(this, () => this.summary());
+    showAs(this, () => this.#summary());
   }
 
   /** Each group's options, and how many parameters it has. */
-  private summary(): string {
+  #summary(): string {
     const lines = this.groups.map(({ params, names, ...options }, i) => {
       const set = Object.entries({ ...options, params: params.length }).filter(([, value]) => value != null);
       return `  (${i}): ${set.map(([name, value]) => `${name}=${show(value)}`).join(", ")}`;
@@ -141,35 +141,40 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const problem = () => `step() takes nothing or a function, got ${typeof closure}.`;
     const isFunction = closure === undefined || typeof closure === "function";
     check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
-    this.runHooks("beforeStep");
+    this.#runHooks("beforeStep");
     const loss = closure === undefined ? undefined : recordingSetTo(`${where}.step`, true, closure);
-    this.finish({});
+    this.#finish({});
     return loss;
   }
 
   /** @internal A step with what the device says of it. Returns what counts it no more, where it was skipped. */
   apply(around: Around): () => void {
-    this.runHooks("beforeStep");
-    return this.finish(around);
+    this.#runHooks("beforeStep");
+    const plans = this.#finish(around);
+    return () => {
+      for (const { bucket, before, counters } of plans.flat())
+        for (const { state } of bucket.slots) if (state?.counters === counters) state.counters = before;
+    };
   }
 
-  private finish(around: Around): () => void {
-    const uncount = noGrad(() => tidy(() => this.update(around)));
-    this.runHooks("afterStep");
-    return uncount;
+  /** Returns the launches that it made. */
+  #finish(around: Around): Update[][] {
+    noGrad(() => tidy(() => this.#update(around)));
+    const plans = this.#plans;
+    this.#runHooks("afterStep");
+    return plans;
   }
 
-  private runHooks(event: HookName): void {
-    const all = this.hooks[event];
-    if (all.size > 0) {
+  #runHooks(event: HookName): void {
+    if (this.#hooks[event].size > 0) {
       hooks(() => {
-        for (const hook of all) hook(this);
+        for (const hook of this.#hooks[event]) hook(this);
       });
     }
   }
 
   /** What a recording relies on beside its launches: what `look` finds must be the same before each replay. */
-  private guard(look: () => unknown): void {
+  #guard(look: () => unknown): void {
     const recorder = activeRecorder();
     if (recorder === null) return;
     const recorded = String(look());
@@ -185,8 +190,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** The norm of all gradients in groups that limit it. */
-  private limitedNorm({ unscale }: Around): Tensor | undefined {
-    const limited = this.groups.filter(({ clip }) => clip?.norm !== undefined);
+  #limitedNorm({ unscale }: Around): Tensor | undefined {
+    const limited = this.groups.filter(limitsNorm);
     if (limited.length === 0) return undefined;
     const params = limited.flatMap((group) => group.params);
     const grads = gradientsOf(this.wholeOf === null ? params : params.map(this.wholeOf));
@@ -200,31 +205,36 @@ export abstract class Optimizer<Options extends BaseOptions> {
   protected readonly plan: typeof planUpdates<Options> = planUpdates;
 
   /** State and launches are those of the parameters that groups were given. @throws OptError BAD_STATE */
-  private checkParams(): void {
+  #checkParams(): void {
     const { groups, slots } = this;
-    const areGiven = groups.every(
-      ({ params }, g) =>
-        params?.length === slots[g]?.length &&
-        slots[g]?.every(({ param }, i) => {
-          param.checkSteps?.(groups);
-          return params[i] === param;
-        }),
-    );
-    check(areGiven, "BAD_STATE", this.algorithm.name, () => "parameters must come by addGroup.");
+    for (let g = 0; g < groups.length; g++) {
+      const own = slots[g];
+      const { params } = groups[g]!;
+      let isGiven = own !== undefined && params?.length === own.length;
+      for (let i = 0; isGiven && i < own!.length; i++) {
+        const { param } = own![i]!;
+        param.checkSteps?.(groups);
+        isGiven = params[i] === param;
+      }
+      if (!isGiven) throw new OptError("BAD_STATE", this.algorithm.name, "parameters must come by addGroup.");
+    }
   }
 
-  private update(around: Around): () => void {
-    this.checkParams();
+  /** Makes no closures of its own where nothing is recorded: they would be garbage of every step. */
+  #update(around: Around): void {
+    this.#checkParams();
     for (const group of this.groups) checkGroup(this.algorithm, group);
-    const norm = this.limitedNorm(around);
-    const last = this.plans;
-    this.plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
-    const plans = this.groups.map((group, g) => {
+    const norm = this.#limitedNorm(around);
+    const last = this.#plans;
+    this.#plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
+    const plans = new Array<Update[]>(this.groups.length);
+    for (let g = 0; g < this.groups.length; g++) {
+      const group = this.groups[g]!;
       const limit = group.clip?.norm;
       const clipped =
         limit === undefined || norm === undefined ? around : { ...around, factor: clipFactor(norm, limit) };
-      return this.plan(this.algorithm, group, this.slots[g]!, clipped, last[g]);
-    });
+      plans[g] = this.plan(this.algorithm, group, this.slots[g]!, clipped, last[g]);
+    }
     const recorder = activeRecorder();
     for (const plan of plans) {
       for (const update of plan) {
@@ -232,7 +242,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
         const { scalars, counters } = update;
         (lazy ?? device).launch(
           { kind: "rule", kernel, tensors, scalars },
-          () => update.bucket.repeated(update),
+          recorder === null ? undefined : repeated(update),
           written,
         );
         countOverwrites(versions);
@@ -241,26 +251,27 @@ export abstract class Optimizer<Options extends BaseOptions> {
         for (const slot of masters) slot.followed();
       }
     }
-    this.plans = plans;
-    // Launches see to the options of their groups; a scaler asks for those of all.
+    this.#plans = plans;
+    if (recorder !== null) this.#guardSettings(plans);
+  }
+
+  /** Launches see to the options of their groups; a scaler asks for those of all. */
+  #guardSettings(plans: readonly Update[][]): void {
     const idle = this.groups.filter((_, g) => plans[g]!.length === 0);
-    this.guard(() => {
-      this.checkParams();
+    this.#guard(() => {
+      this.#checkParams();
       for (const group of idle) checkGroup(this.algorithm, group);
-      const { groups, hooks } = this;
+      const { groups } = this;
+      const hooks = this.#hooks;
       return [groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0, ...idle.map(settingsOf)];
     });
-    return () => {
-      for (const { bucket, before, counters } of plans.flat())
-        for (const { state } of bucket.slots) if (state?.counters === counters) state.counters = before;
-    };
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
   zeroGrad(options: { setToNull?: boolean } = {}): void {
     checkOptions("zeroGrad", options, { setToNull: "boolean" });
     const { setToNull = true } = options;
-    this.guard(() => this.groups.length);
+    this.#guard(() => this.groups.length);
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();
@@ -276,11 +287,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Calls `hook` before or after every step. Returns what removes it. */
   on(event: HookName, hook: Hook<Options>): () => void {
     const { name: where } = this.algorithm;
-    const events = Object.keys(this.hooks);
+    const events = Object.keys(this.#hooks);
     const problem = () => `events are ${events.join(" and ")}, got ${show(event)}.`;
     check(events.includes(event), "BAD_ARGUMENT", where, problem, didYouMean(String(event), events));
     check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
-    const hooks = this.hooks[event];
+    const hooks = this.#hooks[event];
     hooks.add(hook);
     return () => {
       hooks.delete(hook);
@@ -290,7 +301,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Frees the state. The optimizer can go on, from a fresh state; its parameters are left alone. */
   dispose(): void {
     for (const slot of this.slots.flat()) slot.clear();
-    this.plans = [];
+    this.#plans = [];
   }
 
   [Symbol.dispose](): void {
@@ -339,7 +350,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const { name: where, initialCounters, counted } = this.algorithm;
     checkRepeatable(where, "loading a state");
     const matched = matchNames(where, this.slots, saved);
-    const options = this.groups.map((group, g) => this.loadedOptions(group, saved.groups[g]!, g));
+    const options = this.groups.map((group, g) => this.#loadedOptions(group, saved.groups[g]!, g));
     const plan = this.slots.flatMap((slots, g) => {
       const rule = this.algorithm.rule(options[g]!);
       return slots.flatMap((slot) => {
@@ -365,7 +376,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** A group's options as saved, validated. Unknown ones are left out: PyTorch saves how it computes, too. */
-  private loadedOptions(group: Group<Options>, saved: Record<string, unknown>, g: number): Options & GroupOptions {
+  #loadedOptions(group: Group<Options>, saved: Record<string, unknown>, g: number): Options & GroupOptions {
     const { name: where, fixed, defaults } = this.algorithm;
     const present = Object(group) as Readonly<Record<string, unknown>>;
     const options = {
@@ -384,3 +395,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return ownOptions(options);
   }
 }
+
+const limitsNorm = ({ clip }: GroupOptions) => clip?.norm !== undefined;
+
+const repeated = (update: Update) => () => update.bucket.repeated(update);

@@ -1,7 +1,7 @@
 /** What optimizers are given to train: tensors, named tensors, or groups of either with options of their own. */
 
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
-import { show } from "../errors/show";
 import { Tensor } from "../tensor/tensor";
 import { isDifferentiable } from "../values/dtype";
 import type { BaseOptions, GroupOptions } from "./algorithm";
@@ -24,11 +24,12 @@ export function toGroups<Options extends BaseOptions>(
   where: string,
   input: OptimizerInput<Options>,
 ): GroupInput<Options>[] {
-  check(
+  checkValue(
     typeof input === "object" && input !== null && !(input instanceof Tensor) && Symbol.iterator in input,
-    "BAD_ARGUMENT",
     where,
-    () => `params must be a list of tensors, named tensors or groups, got ${show(input)}.`,
+    "params",
+    "a list of tensors, named tensors or groups",
+    input,
     isModel(input) ? FROM_MODEL : "Wrap it: [w].",
   );
   const items = listOf<Tensor | readonly [string, Tensor] | GroupInput<Options>>(where, input);
@@ -55,11 +56,12 @@ export function toGroups<Options extends BaseOptions>(
 export function toParameters(where: string, params: Parameters | Tensor): NamedParameter[] {
   return itemsOf<unknown>(where, params).map((item) => {
     const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
-    check(
+    checkValue(
       tensor instanceof Tensor && (name === null || typeof name === "string"),
-      "BAD_ARGUMENT",
       where,
-      () => `a parameter must be a Tensor or [name, Tensor], got ${show(item)}.`,
+      "a parameter",
+      "a Tensor or [name, Tensor]",
+      item,
       isModel(item) ? FROM_MODEL : "Make it with parameter(data).",
     );
     checkTrainable(where, name ?? tensor, tensor);
@@ -71,8 +73,7 @@ export function toParameters(where: string, params: Parameters | Tensor): NamedP
 export function itemsOf<Item>(where: string, params: Iterable<Item> | Tensor): (Item | Tensor)[] {
   if (params instanceof Tensor) return [params];
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `params must be a tensor or a list of them, got ${show(params)}.`;
-  check(isList, "BAD_ARGUMENT", where, problem, FROM_MODEL);
+  checkValue(isList, where, "params", "a tensor or a list of them", params, FROM_MODEL);
   return listOf(where, params);
 }
 

@@ -4,7 +4,7 @@ import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
 import { changes, versionNumbers } from "../device/versions";
-import { check } from "../errors/errors";
+import { check, OptError } from "../errors/errors";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import type { SparseGradient, Tensor } from "../tensor/tensor";
@@ -81,12 +81,25 @@ export function planUpdates<Options extends BaseOptions>(
     // a recorder is told of every gradient
     const steps = stepsAround(around, options, penalty);
     if (hasNotMoved(last, ruleAround(plain, steps), penalty, options, all.length)) {
-      return last.map(({ bucket }) => {
+      const updates = new Array<Update>(last.length);
+      for (let i = 0; i < last.length; i++) {
+        const { bucket } = last[i]!;
         const { now } = bucket.counting;
-        return updateOf(algorithm, options, bucket, steps, now, algorithm.advance(now, options, ARITHMETIC));
-      });
+        updates[i] = updateOf(algorithm, options, bucket, steps, now, algorithm.advance(now, options, ARITHMETIC));
+      }
+      return updates;
     }
   }
+  return planAnew(algorithm, plain, options, all, around);
+}
+
+function planAnew<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  plain: Rule,
+  options: Options & GroupOptions,
+  all: readonly Slot[],
+  around: Around,
+): Update[] {
   const present = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
   completeState(present, plain, algorithm.initialCounters, options);
@@ -246,7 +259,8 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     for (const slot of this.found) slot.master();
     const before = counting.now;
     const next = algorithm.advance(before, options, ARITHMETIC);
-    const scalars = [...scalarsOf(algorithm, options, plain, next), ...update.scalars.slice(plain.scalars.length)];
+    const scalars = scalarsOf(algorithm, options, plain, next);
+    for (let i = scalars.length; i < update.scalars.length; i++) scalars.push(update.scalars[i]!);
     if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
     counting.count(next);
     return {
@@ -267,17 +281,18 @@ export function scalarsOf<Options extends BaseOptions>(
   counters: Counters,
 ): Scalar[] {
   const values = algorithm.scalars(options, counters, ARITHMETIC);
-  return rule.scalars.map((name) => {
+  const { scalars: names } = rule;
+  const scalars = new Array<Scalar>(names.length); // of this length: what is pushed has room for 17
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i]!;
     const value = values[name];
-    check(
-      typeof value === "number",
-      "BAD_ARGUMENT",
-      algorithm.name,
-      () => `scalars() must give rule ${rule.name} the number ${name}, got ${value}.`,
-      "Name it there as the rule does.",
-    );
-    return value;
-  });
+    if (typeof value !== "number") {
+      const problem = `scalars() must give rule ${rule.name} the number ${name}, got ${value}.`;
+      throw new OptError("BAD_ARGUMENT", algorithm.name, problem, "Name it there as the rule does.");
+    }
+    scalars[i] = value;
+  }
+  return scalars;
 }
 
 /** Options that a launch was made for, beside the rule and the penalty. */

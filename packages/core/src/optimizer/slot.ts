@@ -9,19 +9,19 @@ import { follow } from "./state/master";
 import { is16Bit, MASTER, type ParameterState } from "./state/state";
 
 export class Slot {
-  private current: ParameterState | null = null;
+  #current: ParameterState | null = null;
   /** What `gather` returned last, and what it was made from: of a row-sparse gradient its numbers. */
-  private slices: readonly Slice[] = [];
-  private gatheredKeys: readonly string[] | null = null;
-  private gatheredGradient: Tensor | null = null;
+  #slices: readonly Slice[] = [];
+  #gatheredKeys: readonly string[] | null = null;
+  #gatheredGradient: Tensor | null = null;
   /** State and master copy, which `stateDict` hands out: anybody may dispose them. */
-  private own: readonly Tensor[] = [];
+  #own: readonly Tensor[] = [];
   /** The parameter's version that the master copy follows. */
-  private masterVersion = -1;
-  private readonly is16Bit: boolean;
+  #masterVersion = -1;
+  readonly #is16Bit: boolean;
   /** Who has counted steps that the state does not tell yet. */
   ahead: { settle(): void } | null = null;
-  private isRounded = false;
+  #isRounded = false;
 
   /** @param number its place among the parameters of the optimizer */
   constructor(
@@ -29,43 +29,43 @@ export class Slot {
     readonly name: string,
     private readonly number: number,
   ) {
-    this.is16Bit = is16Bit(param);
+    this.#is16Bit = is16Bit(param);
   }
 
   /** Stepped in a float32 copy. */
   get hasMaster(): boolean {
-    return this.is16Bit && !this.isRounded;
+    return this.#is16Bit && !this.#isRounded;
   }
 
   /** Stepped as it is and rounded at random, of which the option is only asked while there is no float32 copy. */
   isDrawn(option: boolean): boolean {
-    const isRounded = this.is16Bit && option && !this.current?.tensors.has(MASTER);
-    if (isRounded !== this.isRounded) this.gatheredKeys = null;
-    this.isRounded = isRounded;
+    const isRounded = this.#is16Bit && option && !this.#current?.tensors.has(MASTER);
+    if (isRounded !== this.#isRounded) this.#gatheredKeys = null;
+    this.#isRounded = isRounded;
     return isRounded;
   }
 
   get state(): ParameterState | null {
     this.ahead?.settle();
-    return this.current;
+    return this.#current;
   }
 
   set state(state: ParameterState | null) {
     this.ahead?.settle();
-    this.current = state;
-    this.gatheredKeys = null;
-    this.masterVersion = -1; // a master copy in it may be of other times than the parameter
+    this.#current = state;
+    this.#gatheredKeys = null;
+    this.#masterVersion = -1; // a master copy in it may be of other times than the parameter
   }
 
   /** Frees the state. */
   clear(): void {
-    for (const tensor of this.current?.tensors.values() ?? []) tensor.dispose();
+    for (const tensor of this.#current?.tensors.values() ?? []) tensor.dispose();
     this.state = null;
   }
 
   /** True if a launch with this state has been gathered before. */
   isComplete(keys: readonly string[]): boolean {
-    return this.gatheredKeys === keys;
+    return this.#gatheredKeys === keys;
   }
 
   /** True if there is a gradient to step by. That it fits was seen to when it was set. @throws OptError DISPOSED */
@@ -74,7 +74,7 @@ export class Slot {
     param.checkAlive();
     const { grad } = param;
     if (grad === null) {
-      this.gatheredGradient = null;
+      this.#gatheredGradient = null;
       return false;
     }
     grad.checkAlive();
@@ -83,17 +83,17 @@ export class Slot {
 
   /** The parameter is its master copy, rounded. */
   followed(): void {
-    this.masterVersion = this.param.storage.version;
+    this.#masterVersion = this.param.storage.version;
   }
 
   /** False if the parameter was overwritten by others since. */
   hasFollowed(): boolean {
-    return this.masterVersion === this.param.storage.version;
+    return this.#masterVersion === this.param.storage.version;
   }
 
   /** True if `gather` would return what it did last. */
   isSettled(): boolean {
-    const { gatheredGradient } = this;
+    const gatheredGradient = this.#gatheredGradient;
     return (
       gatheredGradient === this.param.grad &&
       gatheredGradient?.isDisposed === false &&
@@ -110,48 +110,48 @@ export class Slot {
   gather(keys: readonly string[], lazy: boolean): readonly Slice[] {
     const grad = this.param.grad!;
     const numbers = grad.sparse?.numbers(lazy) ?? grad;
-    const { tensors } = this.current!;
+    const { tensors } = this.#current!;
     const master = this.master();
-    if (this.gatheredKeys !== keys) {
+    if (this.#gatheredKeys !== keys) {
       const mirror = master === null ? [] : [this.param];
       const state = keys.map((key) => tensors.get(key)!);
-      this.own = master === null ? state : [master, ...state];
-      this.slices = [master ?? this.param, numbers, ...state, ...mirror].map(
+      this.#own = master === null ? state : [master, ...state];
+      this.#slices = [master ?? this.param, numbers, ...state, ...mirror].map(
         (tensor) => tensor.packed?.slice() ?? tensor.memorySlice(),
       );
-      const [param, ...others] = this.slices;
+      const [param, ...others] = this.#slices;
       // Elements are numbered in the memory that views share: parts of a parameter draw what it would.
       const place = this.number * 2 ** 32 + param!.byteOffset / 2;
-      if (this.isRounded) this.slices = [{ ...param!, place }, ...others];
-      this.gatheredKeys = keys;
-    } else if (grad !== this.gatheredGradient) {
-      this.slices = this.slices.with(1, numbers.memorySlice());
+      if (this.#isRounded) this.#slices = [{ ...param!, place }, ...others];
+      this.#gatheredKeys = keys;
+    } else if (grad !== this.#gatheredGradient) {
+      this.#slices = this.#slices.with(1, numbers.memorySlice());
     }
-    for (const tensor of this.own) {
+    for (const tensor of this.#own) {
       tensor.checkAlive();
       tensor.isWatched = true;
     }
-    this.gatheredGradient = numbers;
-    return this.slices;
+    this.#gatheredGradient = numbers;
+    return this.#slices;
   }
 
   /** What a step of `gather` writes. */
   get written(): readonly Tensor[] {
-    return [this.param, ...this.own];
+    return [this.param, ...this.#own];
   }
 
   /** The float32 copy in which a 16-bit parameter is stepped, renewed if the parameter was set; null for others. */
   master(): Tensor | null {
     const { param } = this;
     if (!this.hasMaster) return null;
-    const { tensors } = this.current!;
+    const { tensors } = this.#current!;
     const known = tensors.get(MASTER);
     if (known !== undefined && (param.storage.isLent || this.hasFollowed())) return known;
     const master = known ?? keep(once(() => Tensor.empty(param.shape, "f32", param.device)));
     if (known === undefined) {
       once(() => copyInto(param, master));
       tensors.set(MASTER, master);
-      this.gatheredKeys = null;
+      this.#gatheredKeys = null;
     }
     // Recorded only if the step itself overwrites the parameter: each replay must then follow it again.
     if (activeRecorder()?.overwrites(param.storage)) follow(master, param);

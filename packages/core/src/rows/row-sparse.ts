@@ -112,7 +112,7 @@ export class RowSparse extends Tensor {
   }
 
   /** @internal Where the host does not know the rows, all are stepped, and those that are not there are put back. */
-  launch(launch: Launch<"rule">, repeated: () => Repeated, written: readonly Tensor[]): void {
+  launch(launch: Launch<"rule">, repeated: (() => Repeated) | undefined, written: readonly Tensor[]): void {
     const { device, place, shape } = this;
     if (this.stepsRows) {
       const rows = place.memorySlice();

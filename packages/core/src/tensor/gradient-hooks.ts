@@ -1,6 +1,8 @@
 /** Who is told that a leaf's gradient is whole while backward still computes others. */
+
 import { checkRepeatable } from "../device/repeatable";
 import { changes } from "../device/versions";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { Tensor } from "./tensor";
@@ -21,7 +23,7 @@ export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => vo
   const where = "onGradient";
   const isLeaf = leaf instanceof Tensor && leaf.requiresGrad && leaf.node === null;
   check(isLeaf, "BAD_ARGUMENT", where, () => `needs a leaf that requires a gradient, got ${show(leaf)}.`);
-  check(typeof hook === "function", "BAD_ARGUMENT", where, () => `the hook must be a function, got ${show(hook)}.`);
+  checkValue(typeof hook === "function", where, "the hook", "a function", hook);
   const hooks = leaf.gradientHooks ?? new Set();
   leaf.gradientHooks = hooks;
   const call = () => {

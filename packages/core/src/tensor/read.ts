@@ -1,6 +1,7 @@
 /** Reading tensors back to the host. */
 
 import { activeRecorder } from "../device/recorder";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { type Bytes, byteSize, numbersOf, type TypedArray, viewElements } from "../values/dtype";
@@ -55,7 +56,7 @@ export function decode({ size, dtype }: Pick<Tensor, "size" | "dtype">, bytes: U
 export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | undefined {
   check(x instanceof Tensor, "BAD_ARGUMENT", "hostBytes", () => `needs a tensor, got ${show(x)}.`);
   const isAccess = access === "read" || access === "write";
-  check(isAccess, "BAD_ARGUMENT", "hostBytes", () => `access must be "read" or "write", got ${show(access)}.`);
+  checkValue(isAccess, "hostBytes", "access", '"read" or "write"', access);
   if (activeRecorder() !== null) return undefined;
   const { memory, byteOffset } = x.memorySlice();
   const bytes = x.device.backend.hostView?.(memory, byteOffset, x.size * byteSize(x.dtype));

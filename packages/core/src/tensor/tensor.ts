@@ -1,10 +1,12 @@
 /** Tensors as data: a dense row-major view of device memory, with a shape, a dtype, perhaps a maker and a gradient. */
+
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
 import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
 import { changes } from "../device/versions";
+import { checkValue } from "../errors/check-value";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
 import type { PackedDType } from "../rule/codebook";
@@ -39,7 +41,7 @@ export interface SparseGradient {
   /** What a step reads: of no more than its rows if it is `lazy`. */
   numbers(lazy: boolean): Tensor;
   /** A lazy step: the launch for its rows alone, of what would be written by all. */
-  launch(launch: Launch<"rule">, repeated: () => Repeated, written: readonly Tensor[]): void;
+  launch(launch: Launch<"rule">, repeated: (() => Repeated) | undefined, written: readonly Tensor[]): void;
   /** Leaves it no rows, and returns its numbers. */
   emptied(): Tensor;
   /** A new gradient from two, of which at least one is row-sparse. */
@@ -199,11 +201,12 @@ export class Tensor {
 
   /** @internal @throws OptError BAD_ARGUMENT, DISPOSED, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
   checkGradient(where: string, value: Tensor): void {
-    check(
+    checkValue(
       value instanceof Tensor,
-      "BAD_ARGUMENT",
       where,
-      () => `the gradient must be a tensor, got ${show(value)}.`,
+      "the gradient",
+      "a tensor",
+      value,
       "Make one with tensor(data, { shape }).",
     );
     value.checkAlive();

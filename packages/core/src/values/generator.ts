@@ -1,6 +1,7 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
 
 import { checkRepeatable } from "../device/repeatable";
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { inspectSymbol } from "../host/inspect-symbol";
@@ -112,11 +113,12 @@ export class Generator {
 }
 
 function keyOf(seed: number): [number, number] {
-  check(
+  checkValue(
     Number.isSafeInteger(seed) && seed >= 0,
-    "BAD_ARGUMENT",
     "Generator",
-    () => `the seed must be an integer from 0 to 2^53 - 1, got ${show(seed)}.`,
+    "the seed",
+    "an integer from 0 to 2^53 - 1",
+    seed,
     "For example 42.",
   );
   return [seed >>> 0, Math.floor(seed / 2 ** 32)];
@@ -159,13 +161,7 @@ function multiplyHigh(a: number, b: number): number {
 /** Refuses what is no Generator, of whichever copy of core. @throws OptError BAD_ARGUMENT */
 export function checkGenerator(where: string, generator: unknown): asserts generator is Generator {
   const draws = typeof (generator as Generator | null | undefined)?.nextNormals === "function";
-  check(
-    draws,
-    "BAD_ARGUMENT",
-    where,
-    () => `generator must be a Generator, got ${show(generator)}.`,
-    "For example new Generator(42).",
-  );
+  checkValue(draws, where, "generator", "a Generator", generator, "For example new Generator(42).");
 }
 
 /** The generator of calls that name none. */

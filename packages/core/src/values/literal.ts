@@ -1,5 +1,6 @@
 /** Numbers, nested arrays and typed arrays as the stored elements of a dtype. */
 
+import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { type DType, dtypeOfArray, rangeOf, type TypedArray } from "./dtype";
@@ -40,11 +41,12 @@ export function flatten(
       for (const item of value) visit(item, depth + 1);
       return;
     }
-    check(
+    checkValue(
       typeof value === "number" || typeof value === "boolean",
-      "BAD_ARGUMENT",
       where,
-      () => `elements must be numbers or booleans, got ${show(value)}.`,
+      "elements",
+      "numbers or booleans",
+      value,
       "Convert them first.",
     );
     booleans &&= typeof value === "boolean";

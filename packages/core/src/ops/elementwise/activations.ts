@@ -1,8 +1,7 @@
 /** Activations that only those ship who use them: each is one launch, and so is its gradient. */
 
-import { check } from "../../errors/errors";
+import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import type { Expression } from "../../rule/expression";
 import { abs, add, div, exp, less, log, max, mul, neg, select, sub, tanh } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
@@ -82,7 +81,7 @@ export function gelu(x: Tensor, options: GeluOptions = {}): Tensor {
   checkOptions("gelu", options, { approximate: "string" });
   const { approximate = "none" } = options;
   const isKnown = approximate === "none" || approximate === "tanh";
-  check(isKnown, "BAD_ARGUMENT", "gelu", () => `approximate must be "none" or "tanh", got ${show(approximate)}.`);
+  checkValue(isKnown, "gelu", "approximate", '"none" or "tanh"', approximate);
   return elementwise(approximate === "tanh" ? extended("geluTanh", TANH_GELU) : "gelu", [x]);
 }
 
@@ -125,5 +124,5 @@ export function softplus(x: Tensor, beta = 1, threshold = 20): Tensor {
 }
 
 function checkNumber(where: string, name: string, value: unknown): void {
-  check(typeof value === "number", "BAD_ARGUMENT", where, () => `${name} must be a number, got ${show(value)}.`);
+  checkValue(typeof value === "number", where, name, "a number", value);
 }

@@ -1,7 +1,6 @@
 /** Normalisation of channels by their batch in one kernel, on devices that have it. */
 
-import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
+import { checkValue } from "../../errors/check-value";
 import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../../js/batch-norm";
 import { carrying } from "../../js/carried";
 import { isTaping, record } from "../../tensor/tape";
@@ -40,7 +39,7 @@ export function fusedBatchNorm(
   if (weight !== null) checkTensor(where, weight, "weight");
   if (bias !== null) checkTensor(where, bias, "bias");
   const isEps = typeof eps === "number" && eps >= 0;
-  check(isEps, "BAD_ARGUMENT", where, () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+  checkValue(isEps, where, "eps", ">= 0", eps, "Use 1e-5.");
   const { dtype, device } = x;
   const [outer, channels, inner] = x.shape as [number, number, number];
   const isByChannel = (given: Tensor | null) =>

@@ -1,8 +1,8 @@
 /** Class indices as rows of zeros and a one. */
 
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { cast } from "../cast";
@@ -32,13 +32,7 @@ export function oneHot(indices: Tensor, classes: number): Tensor {
     'Cast with to("i32").',
   );
   const isCount = Number.isInteger(classes) && classes >= 0;
-  check(
-    isCount,
-    "BAD_ARGUMENT",
-    "oneHot",
-    () => `classes must be an integer >= 0, got ${show(classes)}.`,
-    "For example 10.",
-  );
+  checkValue(isCount, "oneHot", "classes", "an integer >= 0", classes, "For example 10.");
   return tidy(() => {
     const at = cast(indices, "i32");
     checkIndices("oneHot", indices, classes);

@@ -1,7 +1,6 @@
 /** Vector norms over axes. */
 
-import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
+import { checkValue } from "../../errors/check-value";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { cast, computeIn } from "../cast";
@@ -22,7 +21,7 @@ import { type Axes, reducedShape, sum } from "./reduce";
 export function norm(x: Tensor, p = 2, axis?: Axes, keepDim = false): Tensor {
   checkTensor("norm", x);
   const isNumber = typeof p === "number" && !Number.isNaN(p);
-  check(isNumber, "BAD_ARGUMENT", "norm", () => `p must be a number, got ${show(p)}.`, "For example norm(x, 2, axis).");
+  checkValue(isNumber, "norm", "p", "a number", p, "For example norm(x, 2, axis).");
   const reduced = reducedShape("norm", x, axis, keepDim);
   if (p < 0 || p === Number.POSITIVE_INFINITY) checkNotEmpty("norm", x, reduced);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";

@@ -1,6 +1,7 @@
 /** Reductions over axes. */
 
 import type { Specs } from "../../backend/spec";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { Expression } from "../../rule/expression";
@@ -41,7 +42,7 @@ export function reducedShape(where: string, x: Tensor, axis: Axes, keepDim: bool
     `For example ${where}(0); two operands are compared by maximum and minimum.`,
   );
   const isBoolean = typeof keepDim === "boolean";
-  check(isBoolean, "BAD_ARGUMENT", where, () => `keepDim must be true or false, got ${show(keepDim)}.`);
+  checkValue(isBoolean, where, "keepDim", "true or false", keepDim);
   const rank = x.shape.length;
   // No axes are all of them, as in PyTorch.
   const given = typeof axis === "number" ? [axis] : axis?.length ? axis : x.shape.map((_, i) => i);

@@ -1,8 +1,7 @@
 /** How far values spread: variance and standard deviation over axes. */
 
-import { check } from "../../errors/errors";
+import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { sizeOf } from "../../values/shape";
@@ -51,7 +50,7 @@ function spread(
   checkTensor(where, x);
   checkOptions(where, options, { correction: "number" });
   const { correction = 1 } = options;
-  check(correction >= 0, "BAD_ARGUMENT", where, () => `correction must be >= 0, got ${show(correction)}.`, "Use 1.");
+  checkValue(correction >= 0, where, "correction", ">= 0", correction, "Use 1.");
   const { axes } = reducedShape(where, x, axis, keepDim);
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   // The squares of what float32 holds leave its range.

@@ -1,7 +1,7 @@
 /** Cross-entropy of rows of logits with class labels. */
 
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
 import { carrying } from "../../js/carried";
 import { crossEntropyGrad as crossEntropyGradOnJs, crossEntropy as crossEntropyOnJs } from "../../js/rows";
 import { isTaping, noGrad, record } from "../../tensor/tape";
@@ -43,13 +43,7 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
     () => `labels must be integers, got ${labels.dtype}.`,
     `Make them with dtype: "i32".`,
   );
-  check(
-    Number.isInteger(ignoreIndex),
-    "BAD_ARGUMENT",
-    "crossEntropy",
-    () => `ignoreIndex must be an integer, got ${show(ignoreIndex)}.`,
-    "Use -100.",
-  );
+  checkValue(Number.isInteger(ignoreIndex), "crossEntropy", "ignoreIndex", "an integer", ignoreIndex, "Use -100.");
   const dtype = isFloat(logits.dtype) ? logits.dtype : "f32";
   const compute = computeDType(dtype);
   if (logits.dtype !== compute)

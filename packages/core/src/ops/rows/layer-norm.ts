@@ -1,7 +1,7 @@
 /** Layer normalisation over the last axes. */
 
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
 import { carrying } from "../../js/carried";
 import { layerNormGrad as layerNormGradOnJs, layerNorm as layerNormOnJs } from "../../js/layer-norm";
 import { isTaping, record } from "../../tensor/tape";
@@ -25,7 +25,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   checkTensor("layerNorm", weight, "weight");
   if (bias !== null) checkTensor("layerNorm", bias, "bias");
   const isEps = typeof eps === "number" && eps >= 0;
-  check(isEps, "BAD_ARGUMENT", "layerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
+  checkValue(isEps, "layerNorm", "eps", ">= 0", eps, "Use 1e-5.");
   const trailing = x.shape.slice(x.shape.length - weight.shape.length);
   const got = () => `${showShape(weight.shape)}${bias === null ? "" : ` and ${showShape(bias.shape)}`}`;
   check(

@@ -1,6 +1,7 @@
 /** Ops that move elements. A reshape is always a view; the others always copy, whatever the axis. */
 
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { type Backward, record } from "../../tensor/tape";
@@ -72,7 +73,7 @@ function inferShape(x: Tensor, shape: Shape): Shape {
 export function permute(x: Tensor, axes: readonly number[]): Tensor {
   checkTensor("permute", x);
   const isList = Array.isArray(axes);
-  check(isList, "BAD_ARGUMENT", "permute", () => `axes must be a list, got ${show(axes)}.`, "For example [1, 0].");
+  checkValue(isList, "permute", "axes", "a list", axes, "For example [1, 0].");
   const order = axes.map((axis) => normalizeAxis("permute", axis, x.shape.length));
   check(
     order.length === x.shape.length && new Set(order).size === order.length,
@@ -106,11 +107,12 @@ export function slice(x: Tensor, start: number, end?: number, axis = 0): Tensor 
   const along = normalizeAxis("slice", axis, x.shape.length);
   const extent = x.shape[along]!;
   const position = (at: number) => {
-    check(
+    checkValue(
       Number.isInteger(at),
-      "BAD_ARGUMENT",
       "slice",
-      () => `positions must be integers, got ${show(at)}.`,
+      "positions",
+      "integers",
+      at,
       "Pass them one by one: slice(start, end, axis).",
     );
     return Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);

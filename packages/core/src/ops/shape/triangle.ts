@@ -1,8 +1,8 @@
 /** Triangles of matrices. */
 
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { cast } from "../cast";
@@ -37,13 +37,7 @@ function triangle(where: string, x: Tensor, diagonal: number, keeps: (offset: Te
   const isMatrix = x.shape.length >= 2;
   check(isMatrix, "BAD_SHAPE", where, () => `needs matrices [..., rows, columns], got ${showShape(x.shape)}.`);
   const isWhole = Number.isInteger(diagonal);
-  check(
-    isWhole,
-    "BAD_ARGUMENT",
-    where,
-    () => `diagonal must be an integer, got ${show(diagonal)}.`,
-    "0 is the main one.",
-  );
+  checkValue(isWhole, where, "diagonal", "an integer", diagonal, "0 is the main one.");
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   return tidy(() => {
     const offset = elementwise("sub", [positions([columns], x.device), positions([rows, 1], x.device)]);

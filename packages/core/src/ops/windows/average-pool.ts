@@ -1,8 +1,8 @@
 /** Averages of windows of images, and of as many parts of them as are asked for. */
 
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { showShape } from "../../values/shape";
@@ -93,11 +93,12 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: number | readonly [numb
     () => `images must be [batch, channels, height, width], got ${showShape(x.shape)}.`,
   );
   const both: readonly unknown[] = Array.isArray(outputSize) ? outputSize : [outputSize, outputSize];
-  check(
+  checkValue(
     both.length === 2 && both.every((n) => n === null || (Number.isInteger(n) && (n as number) >= 1)),
-    "BAD_ARGUMENT",
     where,
-    () => `outputSize must be an integer >= 1 or a pair of them or null, got ${show(outputSize)}.`,
+    "outputSize",
+    "an integer >= 1 or a pair of them or null",
+    outputSize,
     "For example 1 or [4, null].",
   );
   const [height, width] = x.shape.slice(2) as [number, number];

@@ -2,9 +2,9 @@
 
 import type { Window2d } from "../../backend/spec";
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, type DType, isFloat, promote } from "../../values/dtype";
 import { showShape } from "../../values/shape";
@@ -154,7 +154,7 @@ function checkImages(
   checkTensor(where, weight, "weight");
   if (bias !== null) checkTensor(where, bias, "bias");
   const isCount = Number.isInteger(groups) && groups >= 1;
-  check(isCount, "BAD_ARGUMENT", where, () => `groups must be an integer >= 1, got ${show(groups)}.`, "Use 1.");
+  checkValue(isCount, where, "groups", "an integer >= 1", groups, "Use 1.");
   check(
     x.shape.length === 4 && weight.shape.length === 4 && !weight.shape.includes(0),
     "BAD_SHAPE",

@@ -52,6 +52,7 @@ export function stepsAround(
 
 /** The rule with these steps around it. */
 export function ruleAround(rule: Rule, steps: readonly Step[]): Rule {
+  if (steps.length === 0) return rule;
   return rewritten(
     rule,
     steps.map(({ rewrite }) => rewrite),

@@ -2,9 +2,9 @@
 
 import { zeros } from "../../create";
 import { replacing, tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
-import { show } from "../../errors/show";
 import { elementwise } from "../../ops";
 import { defineRule } from "../../rule/rule";
 import { max, min, neg } from "../../rule/symbols";
@@ -25,8 +25,7 @@ export interface ClipNormOptions {
 function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
   const list = itemsOf(where, params);
   for (const param of list) {
-    const each = () => `params must be tensors without names, got ${show(param)}.`;
-    check(param instanceof Tensor, "BAD_ARGUMENT", where, each, "Pass model.parameters().");
+    checkValue(param instanceof Tensor, where, "params", "tensors without names", param, "Pass model.parameters().");
   }
   return list;
 }

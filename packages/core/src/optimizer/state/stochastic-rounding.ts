@@ -1,7 +1,8 @@
 /** 16-bit parameters without float32 copies, which programs ask for before they use them: who does not, does not ship it. */
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
-import { isPlainObject, show } from "../../errors/show";
+import { isPlainObject } from "../../errors/show";
 import { keysOf, randomUpdate } from "../../rule/rounding";
 import { type StochasticRounding, stochasticRounding } from "./state";
 
@@ -10,9 +11,8 @@ const atRandom: StochasticRounding = {
     if (!isPlainObject(option)) return typeof option === "boolean";
     checkOptions(`${where} stochasticRounding`, option, { seed: "number" });
     const { seed } = option as { seed?: unknown };
-    const problem = () => `stochasticRounding.seed must be a whole number from 0 on, got ${show(seed)}.`;
     const isWhole = Number.isSafeInteger(seed) && (seed as number) >= 0;
-    check(isWhole, "BAD_ARGUMENT", where, problem, "For example { seed: 1 }.");
+    checkValue(isWhole, where, "stochasticRounding.seed", "a whole number from 0 on", seed, "For example { seed: 1 }.");
     return true;
   },
 

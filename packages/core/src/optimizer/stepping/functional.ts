@@ -1,7 +1,9 @@
 /** An optimizer's step as a pure function of tensors: the same rule and scalars, computed by ops that have gradients. */
+
 import { zeros } from "../../create";
 import { checkRepeatable } from "../../device/repeatable";
 import { tidy } from "../../device/scope";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { isPlainObject, show } from "../../errors/show";
 import { applyRule, cast, reshape } from "../../ops";
@@ -186,8 +188,14 @@ function numberFor(option: unknown): unknown {
 /** Parameters under their names: those of the record, or their positions. */
 function entriesOf(where: string, params: Weights): [string, Tensor][] {
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
-  const problem = () => `params must be a list or a record of tensors, got ${show(params)}.`;
-  check(isList || isPlainObject(params), "BAD_ARGUMENT", where, problem, "For example [w].");
+  checkValue(
+    isList || isPlainObject(params),
+    where,
+    "params",
+    "a list or a record of tensors",
+    params,
+    "For example [w].",
+  );
   const entries: [string, Tensor][] = isList
     ? [...params].map((param, i) => [String(i), param])
     : Object.entries(params as Readonly<Record<string, Tensor>>);
@@ -209,7 +217,7 @@ function listed(where: string, what: string, values: unknown, weights: readonly 
   const fits =
     isObject && names.every((name) => Object.hasOwn(values, name)) && Object.keys(values).length === names.length;
   const advice = "Pass grad(loss, params), and the state that init or update returned.";
-  check(fits, "BAD_ARGUMENT", where, () => `${what} must be given for each parameter, got ${show(values)}.`, advice);
+  checkValue(fits, where, what, "given for each parameter", values, advice);
   return names.map((name) => (values as Record<string, unknown>)[name]);
 }
 

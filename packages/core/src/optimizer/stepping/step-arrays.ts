@@ -1,5 +1,7 @@
 /** Steps of an optimizer on typed arrays of the program: for models that know no tensors (written by hand, ONNX gradients, other engines). */
+
 import { checkRepeatable } from "../../device/repeatable";
+import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { isPlainObject, show } from "../../errors/show";
@@ -143,8 +145,14 @@ function parametersOf(optimizer: Steppable): Parameter[] {
 /** What is given for each parameter. @throws OptError BAD_ARGUMENT */
 function matched(what: string, given: PerParameter<unknown>, known: readonly Parameter[]): unknown[] {
   const isList = Array.isArray(given);
-  const problem = () => `${what} must be arrays in a list or by name, got ${show(given)}.`;
-  check(isList || isPlainObject(given), "BAD_ARGUMENT", WHERE, problem, "For example { w: new Float32Array(3) }.");
+  checkValue(
+    isList || isPlainObject(given),
+    WHERE,
+    what,
+    "arrays in a list or by name",
+    given,
+    "For example { w: new Float32Array(3) }.",
+  );
   const names = known.map(({ name }) => name);
   if (isList) {
     const count = () => `${what} must have one for each of ${names.length} parameters, got ${given.length}.`;

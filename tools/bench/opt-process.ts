@@ -1,0 +1,25 @@
+/** Opt on one of its devices in a process of its own, as programs have it and as PyTorch is measured: beside no other device's threads, heap and code. */
+import { fileURLToPath } from "node:url";
+import type { Contender } from "./contender";
+import type { OptimizerWork } from "./optimizer-work";
+import { openProcess } from "./process-session";
+
+const PROGRAM = fileURLToPath(new URL("./opt-session.ts", import.meta.url));
+
+/** @param replayed the step is recorded, and replayed each time */
+export function optProcess(device: string, replayed = false): Contender<OptimizerWork> {
+  const args = [...process.execArgv, PROGRAM, device, replayed ? "replayed" : "called"];
+  return {
+    name: `opt ${device}${replayed ? ", replayed" : ""}`,
+    tolerance: 0,
+    open: (work) => openProcess(process.execPath, args, work),
+  };
+}
+
+/** With one thread, beside loops that have one. */
+export function optOneThread(device: "cpu1" | "wasm1"): Contender<OptimizerWork> {
+  const contender = optProcess(device);
+  const open = (work: OptimizerWork) =>
+    work.tensors > 1 ? Promise.resolve("one tensor is enough") : contender.open(work);
+  return { ...contender, open };
+}
