@@ -2,12 +2,16 @@
 import { check, concat, type NestedArray, show, Tensor, type TypedArray, tensor, tidy } from "@opt/core";
 import { kindOf } from "./rows";
 
-/** A field of a batch: numbers, booleans and arrays of them become a tensor with one more axis in front; text becomes a list. */
+/** A field of a batch: numbers, booleans and arrays of them become a tensor with one more axis in front; text, and what has methods (a Date, a Map), becomes a list. */
 export type Field<T> = T extends Tensor | TypedArray | number | boolean | NestedArray
   ? Tensor
-  : T extends readonly unknown[] | Readonly<Record<string, unknown>>
+  : T extends readonly unknown[]
     ? { -readonly [K in keyof T]: Field<T[K]> }
-    : T[];
+    : T extends object
+      ? [Extract<T[keyof T], (...inputs: never[]) => unknown>] extends [never]
+        ? { -readonly [K in keyof T]: Field<T[K]> }
+        : T[]
+      : T[];
 
 /** A batch of samples that are a tuple or an object: of each of their fields. */
 export type Collated<Sample> = Sample extends Tensor | TypedArray

@@ -170,7 +170,7 @@ export class DataLoader<Sample, Batch = Collated<Sample>> {
   }
 
   /** The next loop goes on where this state was taken, with the same dataset and options. @throws OptError BAD_STATE */
-  loadStateDict(state: DataLoaderState): void {
+  loadStateDict(state: unknown): void {
     const { seed, served, samples, batchSize, generator } = (state ?? {}) as Partial<DataLoaderState>;
     const isWord = seed === null || (isCount(seed) && seed < 2 ** 32);
     const isServed = isCount(served) && served <= this.length && (seed !== null || served === 0);

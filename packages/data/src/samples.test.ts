@@ -1,7 +1,7 @@
-import { tensor } from "@opt/core";
+import { type Tensor, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
-import { describe, expect, it } from "vitest";
-import { Alphabet, collate, parseIdx, TensorDataset, Windows } from "./index";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { Alphabet, type Collated, collate, parseIdx, TensorDataset, Windows } from "./index";
 import { rowsOf } from "./rows";
 
 describe("collate", () => {
@@ -26,6 +26,22 @@ describe("collate", () => {
       "i32",
     ]);
     expect(collate([1, 2, 3]).shape).toEqual([3]);
+  });
+
+  it("has the type of its batches, of interfaces too", () => {
+    interface Sample {
+      readonly image: number[][];
+      label: number;
+      name: string;
+      at: { x: number; when: Date };
+    }
+    type Batch = { image: Tensor; label: Tensor; name: string[]; at: { x: Tensor; when: Date[] } };
+    expectTypeOf<Collated<Sample>>().toEqualTypeOf<Batch>();
+    expectTypeOf<Collated<[Sample, number]>>().toEqualTypeOf<[Batch, Tensor]>();
+    expectTypeOf<Collated<Map<string, number>>>().toEqualTypeOf<Map<string, number>[]>();
+    expectTypeOf<Collated<{ x: Float32Array; y: boolean }>>().toEqualTypeOf<{ x: Tensor; y: Tensor }>();
+    const when = new Date(0);
+    expect(collate([{ image: [[1]], label: 0, name: "a", at: { x: 1, when } }]).at.when).toEqual([when]);
   });
 
   it.each<[string, unknown[]]>([

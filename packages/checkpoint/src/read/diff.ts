@@ -1,5 +1,5 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
-import { checkOptions, OptError } from "@opt/core";
+import { check, checkOptions, OptError } from "@opt/core";
 import { platform } from "#platform";
 import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
@@ -49,7 +49,7 @@ export interface DiffResult {
 
 const PIECE = 4 << 20;
 
-/** Throws MISSING, CORRUPT, BAD_ARGUMENT (negative tolerances), UNSUPPORTED, IO. */
+/** Throws MISSING (also for a name that neither has), CORRUPT, BAD_ARGUMENT (negative tolerances), UNSUPPORTED, IO. */
 export async function diffCheckpoints(a: string, b: string, options: DiffOptions = {}): Promise<DiffResult> {
   checkedPath("diffCheckpoints", a);
   checkedPath("diffCheckpoints", b);
@@ -89,6 +89,11 @@ async function diffSources(
   const meant = new Set(
     [a, b].flatMap((source) => (options.names ? namesIn(source, options.names) : [...source.tensors.keys()])),
   );
+  for (const pattern of options.names ?? []) {
+    const isMeant = [...meant].some((name) => matchesPattern(pattern, name));
+    const problem = () => `${a.path} and ${b.path} hold no tensor ${JSON.stringify(pattern)}.`;
+    check(isMeant, "MISSING", "diffCheckpoints", problem, "Check the names.");
+  }
   const [inA, inB] = [a, b].map(
     (source) => new Map(selectTensors(source, all, verification).map((tensor) => [tensor.name, tensor])),
   );

@@ -46,6 +46,17 @@ describe.each(calls)("%s", (_, call) => {
     ));
 });
 
+it("diffCheckpoints refuses a name that neither side has: it compared nothing, and found it equal", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const w = { dtype: "f32", shape: [1], data: Float32Array.of(1) };
+  await saveCheckpoint("/a", { step: 1, tensors: { w } }, { fileSystem });
+  await saveCheckpoint("/b", { step: 1, tensors: { w, "w.exp_avg": w } }, { fileSystem });
+  const diff = (...names: string[]) => diffCheckpoints("/a", "/b", { fileSystem, names });
+  expect(await expectCode("MISSING", diff("w", "weight"))).toMatch(/hold no tensor "weight"/);
+  expect(await diff("w")).toMatchObject({ equal: true, tensors: 1 });
+  expect((await diff("*.exp_avg")).differences).toMatchObject([{ kind: "missing in a" }]);
+});
+
 it("a rank without a world is refused, not given everything", async () => {
   const fileSystem = new MemoryFileSystem();
   await expectCode("BAD_ARGUMENT", loadCheckpoint("/r", { rank: 1, fileSystem }));

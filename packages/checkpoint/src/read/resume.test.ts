@@ -2,6 +2,8 @@
 import { AdamW } from "@opt/adam-amsgrad";
 import {
   ExponentialMovingAverage,
+  Generator,
+  GradScaler,
   init,
   type Optimizer,
   type Parameters,
@@ -149,6 +151,19 @@ it("leaves no tensors behind but those that it returns, `into` included", async 
   expect(device.memory()).toEqual(before);
 });
 
+it("what was saved of a generator and a scaler is taken as it is loaded, by TypeScript too", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const [generator, scaler] = [new Generator(3), new GradScaler({ initScale: 8 })];
+  generator.nextFloat();
+  const values = { random: generator.stateDict(), scaler: scaler.stateDict() };
+  await saveCheckpoint("run", { step: 1, tensors: {}, values }, { fileSystem });
+  const loaded = await loadCheckpoint("run", { fileSystem });
+  const [goesOn, scales] = [new Generator(4), new GradScaler()];
+  goesOn.loadStateDict(loaded.values.random);
+  scales.loadStateDict(loaded.values.scaler);
+  expect([goesOn.nextFloat(), await scales.getScale()]).toEqual([generator.nextFloat(), 8]);
+});
+
 it("an average goes on after a save, its count among the values; given whole it is refused, and told so", async () => {
   const fileSystem = new MemoryFileSystem();
   const w = parameter([1, 2], { device: await init("js") });
@@ -161,7 +176,7 @@ it("an average goes on after a save, its count among the values; given whole it 
   const { n_averaged, ...tensors } = state;
   await saveCheckpoint("run", { step: 1, tensors, values: { n_averaged: n_averaged as number } }, { fileSystem });
   const loaded = await loadCheckpoint("run", { fileSystem });
-  restored.loadStateDict({ ...loaded.tensors, ...loaded.values } as never);
+  restored.loadStateDict({ ...loaded.tensors, ...loaded.values });
   expect(restored.stateDict().n_averaged).toBe(1);
   expect([...restored.stateDict()["module.0"]!.dataSync()]).toEqual([1, 2]);
 });

@@ -185,7 +185,7 @@ export class ExponentialMovingAverage {
   }
 
   /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
-  loadStateDict(saved: MovingAverageState): void {
+  loadStateDict(saved: Readonly<Record<string, unknown>>): void {
     checkRepeatable(WHERE, "loading averages");
     const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
     const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;

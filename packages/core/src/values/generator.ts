@@ -86,8 +86,8 @@ export class Generator {
   }
 
   /** @throws OptError BAD_STATE */
-  loadStateDict(state: { key: readonly [number, number]; counter: number; used: number }): void {
-    const { key, counter, used } = state ?? {};
+  loadStateDict(state: unknown): void {
+    const { key, counter, used } = (state ?? {}) as ReturnType<Generator["stateDict"]>;
     const isWord = (x: unknown) => Number.isInteger(x) && (x as number) >= 0 && (x as number) < 2 ** 32;
     const valid =
       Array.isArray(key) &&

@@ -101,7 +101,8 @@ export class DistributedSampler implements Iterable<number> {
   }
 
   /** Goes on where the state stands, whatever its number of ranks. @throws OptError BAD_STATE if it is of another dataset or order */
-  loadStateDict(state: DistributedSamplerState): void {
+  loadStateDict(saved: unknown): void {
+    const state = saved as DistributedSamplerState;
     const { seed, shuffle } = this.#options;
     const own = { samples: this.#samples, seed, shuffle };
     const isState =

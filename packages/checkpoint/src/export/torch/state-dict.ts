@@ -213,6 +213,7 @@ class Context {
     let count = 0;
     const state: [string | number, [string, PythonTree][], string][] = [];
     const groups: { options: [PythonTree, PythonTree][]; keys: (string | number)[]; params: readonly string[] }[] = [];
+    const initialLrs = this.#initialLrs(saved.groups);
     for (const [g, { params, ...options }] of saved.groups.entries()) {
       const from = base?.groups[g];
       const keys = params.map((param, i): string | number => {
@@ -231,7 +232,7 @@ class Context {
         if (states.size > 0) state.push([key, [...states], param]);
         return key;
       });
-      const written = optionsOf(options, from?.options);
+      const written = optionsOf(from ? options : { ...initialLrs[g], ...options }, from?.options);
       // A distributed load into an optimizer with named parameters asks for them; one without takes them.
       const names = base?.form !== form ? params : from?.names && params;
       if (form !== "flat" && names !== undefined) written.unshift(["param_names", { list: [...names] }]);
@@ -257,6 +258,17 @@ class Context {
         ],
       ],
     };
+  }
+
+  /**
+   * What torch's schedules keep in every group, and a distributed load into an optimizer that has one asks for: the lr with which the
+   * schedule began, where one was saved that stands at the groups' lr; else this lr itself.
+   */
+  #initialLrs(groups: SavedOptimizer["groups"]): { readonly [option: string]: Json }[] {
+    const lrs = groups.map(({ lr }) => lr ?? null);
+    const schedule = [...this.#values.values()].find((value) => isObject(value) && same(value.lr, lrs));
+    const base = isObject(schedule) && Array.isArray(schedule.baseLrs) ? schedule.baseLrs : [];
+    return lrs.map((lr, g): { readonly [option: string]: Json } => (lr === null ? {} : { initialLr: base[g] ?? lr }));
   }
 
   #statesOf(param: string): Map<string, string> {

@@ -188,6 +188,47 @@ print(json.dumps([after(load, named) for named in (False, True) for load in (loa
     expect(others).toEqual([loaded, loaded, loaded]);
   });
 
+  it.each([
+    [
+      "with the lr with which the schedule began",
+      { schedule: { kind: "StepLR", lastEpoch: 3, baseLrs: [2], lr: [0.5] } },
+      2,
+    ],
+    ["without a schedule with its lr", { other: { baseLrs: [2], lr: [0.25] } }, 0.5],
+  ])("an optimizer there that has a schedule takes what was trained here, %s", async (_, more, initialLr) => {
+    const { tensors, values } = optimizerContents(adamState());
+    const w = { dtype: "F32", shape: [2], data: Float32Array.of(1, 2) };
+    const [run, file, folder] = ["run", "run.pt", "dcp"].map((name) => join(scratch.path, `${initialLr}-${name}`));
+    await saveCheckpoint(run!, { step: 5, tensors: { w, ...tensors }, values: { ...values, ...more } });
+    await convertCheckpoint(run!, file!, { to: "pt" });
+    await convertCheckpoint(run!, folder!, { to: "dcp" });
+    const loaded = inPython(`
+import json, torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(2))
+result = []
+for named in (False, True):
+    model = Model()
+    optimizer = torch.optim.AdamW(model.named_parameters() if named else model.parameters(), lr=9.0)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+    m, o = get_state_dict(model, optimizer)
+    state = {"model": m, "optim": o}
+    dcp.load(state, checkpoint_id="${initialLr}-dcp", no_dist=True)
+    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+    result.append([optimizer.param_groups[0][key] for key in ("lr", "initial_lr")])
+optimizer = torch.optim.AdamW(Model().parameters(), lr=9.0)
+optimizer.load_state_dict(torch.load("${initialLr}-run.pt")["optimizer"])
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10, last_epoch=3)
+result.append([optimizer.param_groups[0]["lr"], schedule.base_lrs[0]])
+print(json.dumps(result))
+`);
+    expect(loaded).toEqual(new Array(3).fill([0.5, initialLr]));
+  });
+
   it("an FSDP2 run of four processes: DCP, here, three ranks, DCP; resumed, it computes the same bits", async () => {
     const script = torchFile("fsdp2.py");
     runPython(script, scratch.path, "save", "4", ".");

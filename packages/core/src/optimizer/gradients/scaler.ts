@@ -267,10 +267,12 @@ export class GradScaler {
   }
 
   /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers that are none */
-  loadStateDict(state: GradScalerState): void {
+  loadStateDict(state: unknown): void {
     if (!this.enabled) return;
     const isState = typeof state === "object" && state !== null;
-    const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = isState ? state : {};
+    const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = (
+      isState ? state : {}
+    ) as GradScalerState;
     const all = [scale, growth_factor, backoff_factor, growth_interval, _growth_tracker];
     const areNumbers = all.every((value) => typeof value === "number" && value >= 0 && Number.isFinite(value));
     check(
