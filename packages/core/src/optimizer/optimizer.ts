@@ -101,13 +101,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const names = parameters.map(({ name, tensor }, i) => {
       const unique = name ?? String(known.size);
       this.algorithm.checkParameter?.(unique, tensor);
-      check(
-        !known.has(tensor),
-        "DUPLICATE",
-        where,
-        () => `a parameter must occur once, got ${unique} (number ${i}) again.`,
-        "Tied weights are listed once.",
-      );
+      const again = () => `a parameter must occur once, got ${unique} (number ${i}) again.`;
+      check(!known.has(tensor), "DUPLICATE", where, again, "Tied weights are listed once.");
       const problem = () => `parameter names must differ, got "${unique}" twice.`;
       check(!knownNames.has(unique), "DUPLICATE", where, problem, "Pass model.namedParameters().");
       known.add(tensor);
@@ -165,6 +160,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return plans;
   }
 
+  /** @internal Hooks may look at gradients before a step. */
+  get looksBefore(): boolean {
+    return this.#hooks.beforeStep.size > 0;
+  }
+
   #runHooks(event: HookName): void {
     if (this.#hooks[event].size > 0) {
       hooks(() => {
@@ -179,13 +179,8 @@ export abstract class Optimizer<Options extends BaseOptions> {
     if (recorder === null) return;
     const recorded = String(look());
     recorder.guard(() => {
-      check(
-        String(look()) === recorded,
-        "BAD_STATE",
-        this.algorithm.name,
-        () => "groups, their options or hooks have changed.",
-        "Record the step again.",
-      );
+      const problem = () => "groups, their options or hooks have changed.";
+      check(String(look()) === recorded, "BAD_STATE", this.algorithm.name, problem, "Record the step again.");
     });
   }
 

@@ -42,6 +42,8 @@ export interface GradScalerState {
 /** What a scaler asks of an optimizer. */
 export interface Scalable {
   readonly groups: readonly { readonly params: readonly Tensor[]; readonly clip?: ClipOptions | null }[];
+  /** @internal */
+  readonly looksBefore: boolean;
   step(): void;
   /** @internal */
   apply(around: Around): () => void;
@@ -147,7 +149,12 @@ export class GradScaler {
     });
   }
 
-  /** The optimizer's step on unscaled gradients, unless one is not finite. @throws OptError BAD_STATE the second time since `update`, or without gradients */
+  /**
+   * The optimizer's step on unscaled gradients, unless one is not finite. It divides them in its own launch and leaves `grad` scaled, but
+   * where a group limits norms or a hook runs before the step: then they are divided in place before, as by `unscale`, if none is f16.
+   *
+   * @throws OptError BAD_STATE the second time since `update`, or without gradients
+   */
   step(optimizer: Scalable, closure?: () => unknown): Promise<void> | undefined {
     const before = this.examinedBefore("step", optimizer);
     if (!this.enabled) {
@@ -160,13 +167,14 @@ export class GradScaler {
     checkOrder(before?.stage !== "stepped", () => "step() came after step().");
     checkOrder(this.reading === null, () => "the last step was not awaited.");
     // A norm is PyTorch's to the bit if gradients are unscaled before; those of f16 would lose digits, and their squares cannot overflow.
-    const limits = () => optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step refuses others
-    const limitsNorm = limits();
+    // Hooks that run before a step clip and set gradients as they are without a scaler.
+    const looks = () => optimizer.looksBefore || optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step refuses others
+    const looked = looks();
     guardReplays(() => {
-      const problem = () => "a bound of norms was set or taken away.";
-      check(limits() === limitsNorm, "BAD_STATE", `${where}.step`, problem, "Record the step again.");
+      const problem = () => "a bound of norms or a hook before the step was set or taken away.";
+      check(looks() === looked, "BAD_STATE", `${where}.step`, problem, "Record the step again.");
     });
-    if (limitsNorm && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
+    if (looked && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
     const unscaled = this.examined.get(optimizer);
     const found = unscaled?.found ?? noGrad(() => this.examine(gradientsIn(optimizer)));
     try {
