@@ -29,7 +29,7 @@ function refusal(place: string, got: string): OptError {
     "BAD_ARGUMENT",
     "saveCheckpoint",
     `${place} must be plain JSON, got ${got}.`,
-    "Put arrays into tensors.",
+    "Put arrays into tensors, null for NaN.",
   );
 }
 

@@ -208,8 +208,6 @@ class Save {
   }
 
   async run(): Promise<SaveResult> {
-    const { keep } = this.#options;
-    if (keep !== undefined) this.#keep = (await import("./step/keep")).checkedRetention(WHERE, keep);
     if (this.rank === undefined) return this.#saveAllRanks();
     if (this.#options.communicator) return this.#saveTogether(this.#options.communicator);
     if (this.#world === 1) return this.#saveTogether(singleProcess());
@@ -303,8 +301,9 @@ class Save {
     return outcomeOf(() => this.#commit(folder, outcomes.map(unwrap)));
   }
 
-  #begin(attempt: Attempt): Promise<StepFolder> {
-    const overwrite = this.#options.overwrite ?? false;
+  async #begin(attempt: Attempt): Promise<StepFolder> {
+    const { keep, overwrite = false } = this.#options;
+    if (keep !== undefined) this.#keep = (await import("./step/keep")).checkedRetention(WHERE, keep, this.#values);
     return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, attempt, { overwrite });
   }
 

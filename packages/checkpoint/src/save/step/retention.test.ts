@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { listSteps } from "../../format/steps";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
+import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";
 import type { Retention } from "./keep";
@@ -13,7 +14,7 @@ const losses = [5, 3, 9, 3, 7, 8, 6];
 async function kept(keep: number | Retention): Promise<number[]> {
   const fileSystem = new MemoryFileSystem();
   for (const [step, loss] of losses.entries())
-    await saveCheckpoint("/r", { step, tensors: { w }, values: { loss } }, { fileSystem, keep });
+    await saveCheckpoint("/r", { step, tensors: { w }, values: { loss, name: "a" } }, { fileSystem, keep });
   return (await listSteps(fileSystem, "/r")).map(({ step }) => step);
 }
 
@@ -26,7 +27,6 @@ describe("keep", () => {
     [{ best: { value: "loss" } }, [3, 6]],
     [{ best: { value: "loss", count: 2 } }, [1, 3, 6]],
     [{ best: { value: "loss", highest: true } }, [2, 6]],
-    [{ best: { value: "no such" } }, [6]],
   ])("%j keeps %j", async (keep, steps) => expect(await kept(keep)).toEqual(steps));
 
   it.each<[unknown]>([
@@ -35,10 +35,36 @@ describe("keep", () => {
     [{ every: 1.5 }],
     [{ latest: 2 }],
     [{ best: {} }],
-    [{ best: { value: "a", count: 0 } }],
+    [{ best: { value: "loss", count: 0 } }],
+    [{ best: { value: "Loss" } }],
+    [{ best: { value: "name" } }],
   ])("%j is refused", async (keep) => {
     await expectCode("BAD_ARGUMENT", kept(keep as Retention));
   });
+});
+
+it("of ranks all are told what rank 0 lacks, and a step whose value is not known yet is none of the best", async () => {
+  const fileSystem = new MemoryFileSystem();
+  const keep = { best: { value: "loss" } };
+  const save = (step: number, values: { [name: string]: unknown }) =>
+    Promise.allSettled(
+      localCommunicators(2).map((communicator) =>
+        saveCheckpoint(
+          "/r",
+          {
+            step,
+            tensors: { w: { ...w, shape: [1 - communicator.rank], data: new Uint8Array(1 - communicator.rank) } },
+            values,
+          },
+          { fileSystem, communicator, keep },
+        ),
+      ),
+    );
+  for (const result of await save(0, { lss: 1 }))
+    expect(result).toMatchObject({ reason: { code: "BAD_ARGUMENT", message: expect.stringContaining('["lss"]') } });
+  for (const [step, loss] of [null, 2, null, 3, null].entries())
+    expect((await save(step, { loss })).map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
+  expect((await listSteps(fileSystem, "/r")).map(({ step }) => step)).toEqual([1, 4]);
 });
 
 describe("leftovers", () => {
