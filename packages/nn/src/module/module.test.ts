@@ -256,6 +256,20 @@ describe("state", () => {
     }
   });
 
+  it("takes undefined for a name that the state lacks", async () => {
+    const [layer, { weight, bias }] = [made(1), made(2).stateDict()];
+    const before = await layer.bias!.data();
+    const state = { weight, bias: undefined };
+    expectCode("BAD_STATE", () => layer.loadStateDict(state));
+    expect(() => layer.loadStateDict(state)).toThrow("bias is missing");
+    expect(layer.loadStateDict({ ...state, other: undefined }, { strict: false })).toEqual({
+      missing: ["bias"],
+      unexpected: [],
+    });
+    expect([await layer.weight.data(), await layer.bias!.data()]).toEqual([await weight!.data(), before]);
+    expect(layer.loadStateDict({ weight, bias, other: undefined })).toEqual({ missing: [], unexpected: [] });
+  });
+
   it("leaves nothing behind", () => {
     const layer = made(1);
     const state = made(2).stateDict();

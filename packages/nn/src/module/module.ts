@@ -105,20 +105,25 @@ export abstract class Module {
   }
 
   /**
-   * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing.
+   * Copies values into the module's tensors; dtypes are converted, devices may differ. A state that does not fit changes nothing. A name
+   * whose value is undefined counts as lacking: `{ weight: loaded.tensors.weight }`.
    *
    * @param options `strict: false` leaves tensors that the state lacks, and ignores names that the module lacks
    * @returns the names that the state lacks, and those that the module lacks: none unless it is not strict
    * @throws OptError BAD_STATE with the missing and unexpected names and the shapes that differ; NOT_SYNC from a device that answers only later
    */
-  loadStateDict(state: Readonly<StateDict>, options: { readonly strict?: boolean } = {}): Misfit {
+  loadStateDict(
+    state: Readonly<Record<string, Tensor | undefined>>,
+    options: { readonly strict?: boolean } = {},
+  ): Misfit {
     const where = this.constructor.name;
     checkOptions(where, options, { strict: "boolean" });
     const { strict = true } = options;
     checkState(where, state);
-    for (const [name, value] of Object.entries(state)) checkNotSummary(where, name, value);
+    const given = new Map(Object.entries(state).filter(([, value]) => value !== undefined));
+    for (const [name, value] of given) checkNotSummary(where, name, value);
     const own = new Map(this.namedTensors());
-    const problems = [...misfits(own, state, strict)];
+    const problems = [...misfits(own, given, strict)];
     check(
       problems.length === 0,
       "BAD_STATE",
@@ -126,12 +131,12 @@ export abstract class Module {
       () => `the state must fit the module, got: ${problems.join("; ")}.`,
       "Build the module with the sizes it was saved with, or pass { strict: false }.",
     );
-    const loaded = [...own].filter(([name]) => Object.hasOwn(state, name));
+    const loaded = [...own].filter(([name]) => given.has(name));
     const values: Tensor[] = [];
     try {
       // What can fail comes before the first change.
       for (const [name, tensor] of loaded) {
-        const source = state[name]!.detach();
+        const source = given.get(name)!.detach();
         values.push(source);
         values.push(source.to(tensor.device));
       }
@@ -140,8 +145,8 @@ export abstract class Module {
       for (const value of values) value.dispose();
     }
     return {
-      missing: [...own.keys()].filter((name) => !Object.hasOwn(state, name)),
-      unexpected: Object.keys(state).filter((name) => !own.has(name)),
+      missing: [...own.keys()].filter((name) => !given.has(name)),
+      unexpected: [...given.keys()].filter((name) => !own.has(name)),
     };
   }
 
@@ -295,9 +300,13 @@ function checkState(where: string, state: unknown): asserts state is StateDict {
 }
 
 /** Why a state does not fit. */
-function* misfits(own: ReadonlyMap<string, Tensor>, state: Readonly<StateDict>, strict: boolean): Generator<string> {
+function* misfits(
+  own: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, unknown>,
+  strict: boolean,
+): Generator<string> {
   for (const [name, tensor] of own) {
-    const value: unknown = Object.hasOwn(state, name) ? state[name] : undefined;
+    const value = given.get(name);
     if (value === undefined) {
       if (strict) yield `${name} is missing`;
     } else if (!(value instanceof Tensor)) {
@@ -308,5 +317,5 @@ function* misfits(own: ReadonlyMap<string, Tensor>, state: Readonly<StateDict>, 
       yield `${name} has shape [${value.shape}] instead of [${tensor.shape}]`;
     }
   }
-  if (strict) for (const name of Object.keys(state)) if (!own.has(name)) yield `${name} is unexpected`;
+  if (strict) for (const name of given.keys()) if (!own.has(name)) yield `${name} is unexpected`;
 }
