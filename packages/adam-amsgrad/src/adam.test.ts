@@ -53,7 +53,8 @@ describe("AdamW", () => {
   });
 
   it("cannot be coupled by an option, and is not by a state", () => {
-    expectCode("BAD_ARGUMENT", () => new AdamW([parameter([1])], { decoupledWeightDecay: false }));
+    for (const value of [false, 1, Symbol("yes")])
+      expectCode("BAD_ARGUMENT", () => new AdamW([parameter([1])], { decoupledWeightDecay: value as boolean }));
     const [adam, adamw] = [train(Adam, { weightDecay: 0.1 }), train(AdamW, {})];
     adamw.optimizer.loadStateDict(adam.optimizer.stateDict());
     expect(adamw.optimizer.groups[0]).toMatchObject({ weightDecay: 0.1, decoupledWeightDecay: true });

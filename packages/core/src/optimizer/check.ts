@@ -5,7 +5,7 @@
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
-import { isPlainObject } from "../errors/show";
+import { isPlainObject, show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./gradients/regularizer";
 import { statePacking, stochasticRounding } from "./state/state";
@@ -96,7 +96,7 @@ export function completeOptions<Options extends BaseOptions>(
   const given = Object.entries(overrides).filter(([name, value]) => known.includes(name) && value !== undefined);
   const options = { ...defaults, ...Object.fromEntries(given) } as Options;
   for (const [name, value] of Object.entries(fixed ?? {})) {
-    const problem = () => `${name} must be ${value}, got ${options[name as keyof Options]}.`;
+    const problem = () => `${name} must be ${value}, got ${show(options[name as keyof Options])}.`;
     check(options[name as keyof Options] === value, "BAD_ARGUMENT", where, problem, "Use the optimizer without it.");
   }
   checkNotNegative(where, "lr", options.lr);

@@ -86,9 +86,13 @@ describe.each<Half>(["bf16", "f16"])("%s", (dtype) => {
     ["the weights through a view", ["optimizer", "view"]],
     ["both twice", ["weights", "optimizer", "optimizer", "view", "weights"]],
   ];
-  it.each(orders)("resumes the same bits, loading %s", (_, order) => {
+  it.each(orders)("resumes the same bits, loading %s, of what has left the dtype's range, too", (_, order) => {
     const [whole, resumed] = [parts(dtype), parts(dtype, [8, 8, 8])];
     train(whole, 4);
+    const largest = dtype === "f16" ? 7e4 : 3.4e38; // rounded, infinity
+    master(whole)!.set([largest, -1.7, -largest]);
+    train(whole, 1);
+    expect([...whole.w.dataSync()].map(Number.isFinite)).toEqual([false, true, false]);
     train(resumed, 2); // with state and a master copy of its own
     const saved = whole.optimizer.stateDict();
     const weights = whole.w.clone();

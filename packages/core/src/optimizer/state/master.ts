@@ -5,12 +5,15 @@ import { cast } from "../../ops";
 import { launchMap } from "../../ops/map";
 import { Expression } from "../../rule/expression";
 import { type Program, trace } from "../../rule/program";
-import { abs, add, div, less, select, sub } from "../../rule/symbols";
+import { abs, add, div, less, max, min, select, sub } from "../../rule/symbols";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 
 /** The same for numbers of one sign, of zeros, too, which are equal. */
 const sign = (x: Expression) => select(less(div(1, x), 0), 1, 0);
+
+/** Infinities become numbers that no 16 bits hold, which can be compared; NaN stays. */
+const finite = (x: Expression) => max(min(x, 3.4e38), -3.4e38);
 
 /** `difference == 0 ? master : value`; where the difference is NaN, one of them is: the value. */
 function followProgram(): Program {
@@ -19,7 +22,7 @@ function followProgram(): Program {
     Expression,
     Expression,
   ];
-  const distance = add(abs(sub(value, rounded)), abs(sub(sign(value), sign(rounded))));
+  const distance = add(abs(sub(finite(value), finite(rounded))), abs(sub(sign(value), sign(rounded))));
   const expression = select(less(0, distance), value, select(less(distance, 1), master, value));
   return trace(["master", "rounded", "value"], [], [{ slot: 0, expression }]);
 }
