@@ -7,23 +7,18 @@ import { checkBody } from "../host/synchronous";
 import { checkRepeatable, setRecorded } from "./repeatable";
 import type { Versioned } from "./versions";
 
-/** The scalars of a rule launch in its next step, which is counted already. */
-export interface Renewal {
-  readonly scalars: readonly Scalar[];
-  /** Counts it no more: a later launch was refused. */
-  undo(): void;
-  /** It was launched. */
-  launched(): void;
-}
-
 /** A recorded rule launch, step after step. */
 export interface Repeated {
   /** The last launch before the next hooks, or the body's end, was recorded: replays go as far in one go. */
   recorded(): void;
   /** @throws OptError BAD_STATE, BAD_ARGUMENT if the step can no longer be what was recorded */
   check(): void;
-  /** Counts the next step, of which nothing has changed since `check`. */
-  renew(): Renewal;
+  /** Counts the next step, of which nothing has changed since `check`. Returns the scalars of its launch. */
+  renew(): readonly Scalar[];
+  /** Counts it no more: a later launch was refused. */
+  undo(): void;
+  /** It was launched. */
+  launched(): void;
 }
 
 /** Numbers drawn on the host: again for each replay. */

@@ -5,7 +5,7 @@ import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
 import { inspectSymbol } from "../host/inspect-symbol";
 import type { DeviceMemory } from "./device-memory";
-import { type Leaf, type Left, type Recorder, type Renewal, Segment, type Used } from "./recorder";
+import { type Leaf, type Left, type Recorder, Segment, type Used } from "./recorder";
 import { checkRepeatable } from "./repeatable";
 import type { Scoped } from "./scope";
 import { changes, countOverwrites, returnedNumbers, versionNumbers } from "./versions";
@@ -166,6 +166,8 @@ class RecordedSegment {
   /** What outlives the body, and has other contents after each replay. */
   #written: Int32Array = new Int32Array();
   #returned = -1;
+  /** Of the launches that are steps, by their index: others in each replay. */
+  readonly #scalars = new Map<number, readonly Scalar[]>();
 
   constructor(
     private readonly backend: Backend,
@@ -186,24 +188,22 @@ class RecordedSegment {
 
   run(): void {
     const { repeated, draws } = this.segment;
-    const renewals: Renewal[] = [];
-    const scalars = new Map<number, readonly Scalar[]>();
+    let renewed = 0;
     if (this.isAfterHooks) this.segment.check();
     try {
       for (const [index, step] of repeated) {
-        const renewal = step.renew();
-        renewals.push(renewal);
-        scalars.set(index, renewal.scalars);
+        this.#scalars.set(index, step.renew());
+        renewed++;
       }
       for (const draw of draws) this.backend.write(draw.memory, draw.byteOffset, draw.bytes());
-      this.#own.replay(scalars);
+      this.#own.replay(this.#scalars);
     } catch (error) {
-      for (const renewal of renewals.reverse()) renewal.undo();
+      for (const step of [...repeated.values()].slice(0, renewed).reverse()) step.undo();
       throw error;
     }
     this.#takeNumbers();
     countOverwrites(this.#written);
-    for (const renewal of renewals) renewal.launched();
+    for (const step of repeated.values()) step.launched();
   }
 
   dispose(): void {

@@ -17,7 +17,7 @@ import type { Around } from "./gradients/around";
 import { checkOneDevice } from "./gradients/clip";
 import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
-import { planUpdates, settingsOf, type Update } from "./plan";
+import { areSame, planUpdates, settingsOf, type Update } from "./plan";
 import { Slot } from "./slot";
 import { completeState } from "./state/complete-state";
 import { MASTER, type ParameterState, stateKeys } from "./state/state";
@@ -174,14 +174,14 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /** What a recording relies on beside its launches: what `look` finds must be the same before each replay. */
-  #guard(look: () => unknown): void {
+  #guard(look: () => readonly unknown[]): void {
     const recorder = activeRecorder();
     if (recorder === null) return;
-    const recorded = String(look());
-    recorder.guard(() => {
-      const problem = () => "groups, their options or hooks have changed.";
-      check(String(look()) === recorded, "BAD_STATE", this.algorithm.name, problem, "Record the step again.");
-    });
+    const recorded = look();
+    const problem = () => "groups, their options or hooks have changed.";
+    recorder.guard(() =>
+      check(areSame(look(), recorded), "BAD_STATE", this.algorithm.name, problem, "Record the step again."),
+    );
   }
 
   /** The norm of all gradients in groups that limit it. */
@@ -258,7 +258,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       for (const group of idle) checkGroup(this.algorithm, group);
       const { groups } = this;
       const hooks = this.#hooks;
-      return [groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0, ...idle.map(settingsOf)];
+      return [groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0, ...idle.flatMap(settingsOf)];
     });
   }
 
@@ -266,7 +266,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   zeroGrad(options: { setToNull?: boolean } = {}): void {
     checkOptions("zeroGrad", options, { setToNull: "boolean" });
     const { setToNull = true } = options;
-    this.#guard(() => this.groups.length);
+    this.#guard(() => [this.groups.length]);
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();

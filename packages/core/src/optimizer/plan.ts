@@ -2,7 +2,7 @@
 import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
-import { activeRecorder, type Renewal, type Repeated } from "../device/recorder";
+import { activeRecorder, type Repeated } from "../device/recorder";
 import { changes, versionNumbers } from "../device/versions";
 import { check, OptError } from "../errors/errors";
 import { ARITHMETIC } from "../rule/interpret";
@@ -200,12 +200,14 @@ function updateOf<Options extends BaseOptions>(
 
 /** A launch in a recorded step, from one replay to the next. */
 class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
-  private readonly states: readonly (ParameterState | null)[];
+  readonly #states: readonly (ParameterState | null)[];
   /** The slots whose parameters nobody else overwrites before the next hooks: these may look, and steps after them do. */
-  private following: readonly Slot[] = [];
+  #following: readonly Slot[] = [];
   /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
-  private readonly found: readonly Slot[];
-  private readonly settings: readonly unknown[];
+  readonly #found: readonly Slot[];
+  readonly #settings: readonly unknown[];
+  /** The counters before the step that was counted last. */
+  #before: Counters;
 
   constructor(
     private readonly algorithm: Algorithm<Options>,
@@ -213,32 +215,35 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     private readonly update: Update,
   ) {
     const { bucket } = update;
-    this.states = bucket.slots.map((slot) => slot.state);
-    this.found = bucket.masters.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
-    this.settings = settingsOf(options);
+    this.#states = bucket.slots.map((slot) => slot.state);
+    this.#found = bucket.masters.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
+    this.#settings = settingsOf(options);
+    this.#before = update.before;
   }
 
   recorded(): void {
-    this.following = this.update.bucket.slots.filter((slot) => slot.hasFollowed());
+    this.#following = this.update.bucket.slots.filter((slot) => slot.hasFollowed());
   }
 
   check(): void {
-    const { algorithm, options, update, states } = this;
+    const { algorithm, options, update } = this;
     const { slots, plain, regularizer, counting } = update.bucket;
     checkGroup(algorithm, options);
-    const penalties = typeof options.regularizer === "function" ? slots : slots.slice(0, 1);
-    const isSameRule =
-      algorithm.rule(options) === plain &&
-      settingsOf(options).every((setting, i) => setting === this.settings[i]) &&
-      penalties.every((slot) => samePenalty(regularizerOf(options, slot.name), regularizer));
-    check(
-      isSameRule,
-      "BAD_STATE",
-      algorithm.name,
-      () => "options were set that it does not cover.",
-      "Record the step again.",
-    );
-    if (counting.ahead) return;
+    const penalties = typeof options.regularizer === "function" ? slots.length : 1;
+    let isSameRule = algorithm.rule(options) === plain && areSame(settingsOf(options), this.#settings);
+    for (let i = 0; isSameRule && i < penalties; i++)
+      isSameRule = samePenalty(regularizerOf(options, slots[i]!.name), regularizer);
+    if (!isSameRule) {
+      const problem = "options were set that it does not cover.";
+      throw new OptError("BAD_STATE", algorithm.name, problem, "Record the step again.");
+    }
+    if (!counting.ahead) this.#checkStates();
+  }
+
+  #checkStates(): void {
+    const { algorithm, update } = this;
+    const states = this.#states;
+    const { slots } = update.bucket;
     const counters = slots[0]!.state?.counters;
     const other = slots.findIndex(
       ({ state }, i) => state === null || state !== states[i] || state.counters !== counters,
@@ -253,24 +258,26 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     );
   }
 
-  renew(): Renewal {
+  renew(): readonly Scalar[] {
     const { algorithm, options, update } = this;
-    const { device, plain, around, isDrawn, counting } = update.bucket;
-    for (const slot of this.found) slot.master();
-    const before = counting.now;
-    const next = algorithm.advance(before, options, ARITHMETIC);
+    const { device, plain, isDrawn, counting } = update.bucket;
+    for (const slot of this.#found) slot.master();
+    this.#before = counting.now;
+    const next = algorithm.advance(this.#before, options, ARITHMETIC);
     const scalars = scalarsOf(algorithm, options, plain, next);
     for (let i = scalars.length; i < update.scalars.length; i++) scalars.push(update.scalars[i]!);
     if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
     counting.count(next);
-    return {
-      scalars,
-      undo: () => counting.count(before),
-      launched: () => {
-        for (const slot of this.following) slot.followed();
-        if (around.skipped?.()) counting.count(before);
-      },
-    };
+    return scalars;
+  }
+
+  undo(): void {
+    this.update.bucket.counting.count(this.#before);
+  }
+
+  launched(): void {
+    for (const slot of this.#following) slot.followed();
+    if (this.update.bucket.around.skipped?.()) this.undo();
   }
 }
 
@@ -303,6 +310,11 @@ export function settingsOf({
   stochasticRounding,
 }: BaseOptions & GroupOptions): readonly unknown[] {
   return [maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)];
+}
+
+export function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return a.length === b.length;
 }
 
 export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {

@@ -99,6 +99,8 @@ function stagedUpdate<Options extends BaseOptions>(
         counting.check();
       },
       renew: () => counting.renew(),
+      undo: () => counting.undo(),
+      launched: () => counting.launched(),
     };
   };
   return { ...update, bucket: { ...bucket, tensors, repeated } };
@@ -151,11 +153,9 @@ function launchFirst<Options extends BaseOptions>(
     () => ({
       recorded() {},
       check() {},
-      renew: () => ({
-        scalars: scalarsAt(algorithm.advance(bucket.counting.now, options, ARITHMETIC)),
-        undo() {},
-        launched() {},
-      }),
+      renew: () => scalarsAt(algorithm.advance(bucket.counting.now, options, ARITHMETIC)),
+      undo() {},
+      launched() {},
     }),
   );
   for (const { storage } of directions) storage.overwritten();

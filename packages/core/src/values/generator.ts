@@ -15,33 +15,33 @@ import { shared } from "../host/shared";
  * const noise = randn([2, 3], { generator });
  */
 export class Generator {
-  private key: readonly [number, number];
-  private counter = 0; // blocks drawn; exact up to 2^53
-  private readonly block = new Uint32Array(4);
-  private used = 4;
+  #key: readonly [number, number];
+  #counter = 0; // blocks drawn; exact up to 2^53
+  readonly #block = new Uint32Array(4);
+  #used = 4;
 
   /** @param seed an integer from 0 to 2^53 - 1 */
   constructor(seed = 0) {
-    this.key = keyOf(seed);
+    this.#key = keyOf(seed);
   }
 
   /** Restarts the stream. @throws OptError BAD_ARGUMENT */
   manualSeed(seed: number): this {
     checkRepeatable("Generator", "a new seed");
-    this.key = keyOf(seed);
-    this.counter = 0;
-    this.used = 4;
+    this.#key = keyOf(seed);
+    this.#counter = 0;
+    this.#used = 4;
     return this;
   }
 
   /** 32 random bits. */
   nextUint32(): number {
     checkRepeatable("Generator", "a number drawn by hand");
-    if (this.used === 4) {
-      philox(wordsOf(this.counter++), this.key, this.block);
-      this.used = 0;
+    if (this.#used === 4) {
+      philox(wordsOf(this.#counter++), this.#key, this.#block);
+      this.#used = 0;
     }
-    return this.block[this.used++]!;
+    return this.#block[this.#used++]!;
   }
 
   /** Uniform in [0, 1), a multiple of 2^-24: exact in float32. */
@@ -77,12 +77,12 @@ export class Generator {
 
   /** For console.log in Node. */
   [inspectSymbol](): string {
-    return `Generator(key=[${this.key.join(", ")}], counter=${this.counter})`;
+    return `Generator(key=[${this.#key.join(", ")}], counter=${this.#counter})`;
   }
 
   /** Plain JSON from which `loadStateDict` continues the stream. */
   stateDict(): { key: [number, number]; counter: number; used: number } {
-    return { key: [...this.key], counter: this.counter, used: this.used };
+    return { key: [...this.#key], counter: this.#counter, used: this.#used };
   }
 
   /** @throws OptError BAD_STATE */
@@ -105,10 +105,10 @@ export class Generator {
       () => `state must be { key, counter, used }, got ${show(state)}.`,
       "Pass what stateDict() returned.",
     );
-    this.key = [key[0], key[1]];
-    this.counter = counter;
-    this.used = used;
-    if (used < 4) philox(wordsOf(counter - 1), this.key, this.block);
+    this.#key = [key[0], key[1]];
+    this.#counter = counter;
+    this.#used = used;
+    if (used < 4) philox(wordsOf(counter - 1), this.#key, this.#block);
   }
 }
 
