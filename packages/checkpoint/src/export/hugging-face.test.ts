@@ -56,6 +56,20 @@ describe("Hugging Face's sets", () => {
     await source.close();
   });
 
+  it.each(["one file", "a set"])("become the plain state dict that torch.load is to give: %s", async (what) => {
+    const file = (name: string) => safetensorsFile([{ name, shape: [1], data: floats(1) }], { format: "pt" });
+    const names = what === "a set" ? ["a", "b"] : ["a"];
+    for (const name of names) writeFileSync(at(`${name}.safetensors`), file(name));
+    const weight_map = Object.fromEntries(names.map((name) => [name, `${name}.safetensors`]));
+    const index = { metadata: { total_size: 8, total_parameters: 2 }, weight_map };
+    writeFileSync(at("model.safetensors.index.json"), JSON.stringify(index));
+    const from = what === "a set" ? "model.safetensors.index.json" : "a.safetensors";
+    await convertCheckpoint(at(from), at("out.pt"), { to: "pt" });
+    const source = await openSource(at("out.pt"));
+    expect([[...source.tensors.keys()], source.values]).toEqual([names, {}]);
+    await source.close();
+  });
+
   it("refuse sizes that are none, other targets, and what is there", async () => {
     await save();
     await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("x"), { to: "safetensors", maxShardSize: 0 }));

@@ -1,6 +1,8 @@
 /** By what each format is known: contents before names. The readers themselves are loaded when one of them is needed. */
+
 import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
 import type { Candidate, FormatReader, Importer } from "../format/source";
+import { latin1 } from "./bytes/latin1";
 import { isHdf5 } from "./keras/signature";
 import { ENCRYPTED_MAGIC } from "./mindspore/format";
 
@@ -21,8 +23,6 @@ const has = ({ entries }: Candidate, test: (name: string) => boolean, wanted: "f
 
 const endsWith = (candidate: Candidate, end: string) =>
   candidate.kind === "file" ? candidate.name.endsWith(end) : candidate.entries.some(({ name }) => name.endsWith(end));
-
-const latin1 = (bytes: Uint8Array) => new TextDecoder("latin1").decode(bytes);
 
 /** Every foreign format, the surest signatures first. */
 export const importers: readonly Importer[] = [

@@ -15,6 +15,7 @@ import {
   wideAt,
 } from "../../format/zip-records";
 import { type ByteSource, checkRange, partOf, readBytes, verified } from "./byte-source";
+import { latin1 } from "./latin1";
 
 /** The directory's entries follow each other: so much is read at once. */
 const WINDOW = 64 * 1024;
@@ -105,7 +106,7 @@ async function readDirectory(window: Window, most: number): Promise<Entry[]> {
 function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
   const { flags, method, crc32, name: nameLength, ...narrow } = CENTRAL.read(view);
   const bytes = new Uint8Array(view.buffer, view.byteOffset + CENTRAL.byteLength, nameLength);
-  const name = new TextDecoder(flags & UTF8 ? "utf-8" : "latin1").decode(bytes);
+  const name = flags & UTF8 ? new TextDecoder().decode(bytes) : latin1(bytes);
   if (/^\/|^[A-Za-z]:|\\/.test(name) || name.split("/").includes("..")) {
     throw new OptError(
       "REFUSED",

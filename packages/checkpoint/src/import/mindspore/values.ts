@@ -3,6 +3,7 @@ import { check, OptError } from "@opt/core";
 import { type ImportOptions, mostTensors } from "../../format/source";
 import { ByteCursor } from "../bytes/byte-cursor";
 import { type ByteSource, checkCrc, crcOf, partOf, readBytes } from "../bytes/byte-source";
+import { latin1 } from "../bytes/latin1";
 import { CRC_MARK, CRC_TRAILER, ENCRYPTED_MAGIC } from "./format";
 import { eachField, lengthHead, readText, readVarint, varint } from "./protobuf";
 
@@ -124,7 +125,7 @@ async function refuseEncrypted(source: ByteSource): Promise<void> {
 async function storedCrc(source: ByteSource): Promise<number | undefined> {
   if (source.byteLength < CRC_TRAILER) return undefined;
   const trailer = await readBytes(source, source.byteLength - CRC_TRAILER, CRC_TRAILER);
-  const mark = new TextDecoder("latin1").decode(trailer.subarray(0, CRC_MARK.length));
+  const mark = latin1(trailer.subarray(0, CRC_MARK.length));
   // Ten big-endian bytes, of which a CRC-32 fills the last four.
   return mark === CRC_MARK ? new DataView(trailer.buffer).getUint32(CRC_TRAILER - 4, false) : undefined;
 }

@@ -1,5 +1,6 @@
 /** The numbers, strings and bytes of a pickle, as its opcodes spell them. Only what is not in memory yet waits. */
 import type { ByteCursor } from "../bytes/byte-cursor";
+import { latin1 } from "../bytes/latin1";
 import { PickleFloat, PickleRange } from "./pickle-objects";
 
 // Beyond these lengths a payload stays where it is; integers longer than any counter are no data of ours.
@@ -10,7 +11,6 @@ const LONGEST_INTEGER = 256;
 export class PicklePayloads {
   readonly #cursor: ByteCursor;
   readonly #text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  readonly #latin1 = new TextDecoder("latin1");
 
   constructor(cursor: ByteCursor) {
     this.#cursor = cursor;
@@ -45,7 +45,7 @@ export class PicklePayloads {
   /** What Python 2 wrote for str. */
   byteString(length: number): unknown {
     if (length > LONG_PAYLOAD) return this.#range("bytes", length);
-    return this.#read(length, (bytes) => this.#latin1.decode(bytes));
+    return this.#read(length, latin1);
   }
 
   async line(): Promise<string> {

@@ -11,6 +11,9 @@ const read = (bytes: Uint8Array): Promise<unknown> => readPickleOf(memorySource(
 const program = (...parts: (number | string)[]): Uint8Array =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : Uint8Array.of(part))));
 
+/** As Latin-1 has them: 0x80 to 0x9f are not those of Windows-1252. */
+const HIGH = String.fromCharCode(...Array.from({ length: 128 }, (_, i) => 128 + i));
+
 describe("readPickle", () => {
   it.each([2, 4] as const)("builds plain values (protocol %s)", async (protocol) => {
     const value = new Map<unknown, unknown>([
@@ -90,6 +93,7 @@ describe("readPickle", () => {
     ["BINBYTES8", program(0x8e, length64(1), "a", 0x2e), Uint8Array.of(97)],
     ["BYTEARRAY8", program(0x96, length64(1), "b", 0x2e), Uint8Array.of(98)],
     ["SHORT_BINSTRING", program(0x55, 1, "\xe9", 0x2e), "é"],
+    ["SHORT_BINSTRING of every byte from 128 on", program(0x55, 128, HIGH, 0x2e), HIGH],
     ["BINSTRING", program(0x54, length32(2), "ab", 0x2e), "ab"],
     ["LIST", program(0x28, 0x4b, 1, 0x4b, 2, 0x6c, 0x2e), [1, 2]],
     ["DICT", program(0x28, 0x4b, 1, 0x4b, 2, 0x64, 0x2e), new Map([[1, 2]])],

@@ -23,7 +23,12 @@ export async function readIndex(path: string, ending: string, fileSystem: FileSy
   if (names.length === 0 || names.some(([, file]) => typeof file !== "string")) {
     throw new OptError("CORRUPT", index, "weight_map must map tensors to files.", "Copy the set again.");
   }
-  const metadata = { ...(root.metadata as Record<string, Json> | undefined) };
+  // Sizes are of the files, and no values of the run.
+  const {
+    total_size: _,
+    total_parameters: __,
+    ...metadata
+  } = { ...(root.metadata as Record<string, Json> | undefined) };
   return { index, metadata, names: names as [string, string][] };
 }
 

@@ -21,13 +21,18 @@ export const safetensorsReader: FormatReader = {
       const tensors = header.entries.map((entry) => wholeEntry(source, entry, basename(path)));
       const unreadable = reasons(header);
       const merged = decodeMerged(header.metadata);
-      if (!merged) return { tensors, values: { ...header.metadata }, unreadable };
+      if (!merged) return { tensors, values: saidValues(header.metadata), unreadable };
       const { step, values } = merged;
       const described = tensors.map((tensor) => ({ ...tensor, ...merged.tensors[tensor.name] }));
       return { tensors: described, values, unreadable, ...(step === undefined ? {} : { step }) };
     });
   },
 };
+
+/** What a file says beside its tensors, without whose arrays it holds (`format`): that is of the file, and no value of the run. */
+export function saidValues({ format: _, ...values }: Readonly<Record<string, string>>): Record<string, string> {
+  return values;
+}
 
 const INDEX = ".safetensors.index.json";
 

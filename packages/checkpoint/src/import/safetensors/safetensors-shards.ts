@@ -9,7 +9,7 @@ import { partOf } from "../bytes/byte-source";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
 import { comparedBox } from "../bytes/replicas";
-import { openSafetensors, reasons, withPool } from "./safetensors-file";
+import { openSafetensors, reasons, saidValues, withPool } from "./safetensors-file";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
@@ -26,8 +26,8 @@ export const safetensorsShardsReader: FormatReader = {
       refuseUncommitted(files, path);
       for (const file of files.sort()) {
         const { source, header } = await openSafetensors(pool, join(path, file));
-        const { [SHARDING]: sharding, ...metadata } = header.metadata;
-        Object.assign(values, metadata);
+        const { [SHARDING]: sharding, DCP_VERSION: _, ...metadata } = header.metadata;
+        Object.assign(values, saidValues(metadata));
         for (const [name, reason] of reasons(header)) unreadable.set(name, reason);
         const offsets = readOffsets(sharding, join(path, file));
         for (const entry of header.entries) {
