@@ -1,3 +1,4 @@
+import { getHeapSpaceStatistics } from "node:v8";
 import { describe, expect, it } from "vitest";
 import { saveCheckpoint } from "../save/save";
 import { scratchFolder } from "../testing/fixtures";
@@ -6,6 +7,12 @@ import { reshardCheckpoint } from "./reshard";
 
 const folder = scratchFolder();
 const MIB = 1 << 20;
+
+/** What only slow collections free; how much of the young waits for a quick one differs from Node to Node. */
+function oldBytes(): number {
+  const old = getHeapSpaceStatistics().filter(({ space_name }) => !space_name.startsWith("new_"));
+  return old.reduce((sum, { space_used_size }) => sum + space_used_size, 0);
+}
 
 describe("merging 192 MiB from 8 ranks under 8 MiB of buffers", () => {
   it("takes the buffers and little more, whatever the size of the checkpoint", async () => {
@@ -24,11 +31,11 @@ describe("re-slicing 20,000 small tensors from 4 ranks to 3", () => {
     let least = Infinity;
     let grown = 0;
     const progress = () => {
-      const held = process.memoryUsage().heapUsed;
+      const held = oldBytes();
       least = Math.min(least, held);
       grown = Math.max(grown, held - least);
     };
     await reshardCheckpoint(`${folder.path}/small`, `${folder.path}/small3`, { ranks: 3, progress });
-    expect(grown / MIB).toBeLessThan(32);
+    expect(grown / MIB).toBeLessThan(16);
   });
 });
