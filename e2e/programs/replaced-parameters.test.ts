@@ -1,5 +1,5 @@
 // Parameters that took others' places after the optimizer was made: its steps would leave them as they are, without a word.
-import { ones, parameter, type Tensor } from "@opt/core";
+import { clipGradNorm, clipGradValue, ExponentialMovingAverage, ones, parameter, type Tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Linear, Module, Sequential } from "@opt/nn";
 import { expectCode } from "@opt/testkit";
@@ -76,5 +76,44 @@ describe("a step goes on after", () => {
     const before = model.b.weight.tolist();
     step();
     expect(model.b.weight.tolist()).not.toEqual(before);
+  });
+});
+
+describe("clipping and averages of parameters that were listed before", () => {
+  const listed = () => {
+    const { model, x } = training();
+    const params = [...model.parameters()];
+    const average = new ExponentialMovingAverage(model.namedTensors());
+    average.update();
+    const calls = [
+      () => clipGradNorm(params, 1).dispose(),
+      () => clipGradValue(params, 1),
+      () => average.update(),
+      () => average.averaged(() => undefined),
+    ];
+    const backward = () => model.forward(x.to(model.a.weight.dtype)).pow(2).mean().backward();
+    return { model, calls, backward };
+  };
+
+  it.each<[string, (model: Tied) => unknown]>([
+    ["the model was cast", (model) => model.to("f64")],
+    ["a layer was", (model) => model.b.to("bf16").to("f32")],
+    ["a parameter was assigned", ({ a }) => Object.assign(a, { bias: parameter([1, 1]) })],
+  ])("are refused after %s: they would do nothing", (_, change) => {
+    const { model, calls, backward } = listed();
+    change(model);
+    backward();
+    for (const call of calls) expectCode("BAD_STATE", call);
+  });
+
+  it.each<[string, (model: Tied) => unknown]>([
+    ["a cast to what it is", (model) => model.to("f32")],
+    ["weights were tied", ({ a, b }) => Object.assign(a, { weight: b.weight })],
+    ["one was put back", ({ a }) => Object.assign(a, { bias: parameter([1, 1]) }, { bias: a.bias })],
+  ])("go on after %s", (_, change) => {
+    const { model, calls, backward } = listed();
+    change(model);
+    backward();
+    for (const call of calls) call();
   });
 });

@@ -12,6 +12,7 @@ import { launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { trace } from "../rule/program";
 import { fma, sub } from "../rule/symbols";
+import { isReplaced, replacedBy } from "../tensor/replaced";
 import { checkNotSummary } from "../tensor/summary";
 import { noGrad } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
@@ -99,9 +100,14 @@ export class ExponentialMovingAverage {
     check(names.size === this.entries.length, "DUPLICATE", WHERE, twice, "Pass model.namedParameters().");
   }
 
-  /** Takes the parameters in. @throws OptError BAD_STATE inside of `averaged`, UNSUPPORTED for the first one in a recorded step */
+  /**
+   * Takes the parameters in.
+   *
+   * @throws OptError BAD_STATE inside of `averaged`, and for parameters that were replaced in their module; UNSUPPORTED for the first one in a recorded step
+   */
   update(): void {
     this.checkOutside();
+    this.checkPresent();
     guardReplays(() => {
       this.checkOutside();
       const copies = () => "the next update would copy, since no update is counted any more.";
@@ -117,6 +123,14 @@ export class ExponentialMovingAverage {
     hooks(() => {
       this.updates++;
     });
+  }
+
+  private checkPresent(): void {
+    const params = this.entries.map(({ param }) => param);
+    for (const param of params) {
+      const problem = () => replacedBy(param);
+      check(!isReplaced(param, params), "BAD_STATE", WHERE, problem, "Make the averages after model.to(...).");
+    }
   }
 
   private checkOutside(): void {
@@ -148,6 +162,7 @@ export class ExponentialMovingAverage {
     check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
     check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
     checkRepeatable(WHERE, "averaged()");
+    this.checkPresent();
     const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
     const outside = this.entries.map(({ param }) => param.checkSteps);
     const restore = () => {
@@ -162,7 +177,7 @@ export class ExponentialMovingAverage {
     this.inPlace = true;
     for (const { param } of this.entries) {
       param.storage.isLent = true;
-      param.checkSteps = () => this.checkOutside(); // what is stepped now would be put back
+      param.checkSteps = (_, isStep) => isStep && this.checkOutside(); // what is stepped now would be put back
     }
     let result: Result;
     try {

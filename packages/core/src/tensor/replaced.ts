@@ -1,6 +1,6 @@
 /** What tells recorded steps that a tensor is no longer where it was held. */
 import { changes } from "../device/versions";
-import { check, OptError } from "../errors/errors";
+import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { showShape } from "../values/shape";
 import { Tensor } from "./tensor";
@@ -25,16 +25,22 @@ export function markReplaced(x: Tensor, by?: Tensor | null): void {
   if (x.isWatched) changes.disposed++;
 }
 
-/** A step would leave `x` alone, and not see what is trained in its place. @throws OptError BAD_STATE */
-function checkSteps(x: Tensor, groups: readonly { readonly params: readonly Tensor[] }[]): void {
+/** True if a module has another one in its place, and that is not among these: what they do would leave the model as it is. */
+export function isReplaced(x: Tensor, among: readonly Tensor[]): boolean {
   const seen = new Set<Tensor>();
   let last = x;
   for (; last.successor && !seen.has(last); last = last.successor) seen.add(last);
-  if (x.grad !== null || seen.has(last) || groups.some(({ params }) => params.includes(last))) return;
-  throw new OptError(
-    "BAD_STATE",
-    "step",
-    `the optimizer must have the model's parameters, got one of shape ${showShape(x.shape)} that was replaced by model.to(...) or assigned anew.`,
-    "Make the optimizer after model.to(...).",
-  );
+  return last !== x && !seen.has(last) && !among.includes(last);
+}
+
+/** The words for it. */
+export function replacedBy({ shape }: Tensor): string {
+  return `parameters must be the model's, got one of shape ${showShape(shape)} that was replaced by model.to(...) or assigned anew.`;
+}
+
+/** @throws OptError BAD_STATE where `x` gets no gradients any more */
+function checkSteps(x: Tensor, groups: readonly { readonly params: readonly Tensor[] }[]): void {
+  const among = groups.flatMap(({ params }) => params);
+  const isLeft = x.grad === null && isReplaced(x, among);
+  check(!isLeft, "BAD_STATE", "step", () => replacedBy(x), "Make the optimizer after model.to(...).");
 }

@@ -79,8 +79,10 @@ export class Tensor {
   declare replaced?: number;
   /** @internal What took its place last. */
   declare successor?: Tensor | undefined;
-  /** @internal Asked by steps of optimizers that have it. */
-  declare checkSteps?: ((groups: readonly { readonly params: readonly Tensor[] }[]) => void) | undefined;
+  /** @internal Asked by steps of optimizers that have it (`isStep`), and by what clips the gradients of a list with it. */
+  declare checkSteps?:
+    | ((groups: readonly { readonly params: readonly Tensor[] }[], isStep?: boolean) => void)
+    | undefined;
   /** @internal Itself, of row-sparse gradients. */
   declare readonly sparse?: SparseGradient;
   /** @internal See `onGradient`. */

@@ -26,6 +26,7 @@ function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
   const list = itemsOf(where, params);
   for (const param of list) {
     checkValue(param instanceof Tensor, where, "params", "tensors without names", param, "Pass model.parameters().");
+    param.checkSteps?.([{ params: list }]);
   }
   return list;
 }
