@@ -14,7 +14,7 @@ import { type ProgressCallback, reporter } from "../stores/progress";
 import { oneAtATime } from "./queue";
 import type { AgreedTensors, Hello } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
-import type { Meeting } from "./ranks/meeting";
+import type { Invitation } from "./ranks/invitation";
 import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
 import { bytesOfAll, Holdings } from "./shards/pieces";
 import { type RankFile, writeRankFile } from "./shards/rank-file";
@@ -211,17 +211,19 @@ class Save {
     if (this.rank === undefined) return this.#saveAllRanks();
     if (this.#options.communicator) return this.#saveTogether(this.#options.communicator);
     if (this.#world === 1) return this.#saveTogether(singleProcess());
-    const meeting = await this.#meet(this.rank);
+    const { giveUp, meet } = await import("./ranks/meet");
+    const meeting = await meet(this.#invitation(this.rank));
     try {
-      return await this.#saveTogether(meeting, meeting.attempt);
-    } finally {
+      const saved = await this.#saveTogether(meeting, meeting.attempt);
       await meeting.leave();
+      return saved;
+    } catch (error) {
+      throw await giveUp(meeting, error);
     }
   }
 
-  async #meet(rank: number): Promise<Meeting> {
-    const { meet } = await import("./ranks/meet");
-    return meet({
+  #invitation(rank: number): Invitation {
+    return {
       fileSystem: this.#fileSystem,
       folder: this.#fileSystem.resolve(this.#folder),
       step: this.#step,
@@ -230,7 +232,7 @@ class Save {
       world: this.#world,
       terms: this.#terms(),
       patience: this.#options.patience ?? PATIENCE,
-    });
+    };
   }
 
   /** What every rank must say alike. */

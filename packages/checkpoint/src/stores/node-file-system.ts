@@ -77,13 +77,20 @@ export const nodeFileSystem: FileSystem = {
     };
   },
   async createOnce(path, data) {
+    const file = await fs.open(path, "wx").catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    if (!file) return false;
     try {
-      await fs.writeFile(path, data, { flag: "wx" });
-      return true;
+      await file.writeFile(data);
+      await file.close();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      await file.close().catch(() => {});
+      // On a full disk there is room for the name, and for nothing in it: nobody may wait for the rest.
+      await fs.rm(path, { force: true }).catch(() => {});
       throw error;
     }
+    return true;
   },
   makeFolder,
   async list(path) {

@@ -33,8 +33,7 @@ export async function meet(invitation: Invitation): Promise<Meeting> {
     try {
       if (await meeting.assemble(deadline)) return meeting;
     } catch (error) {
-      await meeting.leave();
-      throw diskError(error, invitation.folder, "agreeing");
+      throw await giveUp(meeting, error);
     }
     await meeting.leave();
   }
@@ -53,6 +52,14 @@ async function enter(invitation: Invitation): Promise<Meeting> {
   } catch (error) {
     throw diskError(error, folder, "agreeing");
   }
+}
+
+/** The error to throw. What the disk did not let this rank say, the others would wait for. */
+export async function giveUp(meeting: Meeting, error: unknown): Promise<Error> {
+  const known = diskError(error, meeting.folder, "agreeing");
+  if (known !== error) await meeting.fail(known);
+  await meeting.leave();
+  return known;
 }
 
 /** Undefined where another rank was quicker. */
@@ -93,7 +100,7 @@ async function joinLife(invitation: Invitation, generation: number): Promise<Mee
   } catch (error) {
     // A place that is gone was an attempt that has ended.
     if (isMissing(error)) return undefined;
-    throw error;
+    throw await giveUp(meeting, error);
   } finally {
     if (!meeting.isMember) endAttempt(self);
   }

@@ -191,6 +191,33 @@ describe("ranks that do not fit together: every one learns it", () => {
   });
 });
 
+/** A disk on which one rank's messages find no room from number `from` on; for names there is. */
+function fullFrom(disk: MemoryFileSystem, from: number): MemoryFileSystem {
+  let messages = 0;
+  const createOnce = async (path: string, data: Uint8Array | string) => {
+    if (messages++ < from || data.length === 0) return disk.createOnce(path, data);
+    throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+  };
+  return new Proxy(disk, {
+    get: (_, name) => {
+      const value = name === "createOnce" ? createOnce : Reflect.get(disk, name);
+      return typeof value === "function" ? value.bind(disk) : value;
+    },
+  });
+}
+
+describe("a disk that is full for one rank is an error on all of them, and nobody waits for what it cannot say", () => {
+  it.each([0, 1, 2].flatMap((rank) => [2, 3, 4].map((from) => [rank, from] as const)))(
+    "rank %i, from its message %i on",
+    async (rank, from) => {
+      const disk = new MemoryFileSystem();
+      const disks = [0, 1, 2].map((one) => (one === rank ? fullFrom(disk, from) : disk));
+      const outcomes = await Promise.allSettled(disks.map((fileSystem, one) => save(fileSystem, one, one)));
+      for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { name: "OptError", code: "IO" } });
+    },
+  );
+});
+
 it("a step that exists is refused on every rank, before anybody writes", async () => {
   const disk = new MemoryFileSystem();
   await Promise.all([0, 1, 2].map((rank) => save(disk, rank, rank)));

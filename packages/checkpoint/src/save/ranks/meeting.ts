@@ -41,6 +41,10 @@ export class Meeting implements Communicator {
     if (attempt === self) this.entered();
   }
 
+  get folder(): string {
+    return this.#invitation.folder;
+  }
+
   get isMember(): boolean {
     return this.#endPulse !== undefined;
   }
@@ -64,9 +68,11 @@ export class Meeting implements Communicator {
       ["ready", undefined],
     ] as const) {
       const together = await this.#until(async (names) => {
-        if (this.#missing(names, state).length === 0) return true;
+        const missing = this.#missing(names, state);
+        if (missing.length === 0) return true;
         if ((await newestGeneration(this.#invitation)) > this.#generation) return false;
-        if (performance.now() > deadline) throw await this.fail(this.#tooLate(this.#missing(names, state)));
+        for (const rank of missing) await this.#refuseLeft(rank, `${numbered(rank)}.${state}`, names);
+        if (performance.now() > deadline) throw await this.fail(this.#tooLate(missing));
         return undefined;
       });
       if (!together) return false;
@@ -99,7 +105,7 @@ export class Meeting implements Communicator {
   }
 
   /** Tells every rank that the attempt has failed. Returns the error. */
-  async fail(error: OptError): Promise<OptError> {
+  async fail<E extends Error>(error: E): Promise<E> {
     await this.#leaveMessage(FAILED, failureOf(error)).catch(() => {}); // they find out by themselves, later
     return error;
   }
@@ -117,7 +123,9 @@ export class Meeting implements Communicator {
     endAttempt(this.#self);
     const fileSystem = this.#fileSystem;
     const tidy = async () => {
-      await fileSystem.createOnce(this.#file(`${numbered(this.rank)}.left`), MARK);
+      const left = this.#file(`${numbered(this.rank)}.left`);
+      // A full disk has room for a name still.
+      await fileSystem.createOnce(left, MARK).catch(() => fileSystem.createOnce(left, ""));
       const names = await this.#names();
       const members = [...names].filter((name) => MEMBER.test(name));
       if (!members.every((name) => names.has(name.replace(/here$/, "left")))) return;
@@ -194,6 +202,15 @@ export class Meeting implements Communicator {
     return undefined;
   }
 
+  /** Throws where a rank has left without having said what is waited for: its disk was full. */
+  async #refuseLeft(rank: number, name: string, names: ReadonlySet<string>): Promise<void> {
+    if (!names.has(`${numbered(rank)}.left`)) return;
+    // What it said before may have come while these names were listed.
+    const now = await this.#names();
+    if (now.has(name) || now.has(FAILED) || now.size === 0) return;
+    throw await this.fail(died(`rank ${rank} has given up`));
+  }
+
   #tooLate(missing: readonly number[]): OptError {
     const { world, patience, name } = this.#invitation;
     const who = `rank${missing.length > 1 ? "s" : ""} ${missing.slice(0, 8).join(", ")}${missing.length > 8 ? " ..." : ""}`;
@@ -213,6 +230,7 @@ export class Meeting implements Communicator {
     let askAt = performance.now() + this.#invitation.patience;
     const { value } = await this.#until(async (names) => {
       if (names.has(name)) return parsed<T>(await readText(this.#fileSystem, this.#file(name)));
+      await this.#refuseLeft(from, name, names);
       if (performance.now() < askAt) return undefined;
       askAt = performance.now() + this.#invitation.patience;
       if (await this.answers(from)) return undefined;
