@@ -1,4 +1,4 @@
-import { functional, parameter } from "@opt/core";
+import { functional, parameter, viewAsComplex, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
 import { Muon } from "./muon";
@@ -33,6 +33,11 @@ it.each([[], [3], [2, 3, 4]])(
     expect(optimizer.groups).toHaveLength(1);
   },
 );
+
+it("refuses complex matrices, whose directions would be half as long as they", () => {
+  const z = parameter(viewAsComplex(zeros([2, 2, 2])).clone());
+  expectCode("BAD_DTYPE", () => new Muon([z]));
+});
 
 it("has PyTorch's defaults", () => {
   const { params, names, ...options } = new Muon([parameter([[1]])]).groups[0]!;

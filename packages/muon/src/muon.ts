@@ -33,7 +33,9 @@ const muon: Algorithm<MuonOptions> = {
     const kinds = () => `adjustLrFn must be "original" or "match_rms_adamw", got ${show(adjustLrFn)}.`;
     check(isKnown, "BAD_ARGUMENT", WHERE, kinds, "The second has AdamW's learning rates.");
   },
-  checkParameter(name, { shape }) {
+  checkParameter(name, { shape, dtype }) {
+    const complex = () => `parameters must be real, got ${name} of c64.`;
+    check(dtype !== "c64", "BAD_DTYPE", WHERE, complex, "Train it by another optimizer, AdamW for example.");
     const problem = () => `parameters must be matrices, got ${name} of ${shape.length} dimensions.`;
     const advice = "Train biases, embeddings and convolutions by another optimizer, AdamW for example.";
     check(shape.length === 2, "BAD_SHAPE", WHERE, problem, advice);
@@ -61,7 +63,7 @@ const stages: Stages<MuonOptions> = {
  * The numbers are those of torch.optim.Muon (PyTorch 2.13): the momentum's bit for bit in float32, and x up to roundings of bfloat16.
  * Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025).
  *
- * @throws OptError BAD_SHAPE for parameters that are no matrices, BAD_ARGUMENT for an option out of range; further as `Optimizer`
+ * @throws OptError BAD_SHAPE for parameters that are no matrices, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; further as `Optimizer`
  * @example
  * import { parameter } from "@opt/core";
  * import { Muon } from "@opt/muon";

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parameter, tensor, zeros } from "../create";
 import { init } from "../device/registry";
 import type { ErrorCode } from "../errors/errors";
+import { viewAsComplex } from "../ops/complex";
 import { rowSparse } from "../rows/row-sparse";
 import { defineRule, type Rule, type RuleDefinition } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
@@ -231,4 +232,12 @@ it("steps whole parameters: row-sparse gradients as dense ones, and never lazily
     return w.tolist();
   });
   expect(runs[0]).toEqual(runs[1]);
+});
+
+it("refuses complex parameters, of which a direction would be half", () => {
+  const z = parameter(viewAsComplex(zeros([2, 2])).clone());
+  z.grad = viewAsComplex(zeros([2, 2])).clone();
+  const optimizer = new Normalized([z]);
+  expectCode("BAD_DTYPE", () => optimizer.step());
+  expect(optimizer.stateDict().state).toEqual({});
 });

@@ -5,6 +5,7 @@ import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";
+import { checkReal } from "../ops/check-tensor";
 import { ARITHMETIC } from "../rule/interpret";
 import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
@@ -44,6 +45,7 @@ export abstract class StagedOptimizer<Options extends BaseOptions> extends Optim
   /** @internal Nothing that lasts is written before all directions are there. */
   protected override readonly plan: typeof planUpdates<Options> = (algorithm, options, slots, around): Update[] => {
     checkWhole(algorithm.name, options);
+    for (const { param } of slots) checkReal(algorithm.name, param); // a direction has one number for each element
     const stages = this.stages();
     checkStages(algorithm.name, stages);
     return planUpdates(algorithm, options, slots, around, [], true).map((update) =>

@@ -1,6 +1,7 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
-import { parameter, tensor } from "../../create";
+import { parameter, tensor, zeros } from "../../create";
+import { viewAsComplex, viewAsReal } from "../../ops/complex";
 import type { Tensor } from "../../tensor/tensor";
 import { FakeDevice } from "../../testing/fake-backend";
 import type { DType } from "../../values/dtype";
@@ -275,4 +276,25 @@ describe("clipping refuses", () => {
     expectCode("DEVICE_MISMATCH", () => clipGradNorm([...params(), other], 1));
     expectCode("DEVICE_MISMATCH", () => clipGradNormEach([...params(), other], 1));
   });
+});
+
+// torch.nn.utils.clip_grad_norm_ of 3 + 4i and 6 + 8i.
+it.each([
+  [1, 15],
+  [2, 11.180339813232422],
+  [3, 10.400419235229492],
+  [Number.POSITIVE_INFINITY, 10],
+  [0.5, 29.142135620117188],
+])("takes the magnitudes of complex numbers, p = %s", (normType, expected) => {
+  const w = parameter(viewAsComplex(zeros([2, 2])).clone());
+  w.grad = viewAsComplex(
+    tensor([
+      [3, 4],
+      [6, 8],
+    ]),
+  ).clone();
+  const norm = clipGradNorm([w], 1, { normType });
+  expect(Number(norm)).toBeCloseTo(expected, 4);
+  const scaled = [3, 4, 6, 8].map((part) => part / (expected + 1e-6));
+  expect(viewAsReal(w.grad).dataSync()).toAgreeWith(Float32Array.from(scaled), { absolute: 0, relative: 1e-6 });
 });

@@ -38,7 +38,14 @@ export function sumsOf(grads: readonly Tensor[], nonFinite = false): Tensor {
 export function norms(grads: readonly Tensor[], p: number): Tensor {
   if (p === 2) return sumsOf(grads).sqrt();
   const each = grads.map((grad) => {
-    const magnitude = cast(grad, computeDType(grad.dtype)).abs();
+    const magnitude =
+      grad.dtype === "c64"
+        ? grad
+            .alias([...grad.shape, 2], 0, "f32")
+            .pow(2)
+            .sum(-1)
+            .sqrt()
+        : cast(grad, computeDType(grad.dtype)).abs();
     if (grad.size === 0) return zeros([1], { dtype: magnitude.dtype, device: grad.device });
     return (
       p === Number.POSITIVE_INFINITY
