@@ -1,7 +1,10 @@
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { convertCheckpoint } from "../export/convert";
 import { expectCode } from "../testing/expect-code";
+import { floats, torchTensorCall, torchZip } from "../testing/files/made-files";
+import { Call } from "../testing/files/pickles";
 import { torchFile } from "../testing/files/torch-files";
 import { scratchFolder } from "../testing/fixtures";
 import { inspectCheckpoint } from "./inspect";
@@ -34,4 +37,17 @@ describe.each([
     const { tensors } = await convertCheckpoint(path, join(scratch.path, "rest.pt"), { to: "pt", exclude });
     expect(tensors).toBe(2);
   });
+});
+
+/** As torch 2.13 notes `x.conj()` and `x.conj().imag`, whose storage is that of `x`. */
+it.each<[string, object, boolean]>([
+  ["conjugated", { conj: true }, false],
+  ["negated", { neg: true }, false],
+  ["neither", { conj: false }, true],
+])("a view that is %s when it is used is read as it is meant, or not at all", async (_, changes, isReadable) => {
+  const { callable, args } = torchTensorCall("0", [2]);
+  const path = join(scratch.path, "view.pt");
+  writeFileSync(path, torchZip({ x: new Call(callable, [...args, changes]) }, { 0: floats(1, 2) }));
+  if (isReadable) expect([...(await loadCheckpoint(path)).tensors.x!.dataSync()]).toEqual([1, 2]);
+  else expect(await expectCode("UNSUPPORTED", loadCheckpoint(path))).toContain(Object.keys(changes)[0]);
 });

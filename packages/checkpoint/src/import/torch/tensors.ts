@@ -158,9 +158,13 @@ export function torchTensor(
     }
     return torchTensor(data, pickle, storage);
   }
-  const [persistent, offset, size, stride, , , type] = value.args;
+  const [persistent, offset, size, stride, , , ...more] = value.args;
   const id = storageId(persistent, pickle.path);
-  const dtype = kind === "tensor_v3" ? torchDType(type) : id.dtype;
+  const dtype = kind === "tensor_v3" ? torchDType(more.shift()) : id.dtype;
+  // `x.conj()` and its imaginary part share the elements of x, and have another sign.
+  const [changes] = more;
+  if (changes instanceof Map && [...changes.values()].some((isSet) => isSet !== false))
+    throw unsupported(pickle.path, `a view whose elements lie there otherwise (${[...changes.keys()].join(", ")})`);
   if (dtype === undefined) throw unsupported(pickle.path, "an element type that is not known here");
   const shape = counts(size, pickle.path);
   const strides = counts(stride, pickle.path);
