@@ -144,6 +144,17 @@ describe("state of PyTorch optimizers of any kind comes back where it was", () =
     });
   });
 
+  it("what has no state yet does not get that of another model with such names", async () => {
+    const state = new Map([[0, { exp_avg: tensor(2, [2, 2]) }]]);
+    const param_groups = [{ param_names: ["w"], lr: 0.5, params: [0] }];
+    const nets = { G: { w: tensor(0, [2, 2]) }, D: { w: tensor(1, [2, 2]), more: tensor(3, [4]) } };
+    const second = new Map([...state, [1, { exp_avg: tensor(4, [4]) }]]);
+    const ofBoth = [{ param_names: ["w", "more"], lr: 0.5, params: [0, 1] }];
+    const object = { ...nets, optG: { state: new Map(), param_groups }, optD: { state: second, param_groups: ofBoth } };
+    const before = write("a.pt", object);
+    expect((await all(await thereAndBack(before))).numbers).toEqual((await all(before)).numbers);
+  });
+
   it("a parameter without dimensions may be given state by a map", async () => {
     const state = new Map([
       [0, { exp_avg: tensor(2, [2, 2]) }],

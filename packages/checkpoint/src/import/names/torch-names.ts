@@ -52,9 +52,12 @@ export async function torchNames(context: NamingContext): Promise<Renaming> {
   const steps = new Map<string, number>();
   const values = new Map(Object.entries(source.values));
   for (const { optimizer, names: local, model } of resolved) {
+    const held = models.filter(({ parameters }) => [...local.values()].every((name) => parameters.has(name)));
+    // Of several models that have such parameters none is told: the one that others train must not be taken for it.
+    const own = model === undefined && held.length > 1 ? optimizer.prefix : bare ? "" : (model?.prefix ?? "");
     const fullName = (key: string): string | undefined => {
       const name = local.get(key);
-      return name === undefined || bare ? name : `${model?.prefix ?? ""}${name}`;
+      return name === undefined ? name : `${own}${name}`;
     };
     const counters: Record<string, Record<string, number>> = {};
     for (const [key, states] of optimizer.state) {
