@@ -1,9 +1,8 @@
 /** What each rank reports after writing, and how the reports of all become one manifest. */
-import { check, OptError } from "@opt/core";
-import { type Box, byPlace, describeBox, sameBox, wholeOf } from "../layout/box";
+import { check } from "@opt/core";
+import { type Box, byPlace, sameBox, wholeOf } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { SourcePlan } from "../plan/plan";
-import { crcText } from "./crc32";
 import type { StoredDType } from "./dtype";
 import type { Manifest, ManifestBox, ManifestTensor } from "./manifest";
 import type { FileRecord, ShardBox, WrittenShard } from "./shard";
@@ -53,11 +52,20 @@ export function* recordedBoxes(
   }
 }
 
-/** Throws BAD_SHAPE, BAD_DTYPE, BAD_STATE or MISSING, naming the tensor, where the ranks' reports do not fit together. */
+/** Tensors of all ranks with their boxes, replicas among them, and which rank wrote which file. Throws. */
+export type CompareReplicas = (
+  records: readonly RankRecord[],
+  tensors: ReadonlyMap<string, ManifestTensor>,
+  writers: readonly number[],
+) => void;
+
+/**
+ * Throws BAD_SHAPE, BAD_DTYPE or MISSING, naming the tensor, where the ranks' reports do not fit together, and what `compare` throws.
+ */
 export function assembleManifest(
   records: readonly RankRecord[],
   whole: { step: number; attempt: string; mesh: Mesh; values: { readonly [key: string]: Json } },
-  options: { checkReplicas: boolean },
+  compare?: CompareReplicas,
 ): Manifest {
   const files: FileRecord[] = [];
   const writers: number[] = [];
@@ -72,8 +80,8 @@ export function assembleManifest(
     for (const { tensor, offset, size, byteOffset, byteLength, crc32 } of written)
       tensors.get(tensor)!.boxes.push({ offset, size, file: files.length - 1, byteOffset, byteLength, crc32 });
   }
-  for (const { name, boxes } of tensors.values()) dropReplicas(name, boxes, writers, options.checkReplicas);
-  if (options.checkReplicas) refuseUnequalReplicas(records, tensors, writers);
+  compare?.(records, tensors, writers);
+  for (const { boxes } of tensors.values()) dropReplicas(boxes);
   const sorted = [...tensors.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const tensor of sorted) new SourcePlan(tensor, tensor.boxes).sourcesOf(wholeOf(tensor.shape));
   return { ...whole, world: records.length, files, tensors: sorted };
@@ -95,41 +103,12 @@ function refuseDisagreement(
 }
 
 /** Puts the boxes in the order of their places, where replicas stand next to each other; the first rank's stays. */
-function dropReplicas(name: string, boxes: ManifestBox[], writers: readonly number[], isChecked: boolean): void {
+function dropReplicas(boxes: ManifestBox[]): void {
   boxes.sort(byPlace);
   let kept = 0;
   for (const box of boxes) {
     const known = boxes[kept - 1];
     if (!known || !sameBox(known, box)) boxes[kept++] = box;
-    else if (isChecked && known.crc32 !== box.crc32)
-      throw unequalReplicas(name, box, [known, box].map(holder(writers)));
   }
   boxes.length = kept;
-}
-
-const holder =
-  (writers: readonly number[]) =>
-  ({ file, crc32 }: ManifestBox) => ({ rank: writers[file]!, crc32 });
-
-function refuseUnequalReplicas(
-  records: readonly RankRecord[],
-  tensors: ReadonlyMap<string, ManifestTensor>,
-  writers: readonly number[],
-): void {
-  for (const { rank, held } of records) {
-    for (const { tensor, crc32, ...replica } of held) {
-      const box = tensors.get(tensor)!.boxes.find((one) => sameBox(one, replica));
-      if (box && box.crc32 !== crc32) throw unequalReplicas(tensor, box, [holder(writers)(box), { rank, crc32 }]);
-    }
-  }
-}
-
-function unequalReplicas(name: string, box: Box, holders: readonly { rank: number; crc32: number }[]): OptError {
-  const [a, b] = holders.map(({ rank, crc32 }) => `rank ${rank} has ${crcText(crc32)}`);
-  return new OptError(
-    "BAD_STATE",
-    `tensor ${JSON.stringify(name)}`,
-    `replicas of ${describeBox(box)} must be equal, but ${a} and ${b} as checksum.`,
-    "The ranks have drifted apart: find out why, or save with checkReplicas: false.",
-  );
 }

@@ -99,7 +99,7 @@ export async function reshardSource(
   try {
     const records = await writeFiles(folder, tensors, byRank, fileSystem, options);
     const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
-    await folder.commit(assembleManifest(records, whole, { checkReplicas: false }), { overwrite });
+    await folder.commit(assembleManifest(records, whole), { overwrite });
   } catch (error) {
     await folder.abandon();
     throw diskError(error, folder.finalPath, "re-slicing");

@@ -337,7 +337,8 @@ class Save {
   async #commit(folder: StepFolder, records: readonly RankRecord[]): Promise<SaveResult> {
     const { checkReplicas = false, overwrite = false } = this.#options;
     const whole = { step: this.#step, attempt: folder.attempt, mesh: this.#layout.mesh, values: this.#values };
-    const manifest = assembleManifest(records, whole, { checkReplicas });
+    const compare = checkReplicas ? (await import("../format/replicas")).compareReplicas : undefined;
+    const manifest = assembleManifest(records, whole, compare);
     const untidied = await folder.commit(manifest, { overwrite, keep: this.#keep });
     return this.#result(folder, [...whatTorchRefuses(manifest), ...untidied]);
   }
