@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe("openWasmBackend", () => {
-  it.each([0, -1, 1.5, Number.NaN])("refuses %s threads", async (threads) => {
+  it.each([0, -1, 1.5, 257, Number.NaN])("refuses %s threads", async (threads) => {
     await expectCode("BAD_ARGUMENT", () => openWasmBackend({ threads }));
   });
 

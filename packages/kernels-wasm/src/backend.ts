@@ -38,6 +38,8 @@ interface TestedOptions extends WasmOptions {
 
 /** More threads than this do not make memory faster. */
 const MAXIMUM_THREADS = 16;
+/** Each has a heap of its own: thousands end the process. */
+const MAXIMUM_ASKED = 256;
 
 /** Scratch that is kept, so that ordinary launches allocate nothing. */
 const SCRATCH_BYTES = 65_536;
@@ -49,16 +51,16 @@ interface WasmKernel<K extends Kind = Kind> extends Kernel<K> {
 }
 
 /**
- * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT for unknown options, and if the number of threads is not a positive integer
+ * @throws OptError DEVICE_UNAVAILABLE without WebAssembly SIMD; BAD_ARGUMENT for unknown options, and if the number of threads is not 1 to 256
  */
 export async function openWasmBackend(options: TestedOptions = {}): Promise<WasmBackend> {
   checkOptions("wasm", options, { threads: "number", target: "object" });
   const threads = options.threads ?? requestedThreads() ?? Math.min(availableThreads(), MAXIMUM_THREADS);
-  if (!Number.isInteger(threads) || threads < 1) {
+  if (!Number.isInteger(threads) || threads < 1 || threads > MAXIMUM_ASKED) {
     throw new OptError(
       "BAD_ARGUMENT",
       "wasm",
-      `threads must be a positive integer, got ${threads}.`,
+      `threads must be 1 to ${MAXIMUM_ASKED}, got ${threads}.`,
       "See OPT_NUM_THREADS.",
     );
   }

@@ -132,6 +132,32 @@ describe("ThreadPool", () => {
   });
 });
 
+it("waits on for a worker that is at work when the process has been stopped for long", async () => {
+  const own = new WebAssembly.Memory({ initial: 1024, maximum: 1024, shared: true });
+  const binary = emitCount().build();
+  new Uint8Array(own.buffer, CODE, binary.length).set(binary);
+  const two = await ThreadPool.start(own, 2, simdProbe());
+  const words = new Int32Array(own.buffer);
+  const untilClaimed = () => {
+    for (let ticket = 1; ticket >>> 16 !== (ticket & 0xffff); ticket = Atomics.load(words, control.TICKET));
+  };
+  let hours = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => ++hours * 3_600_000);
+  const range = 16_000_000;
+  two.run(
+    { call: untilClaimed, index: 1, moduleAddress: CODE, moduleBytes: binary.length },
+    { range, work: 2 },
+    2,
+    [1],
+  );
+  clock.mockRestore();
+  expect([two.threads, words.subarray(COUNTS / 4 + range / 2, COUNTS / 4 + range).every((n) => n === 1)]).toEqual([
+    2,
+    true,
+  ]);
+  two.close();
+});
+
 /** A program of its own, with the ways in which Node must be able to run it. */
 function runProgram(program: string, ...flags: string[]) {
   const source = ["--import", "tsx", "--conditions=@opt/source", "--input-type=module", "--eval", program];

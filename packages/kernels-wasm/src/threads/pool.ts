@@ -21,7 +21,12 @@ const WAKING = 0.1;
  * processor may take over a worker that waits for another one.
  */
 const LOOK_AFTER = 1;
-/** Milliseconds for a part: for any, and for each unit of work on the slowest machine. */
+/** As many polls take about as long. */
+const LOOK_POLLS = 20 * POLLS;
+/**
+ * Looks, of a millisecond, that a part may take: any, and for each unit of work on the slowest machine. No clock: it goes on while the
+ * process is stopped and none of its threads can work.
+ */
 const PART_PATIENCE = 10_000;
 const WORK_PATIENCE = 1e-4;
 
@@ -171,16 +176,19 @@ export class ThreadPool {
    */
   #join(takeParts: () => void, patience: number): void {
     const words = this.#words;
-    let [last, since] = [-1, 0];
+    let looks = 0;
+    let last = -1;
     for (let polls = 0; ; polls++) {
       const pending = Atomics.load(words, control.PENDING);
       if (pending === 0) return;
-      if (polls < POLLS || (!this.#mayWait && polls % POLLS > 0)) continue;
-      if (this.#mayWait && Atomics.wait(words, control.PENDING, pending, LOOK_AFTER) !== "timed-out") continue;
+      const isEarly = this.#mayWait
+        ? polls < POLLS || Atomics.wait(words, control.PENDING, pending, LOOK_AFTER) !== "timed-out"
+        : polls % LOOK_POLLS > 0;
+      if (isEarly) continue;
       takeParts();
-      const now = performance.now();
-      if (pending !== last) [last, since] = [pending, now];
-      else if (now - since > patience) {
+      looks = pending === last ? looks + 1 : 0;
+      last = pending;
+      if (looks > patience) {
         this.close();
         throw new OptError(
           "INTERNAL",
