@@ -42,7 +42,9 @@ export function httpObjects(root: URL, headers: Readonly<Record<string, string>>
       return request(key, { headers: { range } }, async (response) => {
         const isRange = response.status === 206;
         if (!isRange) await response.body?.cancel();
-        check(isRange, "UNSUPPORTED", response.url, () => `ranges are needed, got status ${response.status}.`);
+        const whole = () => `ranges are needed, got status ${response.status}.`;
+        const advice = "Let the server answer Range requests, or fetch the file and load its Blob.";
+        check(isRange, "UNSUPPORTED", response.url, whole, advice);
         const length = await fillFrom(response, target);
         const isAsked = length === target.length;
         check(isAsked, "IO", response.url, () => `${target.length} bytes were asked for, got ${length}.`);

@@ -19,6 +19,8 @@ let sent = 0;
 let failures = 0;
 /** Answers that break off in the middle before they no longer do. */
 let breaks = 0;
+/** Whether the server knows ranges. */
+let hasRanges = true;
 /** Bytes that the server sends beyond those asked for. */
 let more = 0;
 
@@ -30,6 +32,7 @@ beforeEach(async () => {
     const stat = statSync(path, { throwIfNoEntry: false });
     if (!stat?.isFile()) return response.writeHead(404).end();
     if (request.method === "HEAD") return response.writeHead(200, { "content-length": stat.size }).end();
+    if (!hasRanges) return createReadStream(path).pipe(response);
     const [, begin, end] = /bytes=(\d+)-(\d+)/.exec(request.headers.range!)!.map(Number);
     const length = end! - begin! + 1;
     sent += length;
@@ -40,7 +43,7 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  [sent, failures, breaks, more] = [0, 0, 0, 0];
+  [sent, failures, breaks, more, hasRanges] = [0, 0, 0, 0, true];
 });
 
 afterEach(() => new Promise((resolve) => server.close(resolve)));
@@ -75,6 +78,12 @@ it("asks again for what broke off, and tells when it goes on breaking off", asyn
 it("refuses more bytes than it asked for", async () => {
   more = 1;
   await expectCode("IO", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
+});
+
+it("says what helps where the server knows no ranges", async () => {
+  hasRanges = false;
+  const refusal = expectCode("UNSUPPORTED", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
+  expect(await refusal).toMatch(/got status 200\. Let the server answer Range requests, or fetch the file/);
 });
 
 it("writes nothing, and says what is missing", async () => {
