@@ -27,10 +27,11 @@ export function markReplaced(x: Tensor, by?: Tensor | null): void {
 
 /** True if a module has another one in its place, and that is not among these: what they do would leave the model as it is. */
 export function isReplaced(x: Tensor, among: readonly Tensor[]): boolean {
+  if (x.successor === undefined) return false; // asked of every parameter at each update of averages
   const seen = new Set<Tensor>();
   let last = x;
   for (; last.successor && !seen.has(last); last = last.successor) seen.add(last);
-  return last !== x && !seen.has(last) && !among.includes(last);
+  return !seen.has(last) && !among.includes(last);
 }
 
 /** The words for it. */
