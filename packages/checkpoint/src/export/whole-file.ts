@@ -3,7 +3,7 @@
 import { check, OptError } from "@opt/core";
 import { fileSystemOf } from "../platform/local";
 import { endAttempt, newAttempt } from "../save/step/owner";
-import { replaceFile } from "../save/step/replace-file";
+import { replaceFile, sweep } from "../save/step/replace-file";
 import { diskError, type FileSystem, type OpenFile } from "../stores/file-system";
 import { dirname } from "../stores/path";
 import type { ExportOptions } from "./options";
@@ -49,11 +49,13 @@ export async function writeFolder(
   const advice = "Write it to a disk and copy it.";
   const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
   check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, advice);
+  const target = fileSystem.resolve(path);
   const attempt = newAttempt();
-  const temporary = `${path}.tmp-${attempt}`;
+  const temporary = `${target}.tmp-${attempt}`;
   try {
-    const kind = await fileSystem.kind(path);
-    const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(path)).length > 0);
+    await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this folder
+    const kind = await fileSystem.kind(target);
+    const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
     if (taken && options.overwrite !== true) {
       throw new OptError(
         "BAD_ARGUMENT",
@@ -65,10 +67,15 @@ export async function writeFolder(
     await fileSystem.makeFolder(temporary);
     await body(temporary, fileSystem);
     await fileSystem.syncFolder(temporary);
-    const old = `${path}.old-${attempt}`;
-    if (kind !== undefined) await fileSystem.rename(path, old);
-    await fileSystem.rename(temporary, path);
-    await fileSystem.syncFolder(dirname(path));
+    const old = `${target}.old-${attempt}`;
+    if (kind !== undefined) await fileSystem.rename(target, old);
+    try {
+      await fileSystem.rename(temporary, target);
+    } catch (error) {
+      if (kind !== undefined) await fileSystem.rename(old, target);
+      throw error;
+    }
+    await fileSystem.syncFolder(dirname(target));
     if (kind !== undefined) await fileSystem.remove(old);
   } catch (error) {
     await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell

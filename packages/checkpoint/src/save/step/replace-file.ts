@@ -36,11 +36,14 @@ export async function replaceFile<T>(
   }
 }
 
-/** Removes what writers of the same file that died have left. */
-async function sweep(fileSystem: FileSystem, target: string): Promise<void> {
-  const prefix = `${basename(target)}.tmp-`;
+/** Removes what writers of the same name that died have left; what one had set aside gets its name again where nothing has it. */
+export async function sweep(fileSystem: FileSystem, target: string): Promise<void> {
+  const prefix = `${basename(target)}.`;
   for (const { name } of await fileSystem.list(dirname(target))) {
-    if (!name.startsWith(prefix) || lifeOf(name.slice(prefix.length)) !== "dead") continue;
-    await fileSystem.remove(join(dirname(target), name));
+    const [, kind, attempt] = /^(tmp|old)-(.+)$/.exec(name.startsWith(prefix) ? name.slice(prefix.length) : "") ?? [];
+    if (attempt === undefined || lifeOf(attempt) !== "dead") continue;
+    const path = join(dirname(target), name);
+    if (kind === "old" && (await fileSystem.kind(target)) === undefined) await fileSystem.rename(path, target);
+    else await fileSystem.remove(path);
   }
 }
