@@ -6,6 +6,7 @@ import { openWasmBackend } from "./backend";
 import { probeTarget } from "./target";
 
 afterEach(() => {
+  vi.restoreAllMocks();
   vi.unstubAllGlobals();
   vi.unstubAllEnvs();
 });
@@ -34,6 +35,18 @@ describe("openWasmBackend", () => {
     vi.stubGlobal("SharedArrayBuffer", undefined);
     const backend = await openWasmBackend({ threads: 4 });
     expect([backend.threads, backend.memory.shared]).toEqual([1, false]);
+  });
+
+  it("uses one thread where workers are refused, as Node's permission model does", async () => {
+    class Worker {
+      constructor() {
+        throw Object.assign(new Error("Access to this API has been restricted."), { code: "ERR_ACCESS_DENIED" });
+      }
+    }
+    const { getBuiltinModule } = process;
+    vi.spyOn(process, "getBuiltinModule").mockImplementation(((name: string) =>
+      name === "node:worker_threads" ? { Worker } : getBuiltinModule(name)) as typeof getBuiltinModule);
+    expect((await openWasmBackend({ threads: 4 })).threads).toBe(1);
   });
 
   it("says that the engine has no WebAssembly", async () => {

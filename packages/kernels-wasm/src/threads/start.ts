@@ -35,7 +35,8 @@ export async function startWorker(start: Start, ended: () => void): Promise<Work
     timer = setTimeout(resolve, PATIENCE);
   });
   const started = threads === undefined ? startInPage(start) : startInNode(threads.Worker, start, ended);
-  const worker = await Promise.race([started, late]);
+  // Node's permission model throws without --allow-worker.
+  const worker = await Promise.race([started.catch(() => undefined), late]);
   clearTimeout(timer as number);
   return worker;
 }
