@@ -45,23 +45,21 @@ struct alignas(64) Share {
 class Placement {
  public:
 #if defined(__linux__)
-  Placement() {
-    if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) CPU_ZERO(&allowed_);
-  }
-
   void add(std::thread& thread) { threads_[count_++] = {thread.native_handle(), -1}; }
 
   void keepOff(int workers) {
-    if (workers >= CPU_COUNT(&allowed_)) return;
     const int here = sched_getcpu();
     if (here < 0 || here >= CPU_SETSIZE) return;
+    bool isNew = false;
     for (int t = 0; t < workers; t++) {
-      if (threads_[t].avoided == here) continue;
-      cpu_set_t others = allowed_;
-      CPU_CLR(here, &others);
-      pthread_setaffinity_np(threads_[t].handle, sizeof others, &others);
+      isNew |= threads_[t].avoided != here;
       threads_[t].avoided = here;
     }
+    // The processors of now: they may have been set from outside since.
+    cpu_set_t others;
+    if (!isNew || sched_getaffinity(0, sizeof others, &others) != 0 || workers >= CPU_COUNT(&others)) return;
+    CPU_CLR(here, &others);
+    for (int t = 0; t < workers; t++) pthread_setaffinity_np(threads_[t].handle, sizeof others, &others);
   }
 
  private:
@@ -69,7 +67,6 @@ class Placement {
     pthread_t handle;
     int avoided;
   };
-  cpu_set_t allowed_;
   Placed threads_[MAX_THREADS];
   int count_ = 0;
 #else

@@ -1,5 +1,5 @@
 /** The pool of native threads: several JavaScript threads use it at once, and none keeps the process alive. */
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -37,6 +37,15 @@ describe.skipIf(missingDevice)(`cpu threads${missingDevice ?? ""}`, () => {
     async ({ signal }) => {
       // The caller's threads may run anywhere, the pool's everywhere else.
       expect((await output("placement.ts", signal)).split(" ").length).toBeGreaterThan(1);
+    },
+  );
+
+  const hasTaskset = spawnSync("taskset", ["-V"]).status === 0;
+  const unset = alone || !hasTaskset;
+  it.skipIf(unset)(
+    `stay on the processors that are set from outside${unset ? " (skipped: needs Linux, two processors and taskset)" : ""}`,
+    async ({ signal }) => {
+      expect(await output("placement-set-later.ts", signal)).toBe("true\ntrue");
     },
   );
 
