@@ -1,11 +1,11 @@
 // Merging and re-slicing in a bucket under a cap of memory, in a process of its own.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { build } from "esbuild";
+import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { diffCheckpoints } from "../read/diff";
 import { saveCheckpoint } from "../save/save";
 import { randomBytes, scratchFolder } from "../testing/fixtures";
+import { buildProgram } from "../testing/programs/build-program";
 import { s3TestServer } from "../testing/s3/s3-server";
 
 const MIB = 1 << 20;
@@ -18,16 +18,7 @@ it("128 MiB from 4 ranks under 64 MiB", async () => {
   const tensors = { a: { dtype: "F32", shape: [64, 262144], data }, b: { dtype: "F32", shape: [64, 262144], data } };
   await saveCheckpoint("run", { step: 1, tensors }, { fileSystem, world: 4 });
   const program = `${scratch.path}/s3-memory.mjs`;
-  await build({
-    entryPoints: [new URL("../testing/programs/s3-memory.ts", import.meta.url).pathname],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["@opt/source"],
-    outfile: program,
-    banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
-    logLevel: "silent",
-  });
+  writeFileSync(program, await buildProgram("./s3-memory.ts"));
   const out = `${scratch.path}/memory.json`;
   const child = spawn(process.execPath, [program, held.server.url, `${64 * MIB}`, out], { stdio: "inherit" });
   expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(0);

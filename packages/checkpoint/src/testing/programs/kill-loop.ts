@@ -1,7 +1,6 @@
 /** Real processes killed (SIGKILL) at random moments of real saves. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { expect } from "vitest";
 import { listSteps } from "../../format/steps";
 import { localFileSystem } from "../../platform/local";
@@ -9,20 +8,7 @@ import { loadCheckpoint } from "../../read/load";
 import { verifyCheckpoint } from "../../read/verify";
 import { saveCheckpoint } from "../../save/save";
 import { random } from "../random";
-
-/** Bundled once, so that a process is ready in a few milliseconds and most of its life is spent saving. */
-async function bundled(name: string): Promise<string> {
-  const built = await build({
-    entryPoints: [new URL(name, import.meta.url).pathname],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["@opt/source"],
-    write: false,
-    logLevel: "silent",
-  });
-  return built.outputFiles[0]!.text;
-}
+import { buildProgram } from "./build-program";
 
 /** A process that runs the program, once it has begun save number `saves`. */
 async function start(code: string, args: readonly string[], saves: number): Promise<ChildProcess> {
@@ -96,14 +82,14 @@ export type SaveMode = "sync" | "async" | "overwrite" | "large";
 
 /** One process that saves as `mode` says. */
 export async function killOneProcess(folder: string, kills: number, mode: SaveMode): Promise<Killed> {
-  const code = await bundled("./endless-saves.ts");
+  const code = await buildProgram("./endless-saves.ts");
   const run = join(folder, mode);
   return killLoop(run, kills, async (life, saves) => [await start(code, [run, String(life), mode], saves)]);
 }
 
 /** Three processes that meet under one name. */
 export async function killRanks(folder: string, kills: number): Promise<Killed> {
-  const code = await bundled("./endless-ranks.ts");
+  const code = await buildProgram("./endless-ranks.ts");
   const run = join(folder, "ranks");
   return killLoop(run, kills, (life, saves) =>
     Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves))),
