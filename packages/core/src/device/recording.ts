@@ -114,7 +114,7 @@ export class Recording<Result> {
       "BAD_STATE",
       "replay",
       () => "gradients must be as the recorded step left them, got one that was computed, assigned or cleared since.",
-      "Clear what was added, or record the step again.",
+      "End steps with zeroGrad(), or record the step again.",
     );
     check(
       ![...this.recorder.reached].some(({ gradientHooks }) => gradientHooks),

@@ -26,6 +26,19 @@ describe("BatchNorm", () => {
     expect(to.num_batches_tracked!.dataSync()[0]).toBe(1);
   });
 
+  it("averages over all batches in the module's dtype", () => {
+    const layer = new BatchNorm1d(1, { momentum: null, dtype: "f64" });
+    const batches = [
+      [1, 2],
+      [3, 5],
+      [4, 9],
+    ];
+    for (const values of batches) layer.forward(tensor(values, { shape: [2, 1], dtype: "f64" }));
+    // torch: cumulative averages of the batches' means 1.5, 4, 6.5 and unbiased variances 0.5, 2, 12.5
+    expect(layer.running_mean!.dataSync()[0]).toBeCloseTo(4, 14);
+    expect(layer.running_var!.dataSync()[0]).toBeCloseTo(5, 14);
+  });
+
   it("leaves nothing behind but its result", () => {
     const [layer, x] = [new BatchNorm2d(2), zeros([2, 2, 3, 3])];
     const { tensors } = x.device.memory();

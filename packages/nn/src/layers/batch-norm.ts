@@ -141,7 +141,7 @@ abstract class BatchNorm extends Module {
     if (!this.training || runningMean === null || runningVar === null || batches === null) return;
     noGrad(() => {
       batches.set(batches.add(1));
-      const share = this.momentum ?? div<Tensor>(1, batches.to("f32"));
+      const share = this.momentum ?? div<Tensor>(1, batches.to(runningMean.dtype === "f64" ? "f64" : "f32"));
       for (const [running, value] of [
         [runningMean, mean],
         [runningVar, variance.mul(count / (count - 1))],

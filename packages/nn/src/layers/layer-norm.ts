@@ -1,4 +1,4 @@
-import { check, checkOptions, layerNorm, show, type Tensor } from "@opt/core";
+import { check, checkOptions, checkTensor, layerNorm, ones as onesOf, show, type Tensor, tidy } from "@opt/core";
 import { ones } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
@@ -7,7 +7,10 @@ import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 
 export interface LayerNormOptions extends Omit<LayerOptions, "generator"> {
   readonly eps?: number;
+  /** Of a weight that is trained. Default true. */
   readonly bias?: boolean;
+  /** Trains a weight, and with `bias` a bias. Default true. */
+  readonly elementwiseAffine?: boolean;
 }
 
 const { dtype, device } = LAYER_OPTIONS;
@@ -19,30 +22,38 @@ const { dtype, device } = LAYER_OPTIONS;
  * @throws OptError BAD_ARGUMENT for extents below 1 or eps < 0; forward: BAD_SHAPE
  */
 export class LayerNorm extends Module {
-  weight: Tensor;
+  weight: Tensor | null;
   bias: Tensor | null;
   readonly eps: number;
+  readonly #shape: readonly number[];
 
   constructor(shape: number | readonly number[], options: LayerNormOptions = {}) {
     super();
-    checkOptions("LayerNorm", options, { eps: "number", bias: "boolean", dtype, device });
-    const { eps = 1e-5, bias = true, ...layer } = options;
+    const known = { eps: "number", bias: "boolean", elementwiseAffine: "boolean", dtype, device } as const;
+    checkOptions("LayerNorm", options, known);
+    const { eps = 1e-5, bias = true, elementwiseAffine = true, ...layer } = options;
     const extents: readonly number[] = Array.isArray(shape) ? shape : [shape as number];
     const isShape = extents.length > 0;
     check(isShape, "BAD_ARGUMENT", "LayerNorm", () => "the shape must have an axis, got [].", "For example [64].");
     checkExtents("LayerNorm", Object.fromEntries(extents.map((extent, i) => [`extent ${i}`, extent])));
     check(eps >= 0, "BAD_ARGUMENT", "LayerNorm", () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
-    this.weight = ones(weightOf(extents, layer));
-    this.bias = bias ? weightOf(extents, layer) : null;
+    this.weight = elementwiseAffine ? ones(weightOf(extents, layer)) : null;
+    this.bias = elementwiseAffine && bias ? weightOf(extents, layer) : null;
     this.eps = eps;
-    holdParameters(this, ["weight"]);
+    this.#shape = [...extents];
+    holdParameters(this, elementwiseAffine ? ["weight"] : []);
   }
 
   forward(x: Tensor): Tensor {
-    return layerNorm(x, this.weight, this.bias, this.eps);
+    checkTensor("LayerNorm", x);
+    if (this.weight !== null) return layerNorm(x, this.weight, this.bias, this.eps);
+    const { dtype, device } = x;
+    const isOther = dtype === "f64" || dtype === "f16" || dtype === "bf16";
+    return tidy(() => layerNorm(x, onesOf(this.#shape, { dtype: isOther ? dtype : "f32", device }), null, this.eps));
   }
 
   override describe(): string {
-    return `[${this.weight.shape.join(", ")}], eps=${this.eps}, bias=${this.bias !== null}`;
+    const shown = `[${this.#shape.join(", ")}], eps=${this.eps}, bias=${this.bias !== null}`;
+    return this.weight === null ? `${shown}, elementwiseAffine=false` : shown;
   }
 }

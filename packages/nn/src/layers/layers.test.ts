@@ -59,6 +59,12 @@ describe("layers compute what PyTorch's do", () => {
       [0.2672603828625744, 2.2380830629005954, -0.7681509571564359, 0, -2.349486803400777, 0.5123717008501943],
     ],
     [
+      "LayerNorm without weight and bias",
+      new LayerNorm(3, { eps: 0.5, elementwiseAffine: false }),
+      x,
+      [0.2324952774876386, 0.9299811099505544, -1.1624763874381927, 0, -1.1572751247156892, 1.1572751247156892],
+    ],
+    [
       "Conv2d",
       withState(new Conv2d(1, 1, 2, { ...f64, stride: 2, padding: 1 }), {
         weight: [
@@ -135,6 +141,7 @@ describe("gradients agree with finite differences", () => {
     ["Linear", new Linear(3, 2, seeded(1)), randn([2, 2, 3], seeded(2))],
     ["Linear without bias", new Linear(3, 2, { ...seeded(1), bias: false }), randn([3], seeded(3))],
     ["LayerNorm", new LayerNorm([2, 3], f64), randn([4, 2, 3], seeded(4))],
+    ["LayerNorm without both", new LayerNorm([2, 3], { elementwiseAffine: false }), randn([4, 2, 3], seeded(4))],
     ["LayerNorm without bias", new LayerNorm(3, { ...f64, bias: false }), randn([4, 3], seeded(5))],
     ["Conv2d", new Conv2d(2, 3, [2, 3], { ...seeded(6), padding: 1, stride: [2, 1] }), randn([2, 2, 4, 5], seeded(7))],
     ["MaxPool2d", new MaxPool2d(2, { stride: 1 }), randn([1, 2, 3, 4], seeded(8))],

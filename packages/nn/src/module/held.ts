@@ -20,6 +20,11 @@ export function holdParameters(module: object, needed: readonly string[] = []): 
   }
 }
 
+/** Whether a property held it as a parameter, also where it is frozen now. */
+export function isParameter(tensor: Tensor): boolean {
+  return parameters.has(tensor);
+}
+
 /** Another tensor in a parameter's place may be held where it was, frozen or not. */
 export function succeed(parameter: Tensor, by: Tensor): void {
   if (parameters.has(parameter)) parameters.add(by);
@@ -32,17 +37,17 @@ function held(where: string, first: Tensor, mayBeNull: boolean): PropertyDescrip
     enumerable: true,
     get: () => value,
     set(next: unknown) {
-      const isParameter = next instanceof Tensor && (next.requiresGrad || parameters.has(next));
+      const fits = next instanceof Tensor && (next.requiresGrad || parameters.has(next));
       const rule = `a parameter${mayBeNull ? " or null" : ""}`;
       check(
-        isParameter || (mayBeNull && next === null),
+        fits || (mayBeNull && next === null),
         "BAD_ARGUMENT",
         where,
         () => `must be ${rule}, got ${next instanceof Tensor ? "a tensor that requires no gradient" : show(next)}.`,
         `Write new values with ${where.split(".").at(-1)}.set(values), or assign parameter(values).`,
       );
-      if (isParameter) parameters.add(next);
-      if (value instanceof Tensor && value !== next) markReplaced(value, isParameter ? next : null);
+      if (fits) parameters.add(next);
+      if (value instanceof Tensor && value !== next) markReplaced(value, fits ? next : null);
       value = next;
     },
   };

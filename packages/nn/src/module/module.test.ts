@@ -3,6 +3,7 @@ import { Generator, parameter, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import {
+  BatchNorm1d,
   Conv2d,
   Dropout,
   Embedding,
@@ -56,6 +57,24 @@ describe("Module", () => {
     const model = new Sequential(layer, layer);
     expect(names(model.namedParameters())).toEqual(["0.weight"]);
     expect(Object.keys(model.stateDict())).toEqual(["0.weight", "1.weight"]);
+  });
+
+  it("freezes all parameters and unfreezes what was one, tied, replaced and frozen by hand too; buffers stay buffers", () => {
+    class Tied extends Module {
+      readonly embedding = new Embedding(3, 2);
+      readonly body = new Sequential(new Linear(2, 2), new BatchNorm1d(2));
+      readonly head = new Linear(2, 3, { bias: false });
+      readonly scale = parameter(1);
+      forward(): void {}
+    }
+    const model = new Tied();
+    model.head.weight = model.embedding.weight;
+    const all = names(model.namedParameters());
+    for (const parameter of model.body.parameters()) parameter.requiresGrad = false;
+    expect(names(model.freeze().to("f64").namedParameters())).toEqual([]);
+    expect(names(model.head.unfreeze().namedParameters())).toEqual(["weight"]);
+    expect(names(model.unfreeze().namedParameters())).toEqual(all);
+    expect(model.body.namedTensors().filter(([, tensor]) => !tensor.requiresGrad).length).toBe(3);
   });
 
   it("switches training mode in all children", () => {
@@ -184,6 +203,8 @@ it("a model prints its layers", () => {
   (heads.kind): Embedding(4, 2)
 )`);
   expect(String(new LayerNorm([2, 3]))).toBe("LayerNorm([2, 3], eps=0.00001, bias=true)");
+  const plain = new LayerNorm(4, { elementwiseAffine: false });
+  expect(String(plain)).toBe("LayerNorm([4], eps=0.00001, bias=false, elementwiseAffine=false)");
   expect(`${new ReLU()}`).toBe("ReLU()");
 });
 

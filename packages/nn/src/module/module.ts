@@ -12,7 +12,7 @@ import {
   Tensor,
   tidy,
 } from "@opt/core";
-import { holdParameters, succeed } from "./held";
+import { holdParameters, isParameter, succeed } from "./held";
 import { members } from "./members";
 import { watchMethods } from "./noted";
 import { replaceTensors } from "./replace";
@@ -84,7 +84,7 @@ export abstract class Module {
     return named;
   }
 
-  /** What optimizers train, by dotted name: each tensor that requires a gradient, once. */
+  /** What optimizers train, by dotted name: each tensor that requires a gradient, once. Frozen ones are left out: see `unfreeze`. */
   namedParameters(): [string, Tensor][] {
     const seen = new Set<Tensor>();
     return this.namedTensors().filter(([, tensor]) => {
@@ -194,6 +194,25 @@ export abstract class Module {
   /** Leaves training mode: Dropout passes everything. */
   eval(): this {
     return this.train(false);
+  }
+
+  /** No parameter here and in all children requires a gradient any more: PyTorch's `requires_grad_(False)`. */
+  freeze(): this {
+    for (const tensor of this.parameters()) tensor.requiresGrad = false;
+    return this;
+  }
+
+  /**
+   * Every parameter here and in all children requires a gradient again, which `parameters()` does not find while it is frozen. Buffers stay buffers.
+   * Optimizers train what they were given: those made of `parameters()` meanwhile get it by `addGroup`.
+   *
+   * @example
+   * const model = new Sequential(new Linear(4, 8), new BatchNorm1d(8), new Linear(8, 2)).freeze();
+   * model.namedChildren()[2]![1].unfreeze(); // only the last layer is trained
+   */
+  unfreeze(): this {
+    for (const [, tensor] of this.namedTensors()) if (isParameter(tensor)) tensor.requiresGrad = true;
+    return this;
   }
 
   /** What `toString` writes between the brackets of a layer: its sizes and settings. */
