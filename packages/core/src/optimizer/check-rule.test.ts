@@ -3,11 +3,12 @@ import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { defineRule, type Rule } from "../rule/rule";
 import { add, fma, mul } from "../rule/symbols";
-import type { Algorithm, BaseOptions } from "./algorithm";
+import type { Algorithm, BaseOptions, Counters } from "./algorithm";
 import { Optimizer } from "./optimizer";
 import { functional } from "./stepping/functional";
+import { ruleSteps } from "./stepping/rule-steps";
 
-function optimizerOf(rule: Rule) {
+function optimizerOf(rule: Rule, own: Partial<Algorithm<BaseOptions>> = {}) {
   return class extends Optimizer<BaseOptions> {
     protected override define(): Algorithm<BaseOptions> {
       return {
@@ -18,6 +19,7 @@ function optimizerOf(rule: Rule) {
         initialCounters: { step: 0 },
         advance: ({ step }) => ({ step: step + 1 }),
         scalars: ({ lr }) => ({ negLr: -lr }),
+        ...own,
       };
     }
   };
@@ -94,5 +96,61 @@ describe("a rule of an optimizer", () => {
     expectCode("BAD_ARGUMENT", () => new Own([w]).step());
     expect(w.tolist()).toEqual([1, 2]);
     expectCode("BAD_ARGUMENT", () => functional(Own, {}).init([w]));
+  });
+});
+
+it("a rule of two algorithms is asked for what each of them counts", () => {
+  const rule = momentum("param", "grad", "sum");
+  const [a, b] = [given(), given()];
+  new (optimizerOf(rule))([a]).step();
+  const counting = {
+    initialCounters: { step: 0, sum: 0 },
+    advance: ({ step }: Counters) => ({ step: step + 1, sum: 1 }),
+  };
+  expectCode("BAD_ARGUMENT", () => new (optimizerOf(rule, counting))([b]).step());
+  expect(b.tolist()).toEqual([1, 2]);
+});
+
+describe("counters", () => {
+  const both = { step: 0, product: 1 };
+  it.each<[string, (counters: Counters) => unknown, Counters?]>([
+    ["are none", () => undefined],
+    ["are a promise", async ({ step }) => ({ step: step + 1 })],
+    ["count no step", () => ({ step: Number.NaN })],
+    ["count half steps", ({ step }) => ({ step: step + 0.5 })],
+    ["count downwards", ({ step }) => ({ step: step - 1 })],
+    ["are text", ({ step }) => ({ step: `${step}1` })],
+    ["are those that came before", (counters) => counters],
+    ["were changed in place", (counters) => Object.assign(counters, { step: counters.step + 1 })],
+    ["have a name that no state is loaded with", ({ step }) => ({ step: step + 1, product: 0.5 })],
+    ["lack one", ({ step }) => ({ step: step + 1 }), both],
+    ["are past all numbers", ({ step }) => ({ step: step + 1, product: Number.POSITIVE_INFINITY }), both],
+  ])("that %s are refused before anything has changed", (_, advance, initialCounters = { step: 0 }) => {
+    const own = { advance: advance as never, initialCounters: { ...initialCounters } };
+    const Own = optimizerOf(momentum("param", "grad", "sum"), own);
+    const w = given();
+    const optimizer = new Own([w]);
+    for (let i = 0; i < 2; i++) expectCode("BAD_ARGUMENT", () => optimizer.step());
+    expect(w.tolist()).toEqual([1, 2]);
+    const { init, update } = functional(Own, {});
+    expectCode("BAD_ARGUMENT", () => update([tensor([1, 1])], init([w]), [w]));
+    const steps = ruleSteps(Own);
+    expectCode("BAD_ARGUMENT", () => steps.next(steps.initial, "w"));
+  });
+
+  it("that a replay gets are refused, and the next one goes on from those before", () => {
+    let isBroken = false;
+    const Own = optimizerOf(momentum("param", "grad", "sum"), {
+      advance: ({ step }) => ({ step: isBroken ? Number.NaN : step + 1 }),
+    });
+    const w = given();
+    const optimizer = new Own([w]);
+    const recording = w.device.record(() => optimizer.step());
+    isBroken = true;
+    expectCode("BAD_ARGUMENT", () => recording.replay());
+    isBroken = false;
+    recording.replay();
+    expect(optimizer.stateDict().state["0"]!.step).toBe(2);
+    expect(w.dataSync()).toAgreeWith([0.75, 1.75], { absolute: 1e-6, relative: 0 });
   });
 });

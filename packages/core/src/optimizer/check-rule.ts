@@ -1,11 +1,9 @@
-/** What an optimizer asks of the rule that its algorithm gives: refused before a launch would work on the wrong memory. */
-import { check } from "../errors/errors";
-import { show } from "../errors/show";
+/** What an optimizer asks of the rule and the counters that its algorithm gives: refused before a launch would work on the wrong memory, or a save lose what was counted. */
+import { checkValue } from "../errors/check-value";
+import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
-import type { Algorithm } from "./algorithm";
+import type { Algorithm, BaseOptions, Counters } from "./algorithm";
 import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state/state";
-
-const sound = new WeakSet<Rule>();
 
 /**
  * A rule of at least two buffers that writes its first; state whose names are free; `direction` last where there are stages, and only there.
@@ -13,35 +11,42 @@ const sound = new WeakSet<Rule>();
  * @throws OptError BAD_ARGUMENT
  */
 export function checkRule(
-  algorithm: Pick<Algorithm<never>, "name" | "initialCounters">,
+  { name: where, initialCounters }: Pick<Algorithm<never>, "name" | "initialCounters">,
   rule: Rule,
   hasStages = false,
 ): void {
-  if (sound.has(rule)) return;
-  checkNew(algorithm, rule, hasStages);
-  sound.add(rule);
-}
-
-function checkNew(
-  { name: where, initialCounters }: Pick<Algorithm<never>, "name" | "initialCounters">,
-  rule: Rule,
-  hasStages: boolean,
-): void {
-  const isRule = typeof rule === "object" && rule !== null && typeof rule.hash === "string";
-  const noRule = () => `rule() must give a rule, got ${show(rule)}.`;
-  check(isRule, "BAD_ARGUMENT", where, noRule, "Make it with defineRule.");
+  checkValue(typeof rule?.hash === "string", where, "rule()", "made by defineRule", rule);
   const { name, buffers, writes } = rule;
   const writesFirst = buffers.length > 1 && writes.includes(buffers[0]!);
-  const order = () =>
-    `rule ${name} must write its first buffer, got ${show(buffers)}, of which it writes ${show(writes)}.`;
-  check(writesFirst, "BAD_ARGUMENT", where, order, "The parameter comes first, the gradient second, then state.");
+  const order = "parameter (written), gradient, state";
+  checkValue(writesFirst, where, `buffers of rule ${name}`, order, buffers);
   const taken = stateKeys(rule).find((key) => key === MASTER || key in initialCounters);
-  const clash = () =>
-    `rule ${name} has state ${taken}, which is the name of ${taken === MASTER ? "the float32 copy" : "a counter"}.`;
-  check(taken === undefined, "BAD_ARGUMENT", where, clash, "Name the buffer otherwise.");
-  const stages = () =>
-    hasStages
-      ? `rule ${name} must end with the buffer ${DIRECTION} and not write it, got ${show(buffers)}.`
-      : `rule ${name} ends with the buffer ${DIRECTION}, which nothing writes.`;
-  check(hasDirection(rule) === hasStages, "BAD_ARGUMENT", where, stages, "Stages write it: see StagedOptimizer.");
+  const free = "no name of a counter or of the float32 copy";
+  checkValue(taken === undefined, where, `state of rule ${name}`, free, taken);
+  const stages = `${hasStages ? "with" : "without"} a last one ${DIRECTION} that it does not write`;
+  checkValue(hasDirection(rule) === hasStages, where, `buffers of rule ${name}`, stages, buffers);
 }
+
+/**
+ * Counters of the next step: finite numbers under the names that there are at first. A load would not know others, and a save would take
+ * a state whose step is 0 for none. Each step asks, and makes no closure for it.
+ *
+ * @throws OptError BAD_ARGUMENT
+ */
+export function advanced<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  before: Counters,
+  options: Options,
+  arithmetic = ARITHMETIC,
+  isNumber: (value: unknown) => boolean = Number.isFinite,
+): Counters {
+  const { name, initialCounters } = algorithm;
+  const counters = algorithm.advance(before, options, arithmetic);
+  let holds = counters !== before && Number.isInteger(counters?.step) && counters.step > 0;
+  for (const key in counters) holds &&= key in initialCounters;
+  for (const key in initialCounters) holds &&= isNumber(counters[key]);
+  checkValue(holds, name, "advance()", "a new object of finite numbers, those of initialCounters", counters, ADVICE);
+  return counters;
+}
+
+const ADVICE = "Its step counts from 1 on.";

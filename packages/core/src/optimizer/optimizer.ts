@@ -208,7 +208,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
       let isGiven = own !== undefined && params?.length === own.length;
       for (let i = 0; isGiven && i < own!.length; i++) {
         const { param } = own![i]!;
-        param.checkSteps?.(groups, true);
+        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true);
         isGiven = params[i] === param;
       }
       if (!isGiven) throw new OptError("BAD_STATE", this.algorithm.name, "parameters must come by addGroup.");

@@ -11,7 +11,7 @@ import type { SparseGradient, Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
 import { checkGroup } from "./check";
-import { checkRule } from "./check-rule";
+import { advanced, checkRule } from "./check-rule";
 import { Counting } from "./counting";
 import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./gradients/around";
 import { checked, type Regularizer } from "./gradients/regularizer";
@@ -75,7 +75,7 @@ export function planUpdates<Options extends BaseOptions>(
   hasStages = false,
 ): Update[] {
   const plain = algorithm.rule(options);
-  checkRule(algorithm, plain, hasStages);
+  if (!last[0] || last[0].bucket.plain !== plain) checkRule(algorithm, plain, hasStages);
   const { regularizer: penalty = null } = options;
   if (typeof penalty !== "function" && activeRecorder() === null) {
     // a recorder is told of every gradient
@@ -85,7 +85,7 @@ export function planUpdates<Options extends BaseOptions>(
       for (let i = 0; i < last.length; i++) {
         const { bucket } = last[i]!;
         const { now } = bucket.counting;
-        updates[i] = updateOf(algorithm, options, bucket, steps, now, algorithm.advance(now, options, ARITHMETIC));
+        updates[i] = updateOf(algorithm, options, bucket, steps, now, advanced(algorithm, now, options));
       }
       return updates;
     }
@@ -103,7 +103,7 @@ function planAnew<Options extends BaseOptions>(
   const present = all.filter((slot) => slot.hasGradient());
   const keys = stateKeys(plain);
   completeState(present, plain, algorithm.initialCounters, options);
-  const advanced = new Map<Counters, Counters>();
+  const known = new Map<Counters, Counters>();
   const updates: Update[] = [];
   let update: Update | undefined;
   for (const slot of present) {
@@ -116,8 +116,8 @@ function planAnew<Options extends BaseOptions>(
     }
     if (update === undefined) {
       const { device, dtype } = slot.param;
-      const counters = advanced.get(before) ?? algorithm.advance(before, options, ARITHMETIC);
-      advanced.set(before, counters);
+      const counters = known.get(before) ?? advanced(algorithm, before, options);
+      known.set(before, counters);
       const formats = formatsOf(plain, slot.param, slot.state!, isDrawn);
       const steps = stepsAround(around, options, regularizer);
       const rule = ruleAround(plain, steps);
@@ -263,7 +263,7 @@ class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
     const { device, plain, isDrawn, counting } = update.bucket;
     for (const slot of this.#found) slot.master();
     this.#before = counting.now;
-    const next = algorithm.advance(this.#before, options, ARITHMETIC);
+    const next = advanced(algorithm, this.#before, options);
     const scalars = scalarsOf(algorithm, options, plain, next);
     for (let i = scalars.length; i < update.scalars.length; i++) scalars.push(update.scalars[i]!);
     if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));

@@ -6,13 +6,13 @@ import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";
 import { checkReal } from "../ops/check-tensor";
-import { ARITHMETIC } from "../rule/interpret";
 import { isRandom, withoutDraws } from "../rule/rounding";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import { Tensor } from "../tensor/tensor";
 import { sameShape, showShape } from "../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
+import { advanced } from "./check-rule";
 import { ruleAround, scalarsAround, stepsAround } from "./gradients/around";
 import { Optimizer } from "./optimizer";
 import type { GroupInput } from "./parameters";
@@ -155,7 +155,7 @@ function launchFirst<Options extends BaseOptions>(
     () => ({
       recorded() {},
       check() {},
-      renew: () => scalarsAt(algorithm.advance(bucket.counting.now, options, ARITHMETIC)),
+      renew: () => scalarsAt(advanced(algorithm, bucket.counting.now, options)),
       undo() {},
       launched() {},
     }),

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerState } from "@opt/checkpoint";
-import { GradScaler, init, parameter, type Tensor } from "@opt/core";
+import { ExponentialMovingAverage, GradScaler, init, ones, parameter, type Tensor } from "@opt/core";
 import { Muon } from "@opt/muon";
+import type { Module } from "@opt/nn";
 import { describe, expect, it } from "vitest";
 import { connect } from "../engine/connect";
 import { checkTraining } from "../testing/check-training";
@@ -238,6 +239,25 @@ describe("refused", () => {
     await step;
     sharded.zeroGrad();
     expect(w.dataSync()[0]).toBeLessThan(1);
+  });
+
+  it("parameters that the model has no more, and steps that averages would put back", async () => {
+    const [moved, averaged] = [makeNet(), makeNet()];
+    const refusedStep = async (net: Module, change: (step: () => Promise<void>) => Promise<void>) => {
+      const sharded = new ShardedOptimizer(AdamW, net.namedParameters(), { lr: 0.1 }, await connect());
+      await expect(
+        change(() => {
+          for (const x of net.parameters()) x.grad = ones(x.shape, { dtype: x.dtype });
+          return sharded.step();
+        }),
+      ).rejects.toMatchObject({ code: "BAD_STATE" });
+    };
+    await refusedStep(moved, (step) => {
+      moved.to("f64");
+      return step();
+    });
+    const average = new ExponentialMovingAverage(averaged.namedParameters(), { decay: 0.5 });
+    await refusedStep(averaged, (step) => average.averaged(step));
   });
 
   it("recorded steps", async () => {

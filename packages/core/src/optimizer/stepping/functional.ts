@@ -13,7 +13,7 @@ import { type ComputeDType, type DType, isFloat } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../algorithm";
 import { completeOptions } from "../check";
-import { checkRule } from "../check-rule";
+import { advanced, checkRule } from "../check-rule";
 import { ruleAround, scalarsAround, stepsAround } from "../gradients/around";
 import { algorithmOf, type OptimizerClass } from "../optimizer-class";
 import { regularizerOf } from "../plan";
@@ -297,7 +297,8 @@ class Step<Options extends BaseOptions> {
       .some((value) => value instanceof Tensor);
     const arithmetic = tensorArithmetic(dtype === "f32" || !isLearned);
     const counters = mapValues(before, quantity) as Counters;
-    const after = algorithm.advance(counters, given, arithmetic);
+    const isNumber = (value: unknown) => value instanceof Quantity || Number.isFinite(value);
+    const after = advanced(algorithm, counters, given, arithmetic, isNumber);
     const scalars = algorithm.scalars(given, after, arithmetic);
     const made = {
       before,

@@ -1,11 +1,10 @@
 /** An optimizer's steps as rules and scalars: for engines that keep arrays of their own and compute rules in them. */
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
-import { ARITHMETIC } from "../../rule/interpret";
 import type { Rule } from "../../rule/rule";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../algorithm";
 import { completeOptions } from "../check";
-import { checkRule } from "../check-rule";
+import { advanced, checkRule } from "../check-rule";
 import { ruleAround, type Step, stepsAround } from "../gradients/around";
 import { algorithmOf, type OptimizerClass } from "../optimizer-class";
 import { regularizerOf, scalarsOf } from "../plan";
@@ -75,7 +74,7 @@ export function ruleSteps<Options extends BaseOptions>(
     next(before, name, overrides) {
       const own = overrides === undefined ? chosen : completed(algorithm, chosen, overrides);
       const plain = ruleOf(own);
-      const counters = algorithm.advance(before, own, ARITHMETIC);
+      const counters = advanced(algorithm, before, own);
       const limit = own.clip?.norm;
       const clipped: Step[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
       const steps = [...clipped, ...stepsAround({}, own, regularizerOf(own, name))];
