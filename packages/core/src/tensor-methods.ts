@@ -54,10 +54,10 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   detach() {
     return this.alias();
   },
-  to(target) {
+  to(target, more?: unknown) {
     this.checkAlive();
-    const isGiven = target !== undefined;
-    check(isGiven, "BAD_ARGUMENT", "to", () => "needs a dtype or a device, got undefined.", `For example "f64".`);
+    const isOne = target !== undefined && more === undefined;
+    check(isOne, "BAD_ARGUMENT", "to", () => "needs a dtype or a device, got none or both.", `Use "f64".`);
     if (!isDType(target) && meantDType(target) !== undefined) checkDType("to", target);
     const result = isDType(target) ? ops.cast(this, target) : ops.move(this, deviceOf("to", target));
     return result === this ? ops.reshape(this, this.shape) : result;

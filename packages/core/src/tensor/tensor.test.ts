@@ -153,6 +153,12 @@ describe("to", () => {
     expect([...x.dataSync(), ...x.grad!.dataSync()]).toEqual([1, 2, 1, 1]);
   });
 
+  it("takes a device or a dtype, and drops none without a word", () => {
+    const both: (target?: string, other?: string) => Tensor = (...given) => tensor([1]).to(...(given as [string]));
+    expectCode("BAD_ARGUMENT", () => both("js", "f64"));
+    expectCode("BAD_ARGUMENT", () => both());
+  });
+
   it("moves between devices, but not what requires a gradient", () => {
     const device = new FakeDevice();
     const moved = tensor([1, 2], { dtype: "f16" }).to(device);

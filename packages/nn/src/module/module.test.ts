@@ -335,6 +335,12 @@ describe("to", () => {
     expect(model.to("bf16").table.weight).toBe(model.heads.out);
   });
 
+  it("takes a device or a dtype, not both at once", () => {
+    const model = new Linear(2, 2);
+    expectCode("BAD_ARGUMENT", () => model.to("js", ...(["f64"] as never[])));
+    expect(model.to("js").to("f64").weight.dtype).toBe("f64");
+  });
+
   it("reaches layers of Sequential, lists and dictionaries, and keeps what is frozen so", () => {
     const layer = new Linear(2, 2);
     layer.weight.requiresGrad = false;

@@ -154,11 +154,13 @@ export abstract class Module {
    * Moves to a device, or casts the floats to a dtype: parameters and buffers, here and in all children, are replaced by others of the same
    * names, tied ones by one. So optimizers are made afterwards: steps of those made before are refused (BAD_STATE). What is not in the state (a #private field) stays as it is.
    *
-   * @throws OptError BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
+   * @throws OptError BAD_ARGUMENT for a device and a dtype at once; BAD_DTYPE, UNKNOWN_DEVICE; NOT_SYNC from a device that answers only later
    * @example
    * const model = new Linear(4, 2).to("bf16");
    */
-  to(target: DType | Device | (string & {})): this {
+  to(target: DType | Device | (string & {}), ...more: readonly never[]): this {
+    const problem = () => `takes a device or a dtype, got ${show([target, ...more])}.`;
+    check(more.length === 0, "BAD_ARGUMENT", "to", problem, `For example .to("wasm").to("bf16").`);
     checkTree(this, []);
     const found = new Map<Tensor, Tensor>();
     const isDType = FLOATS.includes(target as DType);
