@@ -19,7 +19,7 @@ export function known(bytes: Uint8Array, content = 0, done?: (crc: number) => vo
 
 /** Appends the parts in the order in which they were announced; contents arrive in the same order. */
 export class SequenceWriter {
-  readonly #file: OpenFile;
+  readonly #file: Pick<OpenFile, "write">;
   readonly #parts: Part[] = [];
   #next = 0;
   #left = 0;
@@ -28,7 +28,7 @@ export class SequenceWriter {
   #crc = 0;
   #contentCrc = 0;
 
-  constructor(file: OpenFile) {
+  constructor(file: Pick<OpenFile, "write">) {
     this.#file = file;
   }
 

@@ -55,6 +55,8 @@ export async function writeFolder(
   try {
     await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this folder
     const kind = await fileSystem.kind(target);
+    const isOther = () => "a folder is to be written, a pipe, a socket or a device is there.";
+    check(kind !== "other", "BAD_ARGUMENT", path, isOther, "Write elsewhere.");
     const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
     if (taken && options.overwrite !== true) {
       throw new OptError(

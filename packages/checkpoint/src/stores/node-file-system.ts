@@ -2,10 +2,18 @@
 import * as fs from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { hostRead } from "@opt/core";
-import { type FileSystem, type FolderEntry, isMissing } from "./file-system";
+import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "./file-system";
 import { DirectWrites, isLarge } from "./node-direct";
+import { withRoom } from "./room";
 
-const FLAGS = { read: "r", create: "w", update: "r+" } as const;
+const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = fs.constants;
+
+/** A pipe would wait for its other end, and with it one of the few threads that serve all files. */
+const FLAGS = {
+  read: O_RDONLY | O_NONBLOCK,
+  create: O_WRONLY | O_CREAT | O_TRUNC,
+  update: O_RDWR | O_NONBLOCK,
+} as const;
 
 function kindOf(entry: { isFile(): boolean; isDirectory(): boolean }): FolderEntry["kind"] {
   return entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
@@ -25,8 +33,8 @@ export const nodeFileSystem: FileSystem = {
   isNear: true,
   resolve,
   async open(path, mode, byteLength = 0) {
-    const handle = await fs.open(path, FLAGS[mode]);
-    let large = mode === "update" ? isLarge((await handle.stat()).size) : isLarge(byteLength);
+    const { handle, size } = await withRoom(() => opened(path, mode));
+    let large = isLarge(mode === "update" ? size : byteLength);
     // As long as it will be from the start: what is written makes it no longer, which each write would have to tell the journal.
     if (mode === "create" && large) await handle.truncate(byteLength);
     const direct = new DirectWrites(path);
@@ -77,7 +85,7 @@ export const nodeFileSystem: FileSystem = {
     };
   },
   async createOnce(path, data) {
-    const file = await fs.open(path, "wx").catch((error: NodeJS.ErrnoException) => {
+    const file = await withRoom(() => fs.open(path, "wx")).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
     if (!file) return false;
@@ -94,24 +102,25 @@ export const nodeFileSystem: FileSystem = {
   },
   makeFolder,
   async list(path) {
-    const entries = await fs.readdir(path, { withFileTypes: true });
-    return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
+    const entries = await withRoom(() => fs.readdir(path, { withFileTypes: true }));
+    return Promise.all(
+      entries.map(async (entry) => {
+        // A link is what it leads to: steps on another disk, files of a cache.
+        const target = entry.isSymbolicLink()
+          ? await kind(resolve(path, entry.name)).catch(() => undefined)
+          : undefined;
+        return { name: entry.name, kind: target ?? kindOf(entry) };
+      }),
+    );
   },
-  async kind(path) {
-    try {
-      return kindOf(await fs.stat(path));
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  },
+  kind,
   modified: async (path) => (await fs.stat(path)).mtimeMs,
   rename,
   remove: (path) => fs.rm(path, { recursive: true, force: true }),
   async syncFolder(path) {
     // Windows cannot open folders; its file system journals renames itself.
     if (process.platform === "win32") return;
-    const handle = await fs.open(path, "r");
+    const handle = await withRoom(() => fs.open(path, "r"));
     try {
       await handle.sync();
     } finally {
@@ -120,13 +129,32 @@ export const nodeFileSystem: FileSystem = {
   },
 };
 
+async function kind(path: string): Promise<FolderEntry["kind"] | undefined> {
+  try {
+    return kindOf(await fs.stat(path));
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Pipes, sockets and devices have no bytes at positions, and may never end. A folder's refusal is left to who reads it. */
+async function opened(path: string, mode: OpenMode): Promise<{ handle: fs.FileHandle; size: number }> {
+  const handle = await fs.open(path, FLAGS[mode]);
+  if (mode === "create") return { handle, size: 0 };
+  const there = await handle.stat();
+  if (there.isFile() || there.isDirectory()) return { handle, size: there.size };
+  await handle.close();
+  throw Object.assign(new Error(`${path} is a pipe, a socket or a device`), { code: "EINVAL" });
+}
+
 /**
  * The file whose name is taken is held open meanwhile: to free a large one takes the system longer than to write another, and nobody
  * needs to wait for that.
  */
 async function rename(from: string, to: string): Promise<void> {
   // Windows replaces no file that is open. A pipe would wait for its other end.
-  const flags = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK;
+  const flags = FLAGS.read;
   const replaced = process.platform === "win32" ? undefined : await fs.open(to, flags).catch(() => undefined);
   try {
     await fs.rename(from, to);

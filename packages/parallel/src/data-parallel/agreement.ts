@@ -12,6 +12,7 @@ const digestOf = (lines: Lines) => digest(new TextEncoder().encode(lines.join("\
 /**
  * @param lines of this rank
  * @param isAble what this rank says of itself
+ * @param heading what they are about to do
  * @returns whether all ranks say so
  * @throws OptError BAD_STATE on every rank, naming the first that differs from rank 0, and in what
  */
@@ -20,9 +21,10 @@ export async function agree(
   where: string,
   lines: Promise<Lines> | Lines,
   isAble: boolean,
+  heading: { readonly what: string; readonly advice: string } = { what: `new ${where}`, advice: ADVICE },
 ): Promise<boolean> {
   // All begin now: what the program begins next comes after them on every rank.
-  const begin = () => group.begin(where, { what: `new ${where}` });
+  const begin = () => group.begin(where, { what: heading.what });
   const [up, down, details, verdict] = [begin(), begin(), begin(), begin()];
   const own = await lines;
   const given = await gatherJson(group, up, { digest: digestOf(own), isAble });
@@ -34,7 +36,7 @@ export async function agree(
   if (areEqual) return areAble;
   const listed = await gatherJson(group, details, own);
   const difference = await broadcastJson(group, verdict, listed && differenceOf(listed), 0);
-  throw new OptError("BAD_STATE", where, `all ranks must agree, got ${difference}.`, ADVICE);
+  throw new OptError("BAD_STATE", where, `all ranks must agree, got ${difference}.`, heading.advice);
 }
 
 const ADVICE =

@@ -133,6 +133,29 @@ it("packs state in 8 bits range by range: a quarter of the bytes, near to whole 
   }
 });
 
+it.each([[9000], [300, 200]])(
+  "goes on from packed state of [%i, ...] with the bits of a run that never stopped",
+  async (...shape) => {
+    const body = `const train = async (sharded, parameter, step) => {
+      parameter.grad = core.randn(${JSON.stringify(shape)}, { generator: new core.Generator(step) });
+      await sharded.step();
+    };
+    const made = () => core.parameter(core.randn(${JSON.stringify(shape)}, { generator: new core.Generator(9) }), { name: "a" });
+    const [a, b] = [made(), made()];
+    const options = { lr: 0.1, stateDType: "q8" };
+    const [straight, resumed] = [a, b].map((each) => new ShardedOptimizer(AdamW, [each], options, communicator));
+    for (let step = 0; step < 3; step++) await train(straight, a, step);
+    core.noGrad(() => b.set(a));
+    resumed.loadStateDict(await straight.stateDict());
+    for (const [sharded, each] of [[straight, a], [resumed, b]]) await train(sharded, each, 3);
+    const others = b.dataSync();
+    tell([resumed.groups[0].stateDType, a.dataSync().filter((x, i) => x !== others[i]).length]);`;
+    const { told, error } = await runJob(3, body, { imports: IMPORTS });
+    expect(error).toBe("");
+    expect(told).toEqual(new Array(3).fill(["q8", 0]));
+  },
+);
+
 it("a rank keeps its part of the state, and names what differs", async () => {
   const body = `const { rank, size } = communicator;
     const weight = core.parameter(core.randn([300, 200], { generator: new core.Generator(1) }));
@@ -164,7 +187,8 @@ it.each<[string, string, RegExp]>([
   ["another gradient of as many", "[a.grad, b.grad] = [null, core.ones([3])]", /"1 of 2 gradients/],
   ["gradients that were not averaged", "a.grad = core.full([70], 2)", /has "2 of 2 gradients/],
   ["weights that were changed", "core.noGrad(() => a.set(core.full([70], 3)))", /has "weights \w+"/],
-  ["state that was loaded", "sharded.loadStateDict(state)", /options \w+"|"state loaded into ShardedOptimizer"/],
+  ["state that was freed", "sharded.dispose()", /has "state from step \d on"/],
+  ["state that was loaded", "sharded.loadStateDict(state)", /options \w+"|has "state from step \d on"/],
 ])("%s on one rank is named before anything has changed", async (fault, change, message) => {
   const body = `const { rank } = communicator;
     const [a, b] = [core.parameter(core.ones([70])), core.parameter(core.ones([3]))];
@@ -181,6 +205,18 @@ it.each<[string, string, RegExp]>([
   const { told, error } = await runJob(2, body, { imports: IMPORTS });
   expect(error).toBe("");
   for (const rank of [0, 1]) expect(told[rank]).toEqual(["BAD_STATE", expect.stringMatching(message), true]);
+});
+
+it("other gradients in the first step are named before anything has changed", async () => {
+  const body = `const w = core.parameter(core.ones([300]));
+    const sharded = new ShardedOptimizer(AdamW, [["w", w]], {}, communicator);
+    w.grad = core.full([300], 1 + communicator.rank);
+    await sharded.step().catch((error) => tell([error.code, error.message, w.tolist().every((x) => x === 1)]));`;
+  const { told, error } = await runJob(3, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  const message =
+    /all ranks must agree, got "w gradient \w+" on rank 0 and "w gradient \w+" on rank 1\. .*after sync\(\)/;
+  expect(told).toEqual(new Array(3).fill(["BAD_STATE", expect.stringMatching(message), true]));
 });
 
 describe("refused", () => {

@@ -8,6 +8,7 @@ import { mindsporeName } from "../../import/names/state-words";
 import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
 import { fileSystemOf } from "../../platform/local";
 import { type StreamTarget, streamTensors } from "../../read/stream";
+import { FilePool } from "../../stores/file-pool";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { known, SequenceWriter } from "../sequence";
@@ -92,6 +93,8 @@ interface Writing {
   readonly options: MindsporeRanksOptions;
 }
 
+type Output = Pick<OpenFile, "write" | "finish">;
+
 /** The files of some ranks, all in one pass over the tensors. */
 async function writeRanks(
   { source, tensors, layout, options }: Writing,
@@ -99,12 +102,13 @@ async function writeRanks(
   folderOf: (rank: number) => string,
   fileSystem: FileSystem,
 ): Promise<void> {
-  const opened: { file: OpenFile; writer: SequenceWriter; folder: string }[] = [];
+  const opened: { file: Output; writer: SequenceWriter; folder: string }[] = [];
+  const pool = new FilePool(fileSystem, "update");
   try {
     for (const rank of ranks) {
       const folder = folderOf(rank);
       await fileSystem.makeFolder(folder);
-      const file = await fileSystem.open(join(folder, `opt-0_${source.step ?? 0}.ckpt`), "create");
+      const file = await created(fileSystem, join(folder, `opt-0_${source.step ?? 0}.ckpt`), pool);
       opened.push({ file, writer: new SequenceWriter(file), folder });
     }
     const streamed = tensors.map((tensor) => {
@@ -125,8 +129,17 @@ async function writeRanks(
       await fileSystem.syncFolder(folder);
     }
   } finally {
-    for (const { file } of opened) await file.close();
+    await pool.close();
   }
+}
+
+/** A new file that is open only while it is written to: of hundreds of ranks not all can be. */
+async function created(fileSystem: FileSystem, path: string, pool: FilePool): Promise<Output> {
+  await (await fileSystem.open(path, "create")).close();
+  return {
+    write: (data, position) => pool.use(path, (file) => file.write(data, position)),
+    finish: () => pool.use(path, (file) => file.finish()),
+  };
 }
 
 async function writeStrategy(

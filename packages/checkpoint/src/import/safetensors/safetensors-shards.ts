@@ -44,7 +44,7 @@ export const safetensorsShardsReader: FormatReader = {
 
 /** Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows. */
 function refuseUncommitted(files: readonly string[], path: string): void {
-  if (!files.some((file) => /^rank-\d{5,}\.safetensors$/.test(file))) return;
+  if (!files.some((file) => /^rank-\d{5,}(-[0-9a-f]{12})?\.safetensors$/.test(file))) return;
   throw new OptError(
     "MISSING",
     path,

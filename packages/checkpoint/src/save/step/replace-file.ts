@@ -17,8 +17,10 @@ export async function replaceFile<T>(
   const { unfinished } = fileSystem;
   const temporary = unfinished ? target : `${target}.tmp-${attempt}`;
   try {
-    const isFolder = (await fileSystem.kind(target)) === "folder";
-    check(!isFolder, "BAD_ARGUMENT", target, () => "the output must be a file, a folder is there.", "Rename it.");
+    const there = await fileSystem.kind(target);
+    const other = there === "folder" ? "a folder" : "a pipe, a socket or a device";
+    const isFile = there === undefined || there === "file";
+    check(isFile, "BAD_ARGUMENT", target, () => `the output must be a file, ${other} is there.`, "Write elsewhere.");
     if (unfinished) return await write(target);
     await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this file
     const result = await write(temporary);
