@@ -6,12 +6,24 @@ const CAPACITY = 64;
 interface Pooled {
   readonly file: Promise<OpenFile>;
   users: number;
+  isOpen: boolean;
+}
+
+/** Those that may have files open. */
+export const pools = new Set<FilePool>();
+
+/** Who waits until a file is used no more. */
+export const waiting: (() => void)[] = [];
+
+export function goOn(): void {
+  for (const resume of waiting.splice(0)) resume();
 }
 
 export class FilePool {
   readonly #fileSystem: FileSystem;
   readonly #mode: "read" | "update";
   readonly #open = new Map<string, Pooled>();
+  #capacity = CAPACITY;
 
   constructor(fileSystem: FileSystem, mode: "read" | "update") {
     this.#fileSystem = fileSystem;
@@ -21,7 +33,7 @@ export class FilePool {
   /** Runs `body` with the file open. */
   async use<T>(path: string, body: (file: OpenFile) => Promise<T>): Promise<T> {
     const known = this.#open.get(path);
-    const pooled = known ?? { file: this.#fileSystem.open(path, this.#mode), users: 0 };
+    const pooled = known ?? this.#begin(path);
     pooled.users++;
     // The order of a Map is that of insertion: what was used last stands last.
     if (known) this.#open.delete(path);
@@ -35,21 +47,48 @@ export class FilePool {
       return await body(file);
     } finally {
       pooled.users--;
+      goOn();
     }
   }
 
-  async #evict(): Promise<void> {
+  #begin(path: string): Pooled {
+    pools.add(this);
+    const opening = this.#fileSystem.open(path, this.#mode);
+    const isOpened = (file: OpenFile) => {
+      pooled.isOpen = true;
+      return file;
+    };
+    const pooled: Pooled = { file: opening.then(isOpened), users: 0, isOpen: false };
+    return pooled;
+  }
+
+  /** Those that are open by now. */
+  get open(): Pooled[] {
+    return [...this.#open.values()].filter(({ isOpen }) => isOpen);
+  }
+
+  /** From now on half as many files stay open, so that the next ones, and others, find room. Returns how many were closed. */
+  async shrink(): Promise<number> {
+    this.#capacity = Math.min(this.#capacity, this.open.length) >> 1;
+    return this.#evict();
+  }
+
+  async #evict(): Promise<number> {
+    let closed = 0;
     for (const [path, pooled] of this.#open) {
-      if (this.#open.size <= CAPACITY) return;
+      if (this.#open.size <= this.#capacity) break;
       if (pooled.users > 0) continue;
       this.#open.delete(path);
       await (await pooled.file).close();
+      closed++;
     }
+    return closed;
   }
 
   async close(): Promise<void> {
     const files = [...this.#open.values()];
     this.#open.clear();
+    pools.delete(this);
     const closed = await Promise.allSettled(files.map(async ({ file }) => (await file).close()));
     for (const result of closed) if (result.status === "rejected" && this.#mode === "update") throw result.reason;
   }

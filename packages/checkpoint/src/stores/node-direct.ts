@@ -14,8 +14,8 @@ const LARGE = 4 << 20;
 const LEAST = 64 << 10;
 /** What a system writes at once at most, and a little less; whole pages. */
 const MOST = 1 << 30;
-/** How systems and their file systems say that they have no such thing. */
-const REFUSALS = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP"]);
+/** How systems and their file systems say that they have no such thing, or no room for one more open file. */
+const REFUSALS = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP", "EMFILE", "ENFILE"]);
 
 /** V8 maps buffers that may change their length, which begin with a page so; where an engine does not, the system refuses them. */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;

@@ -3,12 +3,14 @@ import { spawnSync } from "node:child_process";
 import {
   closeSync,
   constants,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import promises from "node:fs/promises";
@@ -54,6 +56,36 @@ it.skipIf(process.platform === "win32")("a pipe is replaced as a file is (skippe
   writeFileSync(from, "text");
   await nodeFileSystem.rename(from, to);
   expect(readFileSync(to, "utf8")).toBe("text");
+});
+
+describe.skipIf(process.platform === "win32")("what is no plain file (skipped: Windows has none of these)", () => {
+  const at = (name: string) => join(folder, name);
+  const read = async (name: string) => (await nodeFileSystem.open(at(name), "read")).close();
+
+  it("a pipe or a device is refused at once, nobody waits for its other end", async () => {
+    expect(spawnSync("mkfifo", [at("fifo")]).status).toBe(0);
+    symlinkSync("/dev/zero", at("device"));
+    for (const name of ["fifo", "device"]) {
+      await expect(read(name)).rejects.toThrow(/is a pipe, a socket or a device/);
+      await expect(nodeFileSystem.open(at(name), "update")).rejects.toMatchObject({ code: "EINVAL" });
+    }
+  });
+
+  it("links are listed as what they lead to", async () => {
+    mkdirSync(at("linked/folder"), { recursive: true });
+    writeFileSync(at("linked/file"), "");
+    for (const name of ["file", "folder", "nowhere", "itself"])
+      symlinkSync(name === "itself" ? "to-itself" : name, at(`linked/to-${name}`));
+    const kinds = Object.fromEntries((await nodeFileSystem.list(at("linked"))).map(({ name, kind }) => [name, kind]));
+    expect(kinds).toEqual({
+      file: "file",
+      folder: "folder",
+      "to-file": "file",
+      "to-folder": "folder",
+      "to-itself": "other",
+      "to-nowhere": "other",
+    });
+  });
 });
 
 it("a file that only one can create is not left where there is no room for what it says", async () => {
@@ -256,11 +288,12 @@ describe("long writes", () => {
 
   it.each([
     ["EINVAL", undefined],
+    ["EMFILE", undefined],
     ["EACCES", "EACCES"],
   ])("where the second opening says %s", async (code, thrown) => {
     const { open } = promises;
     promises.open = (async (file, flags, mode) => {
-      if (typeof flags === "number") throw Object.assign(new Error(code), { code });
+      if (Number(flags) & constants.O_DIRECT) throw Object.assign(new Error(code), { code });
       return open(file, flags, mode);
     }) as typeof open;
     syncBuiltinESMExports();
