@@ -78,6 +78,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   readonly #areReadable: Promise<boolean>;
   #isReadable = false;
   #steps = 0;
+  /** How many of them there were when state began anew. */
+  #freshAt = 0;
   #isStepping = false;
 
   /**
@@ -147,6 +149,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   async #step(): Promise<void> {
     const { group } = this.communicator;
     const operation = group.begin(WHERE, this.#heading());
+    const areAveraged = this.#steps === 0 && group.size > 1 ? this.#agreeOnGradients() : undefined;
     for (const { name, tensor } of this.#parameters) {
       const problem = () => `the gradient of ${name} is row-sparse, which is not divided.`;
       const advice = "Make its layer with sparse: false.";
@@ -154,6 +157,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     }
     this.#isReadable = await this.#areReadable;
     await operation.all([]); // nothing has changed yet
+    await areAveraged;
     this.#steps++;
     try {
       for (const { tensor, ranges, piece } of this.#parameters) {
@@ -165,6 +169,18 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       for (const { piece } of this.#parameters) piece.grad = null;
     }
     if (group.size > 1) await this.#gather(operation);
+  }
+
+  /** Before the first step it is not known yet whose memory can be looked at: all of each gradient is compared. */
+  #agreeOnGradients(): Promise<unknown> {
+    const { what, advice } = this.#heading();
+    const lines = this.#parameters.map(async ({ name, tensor: { grad } }) => {
+      if (grad === null || grad instanceof RowSparse) return `${name} no dense gradient`;
+      return `${name} gradient ${digest(await bytesOf(grad))}`;
+    });
+    const agreed = agree(this.communicator.group, WHERE, Promise.all(lines), true, { what, advice: advice ?? ALIKE });
+    agreed.catch(() => {}); // the step throws it, or what failed before it
+    return agreed;
   }
 
   /** Clears the gradients of all parameters, as the optimizer does. @throws OptError BAD_STATE before an earlier step has ended */
@@ -237,21 +253,26 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 
   /** Takes over options and whole state, of which each rank keeps its part. @throws OptError BAD_STATE if it does not fit. Nothing has changed then */
   loadStateDict(saved: OptimizerState): void {
-    // The whole one knows names, shapes and options; it keeps nothing of it.
-    this.#whole.loadStateDict(saved);
+    // The whole one knows names, shapes and options; it keeps nothing of it, and packs nothing: ranges are packed by themselves.
+    const areGroups = Array.isArray(saved?.groups);
+    const unpacked = areGroups && saved.groups.map((group) => ({ ...group, stateDType: "f32" }));
+    this.#whole.loadStateDict(areGroups ? { ...saved, groups: unpacked as OptimizerState["groups"] } : saved);
     const cut: Tensor[] = [];
     try {
       const { groups, state } = this.#whole.stateDict();
-      this.#own.loadStateDict({ groups, state: this.#cut(state, cut) });
+      const options = groups.map((group, g) => ({ ...group, stateDType: saved.groups[g]!.stateDType }));
+      this.#own.loadStateDict({ groups: options, state: this.#cut(state, cut) });
       this.communicator.group.note(`state loaded into ${WHERE}`);
+      this.#freshAt = this.#steps;
     } finally {
       for (const tensor of cut) tensor.dispose();
       this.#whole.dispose();
     }
   }
 
-  /** Frees the state. */
+  /** Frees the state. All ranks do, or none. */
   dispose(): void {
+    this.#freshAt = this.#steps;
     this.#own.dispose();
   }
 
@@ -332,6 +353,7 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       what: `step ${this.#steps + 1} of ${WHERE}`,
       more: [
         `lr ${options.map(({ lr }) => lr).join()}, options ${numbers(options)}`,
+        `state from step ${this.#freshAt + 1} on`,
         `${gradients.length} of ${tensors.length} gradients ${numbers(present).slice(8)} ${sampled(gradients)}`,
         `weights ${sampled(tensors)}`,
       ],
