@@ -1,5 +1,5 @@
 /** A range of a tensor's elements, row-major, as boxes: what checkpoints store. */
-import type { Box } from "@opt/checkpoint";
+import type { Box, PartialTensor } from "@opt/checkpoint";
 
 /** At most two for each dimension: their elements, one box after the other, are those of the range. */
 export function boxesOfRange(shape: readonly number[], begin: number, end: number): Box[] {
@@ -17,4 +17,14 @@ export function boxesOfRange(shape: readonly number[], begin: number, end: numbe
     ...(first < last ? [whole] : []),
     ...inside(last, 0, end - last * length),
   ];
+}
+
+/** Boxes with their elements, which lie one box after the other. */
+export function filled(boxes: readonly Box[], data: Uint8Array, width: number): PartialTensor["boxes"] {
+  let at = 0;
+  return boxes.map((box) => {
+    const begin = at;
+    at += box.size.reduce((a, b) => a * b, width);
+    return { ...box, data: data.subarray(begin, at) };
+  });
 }

@@ -277,6 +277,20 @@ describe("refused", () => {
     expect(w.dataSync()[0]).toBeLessThan(1);
   });
 
+  it.each<[string, (w: Tensor) => unknown]>([
+    ["cleared", (w) => Object.assign(w, { grad: null })],
+    ["replaced", (w) => Object.assign(w, { grad: ones([2]) })],
+    ["scaled", (w) => w.grad!.set(ones([2]))],
+  ])("gradients that are %s while a step is under way", async (_, change) => {
+    const w = parameter([1, 2]);
+    const sharded = new ShardedOptimizer(AdamW, [w], {}, await connect());
+    w.grad = ones([2]);
+    const step = sharded.step();
+    change(w);
+    await expect(step).rejects.toMatchObject({ code: "CHANGED" });
+    expect(w.tolist()).toEqual([1, 2]);
+  });
+
   it("parameters that the model has no more, and steps that averages would put back", async () => {
     const [moved, averaged] = [makeNet(), makeNet()];
     const refusedStep = async (net: Module, change: (step: () => Promise<void>) => Promise<void>) => {

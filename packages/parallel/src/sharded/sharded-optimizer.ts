@@ -1,5 +1,5 @@
 /** ZeRO-1: each rank keeps the state of its range of the parameters, steps it, and the ranks gather what they stepped. */
-import type { Box, PartialTensor } from "@opt/checkpoint";
+import type { PartialTensor } from "@opt/checkpoint";
 import {
   type BaseOptions,
   check,
@@ -16,6 +16,7 @@ import {
   show,
   span,
   type Tensor,
+  versionOf,
 } from "@opt/core";
 import { byteSize } from "@opt/core/backend";
 import { Communicator } from "../communicator/communicator";
@@ -26,7 +27,7 @@ import type { Operation } from "../communicator/operation";
 import { sampleOf } from "../communicator/sample";
 import { bytesOf, overwrite } from "../communicator/staging";
 import { agree } from "../data-parallel/agreement";
-import { boxesOfRange } from "./boxes";
+import { boxesOfRange, filled } from "./boxes";
 import { type Range, rangesOf } from "./ranges";
 
 const WHERE = "ShardedOptimizer";
@@ -133,8 +134,8 @@ export class ShardedOptimizer<Options extends BaseOptions> {
   /**
    * One update of every parameter that has a gradient, which must be the same on all ranks. Resolves when all have all parameters.
    *
-   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`, or an earlier step has not ended; UNSUPPORTED for row-sparse gradients
-   * and in recorded steps; IO, MISSING, DISPOSED
+   * @throws OptError as the optimizer's `step`; BAD_STATE where ranks differ, see `ready`, or an earlier step has not ended; CHANGED for gradients that were changed
+   * meanwhile; UNSUPPORTED for row-sparse gradients and in recorded steps; IO, MISSING, DISPOSED
    */
   async step(): Promise<void> {
     this.#checkIdle("step");
@@ -155,9 +156,16 @@ export class ShardedOptimizer<Options extends BaseOptions> {
       const advice = "Make its layer with sparse: false.";
       check(!(tensor.grad instanceof RowSparse), "UNSUPPORTED", WHERE, problem, advice);
     }
+    const compared = this.#tensors().map(({ grad }) => [grad, grad === null ? 0 : versionOf(grad)] as const);
     this.#isReadable = await this.#areReadable;
     await operation.all([]); // nothing has changed yet
     await areAveraged;
+    for (const [i, [gradient, version]] of compared.entries()) {
+      const { name, tensor } = this.#parameters[i]!;
+      const isSame = tensor.grad === gradient && (gradient === null || versionOf(gradient) === version);
+      const problem = () => `the gradient of ${name} was changed while a step is under way.`;
+      check(isSame, "CHANGED", WHERE, problem, "Its steps take time: await step().");
+    }
     this.#steps++;
     try {
       for (const { tensor, ranges, piece } of this.#parameters) {
@@ -376,13 +384,3 @@ export class ShardedOptimizer<Options extends BaseOptions> {
 }
 
 const lengthOf = ({ begin, end }: Range) => end - begin;
-
-/** Boxes with their elements, which lie one box after the other. */
-function filled(boxes: readonly Box[], data: Uint8Array, width: number): PartialTensor["boxes"] {
-  let at = 0;
-  return boxes.map((box) => {
-    const begin = at;
-    at += box.size.reduce((a, b) => a * b, width);
-    return { ...box, data: data.subarray(begin, at) };
-  });
-}
