@@ -88,6 +88,7 @@ const ADVICE: Record<string, string> = {
   EROFS: "It is read-only: use another folder.",
   ENOENT: "It is gone: check the path.",
   EMFILE: "Raise `ulimit -n`.",
+  ESTALE: "Load it anew.",
 };
 
 /** What the disk refused, as an OptError: MISSING for a path that is not there, IO for the rest. Other errors pass through. */

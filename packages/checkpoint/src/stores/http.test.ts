@@ -2,8 +2,10 @@ import { createReadStream, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { inspectCheckpoint } from "../read/inspect";
 import { loadCheckpoint } from "../read/load";
+import { mergeCheckpoint } from "../read/merge";
 import { verifyCheckpoint } from "../read/verify";
 import { saveCheckpoint } from "../save/save";
 import { expectCode } from "../testing/expect-code";
@@ -23,6 +25,15 @@ let breaks = 0;
 let hasRanges = true;
 /** Bytes that the server sends beyond those asked for. */
 let more = 0;
+/** Whether it packs what is not asked for as it is, as servers do with JSON, and tells the packed length or none. */
+let packs: "no" | "and tells" | "and does not tell" = "no";
+/** Methods that it answers. */
+let methods = ["HEAD", "GET"];
+/** How far behind the place that was asked for its ranges begin, and whether it says so. */
+let shift = 0;
+let saysRange = true;
+/** Tells the file from the one that takes its name; what it depends on. */
+let tag = () => '"1"';
 
 beforeEach(async () => {
   await saveCheckpoint(folder.path, { step: 7, tensors: sampleTensors(1), values: { epoch: 1 } }, { world: 2 });
@@ -31,19 +42,29 @@ beforeEach(async () => {
     const path = join(folder.path, decodeURIComponent(request.url!));
     const stat = statSync(path, { throwIfNoEntry: false });
     if (!stat?.isFile()) return response.writeHead(404).end();
+    response.setHeader("etag", tag());
+    if (!methods.includes(request.method!)) return response.writeHead(405).end();
+    if (packs !== "no" && request.headers["accept-encoding"] !== "identity") {
+      response.setHeader("content-encoding", "gzip");
+      if (packs === "and tells") response.setHeader("content-length", stat.size >> 1);
+      return response.writeHead(200).end();
+    }
     if (request.method === "HEAD") return response.writeHead(200, { "content-length": stat.size }).end();
     if (!hasRanges) return createReadStream(path).pipe(response);
     const [, begin, end] = /bytes=(\d+)-(\d+)/.exec(request.headers.range!)!.map(Number);
     const length = end! - begin! + 1;
     sent += length;
+    const from = Math.max(0, Math.min(begin! + shift, stat.size - length));
+    if (saysRange) response.setHeader("content-range", `bytes ${from}-${from + length - 1}/${stat.size}`);
     response.writeHead(206, { "content-length": length + more });
     if (breaks-- > 0) return response.write(new Uint8Array(length >> 1), () => request.socket.destroy());
     if (more > 0) return response.end(new Uint8Array(length + more));
-    return createReadStream(path, { start: begin!, end: end! }).pipe(response);
+    return createReadStream(path, { start: from, end: from + length - 1 }).pipe(response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   [sent, failures, breaks, more, hasRanges] = [0, 0, 0, 0, true];
+  [packs, methods, shift, saysRange, tag] = ["no", ["HEAD", "GET"], 0, true, () => '"1"'];
 });
 
 afterEach(() => new Promise((resolve) => server.close(resolve)));
@@ -84,6 +105,69 @@ it("says what helps where the server knows no ranges", async () => {
   hasRanges = false;
   const refusal = expectCode("UNSUPPORTED", loadCheckpoint(STEP, { fileSystem: httpFileSystem(base) }));
   expect(await refusal).toMatch(/got status 200\. Let the server answer Range requests, or fetch the file/);
+});
+
+/** A file of another system, which keeps no checksums. */
+async function merged(): Promise<() => Promise<Uint8Array>> {
+  await mergeCheckpoint(folder.path, join(folder.path, "model.safetensors"));
+  const options = { fileSystem: httpFileSystem(base), as: "plain" } as const;
+  return async () => (await loadCheckpoint("model.safetensors", options)).tensors["fc.weight"]!.data;
+}
+
+const WEIGHT = sampleTensors(1)["fc.weight"]!.data;
+
+it("refuses a file that is replaced between two ranges: nothing else tells the bytes of both apart", async () => {
+  const load = await merged();
+  expect(await load()).toEqual(WEIGHT);
+  for (const [first, then] of [
+    ['"1"', '"2"'],
+    ['W/"1"', '"2"'],
+  ]) {
+    let asked = 0;
+    // Looked at twice, read at once to tell the format, then its header.
+    tag = () => (asked++ < 5 ? first! : then!);
+    expect(await expectCode("IO", load())).toMatch(/has been replaced\. Load it anew/);
+  }
+});
+
+it.each([true, false])("refuses ranges of another place, where the server tells: %s", async (tells) => {
+  const load = await merged();
+  [shift, saysRange] = [8, tells];
+  const message = await load().catch(({ code, message }) => `${code} ${message}`);
+  expect(message).toMatch(tells ? /^IO .*64 bytes from 0 were asked for, got 64 from 8/ : /^CORRUPT|^UNSUPPORTED|^IO/);
+});
+
+it.each(["and tells", "and does not tell"] as const)("reads where the server packs files %s", async (how) => {
+  const load = await merged();
+  packs = how;
+  expect(await load()).toEqual(WEIGHT);
+  // As where a page may not ask for files as they are.
+  const { fetch } = globalThis;
+  const asAPage = vi.spyOn(globalThis, "fetch").mockImplementation((url, { headers, ...init } = {}) => {
+    const { range, ...rest } = headers as Record<string, string>;
+    const said = range === undefined ? { ...rest, "accept-encoding": "gzip" } : { ...rest, range };
+    return fetch(url, { ...init, headers: said });
+  });
+  try {
+    expect(await load()).toEqual(WEIGHT);
+  } finally {
+    asAPage.mockRestore();
+  }
+});
+
+it("reads where the server answers GET alone", async () => {
+  const load = await merged();
+  methods = ["GET"];
+  expect(await load()).toEqual(WEIGHT);
+  await expectCode("MISSING", loadCheckpoint("nothing.safetensors", { fileSystem: httpFileSystem(base) }));
+});
+
+it("a run's folder is refused with what to name instead", async () => {
+  const run = httpFileSystem(base.replace(/$/, "/"));
+  for (const call of [loadCheckpoint, verifyCheckpoint, inspectCheckpoint])
+    expect(await expectCode("MISSING", call("runs/a", { fileSystem: run }))).toMatch(
+      /\/runs\/a\] no file is there, and web servers do not list folders\. Name a step's own folder, or a file/,
+    );
 });
 
 it("writes nothing, and says what is missing", async () => {

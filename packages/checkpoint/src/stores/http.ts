@@ -36,5 +36,6 @@ export function httpFileSystem(base: string | URL, options: HttpOptions = {}): F
   return objectFileSystem({
     stat: async (key) => (await loaded()).stat(key),
     read: async (...range) => (await loaded()).read(...range),
+    list: async (folder) => (await loaded()).list!(folder),
   });
 }

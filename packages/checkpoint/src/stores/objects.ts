@@ -52,7 +52,7 @@ export interface Upload {
 }
 
 /** Makes a step exist; where a store does not list, its presence tells of the folder. */
-const MARKER = "manifest.json";
+export const MARKER = "manifest.json";
 
 /** Parts on their way at once, for each store. */
 const LANES = 3;
