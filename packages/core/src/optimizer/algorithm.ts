@@ -61,7 +61,7 @@ export interface Algorithm<Options extends BaseOptions> {
   rule(options: Options): Rule;
   /** Counters before the first step. */
   readonly initialCounters: Counters;
-  /** Counters of the next step: a new object of finite numbers, with the names of `initialCounters`. `step` counts from 1 on. */
+  /** Counters of the next step: a new object of finite numbers, with the names of `initialCounters`; the same ones where there is nothing to count. */
   advance(counters: Counters, options: Options, arithmetic: Arithmetic): Counters;
   /** Counters that a saved state stands for, where PyTorch's has none. */
   counted?(saved: Readonly<Record<string, unknown>>): Counters;

@@ -82,11 +82,19 @@ describe("a rule of an optimizer", () => {
     update: ({ param, grad }, { negLr }) => ({ param: fma(negLr, grad, param) }),
   });
 
+  const writesGradient = defineRule({
+    name: "writesGradient",
+    buffers: ["param", "grad"],
+    scalars: ["negLr"],
+    update: ({ param, grad }, { negLr }) => ({ param: fma(negLr, grad, param), grad: mul(grad, 0.5) }),
+  });
+
   it.each([
     ["has the name of a counter", momentum("param", "grad", "step")],
     ["has the name of the float32 copy", momentum("param", "grad", "masterParam")],
     ["has no gradient", alone],
     ["has the gradient first", other],
+    ["writes the gradient", writesGradient],
     ["asks for stages", readsDirection],
     ["is none", undefined as never],
     ["is a name", "adam" as never],
@@ -120,7 +128,6 @@ describe("counters", () => {
     ["count half steps", ({ step }) => ({ step: step + 0.5 })],
     ["count downwards", ({ step }) => ({ step: step - 1 })],
     ["are text", ({ step }) => ({ step: `${step}1` })],
-    ["are those that came before", (counters) => counters],
     ["were changed in place", (counters) => Object.assign(counters, { step: counters.step + 1 })],
     ["have a name that no state is loaded with", ({ step }) => ({ step: step + 1, product: 0.5 })],
     ["lack one", ({ step }) => ({ step: step + 1 }), both],

@@ -6,7 +6,7 @@ import type { Algorithm, BaseOptions, Counters } from "./algorithm";
 import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state/state";
 
 /**
- * A rule of at least two buffers that writes its first; state whose names are free; `direction` last where there are stages, and only there.
+ * A rule of at least two buffers that writes its first, and not the second, whose changes nobody would be told of; state whose names are free; `direction` last where there are stages, and only there.
  *
  * @throws OptError BAD_ARGUMENT
  */
@@ -17,9 +17,9 @@ export function checkRule(
 ): void {
   checkValue(typeof rule?.hash === "string", where, "rule()", "made by defineRule", rule);
   const { name, buffers, writes } = rule;
-  const writesFirst = buffers.length > 1 && writes.includes(buffers[0]!);
-  const order = "parameter (written), gradient, state";
-  checkValue(writesFirst, where, `buffers of rule ${name}`, order, buffers);
+  const isOrdered = buffers.length > 1 && writes.includes(buffers[0]!) && !writes.includes(buffers[1]!);
+  const order = "parameter (written), gradient (not), state";
+  checkValue(isOrdered, where, `buffers of rule ${name}`, order, buffers);
   const taken = stateKeys(rule).find((key) => key === MASTER || key in initialCounters);
   const free = "no name of a counter or of the float32 copy";
   checkValue(taken === undefined, where, `state of rule ${name}`, free, taken);
@@ -29,7 +29,7 @@ export function checkRule(
 
 /**
  * Counters of the next step: finite numbers under the names that there are at first. A load would not know others, and a save would take
- * a state whose step is 0 for none. Each step asks, and makes no closure for it.
+ * a state whose step is NaN for none. Each step asks, and makes no closure for it.
  *
  * @throws OptError BAD_ARGUMENT
  */
@@ -41,12 +41,11 @@ export function advanced<Options extends BaseOptions>(
   isNumber: (value: unknown) => boolean = Number.isFinite,
 ): Counters {
   const { name, initialCounters } = algorithm;
+  const { step } = before;
   const counters = algorithm.advance(before, options, arithmetic);
-  let holds = counters !== before && Number.isInteger(counters?.step) && counters.step > 0;
+  let holds = Number.isInteger(counters?.step) && counters.step >= 0 && (counters !== before || counters.step === step);
   for (const key in counters) holds &&= key in initialCounters;
   for (const key in initialCounters) holds &&= isNumber(counters[key]);
-  checkValue(holds, name, "advance()", "a new object of finite numbers, those of initialCounters", counters, ADVICE);
+  checkValue(holds, name, "advance()", "a new object of finite numbers, those of initialCounters", counters);
   return counters;
 }
-
-const ADVICE = "Its step counts from 1 on.";
