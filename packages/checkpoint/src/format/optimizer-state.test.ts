@@ -44,3 +44,11 @@ it("says what PyTorch's state needs first", () => {
     expect.objectContaining({ code: "BAD_STATE", message }),
   );
 });
+
+it.each([
+  { groups: [], state: { w: null } },
+  { groups: [], state: { w: 0 } },
+  { groups: [null], state: {} },
+])("refuses to save a state of %j, which held nothing", (state) => {
+  expect(() => optimizerContents(state as never)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
+});

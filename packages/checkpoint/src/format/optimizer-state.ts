@@ -26,7 +26,8 @@ export interface OptimizerContents {
  * await saveCheckpoint("runs/b", { step: 1, tensors: { ...weights, ...state.tensors }, values: state.values });
  */
 export function optimizerContents(state: OptimizerState, key = "optimizer"): OptimizerContents {
-  const isState = isObject(state) && Array.isArray(state.groups) && isObject(state.state);
+  const isState =
+    isObject(state) && isList(state.groups) && isObject(state.state) && isList(Object.values(state.state));
   const advice = "Pass optimizer.stateDict(); a module's stateDict() goes into tensors as it is.";
   check(
     isState,
@@ -91,7 +92,11 @@ export function optimizerState(
 
 function savedUnder(key: string, values: { readonly [key: string]: Json }): SavedOptimizer | undefined {
   const saved = values[key] as unknown as SavedOptimizer | undefined;
-  return isObject(saved) && Array.isArray(saved!.groups) ? saved : undefined;
+  return isObject(saved) && isList(saved!.groups) ? saved : undefined;
+}
+
+function isList(values: unknown): boolean {
+  return Array.isArray(values) && values.every(isObject);
 }
 
 function isObject(value: unknown): boolean {

@@ -76,7 +76,11 @@ export async function useSource<T>(
   body: (source: TensorSource) => Promise<T>,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
-    const source = await openSource(path, options);
+    const source = await openSource(path, options).catch((error: OptError) => {
+      // Its manifest, between looking at it and reading it.
+      if (tries >= TRIES || (error.cause as NodeJS.ErrnoException)?.code !== "ESTALE") throw error;
+    });
+    if (!source) continue;
     try {
       return await body(source);
     } catch (error) {

@@ -1,8 +1,11 @@
 /** A step that is replaced while others read it, or replace it too. */
 import { describe, expect, it } from "vitest";
 import { saveCheckpoint } from "../save/save";
+import type { FileSystem } from "../stores/file-system";
+import { memoryFileSystem } from "../stores/memory";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
+import { expectCode } from "../testing/expect-code";
 import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { verifyCheckpoint } from "./verify";
@@ -47,6 +50,25 @@ describe.each(["/r", "/r/step-00000001"])("a reader of %s, replaced at any call"
     await replace(merging, 1);
     await mergeCheckpoint(path, "/m.safetensors", { fileSystem: interrupted(merging, at) });
   });
+});
+
+it("a reader of a store gets the new one where its manifest is replaced between looking and reading", async () => {
+  const disk = memoryFileSystem();
+  const save = (value: number) => saveCheckpoint("r", contents(value), { fileSystem: disk, overwrite: true, world: 2 });
+  await save(1);
+  let left = 3;
+  const open: FileSystem["open"] = async (path, mode) => {
+    const file = await disk.open(path, mode);
+    const read: typeof file.read = async (...range) => {
+      if (path.endsWith("manifest.json") && left-- > 0) await save(5 - left);
+      return file.read(...range);
+    };
+    return { ...file, read };
+  };
+  const { values } = await loadCheckpoint("r", { fileSystem: { ...disk, open } });
+  expect([left, values.value]).toEqual([-1, 5]);
+  left = 99;
+  expect(await expectCode("IO", loadCheckpoint("r", { fileSystem: { ...disk, open } }))).toMatch(/Load it anew/);
 });
 
 it("two that replace it at once both succeed, and one of them is there", async () => {

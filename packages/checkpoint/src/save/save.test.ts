@@ -277,3 +277,17 @@ describe("an async save", () => {
     expect(await verifyCheckpoint(folder.path)).toMatchObject({ ok: true });
   });
 });
+
+it.each([{}, { async: true }, { rank: 0, world: 1 }])(
+  "a save %j goes where its path led when it was called, though its turn comes when the process stands elsewhere",
+  async (options) => {
+    let stands = "/here";
+    class Relative extends MemoryFileSystem {
+      override resolve = (path: string) => (path.startsWith("/") ? path : `${stands}/${path}`);
+    }
+    const fileSystem = new Relative();
+    const saves = [1, 2].map((step) => saveCheckpoint("r", { ...one, step }, { ...options, fileSystem }));
+    stands = "/elsewhere";
+    expect((await Promise.all(saves)).map(({ path }) => path)).toEqual([1, 2].map((n) => `/here/r/step-0000000${n}`));
+  },
+);

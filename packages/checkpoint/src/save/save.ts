@@ -125,7 +125,7 @@ class Save {
   readonly #fileSystem: FileSystem;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
-    this.#folder = checkedPath(WHERE, folder);
+    checkedPath(WHERE, folder);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any" });
     checkOptions(WHERE, options, {
       rank: "number",
@@ -200,11 +200,13 @@ class Save {
     const aside = options.async && communicator?.aside?.();
     this.#options = aside ? { ...options, communicator: aside } : options;
     this.#fileSystem = fileSystemOf(options.fileSystem);
+    // Now: when its turn comes, the process may stand elsewhere.
+    this.#folder = this.#fileSystem.resolve(folder);
   }
 
   /** Saves of one rank into one folder wait for each other, and those of one communicator: what they say must not mix. */
   get queues(): unknown[] {
-    return [`${this.#fileSystem.resolve(this.#folder)}#${this.rank ?? "all"}`, this.#options.communicator ?? this];
+    return [`${this.#folder}#${this.rank ?? "all"}`, this.#options.communicator ?? this];
   }
 
   async run(): Promise<SaveResult> {
@@ -225,7 +227,7 @@ class Save {
   #invitation(rank: number): Invitation {
     return {
       fileSystem: this.#fileSystem,
-      folder: this.#fileSystem.resolve(this.#folder),
+      folder: this.#folder,
       step: this.#step,
       name: this.#options.attempt ?? "ranks",
       rank,
