@@ -147,19 +147,26 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
   ],
   ...(
     [
-      ["replaced", "model.to('bf16')"],
-      ["unfrozen", "model.bias.requiresGrad = true"],
+      ["replaced", 0, "model.to('bf16')"],
+      ["unfrozen", 0, "model.bias.requiresGrad = true"],
+      ["replaced", 3, "model.to('bf16')"],
+      ["unfrozen", 3, "model.unfreeze()"],
     ] as const
   ).map(
-    ([how, change]) =>
+    ([how, steps, change]) =>
       [
-        `a parameter that was ${how} since`,
+        `a parameter that was ${how} after ${steps} steps`,
         `const model = new Linear(2, 2, { generator: new core.Generator(1) });
          model.bias.requiresGrad = false;
          const parallel = new DataParallel(model, communicator);
+         const step = async () => {
+           parallel.forward(core.ones([1, 2]).to(model.weight.dtype)).sum().backward();
+           await parallel.sync();
+           for (const x of model.parameters()) x.grad = null;
+         };
+         for (let i = 0; i < ${steps}; i++) await step();
          ${change};
-         parallel.forward(core.ones([1, 2]).to(model.weight.dtype)).sum().backward();
-         await parallel.sync();`,
+         await step();`,
         /\[DataParallel\] (weight|bias) was replaced, added or unfrozen since, and is not averaged/,
       ] as const,
   ),

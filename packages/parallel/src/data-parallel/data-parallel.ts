@@ -14,7 +14,7 @@ const ALIKE =
   "Between sync() and the next backward all ranks do the same to the parameters: the same optimizer with the same options and groups.";
 /** Milliseconds of backward after which sums go on. */
 const POLL_AFTER = 1;
-/** Steps after which the model's parameters are listed again: that takes longer than all else that is looked at. */
+/** Steps after which the model's parameters are listed again, where no gradient has stayed away since: that takes longer than all else that is looked at. */
 const LIST_EVERY = 64;
 
 /** Each parameter is averaged by one: two would add to the same gradient at once. */
@@ -70,6 +70,10 @@ export class DataParallel<Model extends Trainable> {
   #isSyncing = false;
   readonly #buckets: Bucket[];
   readonly #buffers: Buffers;
+  /** What required no gradient at first. */
+  readonly #frozen: readonly NamedParameter[];
+  /** How many parameters had no gradient in the last sync: those that were replaced get none any more. */
+  #missing = 0;
   readonly #reduction: "ordered" | "engine";
   readonly #removers: (() => void)[];
   /** How many buckets have left: they do so in one order on all ranks. */
@@ -93,7 +97,8 @@ export class DataParallel<Model extends Trainable> {
     check(isKnown, "BAD_ARGUMENT", WHERE, () => `reduction must be "ordered" or "engine", got ${show(reduction)}.`);
     const parameters = [...module.namedParameters()].map(([name, tensor]) => ({ name, tensor }));
     checkParameters(parameters);
-    const buffers = broadcastBuffers ? buffersOf(module) : [];
+    this.#frozen = buffersOf(module);
+    const buffers = broadcastBuffers ? this.#frozen : [];
     for (const { tensor } of parameters) averagedBy.set(tensor, this);
     this.module = module;
     this.communicator = communicator;
@@ -151,7 +156,7 @@ export class DataParallel<Model extends Trainable> {
   /**
    * Waits until each `.grad` holds the average over the ranks: between backward and the step, once on every rank.
    *
-   * @throws OptError BAD_STATE where ranks differ, see `ready`, and where the model has other parameters than at first (looked at in the first sync and each 64th); CHANGED where a gradient was clipped, cleared or replaced after backward;
+   * @throws OptError BAD_STATE where ranks differ, see `ready`, and where the model has other parameters than at first (all are listed in the first sync, each 64th, and where gradients stay away); CHANGED where a gradient was clipped, cleared or replaced after backward;
    * UNSUPPORTED for row-sparse gradients; IO, MISSING, DISPOSED
    */
   async sync(): Promise<void> {
@@ -214,12 +219,18 @@ export class DataParallel<Model extends Trainable> {
 
   /** Each parameter that the model has by now is averaged. */
   #checkComplete(): void {
-    if (this.#step % LIST_EVERY !== 0) return;
-    for (const [name, tensor] of this.module.namedParameters()) {
-      const problem = () => `${name} was replaced, added or unfrozen since, and is not averaged.`;
-      const advice = "Change the model before new DataParallel, or dispose() this one and make another.";
-      check(averagedBy.get(tensor) === this, "BAD_STATE", WHERE, problem, advice);
-    }
+    for (const { name, tensor } of this.#frozen) if (tensor.requiresGrad) this.#checkAveraged(name, tensor);
+    const missing = this.#tensors().filter(({ grad }) => grad === null).length;
+    const isSuspect = missing > this.#missing;
+    this.#missing = missing;
+    if (this.#step % LIST_EVERY !== 0 && !isSuspect) return;
+    for (const [name, tensor] of this.module.namedParameters()) this.#checkAveraged(name, tensor);
+  }
+
+  #checkAveraged(name: string, tensor: Tensor): void {
+    const problem = () => `${name} was replaced, added or unfrozen since, and is not averaged.`;
+    const advice = "Change the model before new DataParallel, or dispose() this one and make another.";
+    check(averagedBy.get(tensor) === this, "BAD_STATE", WHERE, problem, advice);
   }
 
   #reached(bucket: Bucket, { name, tensor }: NamedParameter): void {
