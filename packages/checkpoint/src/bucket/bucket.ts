@@ -59,11 +59,11 @@ export class Bucket {
       const text = new TextDecoder().decode(body);
       for (const entry of tagsIn(text, "Contents")) {
         const name = tagsIn(entry, "Key")[0]!.slice(prefix.length);
-        if (name !== "") found.set(name, { name, kind: "file" });
+        if (isName(name)) found.set(name, { name, kind: "file" });
       }
       for (const entry of tagsIn(text, "CommonPrefixes")) {
         const name = tagsIn(entry, "Prefix")[0]!.slice(prefix.length, -1);
-        found.set(name, { name, kind: "folder" });
+        if (isName(name)) found.set(name, { name, kind: "folder" });
       }
       token = tagsIn(text, "NextContinuationToken")[0];
     } while (token);
@@ -165,4 +165,9 @@ export class Bucket {
       return key !== undefined && id !== undefined ? [{ key, id }] : [];
     });
   }
+}
+
+/** Keys may have anything between two slashes. As parts of a path these lead elsewhere: who removes what is listed must not follow them. */
+function isName(name: string): boolean {
+  return !["", ".", ".."].includes(name);
 }
