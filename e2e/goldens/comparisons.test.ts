@@ -2,7 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
-import { arange, clamp, cumsum, type Device, type DType, init, oneHot, type Tensor, tensor, topk, where } from "@opt/core";
+import { all, any, arange, clamp, cumsum, type Device, type DType, init, oneHot, round, type Tensor, tensor, topk, where } from "@opt/core";
 import { eachDevice, useSoftwareVulkan } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 
@@ -29,6 +29,8 @@ const CALLS: Readonly<Record<string, (x: Tensor, y: Tensor) => Tensor[]>> = {
   extremes: (x) => [x.min(), x.max(), x.argmin(), x.argmax()],
   ranked: (x) => [true, false].flatMap((largest) => Object.values(topk(x, 4, 0, { largest })) as Tensor[]),
   "summed up": (x) => [cumsum(x, 0)],
+  rounded: (x) => (x.dtype === "bool" ? [] : [round(x), round(x.mul(2 ** 20 + 0.25))]),
+  true: (x) => [any(x), all(x), any(x.reshape([1, 11]), 0, true), all(x.reshape([11, 1]), 1)],
 };
 
 async function numbersOf(device: Device, dtype: DType, call: (x: Tensor, y: Tensor) => Tensor[]): Promise<number[][]> {

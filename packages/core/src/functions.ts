@@ -6,11 +6,14 @@ import { elementwise, softmax as softmaxOf } from "./ops";
 import type { Tensor } from "./tensor/tensor";
 
 export {
+  all,
+  any,
   argmax,
   argmin,
   clamp,
   cumsum,
   expand,
+  flatten,
   type GeluOptions,
   gatherAlong,
   gelu,
@@ -22,6 +25,7 @@ export {
   pad,
   permute,
   reshape,
+  round,
   silu,
   slice,
   softplus,

@@ -26,7 +26,7 @@ export { Conv1d, type Conv1dOptions } from "./layers/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv2d";
 export { Dropout, type DropoutOptions } from "./layers/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding";
-export { Flatten } from "./layers/flatten";
+export { Flatten, Identity } from "./layers/flatten";
 export { GroupNorm, type GroupNormOptions } from "./layers/group-norm";
 export { LayerNorm, type LayerNormOptions } from "./layers/layer-norm";
 export type { LayerOptions } from "./layers/layer-options";

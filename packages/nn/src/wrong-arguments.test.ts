@@ -10,7 +10,10 @@ const seeded = () => ({ generator: new Generator(1) });
 /** Valid arguments of constructors, and of forward. A name that is missing here fails the test. */
 const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
   ...Object.fromEntries(
-    ["ReLU", "GELU", "Tanh", "Sigmoid", "SiLU", "Flatten"].map((name) => [name, [() => [], () => [rows()]]]),
+    ["ReLU", "GELU", "Tanh", "Sigmoid", "SiLU", "Flatten", "Identity"].map((name) => [
+      name,
+      [() => [], () => [rows()]],
+    ]),
   ),
   LeakyReLU: [() => [0.1], () => [rows()]],
   Softplus: [() => [{ beta: 1, threshold: 20 }], () => [rows()]],

@@ -152,6 +152,20 @@ for (const dtype of [...FLOATS, ...INTEGERS]) {
       }
     }
   }
+  for (const [start, end] of [
+    [0, -1],
+    [1, 2],
+    [-2, -1],
+    [1, 1],
+  ] as const)
+    add(`flatten ${start} to ${end}`, [input([2, 3, 4], dtype, trained)], `a.flatten(${start}, ${end})`, (a) =>
+      F.flatten(a, start, end),
+    );
+  if (dtype !== "bool") add("round", [input([3, 7], dtype, trained)], "a.round()", (a) => F.round(a));
+  if (dtype !== "u8") {
+    add("any", [input([3, 2, 2], dtype)], "a.any(1, keepdim=True)", (a) => F.any(a, 1, true));
+    add("all", [input([3, 2, 2], dtype)], "a.all(1, keepdim=True)", (a) => F.all(a, 1, true));
+  }
   for (const diagonal of [0, 1, -2]) {
     add(`tril ${diagonal}`, [input([2, 3, 4], dtype, trained)], `a.tril(${diagonal})`, (a) => F.tril(a, diagonal));
     add(`triu ${diagonal}`, [input([4, 3], dtype, trained)], `a.triu(${diagonal})`, (a) => F.triu(a, diagonal));

@@ -9,3 +9,11 @@ export class Flatten extends Plain {
     return x.reshape([batch, rest.reduce((product, extent) => product * extent, 1)]);
   }
 }
+
+/** A view of x: what stands where a model needs no layer. */
+export class Identity extends Plain {
+  forward(x: Tensor): Tensor {
+    checkTensor("Identity", x);
+    return x.reshape(x.shape);
+  }
+}

@@ -6,6 +6,7 @@ import {
   Embedding,
   Flatten,
   GELU,
+  Identity,
   LayerNorm,
   Linear,
   MaxPool2d,
@@ -131,6 +132,14 @@ describe("layers compute what PyTorch's do", () => {
     expect(layer.forward(randn([4, 5, 3])).shape).toEqual([4, 5, 2]);
     expect(layer.forward(randn([3])).shape).toEqual([2]);
     expect(layer.forward(randn([0, 3])).shape).toEqual([0, 2]);
+  });
+
+  it("Identity is a view of its input, in training and in a state without it", () => {
+    const x = tensor([1, 2]);
+    const model = new Sequential(new Identity(), new ReLU());
+    expect([...model.forward(x).dataSync(), Object.keys(model.stateDict()).length]).toEqual([1, 2, 0]);
+    new Identity().forward(x).dispose();
+    expect(x.isDisposed).toBe(false);
   });
 
   it("Flatten keeps the batch", () => expect(new Flatten().forward(randn([2, 3, 4])).shape).toEqual([2, 12]));

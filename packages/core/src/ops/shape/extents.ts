@@ -4,7 +4,7 @@ import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { broadcastStrides, denseStrides, normalizeAxis, type Shape, showShape } from "../../values/shape";
+import { broadcastStrides, denseStrides, normalizeAxis, type Shape, showShape, sizeOf } from "../../values/shape";
 import { checkTensor } from "../check-tensor";
 import { type Axes, reducedShape, sumTo } from "../reduce/reduce";
 import { copyBox, reshape } from "./shape";
@@ -35,6 +35,22 @@ export function squeeze(x: Tensor, axis?: Axes): Tensor {
 export function unsqueeze(x: Tensor, axis: number): Tensor {
   checkTensor("unsqueeze", x);
   return reshape(x, x.shape.toSpliced(normalizeAxis("unsqueeze", axis, x.shape.length + 1), 0, 1));
+}
+
+/**
+ * The axes from `start` to `end`, both included, as one: a view. By default all of them; negative ones count from the end.
+ *
+ * @throws OptError BAD_ARGUMENT for axes that are not there, or an end before the start
+ * @example
+ * flatten(zeros([2, 3, 4]), 1); // [2, 12]
+ */
+export function flatten(x: Tensor, start = 0, end = -1): Tensor {
+  checkTensor("flatten", x);
+  const rank = Math.max(x.shape.length, 1); // a number alone becomes [1]
+  const [first, last] = [normalizeAxis("flatten", start, rank), normalizeAxis("flatten", end, rank)];
+  const problem = () => `end must not be before start, got ${start} and ${end}.`;
+  check(first <= last, "BAD_ARGUMENT", "flatten", problem, "flatten(x, 1) keeps the first axis.");
+  return reshape(x, x.shape.toSpliced(first, last + 1 - first, sizeOf(x.shape.slice(first, last + 1))));
 }
 
 /**
