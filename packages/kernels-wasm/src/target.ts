@@ -15,7 +15,7 @@ export function probeTarget(shared: boolean): Target {
   try {
     new WebAssembly.Module(binary);
   } catch (cause) {
-    const problem = "WebAssembly is blocked here, probably by a content security policy without 'wasm-unsafe-eval'.";
+    const problem = "WebAssembly is blocked, as by a content security policy without 'wasm-unsafe-eval'.";
     throw fail(problem, cause);
   }
   const relaxed = emitSimdProbe(true).build();

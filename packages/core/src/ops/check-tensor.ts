@@ -20,6 +20,6 @@ export function checkAnyTensor(where: string, value: unknown, name = "x"): asser
 
 /** @throws OptError BAD_DTYPE */
 export function checkReal(where: string, { dtype }: Tensor): void {
-  const problem = () => "complex numbers are computed with as real ones, got c64.";
+  const problem = () => "needs real numbers, got c64.";
   check(dtype !== "c64", "BAD_DTYPE", where, problem, "Use viewAsReal(x), and viewAsComplex(y).");
 }

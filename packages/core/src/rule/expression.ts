@@ -92,7 +92,7 @@ export class Expression implements Operand {
 
 function checkOperand(fits: boolean, op: Op, position: number, operand: unknown): void {
   const problem = () => `operand ${position} must be an expression or a number, got ${show(operand)}.`;
-  const advice = "Check the names of buffers and scalars, and do not mix tensors with symbols.";
+  const advice = "Check names of buffers and scalars, and do not mix tensors with symbols.";
   check(fits, "BAD_ARGUMENT", op, problem, advice);
 }
 

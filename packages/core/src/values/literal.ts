@@ -16,7 +16,7 @@ export function flatten(
   data: TensorData,
   dtype?: DType,
 ): { elements: TypedArray; shape: Shape; dtype: DType } {
-  const problem = () => "numbers are real, and complex ones are made of two, got dtype c64.";
+  const problem = () => "numbers are real, got dtype c64.";
   check(dtype !== "c64", "BAD_DTYPE", where, problem, "Use viewAsComplex(parts), and viewAsReal(x).set(parts).");
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data);
