@@ -85,14 +85,13 @@ async function checkManifest(tarball) {
   if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
 }
 
-/** 62 KB of what the first release had, and 3 for what came after it. */
-const bundleBudget = 65 * 1024;
+const bundleBudget = 72.5 * 1024;
 
-/** What a page that trains, clips, records and resumes takes of core, one optimizer and a backend stays under the budget when minified and gzipped. */
+/** What a page that trains, clips, compiles and resumes takes of core, one optimizer and a backend stays under the budget when minified and gzipped. */
 async function checkBundleSize() {
   for (const kernels of ["@opt/kernels-wasm", "@opt/kernels-webgpu"]) {
     const program = `import "${kernels}";
-      export { clipGradNorm, init, noGrad, parameter, randn, tensor, tidy } from "@opt/core";
+      export { clipGradNorm, compile, init, noGrad, parameter, randn, tensor, tidy } from "@opt/core";
       export { NAdam } from "@opt/nadam";`;
     await checkBundle(kernels, program, kernels === "@opt/kernels-webgpu" ? [] : ["node:*"]);
   }

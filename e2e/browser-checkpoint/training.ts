@@ -1,6 +1,6 @@
 /** A small run whose every bit is known from its seed, for the page and for Node. */
 import { optimizerContents, optimizerState } from "@opt/checkpoint";
-import { Generator, init, type Tensor, tensor, tidy } from "@opt/core";
+import { type Compiled, compile, Generator, init, type Tensor, tensor, tidy } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 
@@ -9,12 +9,18 @@ await init("js");
 export class Training {
   readonly #model: Sequential;
   readonly #optimizer: NAdam;
+  readonly #trainOn: Compiled<[inputs: Tensor, labels: Tensor], void>;
   step = 0;
 
   constructor(seed: number) {
     const generator = new Generator(seed);
     this.#model = new Sequential(new Linear(12, 16, { generator }), new ReLU(), new Linear(16, 4, { generator }));
     this.#optimizer = new NAdam(this.#model.namedParameters(), { lr: 0.01 });
+    this.#trainOn = compile((inputs, labels) => {
+      crossEntropy(this.#model.forward(inputs), labels).backward();
+      this.#optimizer.step();
+      this.#optimizer.zeroGrad();
+    });
   }
 
   train(steps: number): void {
@@ -29,9 +35,7 @@ export class Training {
           Int32Array.from({ length: 8 }, (_, row) => row % 4),
           { dtype: "i32" },
         );
-        crossEntropy(this.#model.forward(inputs), labels).backward();
-        this.#optimizer.step();
-        this.#optimizer.zeroGrad();
+        this.#trainOn(inputs, labels);
       });
     }
   }

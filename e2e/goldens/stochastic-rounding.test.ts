@@ -1,8 +1,9 @@
-/** 16-bit parameters without float32 copies: every optimizer draws the same on every exact device, eager, recorded and scaled. */
+/** 16-bit parameters without float32 copies: every optimizer draws the same on every exact device, eager, compiled and scaled. */
 import "@opt/kernels-cpu";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
 import {
+  compile,
   type Device,
   Generator,
   GradScaler,
@@ -52,10 +53,10 @@ interface Run {
   readonly device: Device;
   readonly dtype: "bf16" | "f16";
   readonly further: GroupOptions;
-  readonly isRecorded?: boolean;
+  readonly isCompiled?: boolean;
 }
 
-function train(make: (typeof CASES)[string], { device, dtype, further, isRecorded = false }: Run) {
+function train(make: (typeof CASES)[string], { device, dtype, further, isCompiled = false }: Run) {
   const generator = new Generator(4);
   const draw = (shape: readonly number[]) => randn(shape, { generator, device: "js" }).to(dtype).to(device);
   const params = SHAPES.map((shape) => parameter(draw(shape)));
@@ -70,9 +71,8 @@ function train(make: (typeof CASES)[string], { device, dtype, further, isRecorde
     scaler.update();
     optimizer.zeroGrad();
   };
-  body();
-  const recording = isRecorded ? device.record(body) : undefined;
-  for (let step = recording ? 2 : 1; step < STEPS; step++) recording ? recording.replay() : body();
+  const step = isCompiled ? compile(body) : body;
+  for (let i = 0; i < STEPS; i++) step();
   const state = Object.values(optimizer.stateDict().state).flatMap((entry) =>
     Object.values(entry).filter((value): value is Tensor => typeof value !== "number"),
   );
@@ -87,14 +87,14 @@ describe.each(others)("$name", ({ name }) => {
     ["bf16", {}],
     ["bf16", { stateDType: "q8" }],
     ["f16", { stateDType: "bf16" }],
-  ])("has the words of js in %s with %o, eager and recorded", async (dtype, further) => {
+  ])("has the words of js in %s with %o, eager and compiled", async (dtype, further) => {
     const device = await init(name);
     for (const [optimizer, make] of Object.entries(CASES)) {
       // Products of matrices are added up in another order on each device: Muon's own directions.
       const reference = optimizer === "Muon" ? device : js;
       const expected = train(make, { device: reference, dtype, further });
       expect(train(make, { device, dtype, further }), optimizer).toEqual(expected);
-      expect(train(make, { device, dtype, further, isRecorded: true }), `${optimizer}, recorded`).toEqual(expected);
+      expect(train(make, { device, dtype, further, isCompiled: true }), `${optimizer}, compiled`).toEqual(expected);
     }
   });
 });

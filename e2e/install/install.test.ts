@@ -76,7 +76,7 @@ it("every engine of ranks is there, and says what starts it", () => {
 it("opt-run's ranks train together, with the packed packages alone", () => {
   const program = `
     import { AdamW } from "@opt/adam-amsgrad";
-    import { Generator, randn, tidy } from "@opt/core";
+    import { compile, Generator, randn } from "@opt/core";
     import { Linear } from "@opt/nn";
     import { connect, DataParallel, ShardedOptimizer } from "@opt/parallel";
     const communicator = await connect();
@@ -84,8 +84,9 @@ it("opt-run's ranks train together, with the packed packages alone", () => {
     const parallel = new DataParallel(model, communicator);
     const optimizer = new ShardedOptimizer(AdamW, model.namedParameters(), { clip: { norm: 1 } }, communicator);
     const generator = new Generator(10 + communicator.rank);
+    const forwardBackward = compile((x) => parallel.forward(x).pow(2).sum().backward());
     for (let step = 0; step < 3; step++) {
-      tidy(() => parallel.forward(randn([5, 4], { generator })).pow(2).sum().backward());
+      forwardBackward(randn([5, 4], { generator }));
       await parallel.sync();
       await optimizer.step();
       optimizer.zeroGrad();

@@ -1,3 +1,3 @@
 import { buildOf } from "../../tools/tsup";
 
-export default buildOf(["src/index.ts", "src/schedules/index.ts", "src/backend/index.ts", "src/optimizer/rules.ts"]);
+export default buildOf(["src/index.ts", "src/schedules/index.ts", "src/backend.ts", "src/optimizer/rules.ts"]);

@@ -23,7 +23,7 @@ const HELP = `npm run bench -- [options]
   --rounds <n>        interleaved rounds (default 15)
   --out <file>        JSON goes to <file>.json, the tables to <file>.md (default runs/bench/report)
   --help
-PyTorch takes part when OPT_TORCH_PYTHON names a Python that has it.`;
+PyTorch takes part when OPT_TORCH_PYTHON names a Python that has it, JAX with optax when OPT_JAX_PYTHON does.`;
 
 const { values: options } = parseArgs({
   options: {

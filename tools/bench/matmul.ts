@@ -2,7 +2,7 @@
 import { init, type Tensor, tensor } from "@opt/core";
 import type { Benchmark } from "./benchmark";
 import { type Contender, timed } from "./contender";
-import { openTorch } from "./pytorch/process";
+import { openTorch } from "./python/process";
 
 export interface MatmulWork {
   readonly size: number;
@@ -52,7 +52,7 @@ function opt(deviceName: string): Contender<MatmulWork> {
 const torch: Contender<MatmulWork> = {
   name: "PyTorch",
   tolerance: TOLERANCE,
-  open: (work) => openTorch("pytorch/torch_matmul.py", work),
+  open: (work) => openTorch("torch_matmul.py", work),
 };
 
 export function matmuls(devices: readonly string[]): Benchmark<MatmulWork>[] {

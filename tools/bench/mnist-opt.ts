@@ -1,6 +1,15 @@
-/** MNIST training in Opt, by the step of the training program: eager, or recorded once and replayed. */
-import { init, type Recording, type Tensor, tensor, tidy } from "@opt/core";
-import { digitNetwork, loadMnist, optimizers, PIXELS, readAll, trainingStep } from "@opt-e2e/mnist";
+/** MNIST training in Opt, by the step of the training program, eager or compiled. */
+import { init, type Tensor, tensor, tidy } from "@opt/core";
+import {
+  type Batch,
+  digitNetwork,
+  loadMnist,
+  optimizers,
+  PIXELS,
+  readAll,
+  trainingStep,
+  trainOn,
+} from "@opt-e2e/mnist";
 import { type Contender, timed } from "./contender";
 
 export interface MnistWork {
@@ -22,9 +31,9 @@ function orderOf(epoch: number, count: number): Int32Array {
   return Int32Array.from({ length: count }, (_, i) => (i * 7919 + epoch) % count);
 }
 
-export function optMnist(deviceName: string, recorded: boolean): Contender<MnistWork> {
+export function optMnist(deviceName: string, isCompiled: boolean): Contender<MnistWork> {
   return {
-    name: `opt ${deviceName}${recorded ? " recorded" : ""}`,
+    name: `opt ${deviceName}${isCompiled ? " compiled" : ""}`,
     tolerance: 1e-4,
     async open({ optimizer: name, hidden, batch, lr }) {
       if (deviceName === "js") return "too slow to be of interest";
@@ -46,24 +55,13 @@ export function optMnist(deviceName: string, recorded: boolean): Contender<Mnist
       let unread: Tensor[] = [];
       let order: Int32Array = new Int32Array();
       let done = 0;
-      const [images, labels] = training.batch(orderOf(0, training.length).subarray(0, batch));
-      let recording: Recording<Tensor> | null = null;
-      /** The loss in memory of its own. */
-      const replayed = (digits: Int32Array): Tensor => {
-        const [nextImages, nextLabels] = training.batch(digits);
-        images.set(nextImages);
-        labels.set(nextLabels);
-        if (recording === null) recording = device.record(() => trainingStep(model, optimizer, [images, labels]));
-        else recording.replay();
-        return recording.result.clone();
-      };
+      const compiled = trainingStep(model, optimizer);
+      const train = isCompiled ? compiled : (digits: Batch) => trainOn(model, optimizer, digits);
       const step = () => {
         const i = done % perEpoch;
         if (i === 0) order = orderOf(done / perEpoch, training.length);
         const digits = order.subarray(i * batch, (i + 1) * batch);
-        const isReplayed = recorded && done > 0;
-        const next = () => (isReplayed ? replayed(digits) : trainingStep(model, optimizer, training.batch(digits)));
-        unread.push(tidy(next));
+        unread.push(tidy(() => train(training.batch(digits))));
         done++;
       };
       const readLosses = async () => {
@@ -77,9 +75,9 @@ export function optMnist(deviceName: string, recorded: boolean): Contender<Mnist
         },
         result: async (count) => losses.slice(0, count),
         async close() {
-          recording?.dispose();
+          compiled.dispose();
           optimizer.dispose();
-          for (const made of [images, labels, ...model.parameters()]) made.dispose();
+          for (const parameter of model.parameters()) parameter.dispose();
         },
       };
     },

@@ -6,11 +6,11 @@ import { openProcess } from "./process-session";
 
 const PROGRAM = fileURLToPath(new URL("./opt-session.ts", import.meta.url));
 
-/** @param replayed the step is recorded, and replayed each time */
-export function optProcess(device: string, replayed = false): Contender<OptimizerWork> {
-  const args = [...process.execArgv, PROGRAM, device, replayed ? "replayed" : "called"];
+/** @param isCompiled the step is a compiled function */
+export function optProcess(device: string, isCompiled = false): Contender<OptimizerWork> {
+  const args = [...process.execArgv, PROGRAM, device, isCompiled ? "compiled" : "eager"];
   return {
-    name: `opt ${device}${replayed ? ", replayed" : ""}`,
+    name: `opt ${device}${isCompiled ? " compiled" : ""}`,
     tolerance: 0,
     open: (work) => openProcess(process.execPath, args, work),
   };

@@ -2,7 +2,7 @@
  * The program of opt-process.ts: optimizer steps on one device, which is all that there is in the process. Speaks as process-session.ts
  * expects.
  *
- *     opt-session.ts <device, or cpu1 or wasm1: with one thread> called|replayed
+ *     opt-session.ts <device, or cpu1 or wasm1: with one thread> eager|compiled
  */
 import { createInterface } from "node:readline";
 import "@opt/kernels-cpu";
@@ -22,7 +22,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { command, steps, count, ...work } = JSON.parse(line);
   let answer = {};
   if (command === "open") {
-    const opened = await opt(device, way === "replayed").open(work);
+    const opened = await opt(device, way === "compiled").open(work);
     if (typeof opened === "string") answer = { error: opened };
     else session = opened;
   } else if (command === "run") answer = { milliseconds: await session!.run(steps) };

@@ -1,7 +1,7 @@
 /** Opt itself, on one of its devices. */
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
-import { init, type OptimizerClass, parameter, type Recording, tensor } from "@opt/core";
+import { compile, init, type OptimizerClass, parameter, tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
@@ -24,10 +24,10 @@ export const OPTIMIZERS: Readonly<Record<OptimizerName, readonly [OptimizerClass
 /** The js device takes minutes on the largest work. */
 const LARGEST_ON_JS = 2 ** 21;
 
-/** @param replayed the step is recorded, and replayed each time */
-export function opt(deviceName: string, replayed = false): Contender<OptimizerWork> {
+/** @param isCompiled the step is a compiled function */
+export function opt(deviceName: string, isCompiled = false): Contender<OptimizerWork> {
   return {
-    name: `opt ${deviceName}${replayed ? ", replayed" : ""}`,
+    name: `opt ${deviceName}${isCompiled ? " compiled" : ""}`,
     tolerance: 0,
     async open({ optimizer: name, tensors, size }) {
       if (deviceName === "js" && tensors * size > LARGEST_ON_JS) return "too slow to be of interest at this size";
@@ -42,17 +42,13 @@ export function opt(deviceName: string, replayed = false): Contender<OptimizerWo
       });
       const [Class, options] = OPTIMIZERS[name];
       const optimizer = new Class(params, options);
-      let recording: Recording<void> | undefined;
-      const replay = () => {
-        if (recording === undefined)
-          recording = device.record(() => optimizer.step()); // which is a step already
-        else recording.replay();
-      };
+      const compiled = compile(() => optimizer.step());
+      const step = isCompiled ? compiled : () => optimizer.step();
       return {
-        run: (steps) => timed(steps, replayed ? replay : () => optimizer.step(), () => device.sync()),
+        run: (steps) => timed(steps, step, () => device.sync()),
         result: async (count) => [...(await params[0]!.data()).subarray(0, count)],
         async close() {
-          recording?.dispose();
+          compiled.dispose();
           optimizer.dispose();
           for (const param of params) {
             param.grad?.dispose();

@@ -9,7 +9,7 @@ import { nativeLoop } from "./limits/native-loop";
 import { typedArrayLoop } from "./limits/typed-array-loop";
 import { optOneThread, optProcess } from "./opt-process";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
-import { torch } from "./pytorch/steps";
+import { torch } from "./python/torch-steps";
 
 const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [

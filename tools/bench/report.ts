@@ -1,4 +1,4 @@
-/** The benchmark's tables: times as ratios to the fastest of our devices, or work per second as ratios to PyTorch. */
+/** The benchmark's tables: times as ratios to the fastest of our devices, or work per second as ratios to the fastest peer. */
 import type { Rate } from "./benchmark";
 import type { Measurement, WorkReport } from "./measure";
 
@@ -16,12 +16,13 @@ export interface Report {
 
 export function markdown({ machine, node, date, tables }: Report): string {
   const lines = [
-    `Node ${node}, ${date}, ${machine}. Medians (quartiles). Milliseconds per step: "x ours" is how many times the fastest Opt device's, "x limit" how many times the memory limit; work per second: "x PyTorch" is how many times PyTorch's fastest.`,
+    `Node ${node}, ${date}, ${machine}. Medians (quartiles). Milliseconds per step: "x ours" is how many times the fastest Opt device's, "x limit" how many times the memory limit; work per second: "x peer" is how many times the fastest peer's.`,
     "",
   ];
   for (const { title, rate, measurements, absent } of tables) {
     lines.push(`### ${title}`, "");
     lines.push(...(rate === undefined ? timeRows(measurements) : rateRows(measurements, rate)), "");
+    lines.push(peersLine(measurements), "");
     const reasons = absent.map(({ name, reason }) => `${name} (${reason})`);
     if (reasons.length > 0) lines.push(`Absent: ${reasons.join("; ")}.`, "");
   }
@@ -29,8 +30,8 @@ export function markdown({ machine, node, date, tables }: Report): string {
 }
 
 function timeRows(measurements: readonly Measurement[]): string[] {
-  const ours = leastTime(measurements, "opt ");
-  const limit = leastTime(measurements, "memory limit");
+  const ours = fastest(measurements, isOurs)?.median ?? Number.NaN;
+  const limit = fastest(measurements, ({ name }) => name === "memory limit")?.median ?? Number.NaN;
   return [
     "| | ms | | x ours | x limit |",
     "|---|---:|---:|---:|---:|",
@@ -42,20 +43,37 @@ function timeRows(measurements: readonly Measurement[]): string[] {
 }
 
 function rateRows(measurements: readonly Measurement[], { unit, perStep }: Rate): string[] {
-  const torch = leastTime(measurements, "PyTorch");
+  const peer = fastest(measurements, isPeer)?.median ?? Number.NaN;
   const rate = (milliseconds: number) => digits((1000 * perStep) / milliseconds);
   return [
-    `| | ${unit} | | x PyTorch |`,
+    `| | ${unit} | | x peer |`,
     "|---|---:|---:|---:|",
     ...measurements.map(
       ({ name, median, quartiles: [lower, upper] }) =>
-        `| ${name} | ${rate(median)} | ${rate(upper)} – ${rate(lower)} | ${digits(torch / median)} |`,
+        `| ${name} | ${rate(median)} | ${rate(upper)} – ${rate(lower)} | ${digits(peer / median)} |`,
     ),
   ];
 }
 
-function leastTime(measurements: readonly Measurement[], prefix: string): number {
-  return Math.min(...measurements.filter(({ name }) => name.startsWith(prefix)).map(({ median }) => median));
+/** Which peers ran, and our speed as a ratio to the fastest of exactly these. */
+function peersLine(measurements: readonly Measurement[]): string {
+  const peer = fastest(measurements, isPeer);
+  if (peer === undefined) return "No peer ran.";
+  const ran = measurements.filter(isPeer).map(({ name }) => name);
+  const ours = fastest(measurements, isOurs);
+  const ratio = ours === undefined ? "" : ` ${ours.name} is ${digits(peer.median / ours.median)} times as fast.`;
+  return `Peers that ran: ${ran.join(", ")}. The fastest of these is ${peer.name}.${ratio}`;
+}
+
+const isOurs = ({ name }: Measurement) => name.startsWith("opt ");
+/** Other libraries by themselves, without an optimizer of ours. */
+const isPeer = ({ name }: Measurement) => /^(PyTorch|JAX|TF\.js|jax-js)/.test(name) && !name.includes(", opt ");
+
+function fastest(
+  measurements: readonly Measurement[],
+  counts: (measurement: Measurement) => boolean,
+): Measurement | undefined {
+  return measurements.filter(counts).sort((a, b) => a.median - b.median)[0];
 }
 
 /** Three significant digits, in plain notation; nothing where there was nothing to compare with. */

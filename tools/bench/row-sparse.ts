@@ -4,7 +4,7 @@ import { init, parameter, rowSparse, tensor, tidy } from "@opt/core";
 import type { Benchmark } from "./benchmark";
 import { type Contender, timed } from "./contender";
 import { gradients as values } from "./optimizer-work";
-import { openTorch } from "./pytorch/process";
+import { openTorch } from "./python/process";
 
 /** A table [rows, width]; each gradient has `present` rows. */
 export interface RowsWork {
@@ -58,7 +58,7 @@ function opt(deviceName: string, lazyMode: boolean): Contender<RowsWork> {
 const torch: Contender<RowsWork> = {
   name: "PyTorch SparseAdam",
   tolerance: null, // no weight decay, and another eps
-  open: (work) => openTorch("pytorch/torch_rows.py", { ...work, gradients: GRADIENTS }),
+  open: (work) => openTorch("torch_rows.py", { ...work, gradients: GRADIENTS }),
 };
 
 /** One table for each device: each takes gigabytes. */

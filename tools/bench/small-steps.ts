@@ -1,11 +1,11 @@
-/** What a step costs before it computes anything: AdamW on tensors of 16 elements, as it is called and replayed. */
+/** What a step costs before it computes anything: AdamW on tensors of 16 elements, eager and compiled. */
 import type { Benchmark } from "./benchmark";
 import type { Contender } from "./contender";
 import { jaxJs } from "./hosts/jax-js";
 import { optInTfjs, tfjs } from "./hosts/tfjs";
 import { optProcess } from "./opt-process";
 import type { OptimizerWork } from "./optimizer-work";
-import { torch } from "./pytorch/steps";
+import { torch } from "./python/torch-steps";
 
 export function smallSteps(devices: readonly string[]): Benchmark<OptimizerWork>[] {
   const contenders: Contender<OptimizerWork>[] = [

@@ -70,8 +70,8 @@ async function stepTime(device: Device, make: (params: Tensor[]) => Optimizer<ne
   return time;
 }
 
-/** The same launch, started launch by launch and as a recorded step. */
-async function replayTimes(tensors: number, size: number): Promise<{ eager: number; replayed: number }> {
+/** The same launch, eager and prepared as a compiled function has it. */
+async function preparedTimes(tensors: number, size: number): Promise<{ eager: number; prepared: number }> {
   const backend = openCudaBackend();
   const rule = adamRule({ amsgrad: false, decay: "decoupled", smallBeta1: false });
   const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });
@@ -88,11 +88,11 @@ async function replayTimes(tensors: number, size: number): Promise<{ eager: numb
   };
   const sync = () => backend.sync();
   const eager = await seconds(100, () => backend.launch(launch), sync);
-  const recording = backend.record([launch]);
-  const replayed = await seconds(100, () => recording.replay(new Map([[0, scalars]])), sync);
-  recording.dispose();
+  const launches = backend.prepare([launch], []);
+  const prepared = await seconds(100, () => launches.run(new Map([[0, scalars]]), []), sync);
+  launches.dispose();
   backend.close();
-  return { eager, replayed };
+  return { eager, prepared };
 }
 
 /** { "AdamW 1 268435456": seconds, ... } or why there is none. */
@@ -122,8 +122,8 @@ for (const { name, tensors, size } of works) {
     theirs === undefined ? "" : `, ${(theirs / time).toFixed(2)} x PyTorch (${(theirs * 1e6).toFixed(1)} us)`;
   print(`${name}, ${tensors} x ${size}`, `${(time * 1e6).toFixed(1)} us${tensors === 1 ? `, ${large}` : ""}${ratio}`);
 }
-const { eager, replayed } = await replayTimes(1000, 1000);
+const { eager, prepared } = await preparedTimes(1000, 1000);
 print(
   "AdamW's launch, 1000 x 1000",
-  `${(eager * 1e6).toFixed(1)} us eager, ${(replayed * 1e6).toFixed(1)} us replayed`,
+  `${(eager * 1e6).toFixed(1)} us eager, ${(prepared * 1e6).toFixed(1)} us prepared`,
 );

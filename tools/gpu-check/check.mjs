@@ -20,7 +20,7 @@ const folder = fileURLToPath(new URL("../..", import.meta.url));
 const PARTS = {
   contract: { seconds: 240, run: () => [suite("contract suite", ["contract.test.ts"])] },
   goldens: { seconds: 60, run: () => [suite("goldens", ["goldens.test.ts"])] },
-  device: { seconds: 60, run: () => [suite("recordings, staging, tables, NVRTC, streams", ["gpu.test.ts"])] },
+  device: { seconds: 60, run: () => [suite("prepared launches, staging, tables, NVRTC, streams", ["gpu.test.ts"])] },
   blas: {
     seconds: 90,
     run: () =>

@@ -1,7 +1,7 @@
 /** Where `npm run mutate` plants bugs, and which tests must notice: the quickest judges first, for the first that fails ends a run. */
 
 /** Programs around the tensors: whatever is wrong below shows in some of them. */
-const PROGRAMS = ["device/recorded-programs", "device/recorded-refusals", "tensor/versions"];
+const PROGRAMS = ["compile/programs", "compile/compile", "tensor/versions"];
 
 /**
  * By name. Paths are below packages/<package>/src, core's without a package; tests are folders, or files without their ending.
@@ -9,32 +9,28 @@ const PROGRAMS = ["device/recorded-programs", "device/recorded-refusals", "tenso
  */
 export const areas = {
   optimizer: {
-    files: ["optimizer/*.ts", "optimizer/{state,stepping}/*.ts", "optimizer/gradients/!(clip).ts"],
-    tests: ["optimizer/", "device/recording", "device/recorder", ...PROGRAMS],
+    files: ["optimizer/*.ts", "optimizer/state/*.ts", "optimizer/gradients/!(clip).ts", "{stepping,averages}/*.ts"],
+    tests: ["optimizer/", "stepping/", "averages/", ...PROGRAMS],
   },
   clip: { files: ["optimizer/gradients/clip.ts"], tests: ["optimizer/gradients/clip", ...PROGRAMS, "tensor/memory"] },
   autograd: {
     files: ["engine.ts", "tensor/tape*.ts"],
     tests: ["engine", "ops/apply-rule", ...PROGRAMS, "tensor/memory", "ops/gradients", "two-copies"],
   },
-  recording: {
-    files: ["device/record*.ts", "device/repeatable.ts"],
+  compile: {
+    files: ["compile/**/*.ts", "device/tracer.ts"],
     tests: [
-      "device/recorder",
-      "device/recording",
-      "device/recorded-programs",
-      "device/recorded-refusals",
+      ...PROGRAMS,
       "optimizer/state/master",
       "optimizer/plan",
-      "tensor/versions",
       "device/device",
-      "ops/check-indices",
+      "ops/indices/check-indices",
       "two-copies",
     ],
   },
   scope: {
     files: ["device/scope.ts", "host/synchronous.ts"],
-    tests: ["engine", "device/recording", "optimizer/gradients/clip", ...PROGRAMS, "tensor/memory", "two-copies"],
+    tests: ["engine", "optimizer/gradients/clip", ...PROGRAMS, "tensor/memory", "two-copies"],
   },
   rule: {
     files: ["rule/*.ts"],

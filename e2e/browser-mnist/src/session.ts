@@ -1,5 +1,5 @@
 /** The model, its optimizer, and steps of training. */
-import { Generator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
+import { type Compiled, compile, Generator, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { type Digits, PIXELS } from "./digits";
 import { OPTIMIZERS, type OptimizerName, type Trainer } from "./optimizers";
@@ -26,6 +26,8 @@ export class Session {
   readonly model: Sequential;
   readonly optimizer: Trainer;
   steps = 0;
+  private readonly trainOn: Compiled<[images: Tensor, labels: Tensor], Tensor>;
+  private readonly logits: Compiled<[images: Tensor], Tensor>;
   private readonly generator = new Generator(1);
   private epoch: Progress["generator"];
   private order: Int32Array;
@@ -42,6 +44,14 @@ export class Session {
       new Linear(HIDDEN, 10, { generator }),
     );
     this.optimizer = OPTIMIZERS[settings.optimizer].make(this.model.namedParameters(), settings.lr);
+    this.trainOn = compile((images, labels) => {
+      const loss = crossEntropy(this.model.forward(images.div(255)), labels);
+      loss.backward();
+      this.optimizer.step();
+      this.optimizer.zeroGrad();
+      return loss;
+    });
+    this.logits = compile((images) => noGrad(() => this.model.forward(images)));
     this.epoch = generator.stateDict();
     this.order = generator.permutation(training.count);
   }
@@ -69,26 +79,17 @@ export class Session {
     const positions = this.order.subarray(this.position, this.position + BATCH);
     this.position += BATCH;
     this.steps++;
-    return tidy(() => {
-      const loss = crossEntropy(
-        this.model.forward(imagesOf(this.training, positions)),
-        labelsOf(this.training, positions),
-      );
-      loss.backward();
-      this.optimizer.step();
-      this.optimizer.zeroGrad();
-      return loss.detach();
-    });
+    return tidy(() => this.trainOn(imagesOf(this.training, positions), labelsOf(this.training, positions)));
   }
 
   /** The names that the model gives to digits. */
   async predict(digits: Digits, positions: Int32Array): Promise<ArrayLike<number>> {
-    return taken(tidy(() => noGrad(() => this.model.forward(imagesOf(digits, positions)).argmax(-1))));
+    return taken(tidy(() => this.logits(imagesOf(digits, positions).div(255)).argmax(-1)));
   }
 
   /** The probability of each name for one image, in [0, 1]. */
   async probabilities(image: Float32Array): Promise<ArrayLike<number>> {
-    return taken(tidy(() => noGrad(() => this.model.forward(tensor(image, { shape: [1, PIXELS] })).softmax())));
+    return taken(tidy(() => this.logits(tensor(image, { shape: [1, PIXELS] })).softmax()));
   }
 
   /** Share of the digits that the model names rightly. */
@@ -103,7 +104,7 @@ export class Session {
   }
 
   dispose(): void {
-    this.optimizer.zeroGrad();
+    for (const compiled of [this.trainOn, this.logits]) compiled.dispose();
     this.optimizer.dispose();
     for (const parameter of this.model.parameters()) parameter.dispose();
   }
@@ -122,8 +123,8 @@ function imagesOf({ pixels }: Digits, positions: Int32Array): Tensor {
   positions.forEach((position, row) => {
     bytes.set(pixels.subarray(position * PIXELS, (position + 1) * PIXELS), row * PIXELS);
   });
-  return tensor(bytes, { shape: [positions.length, PIXELS] }).div(255);
+  return tensor(bytes, { shape: [positions.length, PIXELS] });
 }
 
-const labelsOf = ({ labels }: Digits, positions: Int32Array): Uint8Array =>
-  Uint8Array.from(positions, (position) => labels[position]!);
+const labelsOf = ({ labels }: Digits, positions: Int32Array): Tensor =>
+  tensor(Uint8Array.from(positions, (position) => labels[position]!));

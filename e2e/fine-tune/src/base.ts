@@ -1,7 +1,7 @@
 /** A base to fine-tune where none is given: a small GPT-2, trained on a text by characters and written as Hugging Face's are. */
 
 import { AdamW } from "@opt/adam-amsgrad";
-import { type Device, Generator, type Tensor, tidy } from "@opt/core";
+import { compile, type Device, Generator, type Tensor } from "@opt/core";
 import { DataLoader, Windows } from "@opt/data";
 import { crossEntropy, normal } from "@opt/nn";
 import { Gpt } from "@opt-e2e/tiny-gpt";
@@ -28,7 +28,7 @@ export function decode(tokens: readonly number[]): string {
   return String.fromCharCode(...tokens);
 }
 
-/** Trains a base. The loss of each step, a tensor that lives until the next, goes to `report`. */
+/** Trains a base. The loss of each step goes to `report`, and is freed after it. */
 export async function trainBase(
   { device, tokens, steps, seed, ...sizes }: BaseOptions,
   report?: (step: number, loss: Tensor) => void | Promise<void>,
@@ -40,21 +40,23 @@ export async function trainBase(
   const optimizer = new AdamW(model.namedParameters(), { lr: 3e-3, weightDecay: 0.1, clip: { norm: 1 } });
   const windows = new Windows(tokens, { length: sizes.length });
   const loader = new DataLoader(windows, { batchSize: 16, shuffle: true, dropLast: true, generator });
+  const trainOn = compile((input: Tensor, target: Tensor) => {
+    const loss = crossEntropy(model.forward(input), target);
+    loss.backward();
+    optimizer.step();
+    optimizer.zeroGrad();
+    return loss;
+  });
   for (let step = 0; step < steps; ) {
     for (const [input, target] of loader) {
-      const loss = tidy(() => {
-        const loss = crossEntropy(model.forward(input), target);
-        loss.backward();
-        optimizer.step();
-        optimizer.zeroGrad();
-        return loss;
-      });
+      const loss = trainOn(input, target);
       step++;
       await report?.(step, loss);
       loss.dispose();
       if (step === steps) break;
     }
   }
+  trainOn.dispose();
   optimizer.dispose();
   return model;
 }

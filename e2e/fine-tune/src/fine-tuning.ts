@@ -2,7 +2,7 @@
 
 import { AdamW } from "@opt/adam-amsgrad";
 import { type CheckpointContents, type loadCheckpoint, optimizerContents, optimizerState } from "@opt/checkpoint";
-import { check, type Device, Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { type Compiled, check, compile, type Device, Generator, noGrad, type Tensor } from "@opt/core";
 import { DataLoader, type DataLoaderState, Windows } from "@opt/data";
 import { crossEntropy, type StateDict } from "@opt/nn";
 import { Gpt } from "@opt-e2e/tiny-gpt";
@@ -37,12 +37,14 @@ export function loadGpt2(state: Readonly<StateDict>, heads: number, device: Devi
 
 /** The mean loss of a model on stretches that follow each other. */
 export async function evaluate(model: Gpt, tokens: Int32Array, length: number, batch: number): Promise<number> {
+  const lossOf = compile((input: Tensor, target: Tensor) => noGrad(() => crossEntropy(model.forward(input), target)));
   const losses: number[] = [];
   for (const [input, target] of new DataLoader(new Windows(tokens, { length, stride: length }), { batchSize: batch })) {
-    const loss = tidy(() => noGrad(() => crossEntropy(model.forward(input), target)));
+    const loss = lossOf(input, target);
     losses.push(await loss.item());
     loss.dispose();
   }
+  lossOf.dispose();
   return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
 }
 
@@ -50,6 +52,7 @@ export class FineTuning {
   readonly optimizer: AdamW;
   /** Steps that were made. */
   step = 0;
+  private readonly trainOn: Compiled<[input: Tensor, target: Tensor], Tensor>;
   private readonly loader: DataLoader<[Tensor, Tensor], [Tensor, Tensor]>;
   private readonly unseen: Int32Array;
   private readonly length: number;
@@ -68,6 +71,13 @@ export class FineTuning {
     const generator = new Generator(seed);
     addLora(model, { rank, alpha, generator });
     this.optimizer = new AdamW(model.namedParameters(), { lr, weightDecay: 0 });
+    this.trainOn = compile((input, target) => {
+      const loss = crossEntropy(model.forward(input), target);
+      loss.backward();
+      this.optimizer.step();
+      this.optimizer.zeroGrad();
+      return loss;
+    });
     this.unseen = tokens.subarray(held);
     this.length = length;
     this.batch = batch;
@@ -80,13 +90,7 @@ export class FineTuning {
     const losses: number[] = [];
     while (this.step < until) {
       for (const [input, target] of this.loader) {
-        const loss = tidy(() => {
-          const loss = crossEntropy(this.model.forward(input), target);
-          loss.backward();
-          this.optimizer.step();
-          this.optimizer.zeroGrad();
-          return loss;
-        });
+        const loss = this.trainOn(input, target);
         losses.push(await loss.item());
         loss.dispose();
         this.step++;
@@ -121,6 +125,7 @@ export class FineTuning {
 
   /** Ends the run: the model's own weights have what the adapters learned, under GPT-2's names. */
   merge(): StateDict {
+    this.trainOn.dispose();
     this.optimizer.dispose();
     mergeLora(this.model);
     return toGpt2(this.model.stateDict());

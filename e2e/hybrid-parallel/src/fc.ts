@@ -1,7 +1,7 @@
 /** One rank of a fully connected layer whose 8x8 weight is split by rows, trained by momentum. */
 import { type Box, type Layout, loadCheckpoint } from "@opt/checkpoint";
 import { boxesOfRank } from "@opt/checkpoint/plan";
-import { parameter, type Tensor, tensor } from "@opt/core";
+import { type Compiled, compile, parameter, type Tensor, tensor } from "@opt/core";
 import { SGD } from "@opt/sgd";
 
 export const OUTPUTS = 8;
@@ -40,6 +40,7 @@ export class FcRank {
   readonly ranks: number;
   readonly weight: Tensor;
   readonly optimizer: SGD;
+  readonly #trainOn: Compiled<[inputs: Tensor, targets: Tensor], void>;
 
   constructor(rank: number, ranks: number, saved?: Readonly<Record<string, Tensor>>) {
     const { offset, size } = rowsOf(rank, ranks);
@@ -54,6 +55,12 @@ export class FcRank {
       name: "fc.weight",
     });
     this.optimizer = new SGD([this.weight], { lr: LEARNING_RATE, momentum: MOMENTUM });
+    this.#trainOn = compile((inputs, targets) => {
+      const error = inputs.matmul(this.weight.transpose()).sub(targets);
+      error.mul(error).sum().backward();
+      this.optimizer.step();
+      this.optimizer.zeroGrad();
+    });
     if (saved === undefined) return;
     const state = { "fc.weight": { step: 1, momentum_buffer: saved["moments.fc.weight"]! } };
     this.optimizer.loadStateDict({ groups: [{ params: ["fc.weight"] }], state });
@@ -75,11 +82,7 @@ export class FcRank {
     const { offset, size } = rowsOf(this.rank, this.ranks);
     for (let step = from; step < to; step++) {
       const { inputs, targets } = batchOf(step);
-      const own = tensor(targets.map((row) => row.slice(offset[0], offset[0]! + size[0]!)));
-      const error = inputs.matmul(this.weight.transpose()).sub(own);
-      this.optimizer.zeroGrad();
-      error.mul(error).sum().backward();
-      this.optimizer.step();
+      this.#trainOn(inputs, tensor(targets.map((row) => row.slice(offset[0], offset[0]! + size[0]!))));
     }
     return this;
   }

@@ -20,10 +20,11 @@ async function train(name: OptimizerName): Promise<number[]> {
     Object.fromEntries([...golden.parameters].map(([key, { data, shape }]) => [key, tensor(data, { shape })])),
   );
   const optimizer = optimizers[name](model.namedParameters());
+  const step = trainingStep(model, optimizer);
   const losses: number[] = [];
   for (const batch of new DataLoader(training, { batchSize: golden.batch })) {
     if (losses.length === golden.losses[name].length) break;
-    const loss = trainingStep(model, optimizer, batch);
+    const loss = step(batch);
     losses.push(await loss.item());
     loss.dispose();
   }

@@ -7,7 +7,7 @@ import "@opt/kernels-wasm";
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { Generator, init, type Tensor, tidy } from "@opt/core";
+import { compile, Generator, init, type Tensor } from "@opt/core";
 import { DataLoader } from "@opt/data";
 import { crossEntropy, type Sequential } from "@opt/nn";
 import { type Communicator, connect, DataParallel, DistributedSampler } from "@opt/parallel";
@@ -39,15 +39,23 @@ function batches(digits: Digits, rank: number, size: number, { batchSize, seed }
   return new DataLoader(digits, { batchSize, sampler })[Symbol.iterator]();
 }
 
-function backward(run: (images: Tensor) => Tensor, [images, labels]: Batch): Tensor {
-  return tidy(() => {
-    const loss = crossEntropy(run(images), labels);
+type Trained = ReturnType<(typeof optimizers)[OptimizerName]>;
+
+/** A step in two compiled functions: between them ranks add their gradients. */
+function compiledStep(model: Sequential, optimizer: Trained) {
+  const forwardBackward = compile(([images, labels]: Batch) => {
+    const loss = crossEntropy(forward(model, images), labels);
     loss.backward();
-    return loss.detach();
+    return loss;
   });
+  const update = compile(() => {
+    optimizer.step();
+    optimizer.zeroGrad();
+  });
+  return { forwardBackward, update };
 }
 
-async function digestOf(model: Sequential, optimizer: ReturnType<(typeof optimizers)[OptimizerName]>): Promise<string> {
+async function digestOf(model: Sequential, optimizer: Trained): Promise<string> {
   const hash = createHash("sha256");
   const states = Object.values(optimizer.stateDict().state).flatMap((state) => Object.values(state));
   for (const value of [...model.parameters(), ...states])
@@ -61,14 +69,14 @@ export async function trainOnRanks(options: RanksOptions, communicator: Communic
   const model = digitNetwork(HIDDEN, new Generator(options.seed));
   const parallel = new DataParallel(model, communicator);
   const optimizer = optimizers[options.optimizer](model.namedParameters(), LEARNING_RATE);
+  const { forwardBackward, update } = compiledStep(model, optimizer);
   const samples = batches(training, communicator.rank, communicator.size, options);
   let loss: Tensor | undefined;
   for (let step = 0; step < options.steps; step++) {
     loss?.dispose();
-    loss = backward((images) => forward(model, images), samples.next().value);
+    loss = forwardBackward(samples.next().value);
     await parallel.sync();
-    optimizer.step();
-    optimizer.zeroGrad();
+    update();
   }
   samples.return?.();
   return { loss: await (await communicator.allReduce(loss!, "mean")).item(), digest: await digestOf(model, optimizer) };
@@ -79,13 +87,14 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
   const { training } = loadMnist();
   const model = digitNetwork(HIDDEN, new Generator(options.seed));
   const optimizer = optimizers[options.optimizer](model.namedParameters(), LEARNING_RATE);
+  const { forwardBackward, update } = compiledStep(model, optimizer);
   const samples = Array.from({ length: ranks }, (_, rank) => batches(training, rank, ranks, options));
   let mean = 0;
   for (let step = 0; step < options.steps; step++) {
     const sums = new Map<Tensor, Tensor>();
     const losses: number[] = [];
     for (const own of samples) {
-      const loss = backward((images) => forward(model, images), own.next().value);
+      const loss = forwardBackward(own.next().value);
       losses.push(await loss.item());
       loss.dispose();
       for (const parameter of model.parameters()) {
@@ -96,8 +105,7 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
       }
     }
     for (const [parameter, sum] of sums) parameter.grad = sum;
-    optimizer.step();
-    optimizer.zeroGrad();
+    update();
     mean = losses.reduce((sum, loss) => sum + loss, 0) / ranks;
   }
   for (const own of samples) own.return?.();

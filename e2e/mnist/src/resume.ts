@@ -26,6 +26,7 @@ class Run {
   readonly model = digitNetwork(HIDDEN, new Generator(3));
   readonly optimizer = new NAdam(this.model.namedParameters());
   readonly loader: DataLoader<Batch, Batch>;
+  private readonly step = trainingStep(this.model, this.optimizer);
   private readonly batches: Iterator<Batch>;
 
   constructor({ training }: Mnist) {
@@ -37,7 +38,7 @@ class Run {
   async train(steps: number): Promise<number[]> {
     const losses: number[] = [];
     while (losses.length < steps) {
-      const loss = trainingStep(this.model, this.optimizer, this.batches.next().value);
+      const loss = this.step(this.batches.next().value);
       losses.push(await loss.item());
       loss.dispose();
     }
@@ -46,6 +47,7 @@ class Run {
 
   dispose(): void {
     this.batches.return?.();
+    this.step.dispose();
     this.optimizer.dispose();
     for (const parameter of this.model.parameters()) parameter.dispose();
   }

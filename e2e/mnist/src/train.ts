@@ -1,8 +1,7 @@
 /** One optimizer's run over the training images, measured on the test images after each epoch. */
-import { concat, Generator, noGrad, type Tensor, tidy } from "@opt/core";
+import { compile, concat, Generator, noGrad, type Tensor, tidy } from "@opt/core";
 import { LinearLR } from "@opt/core/schedules";
 import { DataLoader, Subset } from "@opt/data";
-import type { Sequential } from "@opt/nn";
 import type { Batch, Digits, Mnist } from "./data";
 import { digitNetwork } from "./model";
 import { type OptimizerName, optimizers } from "./optimizers";
@@ -49,6 +48,8 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
   const steps = stepsOf(data, options);
   const schedule = new LinearLR(optimizer, { startFactor: 1, endFactor: 0.01, totalIters: steps });
   const loader = new DataLoader(data.training, { batchSize, shuffle: true, dropLast: true, generator });
+  const step = trainingStep(model, optimizer);
+  const right = compile(([images, labels]: Batch) => noGrad(() => forward(model, images).argmax(-1).eq(labels).sum()));
   const losses: number[] = [];
   const accuracies: number[] = [];
   let seconds = 0;
@@ -57,7 +58,7 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
     const start = performance.now();
     let unread: Tensor[] = [];
     for (const batch of loader) {
-      unread.push(trainingStep(model, optimizer, batch));
+      unread.push(step(batch));
       schedule.step();
       if (unread.length === READ_EVERY || losses.length + unread.length === (epoch + 1) * loader.length) {
         losses.push(...(await readAll(unread)));
@@ -66,10 +67,10 @@ export async function train(data: Mnist, options: TrainingOptions): Promise<Trai
       }
     }
     seconds += (performance.now() - start) / 1000;
-    accuracies.push(await accuracy(model, data.test));
+    accuracies.push(await accuracy(right, data.test));
   }
   const imagesPerSecond = (steps * batchSize) / seconds;
-  optimizer.zeroGrad();
+  for (const compiled of [step, right]) compiled.dispose();
   for (const parameter of model.parameters()) parameter.dispose();
   return { optimizer: options.optimizer, losses, accuracies, seconds, imagesPerSecond };
 }
@@ -96,11 +97,9 @@ export async function readAll(scalars: readonly Tensor[]): Promise<ArrayLike<num
   return values;
 }
 
-/** Share of the digits that the model names rightly. */
-export async function accuracy(model: Sequential, digits: Digits): Promise<number> {
-  const right: Tensor[] = [];
-  for (const [images, labels] of new DataLoader(digits, { batchSize: TEST_BATCH })) {
-    right.push(tidy(() => noGrad(() => forward(model, images).argmax(-1).eq(labels).sum())));
-  }
-  return [...(await readAll(right))].reduce((a, b) => a + b, 0) / digits.length;
+/** Share of the digits that are named rightly; `right` counts them in a batch. */
+async function accuracy(right: (batch: Batch) => Tensor, digits: Digits): Promise<number> {
+  const counts: Tensor[] = [];
+  for (const batch of new DataLoader(digits, { batchSize: TEST_BATCH })) counts.push(right(batch));
+  return [...(await readAll(counts))].reduce((a, b) => a + b, 0) / digits.length;
 }

@@ -28,7 +28,7 @@ interface Options {
   ranks: number;
 }
 
-/** On several ranks it trains in float32, and nothing is recorded. */
+/** On several ranks it trains in float32. */
 function onRanks({ device = "wasm", steps, seed, ranks }: Options): void {
   const options = { optimizer: "AdamW", steps, width: 64, length: LENGTH, batch: BATCH, seed } as const;
   const { status, stdout } = spawnSync(process.execPath, commandOf(ranks, device, options), {
@@ -56,7 +56,7 @@ async function alone({ device: name, dtype, steps, seed }: Options): Promise<voi
     steps,
     decay: 0.98,
     seed,
-    recorded: device.backend.readSync !== undefined, // elsewhere the scaler has to be awaited
+    compiled: true,
   });
   const { model, alphabet, generator } = training;
   const parameters = model.parameters().reduce((sum, { size }) => sum + size, 0);

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Generator, init, type Tensor, tidy } from "@opt/core";
+import { compile, Generator, init, type Tensor } from "@opt/core";
 import { Alphabet, DataLoader, Windows } from "@opt/data";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy } from "@opt/nn";
@@ -33,6 +33,8 @@ export interface RanksResult {
   readonly digest: string;
 }
 
+type Batch = [Tensor, Tensor];
+
 const LEARNING_RATE = 3e-3;
 
 const optimizers = {
@@ -46,28 +48,36 @@ function begin({ optimizer, width, length, seed }: RanksOptions) {
   const alphabet = new Alphabet(text);
   const generator = new Generator(seed);
   const model = new Gpt({ tokens: alphabet.length, width, length, blocks: 1, heads: 2, generator });
-  return { model, optimizer: optimizers[optimizer](model), windows: new Windows(alphabet.encode(text), { length }) };
+  const trained = optimizers[optimizer](model);
+  // Two functions: between them ranks add their gradients.
+  const forwardBackward = compile(([input, target]: Batch) => {
+    const loss = crossEntropy(model.forward(input), target);
+    loss.backward();
+    return loss;
+  });
+  const update = compile(() => {
+    trained.step();
+    trained.zeroGrad();
+  });
+  const windows = new Windows(alphabet.encode(text), { length });
+  return { model, optimizer: trained, forwardBackward, update, windows };
 }
 
-type Batch = [Tensor, Tensor];
+type Run = ReturnType<typeof begin>;
 
 function batches(windows: Windows, rank: number, size: number, { batch, seed }: RanksOptions): Iterator<Batch> {
   const sampler = new DistributedSampler(windows.length, { rank, size, seed });
   return new DataLoader<Batch, Batch>(windows, { batchSize: batch, sampler })[Symbol.iterator]();
 }
 
-async function backward(model: Gpt, [input, target]: Batch): Promise<number> {
-  const loss = tidy(() => {
-    const each = crossEntropy(model.forward(input), target);
-    each.backward();
-    return each.detach();
-  });
+async function backward({ forwardBackward }: Run, batch: Batch): Promise<number> {
+  const loss = forwardBackward(batch);
   const value = await loss.item();
   loss.dispose();
   return value;
 }
 
-async function endOf(run: ReturnType<typeof begin>, losses: readonly number[]): Promise<RanksResult> {
+async function endOf(run: Run, losses: readonly number[]): Promise<RanksResult> {
   const hash = createHash("sha256");
   const states = Object.values(run.optimizer.stateDict().state).flatMap((state) => Object.values(state));
   for (const value of [...run.model.parameters(), ...states])
@@ -81,10 +91,9 @@ export async function trainOnRanks(options: RanksOptions, communicator: Communic
   const samples = batches(run.windows, communicator.rank, communicator.size, options);
   const losses: number[] = [];
   for (let step = 0; step < options.steps; step++) {
-    losses.push(await backward(run.model, samples.next().value));
+    losses.push(await backward(run, samples.next().value));
     await parallel.sync();
-    run.optimizer.step();
-    run.optimizer.zeroGrad();
+    run.update();
   }
   samples.return?.();
   return endOf(run, losses);
@@ -98,7 +107,7 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
   for (let step = 0; step < options.steps; step++) {
     const sums = new Map<Tensor, Tensor>();
     for (const [rank, own] of samples.entries()) {
-      const loss = await backward(run.model, own.next().value);
+      const loss = await backward(run, own.next().value);
       if (rank === 0) losses.push(loss);
       for (const parameter of run.model.parameters()) {
         const sum = sums.get(parameter);
@@ -108,8 +117,7 @@ export async function trainAlone(options: RanksOptions, ranks: number): Promise<
       }
     }
     for (const [parameter, sum] of sums) parameter.grad = sum;
-    run.optimizer.step();
-    run.optimizer.zeroGrad();
+    run.update();
   }
   for (const own of samples) own.return?.();
   return endOf(run, losses);

@@ -1,4 +1,4 @@
-// Mixed-precision training as a whole, on text of a package: it learns, and recorded and resumed runs have the bits of an eager one.
+// Mixed-precision training as a whole, on text of a package: it learns, and compiled and resumed runs have the bits of an eager one.
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ function trainingOn(device: Device, options: Partial<TrainingOptions> = {}): Tra
     steps: STEPS,
     decay: 0.9,
     seed: 1,
-    recorded: true,
+    compiled: true,
     ...size,
     ...options,
   });
@@ -55,10 +55,10 @@ async function endOf(training: Training) {
 const devices = (await listDevices()).filter(({ name }) => ["js", "wasm", "cpu"].includes(name));
 
 describe.each(devices)("mixed precision on $name", ({ name, available, reason }) => {
-  it("learns; recorded and resumed runs have the eager one's bits", async ({ skip }) => {
+  it("learns; compiled and resumed runs have the eager one's bits", async ({ skip }) => {
     if (!available) skip(reason);
     const device = await init(name);
-    const [eager, recorded] = [trainingOn(device, { recorded: false }), trainingOn(device)];
+    const [eager, compiled] = [trainingOn(device, { compiled: false }), trainingOn(device)];
     const { losses, memory } = await trained(eager);
     expect(memory.at(-1)).toEqual(memory[1]);
     const first = await eager.evaluate();
@@ -68,17 +68,17 @@ describe.each(devices)("mixed precision on $name", ({ name, available, reason })
 
     const folder = await mkdtemp(join(tmpdir(), "tiny-gpt-"));
     try {
-      expect((await trained(recorded, folder)).losses).toEqual(losses);
+      expect((await trained(compiled, folder)).losses).toEqual(losses);
       const resumed = trainingOn(device, { seed: 2 });
       await resumed.resume(folder);
       expect((await trained(resumed)).losses).toEqual(losses.slice(SAVED));
-      const ends = await Promise.all([eager, recorded, resumed].map(endOf));
+      const ends = await Promise.all([eager, compiled, resumed].map(endOf));
       expect(ends[1]).toEqual(ends[0]);
       expect(ends[2]).toEqual(ends[0]);
       resumed.dispose();
     } finally {
       await rm(folder, { recursive: true });
     }
-    for (const training of [eager, recorded]) training.dispose();
+    for (const training of [eager, compiled]) training.dispose();
   });
 });

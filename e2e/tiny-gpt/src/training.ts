@@ -1,21 +1,21 @@
 /**
- * Mixed-precision training: 16-bit weights with float32 copies, a scaled loss, clipped gradients and averaged weights. All of a step
- * but its batch is recorded once and replayed.
+ * Mixed-precision training: 16-bit weights with float32 copies, a scaled loss, clipped gradients and averaged weights. The step is a
+ * compiled function of its batch.
  */
 
 import { AdamW } from "@opt/adam-amsgrad";
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "@opt/checkpoint";
 import {
+  type Compiled,
+  compile,
   type Device,
   ExponentialMovingAverage,
   Generator,
   GradScaler,
   type GradScalerState,
   noGrad,
-  type Recording,
   type Tensor,
   tidy,
-  zeros,
 } from "@opt/core";
 import { OneCycleLR, type SchedulerState } from "@opt/core/schedules";
 import { Alphabet, DataLoader, type DataLoaderState, Windows } from "@opt/data";
@@ -36,8 +36,8 @@ export interface TrainingOptions {
   /** Of the averaged weights. */
   readonly decay: number;
   readonly seed: number;
-  /** false: every step builds its tape anew. */
-  readonly recorded: boolean;
+  /** false: every step runs eagerly. */
+  readonly compiled: boolean;
 }
 
 /** What a checkpoint has beside tensors and the optimizer's options. */
@@ -65,10 +65,8 @@ export class Training {
   /** Steps that were made. */
   step = 0;
   private readonly unseen: Windows;
-  private readonly input: Tensor;
-  private readonly target: Tensor;
-  private recording: Recording<Tensor> | null = null;
-  private isWarm = false;
+  private readonly compiledStep: Compiled<[input: Tensor, target: Tensor], Tensor>;
+  private readonly lossOf: Compiled<[input: Tensor, target: Tensor], Tensor>;
 
   constructor(private readonly options: TrainingOptions) {
     const { text, device, dtype, width, length, blocks, heads, batch, steps, decay, seed } = options;
@@ -85,40 +83,32 @@ export class Training {
     const seen = new Windows(tokens.subarray(0, held), { length });
     this.loader = new DataLoader(seen, { batchSize: batch, shuffle: true, dropLast: true, generator });
     this.unseen = new Windows(tokens.subarray(held), { length, stride: length });
-    this.input = zeros([batch, length], { device, dtype: "i32" });
-    this.target = zeros([batch, length], { device, dtype: "i32" });
+    this.compiledStep = compile((input, target) => this.trainOn(input, target));
+    this.lossOf = compile((input, target) => noGrad(() => this.forward(input, target)));
   }
 
-  /** Trains until `until` steps were made. The loss of each, a tensor that lives until the next, goes to `report`. */
+  /** Trains until `until` steps were made. The loss of each goes to `report`, and is freed after it. */
   async train(until: number, report: (loss: Tensor) => void | Promise<void>): Promise<void> {
     while (this.step < until) {
       for (const [input, target] of this.loader) {
-        this.input.set(input);
-        this.target.set(target);
-        const loss = this.next();
+        const { compiled } = this.options;
+        const loss = compiled ? this.compiledStep(input, target) : tidy(() => this.trainOn(input, target));
         this.schedule.step();
         this.step++;
         await report(loss);
-        if (this.recording === null) loss.dispose();
+        loss.dispose();
         if (this.step === until) break;
       }
     }
   }
 
-  /** The first step makes the averages and is not recorded; the second is, and from then on it is replayed. */
-  private next(): Tensor {
-    if (!this.options.recorded || !this.isWarm) {
-      this.isWarm = true;
-      return tidy(() => this.body());
-    }
-    if (this.recording === null) this.recording = this.options.device.record(() => this.body());
-    else this.recording.replay();
-    return this.recording.result;
+  private forward(input: Tensor, target: Tensor): Tensor {
+    return crossEntropy(this.model.forward(input).to("f32"), target);
   }
 
-  private body(): Tensor {
-    const { model, optimizer, scaler } = this;
-    const loss = crossEntropy(model.forward(this.input).to("f32"), this.target);
+  private trainOn(input: Tensor, target: Tensor): Tensor {
+    const { optimizer, scaler } = this;
+    const loss = this.forward(input, target);
     scaler.scale(loss).backward();
     scaler.step(optimizer);
     scaler.update();
@@ -130,13 +120,13 @@ export class Training {
   /** The mean loss on unseen text, of the averaged weights. */
   async evaluate(): Promise<number> {
     const losses: number[] = [];
-    for (const [input, target] of new DataLoader(this.unseen, { batchSize: this.options.batch })) {
-      const loss = tidy(() =>
-        noGrad(() => this.averages.averaged(() => crossEntropy(this.model.forward(input).to("f32"), target))),
-      );
-      losses.push(await loss.item());
-      loss.dispose();
-    }
+    await this.averages.averaged(async () => {
+      for (const [input, target] of new DataLoader(this.unseen, { batchSize: this.options.batch })) {
+        const loss = this.lossOf(input, target);
+        losses.push(await loss.item());
+        loss.dispose();
+      }
+    });
     return losses.reduce((sum, loss) => sum + loss, 0) / losses.length;
   }
 
@@ -174,10 +164,10 @@ export class Training {
   }
 
   dispose(): void {
-    this.recording?.dispose();
+    for (const compiled of [this.compiledStep, this.lossOf]) compiled.dispose();
     this.optimizer.dispose();
     this.scaler.dispose();
     this.averages.dispose();
-    for (const tensor of [this.input, this.target, ...this.model.parameters()]) tensor.dispose();
+    for (const parameter of this.model.parameters()) parameter.dispose();
   }
 }

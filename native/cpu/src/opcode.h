@@ -32,7 +32,7 @@ enum class Opcode {
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.
-constexpr int COMMAND_FORMAT = 6;
+constexpr int COMMAND_FORMAT = 7;
 
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 

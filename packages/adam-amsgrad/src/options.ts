@@ -12,7 +12,7 @@ export interface AdamOptions extends BaseOptions {
   weightDecay: number;
   /** Divide by the largest running average so far instead of the present one. Default false. */
   amsgrad: boolean;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
   /** Take the decay off the parameter instead of adding it to the gradient: AdamW. Default false (AdamW: always true). */
   decoupledWeightDecay: boolean;

@@ -10,6 +10,6 @@ export interface AdamaxOptions extends BaseOptions {
   eps: number;
   /** Weight decay, >= 0. Default 0. */
   weightDecay: number;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

@@ -1,7 +1,6 @@
 /** Making tensors. */
 
 import type { Device } from "./device/device";
-import { once } from "./device/recorder";
 import { deviceOf } from "./device/registry";
 import { keep, tidy } from "./device/scope";
 import { checkValue } from "./errors/check-value";
@@ -40,7 +39,7 @@ const TENSOR = { ...CREATE, shape: "array" } as const;
 const PARAMETER = { shape: "array", dtype: "any", device: ["string", "object"], name: "string" } as const;
 const RANDOM = { ...CREATE, generator: "object" } as const;
 
-/** @param again makes the elements of a replay, where the tensor is made in a recorded step */
+/** @param again makes the elements anew in each run of a compiled function */
 function upload(elements: TypedArray, shape: Shape, dtype: DType, device: Device, again?: () => TypedArray): Tensor {
   const result = Tensor.empty(shape, dtype, device);
   device.write(result.memorySlice(), bytesOf(elements), again && (() => bytesOf(again())));
@@ -244,7 +243,7 @@ function random(
     draw(values, generator);
     return narrow(values, dtype);
   };
-  return marked(upload(once(make), [...shape], dtype, target, make), requiresGrad);
+  return marked(upload(make(), [...shape], dtype, target, make), requiresGrad);
 }
 
 /** Room for what is made on the host. @throws OptError OUT_OF_MEMORY */

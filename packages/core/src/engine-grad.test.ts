@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { DIFFERENTIABLE_OPS, expectCode, inputsOf, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { compile } from "./compile/compile";
 import { parameter, tensor } from "./create";
 import { init } from "./device/registry";
 import { tidy } from "./device/scope";
@@ -15,14 +16,17 @@ import { Momentum } from "./testing/momentum";
 const device = await init("js");
 const numbers = (x: Tensor) => [...x.dataSync()];
 
-/** Replayed three times it is what it is run four times. */
-function expectReplaysAsRun(start: () => { x: Tensor; body: () => void }): void {
-  const [eager, recorded] = [start(), start()];
-  for (let i = 0; i < 4; i++) eager.body();
-  const recording = device.record(recorded.body);
-  for (let i = 0; i < 3; i++) recording.replay();
-  expect(numbers(recorded.x)).toEqual(numbers(eager.x));
-  recording.dispose();
+/** Compiled it is what it is eagerly. */
+function expectCompiledAsRun(start: () => { x: Tensor; body: () => void }): void {
+  const eager = start();
+  for (let i = 0; i < 6; i++) eager.body();
+  for (const check of ["never", "spaced"] as const) {
+    const { x, body } = start();
+    const compiled = compile(body, { check });
+    for (let i = 0; i < 6; i++) compiled();
+    expect(numbers(x)).toEqual(numbers(eager.x));
+    compiled.dispose();
+  }
 }
 
 describe("grad", () => {
@@ -166,7 +170,7 @@ describe("backward", () => {
     expect(grad(x.grad!.sum(), [x]).map(numbers)).toEqual([[2]]);
   });
 
-  it("trains on a penalty of the gradient, recorded as run again", () => {
+  it("trains on a penalty of the gradient, compiled as eagerly", () => {
     const start = () => {
       const x = parameter([0.5, -1.5], { dtype: "f64" });
       const body = () => {
@@ -177,10 +181,10 @@ describe("backward", () => {
       };
       return { x, body: () => tidy(body) };
     };
-    expectReplaysAsRun(start);
+    expectCompiledAsRun(start);
   });
 
-  it("of a gradient of pooling, recorded, is what it is run again", () => {
+  it("of a gradient of pooling, compiled, is what it is eagerly", () => {
     const start = () => {
       const x = parameter([4, 1, 2, 3, 5, 6, 8, 7], { shape: [2, 1, 2, 2] });
       const body = () =>
@@ -192,7 +196,7 @@ describe("backward", () => {
         });
       return { x, body };
     };
-    expectReplaysAsRun(start);
+    expectCompiledAsRun(start);
   });
 
   it("with a graph of gradients leaves nothing behind in tidy", () => {

@@ -1,6 +1,5 @@
 /** The engine: reverse-mode automatic differentiation over the tape. */
 
-import { activeRecorder } from "./device/recorder";
 import { keep, tidy } from "./device/scope";
 import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
@@ -143,7 +142,6 @@ function run(root: Node, seed: Tensor, pass: Pass): void {
     for (const node of through) {
       node.checkNotFreed();
       node.checkUnchanged();
-      activeRecorder()?.checkTaped(node.order);
     }
     const last = lastGivers(wanted ? [] : through);
     for (const node of through) {
@@ -250,7 +248,6 @@ function accumulate(leaf: Tensor, gradient: Tensor, { createGraph, wanted }: Pas
     return;
   }
   if (!leaf.requiresGrad) return; // frozen since the forward computation
-  activeRecorder()?.reached.add(leaf);
   const { grad } = leaf;
   if (grad === null) leaf.receiveGradient(createGraph ? clone(gradient) : owned(gradient));
   else if (createGraph || grad.sparse || gradient.sparse) leaf.grad = sumOf(grad, gradient);

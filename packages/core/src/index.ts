@@ -1,6 +1,13 @@
 /** `@opt/core`: tensors, autograd, update rules, the optimizer loop and the device registry. */
 
+export {
+  ExponentialMovingAverage,
+  type MovingAverageOptions,
+  type MovingAverageState,
+} from "./averages/moving-average";
 export type { BackendRegistration } from "./backend/backend";
+export { type Compiled, type CompileOptions, compile } from "./compile/compile";
+export type { Explanation } from "./compile/explain";
 export {
   arange,
   type CreateOptions,
@@ -23,16 +30,15 @@ export { hostCrc32 } from "./device/host-crc32";
 export { hostMap } from "./device/host-map";
 export { hostPages } from "./device/host-pages";
 export { hostRead } from "./device/host-read";
-export { guardReplays, recordedStep } from "./device/recorder";
-export type { Recording } from "./device/recording";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
-export { checkRepeatable } from "./device/repeatable";
 export { keep, type Scoped, tidy } from "./device/scope";
+export { afterEachRun, checkNotTraced, dependsOn } from "./device/tracer";
 export { type GradOptions, grad } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";
 export { show } from "./errors/show";
 export * from "./functions";
+export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./loss-scaling/scaler";
 export {
   type AttentionForm,
   type AvgPoolOptions,
@@ -69,25 +75,24 @@ export {
   withGradient,
 } from "./ops";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
-export type { Algorithm, Arithmetic, BaseOptions, Counters, GroupOptions } from "./optimizer/algorithm";
+export type { Algorithm, Arithmetic, BaseOptions, ClipOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
-export type { Around, ClipOptions } from "./optimizer/gradients/around";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";
-export { GradScaler, type GradScalerOptions, type GradScalerState, type Scalable } from "./optimizer/gradients/scaler";
-export {
-  ExponentialMovingAverage,
-  type MovingAverageOptions,
-  type MovingAverageState,
-} from "./optimizer/moving-average";
-export { type Group, type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
+export type { Group } from "./optimizer/group";
+export { type Hook, type HookName, Optimizer } from "./optimizer/optimizer";
 export { algorithmOf, type OptimizerClass } from "./optimizer/optimizer-class";
 export type { GroupInput, OptimizerInput, Parameters } from "./optimizer/parameters";
+export type { Around } from "./optimizer/plan";
 export { ruleHashes } from "./optimizer/rule-hashes";
 export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
+export { gatherSparse } from "./rows/gather-sparse";
+export { RowSparse, rowSparse } from "./rows/row-sparse";
+export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
+export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export {
   type Differentiable,
   type EachOf,
@@ -95,12 +100,8 @@ export {
   type Functional,
   functional,
   type Weights,
-} from "./optimizer/stepping/functional";
-export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./optimizer/stepping/step-arrays";
-export { gatherSparse } from "./rows/gather-sparse";
-export { RowSparse, rowSparse } from "./rows/row-sparse";
-export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
-export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
+} from "./stepping/functional";
+export { type FloatArray, type PerParameter, type Steppable, stepArrays } from "./stepping/step-arrays";
 export type { BackwardOptions, NestedValues } from "./tensor/fluent";
 export { onGradient } from "./tensor/gradient-hooks";
 export { hostBytes } from "./tensor/read";

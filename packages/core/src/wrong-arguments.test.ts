@@ -111,6 +111,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   hostMap: () => [0, 0, 1],
   hostPages: () => [1],
   hostRead: () => [0, new Uint8Array(4), 0],
+  compile: () => [() => 1, { check: "never" }],
+  dependsOn: () => [() => 1],
   combine: () => [x(), [x()], "add", 2],
   empty: () => [[2], { dtype: "i32" }],
   full: () => [[2], 1, { dtype: "i32" }],
@@ -120,9 +122,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   randn: () => [[2], { dtype: "f16" }],
   tidy: () => [() => 1],
   keep: () => [x()],
-  guardReplays: () => [() => {}],
   markReplaced: () => [x()],
-  recordedStep: () => [],
   noGrad: () => [() => 1],
   enableGrad: () => [() => 1],
   manualSeed: () => [1],
@@ -136,7 +136,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check needing checkRepeatable algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
+  "check needing checkNotTraced afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
     " ",
   ),
 );

@@ -8,7 +8,7 @@ import {
   type Kind,
   type Launch,
   type Memory,
-  type RecordedLaunches,
+  type PreparedLaunches,
   type Spec,
   type TypedArray,
 } from "@opt/core/backend";
@@ -17,7 +17,7 @@ import { CommandWriter } from "./command";
 import { type CpuKernel, compile } from "./kernel";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./opcode";
-import { recorded } from "./recorded";
+import { prepared } from "./prepared";
 import { writeLaunch } from "./write-launch";
 
 export interface CpuOptions {
@@ -35,6 +35,7 @@ class CpuBackend implements Backend {
   readonly packs = true;
   readonly draws = true;
   readonly fuses = true;
+  readonly epilogues = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
   readonly readFile?: (file: number, bytes: Uint8Array, position: number) => Promise<number | undefined>;
   readonly mapFile?: (file: number, offset: number, bytes: number) => ArrayBuffer | undefined;
@@ -103,13 +104,12 @@ class CpuBackend implements Backend {
     this.run(launch.kind, command);
   }
 
-  record(launches: readonly Launch[]): RecordedLaunches {
+  prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
     const { addon, threads } = this;
-    const launch = (one: Launch) => this.launch(one);
-    return recorded({ addon, threads, launch, run: (command) => this.run("replay", command) }, launches);
+    return prepared({ addon, threads, run: (command) => this.run("list", command) }, launches, open);
   }
 
-  private run(what: Kind | "replay", command: CommandWriter): void {
+  private run(what: Kind | "list", command: CommandWriter): void {
     const status = this.addon.run(this.instructionSet, command.address);
     if (status !== STATUS.ok) throw failure(what, status);
   }
@@ -121,7 +121,7 @@ class CpuBackend implements Backend {
   }
 }
 
-function failure(kind: Kind | "replay", status: number): OptError {
+function failure(kind: Kind | "list", status: number): OptError {
   if (status === STATUS.outOfMemory) {
     const advice = "Free tensors with dispose() or tidy().";
     return new OptError(

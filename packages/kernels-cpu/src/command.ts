@@ -4,6 +4,7 @@ import {
   type ComputeDType,
   type DType,
   isPacked,
+  type Memory,
   type PackedDType,
   packedBytes,
   type Scalar,
@@ -31,7 +32,7 @@ export interface Repeatable {
 /** A scalar of a launch in a list: where its number stands in the command, and on which memory it is until then. */
 export interface ScalarPlace {
   readonly at: number;
-  readonly load?: { readonly address: number; readonly dtype: ComputeDType };
+  readonly load?: { readonly slice: Slice; readonly dtype: ComputeDType };
 }
 
 export class CommandWriter {
@@ -43,6 +44,8 @@ export class CommandWriter {
   private place: number;
   /** Gathers the memory of a passage while that is written. */
   private memories: CpuMemory[] | null = null;
+  /** In lists: asked of each address, at its place. True if it is another one in each run: then nothing is written. */
+  onAddress: ((at: number, memory: Memory, byteOffset: number) => boolean) | null = null;
 
   constructor(private readonly addon: Addon) {
     this.numbers = new Float64Array(4096);
@@ -80,7 +83,10 @@ export class CommandWriter {
     for (const { at, load } of scalars) {
       if (load === undefined) continue;
       this.numbers[head + 1]! += 1;
-      this.list([at - this.start, Number(load.dtype === "f64"), load.address]);
+      this.list([at - this.start, Number(load.dtype === "f64")]);
+      const { memory, byteOffset } = load.slice;
+      const isOpen = this.onAddress?.(this.length, memory, byteOffset);
+      this.number(isOpen ? 0 : cpuMemory(memory).address + byteOffset);
     }
     return scalars.map(({ at }) => at);
   }
@@ -102,9 +108,12 @@ export class CommandWriter {
       this.number(scalar);
       return;
     }
-    const memory = cpuMemory(scalar.memory);
-    const { buffer, byteOffset } = memory.byteView(scalar.byteOffset, byteSize(dtype));
-    this.scalars?.push({ at: this.length, load: { address: memory.address + scalar.byteOffset, dtype } });
+    if (this.scalars !== null) {
+      this.scalars.push({ at: this.length, load: { slice: scalar, dtype } });
+      this.number(0);
+      return;
+    }
+    const { buffer, byteOffset } = cpuMemory(scalar.memory).byteView(scalar.byteOffset, byteSize(dtype));
     this.number(viewElements(buffer, byteOffset, 1, dtype)[0]!);
   }
 
@@ -122,6 +131,10 @@ export class CommandWriter {
    * @throws OptError DISPOSED if the memory is gone, DEVICE_MISMATCH, INTERNAL if the elements do not lie within it
    */
   slice({ memory, byteOffset, length }: Slice, dtype: DType | PackedDType, needed: number, before = 0): void {
+    if (this.onAddress?.(this.length, memory, byteOffset)) {
+      this.number(0);
+      return;
+    }
     const size = isPacked(dtype) ? 4 : byteSize(dtype);
     const extent = isPacked(dtype) ? packedBytes(length) : length * size;
     const known = cpuMemory(memory);
@@ -146,7 +159,9 @@ export class CommandWriter {
     write: (to: CommandWriter, list: List, kernel: Kernel) => void,
   ): void {
     const known = list[PASSAGE];
-    if (known?.kernel === kernel) {
+    if (this.onAddress !== null) {
+      write(this, list, kernel);
+    } else if (known?.kernel === kernel) {
       this.copy(known);
     } else if (known === undefined) {
       write(this, list, kernel);

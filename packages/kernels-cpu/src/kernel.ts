@@ -29,10 +29,11 @@ export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<strin
     const code = encodeProgram(program, program.buffers.length, targets);
     return { ...kernel, opcode: OPCODE.map, ...withAddress(code, addon) };
   }
-  if (spec.kind === "map") {
+  const program = spec.kind === "map" ? spec.program : spec.kind === "matmul" ? spec.epilogue : undefined;
+  if (program !== undefined) {
     // The output is one more buffer after the inputs.
-    const inputs = spec.program.buffers.length;
-    return { ...plain, ...withAddress(encodeProgram(spec.program, inputs + 1, [inputs]), addon) };
+    const inputs = program.buffers.length;
+    return { ...plain, ...withAddress(encodeProgram(program, inputs + 1, [inputs]), addon) };
   }
   return plain;
 }

@@ -2,7 +2,7 @@
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 /** How commands are written: a binary of another format would read them as something else. */
-export const COMMAND_FORMAT = 6;
+export const COMMAND_FORMAT = 7;
 
 const KINDS = [
   "rule",

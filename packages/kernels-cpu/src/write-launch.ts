@@ -105,7 +105,7 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(output, dtype, inputs.length);
   },
 
-  matmul(to, { kernel, a, b, output, batch, m, n, k, strideA, strideB }) {
+  matmul(to, { kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue }) {
     const { dtype, transposeA, transposeB } = kernel.spec;
     to.flag(dtype === "f64");
     to.flag(transposeA);
@@ -114,6 +114,21 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(a, dtype, batch === 0 ? 0 : (batch - 1) * strideA + m * k);
     to.slice(b, dtype, batch === 0 ? 0 : (batch - 1) * strideB + k * n);
     to.slice(output, dtype, batch * m * n);
+    const { codeAddress } = kernel as CpuKernel<"matmul">;
+    to.flag(codeAddress !== undefined);
+    if (codeAddress === undefined) return;
+    const { operands, strides, scalars, product } = epilogue!;
+    checkCount("scalars", scalars.length, kernel.spec.epilogue!.scalars.length);
+    checkCount("operands", operands.length + 1, kernel.spec.epilogue!.buffers.length);
+    to.number(codeAddress);
+    to.number(scalars.length);
+    to.list(scalars);
+    operands.forEach((operand, i) => {
+      to.slice(operand, dtype, reach([batch, m, n], strides[i]!).after);
+      to.list(strides[i]!);
+    });
+    to.flag(product !== undefined);
+    if (product) to.slice(product, dtype, batch * m * n);
   },
 
   copy(to, { kernel, source, target, shape, sourceStrides, targetStrides }) {

@@ -123,15 +123,15 @@ it("says at once that the driver does not take the kernels, and lets go of the G
   expect(count(driver.calls, "cuDevicePrimaryCtxRelease_v2")).toBe(2);
 });
 
-it("closes and lets go of recordings in its own context, whichever is current", () => {
+it("closes and lets go of prepared launches in its own context, whichever is current", () => {
   const driver = fakeDriver({ gpus: 2 });
   const [first, second] = [openFake(driver, 0), openFake(driver, 1)];
   const kernel = first.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
   const slice = (): Slice => ({ memory: first.allocate(4000), byteOffset: 0, length: 1000 });
   const launch = { kind: "rule", kernel, tensors: [everyOp.buffers.map(slice)], scalars: [0.1, 2] } as const;
   first.write(slice().memory, 0, new Uint8Array(4000));
-  const recording = first.record([launch]);
-  for (const body of [() => recording.dispose(), () => first.close(), () => second.close()]) {
+  const list = first.prepare([launch], []);
+  for (const body of [() => list.dispose(), () => first.close(), () => second.close()]) {
     const other = body.toString().includes("second") ? 1000 : 1001;
     driver.cuCtxSetCurrent(other);
     const before = driver.calls.length;
@@ -148,11 +148,11 @@ it("leaves a lost GPU alone when it closes", async () => {
   const { start, slices } = ruleLaunch(backend);
   start();
   for (const { memory } of slices) backend.free(memory);
-  const recording = backend.record([]);
+  const list = backend.prepare([], []);
   driver.failures.set("waitForEvent", ILLEGAL_ADDRESS);
   await expectCode("DEVICE_LOST", () => backend.sync());
   for (const name of ["cuMemFree_v2", "cuMemFreeHost", "cuCtxSetCurrent"]) driver.failures.set(name, ILLEGAL_ADDRESS);
-  recording.dispose();
+  list.dispose();
   backend.close();
 });
 
@@ -173,7 +173,7 @@ it("has a table of its own for another dtype, and for other lengths at the same 
   expect([launch("f64", 1000, 1000), launch("f32", 1000, 900), launch("f32", 900)]).toEqual([0, 0, 0]);
 });
 
-it("holds nothing of a recording that failed", () => {
+it("holds nothing of prepared launches that failed", () => {
   const driver = fakeDriver();
   const backend = openFake(driver);
   const kernel = backend.kernel({ kind: "rule", rule: everyOp, dtype: "f32" });
@@ -185,15 +185,15 @@ it("holds nothing of a recording that failed", () => {
     ["cuStreamEndCapture", INVALID_VALUE],
     ["cuGraphInstantiateWithFlags", INVALID_VALUE],
   ] as const;
-  backend.record([launch, launch]).dispose();
+  backend.prepare([launch, launch], []).dispose();
   const { device } = backend.reserved();
   for (const [name, status] of failing) {
     for (let i = 0; i < 20; i++) {
       driver.failures.set(name, status);
-      expectCode("DEVICE_ERROR", () => backend.record([launch, launch]));
+      expectCode("DEVICE_ERROR", () => backend.prepare([launch, launch], []));
       driver.failures.clear();
     }
-    backend.launch(launch); // not into the recording
+    backend.launch(launch); // not into the graph
   }
   expect(backend.reserved().device).toBeLessThanOrEqual(device + 1024);
   const made = count(driver.calls, "cuStreamEndCapture") - 20; // those that failed made none
@@ -245,7 +245,7 @@ it.each([
   warn.mockRestore();
 });
 
-it("opens cuBLAS before a step with products is recorded, and not for another", () => {
+it("opens cuBLAS before launches with products are prepared, and not for others", () => {
   const driver = fakeDriver();
   const order: string[] = [];
   const noting = (name: string) => () => {
@@ -254,9 +254,9 @@ it("opens cuBLAS before a step with products is recorded, and not for another", 
   };
   const works = Object.fromEntries(BLAS_FUNCTIONS.map((name) => [name, noting(name)])) as unknown as BlasTable;
   const backend = openFake(driver, 0, { findBlas: () => works });
-  backend.record([]).dispose();
+  backend.prepare([], []).dispose();
   expect(order).toEqual([]);
-  backend.record([matmulLaunch(backend)]).dispose();
+  backend.prepare([matmulLaunch(backend)], []).dispose();
   const captured = order.filter((line) => line.endsWith("cuStreamBeginCapture_v2"));
   expect(captured).toEqual(["cublasSgemmStridedBatched after cuStreamBeginCapture_v2"]);
 });

@@ -7,7 +7,7 @@ import {
   type Kind,
   type Launch,
   type Memory,
-  type RecordedLaunches,
+  type PreparedLaunches,
   type Spec,
 } from "@opt/core/backend";
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
@@ -16,11 +16,12 @@ import { COMPILER_FUNCTIONS, type Compiler, nvrtc } from "./compiler";
 import type { Driver } from "./driver";
 import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
+import { LaunchGraph } from "./launch-graph";
 import { Launcher } from "./launcher";
 import { type CudaKernel, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
-import { GraphRecording } from "./recording";
 import { ruleForm } from "./rule-arguments";
+import { staged } from "./staged";
 import type { Download } from "./staging";
 
 export interface CudaParts {
@@ -112,8 +113,8 @@ export class CudaBackend implements Backend {
     startLaunch(this.on, launch);
   }
 
-  record(launches: readonly Launch[]): RecordedLaunches {
-    return new GraphRecording(this.on, launches);
+  prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
+    return staged(this, launches, open, (list) => new LaunchGraph(this.on, list));
   }
 
   async sync(): Promise<void> {

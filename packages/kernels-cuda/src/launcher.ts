@@ -18,7 +18,7 @@ export function rowThreads(length: number): number {
 }
 
 /** The step that is being recorded: it keeps what its launches need for as long as it can be replayed. */
-export interface OpenRecording {
+export interface OpenCapture {
   own(memory: CudaMemory): CudaMemory;
   /** Where the scalars of the launch at hand lie. */
   readonly scalarAddress: number;
@@ -29,7 +29,7 @@ export class Launcher {
   readonly staging: Staging;
   readonly tables: ChunkTables;
   readonly arguments: ArgumentWriter;
-  recording: OpenRecording | undefined;
+  capture: OpenCapture | undefined;
 
   constructor(
     readonly gpu: Gpu,
@@ -69,10 +69,10 @@ export class Launcher {
    * its graph copies nothing from host memory, which will have changed at replay.
    */
   table(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]): ChunkTable {
-    const { recording, gpu } = this;
-    if (recording === undefined) return this.tables.of(tensors, dtypes, gpu.stream);
+    const { capture, gpu } = this;
+    if (capture === undefined) return this.tables.of(tensors, dtypes, gpu.stream);
     const table = this.tables.fresh(tensors, dtypes, gpu.transferStream);
-    recording.own(table.memory);
+    capture.own(table.memory);
     return table;
   }
 

@@ -55,7 +55,7 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
     on.arguments.begin().integers([memory.address, chunks]);
     if (stored) on.arguments.integers([packedFormats(stored, columns.length), packedRewrites(rule, own)]);
     const onDevice = scalars.reduce<number>((bits, scalar, s) => bits + (typeof scalar === "number" ? 0 : 2 ** s), 0);
-    on.arguments.integers([on.recording?.scalarAddress ?? 0, onDevice]);
+    on.arguments.integers([on.capture?.scalarAddress ?? 0, onDevice]);
     const slots = scalarsBySlot(kernel.spec, scalars);
     for (const scalar of slots) {
       if (typeof scalar === "number") on.arguments.number(scalar);

@@ -55,7 +55,7 @@ export class Allocator {
     else this.giveBack(memory);
   }
 
-  /** From now on freed blocks are kept for the recording's own use when it ends. */
+  /** From now on freed blocks are kept for the graph's own use when it ends. */
   hold(): void {
     this.held = [];
   }

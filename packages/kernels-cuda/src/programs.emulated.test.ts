@@ -20,11 +20,11 @@ const title = `${programs} programs${reason === undefined ? "" : ` (skipped: ${r
 it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   enableStochasticRounding();
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
-  const court = {
+  const setup = {
     devices: [await init("js"), await init("cuda")],
     optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
     layers: { ...nn } as unknown as LayerClasses,
   };
-  const report = await campaign(court, { first, isOver: (done) => done >= programs });
+  const report = await campaign(setup, { first, isOver: (done) => done >= programs });
   expect(report.programs).toBe(programs);
 });

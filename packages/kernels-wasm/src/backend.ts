@@ -10,7 +10,7 @@ import {
   type Launch,
   type Memory,
   type PlainKind,
-  type RecordedLaunches,
+  type PreparedLaunches,
   type Scalar,
   type Slice,
   type Spec,
@@ -21,7 +21,7 @@ import { type Execution, type KernelSource, numbersOf, type Split, type Target }
 import { KERNELS } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
-import { recorded } from "./recorded";
+import { prepared } from "./prepared";
 import { probeTarget, simdProbe } from "./target";
 import { type Entry, ThreadPool } from "./threads/pool";
 import { availableThreads } from "./threads/start";
@@ -156,8 +156,8 @@ export class WasmBackend implements Backend, Execution {
     }
   }
 
-  record(launches: readonly Launch[]): RecordedLaunches {
-    return recorded(this, launches);
+  prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
+    return prepared(this, launches, open);
   }
 
   async sync(): Promise<void> {}

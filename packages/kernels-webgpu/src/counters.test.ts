@@ -1,6 +1,6 @@
 // How few commands a step takes: counted, not assumed.
 import { AdamW } from "@opt/adam-amsgrad";
-import { clipGradNorm, type Device, init, parameter, type Tensor, tensor, tidy } from "@opt/core";
+import { clipGradNorm, compile, type Device, init, parameter, type Tensor, tensor, tidy } from "@opt/core";
 import { crossEntropy, Linear, ReLU, Sequential } from "@opt/nn";
 import { useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -97,26 +97,26 @@ describe.skipIf(reason !== undefined)(
       expect({ submits, pipelines, reserved, used }).toEqual({ submits: 1, pipelines: 0, reserved: 0, used: 0 });
     });
 
-    it("a recorded step is replayed as one submit, and trains on", async () => {
+    it("a compiled step is one submit, and trains on", async () => {
       const model = network();
       const optimizer = kept(new AdamW(model.namedParameters()));
       const images = kept(tensor(new Float32Array(8 * 20).fill(0.1), { shape: [8, 20] }));
       const labels = kept(tensor(Int32Array.of(0, 0, 0, 0, 0, 0, 0, 1)));
-      const step = device.record(() => {
+      const step = compile((images: Tensor) => {
         const loss = crossEntropy(model.forward(images), labels);
         loss.backward();
         optimizer.step();
         optimizer.zeroGrad();
         return loss.detach();
       });
-      const first = await step.result.item();
-      for (let i = 0; i < 4; i++) step.replay();
+      const first = await step(images).item();
+      for (let i = 0; i < 8; i++) step(images).dispose();
       const { submits, pipelines, reserved, used } = await counted(() => {
         images.set(new Float32Array(8 * 20).fill(0.1));
-        step.replay();
+        step(images).dispose();
       });
       expect({ submits, pipelines, reserved, used }).toEqual({ submits: 1, pipelines: 0, reserved: 0, used: 0 });
-      expect(await step.result.item()).toBeLessThan(first);
+      expect(await step(images).item()).toBeLessThan(first);
       step.dispose();
     });
 

@@ -18,6 +18,6 @@ export interface MuonOptions extends BaseOptions {
   nsSteps: number;
   /** The factor of lr for a matrix [m, n]: sqrt(max(1, m / n)), or 0.2 sqrt(max(m, n)), by which lr and decay tuned for AdamW serve. Default "original". */
   adjustLrFn: "original" | "match_rms_adamw";
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

@@ -14,6 +14,6 @@ export interface NAdamOptions extends BaseOptions {
   momentumDecay: number;
   /** Take the decay off the parameter (as AdamW does) instead of adding it to the gradient. Default false. */
   decoupledWeightDecay: boolean;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

@@ -12,6 +12,6 @@ export interface RAdamOptions extends BaseOptions {
   weightDecay: number;
   /** Take the decay off the parameter (as AdamW does) instead of adding it to the gradient. Default false. */
   decoupledWeightDecay: boolean;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

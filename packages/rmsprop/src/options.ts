@@ -14,6 +14,6 @@ export interface RMSpropOptions extends BaseOptions {
   momentum: number;
   /** Divide by the standard deviation of the gradient instead of its root mean square. Default false. */
   centered: boolean;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

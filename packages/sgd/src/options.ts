@@ -12,6 +12,6 @@ export interface SGDOptions extends BaseOptions {
   weightDecay: number;
   /** Step along the gradient and the momentum after it; needs a momentum and no dampening. Default false. */
   nesterov: boolean;
-  /** Climb instead of descend. Default false. */
+  /** Maximize instead of minimize. Default false. */
   maximize: boolean;
 }

@@ -3,7 +3,7 @@ import { avgPool2d, init, maxPool2d, noGrad, type Tensor, tensor } from "@opt/co
 import { BatchNorm2d, crossEntropy, GRU, LayerNorm, LSTM, type Module, scaledDotProductAttention } from "@opt/nn";
 import type { Benchmark } from "../benchmark";
 import { type Contender, timed } from "../contender";
-import { openTorch } from "../pytorch/process";
+import { openTorch } from "../python/process";
 
 export interface LayerWork {
   readonly layer: string;
@@ -134,7 +134,7 @@ function magnitude(data: ArrayLike<number>): number {
 const torch: Contender<LayerWork> = {
   name: "PyTorch",
   tolerance: TOLERANCE,
-  open: (work) => openTorch("nn/torch_layers.py", work),
+  open: (work) => openTorch("torch_layers.py", work),
 };
 
 export function layers(devices: readonly string[]): Benchmark<LayerWork>[] {

@@ -1,6 +1,6 @@
-/** Training steps of whole models in Opt, eager or recorded once and replayed. */
+/** Training steps of whole models in Opt, eager or compiled. */
 import { AdamW } from "@opt/adam-amsgrad";
-import { init, noGrad, type Recording, type Tensor, tensor, tidy } from "@opt/core";
+import { compile, init, noGrad, type Tensor, tensor, tidy } from "@opt/core";
 import { Conv2d, crossEntropy, Flatten, Linear, MaxPool2d, type Module, ReLU, Sequential } from "@opt/nn";
 import { Gpt } from "@opt-e2e/tiny-gpt";
 import { type Contender, timed } from "../contender";
@@ -75,9 +75,9 @@ function setFirstWeights(model: Module): void {
   });
 }
 
-export function optTraining(name: string, recorded: boolean): Contender<TrainingWork> {
+export function optTraining(name: string, isCompiled: boolean): Contender<TrainingWork> {
   return {
-    name: `opt ${name}${recorded ? " recorded" : ""}`,
+    name: `opt ${name}${isCompiled ? " compiled" : ""}`,
     tolerance: TOLERANCE,
     async open({ model: kind, batch, lr }) {
       if (name === "js") return "too slow to be of interest";
@@ -87,30 +87,21 @@ export function optTraining(name: string, recorded: boolean): Contender<Training
       setFirstWeights(model);
       const optimizer = new AdamW(model.namedParameters(), { lr });
       const batches = Array.from({ length: BATCHES }, (_, index) => makeBatch(index));
-      const [input, labels] = makeBatch(0);
       const losses: number[] = [];
       let done = 0;
-      let recording: Recording<Tensor> | null = null;
-      const body = () => {
+      const train = (input: Tensor, labels: Tensor) => {
         const loss = crossEntropy(model.forward(input), labels);
         loss.backward();
         optimizer.step();
         optimizer.zeroGrad();
         return loss.detach();
       };
-      const next = (): Tensor => {
-        if (!recorded || done === 0) return tidy(body);
-        if (recording === null) recording = device.record(body);
-        else recording.replay();
-        return recording.result;
-      };
+      const compiled = compile(train);
+      const next = isCompiled ? compiled : (input: Tensor, labels: Tensor) => tidy(() => train(input, labels));
       const step = async () => {
-        const [images, wanted] = batches[done % BATCHES]!;
-        input.set(images);
-        labels.set(wanted);
-        const loss = next();
+        const loss = next(...batches[done % BATCHES]!);
         losses.push(await loss.item());
-        if (recording === null) loss.dispose();
+        loss.dispose();
         done++;
       };
       return {
@@ -120,9 +111,9 @@ export function optTraining(name: string, recorded: boolean): Contender<Training
         },
         result: async (count) => losses.slice(0, count),
         async close() {
-          recording?.dispose();
+          compiled.dispose();
           optimizer.dispose();
-          for (const made of [...batches.flat(), input, labels, ...model.parameters()]) made.dispose();
+          for (const made of [...batches.flat(), ...model.parameters()]) made.dispose();
         },
       };
     },

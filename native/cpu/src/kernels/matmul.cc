@@ -5,6 +5,7 @@
 #include "kernels/matmul-row.h"
 #include "kernels/matmul-tile.h"
 #include "kernels/parallel.h"
+#include "kernels/program.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {
@@ -12,6 +13,12 @@ namespace {
 
 // Multiplications that are worth a thread.
 constexpr int64_t WORK = 1 << 18;
+// What an element of an epilogue costs, in multiplications.
+constexpr int64_t EPILOGUE_WORK = 16;
+// Epilogues are fastest on whole rows. With fewer rows than these a thread, parts are of columns, at least so many.
+constexpr int64_t EPILOGUE_ROWS = 64, EPILOGUE_COLUMNS = 64;
+// Elements that wait in the first cache for the epilogue.
+constexpr int64_t STRETCH = 4 * PROGRAM_BLOCK;
 // Bytes along k in one pass: a left panel of a tile then fits the first cache.
 constexpr int64_t DEPTH_BYTES = 2048;
 // Bytes of right panels that a part keeps in the second cache, and of left panels that all parts share.
@@ -19,8 +26,8 @@ constexpr int64_t RIGHT_BYTES = 256 << 10, LEFT_BYTES = 2 << 20;
 // Parts a thread, so that the last ones even out.
 constexpr int64_t PARTS = 4;
 
-/** Packed panels. */
-thread_local Workspace workspace;
+/** Packed panels, and products that are not stored. */
+thread_local Workspace workspace, products;
 
 struct Range {
   int64_t begin, end;
@@ -36,7 +43,7 @@ template <typename T>
 struct Blocks {
   static constexpr int64_t PANEL = TILE_VECTORS * LANES<T>;
 
-  Blocks(int64_t m, int64_t n, int64_t k, int64_t threads) : m(m), n(n), k(k), threads(threads) {
+  Blocks(int64_t m, int64_t n, int64_t k, int64_t threads, bool hasEpilogue) : m(m), n(n), k(k), threads(threads) {
     depths = ceilDivide(k, DEPTH_BYTES / static_cast<int64_t>(sizeof(T)));
     depth = ceilDivide(k, depths);
     const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
@@ -44,7 +51,9 @@ struct Blocks {
     columnPanels = ceilDivide(n, PANEL);
     const int64_t most = larger<int64_t>(1, RIGHT_BYTES / (rowBytes * PANEL));
     const int64_t wanted = threads == 1 ? 1 : threads * PARTS;
-    group = larger<int64_t>(1, smaller(most, columnPanels / wanted));
+    const bool ofRows = columnPanels <= most && m >= threads * EPILOGUE_ROWS;
+    const int64_t least = !hasEpilogue ? 1 : ofRows ? columnPanels : ceilDivide(smaller(n, EPILOGUE_COLUMNS), PANEL);
+    group = smaller(most, larger(least, columnPanels / wanted));
     groups = ceilDivide(columnPanels, group);
     // Where there are too few columns for all threads, rows are shared out too: each part packs its own right panels.
     rowShares = groups >= threads ? 1 : ceilDivide(threads, groups);
@@ -57,9 +66,13 @@ struct Blocks {
   int64_t depths, depth, rowBlocks, columnPanels, group, groups, rowShares, leftSize, rightSize;
 };
 
-/** One product. `leftPanels` is for all threads, each has its own part of `rightPanels`. */
-template <typename T>
-void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels) {
+/**
+ * One product. `leftPanels` is for all threads, each has its own part of `rightPanels`. Calls `finish(rows, columns, thread)`
+ * for each stretch of elements, in the thread that computed it.
+ */
+template <typename T, typename Finish>
+void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<T>& blocks, T* leftPanels, T* rightPanels,
+              const Finish& finish) {
   constexpr int64_t PANEL = Blocks<T>::PANEL;
   const int64_t n = blocks.n;
   for (int64_t rowBlock = 0; rowBlock < blocks.rowBlocks; rowBlock++) {
@@ -91,6 +104,8 @@ void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<
             packSteps(b, column, columns, depths.begin + k, smaller(PACKED_STEPS, depth - k), packed, width);
           }
         }
+        const Range columns{first * PANEL, smaller(last * PANEL, n)};
+        int64_t finished = 0;
         for (int64_t p = share.begin; p < share.end; p++) {
           const auto [from, to] = piece(rows.size(), rowPanels, p);
           for (int64_t panel = first; panel < last; panel++) {
@@ -99,6 +114,11 @@ void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<
             T* corner = output + (rows.begin + from) * n + column;
             tile(depth, leftPanels + from * depth, right + (panel - first) * PANEL * depth, corner, n, columns, depthBlock > 0);
           }
+          if (p == share.begin) finished = from;
+          const bool isStretch = (to - finished) * columns.size() >= STRETCH || p + 1 == share.end;
+          if (depthBlock + 1 < blocks.depths || !isStretch) continue;
+          finish(Range{rows.begin + finished, rows.begin + to}, columns, thread);
+          finished = to;
         }
       });
     }
@@ -126,55 +146,85 @@ struct Product {
 
 /** Products of which one side is a single row or column, whose numbers are consecutive either way. */
 template <typename T>
-void multiplyVectors(const Product<T>& product, int64_t threads) {
+void multiplyVectors(const Product<T>& product, int64_t threads, Epilogue<T>* epilogue) {
   const bool row = product.m == 1;
   const int64_t length = row ? product.n : product.m;
   // Long runs of neighbours, and whole cache lines of the output.
   constexpr int64_t UNIT = 64;
   const int64_t grain = ceilDivide(larger(WORK / product.k, ceilDivide(length, threads)), UNIT) * UNIT;
   const int64_t pieces = ceilDivide(length, grain);
-  parallelFor(product.batch * pieces, 1, static_cast<int>(threads), [&](int64_t part, int64_t) {
+  parallelFor(product.batch * pieces, 1, static_cast<int>(threads), [&](int64_t part, int64_t, int thread) {
     const int64_t item = part / pieces, begin = part % pieces * grain, end = smaller(length, begin + grain);
     const T* vector = row ? product.left(item).data : product.right(item).data;
     multiplyRow(vector, row ? product.right(item) : product.left(item), product.k, product.output + item * length, begin, end);
+    if (epilogue == nullptr) return;
+    epilogue->apply(row ? Box{item, 0, begin, 1, end - begin} : Box{item, begin, 0, end - begin, 1}, thread);
   });
 }
 
+/** All items. The epilogue may be null. */
 template <typename T>
-Status matmul(Command& command) {
-  const Product<T> product(command);
+Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epilogue) {
   const int64_t batch = product.batch, m = product.m, n = product.n, k = product.k;
-  if (batch * m * n == 0) return Status::OK;
   if (k == 0) {
     std::memset(product.output, 0, sizeof(T) * static_cast<size_t>(batch * m * n));
     return Status::OK;
   }
-  const int64_t useful = larger<int64_t>(1, smaller<int64_t>(command.threads, batch * m * n * k / WORK));
   if (m == 1 || n == 1) {
-    multiplyVectors(product, useful);
+    multiplyVectors(product, threads, epilogue);
     return Status::OK;
   }
   // Threads take items where there are enough of them, and else share each one.
-  const bool shareItems = batch < useful;
-  const Blocks<T> blocks(m, n, k, shareItems ? useful : 1);
-  const int64_t lefts = shareItems ? 1 : useful;
-  const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + useful * blocks.rightSize);
+  const bool shareItems = batch < threads;
+  const Blocks<T> blocks(m, n, k, shareItems ? threads : 1, epilogue != nullptr);
+  const int64_t lefts = shareItems ? 1 : threads;
+  const int64_t bytes = static_cast<int64_t>(sizeof(T)) * (lefts * blocks.leftSize + threads * blocks.rightSize);
   T* const panels = reinterpret_cast<T*>(workspace.reserve(bytes));
   if (panels == nullptr) return Status::OUT_OF_MEMORY;
   T* const rights = panels + lefts * blocks.leftSize;
-  const auto multiplyItem = [&](int64_t i, T* left, T* right) {
-    multiply(product.left(i), product.right(i), product.output + i * m * n, blocks, left, right);
+  const auto multiplyItem = [&](int64_t i, T* left, T* right, int own) {
+    const auto finish = [&](Range rows, Range columns, int thread) {
+      if (epilogue) epilogue->apply({i, rows.begin, columns.begin, rows.size(), columns.size()}, own + thread);
+    };
+    multiply(product.left(i), product.right(i), product.output + i * m * n, blocks, left, right, finish);
   };
   if (shareItems) {
-    for (int64_t i = 0; i < batch; i++) multiplyItem(i, panels, rights);
+    for (int64_t i = 0; i < batch; i++) multiplyItem(i, panels, rights, 0);
   } else {
-    const int64_t grain = larger<int64_t>(1, batch / (useful * PARTS));
-    parallelFor(batch, grain, static_cast<int>(useful), [&](int64_t begin, int64_t end, int thread) {
-      for (int64_t i = begin; i < end; i++) multiplyItem(i, panels + thread * blocks.leftSize, rights + thread * blocks.rightSize);
+    const int64_t grain = larger<int64_t>(1, batch / (threads * PARTS));
+    parallelFor(batch, grain, static_cast<int>(threads), [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t i = begin; i < end; i++) multiplyItem(i, panels + thread * blocks.leftSize, rights + thread * blocks.rightSize, thread);
     });
   }
   workspace.trim();
   return Status::OK;
+}
+
+template <typename T>
+Status matmul(Command& command) {
+  Product<T> product(command);
+  const int64_t m = product.m, n = product.n, size = product.batch * m * n;
+  if (size == 0) return Status::OK;
+  const bool hasEpilogue = command.flag();
+  const int64_t work = size * (product.k + (hasEpilogue ? EPILOGUE_WORK : 0));
+  const int64_t threads = larger<int64_t>(1, smaller<int64_t>(command.threads, work / WORK));
+  if (!hasEpilogue) return multiplyAll<T>(product, threads, nullptr);
+
+  const auto epilogue = readEpilogue<T>(command, product.batch, m, n, product.output);
+  if (!epilogue) return Status::OUT_OF_MEMORY;
+  if (epilogue->product == nullptr) epilogue->product = reinterpret_cast<T*>(products.reserve(static_cast<int64_t>(sizeof(T)) * size));
+  if (epilogue->product == nullptr) return Status::OUT_OF_MEMORY;
+  product.output = epilogue->product;
+  // A block holds many small items.
+  const bool isAfter = product.k == 0 || m * n < PROGRAM_BLOCK;
+  const Status status = multiplyAll<T>(product, threads, isAfter ? nullptr : epilogue.get());
+  if (isAfter && status == Status::OK) {
+    parallelFor(size, WORK / EPILOGUE_WORK, static_cast<int>(threads), [&](int64_t begin, int64_t end, int thread) {
+      epilogue->applyTo(begin, end, thread);
+    });
+  }
+  products.trim();
+  return status;
 }
 
 }  // namespace

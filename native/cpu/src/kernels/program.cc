@@ -1,16 +1,19 @@
 // Programs that no build has seen (elementwise maps, unknown rules): a loop per op over blocks that stay in the first cache.
 #include "kernels/wide.h"
 
+#include <new>
+
 #include "kernels/arithmetic.h"
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/program-ops.h"
+#include "kernels/program.h"
 #include "kernels/stored-block.h"
 
 namespace opt::OPT_ISA {
 namespace {
 
-constexpr int64_t BLOCK = 512;
+constexpr int64_t BLOCK = PROGRAM_BLOCK;
 constexpr int64_t GRAIN = 32 * BLOCK;
 // Of an instruction: op, where the result goes, three operands.
 constexpr int64_t INSTRUCTION = 5;
@@ -61,61 +64,132 @@ void execute(const double* instruction, int64_t count, T* const* table, int64_t 
   }
 }
 
-/** Reads elements `begin` to `begin` + n of a strided operand in the order of the loop. */
+/** A program in one launch: its uniform values and, for each thread, a table of places and their blocks. */
 template <typename T>
-void gatherBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, int64_t n, T* out) {
+struct Machine {
+  explicit Machine(Command& command)
+      : code(command.pointer<const double>()),
+        places(code.buffers + code.uniforms + code.registers),
+        blocks(places * BLOCK * command.threads + code.uniforms),
+        uniformValues(blocks.data() + places * BLOCK * command.threads),
+        tables(places * command.threads),
+        widths(command.threads) {
+    const int64_t scalars = command.integer();
+    const double* scalarValues = command.numbers(scalars);
+    if (!*this) return;
+    for (int t = 0; t < command.threads; t++) widths[t] = 0;
+    // Scalars come first among the uniform values; constants and what follows from both is computed.
+    for (int64_t s = 0; s < scalars; s++) uniformValues[s] = static_cast<T>(scalarValues[s]);
+    for (int64_t p = 0; p < code.uniforms; p++) tables[code.buffers + p] = uniformValues + p;
+    for (int64_t k = 0; k < code.uniformCount; k++) {
+      const double* instruction = code.uniformCode + k * INSTRUCTION;
+      if (instruction[0] < 0) {
+        *tables[static_cast<int64_t>(instruction[1])] = static_cast<T>(instruction[2]);
+      } else {
+        execute(instruction, 1, tables.data(), 1);
+      }
+    }
+  }
+
+  explicit operator bool() const { return blocks && tables && widths; }
+
+  T* block(int thread, int64_t place) { return blocks.data() + (places * thread + place) * BLOCK; }
+
+  /** A thread's table, with uniform values in blocks of `width` elements. */
+  T** tableOf(int thread, int64_t width) {
+    T** table = tables.data() + places * thread;
+    if (widths[thread] >= width) return table;
+    widths[thread] = width;
+    for (int64_t p = code.buffers; p < places; p++) table[p] = block(thread, p);
+    for (int64_t u = 0; u < code.uniforms; u++) {
+      for (int64_t i = 0; i < width; i++) table[code.buffers + u][i] = uniformValues[u];
+    }
+    return table;
+  }
+
+  const Code code;
+  const int64_t places;
+  Scratch<T> blocks;
+  /** Behind the blocks. */
+  T* const uniformValues;
+  Scratch<T*> tables;
+  /** How far each thread's blocks of uniform values are filled. */
+  Scratch<int64_t> widths;
+};
+
+/** Calls `visit(elements, step, done, run)` for each run along the last dimension, in elements `begin` to `begin` + n of the loop. */
+template <typename T, typename Visit>
+inline void walkBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, int64_t n, const Visit& visit) {
   constexpr int64_t MAX_RANK = 16;
-  int64_t position[MAX_RANK];
+  // Added to the offset where a dimension ends and the one outside it takes a step.
+  int64_t position[MAX_RANK], extent[MAX_RANK], turn[MAX_RANK];
   int64_t offset = 0, rest = begin;
   for (int64_t d = shape.rank - 1; d >= 0; d--) {
-    const auto extent = static_cast<int64_t>(shape.extents[d]);
-    position[d] = rest % extent;
-    rest /= extent;
-    offset += position[d] * static_cast<int64_t>(operand.strides[d]);
+    const auto stride = static_cast<int64_t>(operand.strides[d]);
+    extent[d] = static_cast<int64_t>(shape.extents[d]);
+    position[d] = rest % extent[d];
+    rest /= extent[d];
+    offset += position[d] * stride;
+    turn[d] = (d > 0 ? static_cast<int64_t>(operand.strides[d - 1]) : 0) - extent[d] * stride;
   }
   const int64_t last = shape.rank - 1;
-  const auto rowLength = static_cast<int64_t>(shape.extents[last]);
   const auto step = static_cast<int64_t>(operand.strides[last]);
   for (int64_t done = 0; done < n;) {
-    const int64_t run = smaller(rowLength - position[last], n - done);
-    const T* source = operand.data + offset;
-    if (step == 1) {
-      for (int64_t i = 0; i < run; i++) out[done + i] = source[i];
-    } else if (step == 0) {
-      for (int64_t i = 0; i < run; i++) out[done + i] = *source;
-    } else {
-      for (int64_t i = 0; i < run; i++) out[done + i] = source[i * step];
-    }
+    const int64_t run = smaller(extent[last] - position[last], n - done);
+    visit(operand.data + offset, step, done, run);
     done += run;
     offset += run * step;
     position[last] += run;
-    for (int64_t d = last; d > 0 && position[d] == static_cast<int64_t>(shape.extents[d]); d--) {
-      offset += static_cast<int64_t>(operand.strides[d - 1]) - position[d] * static_cast<int64_t>(operand.strides[d]);
+    for (int64_t d = last; d > 0 && position[d] == extent[d]; d--) {
+      offset += turn[d];
       position[d] = 0;
       position[d - 1]++;
     }
   }
 }
 
+template <typename T>
+void gatherBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, int64_t n, T* out) {
+  walkBlock(operand, shape, begin, n, [out](const T* source, int64_t step, int64_t done, int64_t run) {
+    if (step == 1) {
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < run; i++) out[done + i] = source[i];
+    } else if (step == 0) {
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < run; i++) out[done + i] = *source;
+    } else {
+      for (int64_t i = 0; i < run; i++) out[done + i] = source[i * step];
+    }
+  });
+}
+
+template <typename T>
+void scatterBlock(const Operand<T>& operand, const Shape& shape, int64_t begin, int64_t n, const T* block) {
+  walkBlock(operand, shape, begin, n, [block](T* target, int64_t step, int64_t done, int64_t run) {
+    if (step == 1) {
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < run; i++) target[i] = block[done + i];
+    } else {
+      for (int64_t i = 0; i < run; i++) target[i * step] = block[done + i];
+    }
+  });
+}
+
 /** Runs the program over one range of one tensor (or of the only output of a map). */
 template <typename T>
-void runRange(const Code& code, const T* uniformValues, const Operand<T>* operands, const Shape& shape, int64_t begin,
-              int64_t end, const Stores& stores, T** table, T* blocks) {
-  const int64_t places = code.buffers + code.uniforms + code.registers;
-  for (int64_t p = 0; p < places; p++) table[p] = blocks + p * BLOCK;
-  const int64_t widest = smaller(BLOCK, end - begin);
-  for (int64_t u = 0; u < code.uniforms; u++) {
-    T* block = table[code.buffers + u];
-    for (int64_t i = 0; i < widest; i++) block[i] = uniformValues[u];
-  }
+void runRange(Machine<T>& machine, const Operand<T>* operands, const Shape& shape, int64_t begin, int64_t end, const Stores& stores,
+              int thread) {
+  const Code& code = machine.code;
+  T** table = machine.tableOf(thread, smaller(BLOCK, end - begin));
   for (int64_t at = begin; at < end; at += BLOCK) {
     const int64_t n = smaller(BLOCK, end - at);
     for (int64_t b = 0; b < code.buffers; b++) {
+      table[b] = machine.block(thread, b);
       if (operands[b].stored.format != 0) {
         widenBlock(operands[b].stored, stores, at, n, table[b]);
       } else if (operands[b].strides == nullptr) {
         table[b] = operands[b].data + at;
-      } else {
+      } else if (!operands[b].isWritten) {
         gatherBlock(operands[b], shape, at, n, table[b]);
       }
     }
@@ -127,16 +201,20 @@ void runRange(const Code& code, const T* uniformValues, const Operand<T>* operan
     }
     for (int64_t b = 0; b < code.buffers; b++) {
       const Operand<T>& operand = operands[b];
-      if (operand.stored.format != 0 && operand.isWritten) narrowBlock(operand.stored, stores, table[b], at, n);
+      if (!operand.isWritten) continue;
+      if (operand.stored.format != 0) {
+        narrowBlock(operand.stored, stores, table[b], at, n);
+      } else if (operand.strides != nullptr) {
+        scatterBlock(operand, shape, at, n, table[b]);
+      }
     }
   }
 }
 
 template <typename T>
 Status launchProgram(Command& command) {
-  const Code code(command.pointer<const double>());
-  const int64_t scalars = command.integer();
-  const double* scalarValues = command.numbers(scalars);
+  Machine<T> machine(command);
+  const int64_t buffers = machine.code.buffers;
   Shape shape;
   shape.rank = command.integer();
   shape.extents = command.numbers(shape.rank);
@@ -147,14 +225,10 @@ Status launchProgram(Command& command) {
   const int64_t line = codecs ? PACKED_BLOCK : 1;
   const int64_t tensors = command.integer();
   const double* starts = command.numbers(tensors + 1);
-  const int64_t places = code.buffers + code.uniforms + code.registers;
-  const int threads = command.threads;
-  Scratch<T> blocks(places * BLOCK * threads), uniformValues(code.uniforms);
-  Scratch<T*> tables(places * threads);
-  Scratch<Operand<T>> operands(tensors * code.buffers);
-  if (!blocks || !uniformValues || !tables || !operands) return Status::OUT_OF_MEMORY;
+  Scratch<Operand<T>> operands(tensors * buffers);
+  if (!machine || !operands) return Status::OUT_OF_MEMORY;
 
-  for (int64_t i = 0; i < tensors * code.buffers; i++) {
+  for (int64_t i = 0; i < tensors * buffers; i++) {
     const double start = command.number();
     operands[i] = {address<T>(start), nullptr, {0, start, 0}, false};
     const auto layout = static_cast<Layout>(command.integer());
@@ -165,18 +239,7 @@ Status launchProgram(Command& command) {
       if (isRandom(operands[i].stored.format)) operands[i].stored.place = command.number();
     }
   }
-  // Scalars come first among the uniform values; constants and what follows from both is computed.
-  for (int64_t s = 0; s < scalars; s++) uniformValues[s] = static_cast<T>(scalarValues[s]);
-  for (int64_t p = 0; p < code.uniforms; p++) tables[code.buffers + p] = uniformValues.data() + p;
-  for (int64_t k = 0; k < code.uniformCount; k++) {
-    const double* instruction = code.uniformCode + k * INSTRUCTION;
-    if (instruction[0] < 0) {
-      *tables[static_cast<int64_t>(instruction[1])] = static_cast<T>(instruction[2]);
-    } else {
-      execute(instruction, 1, tables.data(), 1);
-    }
-  }
-  parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, threads, [&](int64_t begin, int64_t end, int thread) {
+  parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, command.threads, [&](int64_t begin, int64_t end, int thread) {
     int64_t low = 0, high = tensors;
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
@@ -187,14 +250,82 @@ Status launchProgram(Command& command) {
       const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
       const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
       if (from >= to) continue;
-      runRange(code, uniformValues.data(), operands.data() + t * code.buffers, shape, from, to, stores, tables.data() + places * thread,
-               blocks.data() + places * BLOCK * thread);
+      runRange(machine, operands.data() + t * buffers, shape, from, to, stores, thread);
     }
   });
   return Status::OK;
 }
 
+template <typename T>
+class ProgramEpilogue final : public Epilogue<T> {
+ public:
+  ProgramEpilogue(Command& command, int64_t batch, int64_t m, int64_t n, T* output)
+      : machine(command),
+        buffers(machine.code.buffers),
+        all{static_cast<double>(batch), static_cast<double>(m), static_cast<double>(n)},
+        dense{static_cast<double>(m * n), static_cast<double>(n), 1},
+        operands(buffers),
+        inBox(buffers * command.threads) {
+    if (!*this) return;
+    bool isOperand = false;
+    for (int64_t b = 1; b < buffers - 1; b++) {
+      T* data = command.pointer<T>();
+      operands[b] = {data, command.numbers(3), {}, false};
+      isOperand |= data == output;
+    }
+    operands[buffers - 1] = {output, dense, {}, true};
+    this->product = command.flag() ? command.pointer<T>() : isOperand ? nullptr : output;
+  }
+
+  explicit operator bool() const { return machine && operands && inBox; }
+
+  void apply(const Box& box, int thread) override {
+    const double extents[] = {1, static_cast<double>(box.rows), static_cast<double>(box.columns)};
+    run({box.item, box.row, box.column}, extents, 0, box.rows * box.columns, thread);
+  }
+
+  void applyTo(int64_t begin, int64_t end, int thread) override {
+    run({0, 0, 0}, all, begin, end, thread);
+  }
+
+ private:
+  /** Computes elements `begin` to `end` of a box. */
+  void run(const int64_t (&from)[3], const double* extents, int64_t begin, int64_t end, int thread) {
+    Operand<T>* here = inBox.data() + buffers * thread;
+    for (int64_t b = 0; b < buffers; b++) {
+      here[b] = b == 0 ? Operand<T>{this->product, dense, {}, false} : operands[b];
+      double expected = 1;
+      bool isDense = true;
+      for (int d = 2; d >= 0; d--) {
+        const double stride = here[b].strides[d];
+        here[b].data += from[d] * static_cast<int64_t>(stride);
+        isDense &= extents[d] == 1 || stride == expected;
+        expected *= extents[d];
+      }
+      if (isDense) here[b].strides = nullptr;
+    }
+    // A single column is one run.
+    const Shape shape{extents, extents[2] > 1 ? 3 : extents[1] > 1 ? 2 : 1};
+    runRange(machine, here, shape, begin, end, Stores{}, thread);
+  }
+
+  Machine<T> machine;
+  const int64_t buffers;
+  const double all[3], dense[3];
+  /** Operands from the output's first element on, and from that of each thread's box. */
+  Scratch<Operand<T>> operands, inBox;
+};
+
 }  // namespace
+
+template <typename T>
+std::unique_ptr<Epilogue<T>> readEpilogue(Command& command, int64_t batch, int64_t m, int64_t n, T* output) {
+  std::unique_ptr<ProgramEpilogue<T>> epilogue(new (std::nothrow) ProgramEpilogue<T>(command, batch, m, n, output));
+  if (epilogue && !*epilogue) epilogue = nullptr;
+  return epilogue;
+}
+template std::unique_ptr<Epilogue<float>> readEpilogue(Command&, int64_t, int64_t, int64_t, float*);
+template std::unique_ptr<Epilogue<double>> readEpilogue(Command&, int64_t, int64_t, int64_t, double*);
 
 Status runProgram(Command& command) {
   if (command.flag()) return launchProgram<double>(command);

@@ -3,9 +3,17 @@ import type { MapDType, TypedArray } from "../values/dtype";
 import type { Memory, Scalar } from "./memory";
 import type { Kernel, Kind, Launch, Spec } from "./spec";
 
-/** What a device makes of recorded launches: `scalars` replaces those of the launch at its index. */
-export interface RecordedLaunches {
-  replay(scalars: ReadonlyMap<number, readonly Scalar[]>): void;
+/** Where memory is now. */
+export interface Place {
+  readonly memory: Memory;
+  /** Added to the offsets of slices. */
+  readonly byteOffset: number;
+}
+
+/** Launches that a device has prepared to run in one go. */
+export interface PreparedLaunches {
+  /** `scalars` replaces those of the launch at its index; `places` are of the memories that were left open. */
+  run(scalars: ReadonlyMap<number, readonly Scalar[]>, places: readonly Place[]): void;
   dispose(): void;
 }
 
@@ -23,6 +31,8 @@ export interface Backend {
   readonly draws?: boolean;
   /** It has the kernels of `FusedKind`. */
   readonly fuses?: boolean;
+  /** Products take epilogues. */
+  readonly epilogues?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;
   /** The device went away: every call throws DEVICE_LOST, and the next `init` opens a new one. */
@@ -64,8 +74,11 @@ export interface Backend {
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;
   /** Enqueues. Core has checked shapes, lengths and dtypes; empty launches (no elements) may occur. */
   launch(launch: Launch): void;
-  /** Prepares launches to be repeated in one go (a CUDA graph, one native call). Without it core launches them one by one. */
-  record?(launches: readonly Launch[]): RecordedLaunches;
+  /**
+   * Prepares launches to be run many times, each time in one go (a CUDA graph, one native call). `open` memory is another one in each
+   * run. Without it core launches them one by one.
+   */
+  prepare?(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches;
   /** All launches so far are done. */
   sync(): Promise<void>;
   /** Frees everything. No call follows. */

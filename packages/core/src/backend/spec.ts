@@ -16,8 +16,11 @@ export interface Specs {
   reduce: { op: "sum" | "mean" | "max" | "argmax"; dtype: MapDType };
   /** Sum of squares of each tensor of a list. With `nonFinite`: 0 if all of its elements are finite, else not 0, perhaps NaN. `stored`: as in rules. */
   sumSquares: { dtype: ComputeDType; stored?: StoredDType; nonFinite?: boolean };
-  /** Batched C = op(A) op(B), op being the transpose where flagged. */
-  matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType };
+  /**
+   * Batched C = op(A) op(B), op being the transpose where flagged. `epilogue` is applied to each element before it is stored, with the bits
+   * of a map after the product: buffer 0 is the product's element, the others are operands. For devices with `Backend.epilogues`.
+   */
+  matmul: { transposeA: boolean; transposeB: boolean; dtype: ComputeDType; epilogue?: Program };
   /** Strided copy and cast. Floats to i32 and u8 truncate and saturate (NaN gives 0), to bool: is not 0; to narrower floats: nearest even. */
   copy: { from: NumberDType; to: NumberDType };
   /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN. */
@@ -100,14 +103,23 @@ export interface AttentionSizes {
   readonly causal: boolean;
 }
 
+/** Output element (batch, row, column) reads operand i at `batch * s[0] + row * s[1] + column * s[2]`, where s is `strides[i]`. */
+export interface EpilogueArguments {
+  readonly operands: readonly Slice[];
+  readonly strides: readonly (readonly [batch: number, row: number, column: number])[];
+  readonly scalars: readonly number[];
+  /** Receives the product before the epilogue, dense [batch, m, n], because a gradient needs it. */
+  readonly product?: Slice;
+}
+
 /**
  * Memory and sizes of a launch, by kind. All slices are dense and row-major unless strides are given. Outputs overlap no input,
  * except: a rule updates in place, and the output of a map may be one of its inputs when that input is not broadcast.
  * Strides and lengths count elements.
  */
 export interface LaunchArguments {
-  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; where the first buffer is rounded at random, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `asked`, each launch must ask for `tensors` anew. */
-  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[]; asked?: true };
+  /** `tensors[t]` holds the slices of one tensor in the order of `rule.buffers`, then its mirror, all of one length; `scalars` are in the order of `rule.scalars`; where the first buffer is rounded at random, two keys follow. The lists of tensors never change: devices may keep what they made of them. With `rows` (i32) the gradient has these rows and no others are stepped: core looks at them at each launch, and devices get the rows as `tensors`. */
+  rule: { tensors: readonly (readonly Slice[])[]; scalars: readonly Scalar[]; rows?: Slice };
   /** `shape` has its mergeable dimensions merged (rank 0 never occurs: a scalar is [1]); `strides[i]` are input i's, 0 where it is broadcast. */
   map: {
     inputs: readonly Slice[];
@@ -120,7 +132,10 @@ export interface LaunchArguments {
   reduce: { input: Slice; output: Slice; outer: number; length: number; inner: number };
   /** output [inputs.length]. */
   sumSquares: { inputs: readonly Slice[]; output: Slice };
-  /** A is [m, k] ([k, m] if transposed), B [k, n] ([n, k]), C [m, n]; batch i starts at i * strideA and i * strideB (0: shared). */
+  /**
+   * A is [m, k] ([k, m] if transposed), B [k, n] ([n, k]), C [m, n]; batch i starts at i * strideA and i * strideB (0: shared).
+   * With an epilogue, the output may be one of its operands if that is dense [batch, m, n]. `product` overlaps nothing.
+   */
   matmul: {
     a: Slice;
     b: Slice;
@@ -131,6 +146,7 @@ export interface LaunchArguments {
     k: number;
     strideA: number;
     strideB: number;
+    epilogue?: EpilogueArguments;
   };
   /**
    * Element (i, j, ...) goes from sum(i * sourceStrides) to sum(i * targetStrides). Target elements are distinct.
@@ -277,7 +293,7 @@ export function specKey(spec: Spec): string {
     case "reduce":
       return `reduce ${spec.op} ${spec.dtype}`;
     case "matmul":
-      return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}`;
+      return `matmul ${spec.transposeA ? "t" : "n"}${spec.transposeB ? "t" : "n"} ${spec.dtype}${spec.epilogue ? ` ${programHash(spec.epilogue)}` : ""}`;
     case "sumSquares":
       return `sumSquares ${spec.stored ?? spec.dtype}${spec.nonFinite ? " nonFinite" : ""}`;
     case "copy":

@@ -4,7 +4,7 @@ import { expectCode } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
-import { OptError, parameter, type Tensor, tensor, tidy, traceAllocations, zeros } from "../index";
+import { compile, OptError, parameter, type Tensor, tensor, tidy, traceAllocations, zeros } from "../index";
 import { openJsBackend } from "../js/backend";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -12,15 +12,15 @@ import { Device } from "./device";
 import { Registry } from "./registry";
 
 describe("a closed device", () => {
-  /** What the backend keeps for a recording is gone with it. */
-  const record = () => ({ replay() {}, dispose: () => expect.fail("the backend was closed") });
+  /** What the backend keeps for prepared launches is gone with it. */
+  const prepare = () => ({ run() {}, dispose: () => expect.fail("the backend was closed") });
 
   async function open() {
     const registry = new Registry();
     registry.register({
       name: "some",
       rank: 1,
-      load: async () => Object.assign(openJsBackend(), { name: "some", record }),
+      load: async () => Object.assign(openJsBackend(), { name: "some", prepare }),
     });
     const device = await registry.init("some");
     const w = parameter([1, 2], { device });
@@ -30,12 +30,13 @@ describe("a closed device", () => {
       w.mul(w).sum().backward();
       optimizer.step();
     };
-    const recording = device.record(step);
-    return { registry, device, w, optimizer, step, recording };
+    const compiled = compile(step);
+    for (let i = 0; i < 3; i++) compiled();
+    return { registry, device, w, optimizer, step, compiled };
   }
 
   it("refuses what is done with its tensors, by name", async () => {
-    const { device, w, step, recording } = await open();
+    const { device, w, step, compiled } = await open();
     await device.close();
     for (const use of [
       () => w.add(1),
@@ -44,19 +45,19 @@ describe("a closed device", () => {
       () => w.set([3, 4]),
       () => w.detach().to("js"),
       () => tensor([1], { device }),
-      () => recording.replay(),
+      () => compiled(),
       () => device.sync(),
-      () => device.record(() => w.add(1)),
+      () => compile(() => w.add(1))(),
       step,
     ])
       await expectCode("DISPOSED", use as () => unknown);
     await expect(w.data()).rejects.toThrow('[some] the device was closed, and its tensors with it. await init("some")');
   });
 
-  it("lets its tensors and recordings be disposed, and opens anew", async () => {
-    const { registry, device, w, optimizer, recording } = await open();
+  it("lets its tensors and compiled functions be disposed, and opens anew", async () => {
+    const { registry, device, w, optimizer, compiled } = await open();
     await device.close();
-    recording.dispose();
+    compiled.dispose();
     optimizer.dispose();
     w.dispose();
     expect([device.memory(), registry.defaultDevice.name]).toEqual([{ bytes: 0, tensors: 0 }, "js"]);

@@ -7,12 +7,10 @@ import { inspectSymbol } from "../host/inspect-symbol";
 import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
-import { activeRecorder, Recorder, type Repeated } from "./recorder";
-import { Recording } from "./recording";
-import { checkRepeatable } from "./repeatable";
-import { collect, type Scoped } from "./scope";
+import { rowSlices } from "./row-slices";
+import { activeTracer, checkNotTraced, type Live, type Overwritable, openTracer } from "./tracer";
 
-/** An open device, as `init` returns it: it records steps, counts its memory, and is where tensors live. */
+/** An open device, as `init` returns it: it counts its memory, and is where tensors live. */
 export class Device {
   /** What `init` was asked for: "wasm", "cuda:1". */
   readonly name: string;
@@ -44,7 +42,7 @@ export class Device {
 
   /**
    * Waits for the work enqueued so far, then gives back all memory and threads of the device; the next `init` opens it anew.
-   * What is done with its tensors and recordings afterwards throws DISPOSED, but for `dispose`. `js` always stays open.
+   * What is done with its tensors and compiled functions afterwards throws DISPOSED, but for `dispose`. `js` always stays open.
    *
    * @example
    * const device = await init("js");
@@ -67,70 +65,34 @@ export class Device {
     return { bytes: this.pool.bytes, tensors: this.pool.tensors };
   }
 
-  /**
-   * Runs `body` once and records what it launches, to be replayed without JavaScript's share of the work: replayed equals
-   * run again, bit for bit, or is refused. Control flow and numbers inside are those of this first run, and tensors are the same
-   * memory each time: what changes from step to step comes in by `set`, what is carried from one to the next is `set` inside.
-   *
-   * @throws OptError UNSUPPORTED for what a replay could not repeat: reading, data from the host (`tensor`, `set` with arrays),
-   * another device, a schedule's step, gradients that the next run would find changed; BAD_ARGUMENT if `body` is asynchronous
-   * @example
-   * const images = randn([5, 4]); // filled again with images.set(batch) before each replay
-   * const step = images.device.record(() => {
-   *   optimizer.zeroGrad();
-   *   const loss = crossEntropy(model.forward(images), y);
-   *   loss.backward();
-   *   optimizer.step();
-   *   return loss;
-   * });
-   * step.replay();
-   * console.log(await step.result.item());
-   * step.dispose();
-   */
-  record<Result>(body: () => Result): Recording<Result> {
-    const recorder = new Recorder(this);
-    let kept: readonly Scoped[] = [];
-    try {
-      const collected = recorder.run(() => collect("record", body));
-      kept = collected.kept;
-      for (const tensor of kept) tensor.leave();
-      recorder.finish();
-      return new Recording(this.backend, this.pool, recorder, collected.result, kept);
-    } catch (error) {
-      for (const memory of recorder.freed) this.pool.free(memory);
-      for (const tensor of kept) tensor.dispose();
-      throw error;
-    }
-  }
-
   /** For console.log in Node. */
   [inspectSymbol](): string {
     const { tensors, bytes } = this.memory();
     return `Device(${this.name}, tensors=${tensors}, bytes=${bytes})`;
   }
 
-  /** @internal @throws OptError UNSUPPORTED while a step is being recorded */
+  /** @internal @throws OptError UNSUPPORTED inside a compiled function */
   checkReadable(): void {
-    checkRepeatable("record", "reading a tensor");
+    checkNotTraced("compile", "read a tensor inside", "Return the tensor, and read it outside.");
   }
 
   /** @internal */
   allocate(bytes: number): Memory {
     const memory = this.pool.allocate(bytes);
-    activeRecorder()?.allocated(memory);
+    activeTracer()?.allocated(memory);
     return memory;
   }
 
   /** @internal */
   wrap(array: TypedArray): Memory | undefined {
     const memory = this.pool.wrap(array);
-    if (memory !== undefined) activeRecorder()?.wrote(undefined);
+    if (memory !== undefined) activeTracer()?.wrote(this, { memory, byteOffset: 0, length: 0 }, undefined);
     return memory;
   }
 
-  /** @internal Memory that is freed while a step is recorded stays until the recording has it. */
+  /** @internal While a function is traced, its trace keeps the memory until the end. */
   free(memory: Memory): void {
-    if (!activeRecorder()?.takes(this, memory)) this.pool.free(memory);
+    if (!openTracer()?.frees(this, memory)) this.pool.free(memory);
   }
 
   /** @internal The kernel of a spec, compiled at its first use. */
@@ -156,18 +118,31 @@ export class Device {
     return kernel as unknown as Kernel<K>;
   }
 
-  /** @internal Host data in. A recorded step takes only what it can make again: `again`. */
-  write({ memory, byteOffset }: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
-    activeRecorder()?.wrote(again && { memory, byteOffset, bytes: again });
-    this.backend.write(memory, byteOffset, bytes);
+  /** @internal Memory of a tensor was written. */
+  overwrote(storage: Overwritable): void {
+    activeTracer()?.overwrote(storage);
   }
 
-  /** @internal `repeated` makes the launch of an optimizer's step that of the next one when it is replayed. */
-  launch(launch: Launch, repeated?: () => Repeated): void {
-    const recorder = activeRecorder();
-    recorder?.checkDevice(this);
-    this.backend.launch(launch);
-    recorder?.launched(launch, repeated?.());
+  /** @internal Host data in. `again` makes it anew in each run of a compiled function, which takes no other. */
+  write(slice: Slice, bytes: Uint8Array, again?: () => Uint8Array): void {
+    activeTracer()?.wrote(this, slice, again);
+    this.backend.write(slice.memory, slice.byteOffset, bytes);
+  }
+
+  /** @internal `live`: the scalars of each run of a compiled function. */
+  launch(launch: Launch, live?: Live): void {
+    const tracer = activeTracer();
+    tracer?.launches(this);
+    this.backend.launch(launch.kind === "rule" && launch.rows !== undefined ? this.#ofRows(launch) : launch);
+    tracer?.launched(launch, live);
+  }
+
+  /** The launch for the rows that are listed now. */
+  #ofRows({ rows, ...launch }: Launch<"rule">): Launch<"rule"> {
+    const { memory, byteOffset, length } = rows!;
+    const bytes = this.backend.readSync!(memory, byteOffset, 4 * length);
+    const list = new Int32Array(bytes.slice().buffer);
+    return { ...launch, tensors: rowSlices(launch, list) };
   }
 }
 

@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
+import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { l2 } from "../optimizer/gradients/regularizer";
 import { StepLR } from "../schedules";
@@ -23,8 +24,8 @@ it("the console shows what was asked for, not what is behind it", () => {
   expect(inspect(generator)).toBe("Generator(key=[7, 0], counter=1)");
   const x = tensor([1]);
   expect(inspect(x.device)).toMatch(/^Device\(js, tensors=\d+, bytes=\d+\)$/);
-  const recording = x.device.record(() => x.mul(2));
-  expect(inspect(recording)).toBe("Recording(launches=1)");
-  recording.dispose();
-  expect(inspect(recording)).toBe("Recording(disposed)");
+  const doubled = compile(() => x.mul(2));
+  expect(inspect(doubled)).toBe("Compiled(not called yet)");
+  doubled();
+  expect(inspect(doubled)).toBe("Compiled(traces=1, launches=1, fused=0, peakBytes=0)");
 });

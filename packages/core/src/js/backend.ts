@@ -47,7 +47,7 @@ const RUN: { readonly [K in Exclude<Kind, CarriedKind>]: (launch: Launch<K>) => 
   copy: (launch) => copy(launch.kernel.spec.from, launch.kernel.spec.to, launch),
   reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype as ComputeDType, launch),
   sumSquares: (launch) => sumSquares(launch.kernel.spec, launch),
-  matmul: (launch) => matmul(launch.kernel.spec, launch),
+  matmul,
   softmax: (launch) => softmax(launch.kernel.spec, launch),
   softmaxGrad: (launch) => softmaxGrad(launch.kernel.spec, launch),
 };
@@ -63,6 +63,7 @@ class JsBackend implements Backend {
   readonly packs = true;
   readonly draws = true;
   readonly fuses = true;
+  readonly epilogues = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */
   private readonly freed = new Map<number, Memory[]>();
@@ -111,6 +112,8 @@ class JsBackend implements Backend {
     if (some.kind === "rule")
       return { spec, run: compileRule(some.rule.program, some.dtype, some.stored) } as Kernel<K>;
     if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype as ComputeDType) } as Kernel<K>;
+    if (some.kind === "matmul" && some.epilogue)
+      return { spec, epilogue: compileMap(some.epilogue, some.dtype) } as Kernel<K>;
     return { spec };
   }
 

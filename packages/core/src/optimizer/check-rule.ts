@@ -1,4 +1,4 @@
-/** What an optimizer asks of the rule and the counters that its algorithm gives: refused before a launch would work on the wrong memory, or a save lose what was counted. */
+/** Checks of an algorithm's rule and counters. A wrong rule would work on the wrong memory, wrong counters would be lost when saved. */
 import { checkValue } from "../errors/check-value";
 import { ARITHMETIC } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
@@ -6,7 +6,8 @@ import type { Algorithm, BaseOptions, Counters } from "./algorithm";
 import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state/state";
 
 /**
- * A rule of at least two buffers that writes its first, and not the second, whose changes nobody would be told of; state whose names are free; `direction` last where there are stages, and only there.
+ * The first buffer is written and the second, the gradient, is not. State has names of its own. With stages, and only with them, the
+ * last buffer is `direction`.
  *
  * @throws OptError BAD_ARGUMENT
  */
@@ -28,8 +29,8 @@ export function checkRule(
 }
 
 /**
- * Counters of the next step: finite numbers under the names that there are at first. A load would not know others, and a save would take
- * a state whose step is NaN for none. Each step asks, and makes no closure for it.
+ * Counters of the next step: finite numbers under the names of the first ones. Others could not be loaded. Each step calls this, so it
+ * makes no closures.
  *
  * @throws OptError BAD_ARGUMENT
  */

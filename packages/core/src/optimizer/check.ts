@@ -1,7 +1,4 @@
-/**
- * Checks that the options of most optimizers share. Each step asks them: they make no closure, which would be garbage of every step and
- * take the caches from what it computes.
- */
+/** Checks of options that most optimizers have. */
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
@@ -10,7 +7,7 @@ import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import { checked } from "./gradients/regularizer";
 import { statePacking, stochasticRounding } from "./state/state";
 
-/** A number from 0 on; infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
+/** A number >= 0: infinity is allowed, NaN is not. @throws OptError BAD_ARGUMENT */
 export function checkNotNegative(where: string, name: string, value: unknown): void {
   const holds = typeof value === "number" && value >= 0;
   checkValue(holds, where, name, "a number >= 0", value, "Pass a number from 0 on.");
@@ -29,14 +26,14 @@ function checkBeta(where: string, name: string, beta: unknown): void {
   checkValue(typeof beta === "number" && beta >= 0 && beta < 1, where, name, "in [0, 1)", beta, DEFAULT_BETAS);
 }
 
-/** Refuses what is neither true nor false. @throws OptError BAD_ARGUMENT */
+/** True or false. @throws OptError BAD_ARGUMENT */
 export function checkBoolean(where: string, name: string, value: unknown): void {
   checkValue(typeof value === "boolean", where, name, "true or false", value, "Leave it out for the default.");
 }
 
 /**
- * A group's options before they are used. lr may be below 0 here (schedules end there by rounding, and PyTorch steps by
- * whatever they set); where a program gives it, `checkNotNegative` is asked besides.
+ * A group's options before they are used. lr may be below 0: schedules end there by rounding, and PyTorch steps by it. An lr that a
+ * program passes to a constructor may not.
  *
  * @throws OptError BAD_ARGUMENT
  */
@@ -70,7 +67,7 @@ export function checkGroup<Options extends BaseOptions>(
   if (regularizer !== undefined && regularizer !== null && typeof regularizer !== "function") checked(regularizer);
 }
 
-/** What core adds to the options of every algorithm: `GroupOptions` that are not set. */
+/** The `GroupOptions` of every algorithm, not set. */
 export const UNSET: Readonly<Record<keyof GroupOptions, undefined>> = {
   regularizer: undefined,
   clip: undefined,
@@ -104,7 +101,7 @@ export function completeOptions<Options extends BaseOptions>(
   return ownOptions(options);
 }
 
-/** Options that are set; their arrays (betas), limits and seeds are nobody else's. */
+/** The options that are set, with copies of their arrays (betas) and objects (clip). */
 export function ownOptions<Options extends object>(options: Options): Options {
   const own = Object.entries(options).flatMap(([key, value]) =>
     value === undefined ? [] : [[key, Array.isArray(value) ? [...value] : isPlainObject(value) ? { ...value } : value]],

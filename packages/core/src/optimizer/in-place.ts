@@ -1,11 +1,11 @@
-/** Rules on gradients alone, where they are: one launch per device and dtype, 16 bits read and written as they are stored. */
+/** Rules that change gradients in place: one launch for each device and dtype. 16-bit gradients are read and written as they are stored. */
 import type { Scalar } from "../backend/memory";
 import type { Rule } from "../rule/rule";
 import type { StoredFormats } from "../rule/stored";
 import type { Tensor } from "../tensor/tensor";
 import { type ComputeDType, type DType, numbersOf } from "../values/dtype";
 
-/** How a rule finds tensors of this dtype: what it computes in, and how they are stored where that differs. */
+/** The dtype in which a rule computes tensors of a dtype, and their stored format if it is another. */
 export function formatOf(of: DType): { dtype: ComputeDType; stored?: StoredFormats } {
   const [dtype] = numbersOf(of);
   if (dtype === "f32" || dtype === "f64") return { dtype };

@@ -1,4 +1,4 @@
-/** The class of an optimizer, as who steps without an instance or makes instances later is given it. */
+/** Reads an optimizer's algorithm from its class, for callers that have no instance. */
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
@@ -11,7 +11,7 @@ export type OptimizerClass<Options extends BaseOptions> = new (
   options?: Partial<Options> & GroupOptions,
 ) => Optimizer<Options>;
 
-/** What a class computes, with its name, which bundlers leave alone, and its defaults. @throws OptError BAD_ARGUMENT for what is no such class */
+/** The algorithm of a class. @throws OptError BAD_ARGUMENT for anything else */
 export function algorithmOf<Options extends BaseOptions>(
   where: string,
   optimizer: OptimizerClass<Options>,

@@ -5,11 +5,13 @@ import { parameter, tensor, zeros } from "../create";
 import type { ErrorCode } from "../errors/errors";
 import { StepLR } from "../schedules";
 import type { Tensor } from "../tensor/tensor";
+import { descent, descentBy } from "../testing/descent";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { l2 } from "./gradients/regularizer";
 
 const values = (x: Tensor) => [...x.dataSync()];
+const rule = descent("descent", "rate", 1);
 
 /** Gradients for the parameters; null leaves one without. */
 function give(params: readonly Tensor[], gradients: readonly (number | null)[]): void {
@@ -100,6 +102,10 @@ it("console.log tells the options of each group, and how many parameters it has"
   (0): lr=0.1, momentum=0.9, maximize=false, averaged=false, regularizer={ kind, coefficient }, params=2
   (1): lr=1, momentum=0.9, maximize=false, averaged=false, params=0
 )`);
+});
+
+it("console.log tells a group's options", () => {
+  expect(inspect(new Momentum([zeros([1])]).groups[0])).toMatch(/lr: 0.1,\s+momentum: 0.9/);
 });
 
 describe("names are", () => {
@@ -227,6 +233,36 @@ describe("step", () => {
     params[1]!.grad!.dispose();
     expectCode("DISPOSED", () => optimizer.step());
     expect([values(params[0]!), optimizer.stateDict().state]).toEqual([[1], {}]);
+  });
+
+  it("validates options once they were set, replaced or changed in place, and no others", () => {
+    let checks = 0;
+    const w = parameter([1]);
+    const validate = () => {
+      checks++;
+    };
+    const optimizer = descentBy({ validate, rule: () => rule }, [w], { clip: { value: 1 } });
+    const [group] = optimizer.groups;
+    give([w], [1]);
+    const checksOf = (change: () => void) => {
+      change();
+      checks = 0;
+      optimizer.step();
+      optimizer.step();
+      return checks;
+    };
+    const setLr = () => {
+      group!.lr = 0.5;
+    };
+    const setLimit = () => {
+      group!.clip!.value = 0.5;
+    };
+    const addLimit = () => {
+      group!.clip!.norm = 5;
+    };
+    expect([() => {}, () => {}, setLr, setLimit, addLimit, () => {}].map(checksOf)).toEqual([1, 0, 1, 1, 1, 0]);
+    group!.clip!.norm = -1;
+    for (let i = 0; i < 2; i++) expectCode("BAD_ARGUMENT", () => optimizer.step());
   });
 
   it("options of groups are nobody else's", () => {

@@ -1,61 +1,68 @@
-/** The optimizer loop: groups, state, hooks and one launch per group. Algorithms supply a rule and its scalars. */
-
-import { activeRecorder, hooks } from "../device/recorder";
-import { checkRepeatable } from "../device/repeatable";
+/** The optimizer: groups, hooks and the step. Algorithms supply a rule and its scalars. */
 import { tidy } from "../device/scope";
-import { countOverwrites } from "../device/versions";
+import { activeTracer, checkNotTraced, inEachRun } from "../device/tracer";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
 import { show } from "../errors/show";
 import { showAs } from "../host/inspect-symbol";
 import { fillInPlace } from "../ops";
+import type { Rule } from "../rule/rule";
 import { noGrad, recordingSetTo } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
-import { checkGroup, completeOptions, ownOptions, UNSET } from "./check";
-import type { Around } from "./gradients/around";
+import { completeOptions, ownOptions, UNSET } from "./check";
+import { checkRule } from "./check-rule";
 import { checkOneDevice } from "./gradients/clip";
 import { clipFactor, gradientsOf, totalNorm } from "./gradients/norm";
+import { type Group, ParameterGroup } from "./group";
 import { type GroupInput, type OptimizerInput, toGroups, toParameters } from "./parameters";
-import { areSame, planUpdates, settingsOf, type Update } from "./plan";
-import { Slot } from "./slot";
-import { completeState } from "./state/complete-state";
-import { MASTER, type ParameterState, stateKeys } from "./state/state";
-import {
-  checkParameterState,
-  copyParameterState,
-  matchNames,
-  type OptimizerState,
-  parameterStateDict,
-  shareCounters,
-} from "./state/state-dict";
-
-/** A group of parameters with its own options, which may be changed between steps; other properties cannot be set. */
-export type Group<Options> = Options &
-  GroupOptions & { readonly params: readonly Tensor[]; readonly names: readonly string[] };
+import { type Around, type PlannedLaunch, plan } from "./plan";
+import { prepare } from "./prepare";
+import { isInSync } from "./state/master";
+import type { Slot, StepCounter } from "./state/state";
+import { loadedState, type OptimizerState, savedState } from "./state/state-dict";
+import { syncedByTrace, traced } from "./traced-launch";
 
 /** The moments at which a hook may run. */
 export type HookName = "beforeStep" | "afterStep";
 /** What `on` calls, with the optimizer. */
 export type Hook<Options extends BaseOptions> = (optimizer: Optimizer<Options>) => void;
 
+/** The plan of the last step, if it was a plain one: no loss scale, no norm, no stages. */
+interface CachedPlan<Options extends BaseOptions> {
+  readonly generation: number;
+  /** Of all parameters. Null for row-sparse ones: the launch has a dense copy of one step. */
+  readonly gradients: readonly (Tensor | null)[];
+  readonly launches: readonly PlannedLaunch<Options>[];
+}
+
+const NOTHING: Around = {};
+
 /**
- * Base of all optimizers. Behaves as torch.optim.Optimizer, and is stricter: group overrides are validated, duplicates are errors,
- * loaded state is copied, and whatever is refused is refused before anything has changed.
+ * Base of all optimizers. Behaves as torch.optim.Optimizer, but is stricter: it validates group options, rejects duplicates,
+ * copies loaded state, and throws before anything has changed.
  */
 export abstract class Optimizer<Options extends BaseOptions> {
   readonly groups: readonly Group<Options>[] = [];
   /** For parameters that are parts of tensors: which tensor each is of. `clip.norm` then takes the gradients of those. */
   wholeOf: ((part: Tensor) => Tensor) | null = null;
-  /** The parameters of each group, with their state. */
-  private readonly slots: Slot[][] = [];
-  /** The launches of the last step, by group. */
-  #plans: Update[][] = [];
   /** @internal */
   protected readonly algorithm: Algorithm<Options>;
   /** @internal */
   protected readonly defaults: Options & GroupOptions;
+  readonly #groups: ParameterGroup<Options>[] = [];
+  /** The parameters of all groups, and their state tensors. */
+  #params: readonly Tensor[] = [];
+  #states: readonly Tensor[] = [];
+  /** Counts what makes another plan necessary. Gradients are compared instead. */
+  #generation = 0;
+  #cached: CachedPlan<Options> | null = null;
   readonly #hooks: Record<HookName, Set<Hook<Options>>> = { beforeStep: new Set(), afterStep: new Set() };
+  /** Compiled functions are traced again when its result changes. */
+  readonly #refreshed = (): number => {
+    this.#refresh();
+    return this.#generation;
+  };
 
   /** What the subclass computes: a constant. */
   protected abstract define(): Algorithm<Options>;
@@ -68,7 +75,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.algorithm = this.define();
     const { name, defaults } = this.algorithm;
     this.defaults = completeOptions(this.algorithm, defaults, options);
-    // Set on the optimizer, which nobody reads, an option would do nothing.
+    // An option that is set on the optimizer would have no effect.
     const prototype = Object.getPrototypeOf(this);
     for (const option of Object.keys({ ...defaults, ...UNSET })) {
       const set = () => {
@@ -92,13 +99,11 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Adds parameters with options of their own. @throws OptError as the constructor does; nothing is added then */
   addGroup(group: GroupInput<Options>): void {
     const { name: where } = this.algorithm;
-    checkRepeatable(where, "a new group");
+    checkNotTraced(where, "add a group");
     const options = completeOptions(this.algorithm, this.defaults, group, ["params"]);
-    const { params } = group;
-    const known = new Set(this.groups.flatMap((group) => group.params));
-    const knownNames = new Set(this.groups.flatMap((group) => group.names));
-    const parameters = toParameters(where, params);
-    const names = parameters.map(({ name, tensor }, i) => {
+    const known = new Set(this.groups.flatMap(({ params }) => params));
+    const knownNames = new Set(this.groups.flatMap(({ names }) => names));
+    const slots = toParameters(where, group.params).map(({ name, tensor }, i): Slot => {
       const unique = name ?? String(known.size);
       this.algorithm.checkParameter?.(unique, tensor);
       const again = () => `a parameter must occur once, got ${unique} (number ${i}) again.`;
@@ -107,14 +112,25 @@ export abstract class Optimizer<Options extends BaseOptions> {
       check(!knownNames.has(unique), "DUPLICATE", where, problem, "Pass model.namedParameters().");
       known.add(tensor);
       knownNames.add(unique);
-      return unique;
+      return { param: tensor, name: unique, number: known.size - 1, state: null };
     });
-    // Sealed with all options there are: a misspelt one is no property that could be set.
     const all = { ...options, ...UNSET, ...options };
-    const made = { ...all, params: parameters.map(({ tensor }) => tensor), names } as Group<Options>;
-    (this.groups as Group<Options>[]).push(Object.seal(made));
-    const count = known.size - names.length;
-    this.slots.push(parameters.map(({ tensor }, i) => new Slot(tensor, names[i]!, count + i)));
+    const made = new ParameterGroup(this.algorithm, all, slots, (...given) => this.settingsOf(...given));
+    this.#groups.push(made);
+    (this.groups as Group<Options>[]).push(made.shown);
+    this.#params = [...this.#params, ...made.shown.params];
+    this.#generation++;
+  }
+
+  /** @internal True if stages run before the launches, see `directed`. */
+  protected get hasStages(): boolean {
+    return false;
+  }
+
+  /** @internal Checks a group whose options were written. Returns what else its plan depends on. */
+  protected settingsOf(_group: ParameterGroup<Options>, rule: Rule): readonly unknown[] {
+    checkRule(this.algorithm, rule);
+    return [];
   }
 
   /**
@@ -136,28 +152,18 @@ export abstract class Optimizer<Options extends BaseOptions> {
     const problem = () => `step() takes nothing or a function, got ${typeof closure}.`;
     const isFunction = closure === undefined || typeof closure === "function";
     check(isFunction, "BAD_ARGUMENT", where, problem, "The learning rate is an option: groups[0].lr.");
-    this.#runHooks("beforeStep");
+    this.#runHooks("beforeStep", NOTHING);
     const loss = closure === undefined ? undefined : recordingSetTo(`${where}.step`, true, closure);
-    this.#finish({});
+    this.#update(NOTHING);
+    this.#runHooks("afterStep", NOTHING);
     return loss;
   }
 
-  /** @internal A step with what the device says of it. Returns what counts it no more, where it was skipped. */
-  apply(around: Around): () => void {
-    this.#runHooks("beforeStep");
-    const plans = this.#finish(around);
-    return () => {
-      for (const { bucket, before, counters } of plans.flat())
-        for (const { state } of bucket.slots) if (state?.counters === counters) state.counters = before;
-    };
-  }
-
-  /** Returns the launches that it made. */
-  #finish(around: Around): Update[][] {
-    noGrad(() => tidy(() => this.#update(around)));
-    const plans = this.#plans;
-    this.#runHooks("afterStep");
-    return plans;
+  /** @internal A step with what the device says of it. */
+  apply(around: Around): void {
+    this.#runHooks("beforeStep", around);
+    this.#update(around);
+    this.#runHooks("afterStep", around);
   }
 
   /** @internal Hooks may look at gradients before a step. */
@@ -165,30 +171,117 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return this.#hooks.beforeStep.size > 0;
   }
 
-  #runHooks(event: HookName): void {
-    if (this.#hooks[event].size > 0) {
-      hooks(() => {
-        for (const hook of this.#hooks[event]) hook(this);
-      });
+  #runHooks(event: HookName, around: Around): void {
+    const hooks = this.#hooks[event];
+    if (hooks.size === 0) return;
+    const tracer = activeTracer();
+    // A trace then knows of a gradient that a hook replaces.
+    if (tracer !== null) for (const param of this.#params) tracer.gradient(param, param.grad, false);
+    inEachRun([], () => {
+      if (!around.skipped?.()) for (const hook of hooks) hook(this);
+    });
+  }
+
+  #update(around: Around): void {
+    this.#refresh();
+    const tracer = activeTracer();
+    tracer?.dependsOn(this.#refreshed);
+    if (tracer === null && around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) {
+      this.#launch(this.#cached.launches);
+    } else noGrad(() => tidy(() => this.#planAndLaunch(around)));
+  }
+
+  /** Takes over what was written and freed since the last step. @throws OptError BAD_STATE, BAD_ARGUMENT */
+  #refresh(): void {
+    this.#checkParams();
+    this.#refreshOptions();
+    const states = this.#states;
+    for (let i = 0; i < states.length; i++) {
+      if (!states[i]!.isDisposed) continue;
+      this.#generation++;
+      break;
     }
   }
 
-  /** What a recording relies on beside its launches: what `look` finds must be the same before each replay. */
-  #guard(look: () => readonly unknown[]): void {
-    const recorder = activeRecorder();
-    if (recorder === null) return;
-    const recorded = look();
-    const problem = () => "groups, their options or hooks have changed.";
-    recorder.guard(() =>
-      check(areSame(look(), recorded), "BAD_STATE", this.algorithm.name, problem, "Record the step again."),
+  #refreshOptions(): number {
+    for (const group of this.#groups) if (group.refresh()) this.#generation++;
+    return this.#generation;
+  }
+
+  /** Groups must have the parameters that they were given: state and launches belong to these. @throws OptError BAD_STATE */
+  #checkParams(): void {
+    const { groups } = this;
+    let isGiven = groups.length === this.#groups.length;
+    for (let g = 0; isGiven && g < groups.length; g++) {
+      const { shown, slots } = this.#groups[g]!;
+      const { params } = shown;
+      isGiven = groups[g] === shown && params.length === slots.length;
+      for (let i = 0; isGiven && i < slots.length; i++) {
+        const { param } = slots[i]!;
+        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true);
+        isGiven = params[i] === param;
+      }
+    }
+    if (!isGiven) throw new OptError("BAD_STATE", this.algorithm.name, "parameters must come by addGroup.");
+  }
+
+  /** True if the plan serves again: nothing has changed, gradients are the same tensors, and master weights are in sync. */
+  #fits({ generation, gradients, launches }: CachedPlan<Options>): boolean {
+    if (generation !== this.#generation) return false;
+    const params = this.#params;
+    for (let i = 0; i < params.length; i++) {
+      const param = params[i]!;
+      const { grad } = param;
+      if (grad !== gradients[i] || grad?.isDisposed || param.isDisposed) return false;
+    }
+    for (const { masters } of launches) if (!masters.every(isInSync)) return false;
+    return true;
+  }
+
+  /** The phases of a step: prepare, plan, launch. */
+  #planAndLaunch(around: Around): void {
+    const { algorithm } = this;
+    const norm = this.#limitedNorm(around);
+    const { stepping, made } = prepare(this.#groups, algorithm.initialCounters);
+    if (made) this.#stateChanged();
+    const launches = this.#groups.flatMap((group, g) =>
+      plan(algorithm, group, stepping[g]!, aroundOf(group.options, norm, around)),
     );
+    if (shareCounters(launches)) this.#generation++;
+    if (activeTracer() === null) {
+      const gradients = this.#params.map(({ grad }) => grad);
+      const hasRows = gradients.some((grad) => grad?.sparse);
+      const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !hasRows;
+      this.#cached = isPlain ? { generation: this.#generation, gradients, launches } : null;
+    }
+    for (const launch of launches) launch.begin();
+    this.#launch(launches);
+  }
+
+  /** All scalars and directions are computed before the first launch, so that an error leaves everything as it was. */
+  #launch(launches: readonly PlannedLaunch<Options>[]): void {
+    for (const launch of launches) launch.scalars = launch.next();
+    const directed = this.hasStages ? launches.map((launch) => this.directed(launch)) : null;
+    const generation = this.#generation;
+    const lives = activeTracer() && traced(launches, () => this.#refreshOptions() === generation);
+    for (let i = 0; i < launches.length; i++) {
+      const launch = launches[i]!;
+      launch.launch(lives?.[i] ?? launch, directed?.[i]);
+      launch.commit();
+    }
+    if (lives !== null) syncedByTrace(launches);
+  }
+
+  /** @internal The slices of a launch, with the directions that stages have computed. */
+  protected directed(launch: PlannedLaunch<Options>): PlannedLaunch<Options>["tensors"] {
+    return launch.tensors;
   }
 
   /** The norm of all gradients in groups that limit it. */
   #limitedNorm({ unscale }: Around): Tensor | undefined {
-    const limited = this.groups.filter(limitsNorm);
+    const limited = this.#groups.filter(({ options }) => options.clip?.norm !== undefined);
     if (limited.length === 0) return undefined;
-    const params = limited.flatMap((group) => group.params);
+    const params = limited.flatMap(({ shown }) => shown.params);
     const grads = gradientsOf(this.wholeOf === null ? params : params.map(this.wholeOf));
     if (grads.length === 0) return undefined;
     checkOneDevice(`${this.algorithm.name} clip.norm`, grads);
@@ -196,77 +289,21 @@ export abstract class Optimizer<Options extends BaseOptions> {
     return unscale ? norm.mul(unscale) : norm;
   }
 
-  /** @internal The launches of a group's step. */
-  protected readonly plan: typeof planUpdates<Options> = planUpdates;
-
-  /** State and launches are those of the parameters that groups were given. @throws OptError BAD_STATE */
-  #checkParams(): void {
-    const { groups, slots } = this;
-    for (let g = 0; g < groups.length; g++) {
-      const own = slots[g];
-      const { params } = groups[g]!;
-      let isGiven = own !== undefined && params?.length === own.length;
-      for (let i = 0; isGiven && i < own!.length; i++) {
-        const { param } = own![i]!;
-        (this.wholeOf?.(param) ?? param).checkSteps?.(groups, true);
-        isGiven = params[i] === param;
-      }
-      if (!isGiven) throw new OptError("BAD_STATE", this.algorithm.name, "parameters must come by addGroup.");
-    }
+  /** State was made, loaded or freed. */
+  #stateChanged(): void {
+    this.#generation++;
+    this.#states = this.#slots().flatMap(({ state }) => [...(state?.tensors.values() ?? [])]);
   }
 
-  /** Makes no closures of its own where nothing is recorded: they would be garbage of every step. */
-  #update(around: Around): void {
-    this.#checkParams();
-    for (const group of this.groups) checkGroup(this.algorithm, group);
-    const norm = this.#limitedNorm(around);
-    const last = this.#plans;
-    this.#plans = []; // where this step is refused, slots know of gradients that the last one's launches do not
-    const plans = new Array<Update[]>(this.groups.length);
-    for (let g = 0; g < this.groups.length; g++) {
-      const group = this.groups[g]!;
-      const limit = group.clip?.norm;
-      const clipped =
-        limit === undefined || norm === undefined ? around : { ...around, factor: clipFactor(norm, limit) };
-      plans[g] = this.plan(this.algorithm, group, this.slots[g]!, clipped, last[g]);
-    }
-    const recorder = activeRecorder();
-    for (const plan of plans) {
-      for (const update of plan) {
-        const { device, kernel, tensors, lazy, masters, written, versions, counting } = update.bucket;
-        const { scalars, counters } = update;
-        (lazy ?? device).launch(
-          { kind: "rule", kernel, tensors, scalars },
-          recorder === null ? undefined : repeated(update),
-          written,
-        );
-        countOverwrites(versions);
-        if (recorder !== null) for (const { storage } of written) recorder.overwrote(storage);
-        counting.count(counters);
-        for (const slot of masters) slot.followed();
-      }
-    }
-    this.#plans = plans;
-    if (recorder !== null) this.#guardSettings(plans);
-  }
-
-  /** Launches see to the options of their groups; a scaler asks for those of all. */
-  #guardSettings(plans: readonly Update[][]): void {
-    const idle = this.groups.filter((_, g) => plans[g]!.length === 0);
-    this.#guard(() => {
-      this.#checkParams();
-      for (const group of idle) checkGroup(this.algorithm, group);
-      const { groups } = this;
-      const hooks = this.#hooks;
-      return [groups.length, hooks.beforeStep.size > 0, hooks.afterStep.size > 0, ...idle.flatMap(settingsOf)];
-    });
+  #slots(): Slot[] {
+    return this.#groups.flatMap(({ slots }) => slots);
   }
 
   /** Clears all gradients: to null, or to zeros in place. Gradients made by backward are freed; clone one to keep it. */
   zeroGrad(options: { setToNull?: boolean } = {}): void {
     checkOptions("zeroGrad", options, { setToNull: "boolean" });
     const { setToNull = true } = options;
-    this.#guard(() => [this.groups.length]);
+    activeTracer()?.dependsOn(() => this.groups.length);
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();
@@ -288,15 +325,21 @@ export abstract class Optimizer<Options extends BaseOptions> {
     check(typeof hook === "function", "BAD_ARGUMENT", where, () => `a hook must be a function, got ${typeof hook}.`);
     const hooks = this.#hooks[event];
     hooks.add(hook);
+    this.#generation++;
     return () => {
       hooks.delete(hook);
+      this.#generation++;
     };
   }
 
   /** Frees the state. The optimizer can go on, from a fresh state; its parameters are left alone. */
   dispose(): void {
-    for (const slot of this.slots.flat()) slot.clear();
-    this.#plans = [];
+    for (const slot of this.#slots()) {
+      for (const tensor of slot.state?.tensors.values() ?? []) tensor.dispose();
+      slot.state = null;
+    }
+    this.#cached = null;
+    this.#stateChanged();
   }
 
   [Symbol.dispose](): void {
@@ -304,28 +347,13 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /**
-   * Options by group and state by parameter name, with PyTorch's keys. Tensors and counters are the live ones, as in PyTorch: save or clone them before the next step. Only stepped parameters have state.
-   * A penalty chosen by a function is the program's and not in it.
+   * Options by group and state by parameter name, with PyTorch's keys. Tensors and counters are the live ones, as in PyTorch: save or
+   * clone them before the next step. Only stepped parameters have state. A penalty that a function chooses is part of the program and
+   * is left out.
    */
   stateDict(): OptimizerState {
-    const state: OptimizerState["state"] = {};
-    const initial = this.algorithm.initialCounters;
-    const listed = { ...initial };
-    this.groups.forEach((group, g) => {
-      const rule = this.algorithm.rule(group);
-      const keys = stateKeys(rule);
-      // Without averages there are no steps to count; a float32 copy alone tells that there were some, until averages are made here.
-      const isStepped = ({ counters, tensors }: ParameterState) =>
-        counters.step > 0 || (tensors.has(MASTER) && (counters !== initial || !keys.some((key) => tensors.has(key))));
-      const stepped = this.slots[g]!.filter(({ state }) => state !== null && isStepped(state));
-      // An option that was switched on since (amsgrad) asks for state that the next step would make.
-      completeState(stepped, rule, initial, group);
-      for (const slot of stepped) {
-        if (slot.state!.counters === initial) slot.state!.counters = listed;
-        if (slot.state!.tensors.has(MASTER)) slot.master(); // follows a parameter that was set since the last step
-        state[slot.name] = parameterStateDict(slot);
-      }
-    });
+    const { state, made } = savedState(this.algorithm, this.#groups);
+    if (made) this.#stateChanged();
     const groups = this.groups.map(({ params: _, names, regularizer = null, ...options }) => {
       const penalty = typeof regularizer === "function" ? {} : { regularizer };
       return { ...ownOptions(options), ...penalty, params: [...names] };
@@ -334,63 +362,42 @@ export abstract class Optimizer<Options extends BaseOptions> {
   }
 
   /**
-   * Takes over options and state: groups by position, parameters by name (by position where names are numbers).
-   * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch; so does
-   * the penalty, or that there was none. What the state does not name (another library's, a penalty by function) stays.
-   * Tensors of a parameter's shape that only other options ask for are kept, until those are set.
+   * Takes over options and state: groups by position, parameters by name (by position if names are numbers).
+   * State is copied, and cast to its parameter's dtype and device. Saved options replace the present ones, as in PyTorch, and so does
+   * the penalty. What the state does not name (another library's, a penalty by function) stays.
+   * Tensors of a parameter's shape that only other options need are kept until those are set.
    *
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */
   loadStateDict(saved: OptimizerState): void {
-    const { name: where, initialCounters, counted } = this.algorithm;
-    checkRepeatable(where, "loading a state");
-    const matched = matchNames(where, this.slots, saved);
-    const options = this.groups.map((group, g) => this.#loadedOptions(group, saved.groups[g]!, g));
-    const plan = this.slots.flatMap((slots, g) => {
-      const rule = this.algorithm.rule(options[g]!);
-      return slots.flatMap((slot) => {
-        const stored = saved.state[matched.get(slot)!];
-        if (stored === undefined) return [];
-        const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
-        checkParameterState(where, slot.name, slot.param, entry, stateKeys(rule), initialCounters);
-        return [{ slot, entry, rule, options: options[g]! }];
-      });
-    });
-    const states = shareCounters(
-      plan.map(({ slot, entry, rule, options }) =>
-        copyParameterState(slot.param, entry, rule, initialCounters, options),
-      ),
-    );
+    checkNotTraced(this.algorithm.name, "load a state");
+    const { states, options } = loadedState(this.algorithm, this.#groups, saved);
     this.dispose();
-    plan.forEach(({ slot }, i) => {
-      slot.state = states[i]!;
-    });
+    for (const [slot, state] of states) slot.state = state;
+    this.#stateChanged();
     this.groups.forEach((group, g) => {
       Object.assign(group, options[g]);
     });
   }
-
-  /** A group's options as saved, validated. Unknown ones are left out: PyTorch saves how it computes, too. */
-  #loadedOptions(group: Group<Options>, saved: Record<string, unknown>, g: number): Options & GroupOptions {
-    const { name: where, fixed, defaults } = this.algorithm;
-    const present = Object(group) as Readonly<Record<string, unknown>>;
-    const options = {
-      ...Object.fromEntries(Object.keys(defaults).map((key) => [key, saved[key] ?? present[key]])),
-      ...Object.fromEntries(
-        Object.keys(UNSET).map((key) => [key, saved[key] === undefined ? present[key] : saved[key]]),
-      ),
-      ...fixed,
-    } as Options & GroupOptions;
-    try {
-      checkGroup(this.algorithm, options);
-    } catch (cause) {
-      const problem = cause instanceof Error ? cause.message : String(cause);
-      throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });
-    }
-    return ownOptions(options);
-  }
 }
 
-const limitsNorm = ({ clip }: GroupOptions) => clip?.norm !== undefined;
+/** Adds the clip factor of a group. */
+function aroundOf({ clip }: GroupOptions, norm: Tensor | undefined, around: Around): Around {
+  if (norm === undefined || clip?.norm === undefined) return around;
+  return { ...around, factor: clipFactor(norm, clip.norm) };
+}
 
-const repeated = (update: Update) => () => update.bucket.repeated(update);
+/** Gives the parameters of each launch one counter that no other launch has. True if some had another one before. */
+function shareCounters<Options extends BaseOptions>(launches: readonly PlannedLaunch<Options>[]): boolean {
+  let isOther = false;
+  for (const { slots, counter } of launches) {
+    if (counter.users === slots.length && slots.every(({ state }) => state!.counter === counter)) continue;
+    const own: StepCounter = { counters: counter.counters, users: slots.length };
+    for (const { state } of slots) {
+      state!.counter.users--;
+      state!.counter = own;
+    }
+    isOther = true;
+  }
+  return isOther;
+}

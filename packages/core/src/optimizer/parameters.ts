@@ -1,4 +1,4 @@
-/** What optimizers are given to train: tensors, named tensors, or groups of either with options of their own. */
+/** The first argument of optimizers: tensors, named tensors, or groups of them with their own options. */
 
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
@@ -13,7 +13,7 @@ export type GroupInput<Options> = { params: Parameters | Tensor } & Partial<Opti
 
 export type OptimizerInput<Options extends BaseOptions> = Parameters | Iterable<GroupInput<Options>>;
 
-/** A parameter under the name by which state dicts know it; null: it has none of its own. */
+/** A parameter and its name in state dicts; null if it has no name of its own. */
 export interface NamedParameter {
   readonly name: string | null;
   readonly tensor: Tensor;
@@ -69,7 +69,7 @@ export function toParameters(where: string, params: Parameters | Tensor): NamedP
   });
 }
 
-/** The one tensor, or what is listed. @throws OptError BAD_ARGUMENT */
+/** The one tensor, or the items of a list. @throws OptError BAD_ARGUMENT */
 export function itemsOf<Item>(where: string, params: Iterable<Item> | Tensor): (Item | Tensor)[] {
   if (params instanceof Tensor) return [params];
   const isList = typeof params === "object" && params !== null && Symbol.iterator in params;
@@ -78,8 +78,8 @@ export function itemsOf<Item>(where: string, params: Iterable<Item> | Tensor): (
 }
 
 /**
- * What is listed. An iterator gives its items once: found empty, it has most likely been used before, and what it should
- * have named would silently not be trained.
+ * The items of a list. An iterator gives its items once: an empty one was most likely used before, and its parameters would silently
+ * not be trained.
  *
  * @throws OptError BAD_ARGUMENT
  */
@@ -96,7 +96,7 @@ function listOf<Item>(where: string, list: Iterable<Item>): Item[] {
 }
 
 function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
-  tensor.memorySlice(); // refuses disposed tensors
+  tensor.memorySlice(); // throws for disposed tensors
   check(
     tensor.node === null,
     "BAD_ARGUMENT",
@@ -110,7 +110,7 @@ function checkTrainable(where: string, name: unknown, tensor: Tensor): void {
 
 const FROM_MODEL = "Pass model.parameters().";
 
-/** A module, of whatever library: what it trains is behind a method. */
+/** A module of any library: its parameters are behind a method. */
 function isModel(value: unknown): boolean {
   return typeof (value as { parameters?: unknown } | null | undefined)?.parameters === "function";
 }

@@ -1,286 +1,66 @@
-/** Plans the launches of a step: one for all parameters that share device, dtype, counters and penalty. */
+/** Plans a step: which launches it takes. A pure function of options, parameters with gradients, and their states. */
 import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
-import { activeRecorder, type Repeated } from "../device/recorder";
-import { changes, versionNumbers } from "../device/versions";
-import { check, OptError } from "../errors/errors";
+import type { Live } from "../device/tracer";
+import { OptError } from "../errors/errors";
+import { cast } from "../ops";
 import { ARITHMETIC } from "../rule/interpret";
-import type { Rule } from "../rule/rule";
-import type { SparseGradient, Tensor } from "../tensor/tensor";
-import type { DType } from "../values/dtype";
+import { rewritten } from "../rule/rewrite";
+import type { Rewrite, Rule } from "../rule/rule";
+import type { Storage } from "../tensor/storage";
+import type { Tensor } from "../tensor/tensor";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "./algorithm";
-import { checkGroup } from "./check";
-import { advanced, checkRule } from "./check-rule";
-import { Counting } from "./counting";
-import { type Around, ruleAround, type Step, scalarsAround, stepsAround } from "./gradients/around";
-import { checked, type Regularizer } from "./gradients/regularizer";
-import type { Slot } from "./slot";
-import { completeState } from "./state/complete-state";
-import { formatsOf, type ParameterState, stateKeys, stochasticRounding } from "./state/state";
+import { advanced } from "./check-rule";
+import type { Regularizer } from "./gradients/regularizer";
+import type { Stepping } from "./prepare";
+import { hasMaster, markInSync } from "./state/master";
+import { formatsOf, MASTER, type Slot, type StepCounter, stochasticRounding, storedFormat } from "./state/state";
 
-/** One launch to come: what is new in it since the last step. */
-export interface Update {
-  readonly bucket: Bucket;
-  readonly scalars: readonly Scalar[];
-  /** The slots' counters before the launch and after. */
-  readonly before: Counters;
-  readonly counters: Counters;
+/** What the device says of a step: tensors of one element. */
+export interface Around {
+  /** 1 / loss scale. */
+  readonly unscale?: Tensor | undefined;
+  /** By which the norm is clipped. */
+  readonly factor?: Tensor | undefined;
+  /** Above 0 to skip the step. */
+  readonly skip?: Tensor | undefined;
+  /** The same, as the host has read it. */
+  skipped?(): boolean;
 }
 
-/** What slots of one launch have in common: from step to step the same, while nothing has moved. */
-export interface Bucket {
-  readonly device: Device;
-  readonly kernel: Kernel<"rule">;
-  readonly tensors: (readonly Slice[])[];
-  /** The gradient of all its slots, of which no more than the rows are stepped. */
-  readonly lazy: SparseGradient | undefined;
-  readonly slots: Slot[];
-  /** What it overwrites: parameters, their master copies, and state. */
-  readonly written: Tensor[];
-  /** Under which its overwrites are counted. */
-  versions: Int32Array;
-  /** Of the parameters. */
-  readonly dtype: DType;
-  readonly regularizer: Regularizer | null;
-  /** The parameters are rounded at random. */
-  readonly isDrawn: boolean;
-  readonly around: Around;
-  readonly plain: Rule;
-  readonly rule: Rule;
-  readonly keys: readonly string[];
-  /** `changes.disposed` when all state was seen to be alive. */
-  readonly alive: number;
-  /** `changes.leaves` when all gradients were seen to be those of the launch. */
-  seen: number;
-  /** The slots with master copies. */
-  readonly masters: Slot[];
-  readonly counting: Counting;
-  /** For replays: the next steps of the same slots by the same rule, after this one. */
-  repeated(update: Update): Repeated;
+/** One change to a rule, with its scalar. */
+export interface Rewriting {
+  readonly rewrite: Rewrite;
+  readonly by: number | Tensor;
 }
 
-/**
- * Launches for the slots of a group that have gradients. Completes their state; counts no step yet.
- * Throws DISPOSED for parameters and gradients that were freed.
- * `last` is what this returned for the group's last step: where nothing has moved since, only counters and scalars are new.
- * `hasStages`: the rule's last buffer is yet to come.
- */
-export function planUpdates<Options extends BaseOptions>(
-  algorithm: Algorithm<Options>,
-  options: Options & GroupOptions,
-  all: readonly Slot[],
-  around: Around,
-  last: readonly Update[] = [],
-  hasStages = false,
-): Update[] {
-  const plain = algorithm.rule(options);
-  if (!last[0] || last[0].bucket.plain !== plain) checkRule(algorithm, plain, hasStages);
-  const { regularizer: penalty = null } = options;
-  if (typeof penalty !== "function" && activeRecorder() === null) {
-    // a recorder is told of every gradient
-    const steps = stepsAround(around, options, penalty);
-    if (hasNotMoved(last, ruleAround(plain, steps), penalty, options, all.length)) {
-      const updates = new Array<Update>(last.length);
-      for (let i = 0; i < last.length; i++) {
-        const { bucket } = last[i]!;
-        const { now } = bucket.counting;
-        updates[i] = updateOf(algorithm, options, bucket, steps, now, advanced(algorithm, now, options));
-      }
-      return updates;
-    }
-  }
-  return planAnew(algorithm, plain, options, all, around);
-}
-
-function planAnew<Options extends BaseOptions>(
-  algorithm: Algorithm<Options>,
-  plain: Rule,
-  options: Options & GroupOptions,
-  all: readonly Slot[],
-  around: Around,
-): Update[] {
-  const present = all.filter((slot) => slot.hasGradient());
-  const keys = stateKeys(plain);
-  completeState(present, plain, algorithm.initialCounters, options);
-  const known = new Map<Counters, Counters>();
-  const updates: Update[] = [];
-  let update: Update | undefined;
-  for (const slot of present) {
-    const before = slot.state!.counters;
-    const regularizer = regularizerOf(options, slot.name);
-    const lazy = options.lazyMode ? slot.param.grad!.sparse : undefined;
-    const isDrawn = slot.isDrawn(Boolean(options.stochasticRounding));
-    if (update === undefined || !fits(update, slot, before, regularizer, lazy, isDrawn)) {
-      update = updates.find((known) => fits(known, slot, before, regularizer, lazy, isDrawn));
-    }
-    if (update === undefined) {
-      const { device, dtype } = slot.param;
-      const counters = known.get(before) ?? advanced(algorithm, before, options);
-      known.set(before, counters);
-      const formats = formatsOf(plain, slot.param, slot.state!, isDrawn);
-      const steps = stepsAround(around, options, regularizer);
-      const rule = ruleAround(plain, steps);
-      const kernel = device.kernel({ kind: "rule", rule, ...formats });
-      const slots: Slot[] = [];
-      const bucket: Bucket = {
-        device,
-        dtype,
-        regularizer,
-        isDrawn,
-        lazy,
-        around,
-        plain,
-        rule,
-        kernel,
-        keys,
-        alive: changes.disposed,
-        seen: -1,
-        tensors: [],
-        slots,
-        masters: [],
-        counting: new Counting(slots),
-        written: [],
-        versions: new Int32Array(),
-        repeated: (update) => new RepeatedUpdate(algorithm, options, update),
-      };
-      update = updateOf(algorithm, options, bucket, steps, before, counters);
-      updates.push(update);
-    }
-    const { bucket } = update;
-    bucket.slots.push(slot);
-    if (slot.hasMaster) bucket.masters.push(slot);
-    bucket.tensors.push(slot.gather(bucket.keys, lazy !== undefined));
-    bucket.written.push(...slot.written);
-  }
-  for (const { bucket } of updates)
-    bucket.versions = versionNumbers(new Set(bucket.written.map(({ storage }) => storage)));
-  return updates;
-}
-
-/** True if the launches of the last step fit this one: of all parameters, with the same rule, penalty, gradients and state. */
-function hasNotMoved(
-  last: readonly Update[],
-  rule: Rule,
+/** What a step does to gradients before the rule sees them, in PyTorch's order; a guard keeps everything if the step is skipped. */
+export function rewritesOf(
+  { clip, maximize }: Pick<GroupOptions & BaseOptions, "clip" | "maximize">,
   penalty: Regularizer | null,
-  { stochasticRounding = false }: GroupOptions,
-  all: number,
-): boolean {
-  let count = 0;
-  for (const { bucket } of last) {
-    const { slots, counting, masters } = bucket;
-    count += slots.length;
-    if (bucket.rule !== rule || bucket.alive !== changes.disposed) return false;
-    if (!samePenalty(bucket.regularizer, penalty) || bucket.isDrawn !== Boolean(stochasticRounding)) return false;
-    const { ahead, now } = counting; // replays may have counted on
-    if (ahead && bucket.seen === changes.leaves && masters.length === 0) continue;
-    for (let i = 0; i < slots.length; i++) {
-      const slot = slots[i]!;
-      if (!slot.isSettled() || (!ahead && slot.state!.counters !== now)) return false;
-    }
-    bucket.seen = changes.leaves;
-  }
-  return count === all;
+  { unscale, factor, skip }: Around = {},
+): readonly Rewriting[] {
+  const rewrites: Rewriting[] = [];
+  if (unscale) rewrites.push({ rewrite: "scale", by: unscale });
+  if (factor) rewrites.push({ rewrite: "scale", by: factor });
+  if (clip?.value !== undefined) rewrites.push({ rewrite: "clamp", by: clip.value });
+  if (maximize) rewrites.push({ rewrite: "scale", by: -1 });
+  // After `maximize`: the penalty pulls towards zero in both directions.
+  if (penalty) rewrites.push({ rewrite: penalty.kind, by: penalty.coefficient });
+  if (skip) rewrites.push({ rewrite: "guard", by: skip });
+  return rewrites;
 }
 
-function updateOf<Options extends BaseOptions>(
-  algorithm: Algorithm<Options>,
-  options: Options & GroupOptions,
-  bucket: Bucket,
-  steps: readonly Step[],
-  before: Counters,
-  counters: Counters,
-): Update {
-  const scalars = scalarsOf(algorithm, options, bucket.plain, counters);
-  if (steps.length > 0) scalars.push(...scalarsAround(steps, bucket.kernel.spec.dtype));
-  if (bucket.isDrawn)
-    scalars.push(...stochasticRounding.keys!(options.stochasticRounding, counters.step, bucket.device));
-  return { bucket, before, counters, scalars };
+/** The rule after these changes. Their scalars come after its own. */
+export function rewrittenBy(rule: Rule, rewrites: readonly Rewriting[]): Rule {
+  return rewritten(
+    rule,
+    rewrites.map(({ rewrite }) => rewrite),
+  );
 }
 
-/** A launch in a recorded step, from one replay to the next. */
-class RepeatedUpdate<Options extends BaseOptions> implements Repeated {
-  readonly #states: readonly (ParameterState | null)[];
-  /** The slots whose parameters nobody else overwrites before the next hooks: these may look, and steps after them do. */
-  #following: readonly Slot[] = [];
-  /** The slots with master copies whose parameters the step takes as it finds them, set by others perhaps. */
-  readonly #found: readonly Slot[];
-  readonly #settings: readonly unknown[];
-  /** The counters before the step that was counted last. */
-  #before: Counters;
-
-  constructor(
-    private readonly algorithm: Algorithm<Options>,
-    private readonly options: Options & GroupOptions,
-    private readonly update: Update,
-  ) {
-    const { bucket } = update;
-    this.#states = bucket.slots.map((slot) => slot.state);
-    this.#found = bucket.masters.filter((slot) => !activeRecorder()?.overwrites(slot.param.storage));
-    this.#settings = settingsOf(options);
-    this.#before = update.before;
-  }
-
-  recorded(): void {
-    this.#following = this.update.bucket.slots.filter((slot) => slot.hasFollowed());
-  }
-
-  check(): void {
-    const { algorithm, options, update } = this;
-    const { slots, plain, regularizer, counting } = update.bucket;
-    checkGroup(algorithm, options);
-    const penalties = typeof options.regularizer === "function" ? slots.length : 1;
-    let isSameRule = algorithm.rule(options) === plain && areSame(settingsOf(options), this.#settings);
-    for (let i = 0; isSameRule && i < penalties; i++)
-      isSameRule = samePenalty(regularizerOf(options, slots[i]!.name), regularizer);
-    if (!isSameRule) {
-      const problem = "options were set that it does not cover.";
-      throw new OptError("BAD_STATE", algorithm.name, problem, "Record the step again.");
-    }
-    if (!counting.ahead) this.#checkStates();
-  }
-
-  #checkStates(): void {
-    const { algorithm, update } = this;
-    const states = this.#states;
-    const { slots } = update.bucket;
-    const counters = slots[0]!.state?.counters;
-    const other = slots.findIndex(
-      ({ state }, i) => state === null || state !== states[i] || state.counters !== counters,
-    );
-    const what = () => (slots[other]!.state === states[other] ? "stepped apart from the others" : "loaded or freed");
-    check(
-      other < 0,
-      "BAD_STATE",
-      algorithm.name,
-      () => `the state of ${slots[other]!.name} was ${what()} since the step was recorded.`,
-      "Record the step again.",
-    );
-  }
-
-  renew(): readonly Scalar[] {
-    const { algorithm, options, update } = this;
-    const { device, plain, isDrawn, counting } = update.bucket;
-    for (const slot of this.#found) slot.master();
-    this.#before = counting.now;
-    const next = advanced(algorithm, this.#before, options);
-    const scalars = scalarsOf(algorithm, options, plain, next);
-    for (let i = scalars.length; i < update.scalars.length; i++) scalars.push(update.scalars[i]!);
-    if (isDrawn) scalars.splice(-2, 2, ...stochasticRounding.keys!(options.stochasticRounding, next.step, device));
-    counting.count(next);
-    return scalars;
-  }
-
-  undo(): void {
-    this.update.bucket.counting.count(this.#before);
-  }
-
-  launched(): void {
-    for (const slot of this.#following) slot.followed();
-    if (this.update.bucket.around.skipped?.()) this.undo();
-  }
-}
-
+/** The scalars of a rule at these counters. @throws OptError BAD_ARGUMENT for one that the algorithm does not give */
 export function scalarsOf<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   options: Options,
@@ -289,7 +69,7 @@ export function scalarsOf<Options extends BaseOptions>(
 ): Scalar[] {
   const values = algorithm.scalars(options, counters, ARITHMETIC);
   const { scalars: names } = rule;
-  const scalars = new Array<Scalar>(names.length); // of this length: what is pushed has room for 17
+  const scalars = new Array<Scalar>(names.length);
   for (let i = 0; i < names.length; i++) {
     const name = names[i]!;
     const value = values[name];
@@ -302,48 +82,151 @@ export function scalarsOf<Options extends BaseOptions>(
   return scalars;
 }
 
-/** Options that a launch was made for, beside the rule and the penalty. */
-export function settingsOf({
-  maximize,
-  clip,
-  lazyMode,
-  stochasticRounding,
-}: BaseOptions & GroupOptions): readonly unknown[] {
-  return [maximize, clip?.norm, clip?.value, Boolean(lazyMode), Boolean(stochasticRounding)];
+/** A group, as far as its plan depends on it. */
+export interface PlannedGroup<Options> {
+  readonly options: Options & GroupOptions;
+  readonly rule: Rule;
+  readonly keys: readonly string[];
 }
 
-export function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return a.length === b.length;
+/** The launches for parameters of a group: one for all that have device, dtype, formats, counters and penalty in common. */
+export function plan<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  group: PlannedGroup<Options>,
+  parameters: readonly Stepping[],
+  around: Around,
+): PlannedLaunch<Options>[] {
+  const lists: Stepping[][] = [];
+  let list: Stepping[] | undefined;
+  for (const each of parameters) {
+    if (list === undefined || !stepTogether(list[0]!, each, group.keys)) {
+      list = lists.find((known) => stepTogether(known[0]!, each, group.keys));
+      if (list === undefined) {
+        list = [];
+        lists.push(list);
+      }
+    }
+    list.push(each);
+  }
+  return lists.map((members) => new PlannedLaunch(algorithm, group, members, around));
 }
 
-export function regularizerOf({ regularizer }: GroupOptions, name: string): Regularizer | null {
-  const chosen = typeof regularizer === "function" ? regularizer(name) : (regularizer ?? null);
-  return chosen === null ? null : checked(chosen);
+function stepTogether(a: Stepping, b: Stepping, keys: readonly string[]): boolean {
+  if (a.rows !== b.rows || a.isStochastic !== b.isStochastic) return false;
+  const [one, other] = [a.slot, b.slot];
+  if (one.param.device !== other.param.device || one.param.dtype !== other.param.dtype) return false;
+  if (!hasSameCounters(one.state!.counter, other.state!.counter) || !isSamePenalty(a.penalty, b.penalty)) return false;
+  for (const key of keys) {
+    if (storedFormat(one.state!.tensors.get(key)!) !== storedFormat(other.state!.tensors.get(key)!)) return false;
+  }
+  return true;
 }
 
-function fits(
-  { bucket, before: known }: Update,
-  slot: Slot,
-  before: Counters,
-  regularizer: Regularizer | null,
-  lazy: SparseGradient | undefined,
-  isDrawn: boolean,
-): boolean {
-  const { param } = slot;
-  const [first] = bucket.slots;
-  const hasSameState = (key: string) => slot.state!.tensors.get(key)!.dtype === first!.state!.tensors.get(key)!.dtype;
-  return (
-    bucket.lazy === lazy &&
-    bucket.isDrawn === isDrawn &&
-    known === before &&
-    bucket.device === param.device &&
-    bucket.dtype === param.dtype &&
-    bucket.keys.every(hasSameState) &&
-    samePenalty(bucket.regularizer, regularizer)
-  );
+function hasSameCounters({ counters: a }: StepCounter, { counters: b }: StepCounter): boolean {
+  if (a === b) return true;
+  for (const name in a) if (a[name] !== b[name]) return false;
+  return true;
 }
 
-function samePenalty(a: Regularizer | null, b: Regularizer | null): boolean {
+function isSamePenalty(a: Regularizer | null, b: Regularizer | null): boolean {
   return a === b || (a !== null && b !== null && a.kind === b.kind && a.coefficient === b.coefficient);
+}
+
+/** One launch of a step. Its scalars are computed at each step from the options and counters of that time. */
+export class PlannedLaunch<Options extends BaseOptions> implements Live {
+  readonly slots: readonly Slot[];
+  /** Those with master weights. */
+  readonly masters: readonly Slot[];
+  readonly device: Device;
+  readonly kernel: Kernel<"rule">;
+  readonly rewrites: readonly Rewriting[];
+  /** The same list in each step: devices cache what they make of it. */
+  readonly tensors: readonly (readonly Slice[])[];
+  /** The scalars of the next launch, and among them those of the rewrites. */
+  scalars: readonly Scalar[] = [];
+  extraScalars: readonly Scalar[] = [];
+  readonly #first: Stepping;
+  readonly #written: readonly Tensor[] = [];
+  readonly #storages: ReadonlySet<Storage>;
+  #next: Counters | null = null;
+
+  constructor(
+    readonly algorithm: Algorithm<Options>,
+    readonly group: PlannedGroup<Options>,
+    members: readonly Stepping[],
+    private readonly around: Around,
+  ) {
+    const [first] = members as readonly [Stepping, ...Stepping[]];
+    const { slot, penalty, isStochastic } = first;
+    const { options, rule, keys } = group;
+    this.#first = first;
+    this.slots = members.map(({ slot }) => slot);
+    this.masters = this.slots.filter(hasMaster);
+    this.rewrites = rewritesOf(options, penalty, around);
+    this.device = slot.param.device;
+    const formats = formatsOf(rule, slot.param, slot.state!, isStochastic);
+    this.kernel = this.device.kernel({ kind: "rule", rule: rewrittenBy(rule, this.rewrites), ...formats });
+    const written: Tensor[] = [];
+    this.tensors = members.map((member) => buffersOf(member, keys, written));
+    this.#written = written;
+    this.#storages = new Set(written.map(({ storage }) => storage));
+  }
+
+  get counter(): StepCounter {
+    return this.#first.slot.state!.counter;
+  }
+
+  /** Puts the scalars of the rewrites in the dtype of the launch. */
+  begin(): void {
+    const { dtype } = this.kernel.spec;
+    this.extraScalars = this.rewrites.map(({ by }) => (typeof by === "number" ? by : cast(by, dtype).memorySlice()));
+  }
+
+  next(): Scalar[] {
+    const { algorithm, group, extraScalars } = this;
+    const { options, rule } = group;
+    this.#next = advanced(algorithm, this.counter.counters, options);
+    const scalars = scalarsOf(algorithm, options, rule, this.#next);
+    for (let i = 0; i < extraScalars.length; i++) scalars.push(extraScalars[i]!);
+    if (this.#first.isStochastic)
+      scalars.push(...stochasticRounding.keys!(options.stochasticRounding, this.#next.step, this.device));
+    return scalars;
+  }
+
+  commit(): void {
+    if (!this.around.skipped?.()) this.counter.counters = this.#next!;
+  }
+
+  /** @param tensors with directions, after stages */
+  launch(live: Live, tensors = this.tensors): void {
+    const { kernel, scalars } = this;
+    (this.#first.rows ?? this.device).launch({ kind: "rule", kernel, tensors, scalars }, live, this.#written);
+    for (const storage of this.#storages) storage.overwritten();
+    for (const slot of this.masters) markInSync(slot);
+  }
+}
+
+/**
+ * Slices of a rule's buffers. Master weights come in the parameter's place, and the parameter, which mirrors them, comes last.
+ *
+ * @param written gets the tensors that the step overwrites
+ */
+function buffersOf({ slot, gradient, isStochastic }: Stepping, keys: readonly string[], written: Tensor[]): Slice[] {
+  const { param, number, state } = slot;
+  const { tensors } = state!;
+  const master = tensors.get(MASTER);
+  const slices = [(master ?? param).memorySlice(), gradient.memorySlice()];
+  written.push(param);
+  for (const key of keys) {
+    const tensor = tensors.get(key)!;
+    slices.push(tensor.packed?.slice() ?? tensor.memorySlice());
+    written.push(tensor);
+  }
+  if (master !== undefined) {
+    slices.push(param.memorySlice());
+    written.push(master);
+  }
+  // Elements are numbered in the memory that views share, so that parts of a parameter draw as the whole does.
+  if (isStochastic) slices[0] = { ...slices[0]!, place: number * 2 ** 32 + slices[0]!.byteOffset / 2 };
+  return slices;
 }

@@ -1,9 +1,10 @@
-/** `@opt/core/rules`: the rules of clipping, loss scaling and packed state, for kernel builds and tests. */
+/** `@opt/core/rules`: the rules that core launches itself, for kernel builds and tests. */
+
+import { UPDATE } from "../loss-scaling/loss-scale";
 import type { Rule } from "../rule/rule";
 import { CLAMP } from "./gradients/clip";
-import { UPDATE } from "./gradients/loss-scale";
 import { SCALE } from "./gradients/norm";
 import { PACK, UNPACK } from "./state/packing-rules";
 
-/** Every rule that core launches by itself. */
+/** Clipping, loss scaling and packed state. */
 export const coreRules: readonly Rule[] = [SCALE, CLAMP, UPDATE, PACK, UNPACK];

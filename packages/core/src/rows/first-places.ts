@@ -1,8 +1,5 @@
-/** Where each index of a list came first: what rows that occur more than once are added up by. */
-
-import type { Slice } from "../backend/memory";
-import type { Device } from "../device/device";
-import { hooks } from "../device/recorder";
+/** Where each index of a list came first: rows that occur more than once are added up there. */
+import { inEachRun } from "../device/tracer";
 import { argmax, cast, clone, concat } from "../ops";
 import { computeOn } from "../ops/compute";
 import { scatterAdd } from "../ops/indices/gather";
@@ -20,29 +17,24 @@ export interface FirstPlaces {
   readonly rows: Tensor;
 }
 
-/** Of i32 indices [n]. Nothing waits for the device, and a replay finds the places of the indices that are there then. */
+/** Of i32 indices [n]. Nothing waits for the device, and each run of a compiled function finds the places of its own indices. */
 export function firstPlaces(indices: Tensor): FirstPlaces {
   return indices.device.backend.sharesMemory ? byHost(indices) : byDevice(indices);
 }
 
-/** The host looks into memory that it shares: now, and at this point of each replay. */
+/** The host looks into memory that it shares. */
 function byHost(indices: Tensor): FirstPlaces {
   const { device, shape } = indices;
   const places = Tensor.empty(shape, "i32", device);
   const rows = Tensor.empty(shape, "i32", device);
-  const [from, ...to] = [indices, places, rows].map((tensor) => tensor.memorySlice()) as [Slice, Slice, Slice];
-  const memories = [from, ...to].map(({ memory }) => memory);
-  hooks(() => findPlaces(device, from, to), memories);
+  inEachRun([indices, places, rows], findPlaces);
   return { places, rows };
 }
 
-/** What i32 memory holds now, on devices that share it with the host. */
-export function readIntegers({ backend }: Device, { memory, byteOffset, length }: Slice): Int32Array {
-  return new Int32Array(backend.readSync!(memory, byteOffset, 4 * length).slice().buffer);
-}
-
-function findPlaces(device: Device, from: Slice, to: readonly [Slice, Slice]): void {
-  const rows = readIntegers(device, from);
+function findPlaces(indices: Tensor, ...results: [places: Tensor, rows: Tensor]): void {
+  const { backend } = indices.device;
+  const { memory, byteOffset, length } = indices.memorySlice();
+  const rows = new Int32Array(backend.readSync!(memory, byteOffset, 4 * length).slice().buffer);
   const places = new Int32Array(rows.length);
   const seen = new Map<number, number>();
   for (let i = 0; i < rows.length; i++) {
@@ -52,7 +44,8 @@ function findPlaces(device: Device, from: Slice, to: readonly [Slice, Slice]): v
     else rows[i] = -1;
   }
   [places, rows].forEach(({ buffer }, k) => {
-    device.backend.write(to[k]!.memory, to[k]!.byteOffset, new Uint8Array(buffer));
+    const { memory, byteOffset } = results[k]!.memorySlice();
+    backend.write(memory, byteOffset, new Uint8Array(buffer));
   });
 }
 
@@ -69,7 +62,7 @@ export const WHERE_COUNTED = /* @__PURE__ */ programOf(["count", "counted", "oth
   select(less(0, count!), counted!, other!),
 );
 
-/** Comparisons that are held at once. */
+/** Comparisons in memory at once. */
 const HELD = 2 ** 22;
 
 /** The device compares all of them with each other. */

@@ -1,13 +1,14 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { compile } from "../compile/compile";
 import { parameter, randn, tensor } from "../create";
 import type { Device } from "../device/device";
 import { tidy } from "../device/scope";
+import { GradScaler } from "../loss-scaling/scaler";
 import { gather } from "../ops";
 import { clipGradNorm, clipGradValue } from "../optimizer/gradients/clip";
 import { l2 } from "../optimizer/gradients/regularizer";
-import { GradScaler } from "../optimizer/gradients/scaler";
-import { functional } from "../optimizer/stepping/functional";
+import { functional } from "../stepping/functional";
 import type { Tensor } from "../tensor/tensor";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
@@ -25,7 +26,7 @@ type Run = {
   readonly batches?: readonly (readonly number[])[];
   /** Done to the gradient before each step. */
   readonly before?: (table: Tensor) => void;
-  readonly recorded?: boolean;
+  readonly compiled?: boolean;
 };
 
 const [ROWS, WIDTH] = [7, 3];
@@ -37,12 +38,15 @@ const BATCHES = [
   [1, 2, 5, 2],
 ];
 const ALWAYS = [2, 5];
-/** As many each time, for recorded steps. */
+/** As many each time, for one trace. */
 const EVEN = [
   [2, 5, 2, 0],
   [5, 2, 2, 0],
   [5, 6, 6, 2],
   [1, 2, 5, 2],
+  [1, 1, 1, 1],
+  [4, 2, 5, 2],
+  [5, 2, 6, 0],
 ];
 
 /** The table after the steps, as words, and its state. */
@@ -53,13 +57,12 @@ function train({
   device,
   batches = BATCHES,
   before,
-  recorded,
+  compiled,
 }: Run) {
   const on = device && { device };
   const generator = new Generator(3);
   const table = parameter(randn([ROWS, WIDTH], { generator, ...on }).to(dtype));
   const optimizer = new Momentum([table], { lr: 0.1, averaged: true, ...options });
-  const indices = tensor(batches[0] as number[], { dtype: "i32", ...on });
   const weights = randn([ROWS, WIDTH], { generator, ...on });
   const step = (at: Tensor) => {
     const loss = lookUp(table, at).to("f32").mul(gather(weights, at)).pow(2).sum();
@@ -68,12 +71,9 @@ function train({
     optimizer.step();
     optimizer.zeroGrad();
   };
-  if (recorded) {
-    const recording = table.device.record(() => step(indices));
-    for (const rows of batches.slice(1)) {
-      indices.set(rows as number[]);
-      recording.replay();
-    }
+  if (compiled) {
+    const run = compile((at: Tensor) => step(at));
+    for (const rows of batches) run(tensor(rows as number[], { dtype: "i32", ...on }));
   } else for (const rows of batches) tidy(() => step(tensor(rows as number[], { dtype: "i32", ...on })));
   const state = optimizer.stateDict().state["0"] ?? { step: 0 };
   const tensors = Object.entries({ param: table, ...state }) as [string, Tensor | number][];
@@ -140,7 +140,7 @@ describe("lazyMode", () => {
     );
   });
 
-  it.each([undefined, new FakeDevice()])("replays with other rows, and other numbers of them", (device) => {
+  it.each([undefined, new FakeDevice()])("is compiled for other rows, and for other numbers of them", (device) => {
     for (const dtype of ["f32", "bf16"] as const) {
       const run = {
         options: { ...lazy, stateDType: "bf16", clip: { norm: 0.5 } },
@@ -148,8 +148,8 @@ describe("lazyMode", () => {
         batches: EVEN,
         ...(device && { device }),
       } as Run;
-      expect(train({ ...run, recorded: true }).words).toEqual(train(run).words);
-      expect(train({ ...run, recorded: true, options: {} }).words).toEqual(
+      expect(train({ ...run, compiled: true }).words).toEqual(train(run).words);
+      expect(train({ ...run, compiled: true, options: {} }).words).toEqual(
         train({ ...run, lookUp: gather, options: {} }).words,
       );
     }
@@ -197,17 +197,23 @@ describe("lazyMode", () => {
     ]);
   });
 
-  it("cannot be switched under a recorded step", () => {
-    const table = parameter([[1], [2]]);
-    const optimizer = new Momentum([table], lazy);
-    const at = tensor([1], { dtype: "i32" });
-    const recording = table.device.record(() => {
+  it.each(["eager", "compiled"])("can be switched between steps, %s", (how) => {
+    const table = parameter([[1], [2], [3]]);
+    const optimizer = new Momentum([table], { lr: 0.5, lazyMode: true });
+    const body = (at: Tensor) => {
       gatherSparse(table, at).sum().backward();
       optimizer.step();
       optimizer.zeroGrad();
-    });
-    (optimizer.groups[0] as { lazyMode?: boolean }).lazyMode = false;
-    expectCode("BAD_STATE", () => recording.replay());
+    };
+    const step = how === "eager" ? body : compile(body);
+    const at = (row: number) => tensor([row], { dtype: "i32" });
+    for (let i = 0; i < 4; i++) step(at(i % 2));
+    const first = (table.tolist() as number[][])[0];
+    step(at(2));
+    expect((table.tolist() as number[][])[0]).toEqual(first);
+    optimizer.groups[0]!.lazyMode = false;
+    step(at(2));
+    expect((table.tolist() as number[][])[0]).not.toEqual(first); // its momentum goes on
   });
 });
 
@@ -280,20 +286,19 @@ describe("row-sparse gradients", () => {
     }
   });
 
-  it("accumulate in recorded steps only from none", () => {
-    const table = parameter([[1], [2], [3]]);
-    const optimizer = new Momentum([table], { lazyMode: true });
-    const body = () => gatherSparse(table, at).sum().backward();
-    body();
-    expectCode("UNSUPPORTED", () => table.device.record(body));
-    optimizer.zeroGrad();
-    const recording = table.device.record(() => {
-      body();
-      body();
-      optimizer.step();
-      optimizer.zeroGrad();
-    });
-    recording.replay();
-    expect(optimizer.stateDict().state["0"]!.step).toBe(2);
+  it("accumulate in compiled functions, from none", () => {
+    const run = (isCompiled: boolean) => {
+      const table = parameter([[1], [2], [3]]);
+      const optimizer = new Momentum([table], { lazyMode: true });
+      const body = () => {
+        for (let i = 0; i < 2; i++) gatherSparse(table, at).pow(2).sum().backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+      };
+      const step = isCompiled ? compile(body) : body;
+      for (let i = 0; i < 5; i++) step();
+      return [table.tolist(), optimizer.stateDict().state["0"]!.step];
+    };
+    expect(run(true)).toEqual(run(false));
   });
 });

@@ -1,9 +1,8 @@
 /** Gradients that have only some of a table's rows. */
-
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import { activeRecorder, once, type Repeated } from "../device/recorder";
 import { keep, tidy } from "../device/scope";
+import { activeTracer, type Live } from "../device/tracer";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor, clone, concat, copyInto, elementwise, fill, fillInPlace } from "../ops";
@@ -17,12 +16,11 @@ import { noGrad } from "../tensor/tape";
 import { type SparseGradient, Tensor } from "../tensor/tensor";
 import { computeDType, type DType, isFloat } from "../values/dtype";
 import { type Shape, sameShape, showShape } from "../values/shape";
-import { firstPlaces, readIntegers, WHERE_COUNTED } from "./first-places";
-import { rowSlices } from "./row-slices";
+import { firstPlaces, WHERE_COUNTED } from "./first-places";
 
 /**
- * A tensor of which only some rows are there; the others are 0. It is what `gatherSparse` and sparse embeddings give a table for its gradient.
- * Optimizers, clipping, loss scaling and backward take it; other ops refuse it (UNSUPPORTED): `toDense` gives them what they need.
+ * A tensor that stores some of its rows; the others are 0. `gatherSparse` and sparse embeddings give a table such a gradient.
+ * Optimizers, clipping, loss scaling and backward take it. Other ops throw UNSUPPORTED: pass them `toDense()`.
  */
 export class RowSparse extends Tensor {
   /** @internal */
@@ -30,8 +28,6 @@ export class RowSparse extends Tensor {
   /** @internal */
   place: Tensor;
   private content: Tensor;
-  /** The recorded step that made it. */
-  private readonly recorder = activeRecorder();
   /** The version of the indices since which there are no rows. */
   private emptiedAt = -1;
 
@@ -51,7 +47,7 @@ export class RowSparse extends Tensor {
     return Tensor[Symbol.hasInstance](value) && (value as Tensor).sparse !== undefined;
   }
 
-  /** Which rows there are, i32 [n]. A row may come more than once; -1 stands where one was added to an earlier one, until `coalesce`. */
+  /** The numbers of the rows, i32 [n]. A row may come more than once. -1 marks one that was added to an earlier one, until `coalesce`. */
   get indices(): Tensor {
     this.checkAlive();
     return this.place;
@@ -66,7 +62,7 @@ export class RowSparse extends Tensor {
   /**
    * The same with ascending indices, each once: rows that come more than once are added up in their order. As PyTorch's `coalesce`.
    *
-   * @throws OptError NOT_SYNC where the host cannot look at the indices without waiting, UNSUPPORTED in a recorded step
+   * @throws OptError NOT_SYNC where the host cannot look at the indices without waiting, UNSUPPORTED in a compiled function
    */
   coalesce(): RowSparse {
     const { device, dtype, shape } = this;
@@ -96,41 +92,24 @@ export class RowSparse extends Tensor {
   /** @internal */
   merged(): Tensor {
     this.checkAlive();
-    if (!this.isMerged) {
-      const merge = () => this.become(alone(() => mergedRows(this.place, this.content, this.dtype)));
-      if (this.isFromOutside)
-        once(merge); // replays must find what the step has made of the merged rows
-      else merge();
-    }
+    if (!this.isMerged) this.become(alone(() => mergedRows(this.place, this.content, this.dtype)));
     return this.content;
   }
 
   /** @internal */
   numbers(lazy: boolean): Tensor {
-    if (this.isFromOutside) this.merged(); // later it would move to other memory than the recorded step reads
-    return lazy && this.stepsRows ? this.merged() : this.toDense();
+    return lazy && this.device.backend.sharesMemory ? this.merged() : this.toDense();
   }
 
-  /** @internal Where the host does not know the rows, all are stepped, and those that are not there are put back. */
-  launch(launch: Launch<"rule">, repeated: (() => Repeated) | undefined, written: readonly Tensor[]): void {
+  /** @internal If the host does not know the rows, all are stepped, and those that are not there are put back. */
+  launch(launch: Launch<"rule">, live: Live, written: readonly Tensor[]): void {
     const { device, place, shape } = this;
-    if (this.stepsRows) {
-      const rows = place.memorySlice();
-      const some = {
-        ...launch,
-        /** What recordings hold. */
-        held: [rows, launch.tensors],
-        asked: true as const,
-        /** Of the rows that there are when it is launched: in replays other ones. */
-        get tensors() {
-          return rowSlices(launch, readIntegers(device, rows));
-        },
-      };
-      device.launch(some, repeated);
+    if (device.backend.sharesMemory) {
+      device.launch({ ...launch, rows: place.memorySlice() }, live);
       return;
     }
     const before = written.map(clone);
-    device.launch(launch, repeated);
+    device.launch(launch, live);
     written.forEach((after, i) => {
       const compute = computeDType(after.dtype);
       const counts = scatterAdd(fill([place.size], 1, compute, device), place, [shape[0]!]);
@@ -140,23 +119,13 @@ export class RowSparse extends Tensor {
     });
   }
 
-  /** True in a recorded step that did not make it. */
-  private get isFromOutside(): boolean {
-    const recorder = activeRecorder();
-    return recorder !== null && recorder !== this.recorder;
-  }
-
   private get isEmptied(): boolean {
-    return activeRecorder() === null && this.emptiedAt === this.place.storage.version;
-  }
-
-  private get stepsRows(): boolean | undefined {
-    return this.device.backend.sharesMemory;
+    return activeTracer() === null && this.emptiedAt === this.place.storage.version;
   }
 
   /** @internal */
   emptied(): Tensor {
-    noGrad(() => fillInPlace(this.indices, -1)); // in place, as dense ones are cleared: recorded steps read there
+    noGrad(() => fillInPlace(this.indices, -1)); // in place, as dense ones are cleared
     this.isMerged = true;
     this.emptiedAt = this.place.storage.version;
     return this.content;

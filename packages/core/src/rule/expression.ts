@@ -24,6 +24,10 @@ export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "p
 export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];
 
+export function isTranscendental(op: string): boolean {
+  return (TRANSCENDENTAL_OPS as readonly string[]).includes(op);
+}
+
 /** Number of operands of each op. */
 export const ARITY: Readonly<Record<Op, number>> = {
   add: 2,

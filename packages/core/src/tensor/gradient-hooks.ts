@@ -1,7 +1,6 @@
 /** Who is told that a leaf's gradient is whole while backward still computes others. */
 
-import { checkRepeatable } from "../device/repeatable";
-import { changes } from "../device/versions";
+import { inEachRun } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
@@ -12,7 +11,7 @@ import { Tensor } from "./tensor";
  * `register_post_accumulate_grad_hook`. `grad(...)` calls none.
  *
  * @returns the remover
- * @throws OptError BAD_ARGUMENT unless it is a leaf that requires a gradient, and a function. backward: UNSUPPORTED in a recorded step
+ * @throws OptError BAD_ARGUMENT unless it is a leaf that requires a gradient, and a function.
  * @example
  * const weight = parameter([1, 2]);
  * const remove = onGradient(weight, (leaf) => console.log(leaf.grad.shape)); // [2]
@@ -26,12 +25,8 @@ export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => vo
   checkValue(typeof hook === "function", where, "the hook", "a function", hook);
   const hooks = leaf.gradientHooks ?? new Set();
   leaf.gradientHooks = hooks;
-  const call = () => {
-    checkRepeatable(where, "a gradient's hook");
-    hook(leaf);
-  };
+  const call = () => inEachRun([], () => hook(leaf));
   hooks.add(call);
-  changes.leaves++;
   return () => {
     hooks.delete(call);
     if (hooks.size === 0 && leaf.gradientHooks === hooks) delete leaf.gradientHooks;

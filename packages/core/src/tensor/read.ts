@@ -1,6 +1,5 @@
 /** Reading tensors back to the host. */
 
-import { activeRecorder } from "../device/recorder";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
@@ -48,7 +47,7 @@ export function decode({ size, dtype }: Pick<Tensor, "size" | "dtype">, bytes: U
 
 /**
  * The bytes of a tensor where they lie (little-endian, row-major), for whoever moves many of them in or out without a copy; undefined
- * on devices that have memory of their own, and while a step is recorded. Valid until the tensor is disposed.
+ * on devices that have memory of their own. Valid until the tensor is disposed.
  *
  * @param access "write" counts as an overwrite of the tensor, at this moment
  * @throws OptError DISPOSED, BAD_ARGUMENT
@@ -57,7 +56,7 @@ export function hostBytes(x: Tensor, access: "read" | "write"): Uint8Array | und
   check(x instanceof Tensor, "BAD_ARGUMENT", "hostBytes", () => `needs a tensor, got ${show(x)}.`);
   const isAccess = access === "read" || access === "write";
   checkValue(isAccess, "hostBytes", "access", '"read" or "write"', access);
-  if (activeRecorder() !== null) return undefined;
+  x.device.checkReadable();
   const { memory, byteOffset } = x.memorySlice();
   const bytes = x.device.backend.hostView?.(memory, byteOffset, x.size * byteSize(x.dtype));
   if (bytes !== undefined && access === "write") x.storage.overwritten();

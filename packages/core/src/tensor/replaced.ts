@@ -1,13 +1,12 @@
-/** What tells recorded steps that a tensor is no longer where it was held. */
-import { changes } from "../device/versions";
+/** Parameters that a module has replaced by others: optimizers that still have them say so. */
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { showShape } from "../values/shape";
 import { Tensor } from "./tensor";
 
 /**
- * Says that another tensor has taken this one's place, in a model for example: replays of steps that were recorded with it are refused,
- * and steps of optimizers that have it, but not the parameter `by`, once it gets no gradients.
+ * Says that another tensor has taken this one's place, in a model for example. Steps of optimizers that have it, but not the
+ * parameter `by`, then throw BAD_STATE once it gets no gradients.
  *
  * @throws OptError BAD_ARGUMENT
  * @example
@@ -22,7 +21,6 @@ export function markReplaced(x: Tensor, by?: Tensor | null): void {
   x.replaced = (x.replaced ?? 0) + 1;
   x.successor = by ?? undefined;
   if (by?.requiresGrad) x.checkSteps = (groups) => checkSteps(x, groups);
-  if (x.isWatched) changes.disposed++;
 }
 
 /** True if a module has another one in its place, and that is not among these: what they do would leave the model as it is. */

@@ -1,15 +1,11 @@
 /** Device memory shared by tensors that view it, freed with the last of them. */
 import type { Memory } from "../backend/memory";
 import type { Device } from "../device/device";
-import { activeRecorder } from "../device/recorder";
-import { countOf, returnVersionNumber, takeVersionNumber, type Versioned } from "../device/versions";
 
-export class Storage implements Versioned {
+export class Storage {
   #owners = 1;
-  /** Overwrites that are not counted under its number. */
-  #overwrites = 0;
-  #number = -1;
-  /** Holds other contents for a while: master copies need not follow. */
+  #version = 0;
+  /** Holds other contents for a while: master weights need not follow. */
   isLent = false;
 
   /** @param isBorrowed the memory is an array of the program */
@@ -20,9 +16,7 @@ export class Storage implements Versioned {
   ) {}
 
   static allocate(device: Device, bytes: number): Storage {
-    const storage = new Storage(device, device.allocate(bytes));
-    activeRecorder()?.overwrote(storage); // each replay writes it again
-    return storage;
+    return new Storage(device, device.allocate(bytes));
   }
 
   /** True if more than one tensor sees this memory. */
@@ -35,23 +29,15 @@ export class Storage implements Versioned {
     return this.#owners > 0;
   }
 
-  /** Counts the overwrites, through whichever view, for whoever relies on the contents: the tape, master copies. */
+  /** Counts overwrites, through whichever view: the tape and master weights rely on the contents. */
   get version(): number {
-    return this.#number < 0 ? this.#overwrites : this.#overwrites + countOf(this.#number);
-  }
-
-  get versionNumber(): number {
-    if (this.#number < 0) {
-      this.#number = takeVersionNumber();
-      this.#overwrites -= countOf(this.#number); // what its last owner left there
-    }
-    return this.#number;
+    return this.#version;
   }
 
   /** Called by whatever writes into memory that a tensor may be seen in. */
   overwritten(): void {
-    this.#overwrites++;
-    activeRecorder()?.overwrote(this);
+    this.#version++;
+    this.device.overwrote(this);
   }
 
   retain(): this {
@@ -60,8 +46,6 @@ export class Storage implements Versioned {
   }
 
   release(): void {
-    if (--this.#owners > 0) return;
-    if (this.#number >= 0) returnVersionNumber(this.#number);
-    this.device.free(this.memory);
+    if (--this.#owners === 0) this.device.free(this.memory);
   }
 }

@@ -1,6 +1,5 @@
 /** The tape: which ops are recorded, and how. Forward and backward of each op stand together in `ops/`; `engine.ts` plays it back. */
 
-import { activeRecorder } from "../device/recorder";
 import { untrack } from "../device/scope";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
@@ -57,7 +56,6 @@ export function record(
   const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
   const node = new TapeNode(name, edges, held, origins, backward, output.storage === inputs[0]!.storage);
   output.attach(node);
-  activeRecorder()?.taped(node.order);
   return output;
 }
 

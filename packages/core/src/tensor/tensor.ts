@@ -3,9 +3,8 @@
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import { activeRecorder, type Repeated } from "../device/recorder";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
-import { changes } from "../device/versions";
+import { activeTracer, type Live } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";
@@ -41,7 +40,7 @@ export interface SparseGradient {
   /** What a step reads: of no more than its rows if it is `lazy`. */
   numbers(lazy: boolean): Tensor;
   /** A lazy step: the launch for its rows alone, of what would be written by all. */
-  launch(launch: Launch<"rule">, repeated: (() => Repeated) | undefined, written: readonly Tensor[]): void;
+  launch(launch: Launch<"rule">, live: Live, written: readonly Tensor[]): void;
   /** Leaves it no rows, and returns its numbers. */
   emptied(): Tensor;
   /** A new gradient from two, of which at least one is row-sparse. */
@@ -73,8 +72,6 @@ export class Tensor {
   order = 0;
   /** @internal Made from the user's data, not by an op. */
   isMadeByHand = false;
-  /** @internal State of an optimizer, or in a recorded step: they must notice when it is disposed, by hand perhaps. */
-  isWatched = false;
   /** @internal See `markReplaced`. */
   declare replaced?: number;
   /** @internal What took its place last. */
@@ -154,7 +151,9 @@ export class Tensor {
 
   /** True for leaves that were marked, and for results of computations on such. Can be set on floating-point leaves. */
   get requiresGrad(): boolean {
-    return this.leafRequiresGrad || this.holding.node !== null;
+    if (this.holding.node !== null) return true;
+    activeTracer()?.leaf(this, this.leafRequiresGrad);
+    return this.leafRequiresGrad;
   }
 
   set requiresGrad(value: boolean) {
@@ -175,7 +174,6 @@ export class Tensor {
       `Use .to("f32").`,
     );
     this.leafRequiresGrad = value && this.holding.node === null;
-    changes.leaves++;
   }
 
   /**
@@ -183,22 +181,19 @@ export class Tensor {
    * but for one that you made yourself (with `tensor`, `zeros`, ...) outside of tidy: that is yours.
    */
   get grad(): Tensor | null {
-    activeRecorder()?.touchGradient(this, this.gradient, false);
+    activeTracer()?.gradient(this, this.gradient, false);
     return this.gradient;
   }
 
   set grad(value: Tensor | null) {
-    if (value === this.gradient) {
-      activeRecorder()?.touchGradient(this, value, true);
-      return;
-    }
+    activeTracer()?.gradient(this, this.gradient, true);
+    if (value === this.gradient) return;
     if (value !== null) this.checkGradient("grad", value);
     const isOurs = value !== null && (value.made !== null || !value.isMadeByHand);
     this.clearGradient();
     if (value !== null) keep(value);
     this.gradient = value;
     this.gradientIsOurs = isOurs;
-    changes.leaves++;
   }
 
   /** @internal @throws OptError BAD_ARGUMENT, DISPOSED, BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH */
@@ -239,12 +234,11 @@ export class Tensor {
   receiveGradient(value: Tensor): void {
     this.gradient = keep(value);
     this.gradientIsOurs = true;
-    changes.leaves++;
   }
 
   /** @internal Frees the gradient, or lets go of one that is the user's. */
   clearGradient(): void {
-    activeRecorder()?.touchGradient(this, this.gradient, true);
+    activeTracer()?.gradient(this, this.gradient, true);
     this.freeGradient();
   }
 
@@ -252,7 +246,6 @@ export class Tensor {
     if (this.gradientIsOurs) this.gradient?.dispose();
     this.gradient = null;
     this.gradientIsOurs = false;
-    changes.leaves++;
   }
 
   /** @internal */
@@ -275,7 +268,6 @@ export class Tensor {
       () => `a tensor must not be used after dispose, got one of shape ${showShape(this.shape)}.`,
       "Return it from tidy, or keep() it.",
     );
-    activeRecorder()?.uses(this);
   }
 
   /** @internal The memory, in numbers. @throws OptError DISPOSED */
@@ -301,7 +293,6 @@ export class Tensor {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    if (this.isWatched) changes.disposed++;
     this.freeGradient();
     untrack(this);
     dropped.unregister(this.holding);

@@ -1,6 +1,7 @@
 // Whatever overwrites a tensor between forward and backward is refused where a gradient needs the old elements, through every view.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { compile } from "../compile/compile";
 import { parameter, tensor, zeros } from "../create";
 import { tidy } from "../device/scope";
 import { concat, conv2d, fusedAttention, gather, layerNorm, maxPool2d } from "../ops";
@@ -112,25 +113,34 @@ describe("backward refuses what was overwritten", () => {
     expect(() => loss.backward()).toThrow(/mul needs.* "weight" of shape \[2\]/);
   });
 
-  it("by a replay, of what it steps, sets, returns and leaves behind", () => {
-    const [x, w] = [parameter([1, 2]), parameter([3, 4])];
+  it("by a compiled function, of what it steps and sets; its results stay", () => {
+    const [x, w, count] = [parameter([1, 2]), parameter([3, 4]), zeros([2])];
     const optimizer = new Momentum([w]);
-    const step = w.device.record(() => {
-      optimizer.zeroGrad();
-      const loss = w.mul(w).sum();
-      loss.backward();
-      optimizer.step();
-      return loss;
-    });
-    for (const saved of [w, step.result, w.grad!]) {
+    const step = compile(
+      (given: Tensor) => {
+        optimizer.zeroGrad();
+        const loss = w.mul(w).sum();
+        loss.backward();
+        optimizer.step();
+        count.set(count.add(1));
+        given.set(given.add(1));
+        return loss;
+      },
+      { check: "never" },
+    );
+    const given = zeros([2]);
+    for (let i = 0; i < 3; i++) step(given);
+    for (const saved of [w, count, given]) {
       const loss = x.mul(saved).sum();
-      step.replay();
+      step(given);
       expectCode("CHANGED", () => loss.backward());
     }
-    step.dispose();
+    const loss = x.mul(step(given)).sum();
+    step(given);
+    loss.backward();
   });
 
-  it("inside a recorded step, when it is recorded", () => {
+  it("inside a compiled function, when it is traced", () => {
     const w = parameter([3, 4]);
     const optimizer = new Momentum([w]);
     w.grad = zeros([2]);
@@ -139,7 +149,7 @@ describe("backward refuses what was overwritten", () => {
       optimizer.step();
       loss.backward();
     };
-    expectCode("CHANGED", () => w.device.record(body));
+    expectCode("CHANGED", () => compile(body)());
   });
 });
 

@@ -6,5 +6,5 @@ import { builtRules } from "../generate/rules";
 export async function cpuContract(instructionSet: string): Promise<void> {
   const open = async () => openCpuBackend({ instructionSet, threads: 3 });
   const skip = await whyUnavailable(open);
-  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, fuses: true, skip });
+  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, fuses: true, epilogues: true, skip });
 }

@@ -1,4 +1,4 @@
-/** The device as its users meet it: recorded steps, tables, staging, reads beside the event loop, the order of streams. */
+/** The device as its users meet it: prepared launches, tables, staging, reads beside the event loop, the order of streams. */
 import { AdamW } from "@opt/adam-amsgrad";
 import { init, type OptError, registerBackend, tensor, tidy } from "@opt/core";
 import { interpretRule, type Slice, type TypedArray } from "@opt/core/backend";
@@ -48,33 +48,58 @@ export function deviceSuite(row: Row): void {
       return { slices, launch, start, expectAfter };
     };
 
-    it("replays recorded launches with new scalars, bit for bit", async () => {
+    it("runs prepared launches with new scalars, bit for bit", async () => {
       const { launch, expectAfter } = rule();
       const [first, second, third] = [4, 5, 6].map((seed) => seededScalars(everyOp, seed));
-      const recording = backend.record!([launch(first!)]);
+      const list = backend.prepare([launch(first!)], []);
       await expectAfter([]);
-      recording.replay(new Map());
-      recording.replay(new Map([[0, second!]]));
-      recording.replay(new Map([[0, third!]]));
+      list.run(new Map(), []);
+      list.run(new Map([[0, second!]]), []);
+      list.run(new Map([[0, third!]]), []);
       await expectAfter([first!, second!, third!]);
-      expectCode("INTERNAL", () => recording.replay(new Map([[0, [1]]])));
-      recording.dispose();
-      expectCode("DISPOSED", () => recording.replay(new Map()));
+      expectCode("INTERNAL", () => list.run(new Map([[0, [1]]]), []));
+      list.dispose();
+      expectCode("DISPOSED", () => list.run(new Map(), []));
     });
 
-    it("keeps tables and scratch memory of recorded launches to them, whatever is launched beside", async () => {
+    it("runs them on other memory in each run where it is left open, also from another place on", async () => {
+      const { launch, expectAfter } = rule();
+      const scalars = seededScalars(everyOp, 4);
+      const { tensors } = launch(scalars);
+      const traced = everyOp.buffers.map(() => backend.allocate(4 * 1027));
+      const open = traced.map((memory) => ({ memory, byteOffset: 0, length: 1027 }));
+      const list = backend.prepare([{ ...launch(scalars), tensors: [open] }], traced);
+      const places = tensors[0]!.map(({ memory }) => ({ memory, byteOffset: 0 }));
+      for (let i = 0; i < 2; i++) list.run(new Map(), places);
+      await expectAfter([scalars, scalars]);
+      const shifted = everyOp.buffers.map(() => upload(Float32Array.from({ length: 1031 }, (_, i) => Math.cos(i))));
+      const kept = everyOp.buffers.map(() => upload(Float32Array.from({ length: 1027 }, (_, i) => Math.cos(i + 4))));
+      list.run(
+        new Map(),
+        shifted.map(({ memory }) => ({ memory, byteOffset: 16 })),
+      );
+      backend.launch({ ...launch(scalars), tensors: [kept] });
+      for (const [b, slice] of shifted.entries()) {
+        const numbers = await floats(backend, slice);
+        expect(numbers.subarray(4)).toAgreeWith(await floats(backend, kept[b]!));
+        expect(numbers.subarray(0, 4)).toAgreeWith(Float32Array.from({ length: 4 }, (_, i) => Math.cos(i)));
+      }
+      list.dispose();
+    });
+
+    it("keeps tables and scratch memory of prepared launches to them, whatever is launched beside", async () => {
       const own = upload(Float32Array.from({ length: 300_000 }, () => 1));
       const output = upload(new Float32Array(1));
       const kernel = backend.kernel({ kind: "sumSquares", dtype: "f32" });
       const sum = { kind: "sumSquares", kernel, inputs: [own], output } as const;
-      const recording = backend.record!([sum]);
+      const list = backend.prepare([sum], []);
       for (let i = 0; i < 100; i++) {
         const other = upload(Float32Array.from({ length: 300_000 }, () => i));
         backend.launch({ ...sum, inputs: [other], output: upload(new Float32Array(1)) });
       }
-      recording.replay(new Map());
+      list.run(new Map(), []);
       expect([...(await floats(backend, output))]).toEqual([300_000]);
-      recording.dispose();
+      list.dispose();
     });
 
     it("leaves the event loop free while it waits", async () => {
@@ -162,32 +187,32 @@ export function orderSuite(row: Row): void {
       return { list, launch, expectSteps };
     };
 
-    it("writes the tables of a recording after the launches that read those blocks before", async () => {
+    it("writes the tables of prepared launches after the launches that read those blocks before", async () => {
       const { list, launch, expectSteps } = counting();
       const small = Array.from({ length: 64 }, () => list(1));
       const large = list(100);
-      const recorded = list(1);
+      const prepared = list(1);
       await backend.sync();
       for (const tensors of small) backend.launch(launch(tensors));
       backend.launch(launch(large)); // the oldest table goes, its block is free
-      const recording = backend.record!([launch(recorded)]);
+      const made = backend.prepare([launch(prepared)], []);
       for (const tensors of small) await expectSteps(tensors, 1);
       await expectSteps(large, 1);
-      await expectSteps(recorded, 0);
-      recording.replay(new Map());
-      await expectSteps(recorded, 1);
-      recording.dispose();
+      await expectSteps(prepared, 0);
+      made.run(new Map(), []);
+      await expectSteps(prepared, 1);
+      made.dispose();
     });
 
-    it("gives blocks of a disposed recording out after its last replay", async () => {
+    it("gives blocks of disposed launches out after their last run", async () => {
       const { list, launch, expectSteps } = counting();
       const [first, second, third] = [list(40), list(40), list(40)];
       await backend.sync();
-      const recording = backend.record!([launch(first)]);
-      recording.replay(new Map());
-      recording.dispose();
-      const next = backend.record!([launch(second)]);
-      next.replay(new Map());
+      const made = backend.prepare([launch(first)], []);
+      made.run(new Map(), []);
+      made.dispose();
+      const next = backend.prepare([launch(second)], []);
+      next.run(new Map(), []);
       next.dispose();
       backend.launch(launch(third));
       await expectSteps(first, 1);

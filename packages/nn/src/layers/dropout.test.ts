@@ -1,4 +1,4 @@
-import { Generator, ones, parameter } from "@opt/core";
+import { compile, Generator, ones, parameter, type Tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Dropout } from "./dropout";
@@ -38,15 +38,15 @@ describe("Dropout", () => {
 
   it.each([-0.1, 1.1, Number.NaN])("refuses p = %s", (p) => expectCode("BAD_ARGUMENT", () => new Dropout(p)));
 
-  it("switched to eval, refuses to be replayed as in training", () => {
-    const dropout = new Dropout(0.5, { generator: new Generator(1) });
-    const x = ones([8]);
-    const recording = x.device.record(() => dropout.forward(x));
-    recording.replay();
-    dropout.eval();
-    expectCode("BAD_STATE", () => recording.replay());
-    dropout.train();
-    recording.replay();
-    recording.dispose();
+  it("compiled, draws in each call what it draws eagerly, and follows train() and eval()", () => {
+    const [dropout, plain] = [1, 1].map((seed) => new Dropout(0.5, { generator: new Generator(seed) })) as [
+      Dropout,
+      Dropout,
+    ];
+    const compiled = compile((x: Tensor) => dropout.forward(x), { check: "never" });
+    for (const isTraining of [true, true, true, false, false, true]) {
+      for (const each of [dropout, plain]) each.train(isTraining);
+      expect([...compiled(ones([8])).dataSync()]).toEqual([...plain.forward(ones([8])).dataSync()]);
+    }
   });
 });

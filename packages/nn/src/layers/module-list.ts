@@ -1,7 +1,6 @@
 /** Modules in a list or under names, called by who holds them. */
 import { check, OptError, show } from "@opt/core";
 import { isModule, Module } from "../module/module";
-import { contents } from "../module/noted";
 
 /**
  * Modules in order, for a forward of one's own to go through: "0.weight", "1.weight", ... A plain array property does the same;
@@ -36,11 +35,6 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     for (const module of modules) checkModule("ModuleList", module);
     this.#modules = [...this.#modules, ...modules];
     return this;
-  }
-
-  /** @internal */
-  get [contents](): readonly M[] {
-    return this.#modules;
   }
 
   [Symbol.iterator](): IterableIterator<M> {
@@ -97,11 +91,6 @@ export class ModuleDict<M extends Readonly<Record<string, Module>> = Record<stri
     checkModule("ModuleDict", module);
     this.#modules = new Map([...this.#modules, [name, module]]);
     return this;
-  }
-
-  /** @internal */
-  get [contents](): ReadonlyMap<string, Module> {
-    return this.#modules;
   }
 
   keys(): IterableIterator<string> {

@@ -5,6 +5,7 @@ import {
   checkOptions,
   type Device,
   type DType,
+  dependsOn,
   keep,
   markReplaced,
   OptError,
@@ -14,7 +15,6 @@ import {
 } from "@opt/core";
 import { holdParameters, isParameter, succeed } from "./held";
 import { members } from "./members";
-import { watchMethods } from "./noted";
 import { replaceTensors } from "./replace";
 
 /** By which modules are known, of whichever copy of this package. */
@@ -50,11 +50,16 @@ export abstract class Module {
     return true;
   }
 
-  /** Whether layers that behave differently in training (Dropout) do so. */
-  training = true;
+  #training = true;
 
-  constructor() {
-    watchMethods(new.target.prototype, Module.prototype);
+  /** Whether layers that behave differently in training (Dropout) do so. */
+  get training(): boolean {
+    dependsOn(() => this.#training);
+    return this.#training;
+  }
+
+  set training(value: boolean) {
+    this.#training = value;
   }
 
   /** @throws OptError UNSUPPORTED where a class without types has left it out */

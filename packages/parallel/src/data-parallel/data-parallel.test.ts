@@ -182,13 +182,6 @@ const FAULTS: readonly (readonly [fault: string, program: string, message: RegEx
     `await new DataParallel(new BatchNorm1d(2), communicator, { broadcastBuffers: rank === 0 }).ready;`,
     /broadcastBuffers true" on rank 0 and ".*broadcastBuffers false" on rank 1/,
   ],
-  [
-    "recorded steps",
-    `const w = core.parameter([1]);
-     const parallel = new DataParallel({ forward: () => w.mul(2).sum(), namedParameters: () => [["w", w]] }, communicator);
-     w.device.record(() => parallel.forward().backward());`,
-    /\[onGradient\] a replay would not repeat a gradient's hook/,
-  ],
 ];
 
 it("faults are named on every rank", async () => {
@@ -229,6 +222,35 @@ it("weights may differ while a rank looks at others, and where it climbs by its 
     ],
     "",
   ]);
+});
+
+it("two compiled functions, before and after sync(), have the bits of an eager step", async () => {
+  const body = `const { rank } = communicator;
+    const train = async (isCompiled) => {
+      const model = new Linear(3, 2, { generator: new core.Generator(1) });
+      const parallel = new DataParallel(model, communicator, { bucketBytes: 1 });
+      const compiled = (f) => isCompiled ? core.compile(f, { check: "never" }) : f;
+      const before = compiled((x) => { parallel.forward(x).pow(2).sum().backward(); });
+      const after = compiled(() => {
+        for (const w of model.parameters()) {
+          core.noGrad(() => w.set(w.sub(w.grad.mul(0.01))));
+          w.grad = null;
+        }
+      });
+      for (let step = 0; step < 6; step++) {
+        before(core.tensor([[step, rank, 1]]));
+        await parallel.sync();
+        after();
+      }
+      parallel.dispose();
+      return model.parameters().map((w) => w.tolist());
+    };
+    tell([await train(false), await train(true)]);`;
+  const { told, error } = await runJob(2, body, { imports: IMPORTS });
+  expect(error).toBe("");
+  const [[eager, compiled], other] = told as [[unknown, unknown], unknown[]];
+  expect(compiled).toEqual(eager);
+  expect(other).toEqual([eager, compiled]);
 });
 
 describe("refused", () => {

@@ -7,6 +7,7 @@ import { attentionContract } from "./attention";
 import { batchNormContract } from "./batch-norm";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
+import { epilogueContract } from "./epilogue";
 import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
 import { matmulContract } from "./matmul";
@@ -32,6 +33,8 @@ export interface ContractRow {
   readonly edge?: boolean;
   /** It has the kernels of several ops in one. By default false. */
   readonly fuses?: boolean;
+  /** Its products take epilogues. By default false. */
+  readonly epilogues?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
@@ -44,6 +47,7 @@ export function contractSuite(row: ContractRow): void {
       expect(backend.name).toBe(row.name);
       expect(backend.exact).toBe(row.exact ?? true);
       expect(backend.fuses ?? false).toBe(row.fuses ?? false);
+      expect(backend.epilogues ?? false).toBe(row.epilogues ?? false);
       expect([...backend.dtypes].sort()).toEqual([...row.dtypes].sort());
     });
 
@@ -52,6 +56,7 @@ export function contractSuite(row: ContractRow): void {
     mapContract(context);
     reduceContract(context);
     matmulContract(context);
+    if (row.epilogues) epilogueContract(context);
     copyContract(context);
     rowsByIndexContract(context);
     rowsContract(context);

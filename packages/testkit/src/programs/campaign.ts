@@ -1,7 +1,7 @@
 /** Many programs, one after the other, and the smallest of those that fail. */
 import { generate } from "./generate/generate";
-import { type Court, judge } from "./judge";
 import { listing } from "./listing";
+import { examine, type Setup } from "./oracle";
 import type { Program } from "./program";
 import { smallest } from "./shrink";
 
@@ -9,11 +9,12 @@ export interface Report {
   programs: number;
   /** By the code with which every device refused. */
   readonly refused: Record<string, number>;
-  /** Programs that were recorded and replayed to their end on some device. */
+  /** Programs with calls that did not run a compiled function, and how many such calls there were. */
   replayed: number;
+  replays: number;
 }
 
-export const newReport = (): Report => ({ programs: 0, refused: {}, replayed: 0 });
+export const newReport = (): Report => ({ programs: 0, refused: {}, replayed: 0, replays: 0 });
 
 /** A program that did not do what it must, as small as it could be made. */
 export class ProgramFailure extends Error {
@@ -37,27 +38,42 @@ export class ProgramFailure extends Error {
   }
 }
 
-/** Judges one program. @throws ProgramFailure with the smallest that fails in the same way */
-export async function tryProgram(program: Program, court: Court, report: Report): Promise<void> {
-  const { failure, refused, replayed } = await judge(program, court);
+/** Examines one program. @throws ProgramFailure with the smallest that fails in the same way */
+export async function tryProgram(program: Program, setup: Setup, report: Report): Promise<void> {
+  const { failure, refused, replays } = await examine(program, setup);
   report.programs++;
   if (refused !== null) report.refused[refused] = (report.refused[refused] ?? 0) + 1;
-  if (replayed) report.replayed++;
+  if (replays > 0) report.replayed++;
+  report.replays += replays;
   if (failure === null) return;
-  const least = await smallest(
-    program,
-    async (smaller) => (await judge(smaller, court)).failure?.rule === failure.rule,
-  );
-  const again = (await judge(least, court)).failure ?? failure;
+  const fails = async (smaller: Program) => (await examine(smaller, setup)).failure?.rule === failure.rule;
+  const least = await smallest(program, fails);
+  const again = (await examine(least, setup)).failure ?? failure;
   throw new ProgramFailure(again.rule, again.detail, least);
 }
 
 /** The programs of the seeds from `first` on, until `isOver` says so. */
 export async function campaign(
-  court: Court,
-  { first = 1, isOver }: { readonly first?: number; isOver(programs: number): boolean },
+  setup: Setup,
+  {
+    first = 1,
+    isOver,
+    failed,
+  }: {
+    readonly first?: number;
+    isOver(programs: number): boolean;
+    /** Is given what fails, and the campaign goes on; without it the first failure is thrown. */
+    failed?(failure: ProgramFailure): void;
+  },
 ): Promise<Report> {
   const report = newReport();
-  for (let seed = first; !isOver(report.programs); seed++) await tryProgram(generate(seed), court, report);
+  for (let seed = first; !isOver(report.programs); seed++) {
+    try {
+      await tryProgram(generate(seed), setup, report);
+    } catch (error) {
+      if (failed === undefined || !(error instanceof ProgramFailure)) throw error;
+      failed(error);
+    }
+  }
   return report;
 }

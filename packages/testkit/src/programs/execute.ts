@@ -32,7 +32,9 @@ function describe(statement: Statement): string {
 const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) => void } = {
   op(world, { id, op, of, options = {} }) {
     const kind = OPS[op]!;
-    const given = of.map((operand) => (typeof operand === "number" ? operand : world.value(operand)));
+    const given = of.map((operand) =>
+      typeof operand === "number" ? operand : ((world.plain[operand] as number | undefined) ?? world.value(operand)),
+    );
     const apart = world.mode.apart && !kind.view;
     const operands = given.map((operand) =>
       apart && typeof operand !== "number" ? world.made(operand.clone()) : operand,
@@ -127,6 +129,12 @@ const EXECUTE: { [Kind in Statement["do"]]: (world: World, statement: Of<Kind>) 
     noGrad(() => {
       for (const one of body) execute(world, one);
     });
+  },
+  when(world, { flag, body }) {
+    if (world.plain[flag]) for (const one of body) execute(world, one);
+  },
+  freeze(world, { of, frozen }) {
+    world.value(of).requiresGrad = !frozen;
   },
   keep(world, { of }) {
     world.own(keepTensor(world.value(of)));

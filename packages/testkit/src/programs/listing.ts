@@ -1,5 +1,5 @@
 /** A program as the TypeScript that a user would have written. */
-import { type Fill, type Program, type Statement, statementsOf } from "./program";
+import { type Argument, type Fill, type Program, type Statement, statementsOf } from "./program";
 
 export function listing(program: Program): string {
   const { leaves, layers, optimizers, averages, scaler, prelude, bodies, rounds, resume } = program;
@@ -36,20 +36,29 @@ export function listing(program: Program): string {
     }
   }
   lines.push(...prelude.flatMap(show));
-  bodies.forEach(({ statements, results }, i) => {
+  const option = program.check === "spaced" ? "" : `, { check: "${program.check}" }`;
+  bodies.forEach(({ args, statements, results }, i) => {
     lines.push(
-      `const body${i} = () => {`,
+      `const body${i} = compile((${args.join(", ")}) => {`,
       ...indent(statements.flatMap(show)),
-      `  return [${results.join(", ")}];`,
-      "};",
+      `  return { ${results.join(", ")} };`,
+      `}${option});`,
     );
   });
-  rounds.forEach(({ before, body, eager }, i) => {
+  rounds.forEach(({ before, body, args, eager }, i) => {
     if (i === resume.round)
       lines.push(`// resumed runs are saved and built anew here; loaded: ${resume.order.join(", ")}`);
-    lines.push(...before.flatMap(show), `run(body${body}); // ${eager ? "never" : "or"} recorded`);
+    const given = bodies[body]!.args.map((id) => passed(id, args[id]));
+    lines.push(...before.flatMap(show), `body${body}(${given.join(", ")});${eager ? " // eager" : ""}`);
   });
   return lines.join("\n");
+}
+
+function passed(id: string, given: Argument | undefined): string {
+  if (typeof given !== "object") return String(given ?? id);
+  if ("result" in given) return `last.${given.result}`;
+  const { fill, rows, inside } = given;
+  return `${numbers(fill)} as ${id}${rows === undefined ? "" : `, ${rows} rows`}${inside ? ", inside" : ""}`;
 }
 
 const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
@@ -106,6 +115,10 @@ function show(statement: Statement): string[] {
       ];
     case "noGrad":
       return ["noGrad(() => {", ...indent(statement.body.flatMap(show)), "});"];
+    case "when":
+      return [`if (${statement.flag}) {`, ...indent(statement.body.flatMap(show)), "}"];
+    case "freeze":
+      return [`${statement.of}.requiresGrad = ${!statement.frozen};`];
     case "keep":
       return [`keep(${statement.of});`];
     case "dispose":

@@ -33,6 +33,7 @@ export function numbersOf(fill: Fill, shape: Shape): Float64Array {
     ties: () => (random.below(5) - 2) / 2,
     special: () => (random.below(3) === 0 ? random.pick(SPECIAL) : (random.below(65) - 32) / 8),
     whole: () => random.below(fill.below ?? 6),
+    ones: () => 1,
   }[fill.kind];
   const numbers = new Float64Array(sizeOf(shape));
   for (let i = 0; i < numbers.length; i++) numbers[i] = draw();

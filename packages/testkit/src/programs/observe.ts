@@ -6,21 +6,26 @@ import type { World } from "./world";
 /** Numbers of a tensor, or a plain fact. */
 export type Seen = { readonly dtype: DType; readonly data: ArrayLike<number> } | string;
 
-/** By name: "w0", "w0.grad", "o0.w0.exp_avg", "result t7". */
+/** By name: "w0", "w0.grad", "o0.w0.exp_avg", "result t7", "argument x1". */
 export type Observation = ReadonlyMap<string, Seen>;
 
 /** A gradient whose numbers can be looked at. */
 export const denseOf = (grad: Tensor): Tensor =>
   grad instanceof RowSparse && !grad.isDisposed ? grad.toDense() : grad;
 
-export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): Promise<Observation> {
+export async function observe(
+  world: World,
+  results: ReadonlyMap<Id, Tensor>,
+  args: ReadonlyMap<Id, Tensor> = new Map(),
+): Promise<Observation> {
   const seen = new Map<string, Seen>();
   const look = async (name: string, value: Tensor) => {
     seen.set(name, value.isDisposed ? "disposed" : { dtype: value.dtype, data: await value.data() });
   };
   for (const [id, value] of results) await look(`result ${id}`, value);
+  for (const [id, value] of args) if (world.values.get(id) !== value) await look(`argument ${id}`, value);
   for (const [id, value] of world.values) {
-    if (results.has(id) || value.isDisposed) continue;
+    if (value.isDisposed) continue;
     await look(id, value);
     const { grad } = value;
     if (grad === null) continue;
@@ -47,5 +52,6 @@ export async function observe(world: World, results: ReadonlyMap<Id, Tensor>): P
     }
   }
   if (world.scaler !== null) seen.set("the scaler", JSON.stringify(world.scaler.stateDict()));
+  seen.set("the generator", JSON.stringify(world.generator.stateDict()));
   return seen;
 }

@@ -12,7 +12,7 @@ export interface Spec {
 
 /** Numbers made from a seed. Grid: sixteenths that every float dtype holds; ties: few different ones; whole: 0 .. below - 1; special: NaN, infinities, zeros, subnormals among others. */
 export interface Fill {
-  readonly kind: "grid" | "ties" | "whole" | "small" | "special";
+  readonly kind: "grid" | "ties" | "whole" | "small" | "special" | "ones";
   readonly seed: number;
   readonly below?: number;
 }
@@ -62,7 +62,7 @@ export interface Hook {
 }
 
 export type Statement =
-  /** id = op(of, options) */
+  /** id = op(of, options). An operand may be the name of a number that the body is given. */
   | {
       readonly do: "op";
       readonly id: Id;
@@ -99,6 +99,9 @@ export type Statement =
   | { readonly do: "average" | "averaged"; readonly average: Id }
   | { readonly do: "zeroGrad"; readonly optimizer: Id; readonly setToNull: boolean }
   | { readonly do: "addGroup"; readonly optimizer: Id; readonly params: readonly Id[]; readonly options: Options }
+  /** Runs `body` if the argument `flag` is true. */
+  | { readonly do: "when"; readonly flag: Id; readonly body: readonly Statement[] }
+  | { readonly do: "freeze"; readonly of: Id; readonly frozen: boolean }
   /** Switches every layer to training or to evaluation. */
   | { readonly do: "train"; readonly training: boolean }
   | {
@@ -109,18 +112,35 @@ export type Statement =
       readonly value: unknown;
     };
 
-/** One training step: run as it stands, or recorded at its first round and replayed in the others. */
+/** A function of a training script: run eagerly, or compiled. */
 export interface Body {
+  /** Its arguments: leaves, and names that stand for a number or a boolean. */
+  readonly args: readonly Id[];
   readonly statements: readonly Statement[];
-  /** Values of it that are returned. */
+  /** Values that it returns. */
   readonly results: readonly Id[];
 }
 
+/** What a round passes: a number, a boolean, a new tensor, or what the last round returned. A leaf that is not named is passed itself. */
+export type Argument =
+  | number
+  | boolean
+  | {
+      readonly fill: Fill;
+      /** The first extent, if it is another than the leaf's. */
+      readonly rows?: number;
+      /** It is a part of a larger tensor. */
+      readonly inside?: boolean;
+    }
+  | { readonly result: Id };
+
+/** One call of a body. */
 export interface Round {
-  /** What is done outside of the body, before it. */
+  /** What is done before the call. */
   readonly before: readonly Statement[];
   readonly body: number;
-  /** Run as it stands even where the body is recorded. */
+  readonly args: Readonly<Record<Id, Argument>>;
+  /** Runs eagerly even where the body is compiled. */
   readonly eager?: boolean;
 }
 
@@ -140,42 +160,20 @@ export interface Program {
   readonly resume: { readonly round: number; readonly order: readonly ("model" | "optimizer" | "schedule")[] };
   /** Refusals that are right, if every device refuses alike. */
   readonly mayRefuse: readonly ErrorCode[];
-  /** True if every body can be recorded, and every round that follows can replay it. */
-  readonly recordable: boolean;
+  /** True if every body can be compiled. */
+  readonly compiles: boolean;
+  /** The option of `compile`. */
+  readonly check: "always" | "spaced" | "never";
 }
 
 /** The statements directly inside a statement. */
 export function innerOf(statement: Statement): readonly Statement[] {
-  return statement.do === "tidy" || statement.do === "noGrad" ? statement.body : [];
+  return "body" in statement ? statement.body : [];
 }
 
 /** The value that a statement makes. */
 export function madeBy(statement: Statement): Id | undefined {
   return "id" in statement ? statement.id : undefined;
-}
-
-/** The values that a statement reads, changes or names, without those inside it. */
-export function usedBy(statement: Statement): readonly Id[] {
-  switch (statement.do) {
-    case "op":
-      return statement.of.filter((operand) => typeof operand === "string");
-    case "set":
-      return typeof statement.from === "string" ? [statement.to, statement.from] : [statement.to];
-    case "stale":
-      return [statement.of, statement.by];
-    case "keep":
-    case "dispose":
-      return [statement.of];
-    case "backward":
-      return statement.gradient === null ? [statement.of] : [statement.of, statement.gradient];
-    case "gradient":
-      return typeof statement.value === "string" ? [statement.of, statement.value] : [statement.of];
-    case "clip":
-    case "addGroup":
-      return statement.params;
-    default:
-      return [];
-  }
 }
 
 /** All statements of a program, those inside of others too. */

@@ -2,8 +2,8 @@
 import { init } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { generate } from "./generate/generate";
-import { judge } from "./judge";
 import { listing } from "./listing";
+import { examine } from "./oracle";
 import { type Program, statementsOf } from "./program";
 import { smallest } from "./shrink";
 
@@ -19,7 +19,7 @@ describe("programs", () => {
     const programs = Array.from({ length: 1000 }, (_, seed) => generate(seed));
     const kinds = new Set(programs.flatMap(statementsOf).map((statement) => statement.do));
     expect([...kinds].sort().join(" ")).toBe(
-      "addGroup average averaged backward clip constant dispose gradient keep load noGrad op option random reset save schedule set stale step tidy train unscale update zeroGrad",
+      "addGroup average averaged backward clip constant dispose freeze gradient keep load noGrad op option random reset save schedule set stale step tidy train unscale update when zeroGrad",
     );
     const optimizers = new Set(programs.flatMap((program) => program.optimizers.map(({ kind }) => kind)));
     expect([...optimizers].sort().join(" ")).toBe("Adam AdamW Adamax Muon NAdam RAdam RMSprop SGD");
@@ -33,16 +33,16 @@ describe("programs", () => {
 
   it("are shown as TypeScript", () => {
     expect(listing(SMALL)).toBe(`const w = parameter(grid(1), { shape: [2], dtype: "f32", name: "w" });
-const body0 = () => {
+const body0 = compile(() => {
   const a = w.mul(w);
   const b = a.exp();
   const loss = a.sum();
   loss.backward();
-  return [loss];
-};
-run(body0); // or recorded
+  return { loss };
+}, { check: "never" });
+body0();
 // resumed runs are saved and built anew here; loaded: model
-run(body0); // or recorded`);
+body0();`);
   });
 });
 
@@ -56,6 +56,7 @@ const SMALL: Program = {
   prelude: [],
   bodies: [
     {
+      args: [],
       statements: [
         { do: "op", id: "a", op: "mul", of: ["w", "w"] },
         { do: "op", id: "b", op: "exp", of: ["a"] },
@@ -66,19 +67,20 @@ const SMALL: Program = {
     },
   ],
   rounds: [
-    { before: [], body: 0 },
-    { before: [], body: 0 },
+    { before: [], body: 0, args: {} },
+    { before: [], body: 0, args: {} },
   ],
   resume: { round: 1, order: ["model"] },
   mayRefuse: [],
-  recordable: false,
+  compiles: true,
+  check: "never",
 };
 
-describe("the judge", () => {
+describe("the oracle", () => {
   const optimizers = {};
 
   it("lets a right program pass", async () => {
-    expect((await judge(SMALL, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
+    expect((await examine(SMALL, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
   });
 
   it("does not take a refusal that nothing explains", async () => {
@@ -86,6 +88,7 @@ describe("the judge", () => {
       ...SMALL,
       bodies: [
         {
+          args: [],
           statements: [
             { do: "dispose", of: "w" },
             { do: "op", id: "a", op: "exp", of: ["w"] },
@@ -94,11 +97,11 @@ describe("the judge", () => {
         },
       ],
     };
-    expect((await judge(use, { devices: [device], optimizers, layers: {} })).failure?.rule).toBe(
+    expect((await examine(use, { devices: [device], optimizers, layers: {} })).failure?.rule).toBe(
       "js refuses: DISPOSED",
     );
     const expected = { ...use, mayRefuse: ["DISPOSED"] as const };
-    expect(await judge(expected, { devices: [device], optimizers, layers: {} })).toMatchObject({
+    expect(await examine(expected, { devices: [device], optimizers, layers: {} })).toMatchObject({
       failure: null,
       refused: "DISPOSED",
     });
@@ -108,7 +111,7 @@ describe("the judge", () => {
     const body = (...statements: Program["bodies"][number]["statements"]): Program => ({
       ...SMALL,
       leaves: [{ id: "w", kind: "parameter", shape: [17, 8, 8], dtype: "f64", fill: { kind: "grid", seed: 78598 } }],
-      bodies: [{ statements, results: ["loss"] }],
+      bodies: [{ args: [], statements, results: ["loss"] }],
     });
     const drawn = body(
       { do: "random", id: "a", shape: [8], dtype: "f16", normal: false },
@@ -121,7 +124,7 @@ describe("the judge", () => {
       { do: "backward", of: "loss", gradient: null },
     );
     for (const one of [drawn, cast]) {
-      expect((await judge(one, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
+      expect((await examine(one, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
     }
   });
 
@@ -130,10 +133,10 @@ describe("the judge", () => {
     const stale = (dtype: "f32" | "bf16"): Program => ({
       ...SMALL,
       leaves: [...SMALL.leaves, factor].map((leaf) => ({ ...leaf, dtype })),
-      bodies: [{ statements: [{ do: "stale", of: "w", by: "x" }], results: [] }],
+      bodies: [{ args: [], statements: [{ do: "stale", of: "w", by: "x" }], results: [] }],
     });
     const found = async (program: Program) =>
-      (await judge({ ...program, seed: 1 }, { devices: [device], optimizers, layers: {} })).failure?.rule;
+      (await examine({ ...program, seed: 1 }, { devices: [device], optimizers, layers: {} })).failure?.rule;
     expect(await found(stale("f32"))).toBeUndefined();
     // 16-bit factors are saved as they were widened, which nothing overwrites.
     expect(await found(stale("bf16"))).toBe("js differentiates what was overwritten");

@@ -1,7 +1,7 @@
 /** Which numbers of a program have promised bits: those that no reduction, product or transcendental function has touched. */
 import { broadcast } from "./op-kind";
 import { OPS } from "./ops";
-import type { Hook, Id, Program, Spec, Statement } from "./program";
+import type { Hook, Id, Program, Round, Spec, Statement } from "./program";
 
 interface Known extends Spec {
   /** The memory that it may share. */
@@ -24,6 +24,7 @@ class Follower {
   private readonly inexact = new Set<string>();
   private readonly added: { readonly optimizer: Id; readonly params: readonly Id[] }[] = [];
   private recording = true;
+  private flags: Round["args"] = {};
   /** Some step is scaled by a norm, which is a sum. */
   private readonly limitsNorm: boolean;
   constructor(private readonly program: Program) {
@@ -36,13 +37,19 @@ class Follower {
 
   /** Does the next round. */
   round(index: number): (name: string) => boolean {
-    const { before, body } = this.program.rounds[index]!;
+    const { before, body, args } = this.program.rounds[index]!;
     this.follow(before);
+    this.flags = args;
+    for (const [id, given] of Object.entries(args)) {
+      const isCarried = typeof given === "object" && "result" in given;
+      if (isCarried && !this.isExactValue(given.result)) this.mark(this.known.get(id)!.root, false);
+    }
     this.follow(this.program.bodies[body]!.statements);
     const inexact = new Set(this.inexact);
     return (name) => {
       const [first, second, third] = name.split(".");
-      if (name.startsWith("result ")) return this.isExactValue(name.slice(7), inexact);
+      const [, ofCall] = /^(?:result|argument) (.*)$/.exec(name) ?? [];
+      if (ofCall !== undefined) return this.isExactValue(ofCall, inexact);
       if (second === "grad") return !inexact.has(name);
       if (third !== undefined) return !inexact.has(`${first}.${second}`);
       return name.includes(" ") || this.isExactValue(first!, inexact);
@@ -80,6 +87,10 @@ class Follower {
         return;
       case "stale":
         if (!this.isExactValue(statement.of)) this.mark(this.known.get(statement.by)!.root, false);
+        return;
+      case "when":
+        if (this.flags[statement.flag] !== true) return;
+        this.follow(statement.body);
         return;
       case "tidy":
         this.follow(statement.body);
@@ -150,7 +161,7 @@ class Follower {
 
   private op({ id, op, of, options = {} }: Extract<Statement, { do: "op" }>): void {
     const kind = OPS[op]!;
-    const operands = of.filter((operand) => typeof operand === "string").map((operand) => this.known.get(operand)!);
+    const operands = of.flatMap((operand) => (typeof operand === "string" && this.known.get(operand)) || []);
     const numbers = of.filter((operand) => typeof operand === "number");
     const spec = kind.spec(operands, options, numbers);
     const isExact = kind.exact === true && operands.every(({ root }) => !this.inexact.has(root));
@@ -169,5 +180,9 @@ class Follower {
       leaves: hasTape ? [...new Set(operands.flatMap(({ leaves }) => leaves))] : [],
     });
     if (!kind.view) this.mark(id, isExact);
+    // Running statistics.
+    for (const leaf of this.program.leaves) {
+      if (leaf.kind === "data" && leaf.of !== undefined && leaf.of.layer === options.layer) this.mark(leaf.id, false);
+    }
   }
 }

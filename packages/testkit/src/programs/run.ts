@@ -1,9 +1,9 @@
-/** Runs a program on a device: as it stands, recorded and replayed, or saved and built anew on the way. */
-import { type ErrorCode, OptError, type Recording, type Tensor, tidy } from "@opt/core";
+/** Runs a program on a device: eagerly, compiled, or saved and built anew on the way. */
+import { compile, type ErrorCode, OptError, type Tensor, tidy } from "@opt/core";
 import { execute } from "./execute";
-import { type Observation, observe } from "./observe";
+import { type Observation, observe, type Seen } from "./observe";
 import type { Id, Program, Round, Statement } from "./program";
-import { type Contents, free } from "./store";
+import { free } from "./store";
 import { type Mode, World, WrongResult } from "./world";
 
 export interface Refusal {
@@ -18,6 +18,8 @@ export interface Outcome {
   readonly refused: Refusal | null;
   /** What must never happen: an error that is no OptError, a result of another shape, memory that is not given back. */
   readonly broken: { readonly what: string; readonly detail: string } | null;
+  /** Calls of compiled bodies that did not run the function. */
+  readonly replays: number;
 }
 
 export async function run(program: Program, mode: Mode): Promise<Outcome> {
@@ -27,13 +29,15 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   const rounds: Observation[] = [];
   let refused: Refusal | null = null;
   let broken: Outcome["broken"] = null;
+  let replays = 0;
   let run = new Run(new World(program, mode));
   try {
     run.open();
     for (const [i, round] of program.rounds.entries()) {
       if (mode.resumed && i === program.resume.round) {
-        const saved = await mode.resumed(run.saved(), program.seed);
-        run.close();
+        const saved = await mode.resumed(run.world.saved(), program.seed);
+        await run.close();
+        replays += run.replays;
         run = new Run(new World(program, { ...mode, device: mode.onto ?? mode.device }));
         run.open();
         const contents = await saved(run.world.mode.device);
@@ -52,17 +56,17 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   }
   try {
     if (refused !== null) rounds.push(await lastSight(run.world));
-    run.close();
+    await run.close();
     for (const device of devices) await device.sync();
   } catch (error) {
     broken ??= { what: whatIs(error), detail: `at the end: ${(error as Error).stack}` };
   }
   for (const [i, after] of held().entries()) {
     const [tensors, bytes] = [after.tensors - before[i]!.tensors, after.bytes - before[i]!.bytes];
-    if (tensors === 0 && bytes === 0) continue;
+    if (tensors <= 0 && bytes <= 0) continue; // what a failing run left may be collected now
     broken ??= { what: "keeps memory", detail: `${tensors} tensors and ${bytes} bytes are not given back` };
   }
-  return { rounds, refused, broken };
+  return { rounds, refused, broken, replays: replays + run.replays };
 }
 
 /** After a refusal; what is disposed cannot be looked at. */
@@ -77,12 +81,24 @@ async function lastSight(world: World): Promise<Observation> {
 
 const whatIs = (error: unknown): string => (error instanceof WrongResult ? error.what : "throws a raw error");
 
-type Results = readonly (readonly [Id, Tensor])[];
+/** Tensors, and by their names numbers and booleans: what a body is called with. */
+type Called = (tensors: readonly Tensor[], plain: World["plain"]) => Readonly<Record<Id, Tensor>>;
 
 class Run {
-  private readonly recordings = new Map<number, Recording<Results>>();
+  replays = 0;
+  private isReplayed = false;
+  private readonly compiled = new Map<number, ReturnType<typeof compile<Parameters<Called>, ReturnType<Called>>>>();
+  /** Results that nothing may change later. */
+  private readonly kept: { readonly id: Id; readonly result: Tensor; readonly seen: Seen }[] = [];
+  private readonly ownResults: ReadonlySet<Id>;
 
-  constructor(readonly world: World) {}
+  constructor(readonly world: World) {
+    const made = world.program.bodies.flatMap(({ statements }) => statements);
+    const isOwn = (one: Statement) => one.do === "op" && /^(sum|mean)$/.test(one.op);
+    this.ownResults = new Set(
+      world.program.seed % 3 > 0 ? [] : made.filter(isOwn).map((one) => (one as { id: Id }).id),
+    );
+  }
 
   open(): void {
     const { world } = this;
@@ -105,56 +121,92 @@ class Run {
     for (const id of [...world.values.keys()]) if (!outer.has(id)) world.values.delete(id);
   }
 
-  async round({ before, body, eager }: Round): Promise<Observation> {
+  async round({ before, body, args, eager }: Round): Promise<Observation> {
     const { world } = this;
     for (const statement of before) execute(world, statement);
-    const results = new Map(world.mode.recorded && !eager ? this.replayed(body) : tidy(() => this.body(body)));
-    const seen = await observe(world, results);
-    if (!world.mode.recorded || eager) for (const result of results.values()) result.dispose();
+    const names = this.tensorsOf(body);
+    const tensors = names.map((id) => world.argument(id, args[id]));
+    const others = world.program.bodies[body]!.args.filter((id) => typeof args[id] !== "object" && id in args);
+    const plain = Object.fromEntries(others.map((id) => [id, args[id] as number | boolean]));
+    const call = eager || !world.mode.compile ? this.eager(body) : this.replaying(body);
+    const results = new Map(Object.entries(call(tensors, plain)));
+    const seen = await observe(world, results, new Map(names.map((id, i) => [id, tensors[i]!])));
+    this.take(results, tensors, seen);
     world.endRound();
     return seen;
   }
 
-  private replayed(body: number): Results {
-    const known = this.recordings.get(body);
-    if (known !== undefined) {
-      this.world.at = "replay";
-      known.replay();
-      return known.result;
-    }
-    const made = this.world.mode.device.record(() => this.body(body));
-    this.recordings.set(body, made);
-    return made.result;
+  /** The arguments of a body that are tensors. */
+  private tensorsOf(body: number): Id[] {
+    return this.world.program.bodies[body]!.args.filter((id) => this.world.values.has(id));
   }
 
-  private body(index: number): Results {
+  private eager(body: number): Called {
+    return (tensors, plain) => tidy(() => this.body(body, tensors, plain));
+  }
+
+  private replaying(body: number): Called {
+    let known = this.compiled.get(body);
+    if (known === undefined) {
+      known = compile<Parameters<Called>, ReturnType<Called>>((tensors, plain) => {
+        this.isReplayed = false;
+        return this.body(body, tensors, plain);
+      }, this.world.mode.compile);
+      this.compiled.set(body, known);
+    }
+    const call = known;
+    return (...args) => {
+      this.world.at = "a compiled body";
+      this.isReplayed = true;
+      const results = call(...args);
+      if (this.isReplayed) this.replays++;
+      return results;
+    };
+  }
+
+  private body(index: number, tensors: readonly Tensor[], plain: World["plain"]): Record<Id, Tensor> {
     const { world } = this;
     const outer = new Map(world.values);
     const { statements, results } = world.program.bodies[index]!;
+    this.tensorsOf(index).forEach((id, i) => {
+      world.values.set(id, tensors[i]!);
+    });
+    world.plain = plain;
     try {
       return world.inTidy(() => {
         for (const statement of statements) execute(world, statement);
-        return results.map((id) => [id, world.value(id)] as const);
+        return Object.fromEntries(results.map((id) => [id, world.value(id)]));
       });
     } finally {
       for (const id of [...world.values.keys()]) if (!outer.has(id)) world.values.delete(id);
+      for (const [id, value] of outer) world.values.set(id, value);
+      world.plain = {};
     }
   }
 
-  saved(): Contents {
-    return this.world.saved();
+  /** The results of a round stay until the next one has ended, or the program. */
+  private take(results: ReadonlyMap<Id, Tensor>, args: readonly Tensor[], seen: Observation): void {
+    const { world } = this;
+    const before = new Set(world.results.values());
+    const others = new Set([...world.values.values(), ...args.filter((one) => !before.has(one))]);
+    for (const [id, result] of results) {
+      if (this.ownResults.has(id)) this.kept.push({ id, result, seen: seen.get(`result ${id}`)! });
+    }
+    world.results = new Map([...results].filter(([id, one]) => !others.has(one) && !this.ownResults.has(id)));
+    for (const one of world.results.values()) before.delete(one);
+    for (const one of before) one.dispose();
   }
 
-  close(): void {
-    this.closeRecordings();
+  async close(): Promise<void> {
+    for (const { id, result, seen } of this.kept.splice(0)) {
+      const now = await result.data();
+      result.dispose();
+      const then = (seen as Exclude<Seen, string>).data;
+      if (now.some((value, i) => !Object.is(value, then[i]))) {
+        throw new WrongResult("overwrites a result", `${id} was [${then}] and is [${now}]`);
+      }
+    }
+    for (const one of this.compiled.values()) one.dispose();
     this.world.close();
-  }
-
-  private closeRecordings(): void {
-    for (const recording of this.recordings.values()) {
-      for (const [, result] of recording.result) result.dispose();
-      recording.dispose();
-    }
-    this.recordings.clear();
   }
 }

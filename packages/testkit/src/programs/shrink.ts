@@ -1,5 +1,5 @@
 /** Smaller programs that still do something like a given one, and the smallest that still fails. */
-import { type Id, innerOf, madeBy, type Program, type Statement, statementsOf, usedBy } from "./program";
+import { type Id, innerOf, madeBy, type Program, type Statement, statementsOf } from "./program";
 
 /** The smallest program found by taking parts away as long as `fails` holds. */
 export async function smallest(program: Program, fails: (smaller: Program) => Promise<boolean>): Promise<Program> {
@@ -17,272 +17,161 @@ export async function smallest(program: Program, fails: (smaller: Program) => Pr
 }
 
 function* smaller(program: Program): Generator<Program> {
-  const { rounds, bodies, optimizers, leaves, resume } = program;
+  const { rounds, bodies, optimizers, leaves, layers, averages, resume } = program;
   for (let i = rounds.length - 1; i >= 0 && rounds.length > 2; i--) {
-    yield {
-      ...program,
-      rounds: rounds.toSpliced(i, 1),
-      resume: { ...resume, round: Math.max(1, resume.round - (i < resume.round ? 1 : 0)) },
-    };
+    const round = Math.max(1, resume.round - (i < resume.round ? 1 : 0));
+    yield { ...program, rounds: rounds.toSpliced(i, 1), resume: { ...resume, round } };
   }
   for (const [i] of bodies.entries()) {
-    if (bodies.length > 1) {
-      const kept = rounds
-        .filter(({ body }) => body !== i)
-        .map((round) => ({ ...round, body: round.body - (round.body > i ? 1 : 0) }));
-      if (kept.length > 1)
-        yield { ...program, bodies: bodies.toSpliced(i, 1), rounds: kept, resume: { ...resume, round: 1 } };
-    }
+    const kept = rounds.filter(({ body }) => body !== i);
+    if (bodies.length === 1 || kept.length < 2) continue;
+    const moved = kept.map((round) => ({ ...round, body: round.body - (round.body > i ? 1 : 0) }));
+    yield { ...program, bodies: bodies.toSpliced(i, 1), rounds: moved, resume: { ...resume, round: 1 } };
   }
   // Statements, the later ones first: fewer depend on them.
-  const paths = pathsOf(program).reverse();
-  for (const path of paths) yield without(program, path);
-  for (const path of paths) if (innerOf(at(program, path)).length > 0) yield unwrapped(program, path);
-  for (const path of paths) {
-    const statement = at(program, path);
-    if (statement.do !== "op") continue;
-    for (const operand of new Set(usedBy(statement))) yield renamed(replaced(program, path, []), statement.id, operand);
-  }
-  for (const [b, { results }] of bodies.entries()) {
-    for (const [r] of results.entries()) {
-      yield { ...program, bodies: bodies.with(b, { ...bodies[b]!, results: results.toSpliced(r, 1) }) };
+  const statements = statementsOf(program).reverse();
+  for (const one of statements) yield replaced(program, one, []);
+  for (const one of statements) if (innerOf(one).length > 0) yield replaced(program, one, innerOf(one));
+  for (const one of statements) {
+    if (one.do !== "op") continue;
+    for (const operand of new Set(one.of)) {
+      if (typeof operand === "string" && !/^k/.test(operand)) yield renamed(swapped(program, one, []), one.id, operand);
     }
+  }
+  for (const { id } of [...optimizers, ...layers, ...averages, ...leaves]) yield without(program, new Set([id]));
+  for (const [path, value] of parts(program)) {
+    if (Array.isArray(value)) for (const [i] of value.entries()) yield changed(program, path, value.toSpliced(i, 1));
+    else for (const key of Object.keys(value)) yield changed(program, path, omit(value, key));
   }
   for (const [o, optimizer] of optimizers.entries()) {
-    const { id, groups, options, schedule } = optimizer;
-    if (optimizers.length > 1 || program.bodies.every(({ statements }) => !mentions(statements, id))) {
-      yield pruned({ ...program, optimizers: optimizers.toSpliced(o, 1) });
-    }
     const change = (next: object) => ({ ...program, optimizers: optimizers.with(o, { ...optimizer, ...next }) });
-    if (schedule) yield change({ schedule: null });
-    if (groups.length > 1) {
-      yield change({ groups: [{ params: groups.flatMap(({ params }) => params), options: {} }] });
-    }
-    for (const key of Object.keys(options)) yield change({ options: omit(options, key) });
-    for (const [g, group] of groups.entries()) {
-      for (const [p] of group.params.entries()) {
-        const params = group.params.toSpliced(p, 1);
-        yield change({ groups: params.length > 0 ? groups.with(g, { ...group, params }) : groups.toSpliced(g, 1) });
-      }
-      for (const key of Object.keys(group.options)) {
-        yield change({ groups: groups.with(g, { ...group, options: omit(group.options, key) }) });
-      }
+    if (optimizer.schedule) yield change({ schedule: null });
+    if (optimizer.groups.length > 1) {
+      yield change({ groups: [{ params: optimizer.groups.flatMap(({ params }) => params), options: {} }] });
     }
   }
-  for (const [a] of program.averages.entries())
-    yield pruned({ ...program, averages: program.averages.toSpliced(a, 1) });
   if (program.scaler !== null) yield unscaled(program);
-  for (const leaf of leaves) yield withoutValues(program, new Set([leaf.id]));
-  for (const [i, round] of rounds.entries()) {
-    if (round.eager) yield { ...program, rounds: rounds.with(i, { before: round.before, body: round.body }) };
+  for (const [i, { eager, ...round }] of rounds.entries()) {
+    if (eager) yield { ...program, rounds: rounds.with(i, round) };
   }
   for (const [i, leaf] of leaves.entries()) {
     if (leaf.dtype !== "f32") yield { ...program, leaves: leaves.with(i, { ...leaf, dtype: "f32" }) };
   }
+  if (program.check !== "never") yield { ...program, check: "never" };
+}
+
+type Path = readonly (string | number)[];
+
+/** Lists and objects of which each part can be left out, and where they are. */
+function* parts(value: unknown, path: Path = []): Generator<[Path, object]> {
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    const here = [...path, key];
+    if (/^(args|results|returns|params)$/.test(key)) yield [here, inner as object];
+    else if (key === "options" && path[0] === "optimizers") yield [here, inner as object];
+    else yield* parts(inner, here);
+  }
+}
+
+function changed<T>(value: T, [key, ...path]: Path, by: unknown): T {
+  if (key === undefined) return by as T;
+  const inner = changed((value as Record<string, unknown>)[key], path, by);
+  return Array.isArray(value) ? (value.with(Number(key), inner) as T) : { ...value, [key]: inner };
 }
 
 const omit = (options: object, key: string) =>
   Object.fromEntries(Object.entries(options).filter(([name]) => name !== key));
 
-/** Where a statement stands: prelude, body or round, then positions. */
-type Path = readonly [
-  list: "prelude" | `body ${number}` | `round ${number}` | `hook ${number} ${number}`,
-  ...positions: number[],
-];
-
-function lists(program: Program): [Path[0], readonly Statement[]][] {
-  return [
-    ["prelude", program.prelude],
-    ...program.bodies.map(({ statements }, i) => [`body ${i}`, statements] as [Path[0], readonly Statement[]]),
-    ...program.rounds.map(({ before }, i) => [`round ${i}`, before] as [Path[0], readonly Statement[]]),
-    ...program.optimizers.flatMap(({ hooks = [] }, o) =>
-      hooks.map(({ body }, h) => [`hook ${o} ${h}`, body] as [Path[0], readonly Statement[]]),
-    ),
-  ];
-}
-
-function pathsOf(program: Program): Path[] {
-  const inside = (path: Path, statements: readonly Statement[]): Path[] =>
-    statements.flatMap((statement, i) => {
-      const here: Path = [...path, i];
-      return [here, ...inside(here, innerOf(statement))];
-    });
-  return lists(program).flatMap(([name, statements]) => inside([name], statements));
-}
-
-function at(program: Program, [list, ...positions]: Path): Statement {
-  let statements = lists(program).find(([name]) => name === list)![1];
-  let found: Statement | undefined;
-  for (const position of positions) {
-    found = statements[position]!;
-    statements = innerOf(found);
-  }
-  return found!;
-}
-
 /** The program with every list of statements changed. */
-function mapped(
-  program: Program,
-  change: (statements: readonly Statement[], list: Path[0]) => readonly Statement[],
-): Program {
+function mapped(program: Program, change: (statements: readonly Statement[]) => readonly Statement[]): Program {
+  const all = (statements: readonly Statement[]): readonly Statement[] =>
+    change(statements).map((one) => ("body" in one ? ({ ...one, body: all(one.body) } as Statement) : one));
   return {
     ...program,
-    prelude: change(program.prelude, "prelude"),
-    bodies: program.bodies.map((body, i) => ({ ...body, statements: change(body.statements, `body ${i}`) })),
-    rounds: program.rounds.map((round, i) => ({ ...round, before: change(round.before, `round ${i}`) })),
-    optimizers: program.optimizers.map((optimizer, o) =>
-      optimizer.hooks === undefined
-        ? optimizer
-        : {
-            ...optimizer,
-            hooks: optimizer.hooks
-              .map((hook, h) => ({ ...hook, body: change(hook.body, `hook ${o} ${h}`) }))
-              .filter(({ body }) => body.length > 0),
-          },
-    ),
+    prelude: all(program.prelude),
+    bodies: program.bodies.map((body) => ({ ...body, statements: all(body.statements) })),
+    rounds: program.rounds.map((round) => ({ ...round, before: all(round.before) })),
+    optimizers: program.optimizers.map(({ hooks, ...rest }) => {
+      const left = hooks?.map((hook) => ({ ...hook, body: all(hook.body) })).filter(({ body }) => body.length > 0);
+      return left === undefined || left.length === 0 ? rest : { ...rest, hooks: left };
+    }),
   };
 }
 
-/** The program with one statement replaced by others. */
-function replaced(program: Program, [list, ...positions]: Path, by: readonly Statement[]): Program {
-  const inside = (statements: readonly Statement[], [first, ...rest]: readonly number[]): readonly Statement[] => {
-    if (rest.length === 0) return statements.toSpliced(first!, 1, ...by);
-    const outer = statements[first!]!;
-    return statements.with(first!, { ...outer, body: inside(innerOf(outer), rest) } as Statement);
-  };
-  return mapped(program, (statements, name) => (name === list ? inside(statements, positions) : statements));
+/** The program with others in a statement's place. */
+function swapped(program: Program, statement: Statement, by: readonly Statement[]): Program {
+  return mapped(program, (list) => list.flatMap((one) => (one === statement ? by : [one])));
 }
 
-function unwrapped(program: Program, path: Path): Program {
-  return replaced(program, path, innerOf(at(program, path)));
+/** The same without what can no longer be. */
+function replaced(program: Program, statement: Statement, by: readonly Statement[]): Program {
+  const next = swapped(program, statement, by);
+  const kept = new Set(statementsOf(next).map(madeBy));
+  const gone = statementsOf(program)
+    .map(madeBy)
+    .filter((id) => id !== undefined && !kept.has(id));
+  return without(next, new Set(gone as Id[]));
 }
 
 /** The program with another value in the place of one that is gone. */
 function renamed(program: Program, from: Id, to: Id): Program {
-  const other = <Operand>(id: Operand) => (id === from ? to : id) as Operand;
-  const change = (statement: Statement): Statement => {
-    switch (statement.do) {
-      case "op":
-        return { ...statement, of: statement.of.map(other) };
-      case "set":
-        return { ...statement, to: other(statement.to), from: other(statement.from) };
-      case "stale":
-        return { ...statement, of: other(statement.of), by: other(statement.by) };
-      case "gradient":
-        return { ...statement, of: other(statement.of), value: other(statement.value) };
-      case "backward":
-        return { ...statement, of: other(statement.of), gradient: other(statement.gradient) };
-      case "tidy":
-        return {
-          ...statement,
-          body: changed(statement.body),
-          returns: statement.returns.filter((id) => id !== from),
-        };
-      case "noGrad":
-        return { ...statement, body: changed(statement.body) };
-      default:
-        return statement;
+  const rename = (key: string, value: unknown): unknown => {
+    if (/^(results|returns)$/.test(key)) return (value as Id[]).filter((id) => id !== from);
+    return value === from ? to : value;
+  };
+  const isAbout = (one: Statement) => (one.do === "keep" || one.do === "dispose") && one.of === from;
+  const next = mapped(program, (list) => list.filter((one) => !isAbout(one)));
+  return JSON.parse(JSON.stringify(next, rename)) as Program;
+}
+
+/** Takes values, optimizers, layers and averages away, and all that depends on them. */
+function without(program: Program, gone: Set<Id>): Program {
+  let next = program;
+  for (let before = -1; before !== gone.size; ) {
+    before = gone.size;
+    next = pruned(next, gone);
+    const used = new Set(statementsOf(next).map((one) => (one.do === "op" ? one.options?.layer : undefined)));
+    for (const { id } of next.layers) if (!used.has(id)) gone.add(id);
+    for (const { id, of } of next.leaves) if (of !== undefined && gone.has(of.layer)) gone.add(id);
+  }
+  return next;
+}
+
+/** Lists that may have fewer members, and those of them that must have one. */
+const LISTS =
+  /^(args|results|returns|leaves|layers|optimizers|averages|statements|before|prelude|hooks|body|groups|params)$/;
+const FULL = /^(body|groups|params)$/;
+
+/** Without what names what is gone. */
+function pruned(program: Program, gone: Set<Id>): Program {
+  const NOTHING = Symbol("gone");
+  const prune = (value: unknown, key: string): unknown => {
+    if (typeof value === "string") return gone.has(value) && !/^(op|do|kind|dtype)$/.test(key) ? NOTHING : value;
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      const items = value.map((item) => prune(item, key));
+      if (!items.includes(NOTHING)) return items;
+      const left = items.filter((item) => item !== NOTHING);
+      return !LISTS.test(key) || (FULL.test(key) && left.length === 0) ? NOTHING : left;
     }
+    const entries = Object.entries(value).map(([name, item]) => [name, prune(item, name)] as const);
+    if (key === "args")
+      return Object.fromEntries(entries.filter(([name, item]) => item !== NOTHING && !gone.has(name)));
+    if (entries.every(([, item]) => item !== NOTHING)) return Object.fromEntries(entries);
+    if ("id" in value) gone.add(value.id as Id);
+    return NOTHING;
   };
-  const changed = (statements: readonly Statement[]): readonly Statement[] =>
-    statements
-      .filter((statement) => !((statement.do === "keep" || statement.do === "dispose") && statement.of === from))
-      .map(change);
-  const next = mapped(program, changed);
-  return {
-    ...next,
-    bodies: next.bodies.map((body) => ({ ...body, results: body.results.filter((id) => id !== from) })),
-  };
-}
-
-function without(program: Program, path: Path): Program {
-  const gone = new Set<Id>();
-  const note = (statement: Statement) => {
-    const id = madeBy(statement);
-    if (id !== undefined) gone.add(id);
-    innerOf(statement).forEach(note);
-  };
-  note(at(program, path));
-  return withoutValues(replaced(program, path, []), gone);
-}
-
-/** Takes values away, and all that depends on them. */
-function withoutValues(program: Program, gone: Set<Id>): Program {
-  const keep = (statements: readonly Statement[]): readonly Statement[] =>
-    statements.flatMap((statement): Statement[] => {
-      if (statement.do === "clip" || statement.do === "addGroup") {
-        const params = statement.params.filter((id) => !gone.has(id));
-        return params.length > 0 ? [{ ...statement, params }] : [];
-      }
-      if (usedBy(statement).some((id) => gone.has(id))) {
-        const id = madeBy(statement);
-        if (id !== undefined) gone.add(id);
-        return [];
-      }
-      if (statement.do === "tidy") {
-        const body = keep(statement.body);
-        return body.length > 0
-          ? [{ ...statement, body, returns: statement.returns.filter((id) => !gone.has(id)) }]
-          : [];
-      }
-      if (statement.do === "noGrad") {
-        const body = keep(statement.body);
-        return body.length > 0 ? [{ ...statement, body }] : [];
-      }
-      return [statement];
-    });
-  const next = mapped(program, keep);
-  return pruned({
-    ...next,
-    leaves: next.leaves.filter(({ id }) => !gone.has(id)),
-    bodies: next.bodies.map((body) => ({ ...body, results: body.results.filter((id) => !gone.has(id)) })),
-    optimizers: next.optimizers.map((optimizer) => ({
-      ...optimizer,
-      groups: optimizer.groups
-        .map((group) => ({ ...group, params: group.params.filter((id) => !gone.has(id)) }))
-        .filter(({ params }) => params.length > 0),
-    })),
-    averages: next.averages
-      .map((average) => ({ ...average, params: average.params.filter((id) => !gone.has(id)) }))
-      .filter(({ params }) => params.length > 0),
-  });
+  return prune(program, "") as Program;
 }
 
 /** Without the scaler. */
 function unscaled(program: Program): Program {
-  const plain = (statements: readonly Statement[]): readonly Statement[] =>
-    statements.flatMap((statement): Statement[] => {
-      if (statement.do === "unscale" || statement.do === "update") return [];
-      if (statement.do === "tidy" || statement.do === "noGrad") return [{ ...statement, body: plain(statement.body) }];
-      if (statement.do !== "step" && statement.do !== "backward") return [statement];
-      const { scaled, ...rest } = statement;
+  return mapped({ ...program, scaler: null }, (list) =>
+    list.flatMap((one): Statement[] => {
+      if (one.do === "unscale" || one.do === "update") return [];
+      if (one.do !== "step" && one.do !== "backward") return [one];
+      const { scaled, ...rest } = one;
       return [rest];
-    });
-  return mapped({ ...program, scaler: null }, plain);
-}
-
-/** Without optimizers that train nothing, and statements about optimizers and averages that are gone. */
-function pruned(program: Program): Program {
-  const optimizers = program.optimizers.filter(({ groups }) => groups.length > 0);
-  const known = new Set([...optimizers, ...program.averages].map(({ id }) => id));
-  const keep = (statements: readonly Statement[]): readonly Statement[] =>
-    statements
-      .filter((statement) => !("optimizer" in statement) || known.has(statement.optimizer))
-      .filter((statement) => !("average" in statement) || known.has(statement.average))
-      .map((statement) =>
-        innerOf(statement).length > 0 ? ({ ...statement, body: keep(innerOf(statement)) } as Statement) : statement,
-      );
-  const next = mapped({ ...program, optimizers }, keep);
-  const used = new Set(statementsOf(next).map((statement) => statement.do === "op" && statement.options?.layer));
-  const isUsed = ({ of }: Program["leaves"][number]) => of === undefined || used.has(of.layer);
-  const idle = next.leaves.filter((leaf) => !isUsed(leaf)).map(({ id }) => id);
-  const rest = { ...next, layers: next.layers.filter(({ id }) => used.has(id)) };
-  return idle.length > 0 ? withoutValues(rest, new Set(idle)) : rest;
-}
-
-function mentions(statements: readonly Statement[], optimizer: Id): boolean {
-  return statements.some(
-    (statement) =>
-      ("optimizer" in statement && statement.optimizer === optimizer) || mentions(innerOf(statement), optimizer),
+    }),
   );
 }

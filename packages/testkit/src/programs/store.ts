@@ -25,6 +25,7 @@ export interface Contents {
     readonly updates: Readonly<Record<Id, number>>;
     readonly groups: readonly AddedGroup[];
     readonly training: boolean;
+    readonly frozen: readonly Id[];
     readonly generator: ReturnType<Generator["stateDict"]>;
     readonly scaler: GradScalerState | null;
   };

@@ -1,5 +1,6 @@
 /** What a running program has made: its tensors, optimizers and schedules on one device. */
 import {
+  type CompileOptions,
   type Device,
   type DType,
   ExponentialMovingAverage,
@@ -16,7 +17,7 @@ import * as schedules from "@opt/core/schedules";
 import { Random } from "../numbers/random";
 import { type LayerClasses, type LayerModule, makeLayer } from "./layers";
 import { EPSILON, isFloat, numbersOf } from "./numbers";
-import type { Fill, Id, Program, Spec } from "./program";
+import type { Argument, Fill, Id, Program, Spec } from "./program";
 import type { AddedGroup, Contents, Store } from "./store";
 
 // biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
@@ -32,7 +33,8 @@ export interface Mode {
   readonly dtype?: (dtype: DType) => DType;
   /** Every op works on copies of its operands: nothing that is overwritten later can reach it. */
   readonly apart?: boolean;
-  readonly recorded?: boolean;
+  /** Bodies are compiled. */
+  readonly compile?: CompileOptions;
   /** Saved there before the program's round to resume at, and built anew from it. */
   readonly resumed?: Store;
   /** Where a resumed program goes on; else where it began. */
@@ -64,6 +66,10 @@ export interface Trainer {
 
 export class World {
   readonly values = new Map<Id, Tensor>();
+  /** Numbers and booleans that the running body was given. */
+  plain: Readonly<Record<Id, number | boolean>> = {};
+  /** What the last round returned. */
+  results: ReadonlyMap<Id, Tensor> = new Map();
   readonly trainers = new Map<Id, Trainer>();
   readonly layers = new Map<Id, LayerModule>();
   /** State dicts that `save` made. */
@@ -170,6 +176,21 @@ export class World {
     return value;
   }
 
+  /** A tensor that a round passes: a leaf, a new one, or what the last round returned. */
+  argument(id: Id, given: Argument | undefined): Tensor {
+    if (typeof given !== "object") return this.value(id);
+    if ("result" in given) return this.results.get(given.result)!;
+    const { dtype, device, shape } = this.value(id);
+    const { fill, rows = shape[0], inside } = given;
+    const own = rows === undefined ? shape : shape.with(0, rows);
+    const data = this.numbers(fill, { shape: own, dtype });
+    if (!inside) return this.made(tensor(data, { shape: own, dtype, device }));
+    const all = Float64Array.of(...data.subarray(0, 1), ...data, ...data.subarray(0, 2));
+    const larger = this.made(tensor(all, { dtype, device }));
+    const part = this.made(larger.slice(1, 1 + data.length));
+    return this.made(part.reshape(own));
+  }
+
   trainer(id: Id): Trainer {
     return this.trainers.get(id)!;
   }
@@ -208,7 +229,7 @@ export class World {
   }
 
   close(): void {
-    for (const one of [...this.ofRound, ...this.owned].splice(0)) one.dispose();
+    for (const one of [...this.ofRound, ...this.owned, ...this.results.values()]) one.dispose();
     for (const { optimizer } of this.trainers.values()) optimizer.dispose();
     for (const average of this.averages.values()) average.dispose();
     this.scaler?.dispose();
@@ -223,6 +244,7 @@ export class World {
       const { grad } = value;
       if (grad !== null) tensors[`gradient.${id}`] = grad instanceof RowSparse ? this.made(grad.toDense()) : grad;
     }
+    for (const [id, result] of this.results) if (!result.isDisposed) tensors[`result.${id}`] = result;
     const updates: Record<Id, number> = {};
     for (const [id, average] of this.averages) {
       for (const [name, part] of Object.entries(average.stateDict())) {
@@ -241,6 +263,9 @@ export class World {
         updates,
         groups,
         training,
+        frozen: this.program.leaves
+          .filter(({ id, kind }) => kind !== "data" && this.values.get(id)?.requiresGrad === false)
+          .map(({ id }) => id),
         generator: generator.stateDict(),
         scaler: scaler?.stateDict() ?? null,
       },
@@ -249,7 +274,7 @@ export class World {
 
   /** Goes on from what another world saved. */
   load({ tensors, optimizers, values }: Contents): void {
-    const { schedules, updates, groups, training, generator, scaler } = values;
+    const { schedules, updates, groups, training, frozen, generator, scaler } = values;
     this.generator.loadStateDict(generator);
     for (const group of groups) this.addGroup(group);
     if (!training) this.train(training);
@@ -275,13 +300,18 @@ export class World {
       this.at = `loading the ${part}`;
       load[part]();
     }
-    for (const [id, value] of this.values) {
-      const gradient = tensors[`gradient.${id}`];
-      if (gradient === undefined) continue;
-      const moved = gradient.to(value.device);
-      value.grad = this.own(moved.clone());
+    const copied = (name: string, device: Device) => {
+      const moved = tensors[name]!.to(device);
+      const copy = moved.clone();
       moved.dispose();
+      return copy;
+    };
+    for (const [id, value] of this.values) {
+      if (`gradient.${id}` in tensors) value.grad = this.own(copied(`gradient.${id}`, value.device));
     }
+    const results = Object.keys(tensors).filter((name) => name.startsWith("result."));
+    this.results = new Map(results.map((name) => [name.slice("result.".length), copied(name, this.mode.device)]));
+    for (const id of frozen) this.value(id).requiresGrad = false;
   }
 }
 

@@ -1,5 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
+import { compile } from "../../compile/compile";
 import { parameter, tensor, zeros } from "../../create";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { rowSparse } from "../../rows/row-sparse";
@@ -45,14 +46,15 @@ describe("indices out of range", () => {
     ["crossEntropy", (at) => crossEntropyRows(logits(), at)],
     ["oneHot", (at) => oneHot(at, 3)],
     ["rowSparse", (at) => rowSparse(at, zeros([2, 1]), [3, 1])],
-  ])("are refused before a replay of %s changes anything", (_, run) => {
+  ])("are refused before a run of a compiled %s changes anything", (_, run) => {
     for (const dtype of ["i32", "u8"] as const) {
       const [at, count] = [tensor([0, 1], { dtype }), tensor([0])];
       const body = () => {
         count.set(count.add(1));
         run(at);
       };
-      const step = at.device.record(body);
+      const step = compile(body, { check: "never" });
+      step();
       for (const [values, isFit] of [
         [[0, 3], false],
         [[2, 2], true],
@@ -61,52 +63,40 @@ describe("indices out of range", () => {
       ] as const) {
         at.set([...values]);
         const before = count.dataSync()[0]!;
-        if (isFit) step.replay();
-        else for (const again of [() => step.replay(), () => step.replay(), body]) expectCode("BAD_ARGUMENT", again);
-        expect(count.dataSync()[0]).toBe(before + 1); // the body that was refused has counted, no replay
+        if (isFit) step();
+        else for (const again of [step, step, body]) expectCode("BAD_ARGUMENT", again);
+        expect(count.dataSync()[0]).toBe(before + 1); // the body that threw has counted, no run
       }
       step.dispose();
     }
   });
 
-  it("are refused in a replay however they were written", () => {
+  it("are refused in a run however they were written", () => {
     const at = indices([0, 1, 2, 3]);
     const half = at.detach().reshape([2, 2]);
-    const step = at.device.record(() => gather(zeros([4, 1]), at));
+    const step = compile(() => gather(zeros([4, 1]), at), { check: "never" });
+    step();
     new Int32Array(hostBytes(half, "write")!.buffer, hostBytes(half, "read")!.byteOffset, 4)[3] = 4;
-    expectCode("BAD_ARGUMENT", () => step.replay());
-    step.dispose();
+    expectCode("BAD_ARGUMENT", step);
   });
 
-  it("are looked at where they were written since, and not before", () => {
-    const at = indices([0, 1]);
-    const { backend } = at.device;
-    const step = at.device.record(() => crossEntropyRows(zeros([2, 3]), at));
-    const read = vi.spyOn(backend as Required<typeof backend>, "readSync");
-    for (let i = 0; i < 3; i++) step.replay();
-    expect(read).toHaveBeenCalledTimes(0);
-    at.set([2, 2]);
-    for (let i = 0; i < 3; i++) step.replay();
-    expect(read).toHaveBeenCalledTimes(1);
-    read.mockRestore();
-    step.dispose();
-  });
-
-  it("that the step computes give NaN in replays, or zeros", () => {
+  it("that a compiled function computes give NaN, or zeros", () => {
     const at = indices([0, 1]);
     const shifted = indices([0, 1]);
-    const step = at.device.record(() => {
-      shifted.set(at);
-      return [gather(table(), at.add(0)), gather(table(), shifted), oneHot(at.add(0), 3).sum(-1)];
-    });
+    const step = compile(
+      () => {
+        shifted.set(at);
+        return [gather(table(), at.add(0)), gather(table(), shifted), oneHot(at.add(0), 3).sum(-1)];
+      },
+      { check: "never" },
+    );
+    step();
     at.set([3, -1]);
-    step.replay();
     const [none, zero] = [
       [Number.NaN, Number.NaN],
       [0, 0],
     ];
-    expect(step.result.map((result) => [...result.dataSync()])).toEqual([none, none, zero]);
-    step.dispose();
+    expect(step().map((result) => [...result.dataSync()])).toEqual([none, none, zero]);
   });
 
   it("never reach into another row, along an axis", () => {
@@ -121,36 +111,38 @@ describe("indices out of range", () => {
       expectCode("BAD_ARGUMENT", () => gatherAlong(x, tensor(at, { dtype: "i32" }), 1));
     }
     const at = tensor([[0], [1]], { dtype: "i32" });
-    const step = x.device.record(() => gatherAlong(x, at.add(0), 1));
+    const step = compile((at: Tensor) => gatherAlong(x, at.add(0), 1), { check: "never" });
+    step(at);
     at.set([[2], [-1]]);
-    step.replay();
-    expect([...step.result.dataSync()]).toEqual([Number.NaN, Number.NaN]);
-    step.dispose();
+    expect([...step(at).dataSync()]).toEqual([Number.NaN, Number.NaN]);
   });
 
-  it("are refused in hooks of a recorded step, which run again by themselves", () => {
+  it("are refused in hooks of a compiled step", () => {
     const [table, w] = [zeros([3, 1]), parameter([1])];
     const optimizer = new Momentum([w]);
-    optimizer.on("afterStep", () => expectCode("BAD_ARGUMENT", () => gather(table, indices([3]))));
-    w.device.record(() => optimizer.step()).dispose();
+    const hook = vi.fn(() => void expectCode("BAD_ARGUMENT", () => gather(table, indices([3]))));
+    optimizer.on("afterStep", hook);
+    w.grad = zeros([1]);
+    const step = compile(() => optimizer.step(), { check: "never" });
+    for (let i = 0; i < 3; i++) step();
+    expect(hook).toHaveBeenCalledTimes(3);
   });
 });
 
-it("places that ops compare with are there in each replay", () => {
+it("places that ops compare with are there in each run of a compiled function", () => {
   const x = tensor([
     [1, 5, 3],
     [4, 2, 6],
   ]);
   const body = () => [tril(x), topk(x, 2).indices, topk(x, 1, 0, { largest: false }).values];
-  const step = x.device.record(body);
+  const step = compile(body, { check: "never" });
+  step();
   x.set([
     [3, 2, 1],
     [1, 2, 3],
   ]);
   for (let round = 0; round < 2; round++) {
     zeros([64]).add(round + 1); // takes the memory that was freed
-    step.replay();
-    expect(step.result.map((result) => result.tolist())).toEqual(body().map((result) => result.tolist()));
+    expect(step().map((result) => result.tolist())).toEqual(body().map((result) => result.tolist()));
   }
-  step.dispose();
 });

@@ -1,12 +1,13 @@
 // The option `clip`: the bits of clipping and then stepping, in the launch of the step.
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
 import type { Tensor } from "../../tensor/tensor";
 import { FakeDevice } from "../../testing/fake-backend";
 import { Momentum } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
-import type { ClipOptions } from "./around";
+import type { ClipOptions } from "../algorithm";
 import { clipGradNorm, clipGradValue } from "./clip";
 import { l1, l2 } from "./regularizer";
 
@@ -80,20 +81,23 @@ it("limits the norm of all groups that ask for it together", () => {
   expect(valuesOf(fused.params)).toEqual(valuesOf(apart.params));
 });
 
-it("replays, and refuses to where the limit was set since", () => {
-  const [recorded, eager] = [parts("f32", { clip: { norm: 0.8 } }), parts("f32", { clip: { norm: 0.8 } })];
-  for (const { params } of [recorded, eager]) setGradients(params);
-  const step = recorded.device.record(() => recorded.optimizer.step());
-  eager.optimizer.step();
-  for (const by of [2, 1e-3]) {
-    for (const { params } of [recorded, eager])
+it("limits compiled steps, also where the limit was set since", () => {
+  const [compiled, eager] = [parts("f32", { clip: { norm: 0.8 } }), parts("f32", { clip: { norm: 0.8 } })];
+  for (const { params } of [compiled, eager]) setGradients(params);
+  const step = compile(() => compiled.optimizer.step());
+  const both = (by: number) => {
+    for (const { params } of [compiled, eager])
       for (const [i, param] of params.entries()) param.grad!.set(GRADIENTS[i]!.map((g) => g * by));
-    step.replay();
+    step();
     eager.optimizer.step();
-  }
-  expect(valuesOf(recorded.params)).toEqual(valuesOf(eager.params));
-  recorded.optimizer.groups[0]!.clip = { norm: 0.9 };
-  expectCode("BAD_STATE", () => step.replay());
+  };
+  for (const by of [1, 2, 1e-3, 3, 5]) both(by);
+  expect(valuesOf(compiled.params)).toEqual(valuesOf(eager.params));
+  for (const { optimizer } of [compiled, eager]) optimizer.groups[0]!.clip!.norm = 0.9;
+  for (const by of [1, 2, 4]) both(by);
+  for (const { optimizer } of [compiled, eager]) optimizer.groups[0]!.clip = null;
+  for (const by of [1, 2, 4]) both(by);
+  expect(valuesOf(compiled.params)).toEqual(valuesOf(eager.params));
 });
 
 it("is saved, and loaded over another limit or none", () => {

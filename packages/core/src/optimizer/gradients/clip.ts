@@ -1,5 +1,4 @@
 /** Gradient clipping: by value, by the norm of each tensor, by the norm of all together. */
-
 import { zeros } from "../../create";
 import { replacing, tidy } from "../../device/scope";
 import { checkValue } from "../../errors/check-value";

@@ -1,4 +1,4 @@
-/** Norms of gradients, what they are scaled by to be no longer than allowed, and the scaling itself. */
+/** Norms of gradients, and scaling them down to a limit. */
 
 import { zeros } from "../../create";
 import { cast, concat, elementwise } from "../../ops";

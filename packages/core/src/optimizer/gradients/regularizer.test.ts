@@ -1,5 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
+import { compile } from "../../compile/compile";
 import { parameter } from "../../create";
 import { rewritten } from "../../rule/rewrite";
 import { defineRule } from "../../rule/rule";
@@ -109,7 +110,7 @@ describe("a regularizer", () => {
   it.each([
     ["of its own", (penalty: Regularizer) => penalty],
     ["by a function", (penalty: Regularizer) => () => penalty],
-  ])("whose coefficient is set, %s, is refused by replays, and taken by steps", (_, option) => {
+  ])("whose coefficient is set, %s, is taken by the next step, eager and compiled", (_, option) => {
     const penalty = { kind: "l2", coefficient: 0.25 } as const;
     const optimizer = new Momentum([parameter([1], { dtype: "f64" })], { lr: 1, momentum: 0 });
     const [group] = optimizer.groups;
@@ -119,12 +120,13 @@ describe("a regularizer", () => {
       optimizer.step();
       optimizer.zeroGrad();
     };
-    const recording = group!.params[0]!.device.record(body);
-    Object.assign(penalty, { coefficient: 0.5 });
-    expectCode("BAD_STATE", () => recording.replay());
-    body();
-    expect(group!.params[0]!.dataSync()[0]).toBe(0.375);
-    recording.dispose();
+    const step = compile(body);
+    const values = [0.25, 0.25, 0.25, 0.5, 0.5].map((coefficient, i) => {
+      Object.assign(penalty, { coefficient });
+      (i === 4 ? body : step)();
+      return group!.params[0]!.dataSync()[0];
+    });
+    expect(values).toEqual([0.75, 0.75 ** 2, 0.75 ** 3, 0.75 ** 3 / 2, 0.75 ** 3 / 4]);
   });
 
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, "1"])("must not have the coefficient %s", (coefficient) => {

@@ -1,5 +1,4 @@
-/** L1 and L2 penalties: added to the gradient by rewriting the rule, so that the step stays one launch. */
-
+/** L1 and L2 penalties. They rewrite the rule, so that the step stays one launch. */
 import { check } from "../../errors/errors";
 import { show } from "../../errors/show";
 
@@ -18,7 +17,7 @@ export function l2(coefficient: number): Regularizer {
   return checked({ kind: "l2", coefficient });
 }
 
-/** A copy, so that a launch can tell a penalty whose coefficient was set since. @throws OptError BAD_ARGUMENT */
+/** A checked copy: the plan of a step must not change with the original. @throws OptError BAD_ARGUMENT */
 export function checked(regularizer: Regularizer): Regularizer {
   const { kind, coefficient } = Object(regularizer) as Regularizer;
   check(

@@ -1,7 +1,10 @@
 // The float32 master copies of 16-bit parameters: they follow whatever overwrites the parameter, and lose no bit of what was not changed.
 import { describe, expect, it } from "vitest";
+import { compile } from "../../compile/compile";
 import { parameter, tensor } from "../../create";
+import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
+import { FakeDevice } from "../../testing/fake-backend";
 import { Momentum } from "../../testing/momentum";
 
 type Half = "bf16" | "f16";
@@ -144,5 +147,76 @@ describe.each<Half>(["bf16", "f16"])("%s", (dtype) => {
     expect([...block.dataSync()]).toEqual([...apart.w.dataSync(), ...apart.w.dataSync()]);
     for (const { master_param } of optimizers.flatMap((each) => Object.values(each.stateDict().state)))
       expect([...(master_param as Tensor).dataSync()]).toEqual([...master(apart)!.dataSync()]);
+  });
+
+  type Parts = ReturnType<typeof parts> & { other: Momentum; x: Tensor };
+  it.each<[string, (p: Parts) => void, ((p: Parts, i: number) => void)?]>([
+    ["steps", (p) => p.optimizer.step()],
+    ["steps a parameter that is set between", (p) => p.optimizer.step(), ({ w }, i) => i % 3 === 2 && w.set([i, 2, 3])],
+    [
+      "sets the parameter before the step",
+      ({ w, x, optimizer }) => {
+        noGrad(() => w.set(x));
+        optimizer.step();
+      },
+    ],
+    [
+      "limits the parameter after the step",
+      ({ w, optimizer }) => {
+        optimizer.step();
+        noGrad(() => w.set(w.minimum(2.5)));
+      },
+    ],
+    [
+      "limits the parameter after the step, and it is set between",
+      ({ w, optimizer }) => {
+        optimizer.step();
+        noGrad(() => w.set(w.minimum(2.5)));
+      },
+      ({ w }, i) => i % 3 === 2 && w.set([i, 2, 3]),
+    ],
+    [
+      "steps twice",
+      ({ optimizer }) => {
+        optimizer.step();
+        optimizer.step();
+      },
+    ],
+    [
+      "steps by two optimizers",
+      ({ optimizer, other }) => {
+        optimizer.step();
+        other.step();
+      },
+    ],
+  ])("in a function that %s, compiled and eager agree in all bits", (_, body, between) => {
+    const [compiled, eager] = [parts(dtype), parts(dtype)].map((p): Parts => {
+      p.w.grad = tensor([0.11, 0.07, -0.05], { dtype });
+      return { ...p, other: new Momentum([p.w], { lr: 0.017 }), x: tensor([1.1, 2.2, 3.3], { dtype }) };
+    }) as [Parts, Parts];
+    const step = compile(() => body(compiled));
+    for (let i = 0; i < 12; i++) {
+      step();
+      body(eager);
+      between?.(compiled, i);
+      between?.(eager, i);
+      if (i % 4 === 3) expect(bits(compiled)).toEqual(bits(eager));
+    }
+  });
+
+  it("a compiled step has one launch while nobody sets the parameter", () => {
+    const device = new FakeDevice();
+    const w = parameter(START, { dtype, device });
+    const optimizer = new Momentum([w]);
+    w.grad = tensor([1, 2, 3], { dtype, device });
+    const step = compile(() => optimizer.step(), { check: "never" });
+    for (let i = 0; i < 2; i++) step();
+    const launches = (set: boolean) => {
+      device.launches.length = 0;
+      if (set) w.set(START);
+      step();
+      return device.launches.length;
+    };
+    expect([launches(false), launches(false), launches(true) > 1, launches(false)]).toEqual([1, 1, true, 1]);
   });
 });

@@ -1,6 +1,6 @@
-/** The float32 copy in which a 16-bit parameter is stepped. */
-
+/** Master weights: the float32 copies in which 16-bit parameters are stepped. */
 import { tidy } from "../../device/scope";
+import { activeTracer, untraced } from "../../device/tracer";
 import { cast } from "../../ops";
 import { launchMap } from "../../ops/map";
 import { Expression } from "../../rule/expression";
@@ -8,14 +8,44 @@ import { type Program, trace } from "../../rule/program";
 import { abs, add, div, less, max, min, select, sub } from "../../rule/symbols";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
+import { MASTER, type Slot } from "./state";
 
-/** The same for numbers of one sign, of zeros, too, which are equal. */
+export function hasMaster({ state }: Slot): boolean {
+  return state?.tensors.has(MASTER) === true;
+}
+
+/** True if the master weights, rounded, are the parameter. While it holds lent contents (averages), they need not be. */
+export function isInSync({ param, state }: Slot): boolean {
+  return param.storage.isLent || state!.masterVersion === param.storage.version;
+}
+
+/** A step has just written both. */
+export function markInSync({ param, state }: Slot): void {
+  state!.masterVersion = param.storage.version;
+}
+
+/**
+ * Brings master weights to parameters that were overwritten since the last step. In a compiled function this is traced only
+ * if the function itself has overwritten the parameter: each run then does it again.
+ */
+export function syncMasters(slots: readonly Slot[]): void {
+  const tracer = activeTracer();
+  for (const slot of slots) {
+    if (isInSync(slot)) continue;
+    const isTraced = tracer === null || tracer.overwrites(slot.param.storage);
+    if (isTraced) follow(slot);
+    else untraced(() => follow(slot));
+    markInSync(slot);
+  }
+}
+
+/** 1 for negative numbers and -0: zeros of two signs are equal, and must not be taken for the same. */
 const sign = (x: Expression) => select(less(div(1, x), 0), 1, 0);
 
-/** Infinities become numbers that no 16 bits hold, which can be compared; NaN stays. */
+/** Infinities become numbers beyond 16 bits, which can be compared. NaN stays. */
 const finite = (x: Expression) => max(min(x, 3.4e38), -3.4e38);
 
-/** `difference == 0 ? master : value`; where the difference is NaN, one of them is: the value. */
+/** `difference == 0 ? master : value`. A difference of NaN selects the value. */
 function followProgram(): Program {
   const [master, rounded, value] = [0, 1, 2].map((slot) => new Expression("buffer", [], slot)) as [
     Expression,
@@ -30,10 +60,11 @@ function followProgram(): Program {
 const FOLLOW = /* @__PURE__ */ followProgram();
 
 /**
- * Brings the master copy to a parameter that was overwritten. Elements that it rounds to stay as they are:
- * a saved copy and its parameter can be loaded in either order, and what was not changed loses no bits.
+ * Elements that round to the parameter stay as they are: unchanged ones lose no bits, and a saved copy and its parameter can be
+ * loaded in either order.
  */
-export function follow(master: Tensor, param: Tensor): void {
+function follow({ param, state }: Slot): void {
+  const master = state!.tensors.get(MASTER) as Tensor;
   noGrad(() =>
     tidy(() => {
       const rounded = cast(cast(master, param.dtype), "f32");

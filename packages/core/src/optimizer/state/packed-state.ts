@@ -1,4 +1,4 @@
-/** State in 8 bits, which programs ask for before they use it: who does not, does not ship it. */
+/** State in 8 bits. Programs enable it, so that bundles of others do not contain it. */
 import type { Slice } from "../../backend/memory";
 import { arena } from "../../create";
 import { check } from "../../errors/errors";
@@ -12,7 +12,7 @@ import { type Shape, sizeOf } from "../../values/shape";
 import { PACK, UNPACK } from "./packing-rules";
 import { type StatePacking, stateKey, stateKeys, statePacking } from "./state";
 
-/** State whose bytes a tensor of u8 holds. */
+/** State that is stored in the bytes of a u8 tensor. */
 class Packed implements PackedState {
   constructor(
     private readonly bytes: Tensor,
@@ -31,7 +31,7 @@ class Packed implements PackedState {
     return values;
   }
 
-  /** A rule of numbers in float32 and what is packed. */
+  /** Launches a rule of float32 values and packed state. */
   launch(rule: Rule, values: Tensor): void {
     const { device } = values;
     const kernel = device.kernel({ kind: "rule", rule, dtype: "f32", stored: ["f32", this.format] });
@@ -39,7 +39,7 @@ class Packed implements PackedState {
   }
 }
 
-/** Parameters below it keep their state in float32. Source: bitsandbytes, `min_8bit_size`. */
+/** Smaller parameters keep their state in float32. Source: bitsandbytes, `min_8bit_size`. */
 const LEAST_PACKED = 4096;
 
 const ofBlocks: StatePacking = {

@@ -1,4 +1,4 @@
-/** What packs and unpacks state: rules of which one buffer is packed, so that devices need nothing more for it. */
+/** Rules that pack and unpack state. One of their buffers is packed, so devices need no other kernels for it. */
 import { defineRule } from "../../rule/rule";
 
 export const PACK = /* @__PURE__ */ defineRule({

@@ -1,7 +1,6 @@
 /** Optimizer state as plain data: PyTorch's keys, parameters by name. */
-
 import { keep, tidy } from "../../device/scope";
-import { check } from "../../errors/errors";
+import { check, OptError } from "../../errors/errors";
 import { isPlainObject, show } from "../../errors/show";
 import { cast, clone, move } from "../../ops";
 import type { Rule } from "../../rule/rule";
@@ -9,9 +8,21 @@ import { checkNotSummary } from "../../tensor/summary";
 import { Tensor } from "../../tensor/tensor";
 import type { DType } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
-import type { Counters, GroupOptions } from "../algorithm";
-import type { Slot } from "../slot";
-import { is16Bit, MASTER, type ParameterState, statePacking, storedState } from "./state";
+import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../algorithm";
+import { checkGroup, ownOptions, UNSET } from "../check";
+import type { ParameterGroup } from "../group";
+import { completeState } from "../prepare";
+import { hasMaster, syncMasters } from "./master";
+import {
+  is16Bit,
+  MASTER,
+  type ParameterState,
+  type Slot,
+  type StepCounter,
+  stateKeys,
+  statePacking,
+  storedState,
+} from "./state";
 
 /** One parameter's state: `step`, other numbers (mu_product), and tensors (exp_avg, exp_avg_sq, max_exp_avg_sq). */
 export type ParameterStateDict = { step: number } & { [key: string]: number | Tensor };
@@ -22,30 +33,110 @@ export interface OptimizerState {
   state: Record<string, ParameterStateDict>;
 }
 
-/** Tensors and counters are the live ones, not copies: save or clone them before the next step. Packed state comes as copies in float32. */
-export function parameterStateDict(slot: Slot): ParameterStateDict {
-  const state = slot.state!;
+/**
+ * The state of the parameters that were stepped. Tensors and counters are the live ones; packed state comes as float32 copies.
+ * `made`: options that were switched on since the last step needed more state.
+ */
+export function savedState<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  groups: readonly ParameterGroup<Options>[],
+): { state: OptimizerState["state"]; made: boolean } {
+  const { initialCounters: initial } = algorithm;
+  const listed = { ...initial };
+  const stepped = groups.map(({ slots, options }) => {
+    const rule = algorithm.rule(options);
+    return { slots: slots.filter(({ state }) => state !== null && isStepped(state, initial, rule)), rule, options };
+  });
+  const made = completeState(stepped, initial, false);
+  const state: OptimizerState["state"] = {};
+  for (const slot of stepped.flatMap(({ slots }) => slots)) {
+    const { counter } = slot.state!;
+    if (counter.counters === initial) counter.counters = listed;
+    if (hasMaster(slot)) syncMasters([slot]);
+    state[slot.name] = parameterStateDict(slot.state!);
+  }
+  return { state, made };
+}
+
+/**
+ * A rule without averages counts no steps: master weights alone show that there were some, until averages are made. Those that
+ * were made for a step that failed have the initial counters still.
+ */
+function isStepped({ counter: { counters }, tensors }: ParameterState, initial: Counters, rule: Rule): boolean {
+  if (counters.step > 0) return true;
+  return tensors.has(MASTER) && (counters !== initial || !stateKeys(rule).some((key) => tensors.has(key)));
+}
+
+function parameterStateDict(state: ParameterState): ParameterStateDict {
   const dict = {};
-  for (const name of Object.keys(state.counters)) {
-    const get = () => {
-      slot.ahead?.settle(); // replays have counted on
-      return state.counters[name];
-    };
-    Object.defineProperty(dict, name, { enumerable: true, get });
+  for (const name of Object.keys(state.counter.counters)) {
+    Object.defineProperty(dict, name, { enumerable: true, get: () => state.counter.counters[name] });
   }
   const tensors = [...state.tensors].map(([key, tensor]) => [key, tensor.packed?.unpacked() ?? tensor]);
   return Object.assign(dict, Object.fromEntries(tensors)) as ParameterStateDict;
 }
 
+/** States and options of a saved state, as copies. @throws OptError BAD_STATE if it does not fit */
+export function loadedState<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  groups: readonly ParameterGroup<Options>[],
+  saved: OptimizerState,
+): { states: Map<Slot, ParameterState>; options: (Options & GroupOptions)[] } {
+  const { name: where, initialCounters, counted } = algorithm;
+  const lists = groups.map(({ slots }) => slots);
+  const matched = matchNames(where, lists, saved);
+  const options = groups.map((group, g) => loadedOptions(algorithm, group, saved.groups[g]!, g));
+  const entries = lists.flatMap((slots, g) => {
+    const rule = algorithm.rule(options[g]!);
+    return slots.flatMap((slot) => {
+      const stored = saved.state[matched.get(slot)!];
+      if (stored === undefined) return [];
+      const entry = counted === undefined ? stored : { ...stored, ...counted(Object(stored)) };
+      checkParameterState(where, slot.name, slot.param, entry, stateKeys(rule), initialCounters);
+      return [{ slot, entry, rule, options: options[g]! }];
+    });
+  });
+  const states = new Map<Slot, ParameterState>();
+  const counters = new Map<string, StepCounter>();
+  for (const { slot, entry, rule, options } of entries) {
+    const own = Object.fromEntries(Object.keys(initialCounters).map((key) => [key, entry[key]]));
+    const key = JSON.stringify(own);
+    const counter = counters.get(key) ?? { counters: own as unknown as Counters, users: 0 };
+    counters.set(key, counter);
+    counter.users++;
+    states.set(slot, { counter, tensors: copiedTensors(slot.param, entry, rule, options), masterVersion: -1 });
+  }
+  return { states, options };
+}
+
+/** A group's options as saved, validated. Unknown ones are left out: PyTorch saves how it computes, too. */
+function loadedOptions<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  group: ParameterGroup<Options>,
+  saved: Record<string, unknown>,
+  g: number,
+): Options & GroupOptions {
+  const { name: where, fixed, defaults } = algorithm;
+  const present = Object(group.options) as Readonly<Record<string, unknown>>;
+  const options = {
+    ...Object.fromEntries(Object.keys(defaults).map((key) => [key, saved[key] ?? present[key]])),
+    ...Object.fromEntries(Object.keys(UNSET).map((key) => [key, saved[key] === undefined ? present[key] : saved[key]])),
+    ...fixed,
+  } as Options & GroupOptions;
+  try {
+    checkGroup(algorithm, options);
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new OptError("BAD_STATE", where, `group ${g} of the state has bad options: ${problem}`, "", { cause });
+  }
+  return ownOptions(options);
+}
+
 const OTHER_STATE = "It is of another optimizer or other options (amsgrad) or damaged.";
 const SAME_GROUPS = "Build it with the same groups.";
 
-/** The saved name of every parameter: equal names, or by position where one side has only numbers for names. @throws OptError BAD_STATE */
-export function matchNames(
-  where: string,
-  groups: readonly (readonly Slot[])[],
-  saved: OptimizerState,
-): Map<Slot, string> {
+/** The saved name of every parameter: equal names, or by position if one side has only numbers for names. @throws OptError BAD_STATE */
+function matchNames(where: string, groups: readonly (readonly Slot[])[], saved: OptimizerState): Map<Slot, string> {
   check(
     isPlainObject(saved) && Array.isArray(saved.groups) && isPlainObject(saved.state),
     "BAD_STATE",
@@ -85,7 +176,7 @@ export function matchNames(
 }
 
 /** Checks one parameter's saved state without changing anything. @throws OptError BAD_STATE */
-export function checkParameterState(
+function checkParameterState(
   where: string,
   name: string,
   param: Tensor,
@@ -114,16 +205,14 @@ export function checkParameterState(
   }
 }
 
-/** A private copy of saved state in the dtype and on the device of its parameter. Counters are kept as saved. */
-export function copyParameterState(
+/** Private copies of saved tensors in the dtype and on the device of their parameter. */
+function copiedTensors(
   param: Tensor,
   saved: ParameterStateDict,
   rule: Rule,
-  initial: Counters,
   options: GroupOptions,
-): ParameterState {
-  const counters = Object.fromEntries(Object.keys(initial).map((key) => [key, saved[key]])) as unknown as Counters;
-  // What other options ask for (momentum, amsgrad) is kept until they are set again, as in a run that goes on.
+): Map<string, Tensor> {
+  // Tensors that only other options need (momentum, amsgrad) are kept until those are set again, as in a run that goes on.
   const copied = Object.keys(saved).filter(
     (key) =>
       saved[key] instanceof Tensor &&
@@ -132,20 +221,9 @@ export function copyParameterState(
   );
   const copyOf = (key: string) =>
     tidy(() => {
-      const dtype = key === MASTER ? "f32" : storedState(rule, key, param, options);
+      const dtype = storedState(rule, key, param, options);
       const moved = move((saved[key] as Tensor).detach(), param.device);
       return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
     });
-  return { counters, tensors: new Map(copied.map((key) => [key, copyOf(key)])) };
-}
-
-/** Gives equal counters one object, so that their parameters step in one launch again. */
-export function shareCounters(states: readonly ParameterState[]): ParameterState[] {
-  const shared = new Map<string, Counters>();
-  return states.map((state) => {
-    const key = JSON.stringify(state.counters);
-    const counters = shared.get(key) ?? state.counters;
-    shared.set(key, counters);
-    return { ...state, counters };
-  });
+  return new Map(copied.map((key) => [key, copyOf(key)]));
 }

@@ -1,4 +1,4 @@
-/** Per-parameter optimizer state. */
+/** What an optimizer stores for each parameter: tensors and counters. */
 import type { Device } from "../../device/device";
 import type { PackedDType } from "../../rule/codebook";
 import type { Rule } from "../../rule/rule";
@@ -8,22 +8,39 @@ import { byteSize, type ComputeDType, type DType, numbersOf } from "../../values
 import type { Shape } from "../../values/shape";
 import type { Counters, GroupOptions } from "../algorithm";
 
-/** The state dict's name of the float32 copy that 16-bit parameters are trained in. */
+/** The key of the master weights, a float32 copy of a 16-bit parameter. */
 export const MASTER = "master_param";
 
-/** What a rule that comes after stages calls its last buffer. */
+/** The last buffer of a rule that comes after stages. */
 export const DIRECTION = "direction";
 
-/** True if the last buffer is what stages compute before the launch. What a rule writes is state, whatever its name. */
+/** True if the last buffer is what stages compute before the launch. A rule does not write it; else it would be state. */
 export function hasDirection({ buffers, writes }: Rule): boolean {
   return buffers.at(-1) === DIRECTION && !writes.includes(DIRECTION);
 }
 
-export interface ParameterState {
-  /** Parameters with equal counters share the object: they step in one launch. */
+/** Step counters of the parameters that step in one launch: one assignment counts for all of them. */
+export interface StepCounter {
   counters: Counters;
-  /** By snake_case name: exp_avg, exp_avg_sq, ... and master_param for 16-bit parameters. */
+  /** How many parameters share it. */
+  users: number;
+}
+
+export interface ParameterState {
+  counter: StepCounter;
+  /** By snake_case name: exp_avg, exp_avg_sq, ..., and master_param for 16-bit parameters. */
   readonly tensors: Map<string, Tensor>;
+  /** The version of the parameter that the master weights agree with; -1 if unknown. */
+  masterVersion: number;
+}
+
+/** A parameter in its group. */
+export interface Slot {
+  readonly param: Tensor;
+  readonly name: string;
+  /** Its place among the parameters of the optimizer. */
+  readonly number: number;
+  state: ParameterState | null;
 }
 
 /** expAvgSq -> exp_avg_sq: PyTorch's key of a rule's buffer. */
@@ -33,7 +50,7 @@ export function stateKey(buffer: string): string {
 
 const keysOfRules = new WeakMap<Rule, readonly string[]>();
 
-/** The state buffers of a rule under their names in state dicts; one list for each rule. */
+/** The keys of a rule's state buffers; one list for each rule. */
 export function stateKeys(rule: Rule): readonly string[] {
   let keys = keysOfRules.get(rule);
   if (keys === undefined) {
@@ -43,12 +60,11 @@ export function stateKeys(rule: Rule): readonly string[] {
   return keys;
 }
 
-/** True for parameters that are stepped in a float32 copy. */
 export function is16Bit({ dtype }: Tensor): boolean {
   return byteSize(dtype) === 2;
 }
 
-/** State that is packed in blocks: what `enableQ8` brings. */
+/** State that is packed in blocks: `enableQ8` installs it. */
 export interface StatePacking {
   /** The value of the option `stateDType`. */
   readonly name: "q8";
@@ -57,50 +73,56 @@ export interface StatePacking {
   /** Zeros in one block of memory; undefined for formats that are not packed. */
   zeros(shapes: readonly Shape[], format: DType | PackedDType, device: Device): Tensor[] | undefined;
   pack(values: Tensor, format: DType | PackedDType): Tensor | undefined;
-  /** @throws OptError UNSUPPORTED for what does not go with it */
+  /** @throws OptError UNSUPPORTED for options that do not go with it */
   check(where: string, options: GroupOptions): void;
 }
 
 export const statePacking = packing as typeof packing & Partial<StatePacking>;
 
-/** Parameters rounded at random: what `enableStochasticRounding` brings. */
+/** Stochastic rounding of parameters: `enableStochasticRounding` installs it. */
 export interface StochasticRounding {
   /** @throws OptError BAD_ARGUMENT naming what is wrong with a seed */
   fits(where: string, option: unknown): boolean;
-  /** The last scalars of a launch. @throws OptError UNSUPPORTED where the device cannot */
+  /** The last scalars of a launch. @throws OptError UNSUPPORTED on devices without it */
   keys(option: GroupOptions["stochasticRounding"], step: number, device: Device): readonly number[];
 }
 
 export const stochasticRounding = rounding as typeof rounding & Partial<StochasticRounding>;
 
-/** How the state of a key is stored: as the parameter where that is float64 or complex, else as the option `stateDType` says. */
+/** How new state is stored: as its parameter if that is float64 or complex, else as the option `stateDType` says. */
 export function storedState(
   rule: Rule,
   key: string,
   param: Tensor,
   { stateDType = "f32" }: GroupOptions,
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
+  if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
+/** How a state tensor is stored. */
+export function storedFormat(tensor: Tensor): StoredFormats[number] {
+  return tensor.packed?.format ?? (numbersOf(tensor.dtype)[0] as StoredDType);
+}
+
 /**
- * How a rule's launch finds a parameter with this state: 16-bit ones come as their master copy, which the parameter mirrors, or as they are
- * to be rounded at random; and their gradient as it is.
+ * The formats of a parameter's buffers. Gradients come as they are. A 16-bit parameter comes as its master weights, which it mirrors;
+ * with stochastic rounding it comes itself.
  */
 export function formatsOf(
   rule: Rule,
   param: Tensor,
   state: ParameterState,
-  isDrawn: boolean,
+  isStochastic: boolean,
 ): { dtype: ComputeDType; stored?: StoredFormats } {
   const [dtype] = numbersOf(param.dtype);
   const states = rule.buffers.slice(2).map((buffer) => {
     const tensor = state.tensors.get(stateKey(buffer));
-    return tensor?.packed?.format ?? (numbersOf(tensor?.dtype ?? "f32")[0] as StoredDType);
+    return tensor === undefined ? "f32" : storedFormat(tensor);
   });
   if (dtype === "f64" || (dtype === "f32" && states.every((each) => each === "f32"))) return { dtype };
   const narrow = dtype as StoredDType;
-  if (isDrawn) return { dtype: "f32", stored: [`${narrow as "bf16"}r`, narrow, ...states] };
+  if (isStochastic) return { dtype: "f32", stored: [`${narrow as "bf16"}r`, narrow, ...states] };
   return { dtype: "f32", stored: ["f32", narrow, ...states, ...(dtype === "f32" ? [] : [narrow])] };
 }

@@ -1,8 +1,10 @@
-// The option `stochasticRounding`: 16-bit parameters without float32 copies, eager, replayed, resumed, in groups and parts.
+// The option `stochasticRounding`: 16-bit parameters without float32 copies, eager, compiled, resumed, in groups and parts.
 import { expectCode } from "@opt/testkit";
 import { beforeAll, describe, expect, it } from "vitest";
+import { compile } from "../../compile/compile";
 import { parameter, randn, tensor } from "../../create";
 import { tidy } from "../../device/scope";
+import { GradScaler } from "../../loss-scaling/scaler";
 import { gatherSparse } from "../../rows/gather-sparse";
 import { span } from "../../tensor/span";
 import type { Tensor } from "../../tensor/tensor";
@@ -11,7 +13,6 @@ import { Momentum, type MomentumOptions } from "../../testing/momentum";
 import type { DType } from "../../values/dtype";
 import { Generator } from "../../values/generator";
 import type { GroupOptions } from "../algorithm";
-import { GradScaler } from "../gradients/scaler";
 import { enableQ8 } from "./packed-state";
 import { enableStochasticRounding } from "./stochastic-rounding";
 
@@ -98,15 +99,21 @@ describe("stochasticRounding", () => {
     },
   );
 
-  it("draws anew in each replay, as eager steps do", () => {
-    const [eager, recorded] = [parts(), parts()];
-    for (const each of [eager, recorded]) each.give();
-    const step = recorded.device.record(() => recorded.optimizer.step());
-    for (let i = 0; i < 3; i++) step.replay();
-    for (let i = 0; i < 4; i++) eager.optimizer.step();
-    expect(recorded.all()).toEqual(eager.all());
-    recorded.optimizer.groups[0]!.stochasticRounding = false;
-    expectCode("BAD_STATE", () => step.replay());
+  it("draws anew in each compiled step, as eager steps do, and follows the option", () => {
+    const [eager, compiled] = [parts(), parts()];
+    for (const each of [eager, compiled]) each.give();
+    const step = compile(() => compiled.optimizer.step());
+    for (let i = 0; i < 4; i++) {
+      step();
+      eager.optimizer.step();
+    }
+    expect(compiled.all()).toEqual(eager.all());
+    for (const { optimizer } of [eager, compiled]) optimizer.groups[0]!.stochasticRounding = { seed: 5 };
+    for (const one of [step, () => eager.optimizer.step()]) one();
+    expect(compiled.all()).toEqual(eager.all());
+    for (const { optimizer } of [eager, compiled]) optimizer.groups[0]!.stochasticRounding = false;
+    for (let i = 0; i < 3; i++) for (const one of [step, () => eager.optimizer.step()]) one();
+    expect(compiled.all()).toEqual(eager.all());
   });
 
   it("steps parts of a parameter as it steps all of it", () => {
@@ -156,14 +163,16 @@ describe("stochasticRounding", () => {
     expect(skipped.all()).toEqual(even.all());
   });
 
-  it("goes with state in 8 bits, clipping and penalties, replayed too", () => {
+  it("goes with state in 8 bits, clipping and penalties, compiled too", () => {
     const options: Options = { stateDType: "q8", clip: { norm: 1, value: 0.1 } };
-    const [eager, recorded] = [parts(options, "bf16", 5000), parts(options, "bf16", 5000)];
-    for (const each of [eager, recorded]) each.give();
-    const step = recorded.device.record(() => recorded.optimizer.step());
-    step.replay();
-    for (let i = 0; i < 2; i++) eager.optimizer.step();
-    expect(recorded.all()).toEqual(eager.all());
+    const [eager, compiled] = [parts(options, "bf16", 5000), parts(options, "bf16", 5000)];
+    for (const each of [eager, compiled]) each.give();
+    const step = compile(() => compiled.optimizer.step());
+    for (let i = 0; i < 4; i++) {
+      step();
+      eager.optimizer.step();
+    }
+    expect(compiled.all()).toEqual(eager.all());
   });
 
   it("gives rows of a lazy step the draws of a dense one", () => {

@@ -1,4 +1,4 @@
-/** 16-bit parameters without float32 copies, which programs ask for before they use them: who does not, does not ship it. */
+/** Stochastic rounding of 16-bit parameters. Programs enable it, so that bundles of others do not contain it. */
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
@@ -30,7 +30,7 @@ const atRandom: StochasticRounding = {
  *
  *     p = up with probability (x - down) / (up - down), else down      x: the new value in float32, between two neighbours of 16 bits
  *
- * Source: torchao, `bf16_stochastic_round`; which way is drawn otherwise, and on every exact device the same.
+ * Source: torchao, `bf16_stochastic_round`. The draws differ from it; they are the same on every exact device.
  *
  * @example
  * enableStochasticRounding();

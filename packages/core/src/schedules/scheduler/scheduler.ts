@@ -1,4 +1,3 @@
-import { checkRepeatable } from "../../device/repeatable";
 import { check } from "../../errors/errors";
 import { showAs } from "../../host/inspect-symbol";
 import { checkValue } from "./check";
@@ -57,7 +56,6 @@ export abstract class LRScheduler {
 
   /** Computes every group's lr and momentum for an epoch, then sets them. */
   protected moveTo(epoch: number, lrOf: (index: number) => number): void {
-    checkRepeatable(this.kind, "a schedule's step");
     const { groups } = this.optimizer;
     const lrs = groups.map((_, index) => lrOf(index));
     const { momentumAt } = this;
@@ -71,7 +69,6 @@ export abstract class LRScheduler {
 
   /** Notes that `epoch` is done, with the lr that the groups have now. */
   protected record(epoch: number): void {
-    checkRepeatable(this.kind, "a schedule's step");
     this.#lastEpoch = epoch;
     this.#lastLr = this.optimizer.groups.map((group) => group.lr);
   }

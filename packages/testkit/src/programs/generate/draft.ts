@@ -17,6 +17,11 @@ export interface Value extends Spec {
   readonly root: Id;
 }
 
+/** An argument of the body that is no tensor. */
+export interface Scalar {
+  readonly scalar: Id;
+}
+
 export const NO_LIMIT = Number.NEGATIVE_INFINITY;
 
 export class Draft {
@@ -25,7 +30,13 @@ export class Draft {
   /** Whether special values are among the numbers. */
   isSpecial = false;
   readonly mayRefuse = new Set<ErrorCode>();
-  recordable = true;
+  compiles = true;
+  /** Some gradients are there when a body ends. */
+  leavesGradients = false;
+  /** Data whose first extent is another in some rounds; data that a round takes from the last one's results, by their names. */
+  readonly batches = new Set<Id>();
+  readonly carried = new Map<Id, Id>();
+  readonly frozen = new Set<Id>();
   /** Leaves that a round has disposed, and parameters that joined an optimizer later. */
   readonly disposed = new Set<Id>();
   readonly joined = new Set<Id>();
@@ -39,6 +50,8 @@ export class Draft {
   /** Where statements go. */
   statements: Statement[] = [];
   recording = true;
+  /** A body is being drafted: it may have arguments. */
+  inBody = false;
   private count = 0;
 
   constructor(
@@ -61,6 +74,11 @@ export class Draft {
 
   newId(prefix: string): Id {
     return `${prefix}${this.count++}`;
+  }
+
+  /** The name of an argument of the body: a number ("k") or a boolean ("b"). */
+  argument(kind: "k" | "b"): Scalar {
+    return { scalar: this.newId(kind) };
   }
 
   leaf(kind: Leaf["kind"], shape: Shape, dtype: DType, fill = this.fill(), of?: Leaf["of"]): Value {
@@ -112,9 +130,9 @@ export class Draft {
   }
 
   /** Writes `id = op(of, options)` down. */
-  op(op: string, of: readonly (Value | number)[], facts: Partial<Value>, options?: Options): Value {
+  op(op: string, of: readonly (Value | number | Scalar)[], facts: Partial<Value>, options?: Options): Value {
     const kind = OPS[op]!;
-    const tensors = of.filter((operand) => typeof operand !== "number");
+    const tensors = of.filter((operand) => typeof operand !== "number" && "id" in operand);
     const numbers = of.filter((operand) => typeof operand === "number");
     const spec = kind.spec(tensors, options ?? {}, numbers);
     const id = this.newId("t");
@@ -141,11 +159,20 @@ export class Draft {
       do: "op",
       id,
       op,
-      of: of.map((operand) => (typeof operand === "number" ? operand : operand.id)),
+      of: of.map((one) => (typeof one === "number" ? one : "id" in one ? one.id : one.scalar)),
       ...(options && { options }),
     });
     this.values.push(value);
     return value;
+  }
+
+  /** Buffers of a layer: leaves that no other statement sees. */
+  buffers(layer: Id, named: Readonly<Record<string, readonly [Shape, DType, Fill]>>): void {
+    const before = [...this.values];
+    for (const [name, [shape, dtype, fill]] of Object.entries(named)) {
+      this.leaf("data", shape, dtype, fill, { layer, name });
+    }
+    this.values = before;
   }
 
   /** Statements written by `body`, apart from the others. */

@@ -95,8 +95,9 @@ const number = (draft: Draft): number => draft.random.pick([2, -1, 0.5, 0.25, 1.
 function both(op: string, bound: (a: number, b: number) => number): Growth {
   return (draft, x) => {
     if (draft.chance(0.2)) {
-      const n = number(draft);
-      return draft.op(op, draft.chance(0.7) ? [x, n] : [n, x], { bound: bound(x.bound, Math.abs(n)) });
+      const n = draft.inBody && draft.chance(0.3) ? draft.argument("k") : number(draft);
+      const size = typeof n === "number" ? Math.abs(n) : 2;
+      return draft.op(op, draft.chance(0.7) ? [x, n] : [n, x], { bound: bound(x.bound, size) });
     }
     const y = partner(draft, x);
     const operands = draft.chance(0.5) ? [x, y] : [y, x];

@@ -1,11 +1,23 @@
 /** A program from a seed. */
 import type { DType } from "@opt/core";
 import { Random } from "../../numbers/random";
-import type { AverageUse, Hook, Id, OptimizerUse, Options, Program, Round, Shape, Statement } from "../program";
+import type {
+  Argument,
+  AverageUse,
+  Body,
+  Hook,
+  Id,
+  OptimizerUse,
+  Options,
+  Program,
+  Round,
+  Shape,
+  Statement,
+} from "../program";
 import { Draft } from "./draft";
 import { MOVES, stretchable } from "./forward";
 import { changeOf, KINDS, optionsOf } from "./options";
-import { trainingBody } from "./training";
+import { ROWS, trainingBodies } from "./training";
 
 const DTYPES: readonly (readonly DType[])[] = [
   ["f32"],
@@ -36,16 +48,24 @@ export function generate(seed: number): Program {
   const trainers = { optimizers, averages, scaler };
   const prelude = draft.inner(() => {
     viewsAndCopies(draft);
-    // The first update copies, which cannot be recorded.
-    for (const { id } of averages) draft.statements.push({ do: "average", average: id });
+    // The first update copies.
+    for (const { id } of averages) if (draft.chance(0.5)) draft.statements.push({ do: "average", average: id });
   });
-  const bodies = Array.from({ length: draft.chance(0.2) ? 2 : 1 }, () => trainingBody(draft, trainers));
+  draft.inBody = true;
+  const bodies = Array.from({ length: draft.chance(0.15) ? 2 : 1 }, () => trainingBodies(draft, trainers)).flat();
+  draft.inBody = false;
   if (draft.chance(0.7)) trainOthers(draft, optimizers);
-  if (scaler === null) addHooks(draft, optimizers); // a skipped step runs them only where it is recorded
-  const rounds = Array.from({ length: 2 + random.below(3) }, (_, i): Round => {
-    const before = i === 0 ? [] : draft.inner(() => between(draft, optimizers, averages, i));
-    return { before, body: random.below(bodies.length), ...(draft.chance(0.15) && { eager: true }) };
-  });
+  addHooks(draft, optimizers);
+  const rounds: Round[] = [];
+  for (let i = random.pick([3, 4, 5, 6, 8, 10]); i > 0; i--) {
+    const before = rounds.length === 0 ? [] : draft.inner(() => between(draft, optimizers, averages, rounds.length));
+    const body = rounds.length === 0 ? 0 : random.below(bodies.length);
+    const args = argumentsOf(draft, bodies[body]!, bodies[rounds.at(-1)?.body ?? -1]);
+    rounds.push({ before, body, args, ...(draft.chance(0.08) && { eager: true }) });
+  }
+  // Nothing can be found in a row-sparse gradient between two launches, and none can be left.
+  const isSparse = draft.layers.some(({ options }) => options.sparse);
+  const hasHooks = scaler !== null || optimizers.some(({ hooks }) => hooks !== undefined);
   const order = random.pick<Program["resume"]["order"]>([
     ["model", "optimizer", "schedule"],
     ["optimizer", "model", "schedule"],
@@ -63,9 +83,28 @@ export function generate(seed: number): Program {
     rounds,
     resume: { round: draft.resumeBefore ?? 1 + random.below(rounds.length - 1), order },
     mayRefuse: [...draft.mayRefuse],
-    // Two bodies may step other parameters, which then no longer step together as they were recorded.
-    recordable: draft.recordable && bodies.length === 1,
+    compiles: draft.compiles && !(isSparse && (draft.leavesGradients || hasHooks)),
+    check: random.pick(["never", "never", "never", "spaced", "spaced", "always"]),
   };
+}
+
+/** What a round passes to a body, of which the last round called another or the same. */
+function argumentsOf(draft: Draft, { args }: Body, last: Body | undefined): Record<Id, Argument> {
+  const { random } = draft;
+  const rows = random.pick([ROWS, ROWS, ROWS, ROWS - 1, ROWS - 2]);
+  const passed = (id: Id): Argument | undefined => {
+    if (id.startsWith("k")) return random.pick([0.5, 0.5, 0.5, 2, -1.25]);
+    if (id.startsWith("b")) return draft.chance(0.7);
+    const state = draft.carried.get(id);
+    if (state !== undefined && last?.results.includes(state) && draft.chance(0.9)) return { result: state };
+    const leaf = draft.leaves.find((one) => one.id === id && one.kind === "data");
+    const isOfRows = draft.batches.has(id);
+    if (leaf === undefined || draft.disposed.has(id) || (!isOfRows && draft.chance(0.2))) return undefined;
+    const fill = { ...leaf.fill, seed: random.below(1 << 20) };
+    return { fill, ...(isOfRows && { rows }), ...(draft.chance(0.15) && { inside: true }) };
+  };
+  const given = args.map((id) => [id, passed(id)] as const);
+  return Object.fromEntries(given.filter((pair): pair is [Id, Argument] => pair[1] !== undefined));
 }
 
 function baseShape(random: Random): Shape {
@@ -143,29 +182,34 @@ function between(
   round: number,
 ): void {
   const { random } = draft;
+  const parameters = draft.leaves.filter(({ kind }) => kind === "parameter").length;
   const say = (statement: Statement) => draft.statements.push(statement);
   for (const leaf of draft.leaves) {
-    if (draft.chance(0.003)) {
+    if (draft.chance(0.0004)) {
       say({ do: "dispose", of: leaf.id });
       draft.mayRefuse.add("DISPOSED");
-      draft.recordable = false;
       draft.disposed.add(leaf.id);
     }
     if (draft.disposed.has(leaf.id)) continue;
     if (leaf.kind === "data" && draft.chance(0.5))
       say({ do: "set", to: leaf.id, from: { ...leaf.fill, seed: random.below(1 << 20) } });
     if (leaf.kind !== "parameter") continue;
-    if (draft.chance(0.03)) say({ do: "set", to: leaf.id, from: draft.fill("grid") });
+    if (draft.chance(0.04)) say({ do: "set", to: leaf.id, from: draft.fill("grid") });
     if (draft.chance(0.03)) {
       const how = random.below(3);
       if (how < 2) say({ do: "gradient", of: leaf.id, value: how === 0 ? draft.fill("small") : null });
       else lateGradient(draft, leaf.id);
-      draft.recordable = false;
+    }
+    const isFrozen = draft.frozen.has(leaf.id);
+    if (draft.chance(isFrozen ? 0.6 : parameters > 2 ? 0.01 : 0)) {
+      const frozen = !isFrozen;
+      say({ do: "freeze", of: leaf.id, frozen });
+      draft.frozen[frozen ? "add" : "delete"](leaf.id);
+      draft.mayRefuse.add("NO_GRADIENT");
     }
   }
-  if (draft.layers.some(({ kind }) => kind === "Dropout") && draft.chance(0.3)) {
+  if (draft.layers.some(({ kind }) => /Dropout|BatchNorm/.test(kind)) && draft.chance(0.3)) {
     say({ do: "train", training: draft.chance(0.4) });
-    draft.recordable = false;
   }
   for (const { id, params } of averages) {
     // What is disposed has no place for its average.
@@ -178,26 +222,22 @@ function between(
       say({ do: "option", optimizer: id, group: random.below(groups.length), name, value });
     if (draft.chance(0.1)) option("lr", random.pick([0.05, 0.002]));
     if (kind !== "SGD" && kind !== "Muon" && draft.chance(0.05)) option("eps", 1e-4);
-    if (draft.chance(0.06)) {
+    if (draft.chance(0.07)) {
       const [name, value] = changeOf(draft, kind);
       option(name, value);
-      draft.recordable = false;
     }
-    if (draft.chance(0.04)) {
+    if (draft.chance(0.05)) {
       if (draft.saved.has(id)) say({ do: "load", optimizer: id });
       else {
         say({ do: "save", optimizer: id });
         draft.saved.add(id);
         draft.resumeBefore ??= round; // a run has not what another saved
       }
-      draft.recordable = false;
     }
-    // OneCycleLR must know every group.
-    if (draft.chance(0.1) && schedule?.kind !== "OneCycleLR") addGroup(draft, optimizers, id, kind);
-    if (draft.chance(0.01)) {
-      say({ do: "reset", optimizer: id });
-      draft.recordable = false;
-    }
+    // These must know every group.
+    if (draft.chance(0.1) && !/OneCycleLR|CosineAnnealingLR/.test(schedule?.kind ?? ""))
+      addGroup(draft, optimizers, id, kind);
+    if (draft.chance(0.01)) say({ do: "reset", optimizer: id });
   }
 }
 
@@ -216,7 +256,6 @@ function addGroup(draft: Draft, optimizers: readonly OptimizerUse[], optimizer: 
   draft.joined.add(id);
   const options = draft.chance(0.5) ? { lr: 0.02 } : {};
   draft.statements.push({ do: "addGroup", optimizer, params: [id], options });
-  draft.recordable = false;
 }
 
 /** Averages, clipping and scaling that an optimizer calls at each step. */
@@ -242,7 +281,7 @@ function addHooks(draft: Draft, optimizers: OptimizerUse[]): void {
         return { event: "afterStep", body: [{ do: "noGrad", body }] };
       },
     ])();
-    if (hook.event === "beforeStep") draft.recordable = false; // a replay has launches where such hooks expect gradients
+    if (hook.body[0]!.do === "gradient") draft.compiles = false; // a replay steps by the gradient that was there
     optimizers[i] = { ...optimizer, hooks: [hook] };
   }
 }
@@ -260,7 +299,7 @@ function viewsAndCopies(draft: Draft): void {
   if (made.length > 0) draft.statements.push({ do: "noGrad", body: made });
 }
 
-/** A gradient from outside of the recorded step. */
+/** A gradient from outside of the bodies. */
 function lateGradient(draft: Draft, id: Id): void {
   const leaf = draft.values.find((value) => value.id === id)!;
   const squared = draft.op("mul", [leaf, leaf], {});

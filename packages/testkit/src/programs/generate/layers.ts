@@ -68,20 +68,25 @@ export const LAYERS: readonly Growth[] = [
     const [layer] = draft.layer("Dropout", [p], x.dtype, {});
     return draft.op("Dropout", [x], { bound: 4 * x.bound, low: Math.min(x.low, 0) }, { layer });
   },
-  // By its own numbers whatever it keeps: running statistics are no leaves, and would not be resumed.
   (draft, x) => {
     const rank = x.shape.length;
     if (rank < 2 || rank > 4 || draft.isEmpty(x) || sizeOf(x.shape) < 3 * x.shape[1]!) return null;
     const kind = rank === 4 ? "BatchNorm2d" : "BatchNorm1d";
     const shape = [x.shape[1]!];
-    const [layer, weights] = draft.layer(
-      kind,
-      shape,
-      x.dtype,
-      { weight: shape, bias: shape },
-      { trackRunningStats: false },
-    );
-    return draft.op(kind, [x, ...weights], { bound: 4 * Math.sqrt(sizeOf(x.shape) / shape[0]!) + 1 }, { layer });
+    const trackRunningStats = draft.chance(0.5);
+    const momentum = draft.random.pick([0.1, 0.5, null]);
+    const options = { trackRunningStats, ...(trackRunningStats && { momentum }) };
+    const [layer, weights] = draft.layer(kind, shape, x.dtype, { weight: shape, bias: shape }, options);
+    if (trackRunningStats) {
+      draft.buffers(layer, {
+        running_mean: [shape, x.dtype, draft.fill("small")],
+        running_var: [shape, x.dtype, draft.fill("ones")],
+        num_batches_tracked: [[], "i32", { ...draft.fill("whole"), below: 1 }],
+      });
+    }
+    // Running statistics of other numbers bound nothing in evaluation.
+    const bound = 4 * Math.sqrt(sizeOf(x.shape) / shape[0]!) + (trackRunningStats ? 4 * x.bound : 1);
+    return draft.op(kind, [x, ...weights], { bound }, { layer });
   },
   (draft, x) => {
     const [batch, channels] = x.shape;

@@ -20,6 +20,7 @@ export function optionsOf(draft: Draft, kind: string, often: number): Options {
     clip: random.pick([{ norm: 0.5 }, { value: 0.25 }, { value: 0.5, norm: 1 }]),
     stateDType: random.pick(["bf16", "bf16", "f32"]),
     stochasticRounding: random.pick([true, { seed: 5 }, false]),
+    ...(kind !== "Muon" && { lazyMode: draft.chance(0.7) }),
   };
   const given = Object.entries(all).filter(([key]) => draft.chance(key === "lr" ? 0.8 : often / 2));
   return { ...Object.fromEntries(given), ...(kind === "SGD" && draft.chance(2 * often) && momentumOf(draft)) };

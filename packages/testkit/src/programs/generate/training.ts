@@ -1,31 +1,76 @@
 /** Training steps: losses and their gradients, and what is done with them. */
 import { isFloat, sizeOf } from "../numbers";
-import { type Body, type Id, madeBy, type OptimizerUse, type Program, type Statement } from "../program";
-import type { Draft, Value } from "./draft";
+import { type Body, type Id, innerOf, madeBy, type OptimizerUse, type Program, type Statement } from "../program";
+import { type Draft, NO_LIMIT, type Value } from "./draft";
 import { grow, tamed } from "./forward";
+import { LAYERS } from "./layers";
 
 export type Trainers = Pick<Program, "optimizers" | "averages" | "scaler">;
 
-/** A body: forward and backward, then clipping, steps and cleared gradients. */
-export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Trainers): Body {
+/** The first extent of data whose extent is another in some rounds. */
+export const ROWS = 4;
+
+/** A body: forward and backward, then clipping, steps and cleared gradients. At times the second part is a body of its own. */
+export function trainingBodies(draft: Draft, trainers: Trainers): Body[] {
   const outside = draft.values;
   const results: Id[] = [];
-  const scaled = scaler !== null;
-  const statements = draft.inner(() => {
+  // With a scaler there is no moment between them at which a run could be saved.
+  const isSplit = trainers.scaler === null && draft.chance(0.12);
+  const first = draft.inner(() => {
     draft.values = [...outside];
-    if (draft.chance(0.2)) copyInPlace(draft);
-    const losses = draft.chance(0.2) ? 2 : 1;
-    for (let i = 0; i < losses; i++) {
-      if (draft.chance(0.3)) inTidy(draft, () => lossAndGradients(draft, optimizers, scaled), results);
-      else {
-        const loss = lossAndGradients(draft, optimizers, scaled);
-        if (loss !== null && draft.chance(0.7)) results.push(loss.id);
-      }
+    forwardAndBackward(draft, trainers, results);
+  });
+  const second = draft.inner(() => stepsAndClearing(draft, trainers));
+  const isLeaf = ({ id }: Value) => draft.leaves.some((leaf) => leaf.id === id);
+  draft.values = [...new Map([...outside, ...draft.values.filter(isLeaf)].map((value) => [value.id, value])).values()];
+  if (isSplit) draft.leavesGradients = true;
+  return isSplit
+    ? [bodyOf(draft, first, results), bodyOf(draft, second, [])]
+    : [bodyOf(draft, [...first, ...second], results)];
+}
+
+/** Some of what the statements use comes as an argument. */
+function bodyOf(draft: Draft, statements: readonly Statement[], results: readonly Id[]): Body {
+  const all = (list: readonly Statement[]): Statement[] => list.flatMap((one) => [one, ...all(innerOf(one))]);
+  const made = new Set(all(statements).map(madeBy));
+  const used = new Set(
+    JSON.stringify(statements)
+      .match(/"[a-z]\d+"/g)
+      ?.map((name) => name.slice(1, -1)),
+  );
+  const ofLayers = new Set(draft.leaves.filter(({ of }) => of !== undefined).map(({ id }) => id));
+  const takes = (id: Id): boolean => {
+    if (/^[kb]/.test(id) || draft.batches.has(id) || draft.carried.has(id)) return true;
+    return draft.chance(/^x/.test(id) ? 0.5 : 0.05);
+  };
+  const args = [...used].filter((id) => /^[kbxwmt]/.test(id) && !made.has(id) && !ofLayers.has(id));
+  const chosen = args.filter(takes);
+  const extra = chosen.filter((id) => /^x/.test(id) && draft.chance(0.1));
+  return { args: chosen, statements, results: [...new Set([...results, ...extra])] };
+}
+
+function forwardAndBackward(draft: Draft, { optimizers, scaler }: Trainers, results: Id[]): void {
+  const scaled = scaler !== null;
+  if (draft.chance(0.2)) copyInPlace(draft);
+  const losses = draft.chance(0.2) ? 2 : 1;
+  for (let i = 0; i < losses; i++) {
+    if (draft.chance(0.3)) inTidy(draft, () => lossAndGradients(draft, optimizers, scaled), results);
+    else {
+      const loss = lossAndGradients(draft, optimizers, scaled);
+      if (loss !== null && draft.chance(0.7)) results.push(loss.id);
     }
-    draft.forget(({ id }) => !draft.leaves.some((leaf) => leaf.id === id));
-    draft.taped.clear();
-    const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
-    const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+  }
+  draft.forget(({ id }) => !draft.leaves.some((leaf) => leaf.id === id));
+  draft.taped.clear();
+  if (draft.chance(0.12)) carry(draft, results);
+}
+
+function stepsAndClearing(draft: Draft, trainers: Trainers): void {
+  const { optimizers, averages, scaler } = trainers;
+  const scaled = scaler !== null;
+  const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
+  const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
+  const steps = draft.inner(() => {
     if (scaled) draft.mayRefuse.add("BAD_STATE"); // an optimizer without gradients
     // What the factor saved of f16 would be lost: that is refused.
     const hasF16 = JSON.stringify([draft.leaves, draft.layers]).includes('"f16"');
@@ -37,8 +82,8 @@ export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Tra
     if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
     for (const { id, kind } of order) {
       // RAdam rectifies from its sixth step on.
-      const steps = !scaled && draft.chance(kind === "RAdam" ? 0.5 : 0.05) ? 3 : 1;
-      for (let i = 0; i < steps; i++) draft.statements.push({ do: "step", optimizer: id, ...(scaled && { scaled }) });
+      const count = !scaled && draft.chance(kind === "RAdam" ? 0.5 : 0.05) ? 3 : 1;
+      for (let i = 0; i < count; i++) draft.statements.push({ do: "step", optimizer: id, ...(scaled && { scaled }) });
     }
     if (scaled) draft.statements.push({ do: "update" });
     for (const { id } of averages) if (draft.chance(0.9)) draft.statements.push({ do: "average", average: id });
@@ -46,21 +91,86 @@ export function trainingBody(draft: Draft, { optimizers, averages, scaler }: Tra
     for (const { id, kind } of draft.leaves) {
       if (kind === "data" || params.includes(id)) continue;
       if (draft.chance(0.8)) draft.statements.push({ do: "gradient", of: id, value: null });
-      else draft.recordable = false;
+      else draft.leavesGradients = true;
     }
-    if (draft.chance(0.1)) copyInPlace(draft);
   });
-  draft.values = outside.concat(draft.values.filter(({ id }) => draft.leaves.some((leaf) => leaf.id === id)));
-  draft.values = [...new Map(draft.values.map((value) => [value.id, value])).values()];
-  return { statements, results };
+  // Gradients of several calls add up where only some of them step.
+  if (!draft.chance(0.15)) draft.statements.push(...steps);
+  else {
+    draft.leavesGradients = true;
+    draft.statements.push({ do: "when", flag: draft.argument("b").scalar, body: steps });
+  }
+  if (draft.chance(0.1)) copyInPlace(draft);
 }
 
-/** Gradients that a body leaves cannot be met by its replay, unless they were there before. */
 function clear(draft: Draft, optimizer: Id): void {
   const setToNull = draft.chance(0.8);
-  const isCleared = draft.chance(0.9);
+  const isCleared = draft.chance(0.85);
   if (isCleared) draft.statements.push({ do: "zeroGrad", optimizer, setToNull });
-  if (!isCleared || !setToNull) draft.recordable = false;
+  if (!isCleared || !setToNull) draft.leavesGradients = true;
+}
+
+/** A state that each call takes and returns. */
+function carry(draft: Draft, results: Id[]): void {
+  const state = draft.leaf("data", draft.shape, draft.floatDType());
+  draft.overwritten(state.root);
+  draft.recording = false;
+  const body = draft.inner(() => {
+    const others = draft.floats().filter(({ shape }) => String(shape) === String(state.shape));
+    const half = draft.op("mul", [state, 0.5], { bound: 2 });
+    const sum = draft.op("add", [half, draft.random.pick(others)], {});
+    const { dtype } = state;
+    const next = draft.op("tanh", [sum], { bound: 1, low: -1 });
+    const cast = next.dtype === dtype ? next : draft.op("to", [next], {}, { dtype, from: next.dtype });
+    draft.carried.set(state.id, cast.id);
+    results.push(cast.id);
+  });
+  draft.recording = true;
+  draft.statements.push({ do: "noGrad", body });
+  draft.forget(({ id }) => !draft.leaves.some((leaf) => leaf.id === id));
+}
+
+/** Something made from rows, of which some calls have fewer: a mean over them. */
+function ofRows(draft: Draft): Value {
+  const { random } = draft;
+  const outside = new Set(draft.values);
+  const rows = draft.leaf("data", [ROWS, random.pick([2, 3, 5])], draft.floatDType());
+  draft.batches.add(rows.id);
+  let x = rows;
+  for (let i = 0; i <= random.below(3); i++) {
+    const weight = () => draft.ofShape(x.shape.slice(1));
+    const next = random.pick<() => Value | null>([
+      () => draft.op("mul", [x, tamed(draft, weight())], { bound: 16 * x.bound }),
+      () => draft.op("add", [x, tamed(draft, weight())], { bound: x.bound + 200 }),
+      () => draft.op(random.pick(["tanh", "sigmoid"]), [x], { bound: 1, low: -1 }),
+      () => draft.op("relu", [x], { low: 0 }),
+      () => draft.op("softmax", [x], { bound: 1, low: 0 }, { axis: -1 }),
+      () => LAYERS[0]!(draft, x),
+      () => LAYERS[2]!(draft, x),
+      () => LAYERS[4]!(draft, x),
+    ])();
+    x = tamed(draft, next ?? x);
+  }
+  let result: Value;
+  if (draft.chance(0.4) && x.shape[1]! > 1) {
+    const below = x.shape[1]!;
+    const labels = draft.leaf("data", [ROWS], "i32", { ...draft.fill("whole"), below });
+    draft.batches.add(labels.id);
+    const losses = draft.op("crossEntropy", [x, labels], { bound: 2 * x.bound + 6 });
+    result = draft.op("mean", [losses], {}, { axis: 0, keepDim: false });
+  } else {
+    const op = random.pick(["sum", "mean", "mean"]);
+    result = draft.op(op, [x], { bound: ROWS * x.bound, low: NO_LIMIT }, { axis: 0, keepDim: false });
+  }
+  const isWeight = ({ id }: Value) => draft.leaves.some((leaf) => leaf.id === id && leaf.kind === "parameter");
+  draft.forget((value) => value !== result && !outside.has(value) && !isWeight(value));
+  return result;
+}
+
+/** What an argument decides. */
+function sometimes(draft: Draft): void {
+  const body = draft.inner(() => overwriteAnything(draft));
+  if (body.length > 0) draft.statements.push({ do: "when", flag: draft.argument("b").scalar, body });
 }
 
 function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], scaled: boolean): Value | null {
@@ -70,14 +180,16 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], sca
   const start = draft.values.find(({ id }) => id === chosen)!;
   let last = start;
   const steps = 2 + random.below(9);
+  const rowsAt = draft.chance(0.25) ? random.below(steps) : -1;
   for (let i = 0; i < steps; i++) {
     if (draft.chance(0.05)) inNoGrad(draft);
     if (draft.chance(0.04)) nested(draft);
     if (draft.chance(0.03)) overwriteAnything(draft);
     if (draft.chance(0.015)) stale(draft);
+    if (draft.chance(0.02)) sometimes(draft);
     if (draft.chance(0.03)) drawn(draft);
     if (draft.chance(0.01)) constant(draft);
-    const grown = grow(draft);
+    const grown = i === rowsAt ? ofRows(draft) : grow(draft);
     if (grown?.requiresGrad) last = grown;
     if (draft.chance(0.04)) disposeOne(draft);
     if (draft.chance(0.02)) keepOne(draft);
@@ -192,12 +304,12 @@ function drawn(draft: Draft): void {
   });
 }
 
-/** Data from the host in the middle of a step: it cannot be recorded. */
+/** Data from the host in the middle of a step: it cannot be compiled. */
 function constant(draft: Draft): void {
   const [id, dtype] = [draft.newId("t"), draft.floatDType()];
   draft.statements.push({ do: "constant", id, shape: draft.shape, dtype, fill: draft.fill("grid") });
   draft.values.push({ id, shape: draft.shape, dtype, bound: 4, low: -4, requiresGrad: false, certain: true, root: id });
-  draft.recordable = false;
+  draft.compiles = false;
 }
 
 /** What the statements of the innermost block have made. */

@@ -1,11 +1,12 @@
-/** PyTorch as a second judge: programs run in its float64, beside js in float64. */
+/** PyTorch as a second oracle: programs run in its float64, beside js in float64. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Device } from "@opt/core";
-import { type Court, type Failure, gentler } from "../judge";
+
 import { isFloat, numbersOf } from "../numbers";
 import type { Observation } from "../observe";
-import { type Fill, type Program, type Shape, type Statement, statementsOf } from "../program";
+import { type Failure, gentler, type Setup } from "../oracle";
+import { type Argument, type Fill, type Program, type Shape, type Statement, statementsOf } from "../program";
 import { run } from "../run";
 
 export interface TorchReport {
@@ -19,17 +20,18 @@ export interface TorchReport {
 type Rounds = readonly Readonly<Record<string, readonly (number | null)[]>>[];
 type Answer = { readonly rounds: Rounds } | { readonly refused: string };
 
-const script = fileURLToPath(new URL("judge.py", import.meta.url));
+const script = fileURLToPath(new URL("run.py", import.meta.url));
 
 /** False for what PyTorch draws otherwise, and for numbers that JSON does not have. */
 export function torchCan(program: Program): boolean {
   const isDrawn = statementsOf(program).some(({ do: kind }) => kind === "random" || kind === "train");
   const hasDropout = program.layers.some(({ kind }) => kind === "Dropout");
-  // Scalers, averages, Muon's 16 bits and options that PyTorch does not have are judged by tests of their own.
+  // Scalers, averages, Muon's 16 bits and options that PyTorch does not have are compared by tests of their own.
   const hasAround = program.scaler !== null || program.averages.length > 0;
-  const others = /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"|"stochasticRounding"/.test(
-    JSON.stringify(program),
-  );
+  const others =
+    /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"|"stochasticRounding"|"lazyMode":true|"trackRunningStats":true/.test(
+      JSON.stringify(program),
+    );
   return !isDrawn && !hasDropout && !hasAround && !others;
 }
 
@@ -37,19 +39,23 @@ export function torchCan(program: Program): boolean {
  * Runs programs by the Python that `python` names, and compares values, gradients and optimizer state after each round. What differs is
  * run again with optimizers that do not make steps of the rounding that is left of a gradient.
  */
-export async function judgeByTorch(python: string, programs: readonly Program[], court: Court): Promise<TorchReport> {
-  const report = await compareWithTorch(python, programs, court);
+export async function compareWithTorch(
+  python: string,
+  programs: readonly Program[],
+  setup: Setup,
+): Promise<TorchReport> {
+  const report = await compared(python, programs, setup);
   if (report.failures.length === 0) return report;
-  const calm = await compareWithTorch(
+  const calm = await compared(
     python,
     report.failures.map(({ program }) => gentler(program)),
-    court,
+    setup,
   );
   const seeds = new Set(calm.failures.map(({ program }) => program.seed));
   return { ...report, failures: report.failures.filter(({ program }) => seeds.has(program.seed)) };
 }
 
-async function compareWithTorch(python: string, programs: readonly Program[], court: Court): Promise<TorchReport> {
+async function compared(python: string, programs: readonly Program[], setup: Setup): Promise<TorchReport> {
   const input = programs.map((program) => `${JSON.stringify(withNumbers(program))}\n`).join("");
   const output = execFileSync(python, [script], { input, encoding: "utf8", maxBuffer: 2 ** 30 });
   const answers = output
@@ -57,8 +63,8 @@ async function compareWithTorch(python: string, programs: readonly Program[], co
     .split("\n")
     .map((line) => JSON.parse(line) as Answer);
   const report: TorchReport = { compared: 0, refused: {}, failures: [] };
-  const { optimizers, layers } = court;
-  const device = court.devices[0] as Device;
+  const { optimizers, layers } = setup;
+  const device = setup.devices[0] as Device;
   for (const [i, program] of programs.entries()) {
     const ours = await run(program, { device, optimizers, layers, dtype: (dtype) => (isFloat(dtype) ? "f64" : dtype) });
     const theirs = answers[i]!;
@@ -94,6 +100,11 @@ function differenceOf(ours: readonly Observation[], theirs: Rounds): string | nu
 function withNumbers(program: Program): unknown {
   const shapes = new Map(program.leaves.map(({ id, shape }) => [id, shape]));
   const numbers = (fill: Fill, shape: Shape) => [...numbersOf(fill, shape)];
+  const passed = (given: Argument, [first, ...rest]: Shape = []): unknown => {
+    if (typeof given !== "object" || "result" in given) return given;
+    const shape = first === undefined ? [] : [given.rows ?? first, ...rest];
+    return { shape, numbers: numbers(given.fill, shape) };
+  };
   const isFill = (value: unknown): value is Fill => typeof value === "object" && value !== null && "seed" in value;
   const filled = (statement: Statement): unknown => {
     switch (statement.do) {
@@ -109,6 +120,7 @@ function withNumbers(program: Program): unknown {
           : statement;
       case "tidy":
       case "noGrad":
+      case "when":
         return { ...statement, body: statement.body.map(filled) };
       default:
         return statement;
@@ -119,6 +131,10 @@ function withNumbers(program: Program): unknown {
     leaves: program.leaves.map((leaf) => ({ ...leaf, numbers: numbers(leaf.fill, leaf.shape) })),
     prelude: program.prelude.map(filled),
     bodies: program.bodies.map((body) => ({ ...body, statements: body.statements.map(filled) })),
-    rounds: program.rounds.map((round) => ({ ...round, before: round.before.map(filled) })),
+    rounds: program.rounds.map(({ args, ...round }) => ({
+      ...round,
+      before: round.before.map(filled),
+      args: Object.fromEntries(Object.entries(args).map(([id, given]) => [id, passed(given, shapes.get(id))])),
+    })),
   };
 }

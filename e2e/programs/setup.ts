@@ -1,0 +1,41 @@
+/** Where random programs run: the devices, js first, the optimizers and the layers. */
+import "@opt/kernels-cpu";
+import "@opt/kernels-webgpu";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
+import { type Device, init } from "@opt/core";
+import { enableStochasticRounding } from "@opt/kernels-wasm";
+import { Muon } from "@opt/muon";
+import { NAdam } from "@opt/nadam";
+import * as nn from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
+import { type LayerClasses, type Setup, useSoftwareVulkan } from "@opt/testkit";
+import { inCheckpoints } from "./checkpoints";
+
+useSoftwareVulkan();
+enableStochasticRounding();
+
+// Random options reach rules that no package has compiled ahead, which the devices say once for each.
+process.removeAllListeners("warning");
+process.on("warning", (warning) => {
+  if (!("code" in warning) || warning.code !== "OPT_RULE_NOT_BUILT") console.warn(warning);
+});
+
+/** The devices by name, or why one does not open. */
+export async function setUp(...names: string[]): Promise<Setup | string> {
+  const devices: Device[] = [];
+  try {
+    for (const name of names) devices.push(await init(name));
+  } catch (error) {
+    return String((error as Error).message);
+  }
+  return {
+    devices,
+    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
+    layers: { ...nn } as unknown as LayerClasses,
+    // They come back on the device that was opened last, from which the others take only what can be read at once.
+    ...(devices.every(({ backend }) => backend.readSync) && { checkpoints: inCheckpoints }),
+  };
+}

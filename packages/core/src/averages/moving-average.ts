@@ -1,0 +1,236 @@
+/** Exponential moving averages of parameters, to evaluate and save in their place. */
+
+import { keep, tidy } from "../device/scope";
+import { afterEachRun, checkNotTraced, dependsOn } from "../device/tracer";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { cast, clone, copyInto } from "../ops";
+import { assign } from "../ops/cast";
+import { checkReal } from "../ops/check-tensor";
+import { launchMap } from "../ops/map";
+import { itemsOf, type NamedParameter, type Parameters, toParameters } from "../optimizer/parameters";
+import { Expression } from "../rule/expression";
+import { trace } from "../rule/program";
+import { fma, sub } from "../rule/symbols";
+import { isReplaced, replacedBy } from "../tensor/replaced";
+import { checkNotSummary } from "../tensor/summary";
+import { noGrad } from "../tensor/tape";
+import { Tensor } from "../tensor/tensor";
+import { isFloat } from "../values/dtype";
+import { sameShape, showShape } from "../values/shape";
+
+const WHERE = "ExponentialMovingAverage";
+const ALREADY = "Wait for averaged() to end.";
+
+/** Interpolates from the nearer end, as PyTorch's lerp does. */
+const lerp = (isNearAverage: boolean) => {
+  const [average, param] = [new Expression("buffer", [], 0), new Expression("buffer", [], 1)];
+  const [weight, way] = [new Expression("scalar", [], 0), sub(param, average)];
+  const expression = isNearAverage ? fma(weight, way, average) : fma(sub(weight, 1), way, param);
+  return trace(["average", "param"], ["weight"], [{ slot: 0, expression }]);
+};
+const FROM_AVERAGE = /* @__PURE__ */ lerp(true);
+const FROM_PARAM = /* @__PURE__ */ lerp(false);
+
+/** A parameter and its average. A buffer has not required a gradient so far. */
+interface Entry {
+  readonly name: string;
+  readonly param: Tensor;
+  readonly average: Tensor;
+  isBuffer: boolean;
+}
+
+export interface MovingAverageOptions {
+  /** The weight of the old average at each update, 0 to 1. Default 0.999. */
+  readonly decay?: number;
+  /** Tensors that require no gradient (running statistics) are averaged too, instead of copied at each update. Default false. */
+  readonly useBuffers?: boolean;
+}
+
+/** A buffer may be of integers. @throws OptError BAD_ARGUMENT */
+function entryOf(item: Tensor | readonly [string, Tensor]): NamedParameter {
+  const [name, tensor] = Array.isArray(item) ? item : [(item as Tensor | null)?.name ?? null, item];
+  if (tensor instanceof Tensor && !tensor.requiresGrad && !isFloat(tensor.dtype)) return { name, tensor };
+  const made = toParameters(WHERE, [item] as Parameters)[0]!;
+  checkReal(WHERE, made.tensor);
+  return made;
+}
+
+/** PyTorch's `AveragedModel`: the averages under `module.<name>`, and how often they were updated. */
+export type MovingAverageState = { n_averaged: number | Tensor; [average: `module.${string}`]: Tensor };
+
+/**
+ * Averages of parameters: average += (1 - decay) (parameter - average) at each `update`; the first one copies.
+ * The bits are those of torch.optim.swa_utils' `get_ema_multi_avg_fn`; averages of 16-bit parameters are kept in float32.
+ * A module's buffers come along where all its tensors are given (`model.namedTensors()`); see `useBuffers`.
+ *
+ * @throws OptError BAD_ARGUMENT for other parameters or options
+ * @example
+ * const w = parameter([1, 2, 3]);
+ * const ema = new ExponentialMovingAverage([w], { decay: 0.99 });
+ * ema.update(); // after each optimizer.step()
+ * const loss = ema.averaged(() => w.mul(w).sum().dataSync()[0]);
+ */
+export class ExponentialMovingAverage {
+  readonly decay: number;
+  private readonly entries: readonly Entry[];
+  private readonly useBuffers: boolean;
+  private updates = 0;
+  private inPlace = false;
+
+  constructor(params: Parameters, options: MovingAverageOptions = {}) {
+    checkOptions(WHERE, options, { decay: "number", useBuffers: "boolean" });
+    const { decay = 0.999, useBuffers = false } = options;
+    const problem = () => `decay must be from 0 to 1, got ${decay}.`;
+    check(decay >= 0 && decay <= 1, "BAD_ARGUMENT", WHERE, problem, "For example 0.999.");
+    checkNotTraced(WHERE, "make averages");
+    this.decay = decay;
+    this.useBuffers = useBuffers;
+    this.entries = noGrad(() =>
+      itemsOf<Tensor | readonly [string, Tensor]>(WHERE, params).map((item, i) => {
+        const { name, tensor } = entryOf(item);
+        const kept = isFloat(tensor.dtype) && tensor.dtype !== "f64" ? "f32" : tensor.dtype;
+        const average = tidy(() => clone(cast(tensor.detach(), kept)));
+        return { name: name ?? String(i), param: tensor, average: keep(average), isBuffer: !tensor.requiresGrad };
+      }),
+    );
+    const names = new Set(this.entries.map(({ name }) => name));
+    const twice = () => "parameters must have names of their own, got one twice.";
+    check(names.size === this.entries.length, "DUPLICATE", WHERE, twice, "Pass model.namedParameters().");
+  }
+
+  /**
+   * Moves the averages towards the parameters. The first update copies them.
+   *
+   * @throws OptError BAD_STATE inside of `averaged`, and for parameters that were replaced in their module
+   */
+  update(): void {
+    dependsOn(() => this.isFirst());
+    const isFirst = this.isFirst();
+    for (const entry of this.entries) {
+      entry.isBuffer &&= !entry.param.requiresGrad;
+      const { param, average } = entry;
+      if (isFirst || (entry.isBuffer && !this.useBuffers)) assign(average, param);
+      else noGrad(() => tidy(() => this.move(average, param)));
+    }
+    afterEachRun(() => {
+      this.updates++;
+    });
+  }
+
+  /** @throws OptError BAD_STATE if no update may come now */
+  private isFirst(): boolean {
+    this.checkOutside();
+    this.checkPresent();
+    return this.updates === 0;
+  }
+
+  private checkPresent(): void {
+    const params = this.entries.map(({ param }) => param);
+    for (const param of params) {
+      const problem = () => replacedBy(param);
+      check(!isReplaced(param, params), "BAD_STATE", WHERE, problem, "Make the averages after model.to(...).");
+    }
+  }
+
+  private checkOutside(): void {
+    const isIn = () => "the averages stand in the parameters' place.";
+    check(!this.inPlace, "BAD_STATE", WHERE, isIn, ALREADY);
+  }
+
+  private move(average: Tensor, param: Tensor): void {
+    const { dtype } = average;
+    const weight = 1 - this.decay;
+    if (dtype === "f32" || dtype === "f64") {
+      const program = weight < 0.5 ? FROM_AVERAGE : FROM_PARAM;
+      launchMap(program, dtype, [average, cast(param, dtype)], [weight], average.shape, average);
+    } else {
+      // PyTorch's lerp takes no integers: they are computed in float32 and cut.
+      const [old, added] = [cast(average, "f32").mul(this.decay), cast(param, "f32").mul(weight)];
+      assign(average, old.add(added));
+    }
+  }
+
+  /**
+   * Runs `body` with the averages in the parameters' place, and puts the parameters back after it, also if it throws or rejects.
+   * Until then steps of optimizers that have them throw BAD_STATE: they would be undone.
+   *
+   * @throws OptError BAD_STATE inside of another one, UNSUPPORTED in a compiled function
+   */
+  averaged<Result>(body: () => Result): Result {
+    const isFunction = () => `body must be a function, got ${typeof body}.`;
+    check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
+    check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
+    checkNotTraced(WHERE, "call averaged()");
+    this.checkPresent();
+    const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
+    const outside = this.entries.map(({ param }) => param.checkSteps);
+    const restore = () => {
+      this.inPlace = false;
+      this.entries.forEach(({ param }, i) => {
+        if (!param.isDisposed) copyInto(own[i]!, param);
+        param.storage.isLent = false;
+        param.checkSteps = outside[i];
+        own[i]!.dispose();
+      });
+    };
+    this.inPlace = true;
+    for (const { param } of this.entries) {
+      param.storage.isLent = true;
+      param.checkSteps = (_, isStep) => isStep && this.checkOutside(); // what is stepped now would be put back
+    }
+    let result: Result;
+    try {
+      for (const { param, average } of this.entries) copyInto(average, param);
+      result = body();
+    } catch (error) {
+      restore();
+      throw error;
+    }
+    if (typeof (Object(result) as PromiseLike<unknown>).then === "function")
+      return Promise.resolve(result).finally(restore) as Result;
+    restore();
+    return result;
+  }
+
+  /** The averages are the live ones, not copies: save or clone them before the next update. */
+  stateDict(): MovingAverageState {
+    const averages = this.entries.map(({ name, average }) => [`module.${name}`, average]);
+    return { n_averaged: this.updates, ...Object.fromEntries(averages) };
+  }
+
+  /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
+  loadStateDict(saved: Readonly<Record<string, unknown>>): void {
+    checkNotTraced(WHERE, "load averages");
+    const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
+    const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;
+    const count = () => `n_averaged must be a whole number, got ${String(updates)}.`;
+    const isCount = Number.isInteger(updates) && (updates as number) >= 0;
+    check(isCount, "BAD_STATE", WHERE, count, "Pass what stateDict() returned.");
+    const found = this.entries.map(({ name, average }) => {
+      const value = saved[`module.${name}`];
+      const missing = () => `needs the tensor module.${name}, got ${typeof value}.`;
+      checkNotSummary(WHERE, `module.${name}`, value);
+      check(value instanceof Tensor, "BAD_STATE", WHERE, missing, "The model has changed since it was saved.");
+      value.checkAlive();
+      const shape = () => `module.${name} must have shape ${showShape(average.shape)}, got ${showShape(value.shape)}.`;
+      check(sameShape(value.shape, average.shape), "BAD_STATE", WHERE, shape, "The model has changed since.");
+      return value;
+    });
+    noGrad(() => {
+      this.entries.forEach(({ average }, i) => {
+        assign(average, found[i]!);
+      });
+    });
+    this.updates = updates as number;
+  }
+
+  /** Frees the averages. */
+  dispose(): void {
+    for (const { average } of this.entries) average.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}

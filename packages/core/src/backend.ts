@@ -1,0 +1,51 @@
+/** `@opt/core/backend`: what a device package needs, and nothing that a user of tensors does. */
+
+export type { Backend, BackendRegistration, Place, PreparedLaunches } from "./backend/backend";
+export { memoriesOf, movedLaunch, writesOf } from "./backend/launches";
+export type { Memory, Scalar, Slice } from "./backend/memory";
+export type {
+  AttentionInputs,
+  AttentionSizes,
+  EpilogueArguments,
+  FusedKind,
+  Kernel,
+  Kind,
+  Launch,
+  LaunchArguments,
+  PlainKind,
+  SequenceSizes,
+  Spec,
+  Specs,
+  Window2d,
+} from "./backend/spec";
+export { specKey } from "./backend/spec";
+export { registerBackend } from "./device/registry";
+export type { Dialect, OpText } from "./emit/dialect";
+export { javascript, writeRuleLoop } from "./emit/javascript";
+export { type Access, type Statements, writeStatements } from "./emit/statements";
+export { environmentVariable } from "./host/environment";
+export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
+export { openCompleteJsBackend as openJsBackend } from "./js/complete";
+export {
+  type Codebook,
+  codebookOf,
+  isPacked,
+  LEAST_SCALE,
+  PACKED_BLOCK,
+  PACKED_BYTES,
+  type PackedDType,
+  packedBytes,
+} from "./rule/codebook";
+export { erf } from "./rule/erf";
+export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "./rule/expression";
+export { fma32, fma64 } from "./rule/fma";
+export { evaluateOp, interpret } from "./rule/interpret";
+export type { Node, Program } from "./rule/program";
+export { rewritten } from "./rule/rewrite";
+export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
+export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
+export type { Rewrite, Rule } from "./rule/rule";
+export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, withMirror } from "./rule/stored";
+export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";
+export type { ComputeDType, MapDType, NumberDType as DType, TypedArray } from "./values/dtype";
+export { byteSize, viewElements } from "./values/dtype";

@@ -1,0 +1,101 @@
+/** What launches read and write, and the same launches on other memory. */
+import type { Place } from "./backend";
+import type { Memory, Slice } from "./memory";
+import type { Kind, Launch } from "./spec";
+
+/** The arguments that a launch of each kind writes; it reads the others. A rule is told apart by `writesOf`. */
+const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
+  map: ["output"],
+  reduce: ["output"],
+  sumSquares: ["output"],
+  matmul: ["output"],
+  copy: ["target"],
+  gather: ["output"],
+  scatterAdd: ["output"],
+  softmax: ["output"],
+  softmaxGrad: ["output"],
+  layerNorm: ["output", "mean", "rstd"],
+  layerNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
+  crossEntropy: ["output"],
+  crossEntropyGrad: ["output"],
+  unfold: ["output"],
+  fold: ["output"],
+  maxPool2d: ["output", "indices"],
+  maxPool2dGrad: ["output"],
+  attention: ["output", "logSums"],
+  attentionGrad: ["queryGradient", "keyGradient", "valueGradient"],
+  batchNorm: ["output", "mean", "variance"],
+  batchNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
+  lstm: ["results", "cells", "gates"],
+  lstmGrad: ["inputsGradient", "firstHiddenGradient", "firstCellGradient"],
+};
+
+/** Arguments that are read before they are written. */
+const UPDATED: ReadonlySet<Kind> = new Set(["rule", "scatterAdd"]);
+
+export function isSlice(value: unknown): value is Slice {
+  return typeof value === "object" && value !== null && "memory" in value && "byteOffset" in value;
+}
+
+/** The memory that a launch writes. */
+export function writesOf(launch: Launch): Set<Memory> {
+  if (launch.kind === "rule") {
+    const { rule } = launch.kernel.spec;
+    const isWritten = (slot: number) => slot >= rule.buffers.length || rule.writes.includes(rule.buffers[slot]!);
+    return new Set(
+      launch.tensors.flatMap((slices) => slices.filter((_, slot) => isWritten(slot)).map(({ memory }) => memory)),
+    );
+  }
+  const written = new Set<Memory>();
+  for (const name of WRITTEN[launch.kind]) {
+    const value = (launch as unknown as Record<string, unknown>)[name];
+    if (isSlice(value)) written.add(value.memory);
+  }
+  if (launch.kind === "matmul" && launch.epilogue?.product) written.add(launch.epilogue.product.memory);
+  return written;
+}
+
+/** The memory that a launch reads. */
+export function readsOf(launch: Launch): Set<Memory> {
+  const read = new Set<Memory>();
+  const written: readonly string[] = launch.kind === "rule" ? [] : WRITTEN[launch.kind];
+  const visit = (value: unknown): void => {
+    if (isSlice(value)) read.add(value.memory);
+    else if (Array.isArray(value)) value.forEach(visit);
+  };
+  for (const [name, value] of Object.entries(launch)) {
+    if (UPDATED.has(launch.kind) || !written.includes(name)) visit(value);
+    if (name === "epilogue" && value) visit((value as { operands: unknown }).operands);
+  }
+  return read;
+}
+
+/** The same launch with its slices replaced. */
+export function withSlices(launch: Launch, replace: (slice: Slice) => Slice): Launch {
+  const visit = (value: unknown): unknown => {
+    if (isSlice(value)) return replace(value);
+    return Array.isArray(value) && value.some((item) => typeof item === "object") ? value.map(visit) : value;
+  };
+  const replaced: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(launch)) {
+    replaced[name] =
+      name === "epilogue" && value
+        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, visit(part)]))
+        : visit(value);
+  }
+  return replaced as unknown as Launch;
+}
+
+/** All memory of a launch. */
+export function memoriesOf(launch: Launch): Set<Memory> {
+  return new Set([...readsOf(launch), ...writesOf(launch)]);
+}
+
+/** The same launch on memory that is elsewhere now. */
+export function movedLaunch(launch: Launch, now: ReadonlyMap<Memory, Place>): Launch {
+  return withSlices(launch, (slice) => {
+    const place = now.get(slice.memory);
+    if (place === undefined) return slice;
+    return { ...slice, memory: place.memory, byteOffset: slice.byteOffset + place.byteOffset };
+  });
+}

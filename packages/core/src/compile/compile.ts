@@ -1,0 +1,239 @@
+/** Compiled functions: traced once for each signature, then run without JavaScript's share of the work. */
+
+import { collect, track } from "../device/scope";
+import { activeTracer, withTracer } from "../device/tracer";
+import { checkValue } from "../errors/check-value";
+import { check, OptError } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { inspectSymbol } from "../host/inspect-symbol";
+import { isTaping } from "../tensor/tape";
+import type { Tensor } from "../tensor/tensor";
+import { type Explanation, explain } from "./explain";
+import { Trace } from "./trace";
+import { Tracing } from "./tracing";
+import { type Arguments, flattenArguments, mapTensors } from "./tree";
+
+export interface CompileOptions {
+  /** When calls run eagerly once more, to be compared with the trace: calls 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
+  readonly check?: "always" | "spaced" | "never";
+  /** @internal Default true. */
+  readonly passes?: boolean;
+}
+
+/** A compiled function: called as the function that it was made from. */
+export interface Compiled<Args extends unknown[], Result> {
+  (...args: Args): Result;
+  /** What the last trace consists of. @throws OptError BAD_STATE before the first call */
+  explain(): Explanation;
+  /** Gives the memory of all traces back. A later call traces anew. */
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
+/** Traces that differ only in plain arguments: more than these are worth a warning. */
+const MANY = 8;
+/** The oldest of more traces is dropped. */
+const MOST = 32;
+
+interface Entry {
+  readonly texts: readonly string[];
+  readonly key: string;
+  readonly trace: Trace;
+  calls: number;
+  /** A later run was equal. */
+  isConfirmed: boolean;
+  /** It took the place of a first trace that was another one. */
+  readonly isSecond: boolean;
+  /** Arguments came in other memory than in the trace. */
+  hasMoved: boolean;
+}
+
+/** Traces are freed with the function that nobody holds any more. */
+const dropped = new FinalizationRegistry<Entry[]>((entries) => {
+  for (const { trace } of entries.splice(0)) trace.dispose();
+});
+
+/**
+ * Compiles a function of tensors, such as a training step. The first call with a signature runs it as usual and notes its launches;
+ * later calls run those in one go, bit for bit as the function would.
+ *
+ * Arguments are trees of tensors, numbers, strings and booleans. Any tensor of the same shape, dtype and device fits; other values are
+ * part of the signature, as are `train()`/`eval()`, frozen layers, options and state of optimizers. Results are tensors of their own and
+ * carry no gradient. Learning rates, step counts, random numbers, loss scales and hooks are followed. What else JavaScript decides in the
+ * first call is fixed: branches, loop counts, numbers, and which tensors it finds outside. Some calls check that.
+ *
+ * @throws OptError BAD_ARGUMENT for other arguments, and asynchronous functions; UNSUPPORTED for reading a tensor, host data
+ * and another compiled function inside; CHANGED where a call does something else than the first
+ * @example
+ * const model = parameter([1, 2]);
+ * const step = compile((x) => {
+ *   const loss = model.sub(x).pow(2).sum();
+ *   loss.backward();
+ *   clipGradNorm([model], 1);
+ *   model.grad = null;
+ *   return loss;
+ * });
+ * await step(tensor([3, 4])).item(); // 8
+ */
+export function compile<Args extends unknown[], Result>(
+  f: (...args: Args) => Result,
+  options: CompileOptions = {},
+): Compiled<Args, Result> {
+  checkValue(typeof f === "function", "compile", "the first argument", "a function", f);
+  checkOptions("compile", options, { check: "string", passes: "boolean" });
+  const { check: when = "spaced", passes = true } = options;
+  const isKnown = when === "always" || when === "spaced" || when === "never";
+  checkValue(isKnown, "compile", "check", '"always", "spaced" or "never"', when);
+  const entries: Entry[] = [];
+  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes, entries);
+  const call = (...args: Args) => compiled.call(args) as Result;
+  const dispose = () => compiled.dispose();
+  const result = Object.assign(call, { explain: () => compiled.explain(), dispose, [Symbol.dispose]: dispose });
+  Object.defineProperty(result, inspectSymbol, { value: () => compiled.summary() });
+  dropped.register(result, entries);
+  return result;
+}
+
+class CompiledFunction {
+  #last: Entry | undefined;
+  #hasWarned = false;
+
+  constructor(
+    private readonly f: (...args: unknown[]) => unknown,
+    private readonly when: "always" | "spaced" | "never",
+    private readonly passes: boolean,
+    /** The last used is the last. */
+    private readonly entries: Entry[],
+  ) {}
+
+  call(args: readonly unknown[]): unknown {
+    const inside = () => "a compiled function cannot call another one.";
+    check(activeTracer() === null, "UNSUPPORTED", "compile", inside, "Compile the outer function alone.");
+    const given = flattenArguments(args);
+    const key = `${isTaping()} ${given.texts.join()}`;
+    const entry = this.#find(key, given.tensors);
+    if (entry === undefined) return this.#trace(args, given, key);
+    entry.calls++;
+    this.#last = entry;
+    if (!entry.hasMoved && entry.trace.isMoved(given.tensors)) {
+      entry.hasMoved = true;
+      return this.#check(args, given, entry, true);
+    }
+    const { calls, isConfirmed } = entry;
+    const isChecked =
+      this.when === "always" || (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
+    return isChecked
+      ? this.#check(args, given, entry, !isConfirmed && !entry.isSecond)
+      : entry.trace.run(given.tensors);
+  }
+
+  #find(key: string, tensors: readonly Tensor[]): Entry | undefined {
+    const index = this.entries.findLastIndex((entry) => entry.key === key && entry.trace.fits(tensors));
+    if (index < 0) return undefined;
+    const [entry] = this.entries.splice(index, 1);
+    this.entries.push(entry!);
+    return entry;
+  }
+
+  /** Runs the function as usual. */
+  #run(args: readonly unknown[], tracing: Tracing): unknown {
+    const body = () => mapTensors(this.f(...args), (tensor) => (tensor.node === null ? tensor : tensor.detach()));
+    try {
+      const { result, kept } = withTracer(tracing, () => collect("compile", body));
+      for (const tensor of kept) track(tensor);
+      return result;
+    } catch (error) {
+      tracing.release();
+      throw error;
+    }
+  }
+
+  #trace(args: readonly unknown[], { tensors, texts }: Arguments, key: string): unknown {
+    const tracing = new Tracing(tensors);
+    const result = this.#run(args, tracing);
+    // State that the first step has made is there from now on: the next call is traced again.
+    if (tracing.holds()) this.#add(this.#entry(texts, key, tracing, result, false));
+    else tracing.release();
+    return result;
+  }
+
+  /** Runs the function once more. Another run `mayReplace` the trace, or throws. */
+  #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry, mayReplace: boolean): unknown {
+    const tracing = new Tracing(tensors, entry.trace.tracing);
+    const result = this.#run(args, tracing);
+    const { difference } = tracing;
+    if (difference === undefined) {
+      entry.isConfirmed = true;
+      tracing.release();
+      return result;
+    }
+    this.#drop(entry);
+    // What was made once, in the first call, makes one difference; so does memory that was an argument's and not only that.
+    if (mayReplace) {
+      this.#add(this.#entry(texts, entry.key, tracing, result, true));
+      return result;
+    }
+    mapTensors(result, (tensor) => tracing.made.has(tensor.storage.memory) && tensor.dispose());
+    tracing.release();
+    const problem = `a compiled function must do the same in each call, got another: ${difference}.`;
+    throw new OptError("CHANGED", "compile", problem, "Pass what changes as an argument.");
+  }
+
+  #entry(texts: Entry["texts"], key: string, tracing: Tracing, result: unknown, isSecond: boolean): Entry {
+    return {
+      texts,
+      key,
+      trace: new Trace(tracing, result, this.passes),
+      calls: 1,
+      isConfirmed: false,
+      isSecond,
+      hasMoved: false,
+    };
+  }
+
+  #add(entry: Entry): void {
+    this.entries.push(entry);
+    this.#last = entry;
+    if (this.entries.length > MANY && !this.#hasWarned) this.#warn();
+    if (this.entries.length > MOST) this.#drop(this.entries[0]!);
+  }
+
+  #warn(): void {
+    this.#hasWarned = true;
+    const [a, b] = this.entries.slice(-2) as [Entry, Entry];
+    const changed = b.texts.findIndex((text, i) => text !== a.texts[i]);
+    const what =
+      changed < 0
+        ? "modules, optimizers or gradients change"
+        : `argument ${changed} changes: ${a.texts[changed]}, then ${b.texts[changed]}`;
+    console.warn(`[compile] a function was traced more than ${MANY} times; ${what}. Pass what changes in a tensor.`);
+  }
+
+  #drop(entry: Entry): void {
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    entry.trace.dispose();
+  }
+
+  explain(): Explanation {
+    const none = () => "there is no trace yet.";
+    check(
+      this.#last !== undefined,
+      "BAD_STATE",
+      "explain",
+      none,
+      "Call the compiled function first, twice with an optimizer.",
+    );
+    return explain(this.#last.trace);
+  }
+
+  summary(): string {
+    if (this.#last === undefined) return "Compiled(not called yet)";
+    const { launches, fused, peakBytes } = explain(this.#last.trace);
+    return `Compiled(traces=${this.entries.length}, launches=${launches}, fused=${fused}, peakBytes=${peakBytes})`;
+  }
+
+  dispose(): void {
+    for (const { trace } of this.entries.splice(0)) trace.dispose();
+    this.#last = undefined;
+  }
+}

@@ -1,0 +1,65 @@
+/** What a trace consists of, for people. */
+import { memoriesOf } from "../backend/launches";
+import type { Program } from "../rule/program";
+import type { Rule } from "../rule/rule";
+import type { Trace } from "./trace";
+
+export interface Explanation {
+  /** How many launches a run has. */
+  readonly launches: number;
+  /** How many launches of the function became part of others, or fell out. */
+  readonly fused: number;
+  /** Bytes that the launches read and write. */
+  readonly bytes: number;
+  /** Bytes of temporaries, all together. */
+  readonly peakBytes: number;
+  /** The same for the function as it was written. */
+  readonly eager: { readonly launches: number; readonly peakBytes: number };
+  /** What launch i computes. */
+  text(i: number): string;
+}
+
+export function explain({ summary, tracing }: Trace): Explanation {
+  const launches = summary.steps.flatMap((step) => (step.kind === "launch" ? [step.launch] : []));
+  const before = tracing.steps.filter(({ kind }) => kind === "launch").length;
+  return {
+    launches: launches.length,
+    fused: before - launches.length,
+    bytes: launches.reduce(
+      (sum, launch) => sum + [...memoriesOf(launch)].reduce((bytes, memory) => bytes + memory.bytes, 0),
+      0,
+    ),
+    peakBytes: summary.arenaBytes,
+    eager: { launches: before, peakBytes: tracing.peakBytes },
+    text(i) {
+      const launch = launches[i];
+      if (launch === undefined) return "";
+      const { spec } = launch.kernel;
+      const { kind, ...parts } = spec as { kind: string } & Record<string, unknown>;
+      const words = Object.entries(parts).map(([name, value]) => `${name} ${textOf(value)}`);
+      return `${kind} ${words.join(", ")}`;
+    },
+  };
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  if ("nodes" in value) return programText(value as Program);
+  if ("program" in value)
+    return `${(value as unknown as Rule).name}: ${programText((value as unknown as Rule).program)}`;
+  return JSON.stringify(value);
+}
+
+/** A program as statements. */
+function programText({ buffers, scalars, nodes, outputs }: Program): string {
+  const values: string[] = [];
+  for (const { op, args, value } of nodes) {
+    if (op === "buffer") values.push(buffers[value]!);
+    else if (op === "scalar") values.push(scalars[value]!);
+    else if (op === "constant") values.push(String(value));
+    else values.push(`${op}(${args.map((arg) => values[arg]).join(", ")})`);
+  }
+  return outputs
+    .map(({ slot, node }) => `${slot < buffers.length ? buffers[slot] : "out"} = ${values[node]}`)
+    .join("; ");
+}

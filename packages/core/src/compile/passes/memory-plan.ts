@@ -1,0 +1,68 @@
+/** One block of memory for all temporaries: those that do not live at the same time share bytes. */
+
+import { memoriesOf } from "../../backend/launches";
+import type { Memory } from "../../backend/memory";
+import type { Step } from "../tracing";
+
+/** What WebGPU asks of the offset of a binding; also whole cache lines. */
+const ALIGNMENT = 256;
+
+interface Interval {
+  readonly memory: Memory;
+  readonly bytes: number;
+  first: number;
+  last: number;
+}
+
+/** The offset of each temporary. Without `shares` none has bytes of another. */
+export function plan(
+  steps: readonly Step[],
+  temporaries: ReadonlySet<Memory>,
+  shares: boolean,
+): { offsets: ReadonlyMap<Memory, number>; arenaBytes: number } {
+  const intervals = [...lifetimes(steps, temporaries).values()];
+  const offsets = new Map<Memory, number>();
+  const placed: { interval: Interval; offset: number }[] = [];
+  let arenaBytes = 0;
+  // Large ones first: small ones then fill the gaps.
+  for (const interval of intervals.sort((a, b) => b.bytes - a.bytes || a.first - b.first)) {
+    const others = placed
+      .filter(({ interval: { first, last } }) => !shares || (first <= interval.last && interval.first <= last))
+      .sort((a, b) => a.offset - b.offset);
+    let offset = 0;
+    for (const other of others) {
+      if (other.offset - offset >= interval.bytes) break;
+      offset = Math.max(offset, other.offset + other.interval.bytes);
+    }
+    placed.push({ interval, offset });
+    offsets.set(interval.memory, offset);
+    arenaBytes = Math.max(arenaBytes, offset + interval.bytes);
+  }
+  return { offsets, arenaBytes };
+}
+
+/** From the first step that touches a temporary to the last. Random numbers come before all launches since the last host code. */
+function lifetimes(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Map<Memory, Interval> {
+  const intervals = new Map<Memory, Interval>();
+  let segment = 0;
+  steps.forEach((step, index) => {
+    const touch = (memory: Memory, first: number) => {
+      if (!temporaries.has(memory)) return;
+      const known = intervals.get(memory);
+      if (known === undefined) {
+        const bytes = Math.ceil(memory.bytes / ALIGNMENT) * ALIGNMENT;
+        intervals.set(memory, { memory, bytes, first, last: index });
+      } else {
+        known.first = Math.min(known.first, first);
+        known.last = index;
+      }
+    };
+    if (step.kind === "launch") for (const memory of memoriesOf(step.launch)) touch(memory, index);
+    else if (step.kind === "draw") touch(step.slice.memory, segment);
+    else {
+      for (const { memory } of step.views) touch(memory, index);
+      segment = index;
+    }
+  });
+  return intervals;
+}

@@ -1,0 +1,38 @@
+/** What is done to a trace before it runs. Each pass keeps every bit. */
+import type { Memory } from "../../backend/memory";
+import type { Device } from "../../device/device";
+import type { Step } from "../tracing";
+import { removeCopies } from "./copies";
+import { withoutDead } from "./dead";
+import { fuseEpilogues } from "./fuse-epilogues";
+import { fuseMaps, type MapKernels } from "./fuse-maps";
+import { plan } from "./memory-plan";
+import { Uses } from "./uses";
+
+export interface Optimized {
+  readonly steps: readonly Step[];
+  /** Where temporaries are in one block of memory. */
+  readonly offsets: ReadonlyMap<Memory, number>;
+  readonly arenaBytes: number;
+}
+
+export interface PassOptions {
+  readonly usePasses: boolean;
+  readonly device: Device | null;
+}
+
+/** @param temporaries memory that nobody sees before or after */
+export function optimized(
+  given: readonly Step[],
+  temporaries: ReadonlySet<Memory>,
+  { usePasses, device }: PassOptions,
+): Optimized {
+  if (!usePasses || device === null) return { steps: given, ...plan(given, temporaries, false) };
+  const kernels: MapKernels = (program, dtype) => device.kernel({ kind: "map", program, dtype });
+  const uses = new Uses(withoutDead(given, temporaries), temporaries);
+  removeCopies(uses);
+  fuseMaps(uses, kernels);
+  if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
+  const { steps } = uses;
+  return { steps, ...plan(steps, temporaries, true) };
+}

@@ -1,0 +1,305 @@
+/** Makes a trace: notes what a function does while it runs, and compares it with an earlier trace. */
+
+import { isSlice } from "../backend/launches";
+import type { Memory, Slice } from "../backend/memory";
+import { type Launch, specKey } from "../backend/spec";
+import type { Device } from "../device/device";
+import { type Live, type Overwritable, type Traceable, type Tracer, untraced } from "../device/tracer";
+import { check } from "../errors/errors";
+import type { Storage } from "../tensor/storage";
+import type { Tensor } from "../tensor/tensor";
+import type { DType } from "../values/dtype";
+import type { Shape } from "../values/shape";
+import { callerLine } from "./caller-line";
+
+/** A tensor of the traced run: where it is in the memory of the trace. */
+export interface View extends Slice {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+/** A gradient as the function leaves it: a view, or a tensor that was there before; null: cleared. */
+export type Left = View | Tensor | null;
+
+/** What happened, in order. */
+export type Step =
+  | { readonly kind: "launch"; readonly launch: Launch; readonly live: Live | undefined }
+  | { readonly kind: "draw"; readonly slice: Slice; bytes(): Uint8Array }
+  | {
+      readonly kind: "host";
+      readonly views: readonly View[];
+      /** Gradients that are others than at the last host code, or than at the start. */
+      readonly gradients: ReadonlyMap<Tensor, Left>;
+      run(...tensors: Tensor[]): void;
+    };
+
+/** Memory that is another one in each run: of an argument, or of the gradient that a leaf has when the run begins. */
+export interface Input {
+  readonly memory: Memory;
+  readonly byteOffset: number;
+  /** The number of the argument, or the leaf. */
+  readonly of: number | Tensor;
+  /** An argument whose memory other tensors view, which the function may find from outside. */
+  readonly isShared: boolean;
+}
+
+export class Tracing implements Tracer {
+  readonly steps: Step[] = [];
+  device: Device | null = null;
+  /** Memory that was allocated, by its number. */
+  readonly made = new Map<Memory, number>();
+  readonly freed = new Set<Memory>();
+  /** Of tensors that share memory there are several. */
+  readonly inputs = new Map<Memory, Input[]>();
+  /** Storage of tensors that host code looks at. */
+  readonly storages = new Map<Memory, Storage>();
+  readonly dependencies: { read(): unknown; readonly value: unknown }[] = [];
+  /** What is overwritten, but for what was allocated. */
+  readonly written = new Set<Overwritable>();
+  readonly checks: { view: View; body(tensor: Tensor): void }[] = [];
+  readonly ends: (() => void)[] = [];
+  /** The most bytes that lived at once. */
+  peakBytes = 0;
+  #bytes = 0;
+  #allocations = 0;
+  readonly #leaves = new Set<Traceable>();
+  /** Each leaf whose gradient was looked at, and what it was when that was noted last; undefined: whatever it was. */
+  readonly #gradients = new Map<Tensor, Tensor | null | undefined>();
+  #difference: string | undefined;
+
+  /** @param expected an earlier trace of the same signature, which this run must equal */
+  constructor(
+    tensors: readonly Tensor[],
+    private readonly expected?: Tracing,
+  ) {
+    for (const [index, tensor] of tensors.entries()) this.#addInput(tensor, index);
+  }
+
+  #addInput(tensor: Tensor, of: Input["of"]): void {
+    const { memory, byteOffset } = tensor.memorySlice();
+    const isShared = typeof of === "number" && tensor.storage.isShared;
+    this.inputs.set(memory, [...(this.inputs.get(memory) ?? []), { memory, byteOffset, of, isShared }]);
+  }
+
+  launches(device: object): void {
+    check(
+      this.device === null || this.device === device,
+      "UNSUPPORTED",
+      "compile",
+      () => `a compiled function works on one device, got ${this.device!.name} and ${(device as Device).name}.`,
+      "Move tensors to it outside.",
+    );
+    this.device = device as Device;
+  }
+
+  launched(launch: Launch, live: Live | undefined): void {
+    this.#add({ kind: "launch", launch, live });
+  }
+
+  allocated(memory: Memory): void {
+    this.made.set(memory, this.#allocations++);
+    this.#bytes += memory.bytes;
+    this.peakBytes = Math.max(this.peakBytes, this.#bytes);
+  }
+
+  frees(device: object, memory: Memory): boolean {
+    if (this.made.has(memory)) this.#bytes -= memory.bytes;
+    if (device !== this.device) return false;
+    this.freed.add(memory);
+    return true;
+  }
+
+  wrote(device: object, slice: Slice, again: (() => Uint8Array) | undefined): void {
+    this.launches(device);
+    check(
+      again !== undefined,
+      "UNSUPPORTED",
+      "compile",
+      () => `a compiled function cannot take data from the host (${callerLine()}).`,
+      "Pass it as an argument, or make the tensor outside.",
+    );
+    this.#add({ kind: "draw", slice, bytes: again });
+  }
+
+  overwrote(storage: Overwritable): void {
+    if (!this.made.has(storage.memory)) this.written.add(storage);
+  }
+
+  overwrites(storage: Overwritable): boolean {
+    return this.written.has(storage) || this.made.has(storage.memory);
+  }
+
+  leaf(tensor: Traceable, requiresGrad: boolean): void {
+    if (this.#leaves.has(tensor) || this.made.has(tensor.storage.memory)) return;
+    this.#leaves.add(tensor);
+    const hasHooks = tensor.gradientHooks !== undefined;
+    this.dependsOn(() => tensor.requiresGrad);
+    if (requiresGrad || hasHooks) this.dependsOn(() => tensor.gradientHooks !== undefined);
+  }
+
+  gradient(traceable: Traceable, gradient: Traceable | null, isReplaced: boolean): void {
+    const leaf = traceable as Tensor;
+    if (this.#gradients.has(leaf)) return;
+    this.#gradients.set(leaf, isReplaced ? undefined : (gradient as Tensor | null));
+    if (isReplaced) return;
+    this.dependsOn(() => leaf.grad === null);
+    if (gradient === null) return;
+    const tensor = gradient as Tensor;
+    check(
+      !tensor.sparse,
+      "UNSUPPORTED",
+      "compile",
+      () => "a compiled function cannot begin with row-sparse gradients.",
+      "Call backward() inside, and zeroGrad() at its end.",
+    );
+    if (!this.made.has(tensor.storage.memory)) this.#addInput(tensor, leaf);
+  }
+
+  dependsOn(read: () => unknown): void {
+    this.dependencies.push({ read, value: untraced(read) });
+  }
+
+  runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {
+    const run = body as (...tensors: Tensor[]) => void;
+    const views = (tensors as readonly Tensor[]).map((tensor) => this.#look(tensor));
+    this.#add({ kind: "host", views, gradients: this.takeGradients(false), run });
+    const gradients = () => [...this.#gradients.keys()].map((leaf) => leaf.grad);
+    untraced(() => {
+      const before = gradients();
+      run(...(tensors as readonly Tensor[]));
+      const isSame = gradients().every((grad, i) => grad === before[i]);
+      const problem = () => "a hook inside a compiled function cannot replace a gradient.";
+      check(isSame, "UNSUPPORTED", "compile", problem, "Write into it: x.grad.set(...).");
+    });
+  }
+
+  before(traceable: Traceable, body: (tensor: never) => void): void {
+    if (this.overwrites(traceable.storage)) return;
+    this.checks.push({ view: this.#look(traceable as Tensor), body: body as (tensor: Tensor) => void });
+  }
+
+  #look(tensor: Tensor): View {
+    this.storages.set(tensor.storage.memory, tensor.storage);
+    return viewOf(tensor);
+  }
+
+  after(body: () => void): void {
+    this.ends.push(body);
+  }
+
+  /** The gradients that are others than when this was asked last, or than at the start. */
+  takeGradients(isEnd = true): Map<Tensor, Left> {
+    const left = new Map<Tensor, Left>();
+    for (const [leaf, last] of this.#gradients) {
+      const grad = untraced(() => leaf.grad);
+      if (grad === last || (grad?.sparse && !isEnd)) continue;
+      check(
+        !grad?.sparse,
+        "UNSUPPORTED",
+        "compile",
+        () => "a compiled function cannot leave row-sparse gradients.",
+        "Call optimizer.step() and zeroGrad() inside.",
+      );
+      left.set(leaf, grad !== null && this.#isOfThisRun(grad) ? viewOf(grad) : grad);
+      this.#gradients.set(leaf, grad);
+    }
+    return left;
+  }
+
+  #isOfThisRun(tensor: Tensor): boolean {
+    const { memory } = tensor.memorySlice();
+    return this.made.has(memory) || this.inputs.has(memory);
+  }
+
+  /** Gives back the memory that was freed meanwhile. */
+  release(): void {
+    for (const memory of this.freed) this.device!.pool.free(memory);
+  }
+
+  /** True if dependencies are what they were. */
+  holds(): boolean {
+    return this.dependencies.every(({ read, value }) => Object.is(read(), value));
+  }
+
+  #add(step: Step): void {
+    this.steps.push(step);
+    if (this.expected === undefined || this.#difference !== undefined) return;
+    const index = this.steps.length - 1;
+    const other = this.expected.steps[index];
+    if (other === undefined || !this.#isSame(step, other))
+      this.#difference = `step ${index} is ${nameOf(step)} (${callerLine()}), and was ${nameOf(other)}`;
+  }
+
+  /** The first difference from the expected trace, in words. */
+  get difference(): string | undefined {
+    const missing = this.expected?.steps[this.steps.length];
+    return this.#difference ?? (missing && `${nameOf(missing)} did not come`);
+  }
+
+  #isSame(a: Step, b: Step): boolean {
+    if (a.kind === "launch" && b.kind === "launch") {
+      if ((a.live === undefined) !== (b.live === undefined)) return false;
+      if (a.launch.kind !== b.launch.kind || specKey(a.launch.kernel.spec) !== specKey(b.launch.kernel.spec))
+        return false;
+      const compared = ({ kernel, ...rest }: Launch, { live }: { live: Live | undefined }) =>
+        live === undefined ? rest : { ...rest, scalars: null };
+      return this.#isSameValue(compared(a.launch, a), compared(b.launch, b));
+    }
+    if (a.kind === "draw" && b.kind === "draw") return this.#isSameValue(a.slice, b.slice);
+    return a.kind === "host" && b.kind === "host" && this.#isSameValue(a.views, b.views);
+  }
+
+  #isSameValue(a: unknown, b: unknown): boolean {
+    if (isSlice(a) && isSlice(b)) return a.length === b.length && this.#isSamePlace(a, b);
+    if (Array.isArray(a) && Array.isArray(b))
+      return a.length === b.length && a.every((value, i) => this.#isSameValue(value, b[i]));
+    if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return Object.is(a, b);
+    const [keys, others] = [Object.keys(a), Object.keys(b)];
+    type Fields = Record<string, unknown>;
+    return (
+      keys.length === others.length && keys.every((key) => this.#isSameValue((a as Fields)[key], (b as Fields)[key]))
+    );
+  }
+
+  #isSamePlace(a: Slice, b: Slice): boolean {
+    const { inputs, made } = this.expected!;
+    // What the trace found outside may be an argument of this run as well.
+    const isFoundOutside = !inputs.has(b.memory) && !made.has(b.memory);
+    if (isFoundOutside && a.memory === b.memory) return a.byteOffset === b.byteOffset;
+    return this.#place(a) === this.expected!.#place(b);
+  }
+
+  /** Equal for the same place in two runs. */
+  #place({ memory, byteOffset }: Slice): string {
+    const input = this.inputs.get(memory)?.[0];
+    if (input !== undefined) {
+      const { of } = input;
+      const name = typeof of === "number" ? `argument ${of}` : `gradient ${idOf(of)}`;
+      return `${name} ${byteOffset - input.byteOffset}`;
+    }
+    const made = this.made.get(memory);
+    return made === undefined ? `captured ${idOf(memory)} ${byteOffset}` : `made ${made} ${byteOffset}`;
+  }
+}
+
+const ids = new WeakMap<object, number>();
+let lastId = 0;
+
+function idOf(object: object): number {
+  const id = ids.get(object) ?? ++lastId;
+  ids.set(object, id);
+  return id;
+}
+
+export function viewOf(tensor: Tensor): View {
+  return { ...tensor.memorySlice(), shape: tensor.shape, dtype: tensor.dtype };
+}
+
+function nameOf(step: Step | undefined): string {
+  if (step === undefined) return "nothing";
+  if (step.kind !== "launch") return step.kind === "draw" ? "random numbers" : "a hook";
+  const { spec } = step.launch.kernel;
+  if (spec.kind !== "map") return spec.kind;
+  const ops = spec.program.nodes.filter(({ args }) => args.length > 0).map(({ op }) => op);
+  return ops.length === 0 ? "fill" : ops.join("+");
+}

@@ -1,0 +1,398 @@
+/** Loss scaling for gradients in 16 bits: the loss is scaled up so that small gradients do not vanish, and steps that overflow are skipped. */
+import { full } from "../create";
+import { keep, tidy } from "../device/scope";
+import { activeTracer, checkNotTraced, dependsOn, inEachRun, type Tracer } from "../device/tracer";
+import { check } from "../errors/errors";
+import { checkOptions } from "../errors/options";
+import { show } from "../errors/show";
+import { less, select } from "../functions";
+import { cast, elementwise } from "../ops";
+import { checkTensor } from "../ops/check-tensor";
+import type { ClipOptions } from "../optimizer/algorithm";
+import { checkOneDevice } from "../optimizer/gradients/clip";
+import { gradientsOf, scaleInPlace, sumsOf } from "../optimizer/gradients/norm";
+import type { Around } from "../optimizer/plan";
+import { decode, readBytesSync } from "../tensor/read";
+import { noGrad } from "../tensor/tape";
+import type { Tensor } from "../tensor/tensor";
+import { updateScale } from "./loss-scale";
+
+export interface GradScalerOptions {
+  /** The first factor of losses. Default 65536. */
+  readonly initScale?: number;
+  /** The factor grows by it after `growthInterval` steps without overflow, > 1. Default 2. */
+  readonly growthFactor?: number;
+  /** The factor shrinks by it at an overflow, < 1. Default 0.5. */
+  readonly backoffFactor?: number;
+  /** Default 2000. */
+  readonly growthInterval?: number;
+  /** false: losses and steps pass through. Default true. */
+  readonly enabled?: boolean;
+}
+
+/** A scaler's state under PyTorch's keys; `{}` if it is not enabled. */
+export interface GradScalerState {
+  readonly scale?: number;
+  readonly growth_factor?: number;
+  readonly backoff_factor?: number;
+  readonly growth_interval?: number;
+  readonly _growth_tracker?: number;
+}
+
+/** An optimizer, as far as a scaler uses it. */
+export interface Scalable {
+  readonly groups: readonly { readonly params: readonly Tensor[]; readonly clip?: ClipOptions | null }[];
+  /** @internal */
+  readonly looksBefore: boolean;
+  step(): void;
+  /** @internal */
+  apply(around: Around): void;
+}
+
+/** An optimizer between `unscale` or `step`, and `update`. */
+interface Examined {
+  stage: "unscaled" | "stepped";
+  /** 1 if a gradient was not finite, else 0. */
+  readonly found: Tensor;
+  /** The trace of the compiled function in which it was examined. */
+  readonly tracer: Tracer | null;
+}
+
+const where = "GradScaler";
+
+/**
+ * Scales losses up before backward, and skips steps whose gradients are not finite. Numbers and errors are those of torch.amp.GradScaler.
+ * A skipped step runs no hooks and counts nowhere, bias corrections included.
+ *
+ * js, wasm and cpu never wait. cuda waits in `step` for the gradients, as PyTorch does. On webgpu the host cannot wait: `step` and `update`
+ * return a promise. Await it before you change gradients or call `step` again. In a compiled function unscale, step and update go together.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; BAD_STATE for calls out of order; DEVICE_MISMATCH for losses of several devices
+ * @example
+ * const scaler = new GradScaler();
+ * scaler.scale(crossEntropy(model.forward(x), y)).backward();
+ * await scaler.step(optimizer);
+ * await scaler.update();
+ */
+export class GradScaler {
+  private readonly enabled: boolean;
+  private growthFactor: number;
+  private backoffFactor: number;
+  private growthInterval: number;
+  /** On the device of the first loss; until then what it will be made of. */
+  private factor: Tensor | null = null;
+  private tracker: Tensor | null = null;
+  private initial: { scale: number; tracker: number };
+  private readonly examined = new Map<Scalable, Examined>();
+  /** What the host is still reading. */
+  private reading: Promise<void> | null = null;
+
+  constructor(options: GradScalerOptions = {}) {
+    checkOptions(where, options, {
+      initScale: "number",
+      growthFactor: "number",
+      backoffFactor: "number",
+      growthInterval: "number",
+      enabled: "boolean",
+    });
+    const { initScale = 65536, growthFactor = 2, backoffFactor = 0.5, growthInterval = 2000 } = options;
+    checkNumber("initScale", initScale, initScale > 0, "a finite number > 0");
+    checkNumber("growthFactor", growthFactor, growthFactor > 1, "a finite number > 1");
+    checkNumber("backoffFactor", backoffFactor, backoffFactor > 0 && backoffFactor < 1, "a number between 0 and 1");
+    checkNumber(
+      "growthInterval",
+      growthInterval,
+      Number.isInteger(growthInterval) && growthInterval > 0,
+      "a whole number > 0",
+    );
+    this.enabled = options.enabled ?? true;
+    this.growthFactor = growthFactor;
+    this.backoffFactor = backoffFactor;
+    this.growthInterval = growthInterval;
+    this.initial = { scale: initScale, tracker: 0 };
+  }
+
+  /** The loss times the factor, for `backward`. */
+  scale(loss: Tensor): Tensor {
+    checkTensor(`${where}.scale`, loss);
+    if (!this.enabled) return loss;
+    dependsOn(() => this.factor);
+    if (this.factor === null) {
+      const on = { device: loss.device } as const;
+      this.factor = keep(full([], this.initial.scale, on));
+      this.tracker = keep(full([], this.initial.tracker, on));
+    }
+    return loss.mul(this.known("scale").factor);
+  }
+
+  /**
+   * Divides the gradients of an optimizer's parameters by the factor, in place: to look at them or to clip them before `step`, which
+   * does it by itself otherwise. @throws OptError BAD_STATE the second time since `update`
+   */
+  unscale(optimizer: Scalable): void {
+    if (!this.enabled) return;
+    const known = this.examinedBefore("unscale", optimizer);
+    checkOrder(
+      known === undefined,
+      () => `unscale() came after ${known!.stage === "unscaled" ? "unscale" : "step"}().`,
+    );
+    const grads = gradientsIn(optimizer);
+    const problem = () => "gradients of f16 lose what the factor saved, got one.";
+    const advice = "Let the optimizer clip: { norm: 1 }, or train in bf16.";
+    check(!grads.some(isHalf), "UNSUPPORTED", `${where}.unscale`, problem, advice);
+    noGrad(() => {
+      const found = this.examine(grads);
+      tidy(() => scaleInPlace(grads, this.inverse()));
+      this.note("unscaled", optimizer, found);
+    });
+  }
+
+  /**
+   * The optimizer's step on unscaled gradients, unless one is not finite. It divides them in its own launch and leaves `grad` scaled.
+   * If a group limits norms or a hook runs before the step, it divides them in place before, as `unscale` does, if none is f16.
+   *
+   * @throws OptError BAD_STATE the second time since `update`, without gradients, or (in the promise) for gradients that were changed
+   * before it was awaited; UNSUPPORTED in a compiled function where the host cannot wait
+   */
+  step(optimizer: Scalable, closure?: () => unknown): Promise<void> | undefined {
+    const before = this.examinedBefore("step", optimizer);
+    if (!this.enabled) {
+      if (closure === undefined) optimizer.step();
+      else (optimizer.step as (closure: () => unknown) => unknown)(closure);
+      return undefined;
+    }
+    const problem = () => "a closure would find gradients of the scaled loss, got one.";
+    check(closure === undefined, "UNSUPPORTED", `${where}.step`, problem, "Call backward before step(optimizer).");
+    checkOrder(before?.stage !== "stepped", () => "step() came after step().");
+    checkOrder(this.reading === null, () => "the last step was not awaited.");
+    // A norm is PyTorch's to the bit if gradients are unscaled before. Those of f16 would lose digits, and their squares cannot overflow.
+    // Hooks that run before a step clip and set gradients as they do without a scaler.
+    const looks = () => optimizer.looksBefore || optimizer.groups.some(({ clip }) => Number(clip?.norm) >= 0); // the step rejects others
+    dependsOn(looks);
+    if (looks() && before === undefined && !gradientsIn(optimizer).some(isHalf)) this.unscale(optimizer);
+    const unscaled = this.examined.get(optimizer);
+    const found = unscaled?.found ?? noGrad(() => this.examine(gradientsIn(optimizer)));
+    try {
+      if (found.device.backend.readSync === undefined) return this.stepLater(optimizer, found, unscaled !== undefined);
+      this.stepNow(optimizer, found, unscaled !== undefined);
+    } catch (error) {
+      if (unscaled === undefined) found.dispose();
+      throw error;
+    }
+    return undefined;
+  }
+
+  /** The host looks whether gradients were finite. A compiled function has the launches of a step that its device may skip. */
+  private stepNow(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
+    const flag = { isSkipped: false };
+    inEachRun([found], (found) => {
+      flag.isSkipped = decode(found, readBytesSync(found))[0]! > 0;
+    });
+    noGrad(() =>
+      tidy(() => {
+        const unscale = isUnscaled ? undefined : this.inverse();
+        const isTraced = activeTracer() !== null;
+        if (isTraced) optimizer.apply({ unscale, skip: found, skipped: () => flag.isSkipped });
+        else if (!flag.isSkipped) optimizer.apply({ unscale });
+      }),
+    );
+    this.note("stepped", optimizer, found);
+  }
+
+  /** The host waits for the flag, and then steps or not. */
+  private stepLater(optimizer: Scalable, found: Tensor, isUnscaled: boolean): Promise<void> {
+    const advice = "Compile forward and backward, and await scaler.step(optimizer) outside.";
+    checkNotTraced(`${where}.step`, `wait for gradients on ${found.device.name}`, advice);
+    const unscale = isUnscaled ? undefined : keep(noGrad(() => this.inverse()));
+    const gradients = () => optimizer.groups.flatMap(({ params }) => params.map(({ grad }) => grad));
+    const versions = () => gradients().map((grad) => grad?.storage.version);
+    const [examined, seen] = [gradients(), versions()];
+    this.note("stepped", optimizer, found);
+    this.reading = found
+      .data()
+      .then(([value]) => {
+        if (value! > 0) return;
+        const areSame = gradients().every((grad, i) => grad === examined[i]) && String(versions()) === String(seen);
+        const changed = () => "gradients were changed before step() was awaited.";
+        check(areSame, "BAD_STATE", where, changed, "Await step(optimizer).");
+        optimizer.apply({ unscale });
+      })
+      .catch((error) => {
+        this.forget(optimizer, found, isUnscaled); // the step can be tried again
+        throw error;
+      })
+      .finally(() => {
+        unscale?.dispose();
+        this.reading = null;
+      });
+    return this.reading;
+  }
+
+  private forget(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
+    const known = this.examined.get(optimizer);
+    if (known?.found !== found) return; // updated meanwhile
+    if (isUnscaled) known.stage = "unscaled";
+    else {
+      this.examined.delete(optimizer);
+      found.dispose();
+    }
+  }
+
+  /** The factor of the next losses, by what this iteration's steps met. A number or a tensor given takes its place. */
+  update(newScale?: number | Tensor): Promise<void> | undefined {
+    if (!this.enabled) return undefined;
+    const { factor, tracker } = this.known("update");
+    const examined = [...this.examined.values()];
+    for (const { tracer } of examined) checkOneTrace("update", tracer);
+    if (newScale === undefined) {
+      checkOrder(examined.length > 0, () => "update() came before any step().");
+      const growth = () => [this.growthFactor, this.backoffFactor, this.growthInterval] as const;
+      dependsOn(() => growth().join());
+      noGrad(() =>
+        tidy(() => {
+          const all = examined.map(({ found }) => found);
+          const found = all.slice(1).reduce((sum, each) => sum.add(each), all[0]!);
+          updateScale({ factor, tracker, found }, ...growth());
+        }),
+      );
+    } else {
+      const isNumber = typeof newScale === "number";
+      if (isNumber) checkNumber("the new scale", newScale, newScale > 0, "a finite number > 0");
+      else checkTensor(`${where}.update`, newScale);
+      factor.set(isNumber ? newScale : newScale.reshape([]));
+    }
+    const { reading } = this;
+    this.examined.clear();
+    const free = () => {
+      for (const { found } of examined) found.dispose();
+    };
+    if (reading !== null) return reading.then(free);
+    free();
+    return undefined;
+  }
+
+  /** 1 if it is not enabled. */
+  async getScale(): Promise<number> {
+    if (!this.enabled) return 1;
+    return this.factor === null ? this.initial.scale : this.factor.item();
+  }
+
+  /** @throws OptError NOT_SYNC on devices that cannot be read without waiting */
+  stateDict(): GradScalerState {
+    if (!this.enabled) return {};
+    return {
+      scale: this.factor?.dataSync()[0] ?? this.initial.scale,
+      growth_factor: this.growthFactor,
+      backoff_factor: this.backoffFactor,
+      growth_interval: this.growthInterval,
+      _growth_tracker: this.tracker?.dataSync()[0] ?? this.initial.tracker,
+    };
+  }
+
+  /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range */
+  loadStateDict(state: unknown): void {
+    if (!this.enabled) return;
+    const isState = typeof state === "object" && state !== null;
+    const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = (
+      isState ? state : {}
+    ) as GradScalerState;
+    const all = [scale, growth_factor, backoff_factor, growth_interval, _growth_tracker];
+    const areNumbers = all.every((value) => typeof value === "number" && value >= 0 && Number.isFinite(value));
+    check(
+      areNumbers &&
+        scale! > 0 &&
+        growth_factor! > 1 &&
+        backoff_factor! > 0 &&
+        backoff_factor! < 1 &&
+        Number.isInteger(growth_interval! || NaN) &&
+        Number.isInteger(_growth_tracker),
+      "BAD_STATE",
+      where,
+      () =>
+        `the state must have the numbers scale > 0, growth_factor > 1, backoff_factor between 0 and 1, and whole growth_interval and _growth_tracker, got ${show(state)}.`,
+      "It may be of a scaler that was not enabled.",
+    );
+    this.growthFactor = growth_factor!;
+    this.backoffFactor = backoff_factor!;
+    this.growthInterval = growth_interval!;
+    this.initial = { scale: scale!, tracker: _growth_tracker! };
+    this.factor?.set(scale!);
+    this.tracker?.set(_growth_tracker!);
+  }
+
+  /** Frees what it has on the device. Used again, it begins with `initScale`: `stateDict` keeps a scale. */
+  dispose(): void {
+    for (const x of [this.factor, this.tracker, ...[...this.examined.values()].map(({ found }) => found)]) x?.dispose();
+    this.examined.clear();
+    this.factor = null;
+    this.tracker = null;
+  }
+
+  private known(method: string): { factor: Tensor; tracker: Tensor } {
+    const { factor, tracker } = this;
+    checkOrder(factor !== null && tracker !== null, () => `${method}() came before scale(loss).`);
+    return { factor, tracker } as { factor: Tensor; tracker: Tensor };
+  }
+
+  private inverse(): Tensor {
+    return elementwise("div", [1, this.known("step").factor]);
+  }
+
+  /** 1 if a gradient is not finite, else 0. */
+  private examine(grads: readonly Tensor[]): Tensor {
+    const { factor } = this.known("step");
+    checkOneDevice(where, [factor, ...grads]);
+    return keep(
+      tidy(() => {
+        const sum = cast(sumsOf(grads, true), "f32").sum();
+        return cast(select(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
+      }),
+    );
+  }
+
+  /** @throws OptError BAD_ARGUMENT for what is no optimizer, UNSUPPORTED in a compiled function after what was done outside of it */
+  private examinedBefore(method: string, optimizer: Scalable): Examined | undefined {
+    const { groups, apply } = Object(optimizer) as Partial<Scalable>;
+    const isOptimizer = Array.isArray(groups) && typeof apply === "function";
+    const problem = () => `needs an optimizer, got ${show(optimizer)}.`;
+    // Divided ones step on several processes.
+    const whole =
+      "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.";
+    check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, whole);
+    const known = this.examined.get(optimizer);
+    if (known !== undefined) checkOneTrace(method, known.tracer);
+    else dependsOn(() => this.examined.get(optimizer)?.stage);
+    return known;
+  }
+
+  private note(stage: Examined["stage"], optimizer: Scalable, found: Tensor): void {
+    const known = this.examined.get(optimizer);
+    if (known === undefined) this.examined.set(optimizer, { stage, found, tracer: activeTracer() });
+    else known.stage = stage;
+  }
+}
+
+function checkOneTrace(method: string, tracer: Tracer | null): void {
+  const problem = () => "unscale, step and update go together in a compiled function, got some of them outside.";
+  const advice = "Call all of them inside, or none of them.";
+  check(tracer === activeTracer(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
+}
+
+const isHalf = ({ dtype }: Tensor) => dtype === "f16";
+
+function gradientsIn(optimizer: Scalable): Tensor[] {
+  const grads = optimizer.groups.flatMap(({ params }) => gradientsOf(params));
+  checkOrder(grads.length > 0, () => "the optimizer has no gradients.");
+  return grads;
+}
+
+function checkNumber(name: string, value: number, fits: boolean, rule: string): void {
+  const problem = () => `${name} must be ${rule}, got ${value}.`;
+  check(fits && Number.isFinite(value), "BAD_ARGUMENT", where, problem, "The defaults are PyTorch's.");
+}
+
+function checkOrder(fits: boolean, problem: () => string): void {
+  const advice =
+    "Call scale(loss).backward(), then perhaps unscale(optimizer), step(optimizer), update(), awaiting the last two.";
+  check(fits, "BAD_STATE", where, problem, advice);
+}

@@ -1,0 +1,124 @@
+/** What comes before a step is planned: missing state is made, and master weights follow their parameters. */
+import { arena } from "../create";
+import type { Device } from "../device/device";
+import { keep } from "../device/scope";
+import { copyInto } from "../ops";
+import type { PackedDType } from "../rule/codebook";
+import type { Rule } from "../rule/rule";
+import type { SparseGradient, Tensor } from "../tensor/tensor";
+import type { DType } from "../values/dtype";
+import type { BaseOptions, Counters, GroupOptions } from "./algorithm";
+import type { Regularizer } from "./gradients/regularizer";
+import type { ParameterGroup } from "./group";
+import { hasMaster, syncMasters } from "./state/master";
+import { is16Bit, MASTER, type Slot, stateKeys, statePacking, storedState } from "./state/state";
+
+/** A parameter that steps. It has its state. */
+export interface Stepping {
+  readonly slot: Slot;
+  /** The numbers of the gradient. */
+  readonly gradient: Tensor;
+  /** The row-sparse gradient of a lazy step, which reaches no other rows. */
+  readonly rows: SparseGradient | undefined;
+  readonly penalty: Regularizer | null;
+  /** Stepped by stochastic rounding, without master weights. */
+  readonly isStochastic: boolean;
+}
+
+/**
+ * The parameters of each group that have a gradient, ready to be planned. `made`: some of them had no state before.
+ *
+ * @throws OptError DISPOSED, OUT_OF_MEMORY
+ */
+export function prepare<Options extends BaseOptions>(
+  groups: readonly ParameterGroup<Options>[],
+  initial: Counters,
+): { stepping: Stepping[][]; made: boolean } {
+  const present = groups.map(({ slots }) => slots.filter(hasGradient));
+  const made = completeState(
+    groups.map(({ rule, options }, g) => ({ slots: present[g]!, rule, options })),
+    initial,
+  );
+  for (const slots of present) syncMasters(slots.filter(hasMaster));
+  return { stepping: groups.map((group, g) => present[g]!.map((slot) => steppingOf(group, slot))), made };
+}
+
+/** That the gradient fits was checked when it was set. @throws OptError DISPOSED */
+function hasGradient({ param }: Slot): boolean {
+  param.checkAlive();
+  const { grad } = param;
+  grad?.checkAlive();
+  return grad !== null;
+}
+
+/** A row-sparse gradient comes as its rows if it is stepped lazily, else in a dense copy of this step. */
+function steppingOf<Options extends BaseOptions>(group: ParameterGroup<Options>, slot: Slot): Stepping {
+  const { lazyMode, stochasticRounding } = group.options;
+  const grad = slot.param.grad!;
+  const rows = lazyMode ? grad.sparse : undefined;
+  return {
+    slot,
+    gradient: grad.sparse?.numbers(rows !== undefined) ?? grad,
+    rows,
+    penalty: group.penaltyOf(slot),
+    isStochastic: Boolean(stochasticRounding) && is16Bit(slot.param) && !hasMaster(slot),
+  };
+}
+
+/** Parameters of a group, with what their state depends on. */
+interface Wanting {
+  readonly slots: readonly Slot[];
+  readonly rule: Rule;
+  readonly options: GroupOptions;
+}
+
+/** A state tensor that is yet to be assigned. */
+interface Made {
+  readonly slot: Slot;
+  readonly key: string;
+  readonly tensor: Tensor;
+}
+
+/**
+ * Gives every parameter the state it lacks: zeros, and master weights. True if one did.
+ * All of it is allocated before the first state changes, so that running out of memory loses nothing.
+ */
+export function completeState(groups: readonly Wanting[], initial: Counters, withMasters = true): boolean {
+  const made = groups.flatMap((group) => missingState(group, withMasters));
+  const fresh = groups.flatMap(({ slots }) => slots.filter(({ state }) => state === null));
+  const counter = { counters: initial, users: fresh.length };
+  for (const slot of fresh) slot.state = { counter, tensors: new Map(), masterVersion: -1 };
+  for (const { slot, key, tensor } of made) {
+    const { tensors } = slot.state!;
+    tensors.set(key, keep(tensor));
+    if (key === MASTER) slot.state!.masterVersion = slot.param.storage.version;
+  }
+  return made.length > 0 || fresh.length > 0;
+}
+
+/** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
+function missingState({ slots, rule, options }: Wanting, withMasters: boolean): Made[] {
+  const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string }[] }[] = [];
+  for (const key of [...stateKeys(rule), ...(withMasters && !options.stochasticRounding ? [MASTER] : [])]) {
+    for (const slot of slots) {
+      const { param, state } = slot;
+      if (state?.tensors.has(key) || (key === MASTER && !is16Bit(param))) continue;
+      const dtype = storedState(rule, key, param, options);
+      let block = blocks.find((known) => known.device === param.device && known.dtype === dtype);
+      if (block === undefined) {
+        block = { device: param.device, dtype, wanted: [] };
+        blocks.push(block);
+      }
+      block.wanted.push({ slot, key });
+    }
+  }
+  return blocks.flatMap(({ device, dtype, wanted }) => {
+    const shapes = wanted.map(({ slot }) => slot.param.shape);
+    const tensors = statePacking.zeros?.(shapes, dtype, device) ?? arena(shapes, dtype as DType, device);
+    return wanted.map(({ slot, key }, i) => {
+      const tensor = tensors[i]!;
+      if (key === MASTER) copyInto(slot.param, tensor);
+      return { slot, key, tensor };
+    });
+  });
+}

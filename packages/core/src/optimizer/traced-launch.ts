@@ -1,0 +1,54 @@
+/** Steps in compiled functions: what each run does beside the launches. */
+import type { Scalar } from "../backend/memory";
+import { activeTracer, afterEachRun, dependsOn, type Live, openTracer } from "../device/tracer";
+import { check } from "../errors/errors";
+import type { BaseOptions } from "./algorithm";
+import type { PlannedLaunch } from "./plan";
+import { isInSync, markInSync, syncMasters } from "./state/master";
+import type { Slot } from "./state/state";
+
+/** A launch whose scalars each run computes anew. */
+class TracedLaunch<Options extends BaseOptions> implements Live {
+  constructor(
+    private readonly launch: PlannedLaunch<Options>,
+    /** Their parameters are as others left them when the function begins. */
+    private readonly masters: readonly Slot[],
+    private readonly isPlanned: () => boolean,
+  ) {}
+
+  next(): readonly Scalar[] {
+    const problem = () => "a hook has changed what the compiled step depends on.";
+    check(this.isPlanned(), "CHANGED", this.launch.algorithm.name, problem, "Change it outside of the function.");
+    syncMasters(this.masters);
+    return this.launch.next();
+  }
+
+  commit(): void {
+    this.launch.commit();
+  }
+}
+
+/** The launches of a traced step, for the tracer. Called before the first of them. @param isPlanned false if a step now needs another plan */
+export function traced<Options extends BaseOptions>(
+  launches: readonly PlannedLaunch<Options>[],
+  isPlanned: () => boolean,
+): Live[] {
+  const tracer = activeTracer()!;
+  const found = ({ param }: Slot) => !tracer.overwrites(param.storage);
+  return launches.map((launch) => new TracedLaunch(launch, launch.masters.filter(found), isPlanned));
+}
+
+/** After the last launch of a step: at the end of each run master weights are in sync, unless the function overwrites their parameters later. */
+export function syncedByTrace<Options extends BaseOptions>(launches: readonly PlannedLaunch<Options>[]): void {
+  const masters = launches.flatMap((launch) => launch.masters);
+  if (masters.length === 0) return;
+  let unchanged: readonly Slot[] | undefined;
+  dependsOn(() => {
+    // Asked for the first time when the trace is complete.
+    if (openTracer() === null) unchanged ??= masters.filter(isInSync);
+    return true;
+  });
+  afterEachRun(() => {
+    for (const slot of unchanged ?? []) markInSync(slot);
+  });
+}

@@ -1,0 +1,100 @@
+/** An optimizer's steps as rules and scalars: for engines that keep arrays of their own and compute rules in them. */
+import { check } from "../errors/errors";
+import { show } from "../errors/show";
+import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimizer/algorithm";
+import { completeOptions } from "../optimizer/check";
+import { advanced, checkRule } from "../optimizer/check-rule";
+import { penaltyOf } from "../optimizer/group";
+import { algorithmOf, type OptimizerClass } from "../optimizer/optimizer-class";
+import { type Rewriting, rewritesOf, rewrittenBy, scalarsOf } from "../optimizer/plan";
+import { stateKeys } from "../optimizer/state/state";
+import type { Rule } from "../rule/rule";
+
+/** What one step computes for one parameter. */
+export interface RuleStep {
+  /** The optimizer's rule, with what its options do to the gradient before: maximize, clip by value, penalty. */
+  readonly rule: Rule;
+  /** Of the rule's buffers after the parameter and the gradient: PyTorch's names of the state. */
+  readonly keys: readonly string[];
+  /** For each of the rule's scalars, in float64; NaN for `factor`. */
+  readonly scalars: readonly number[];
+  /** With `clip.norm`: which of the scalars the engine gives, min(1, limit / (norm + 1e-6)) of the 2-norm of all gradients. */
+  readonly factor?: { readonly slot: number; readonly limit: number };
+  /** The counters after the step. */
+  readonly counters: Counters;
+}
+
+/** An optimizer without parameters, see `ruleSteps`. */
+export interface RuleSteps<Options extends BaseOptions> {
+  /** The optimizer's name. */
+  readonly name: string;
+  /** All of them, checked. */
+  readonly options: Options & GroupOptions;
+  /** The counters before the first step. */
+  readonly initial: Counters;
+  /** PyTorch's names of the state that the options ask for; zeros at first. */
+  readonly keys: readonly string[];
+  /**
+   * The step after `counters` of the parameter of this name.
+   *
+   * @param overrides options of this step (a schedule's learning rate)
+   * @throws OptError BAD_ARGUMENT, UNSUPPORTED
+   */
+  next(counters: Counters, name: string, overrides?: Partial<Options> & GroupOptions): RuleStep;
+}
+
+/**
+ * The steps of an optimizer, for whoever computes them: `buffers = rule(buffers; scalars)` element by element.
+ *
+ * @param optimizer its class: NAdam, AdamW, ...
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `stateDType`, `lazyMode`, and for optimizers whose step has
+ * several stages (Muon)
+ * @example
+ * const adamw = ruleSteps(AdamW, { lr: 0.1 });
+ * const { rule, scalars, counters } = adamw.next(adamw.initial, "w"); // counters.step is 1
+ */
+export function ruleSteps<Options extends BaseOptions>(
+  optimizer: OptimizerClass<Options>,
+  options: Partial<Options> & GroupOptions = {},
+): RuleSteps<Options> {
+  const algorithm = algorithmOf("ruleSteps", optimizer);
+  const stages = () => "a step of several stages is no single rule.";
+  check(!("stages" in optimizer.prototype), "UNSUPPORTED", algorithm.name, stages, "Use the class.");
+  const chosen = completed(algorithm, algorithm.defaults, options);
+  const ruleOf = (options: Options) => {
+    const rule = algorithm.rule(options);
+    checkRule(algorithm, rule);
+    return rule;
+  };
+  return {
+    name: algorithm.name,
+    options: chosen,
+    initial: algorithm.initialCounters,
+    keys: stateKeys(ruleOf(chosen)),
+    next(before, name, overrides) {
+      const own = overrides === undefined ? chosen : completed(algorithm, chosen, overrides);
+      const plain = ruleOf(own);
+      const counters = advanced(algorithm, before, own);
+      const limit = own.clip?.norm;
+      const clipped: Rewriting[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
+      const rewrites = [...clipped, ...rewritesOf(own, penaltyOf(own, name))];
+      const scalars = [...scalarsOf(algorithm, own, plain, counters), ...rewrites.map(({ by }) => by)] as number[];
+      const step = { rule: rewrittenBy(plain, rewrites), keys: stateKeys(plain), scalars, counters };
+      return limit === undefined ? step : { ...step, factor: { slot: plain.scalars.length, limit } };
+    },
+  };
+}
+
+function completed<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  defaults: Options & GroupOptions,
+  overrides: object,
+): Options & GroupOptions {
+  const options = completeOptions(algorithm, defaults, overrides);
+  const { name: where } = algorithm;
+  const { stateDType = "f32", lazyMode = false } = options;
+  const stored = () => `state is kept by the engine in the parameter's dtype, got stateDType ${show(stateDType)}.`;
+  check(stateDType === "f32", "UNSUPPORTED", where, stored, "Leave it out.");
+  check(!lazyMode, "UNSUPPORTED", where, () => "the engine's gradients have all rows, got lazyMode.", "Leave it out.");
+  return options;
+}

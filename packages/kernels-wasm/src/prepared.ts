@@ -1,0 +1,117 @@
+/** Prepared launches: their tables and calls are made once. Rules, and launches on open memory, are launched anew in each run. */
+import {
+  type Launch,
+  type Memory,
+  memoriesOf,
+  movedLaunch,
+  type Place,
+  type PlainKind,
+  type PreparedLaunches,
+  type Scalar,
+  type Slice,
+} from "@opt/core/backend";
+import { type Execution, type KernelSource, numbersOf, type Split } from "./kernel";
+import { KERNELS } from "./kernels";
+import type { Block, LinearMemory } from "./memory/linear";
+
+/** What runs launches and their calls. */
+export interface Runner {
+  readonly memory: LinearMemory;
+  address(slice: Slice): number;
+  launch(launch: Launch): void;
+  call(kernel: Launch["kernel"], entry: string, split: Split, args: readonly number[]): void;
+}
+
+type Run = (scalars: readonly Scalar[] | undefined, now: ReadonlyMap<Memory, Place>) => void;
+
+/** @throws OptError OUT_OF_MEMORY; then nothing is held */
+export function prepared(runner: Runner, launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
+  const isOpen = new Set(open);
+  const made = new Prepared(runner);
+  const runOf = (launch: Launch): Run => {
+    if ([...memoriesOf(launch)].some((memory) => isOpen.has(memory)))
+      return (scalars, now) => runner.launch(movedLaunch(withScalars(launch, scalars), now));
+    if (launch.kind === "rule") return (scalars) => runner.launch(withScalars(launch, scalars));
+    return made.callsOf(launch);
+  };
+  try {
+    const runs = launches.map(runOf);
+    return {
+      run(scalars, places) {
+        const now = new Map(open.map((memory, i) => [memory, places[i]!]));
+        for (let i = 0; i < runs.length; i++) runs[i]!(scalars.get(i), now);
+      },
+      dispose: () => made.free(),
+    };
+  } catch (error) {
+    made.free();
+    throw error;
+  }
+}
+
+function withScalars(launch: Launch, scalars: readonly Scalar[] | undefined): Launch {
+  return scalars === undefined ? launch : ({ ...launch, scalars } as Launch);
+}
+
+/** An execution that keeps what launches set up, and their calls for later. */
+class Prepared implements Execution {
+  readonly #all: Block[] = [];
+  /** Room for results in between, which later launches use again. */
+  #spare: Block[] = [];
+  #taken: Block[] = [];
+  #calls: (() => void)[] = [];
+  #kernel!: Launch["kernel"];
+
+  constructor(private readonly runner: Runner) {}
+
+  callsOf(launch: Launch): () => void {
+    this.#calls = [];
+    this.#kernel = launch.kernel;
+    (KERNELS[launch.kind as PlainKind] as KernelSource<Launch["kind"]>).launch(launch, this);
+    this.#spare.push(...this.#taken.splice(0));
+    const calls = this.#calls;
+    return calls.length === 1
+      ? calls[0]!
+      : () => {
+          for (const call of calls) call();
+        };
+  }
+
+  free(): void {
+    for (const block of this.#all.splice(0)) this.runner.memory.free(block);
+  }
+
+  address(slice: Slice): number {
+    return this.runner.address(slice);
+  }
+
+  scalar(): never {
+    throw new Error("only rules have scalars that change");
+  }
+
+  scratch(bytes: number): number {
+    const index = this.#spare.findIndex((block) => block.bytes >= bytes);
+    const block = index < 0 ? this.#allocate(bytes) : this.#spare.splice(index, 1)[0]!;
+    this.#taken.push(block);
+    return block.address;
+  }
+
+  table(words: ArrayLike<number>): number {
+    const { address } = this.#allocate(4 * words.length);
+    this.runner.memory.words.set(words, address / 4);
+    return address;
+  }
+
+  run(entry: string, split: Split, ...args: readonly (number | Slice)[]): void {
+    const { runner } = this;
+    const kernel = this.#kernel;
+    const numbers = numbersOf(runner, args);
+    this.#calls.push(() => runner.call(kernel, entry, split, numbers));
+  }
+
+  #allocate(bytes: number): Block {
+    const block = this.runner.memory.allocate(bytes);
+    this.#all.push(block);
+    return block;
+  }
+}

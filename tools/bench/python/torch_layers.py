@@ -1,0 +1,82 @@
+"""Layers of torch forward and backward."""
+import torch
+from torch_session import serve
+
+nn, F = torch.nn, torch.nn.functional
+
+
+def values(size, factor):
+    i = torch.arange(size, dtype=torch.int64)
+    x = i % 9973
+    return ((x * x * 31 + i * factor) % 10007).double().div(10007).sub(0.5).float()
+
+
+def recurrent(module):
+    return module, lambda x: module(x)[0]
+
+
+def batch_norm():
+    module = nn.BatchNorm2d(64)
+    return module, module
+
+
+def attention():
+    return None, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def layer_norm():
+    module = nn.LayerNorm(512)
+    return module, module
+
+
+def cross_entropy():
+    targets = torch.arange(4096) * 7 % 512
+    return None, lambda x: F.cross_entropy(x, targets)
+
+
+LAYERS = {
+    "attention": attention,
+    "attention-short": attention,
+    "lstm": lambda: recurrent(nn.LSTM(256, 256)),
+    "gru": lambda: recurrent(nn.GRU(256, 256)),
+    "softmax": lambda: (None, lambda x: F.softmax(x, -1)),
+    "layer-norm": layer_norm,
+    "cross-entropy": cross_entropy,
+    "batch-norm": batch_norm,
+    "max-pool": lambda: (None, lambda x: F.max_pool2d(x, 2)),
+    "average-pool": lambda: (None, lambda x: F.avg_pool2d(x, 2)),
+}
+
+
+def magnitude(x):
+    weights = torch.arange(x.numel(), dtype=torch.int64) % 7 + 1
+    return (x.detach().flatten().double().abs() * weights).sum().item()
+
+
+def open_work(request):
+    module, forward = LAYERS[request["layer"]]()
+    parameters = [] if module is None else list(module.parameters())
+    with torch.no_grad():
+        for i, p in enumerate(parameters):
+            p.copy_((values(p.numel(), 7919 + 2 * i) / 8).reshape(p.shape))
+    inputs = []
+    for i, shape in enumerate(request["shapes"]):
+        size = torch.Size(shape).numel()
+        inputs.append(values(size, 104729 + 2 * i).reshape(shape).requires_grad_())
+    every = inputs + parameters
+    output = gradient = None
+
+    def run(steps):
+        nonlocal output, gradient
+        for _ in range(steps):
+            for x in every:
+                x.grad = None
+            output = forward(*inputs)
+            if gradient is None:
+                gradient = values(output.numel(), 1299).reshape(output.shape)
+            output.backward(gradient)
+
+    return run, lambda count: [magnitude(x) for x in [output] + [x.grad for x in every]]
+
+
+serve(open_work)
