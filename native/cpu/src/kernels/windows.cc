@@ -1,9 +1,11 @@
 // Sliding windows over images: unfold, fold and max pooling. Planes (one channel of one image) are independent.
-#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/arithmetic.h"
 #include "kernels/command.h"
 #include "kernels/parallel.h"
+#include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 namespace {
@@ -30,6 +32,11 @@ struct Window {
   int64_t plane() const { return height * width; }
   int64_t outPlane() const { return outHeight * outWidth; }
   int64_t taps() const { return kernelY * kernelX; }
+
+  /** 2 x 2 pixels side by side, without padding. */
+  bool isPairs() const {
+    return kernelY == 2 && kernelX == 2 && strideY == 2 && strideX == 2 && paddingY == 0 && paddingX == 0 && dilationY == 1 && dilationX == 1;
+  }
 
   /** The outputs [first, end) whose input position `out` * stride + offset lies in [0, size). */
   static void inside(int64_t offset, int64_t stride, int64_t size, int64_t outSize, int64_t& first, int64_t& end) {
@@ -106,17 +113,51 @@ Status fold(Command& command) {
   return Status::OK;
 }
 
-// Neighbouring outputs of a pool that are computed together: windows of any stride are then looked at in vectors.
-constexpr int64_t RUN = 16;
+// Neighbouring windows that are pooled together. No more than 256 bits: what this file is compiled for with AVX-512, too.
+template <typename T>
+constexpr int64_t RUN = (VECTOR_BYTES < 32 ? VECTOR_BYTES : 32) / sizeof(T);
+// For narrower images: no vector has less than 128 bits.
+template <typename T>
+constexpr int64_t SHORT_RUN = 16 / sizeof(T);
+
+/** The largest value of each window and its place in the plane. Of equal values the first wins, of NaNs the last. */
+template <typename T, int64_t COUNT>
+struct Largest {
+  using Place = std::conditional_t<sizeof(T) == sizeof(int32_t), int32_t, int64_t>;
+  using Values = Vector<T, COUNT>;
+  using Places = Vector<Place, COUNT>;
+  Values values;
+  Places places;
+
+  void take(const Largest& other) {
+    const auto wins = (other.values > values) | (other.values != other.values);
+    values = wins ? other.values : values;
+    places = wins ? other.places : places;
+  }
+
+  void store(T* toValues, int32_t* toPlaces) const {
+    storeVector(toValues, values);
+    storeVector(toPlaces, __builtin_convertvector(places, Vector<int32_t, COUNT>));
+  }
+};
+
+/** Of 2 * COUNT neighbours every other, from the first on (FIRST = 0) or the second (FIRST = 1). */
+template <int FIRST, int64_t COUNT, typename T>
+inline Vector<T, COUNT> everyOther(const T* from) {
+  const auto a = loadVector<Vector<T, COUNT>>(from), b = loadVector<Vector<T, COUNT>>(from + COUNT);
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return Vector<T, COUNT>(__builtin_shufflevector(a, b, (2 * I + FIRST)...));
+  }(std::make_integer_sequence<int, COUNT>{});
+}
 
 /**
- * Where the taps of each output column lie in a row of the image, for rows that are filled up to whole runs. A tap on padding lies
+ * Where the taps of each output column lie in a row of the image, for rows that are filled up to a run. A tap on padding lies
  * where the nearest tap inside does: the same pixel twice in a row changes nothing.
  */
 class TapColumns {
  public:
-  explicit TapColumns(const Window& window)
-      : columns_(ceilDivide(window.outWidth, RUN) * RUN), places_(window.kernelX * columns_) {
+  TapColumns(const Window& window, int64_t run)
+      : columns_(larger(window.outWidth, run)), places_(window.kernelX * columns_) {
     if (!places_) return;
     for (int64_t column = 0; column < columns_; column++) {
       const int64_t first = smaller(column, window.outWidth - 1) * window.strideX - window.paddingX;
@@ -138,31 +179,59 @@ class TapColumns {
   Scratch<int32_t> places_;
 };
 
-/** The largest values and their places in the plane, of RUN neighbouring outputs from column `column` of row `outY`. */
+/** A row of pairs, at least COUNT of them: the last vector overlaps the one before. */
+template <int64_t COUNT, typename T>
+void poolPairs(const Window& window, TapColumns&, const T* image, int64_t outY, T* values, int32_t* places) {
+  using Found = Largest<T, COUNT>;
+  using Place = typename Found::Place;
+  typename Found::Places corners;
+  for (int i = 0; i < COUNT; i++) corners[i] = 2 * i;
+  const auto width = static_cast<Place>(window.width);
+  for (int64_t next = 0; next < window.outWidth; next += COUNT) {
+    const int64_t column = smaller(next, window.outWidth - COUNT), start = 2 * (outY * window.width + column);
+    const T *top = image + start, *bottom = top + width;
+    Found found{everyOther<0, COUNT>(top), corners};
+    found.take({everyOther<1, COUNT>(top), corners + 1});
+    found.take({everyOther<0, COUNT>(bottom), corners + width});
+    found.take({everyOther<1, COUNT>(bottom), corners + (width + 1)});
+    found.places += static_cast<Place>(start);
+    found.store(values + column, places + column);
+  }
+}
+
+/** A row of any windows. */
 template <typename T>
-void largestOfRun(const Window& window, TapColumns& taps, const T* image, int64_t outY, int64_t column, T* largest, int32_t* winner) {
-  T best[RUN];
-  int32_t at[RUN];
-  for (int64_t i = 0; i < RUN; i++) best[i] = -INFINITY, at[i] = -1;
-  for (int64_t tapY = 0; tapY < window.kernelY; tapY++) {
-    const int64_t y = outY * window.strideY + tapY * window.dilationY - window.paddingY;
-    if (y < 0 || y >= window.height) continue;
-    const T* row = image + y * window.width;
-    const auto start = static_cast<int32_t>(y * window.width);
-    for (int64_t tapX = 0; tapX < window.kernelX; tapX++) {
-      const int32_t* places = taps.of(tapX, column);
-      T values[RUN];
-      for (int64_t i = 0; i < RUN; i++) values[i] = row[places[i]];
-      for (int64_t i = 0; i < RUN; i++) {
-        const bool wins = (at[i] < 0) | (values[i] > best[i]) | (values[i] != values[i]);
-        best[i] = wins ? values[i] : best[i];
-        at[i] = wins ? start + places[i] : at[i];
+void poolRow(const Window& window, TapColumns& taps, const T* image, int64_t outY, T* values, int32_t* places) {
+  constexpr int64_t COUNT = RUN<T>;
+  using Found = Largest<T, COUNT>;
+  for (int64_t next = 0; next < window.outWidth; next += COUNT) {
+    const int64_t column = larger<int64_t>(0, smaller(next, window.outWidth - COUNT));
+    Found found{typename Found::Values{} - static_cast<T>(INFINITY), typename Found::Places{} - 1};
+    bool isFirst = true;
+    for (int64_t tapY = 0; tapY < window.kernelY; tapY++) {
+      const int64_t y = outY * window.strideY + tapY * window.dilationY - window.paddingY;
+      if (y < 0 || y >= window.height) continue;
+      const T* row = image + y * window.width;
+      const auto start = static_cast<typename Found::Place>(y * window.width);
+      for (int64_t tapX = 0; tapX < window.kernelX; tapX++) {
+        const int32_t* columns = taps.of(tapX, column);
+        Found other;
+        for (int i = 0; i < COUNT; i++) other.values[i] = row[columns[i]];
+        other.places = start + __builtin_convertvector(loadVector<Vector<int32_t, COUNT>>(columns), typename Found::Places);
+        if (isFirst) {
+          found = other;
+        } else {
+          found.take(other);
+        }
+        isFirst = false;
       }
     }
+    if (window.outWidth >= COUNT) {
+      found.store(values + column, places + column);
+      continue;
+    }
+    for (int64_t i = 0; i < window.outWidth; i++) values[i] = found.values[i], places[i] = static_cast<int32_t>(found.places[i]);
   }
-  const auto count = static_cast<size_t>(smaller(RUN, window.outWidth - column));
-  std::memcpy(largest, best, count * sizeof(T));
-  std::memcpy(winner, at, count * sizeof(int32_t));
 }
 
 template <typename T>
@@ -171,16 +240,16 @@ Status maxPool2d(Command& command) {
   const T* input = command.pointer<const T>();
   T* output = command.pointer<T>();
   int32_t* indices = command.pointer<int32_t>();
-  TapColumns taps(window);
+  TapColumns taps(window, RUN<T>);
   if (!taps) return Status::OUT_OF_MEMORY;
+  const bool isPairs = window.isPairs() && window.outWidth >= SHORT_RUN<T>;
+  const auto pool = !isPairs ? poolRow<T> : window.outWidth < RUN<T> ? poolPairs<SHORT_RUN<T>, T> : poolPairs<RUN<T>, T>;
   const int64_t work = window.taps() * window.outWidth;
-  parallelFor(window.planes * window.outHeight, grainOf(2 * work), command.threads, [&](int64_t begin, int64_t end) {
+  parallelFor(window.planes * window.outHeight, grainOf(work), command.threads, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row++) {
       const T* image = input + row / window.outHeight * window.plane();
-      for (int64_t column = 0; column < window.outWidth; column += RUN) {
-        const int64_t at = row * window.outWidth + column;
-        largestOfRun(window, taps, image, row % window.outHeight, column, output + at, indices + at);
-      }
+      const int64_t at = row * window.outWidth;
+      pool(window, taps, image, row % window.outHeight, output + at, indices + at);
     }
   });
   return Status::OK;

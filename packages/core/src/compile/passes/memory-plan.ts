@@ -22,19 +22,20 @@ export function plan(
 ): { offsets: ReadonlyMap<Memory, number>; arenaBytes: number } {
   const intervals = [...lifetimes(steps, temporaries).values()];
   const offsets = new Map<Memory, number>();
+  /** By offset. */
   const placed: { interval: Interval; offset: number }[] = [];
   let arenaBytes = 0;
   // Large ones first: small ones then fill the gaps.
   for (const interval of intervals.sort((a, b) => b.bytes - a.bytes || a.first - b.first)) {
-    const others = placed
-      .filter(({ interval: { first, last } }) => !shares || (first <= interval.last && interval.first <= last))
-      .sort((a, b) => a.offset - b.offset);
     let offset = 0;
-    for (const other of others) {
+    for (const other of placed) {
+      const { first, last, bytes } = other.interval;
+      if (shares && (first > interval.last || interval.first > last)) continue;
       if (other.offset - offset >= interval.bytes) break;
-      offset = Math.max(offset, other.offset + other.interval.bytes);
+      offset = Math.max(offset, other.offset + bytes);
     }
-    placed.push({ interval, offset });
+    const after = placed.findIndex((other) => other.offset > offset);
+    placed.splice(after < 0 ? placed.length : after, 0, { interval, offset });
     offsets.set(interval.memory, offset);
     arenaBytes = Math.max(arenaBytes, offset + interval.bytes);
   }

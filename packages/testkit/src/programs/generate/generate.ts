@@ -99,7 +99,7 @@ function argumentsOf(draft: Draft, { args }: Body, last: Body | undefined): Reco
     if (state !== undefined && last?.results.includes(state) && draft.chance(0.9)) return { result: state };
     const leaf = draft.leaves.find((one) => one.id === id && one.kind === "data");
     const isOfRows = draft.batches.has(id);
-    if (leaf === undefined || draft.disposed.has(id) || (!isOfRows && draft.chance(0.2))) return undefined;
+    if (leaf === undefined || draft.disposed.has(id) || (!isOfRows && draft.chance(0.35))) return undefined;
     const fill = { ...leaf.fill, seed: random.below(1 << 20) };
     return { fill, ...(isOfRows && { rows }), ...(draft.chance(0.15) && { inside: true }) };
   };
