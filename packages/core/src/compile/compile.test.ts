@@ -94,6 +94,22 @@ describe("arguments", () => {
     }
   });
 
+  it("may be what the function overwrites outside of its arguments", () => {
+    const run = (isCompiled: boolean) => {
+      const { device, x } = setUp([1, 2]);
+      const view = x.detach();
+      const body = (a: Tensor) => {
+        const doubled = a.mul(2);
+        x.set(x.add(1));
+        return doubled.add(1);
+      };
+      const f = isCompiled ? compile(body) : body;
+      const others = [0, 1, 2].map((i) => tensor([i, 6], { device }));
+      return [...others, view, view, ...others, view].map((a) => numbers(f(a)));
+    };
+    expect(run(true)).toEqual(run(false));
+  });
+
   it.each<[string, unknown]>([
     ["a function", () => 1],
     ["an object of a class", new Map()],

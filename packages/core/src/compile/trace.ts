@@ -44,7 +44,7 @@ export class Trace {
   readonly #open: readonly Memory[];
   #parts: readonly Part[] = [];
   /** Held as long as the trace: what the function found, and what it keeps. */
-  readonly #pinned: readonly Memory[];
+  readonly #pinned: ReadonlySet<Memory>;
   readonly #held: readonly Storage[];
   #arena: Storage | null = null;
   readonly #written: readonly Overwritable[];
@@ -84,7 +84,7 @@ export class Trace {
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
     const used = this.summary.steps.flatMap(memoriesUsedBy);
-    this.#pinned = [...new Set(used)].filter(isHeld);
+    this.#pinned = new Set(used.filter(isHeld));
     for (const memory of this.#pinned) this.#device!.pool.pin(memory);
     this.#held = [...storages].flatMap(([memory, storage]) => (isHeld(memory) ? [storage.retain()] : []));
     this.#written = [...written].filter(({ memory }) => !inputs.has(memory));
@@ -109,8 +109,9 @@ export class Trace {
   fits(tensors: readonly Tensor[]): boolean {
     if (this.#device?.pool.isClosed || !this.tracing.holds()) return false;
     return this.#inputs.every((list) => {
-      if (list.length === 1) return true;
       const places = list.map((input) => placeOf(input, tensors));
+      // What the trace found outside must not come as an argument: passes took the two for different memory.
+      if (this.#pinned.has(places[0]!.storage.memory)) return false;
       return places.every(
         (place) => place.storage === places[0]!.storage && place.byteOffset === places[0]!.byteOffset,
       );
