@@ -2,6 +2,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
 import { afterEachRun, inEachRun } from "../device/tracer";
 import {
+  type CompileOptions,
   compile,
   crossEntropyRows,
   dependsOn,
@@ -418,5 +419,25 @@ describe("passes", () => {
     expect(fused.explain().fused).toBe(5);
     expect(fused.explain().peakBytes).toBeLessThan(plain.explain().peakBytes);
     expect(fused.explain().text(0)).toMatch(/add\(.*b1.*\)/);
+  });
+
+  it("sum gradients of slices without filling them up", () => {
+    const { device } = setUp();
+    const w = parameter([1, -2, 3, -0, 5, 6, 7], { device });
+    const train = (options: CompileOptions) => {
+      const f = compile((x: Tensor) => {
+        const hidden = w.mul(x);
+        const [a, b, c] = [0, 2, 4].map((at) => hidden.slice(at, at + 2)) as [Tensor, Tensor, Tensor];
+        a.mul(b).sum().add(c.pow(2).sum()).backward();
+        const grad = w.grad!.mul(1);
+        w.grad = null;
+        return grad;
+      }, options);
+      const x = tensor([1, 1, -1, 0, 2, 1, 1], { device });
+      return { seen: Array.from({ length: 4 }, () => numbers(f(x))), launches: f.explain().launches };
+    };
+    const [split, plain] = [train({}), train({ passes: false })];
+    expect(split.seen).toEqual(plain.seen);
+    expect([split.launches, plain.launches]).toEqual([8, 25]);
   });
 });

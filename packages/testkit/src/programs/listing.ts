@@ -57,6 +57,7 @@ export function listing(program: Program): string {
 function passed(id: string, given: Argument | undefined): string {
   if (typeof given !== "object") return String(given ?? id);
   if ("result" in given) return `last.${given.result}`;
+  if ("as" in given) return `the same as ${given.as}`;
   const { fill, rows, inside } = given;
   return `${numbers(fill)} as ${id}${rows === undefined ? "" : `, ${rows} rows`}${inside ? ", inside" : ""}`;
 }

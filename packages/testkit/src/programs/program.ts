@@ -121,7 +121,10 @@ export interface Body {
   readonly results: readonly Id[];
 }
 
-/** What a round passes: a number, a boolean, a new tensor, or what the last round returned. A leaf that is not named is passed itself. */
+/**
+ * What a round passes: a number, a boolean, a new tensor, what the last round returned, or what it passes for another argument, too.
+ * A leaf that is not named is passed itself.
+ */
 export type Argument =
   | number
   | boolean
@@ -132,7 +135,8 @@ export type Argument =
       /** It is a part of a larger tensor. */
       readonly inside?: boolean;
     }
-  | { readonly result: Id };
+  | { readonly result: Id }
+  | { readonly as: Id };
 
 /** One call of a body. */
 export interface Round {

@@ -41,8 +41,9 @@ class Follower {
     this.follow(before);
     this.flags = args;
     for (const [id, given] of Object.entries(args)) {
-      const isCarried = typeof given === "object" && "result" in given;
-      if (isCarried && !this.isExactValue(given.result)) this.mark(this.known.get(id)!.root, false);
+      if (typeof given !== "object" || "fill" in given) continue;
+      const source = "as" in given ? given.as : given.result;
+      if (!this.isExactValue(source)) this.mark(this.known.get(id)!.root, false);
     }
     this.follow(this.program.bodies[body]!.statements);
     const inexact = new Set(this.inexact);

@@ -125,7 +125,7 @@ class Run {
     const { world } = this;
     for (const statement of before) execute(world, statement);
     const names = this.tensorsOf(body);
-    const tensors = names.map((id) => world.argument(id, args[id]));
+    const tensors = world.passed(names, args);
     const others = world.program.bodies[body]!.args.filter((id) => typeof args[id] !== "object" && id in args);
     const plain = Object.fromEntries(others.map((id) => [id, args[id] as number | boolean]));
     const call = eager || !world.mode.compile ? this.eager(body) : this.replaying(body);

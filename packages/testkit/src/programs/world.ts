@@ -176,8 +176,21 @@ export class World {
     return value;
   }
 
-  /** A tensor that a round passes: a leaf, a new one, or what the last round returned. */
-  argument(id: Id, given: Argument | undefined): Tensor {
+  /** The tensors that a round passes. */
+  passed(args: readonly Id[], given: Readonly<Record<Id, Argument>>): Tensor[] {
+    const made = new Map<Id, Tensor>();
+    const pass = (id: Id): Tensor => {
+      const argument = given[id];
+      const isAlias = typeof argument === "object" && "as" in argument;
+      const one = made.get(id) ?? (isAlias ? pass(argument.as) : this.argument(id, argument));
+      made.set(id, one);
+      return one;
+    };
+    return args.map(pass);
+  }
+
+  /** A leaf, a new tensor, or what the last round returned. */
+  private argument(id: Id, given: Exclude<Argument, { readonly as: Id }> | undefined): Tensor {
     if (typeof given !== "object") return this.value(id);
     if ("result" in given) return this.results.get(given.result)!;
     const { dtype, device, shape } = this.value(id);

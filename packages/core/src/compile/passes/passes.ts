@@ -7,6 +7,7 @@ import { withoutDead } from "./dead";
 import { fuseEpilogues } from "./fuse-epilogues";
 import { fuseMaps, type MapKernels } from "./fuse-maps";
 import { plan } from "./memory-plan";
+import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
 
 export interface Optimized {
@@ -29,9 +30,10 @@ export function optimized(
 ): Optimized {
   if (!usePasses || device === null) return { steps: given, ...plan(given, temporaries, false) };
   const kernels: MapKernels = (program, dtype) => device.kernel({ kind: "map", program, dtype });
-  const uses = new Uses(withoutDead(given, temporaries), temporaries);
+  let uses = new Uses(withoutDead(given, temporaries), temporaries);
   removeCopies(uses);
   fuseMaps(uses, kernels);
+  uses = new Uses(splitPadded(uses, kernels), temporaries);
   if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
   const { steps } = uses;
   return { steps, ...plan(steps, temporaries, true) };

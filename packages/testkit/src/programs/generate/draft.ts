@@ -37,6 +37,8 @@ export class Draft {
   readonly batches = new Set<Id>();
   readonly carried = new Map<Id, Id>();
   readonly frozen = new Set<Id>();
+  /** Data that hooks overwrite with averages of a parameter. */
+  readonly averages = new Map<Id, Id>();
   /** Leaves that a round has disposed, and parameters that joined an optimizer later. */
   readonly disposed = new Set<Id>();
   readonly joined = new Set<Id>();

@@ -7,6 +7,7 @@ import type {
   Body,
   Hook,
   Id,
+  Leaf,
   OptimizerUse,
   Options,
   Program,
@@ -43,6 +44,12 @@ export function generate(seed: number): Program {
     draft,
     parameters.map(({ id }) => id),
   );
+  if (draft.chance(0.08)) {
+    const param = random.pick(parameters);
+    const average = draft.leaf("data", param.shape, param.dtype);
+    draft.overwritten(average.root);
+    draft.averages.set(average.id, param.id);
+  }
   const averages = averagesOf(draft, optimizers);
   const scaler = scalerOf(draft);
   const trainers = { optimizers, averages, scaler };
@@ -104,7 +111,23 @@ function argumentsOf(draft: Draft, { args }: Body, last: Body | undefined): Reco
     return { fill, ...(isOfRows && { rows }), ...(draft.chance(0.15) && { inside: true }) };
   };
   const given = args.map((id) => [id, passed(id)] as const);
-  return Object.fromEntries(given.filter((pair): pair is [Id, Argument] => pair[1] !== undefined));
+  const all = Object.fromEntries(given.filter((pair): pair is [Id, Argument] => pair[1] !== undefined));
+  const [id, as] = draft.chance(0.2) ? alike(draft, args) : [];
+  if (id === undefined || as === undefined) return all;
+  draft.mayRefuse.add("CHANGED"); // one may be overwritten while the other is on a tape
+  return { ...all, [id]: { as } };
+}
+
+/** Two arguments for which one tensor can be passed. */
+function alike({ leaves, random, batches, carried, disposed }: Draft, args: readonly Id[]): [Id, Id] | [] {
+  const isFree = ({ id, kind }: Leaf) => kind === "data" && args.includes(id) && !batches.has(id) && !carried.has(id);
+  const data = leaves.filter((leaf) => isFree(leaf) && !disposed.has(leaf.id));
+  const key = ({ shape, dtype, fill }: Leaf) => `${shape} ${dtype} ${fill.kind === "whole"} ${fill.below}`;
+  const pairs = data.flatMap((a, i) => data.slice(i + 1).map((b) => [a, b] as const));
+  const fitting = pairs.filter(([a, b]) => key(a) === key(b));
+  if (fitting.length === 0) return [];
+  const [a, b] = random.pick(fitting);
+  return [b.id, a.id];
 }
 
 function baseShape(random: Random): Shape {
@@ -261,29 +284,32 @@ function addGroup(draft: Draft, optimizers: readonly OptimizerUse[], optimizer: 
 /** Averages, clipping and scaling that an optimizer calls at each step. */
 function addHooks(draft: Draft, optimizers: OptimizerUse[]): void {
   for (const [i, optimizer] of optimizers.entries()) {
-    if (draft.chance(0.85)) continue;
     const params = optimizer.groups.flatMap((group) => group.params);
+    const averaged = [...draft.averages].find(([, of]) => params.includes(of));
+    if (averaged !== undefined) optimizers[i] = { ...optimizer, hooks: [averaging(draft, ...averaged)] };
+    if (averaged !== undefined || draft.chance(0.87)) continue;
     const chosen = draft.random.pick(params);
     const param = draft.leaves.find(({ id }) => id === chosen)!;
-    const [a, b, c] = [draft.newId("h"), draft.newId("h"), draft.newId("h")];
     const hook = draft.random.pick<() => Hook>([
       () => ({ event: "beforeStep", body: [{ do: "gradient", of: param.id, value: 0.5 }] }),
       () => ({ event: "beforeStep", body: [{ do: "clip", how: "value", params, limit: 0.5 }] }),
       () => ({ event: "beforeStep", body: [{ do: "clip", how: "norm", params, limit: 0.5 }] }),
-      () => {
-        const average = draft.leaf("data", param.shape, param.dtype).id;
-        const body: Statement[] = [
-          { do: "op", id: a, op: "mul", of: [average, 0.75] },
-          { do: "op", id: b, op: "mul", of: [param.id, 0.25] },
-          { do: "op", id: c, op: "add", of: [a, b] },
-          { do: "set", to: average, from: c },
-        ];
-        return { event: "afterStep", body: [{ do: "noGrad", body }] };
-      },
     ])();
     if (hook.body[0]!.do === "gradient") draft.compiles = false; // a replay steps by the gradient that was there
     optimizers[i] = { ...optimizer, hooks: [hook] };
   }
+}
+
+/** After each step the average of a parameter follows it. */
+function averaging(draft: Draft, average: Id, param: Id): Hook {
+  const [a, b, c] = [draft.newId("h"), draft.newId("h"), draft.newId("h")];
+  const body: Statement[] = [
+    { do: "op", id: a, op: "mul", of: [average, 0.75] },
+    { do: "op", id: b, op: "mul", of: [param, 0.25] },
+    { do: "op", id: c, op: "add", of: [a, b] },
+    { do: "set", to: average, from: c },
+  ];
+  return { event: "afterStep", body: [{ do: "noGrad", body }] };
 }
 
 /** Values beside the leaves that every round sees: other views of a parameter's memory, and copies. */

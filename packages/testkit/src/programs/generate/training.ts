@@ -20,13 +20,18 @@ export function trainingBodies(draft: Draft, trainers: Trainers): Body[] {
     draft.values = [...outside];
     forwardAndBackward(draft, trainers, results);
   });
-  const second = draft.inner(() => stepsAndClearing(draft, trainers));
+  const early = !isSplit && draft.chance(0.15) ? draft.inner(() => half(draft)) : [];
+  const [kept] = early.flatMap((one) => innerOf(one)).map(madeBy);
+  const second = draft.inner(() => {
+    stepsAndClearing(draft, trainers);
+    if (kept !== undefined) results.push(meanOf(draft, kept));
+  });
   const isLeaf = ({ id }: Value) => draft.leaves.some((leaf) => leaf.id === id);
   draft.values = [...new Map([...outside, ...draft.values.filter(isLeaf)].map((value) => [value.id, value])).values()];
   if (isSplit) draft.leavesGradients = true;
   return isSplit
     ? [bodyOf(draft, first, results), bodyOf(draft, second, [])]
-    : [bodyOf(draft, [...first, ...second], results)];
+    : [bodyOf(draft, [...first, ...early, ...second], results)];
 }
 
 /** Some of what the statements use comes as an argument. */
@@ -40,6 +45,7 @@ function bodyOf(draft: Draft, statements: readonly Statement[], results: readonl
   );
   const ofLayers = new Set(draft.leaves.filter(({ of }) => of !== undefined).map(({ id }) => id));
   const takes = (id: Id): boolean => {
+    if (draft.averages.has(id)) return false;
     if (/^[kb]/.test(id) || draft.batches.has(id) || draft.carried.has(id)) return true;
     return draft.chance(/^x/.test(id) ? 0.5 : 0.05);
   };
@@ -108,6 +114,20 @@ function clear(draft: Draft, optimizer: Id): void {
   const isCleared = draft.chance(0.85);
   if (isCleared) draft.statements.push({ do: "zeroGrad", optimizer, setToNull });
   if (!isCleared || !setToNull) draft.leavesGradients = true;
+}
+
+/** What is computed before the steps, and read after them. */
+function half(draft: Draft): void {
+  draft.recording = false;
+  const body = draft.inner(() => draft.op("mul", [draft.random.pick(draft.floats()), 0.5], {}));
+  draft.recording = true;
+  draft.statements.push({ do: "noGrad", body });
+}
+
+function meanOf(draft: Draft, id: Id): Id {
+  const mean = draft.op("mean", [draft.values.find((value) => value.id === id)!], {});
+  draft.forget((value) => value === mean || value.id === id);
+  return mean.id;
 }
 
 /** A state that each call takes and returns. */

@@ -296,10 +296,14 @@ class World:
             argument = round["args"].get(id)
             if isinstance(argument, dict) and "result" in argument:
                 given[id] = self.results[argument["result"]]
-            elif isinstance(argument, dict):
+            elif isinstance(argument, dict) and "as" not in argument:
                 given[id] = made(argument["numbers"], argument["shape"], self.dtypes[id])
             elif argument is not None:
-                self.plain[id] = argument
+                self.plain[id] = argument if not isinstance(argument, dict) else None
+        for id in body["args"]:
+            argument = round["args"].get(id)
+            if isinstance(argument, dict) and "as" in argument:
+                given[id] = given.get(argument["as"], self.values[argument["as"]])
         self.values.update(given)
         self.run(body["statements"])
         seen = {f"result {id}": self.values[id] for id in body["results"]}

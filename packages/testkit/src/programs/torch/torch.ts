@@ -101,7 +101,7 @@ function withNumbers(program: Program): unknown {
   const shapes = new Map(program.leaves.map(({ id, shape }) => [id, shape]));
   const numbers = (fill: Fill, shape: Shape) => [...numbersOf(fill, shape)];
   const passed = (given: Argument, [first, ...rest]: Shape = []): unknown => {
-    if (typeof given !== "object" || "result" in given) return given;
+    if (typeof given !== "object" || !("fill" in given)) return given;
     const shape = first === undefined ? [] : [given.rows ?? first, ...rest];
     return { shape, numbers: numbers(given.fill, shape) };
   };
