@@ -94,10 +94,7 @@ export class LaunchGraph implements PreparedLaunches, OpenCapture {
     gpu.order(gpu.stream, gpu.transferStream);
     const graph = this.captureGraph(launches, area);
     try {
-      this.executable = gpu.get(
-        (out) => gpu.driver.cuGraphInstantiateWithFlags(out, graph, 0),
-        "building a graph",
-      );
+      this.executable = gpu.get((out) => gpu.driver.cuGraphInstantiateWithFlags(out, graph, 0), "building a graph");
     } finally {
       gpu.driver.cuGraphDestroy(graph);
     }

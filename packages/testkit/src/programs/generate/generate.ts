@@ -118,16 +118,18 @@ function argumentsOf(draft: Draft, { args }: Body, last: Body | undefined): Reco
   return { ...all, [id]: { as } };
 }
 
-/** Two arguments for which one tensor can be passed. */
+/** An argument for which other data can be passed, that of another argument or what the body finds by itself. */
 function alike({ leaves, random, batches, carried, disposed }: Draft, args: readonly Id[]): [Id, Id] | [] {
-  const isFree = ({ id, kind }: Leaf) => kind === "data" && args.includes(id) && !batches.has(id) && !carried.has(id);
+  const isFree = ({ id, kind, of }: Leaf) =>
+    kind === "data" && of === undefined && !batches.has(id) && !carried.has(id);
   const data = leaves.filter((leaf) => isFree(leaf) && !disposed.has(leaf.id));
   const key = ({ shape, dtype, fill }: Leaf) => `${shape} ${dtype} ${fill.kind === "whole"} ${fill.below}`;
-  const pairs = data.flatMap((a, i) => data.slice(i + 1).map((b) => [a, b] as const));
-  const fitting = pairs.filter(([a, b]) => key(a) === key(b));
-  if (fitting.length === 0) return [];
-  const [a, b] = random.pick(fitting);
-  return [b.id, a.id];
+  const given = data.filter(({ id }) => args.includes(id));
+  const pairs = given.flatMap((a, i) =>
+    [...given.slice(0, i), ...data.filter((b) => !given.includes(b))].map((b) => [a, b]),
+  );
+  const fitting = pairs.filter(([a, b]) => key(a!) === key(b!));
+  return fitting.length === 0 ? [] : (random.pick(fitting).map(({ id }) => id) as [Id, Id]);
 }
 
 function baseShape(random: Random): Shape {

@@ -20,18 +20,20 @@ export function trainingBodies(draft: Draft, trainers: Trainers): Body[] {
     draft.values = [...outside];
     forwardAndBackward(draft, trainers, results);
   });
-  const early = !isSplit && draft.chance(0.15) ? draft.inner(() => half(draft)) : [];
-  const [kept] = early.flatMap((one) => innerOf(one)).map(madeBy);
+  let value: Value | null = null;
+  const between = draft.inner(() => {
+    if (!isSplit && draft.chance(0.15)) value = early(draft);
+  });
   const second = draft.inner(() => {
     stepsAndClearing(draft, trainers);
-    if (kept !== undefined) results.push(meanOf(draft, kept));
+    if (value !== null && !draft.isEmpty(value)) results.push(meanOf(draft, value));
   });
   const isLeaf = ({ id }: Value) => draft.leaves.some((leaf) => leaf.id === id);
   draft.values = [...new Map([...outside, ...draft.values.filter(isLeaf)].map((value) => [value.id, value])).values()];
   if (isSplit) draft.leavesGradients = true;
   return isSplit
     ? [bodyOf(draft, first, results), bodyOf(draft, second, [])]
-    : [bodyOf(draft, [...first, ...early, ...second], results)];
+    : [bodyOf(draft, [...first, ...between, ...second], results)];
 }
 
 /** Some of what the statements use comes as an argument. */
@@ -117,17 +119,21 @@ function clear(draft: Draft, optimizer: Id): void {
 }
 
 /** What is computed before the steps, and read after them. */
-function half(draft: Draft): void {
+function early(draft: Draft): Value | null {
+  let value: Value | null = null;
   draft.recording = false;
-  const body = draft.inner(() => draft.op("mul", [draft.random.pick(draft.floats()), 0.5], {}));
+  const body = draft.inner(() => {
+    const x = draft.random.pick(draft.floats());
+    value = draft.chance(0.6) ? draft.op("mul", [x, 0.5], {}) : grow(draft);
+  });
   draft.recording = true;
-  draft.statements.push({ do: "noGrad", body });
+  if (body.length > 0) draft.statements.push({ do: "noGrad", body });
+  return value;
 }
 
-function meanOf(draft: Draft, id: Id): Id {
-  const mean = draft.op("mean", [draft.values.find((value) => value.id === id)!], {});
-  draft.forget((value) => value === mean || value.id === id);
-  return mean.id;
+function meanOf(draft: Draft, value: Value): Id {
+  const sum = draft.op("add", [tamed(draft, value), 1], {});
+  return draft.op("mean", [sum], {}).id;
 }
 
 /** A state that each call takes and returns. */
