@@ -138,8 +138,8 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
       // Functions that cannot be compiled are refused in some way.
       const mayRefuse = code !== undefined && !program.compiles;
       if (code !== refused?.code && !isDisposed && !mayRefuse) {
-        const detail = `${show(compiled)}, eager ${show(eager)}`;
-        return fail(`${name} ${words} refuses as eager does`, detail, compiled.refused ? compiled : eager);
+        const rule = `${name} ${words} refuses as eager does: ${code}, eager ${refused?.code}`;
+        return fail(rule, `${show(compiled)}, eager ${show(eager)}`, compiled.refused ? compiled : eager);
       }
       const differs =
         exact || !passes || hasSpecials
@@ -149,7 +149,7 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
     }
     if (onlyCompiled) continue;
 
-    const isCompiled = program.seed % 2 === 1 && refused === null && program.compiles;
+    const isCompiled = exact && program.seed % 2 === 1 && refused === null && program.compiles;
     const store = program.seed % 7 < 2 && setup.checkpoints !== undefined ? setup.checkpoints : asJson;
     const next = devices[(i + 1) % devices.length]!;
     const onto = program.seed % 5 === 0 && exact && next.backend.exact ? next : device;
@@ -161,7 +161,7 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
     }
     const isSame = (a: Observation, b: Observation, round: number) =>
       bitDifference(a, b, onto === device ? undefined : isPromised[round]);
-    const differs = refused || !exact ? null : roundsDiffer(resumed, eager, isSame);
+    const differs = refused ? null : roundsDiffer(resumed, eager, isSame);
     if (differs !== null) return fail(`${name} resumed = uninterrupted`, differs);
   }
   return { failure: null, refused: first?.refused?.code ?? null, replays };
