@@ -6,11 +6,11 @@ import { type Launch, specKey } from "../backend/spec";
 import type { Device } from "../device/device";
 import { type Live, type Overwritable, type Traceable, type Tracer, untraced } from "../device/tracer";
 import { check } from "../errors/errors";
+import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import type { Shape } from "../values/shape";
-import { callerLine } from "./caller-line";
 
 /** A tensor of the traced run: where it is in the memory of the trace. */
 export interface View extends Slice {
@@ -226,14 +226,26 @@ export class Tracing implements Tracer {
     if (this.expected === undefined || this.#difference !== undefined) return;
     const index = this.steps.length - 1;
     const other = this.expected.steps[index];
-    if (other === undefined || !this.#isSame(step, other))
-      this.#difference = `step ${index} is ${nameOf(step)} (${callerLine()}), and was ${nameOf(other)}`;
+    if (other !== undefined && this.#isSame(step, other)) return;
+    const [name, before] = [nameOf(step), nameOf(other)];
+    const how = name === before ? ` with ${this.#detail(step, other!)}` : `, and was ${before}`;
+    this.#difference = `step ${index} is ${name} (${callerLine()})${how}`;
   }
 
   /** The first difference from the expected trace, in words. */
   get difference(): string | undefined {
     const missing = this.expected?.steps[this.steps.length];
     return this.#difference ?? (missing && `${nameOf(missing)} did not come`);
+  }
+
+  /** What differs between two steps of one kind. */
+  #detail(a: Step, b: Step): string {
+    if (a.kind !== "launch" || b.kind !== "launch") return "other tensors";
+    const [now, before] = [a.launch, b.launch] as unknown as Record<string, unknown>[];
+    const name = Object.keys(now!).find((key) => key !== "kernel" && !this.#isSameValue(now![key], before![key]));
+    const values = [now![name!], before![name!]];
+    const areNumbers = values.every((value) => [value].flat(3).every((one) => typeof one === "number"));
+    return areNumbers ? `${name} ${values[0]}, was ${values[1]}` : "another tensor or kernel";
   }
 
   #isSame(a: Step, b: Step): boolean {

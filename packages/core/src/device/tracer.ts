@@ -2,6 +2,7 @@
 import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import { check } from "../errors/errors";
+import { callerLine } from "../host/caller-line";
 import { shared } from "../host/shared";
 import { checkBody } from "../host/synchronous";
 
@@ -132,5 +133,11 @@ export function afterEachRun(body: () => void): void {
  * checkNotTraced("Camera", "take a picture", "Pass it as an argument.");
  */
 export function checkNotTraced(where: string, what: string, cure = "Do it outside."): void {
-  check(activeTracer() === null, "UNSUPPORTED", where, () => `a compiled function cannot ${what}.`, cure);
+  check(
+    activeTracer() === null,
+    "UNSUPPORTED",
+    where,
+    () => `a compiled function cannot ${what} (${callerLine()}).`,
+    cure,
+  );
 }
