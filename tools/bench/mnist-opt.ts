@@ -1,15 +1,7 @@
-/** MNIST training in Opt, by the step of the training program, eager or compiled. */
-import { init, type Tensor, tensor, tidy } from "@opt/core";
-import {
-  type Batch,
-  digitNetwork,
-  loadMnist,
-  optimizers,
-  PIXELS,
-  readAll,
-  trainingStep,
-  trainOn,
-} from "@opt-e2e/mnist";
+/** MNIST training in Opt, eager or compiled. The images are in memory as float32, as the peers have them. */
+import { compile, gather, init, type Tensor, tensor, tidy } from "@opt/core";
+import { crossEntropy } from "@opt/nn";
+import { digitNetwork, loadMnist, optimizers, PIXELS, readAll } from "@opt-e2e/mnist";
 import { type Contender, timed } from "./contender";
 
 export interface MnistWork {
@@ -29,6 +21,14 @@ function firstWeights(shape: readonly number[], inputs: number): Tensor {
 /** The order of the images in an epoch: 7919 has no divisor in common with 60,000. */
 function orderOf(epoch: number, count: number): Int32Array {
   return Int32Array.from({ length: count }, (_, i) => (i * 7919 + epoch) % count);
+}
+
+/** All images, a row each, on the default device; and their labels. */
+function inMemory(digits: ReturnType<typeof loadMnist>["training"]): { images: Tensor; labels: ArrayLike<number> } {
+  return tidy(() => {
+    const [images, labels] = digits.batch(Int32Array.from({ length: digits.length }, (_, i) => i));
+    return { images: images.reshape([-1, PIXELS]).div(255), labels: labels.dataSync() };
+  });
 }
 
 export function optMnist(deviceName: string, isCompiled: boolean): Contender<MnistWork> {
@@ -55,13 +55,21 @@ export function optMnist(deviceName: string, isCompiled: boolean): Contender<Mni
       let unread: Tensor[] = [];
       let order: Int32Array = new Int32Array();
       let done = 0;
-      const compiled = trainingStep(model, optimizer);
-      const train = isCompiled ? compiled : (digits: Batch) => trainOn(model, optimizer, digits);
+      const { images, labels } = inMemory(training);
+      const trainOn = (rows: Tensor, digits: Tensor) => {
+        const loss = crossEntropy(model.forward(gather(images, rows)), digits);
+        loss.backward();
+        optimizer.step();
+        optimizer.zeroGrad();
+        return loss.detach();
+      };
+      const compiled = compile(trainOn);
+      const train = isCompiled ? compiled : trainOn;
       const step = () => {
         const i = done % perEpoch;
         if (i === 0) order = orderOf(done / perEpoch, training.length);
-        const digits = order.subarray(i * batch, (i + 1) * batch);
-        unread.push(tidy(() => train(training.batch(digits))));
+        const rows = order.subarray(i * batch, (i + 1) * batch);
+        unread.push(tidy(() => train(tensor(rows), tensor(rows.map((row) => labels[row]!)))));
         done++;
       };
       const readLosses = async () => {
@@ -76,6 +84,7 @@ export function optMnist(deviceName: string, isCompiled: boolean): Contender<Mni
         result: async (count) => losses.slice(0, count),
         async close() {
           compiled.dispose();
+          images.dispose();
           optimizer.dispose();
           for (const parameter of model.parameters()) parameter.dispose();
         },

@@ -95,6 +95,21 @@ describe("arguments", () => {
     }
   });
 
+  it("may be the very tensor that the function finds outside", () => {
+    const { x, device } = setUp([1, 2]);
+    const f = compile((a: Tensor, b: Tensor) => a.add(x).mul(b));
+    const [one, two] = [tensor([1, 1], { device }), tensor([10, 20], { device })];
+    for (const [a, b] of [
+      [x, x],
+      [x, one],
+      [two, one],
+      [x, x],
+      [two, two],
+      [one, x],
+    ] as const)
+      expect(numbers(f(a, b))).toEqual(numbers(a.add(x).mul(b)));
+  });
+
   it("may be what the function overwrites outside of its arguments", () => {
     const run = (isCompiled: boolean) => {
       const { device, x } = setUp([1, 2]);

@@ -44,8 +44,6 @@ interface Entry {
   isConfirmed: boolean;
   /** It took the place of a first trace that was another one. */
   readonly isSecond: boolean;
-  /** Arguments came in other memory than in the trace. */
-  hasMoved: boolean;
 }
 
 /** Traces are freed with the function that nobody holds any more. */
@@ -115,10 +113,7 @@ class CompiledFunction {
     if (entry === undefined) return this.#trace(args, given, key);
     entry.calls++;
     this.#last = entry;
-    if (!entry.hasMoved && entry.trace.isMoved(given.tensors)) {
-      entry.hasMoved = true;
-      return this.#check(args, given, entry, true);
-    }
+    if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
     const { calls, isConfirmed } = entry;
     const isChecked =
       this.when === "always" || (this.when === "spaced" && (!isConfirmed || (calls & (calls - 1)) === 0));
@@ -187,7 +182,6 @@ class CompiledFunction {
       calls: 1,
       isConfirmed: false,
       isSecond,
-      hasMoved: false,
     };
   }
 

@@ -38,7 +38,8 @@ export class Trace {
   readonly #result: unknown;
   readonly #left: ReadonlyMap<Tensor, Left>;
   readonly #inputs: readonly (readonly Input[])[];
-  readonly #sharedArguments: readonly Input[];
+  /** Those that came in the memory of the traced run each time. */
+  readonly #unmoved: Set<Input>;
   /** Memory of results and gradients, new in each run. */
   readonly #outputs: readonly Memory[];
   readonly #open: readonly Memory[];
@@ -61,7 +62,7 @@ export class Trace {
     const { made, freed, inputs, steps, written, storages } = tracing;
     this.#device = tracing.device;
     this.#inputs = [...inputs.values()];
-    this.#sharedArguments = this.#inputs.flat().filter(({ isShared }) => isShared);
+    this.#unmoved = new Set(this.#inputs.flat());
     this.#left = tracing.takeGradients();
     const outputs = new Set<Memory>();
     const escapes = (view: View) => made.has(view.memory) && outputs.add(view.memory);
@@ -118,9 +119,15 @@ export class Trace {
     });
   }
 
-  /** True where an argument may also be found from outside, and this call brings it in other memory. */
-  isMoved(tensors: readonly Tensor[]): boolean {
-    return this.#sharedArguments.some(({ of, memory }) => tensors[of as number]!.storage.memory !== memory);
+  /** True where an input comes in other memory for the first time: the function may have found its memory from outside, too. */
+  takeMoved(tensors: readonly Tensor[]): boolean {
+    let isMoved = false;
+    for (const input of this.#unmoved) {
+      if (placeOf(input, tensors).storage.memory === input.memory) continue;
+      this.#unmoved.delete(input);
+      isMoved = true;
+    }
+    return isMoved;
   }
 
   /** Does what the function would do. */

@@ -39,8 +39,6 @@ export interface Input {
   readonly byteOffset: number;
   /** The number of the argument, or the leaf. */
   readonly of: number | Tensor;
-  /** An argument whose memory other tensors view, which the function may find from outside. */
-  readonly isShared: boolean;
 }
 
 export class Tracing implements Tracer {
@@ -77,8 +75,7 @@ export class Tracing implements Tracer {
 
   #addInput(tensor: Tensor, of: Input["of"]): void {
     const { memory, byteOffset } = tensor.memorySlice();
-    const isShared = typeof of === "number" && tensor.storage.isShared;
-    this.inputs.set(memory, [...(this.inputs.get(memory) ?? []), { memory, byteOffset, of, isShared }]);
+    this.inputs.set(memory, [...(this.inputs.get(memory) ?? []), { memory, byteOffset, of }]);
   }
 
   launches(device: object): void {
@@ -162,6 +159,10 @@ export class Tracing implements Tracer {
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {
     const run = body as (...tensors: Tensor[]) => void;
     const views = (tensors as readonly Tensor[]).map((tensor) => this.#look(tensor));
+    const sparse = () => "a hook cannot look at row-sparse gradients in a compiled function.";
+    const isSeen =
+      tensors.length === 0 && untraced(() => [...this.#gradients.keys()].some((leaf) => leaf.grad?.sparse));
+    check(!isSeen, "UNSUPPORTED", "compile", sparse, "Use the option clip, or gather in place of gatherSparse.");
     this.#add({ kind: "host", views, gradients: this.takeGradients(false), run });
     const gradients = () => [...this.#gradients.keys()].map((leaf) => leaf.grad);
     untraced(() => {

@@ -71,104 +71,73 @@ const inside = (options: object) => (Object.keys(options).length === 0 ? "" : `,
 const METHODS = /^(erf|sin|cos|fma|less|select|gather|layerNorm|conv2d)$/;
 
 function show(statement: Statement): string[] {
-  switch (statement.do) {
-    case "op": {
-      const { id, op, of, options } = statement;
-      if (op === "MultiheadAttention") {
-        const call = JSON.stringify({ needWeights: false, isCausal: options?.isCausal });
-        return [`const [${id}] = ${options?.layer}.forward(${of[0]}, ${of[0]}, ${of[0]}, ${call});`];
-      }
-      const made = op === "LSTM" || op === "GRU" ? `[${id}]` : id;
-      if (options?.layer !== undefined) return [`const ${made} = ${options.layer}.forward(${of[0]});`];
-      const given = options ? [JSON.stringify(options)] : [];
-      if (op === "concat") return [`const ${id} = concat([${of.join(", ")}], ${options?.axis});`];
-      if (op === "crossEntropy") return [`const ${id} = crossEntropyRows(${of.join(", ")});`];
-      if (METHODS.test(op) || typeof of[0] === "number")
-        return [`const ${id} = ${op}(${[...of, ...given].join(", ")});`];
-      return [`const ${id} = ${of[0]}.${op}(${[...of.slice(1), ...given].join(", ")});`];
-    }
-    case "constant":
-      return [
-        `const ${statement.id} = tensor(${numbers(statement.fill)}, { shape: [${statement.shape}], dtype: "${statement.dtype}" });`,
-      ];
-    case "random": {
-      const { id, normal, shape, dtype } = statement;
-      return [`const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator });`];
-    }
-    case "set":
-      return [`${statement.to}.set(${typeof statement.from === "string" ? statement.from : numbers(statement.from)});`];
-    case "stale": {
-      const { of, by } = statement;
-      return [
-        "{",
-        `  const loss = ${of}.mul(${by}).sum();`,
-        `  ${by}.set(${of});`,
-        "  loss.backward(); // CHANGED",
-        "}",
-      ];
-    }
-    case "tidy":
-      return [
-        `const [${statement.returns.join(", ")}] = tidy(() => {`,
-        ...indent(statement.body.flatMap(show)),
-        `  return [${statement.returns.join(", ")}];`,
-        "});",
-      ];
-    case "noGrad":
-      return ["noGrad(() => {", ...indent(statement.body.flatMap(show)), "});"];
-    case "when":
-      return [`if (${statement.flag}) {`, ...indent(statement.body.flatMap(show)), "}"];
-    case "freeze":
-      return [`${statement.of}.requiresGrad = ${!statement.frozen};`];
-    case "keep":
-      return [`keep(${statement.of});`];
-    case "dispose":
-      return [`${statement.of}.dispose();`];
-    case "backward":
-      return [
-        statement.scaled
-          ? `scaler.scale(${statement.of}).backward();`
-          : `${statement.of}.backward(${statement.gradient ?? ""});`,
-      ];
-    case "gradient": {
-      const { of, value } = statement;
-      if (typeof value === "number") return [`if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value});`];
-      return [`${of}.grad = ${value === null || typeof value === "string" ? value : numbers(value)};`];
-    }
-    case "clip": {
-      const { how, params, limit, normType } = statement;
-      const name = { norm: "clipGradNorm", each: "clipGradNormEach", value: "clipGradValue" }[how];
-      return [`${name}([${params.join(", ")}], ${limit}${normType ? `, { normType: ${normType} }` : ""});`];
-    }
-    case "step":
-      return [statement.scaled ? `scaler.step(${statement.optimizer});` : `${statement.optimizer}.step();`];
-    case "unscale":
-      return [`scaler.unscale(${statement.optimizer});`];
-    case "update":
-      return ["scaler.update();"];
-    case "average":
-      return [`${statement.average}.update();`];
-    case "averaged":
-      return [`${statement.average}.averaged(() => {});`];
-    case "schedule":
-      return [`${statement.optimizer}Schedule.step();`];
-    case "addGroup": {
-      const { optimizer, params, options } = statement;
-      return [`${optimizer}.addGroup({ params: [${params.join(", ")}]${inside(options)} });`];
-    }
-    case "train":
-      return [`model.${statement.training ? "train" : "eval"}();`];
-    case "save":
-      return [`const ${statement.optimizer}State = copied(${statement.optimizer}.stateDict());`];
-    case "load":
-      return [`${statement.optimizer}.loadStateDict(${statement.optimizer}State);`];
-    case "reset":
-      return [`${statement.optimizer}.dispose();`];
-    case "zeroGrad":
-      return [`${statement.optimizer}.zeroGrad({ setToNull: ${statement.setToNull} });`];
-    case "option":
-      return [
-        `${statement.optimizer}.groups[${statement.group}].${statement.name} = ${JSON.stringify(statement.value)};`,
-      ];
-  }
+  const made = (SHOWN[statement.do] as (statement: Statement) => string | string[])(statement);
+  return typeof made === "string" ? [`${made};`] : made;
 }
+
+const block = (head: string, body: readonly Statement[], end: string): string[] => [
+  head,
+  ...indent(body.flatMap(show)),
+  end,
+];
+
+const SHOWN: { [Kind in Statement["do"]]: (one: Extract<Statement, { do: Kind }>) => string | string[] } = {
+  op({ id, op, of, options }) {
+    if (op === "MultiheadAttention") {
+      const call = JSON.stringify({ needWeights: false, isCausal: options?.isCausal });
+      return `const [${id}] = ${options?.layer}.forward(${of[0]}, ${of[0]}, ${of[0]}, ${call})`;
+    }
+    const made = op === "LSTM" || op === "GRU" ? `[${id}]` : id;
+    if (options?.layer !== undefined) return `const ${made} = ${options.layer}.forward(${of[0]})`;
+    const given = options ? [JSON.stringify(options)] : [];
+    if (op === "concat") return `const ${id} = concat([${of.join(", ")}], ${options?.axis})`;
+    if (op === "crossEntropy") return `const ${id} = crossEntropyRows(${of.join(", ")})`;
+    if (METHODS.test(op) || typeof of[0] === "number") return `const ${id} = ${op}(${[...of, ...given].join(", ")})`;
+    return `const ${id} = ${of[0]}.${op}(${[...of.slice(1), ...given].join(", ")})`;
+  },
+  constant: ({ id, fill, shape, dtype }) =>
+    `const ${id} = tensor(${numbers(fill)}, { shape: [${shape}], dtype: "${dtype}" })`,
+  random: ({ id, normal, shape, dtype }) =>
+    `const ${id} = ${normal ? "randn" : "rand"}([${shape}], { dtype: "${dtype}", generator })`,
+  set: ({ to, from }) => `${to}.set(${typeof from === "string" ? from : numbers(from)})`,
+  stale: ({ of, by }) => [
+    "{",
+    `  const loss = ${of}.mul(${by}).sum();`,
+    `  ${by}.set(${of});`,
+    "  loss.backward(); // CHANGED",
+    "}",
+  ],
+  tidy: ({ body, returns }) => [
+    ...block(`const [${returns.join(", ")}] = tidy(() => {`, body, `  return [${returns.join(", ")}];`),
+    "});",
+  ],
+  noGrad: ({ body }) => block("noGrad(() => {", body, "});"),
+  when: ({ flag, body }) => block(`if (${flag}) {`, body, "}"),
+  freeze: ({ of, frozen }) => `${of}.requiresGrad = ${!frozen}`,
+  keep: ({ of }) => `keep(${of})`,
+  dispose: ({ of }) => `${of}.dispose()`,
+  backward: ({ of, gradient, scaled }) =>
+    scaled ? `scaler.scale(${of}).backward()` : `${of}.backward(${gradient ?? ""})`,
+  gradient({ of, value }) {
+    if (typeof value === "number") return `if (${of}.grad) ${of}.grad = ${of}.grad.mul(${value})`;
+    return `${of}.grad = ${value === null || typeof value === "string" ? value : numbers(value)}`;
+  },
+  clip({ how, params, limit, normType }) {
+    const name = { norm: "clipGradNorm", each: "clipGradNormEach", value: "clipGradValue" }[how];
+    return `${name}([${params.join(", ")}], ${limit}${normType ? `, { normType: ${normType} }` : ""})`;
+  },
+  step: ({ optimizer, scaled }) => (scaled ? `scaler.step(${optimizer})` : `${optimizer}.step()`),
+  unscale: ({ optimizer }) => `scaler.unscale(${optimizer})`,
+  update: () => "scaler.update()",
+  average: ({ average }) => `${average}.update()`,
+  averaged: ({ average }) => `${average}.averaged(() => {})`,
+  schedule: ({ optimizer }) => `${optimizer}Schedule.step()`,
+  addGroup: ({ optimizer, params, options }) =>
+    `${optimizer}.addGroup({ params: [${params.join(", ")}]${inside(options)} })`,
+  train: ({ training }) => `model.${training ? "train" : "eval"}()`,
+  save: ({ optimizer }) => `const ${optimizer}State = copied(${optimizer}.stateDict())`,
+  load: ({ optimizer }) => `${optimizer}.loadStateDict(${optimizer}State)`,
+  reset: ({ optimizer }) => `${optimizer}.dispose()`,
+  zeroGrad: ({ optimizer, setToNull }) => `${optimizer}.zeroGrad({ setToNull: ${setToNull} })`,
+  option: ({ optimizer, group, name, value }) => `${optimizer}.groups[${group}].${name} = ${JSON.stringify(value)}`,
+};

@@ -40,12 +40,22 @@ class Follower {
     const { before, body, args } = this.program.rounds[index]!;
     this.follow(before);
     this.flags = args;
+    const own = new Map<Id, Known>();
     for (const [id, given] of Object.entries(args)) {
       if (typeof given !== "object" || "fill" in given) continue;
-      const source = "as" in given ? given.as : given.result;
-      if (!this.isExactValue(source)) this.mark(this.known.get(id)!.root, false);
+      const known = this.known.get(id)!;
+      if ("result" in given) {
+        if (!this.isExactValue(given.result)) this.mark(known.root, false);
+        continue;
+      }
+      own.set(id, known);
+      this.known.set(id, { ...known, root: this.known.get(given.as)!.root });
     }
     this.follow(this.program.bodies[body]!.statements);
+    for (const [id, known] of own) {
+      if (!this.isExactValue(id)) this.mark(known.root, false);
+      this.known.set(id, known);
+    }
     const inexact = new Set(this.inexact);
     return (name) => {
       const [first, second, third] = name.split(".");

@@ -4,7 +4,7 @@ import {
   type Generator,
   type GradScalerState,
   type OptimizerState,
-  type Tensor,
+  Tensor,
   tensorFromBytes,
 } from "@opt/core";
 import type { Id, Options, Spec } from "./program";
@@ -39,38 +39,10 @@ interface Packed extends Spec {
 }
 
 /** Keeps everything as JSON. */
-export const asJson: Store = async ({ tensors, optimizers, values }) => {
-  const parts: [string[], Packed | number][] = [];
-  for (const [name, part] of Object.entries(tensors)) parts.push([["tensors", name], await packed(part)]);
-  for (const [id, { state }] of Object.entries(optimizers)) {
-    for (const [name, entry] of Object.entries(state)) {
-      for (const [key, part] of Object.entries(entry)) {
-        parts.push([[id, name, key], typeof part === "number" ? part : await packed(part)]);
-      }
-    }
-  }
-  const groups = Object.entries(optimizers).map(([id, optimizer]) => [id, optimizer.groups]);
-  const text = JSON.stringify({ parts, groups, values });
-  return async (device) => {
-    const file = JSON.parse(text) as {
-      parts: typeof parts;
-      groups: [Id, OptimizerState["groups"]][];
-      values: typeof values;
-    };
-    const loaded: Record<string, Tensor> = {};
-    const states = Object.fromEntries(
-      file.groups.map(([id, own]) => [id, { groups: own, state: {} as OptimizerState["state"] }]),
-    );
-    for (const [[of, name, key], part] of file.parts) {
-      const value = typeof part === "number" ? part : unpacked(part, device);
-      if (key === undefined) loaded[name!] = value as Tensor;
-      else {
-        const { state } = states[of!]!;
-        state[name!] = { ...state[name!], [key]: value } as OptimizerState["state"][string];
-      }
-    }
-    return { tensors: loaded, optimizers: states, values: file.values };
-  };
+export const asJson: Store = async (contents) => {
+  const text = JSON.stringify(await packed(contents));
+  return async (device) =>
+    JSON.parse(text, (_, value) => (isPacked(value) ? unpacked(value, device) : value)) as Contents;
 };
 
 /** Frees the tensors of what a store gave back. */
@@ -79,9 +51,18 @@ export function free({ tensors, optimizers }: Contents): void {
   for (const part of [...Object.values(tensors), ...states]) if (typeof part !== "number") part.dispose();
 }
 
-async function packed(value: Tensor): Promise<Packed> {
-  return { bytes: Buffer.from(await value.bytes()).toString("base64"), shape: value.shape, dtype: value.dtype };
+async function packed(value: unknown): Promise<unknown> {
+  if (value instanceof Tensor) {
+    const bytes = Buffer.from(await value.bytes()).toString("base64");
+    return { bytes, shape: value.shape, dtype: value.dtype } satisfies Packed;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return Promise.all(value.map(packed));
+  const entries = Object.entries(value).map(async ([key, part]) => [key, await packed(part)] as const);
+  return Object.fromEntries(await Promise.all(entries));
 }
+
+const isPacked = (value: unknown): value is Packed => typeof value === "object" && value !== null && "bytes" in value;
 
 function unpacked({ bytes, shape, dtype }: Packed, device: Device): Tensor {
   return tensorFromBytes(new Uint8Array(Buffer.from(bytes, "base64")), shape, { dtype, device });

@@ -82,7 +82,8 @@ export function generate(seed: number): Program {
     seed,
     leaves: draft.leaves,
     layers: draft.layers,
-    optimizers,
+    // Saved as a dense gradient, a row-sparse one would step all rows.
+    optimizers: isSparse && draft.leavesGradients ? optimizers.map(withoutLazyMode) : optimizers,
     averages,
     scaler,
     prelude,
@@ -93,6 +94,12 @@ export function generate(seed: number): Program {
     compiles: draft.compiles && !(isSparse && (draft.leavesGradients || hasHooks)),
     check: random.pick(["never", "never", "never", "spaced", "spaced", "always"]),
   };
+}
+
+function withoutLazyMode(optimizer: OptimizerUse): OptimizerUse {
+  const without = ({ lazyMode, ...options }: Options) => options;
+  const groups = optimizer.groups.map((group) => ({ ...group, options: without(group.options) }));
+  return { ...optimizer, options: without(optimizer.options), groups };
 }
 
 /** What a round passes to a body, of which the last round called another or the same. */
