@@ -417,6 +417,99 @@ describe("bad input", () => {
   });
 });
 
+describe("what reviewers found", () => {
+  it("two readers of a product that has an epilogue", () => {
+    const w = randn([32, 32], { generator: new Generator(1) });
+    const f = compile((x: Tensor) => {
+      const gate = x.matmul(w).sigmoid();
+      return [gate.abs(), gate.mul(0.5)];
+    });
+    const x = randn([32, 32], { generator: new Generator(2) });
+    const eager = [x.matmul(w).sigmoid().abs(), x.matmul(w).sigmoid().mul(0.5)].map(numbers);
+    for (let i = 0; i < 5; i++) expect(f(x).map(numbers)).toEqual(eager);
+  });
+
+  it("random numbers that leave the function", () => {
+    const draw = (isCompiled: boolean) => {
+      const generator = new Generator(5);
+      const body = () => randn([3], { generator });
+      const f = isCompiled ? compile(body) : body;
+      return Array.from({ length: 6 }, () => numbers(f()));
+    };
+    expect(draw(true)).toEqual(draw(false));
+  });
+
+  it("functions that leave gradients, and others that clear them, run their traces", () => {
+    const w = parameter([1, 2]);
+    let runs = 0;
+    const before = compile((x: Tensor) => {
+      runs++;
+      w.mul(x).sum().backward();
+    });
+    const after = compile(() => {
+      runs++;
+      noGrad(() => w.set(w.sub(w.grad!)));
+      w.grad = null;
+    });
+    const x = tensor([1, 2]);
+    for (let i = 1; i <= 30; i++) {
+      before(x);
+      after();
+      expect(numbers(w)).toEqual([1 - i, 2 - 2 * i]);
+    }
+    expect(runs).toBeLessThan(16);
+  });
+
+  it("inputs that share memory only in a later call", () => {
+    const w = parameter([1, 2]);
+    const f = compile((x: Tensor) => {
+      const doubled = x.mul(2);
+      w.mul(3).sum().backward();
+      return doubled.mul(5);
+    });
+    w.grad = tensor([1, 1]);
+    for (let i = 0; i < 4; i++) expect(numbers(f(tensor([i, 1])))).toEqual([10 * i, 10]);
+    expect(numbers(f(w.grad!))).toEqual([130, 130]);
+  });
+
+  it("views of what was there before come as new tensors", () => {
+    const { x } = setUp();
+    const f = compile(() => x.reshape([3, 1]));
+    for (let i = 0; i < 5; i++) {
+      const view = f();
+      expect(numbers(view)).toEqual([1, 2, 3]);
+      view.dispose();
+    }
+  });
+
+  it("hooks that come and go", () => {
+    const w = parameter([1, 2]);
+    const seen: string[] = [];
+    const f = compile(() => {
+      w.sum().backward();
+      w.grad = null;
+    });
+    let remove = onGradient(w, () => seen.push("a"));
+    for (let i = 0; i < 5; i++) f();
+    remove();
+    remove = onGradient(w, () => seen.push("b"));
+    for (let i = 0; i < 5; i++) f();
+    remove();
+    f();
+    expect(seen.join("")).toBe("aaaaabbbbb");
+  });
+
+  it("an item() that is awaited by nobody", async () => {
+    expectCode("BAD_ARGUMENT", () => compile((x: Tensor) => x.sum().item())(tensor([1])));
+    await new Promise((resolve) => setTimeout(resolve));
+  });
+
+  it("an empty tensor alone", () => {
+    const f = compile(() => zeros([0]));
+    for (let i = 0; i < 4; i++) expect(f().shape).toEqual([0]);
+  });
+});
+
 describe("passes", () => {
   it("fuse maps, drop what nobody reads and plain copies, and share memory", () => {
     const { device } = setUp();

@@ -9,7 +9,7 @@ import { inspectSymbol } from "../host/inspect-symbol";
 import { isTaping } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
-import { Trace } from "./trace";
+import { Trace, type TraceMemory } from "./trace";
 import { Tracing } from "./tracing";
 import { type Arguments, flattenArguments, mapTensors } from "./tree";
 
@@ -47,8 +47,8 @@ interface Entry {
 }
 
 /** Traces are freed with the function that nobody holds any more. */
-const dropped = new FinalizationRegistry<Entry[]>((entries) => {
-  for (const { trace } of entries.splice(0)) trace.dispose();
+const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
+  for (const memory of memories) memory.release();
 });
 
 /**
@@ -82,17 +82,33 @@ export function compile<Args extends unknown[], Result>(
   const { check: when = "spaced", passes = true } = options;
   const isKnown = when === "always" || when === "spaced" || when === "never";
   checkValue(isKnown, "compile", "check", '"always", "spaced" or "never"', when);
-  const entries: Entry[] = [];
-  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes, entries);
+  const compiled = new CompiledFunction(f as (...args: unknown[]) => unknown, when, passes);
   const call = (...args: Args) => compiled.call(args) as Result;
   const dispose = () => compiled.dispose();
   const result = Object.assign(call, { explain: () => compiled.explain(), dispose, [Symbol.dispose]: dispose });
   Object.defineProperty(result, inspectSymbol, { value: () => compiled.summary() });
-  dropped.register(result, entries);
+  dropped.register(result, compiled.memories);
   return result;
 }
 
+/** A run of the function, with the tensors among its results that it made. */
+interface Ran {
+  readonly tracing: Tracing;
+  readonly result: unknown;
+  readonly own: ReadonlySet<unknown>;
+}
+
+/** Frees what a run has made, where its results reach nobody. */
+function discard({ tracing, result, own }: Ran): void {
+  mapTensors(result, (tensor) => own.has(tensor) && tensor.dispose());
+  tracing.release();
+}
+
 class CompiledFunction {
+  /** What all traces hold. */
+  readonly memories = new Set<TraceMemory>();
+  /** The last used is the last. */
+  private readonly entries: Entry[] = [];
   #last: Entry | undefined;
   #hasWarned = false;
 
@@ -100,8 +116,6 @@ class CompiledFunction {
     private readonly f: (...args: unknown[]) => unknown,
     private readonly when: "always" | "spaced" | "never",
     private readonly passes: boolean,
-    /** The last used is the last. */
-    private readonly entries: Entry[],
   ) {}
 
   call(args: readonly unknown[]): unknown {
@@ -111,6 +125,8 @@ class CompiledFunction {
     const key = `${isTaping()} ${given.texts.join()}`;
     const entry = this.#find(key, given.tensors);
     if (entry === undefined) return this.#trace(args, given, key);
+    const again = () => "a hook cannot call the compiled function that it is part of.";
+    check(!entry.trace.isRunning, "UNSUPPORTED", "compile", again, "Call the function itself.");
     entry.calls++;
     this.#last = entry;
     if (entry.trace.takeMoved(given.tensors)) return this.#check(args, given, entry, true);
@@ -131,12 +147,13 @@ class CompiledFunction {
   }
 
   /** Runs the function as usual. */
-  #run(args: readonly unknown[], tracing: Tracing): unknown {
+  #run(args: readonly unknown[], tracing: Tracing): Ran {
     const body = () => mapTensors(this.f(...args), (tensor) => (tensor.node === null ? tensor : tensor.detach()));
     try {
       const { result, kept } = withTracer(tracing, () => collect("compile", body));
       for (const tensor of kept) track(tensor);
-      return result;
+      for (const end of tracing.ends) end();
+      return { tracing, result, own: new Set(kept) };
     } catch (error) {
       tracing.release();
       throw error;
@@ -145,47 +162,45 @@ class CompiledFunction {
 
   #trace(args: readonly unknown[], { tensors, texts }: Arguments, key: string): unknown {
     const tracing = new Tracing(tensors);
-    const result = this.#run(args, tracing);
+    const ran = this.#run(args, tracing);
     // State that the first step has made is there from now on: the next call is traced again.
-    if (tracing.holds()) this.#add(this.#entry(texts, key, tracing, result, false));
+    if (tracing.holds()) this.#add(ran, texts, key, false);
     else tracing.release();
-    return result;
+    return ran.result;
   }
 
   /** Runs the function once more. Another run `mayReplace` the trace, or throws. */
   #check(args: readonly unknown[], { tensors, texts }: Arguments, entry: Entry, mayReplace: boolean): unknown {
     const tracing = new Tracing(tensors, entry.trace.tracing);
-    const result = this.#run(args, tracing);
+    const ran = this.#run(args, tracing);
     const { difference } = tracing;
     if (difference === undefined) {
       entry.isConfirmed = true;
       tracing.release();
-      return result;
+      return ran.result;
     }
     this.#drop(entry);
     // What was made once, in the first call, makes one difference; so does memory that was an argument's and not only that.
     if (mayReplace) {
-      this.#add(this.#entry(texts, entry.key, tracing, result, true));
-      return result;
+      this.#add(ran, texts, entry.key, true);
+      return ran.result;
     }
-    mapTensors(result, (tensor) => tracing.made.has(tensor.storage.memory) && tensor.dispose());
-    tracing.release();
+    discard(ran);
     const problem = `a compiled function must do the same in each call, got another: ${difference}.`;
     throw new OptError("CHANGED", "compile", problem, "Pass what changes as an argument.");
   }
 
-  #entry(texts: Entry["texts"], key: string, tracing: Tracing, result: unknown, isSecond: boolean): Entry {
-    return {
-      texts,
-      key,
-      trace: new Trace(tracing, result, this.passes),
-      calls: 1,
-      isConfirmed: false,
-      isSecond,
-    };
-  }
-
-  #add(entry: Entry): void {
+  /** @throws OptError OUT_OF_MEMORY, UNSUPPORTED; then nothing is held */
+  #add(ran: Ran, texts: Entry["texts"], key: string, isSecond: boolean): void {
+    let trace: Trace;
+    try {
+      trace = new Trace(ran.tracing, ran.result, ran.own, this.passes);
+    } catch (error) {
+      discard(ran);
+      throw error;
+    }
+    this.memories.add(trace.memory);
+    const entry: Entry = { texts, key, trace, calls: 1, isConfirmed: false, isSecond };
     this.entries.push(entry);
     this.#last = entry;
     if (this.entries.length > MANY && !this.#hasWarned) this.#warn();
@@ -206,6 +221,7 @@ class CompiledFunction {
   #drop(entry: Entry): void {
     this.entries.splice(this.entries.indexOf(entry), 1);
     entry.trace.dispose();
+    this.memories.delete(entry.trace.memory);
   }
 
   explain(): Explanation {
@@ -227,7 +243,7 @@ class CompiledFunction {
   }
 
   dispose(): void {
-    for (const { trace } of this.entries.splice(0)) trace.dispose();
+    for (const entry of [...this.entries]) this.#drop(entry);
     this.#last = undefined;
   }
 }

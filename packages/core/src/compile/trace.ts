@@ -1,6 +1,6 @@
 /** A trace, ready to run: the launches of a function without the tensors, tape and checks that led to them. */
 import type { Backend, Place, PreparedLaunches } from "../backend/backend";
-import { memoriesOf, movedLaunch, withSlices } from "../backend/launches";
+import { memoriesOf, movedLaunch, withSlices, writesOf } from "../backend/launches";
 import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
@@ -25,12 +25,30 @@ interface Segment {
   readonly lives: ReadonlyMap<number, Live>;
   readonly launches: readonly Launch[];
   readonly prepared: PreparedLaunches;
+  readonly writes: ReadonlySet<Memory>;
 }
 
 type Part = Segment | Extract<Step, { kind: "host" }>;
 
 /** Memory of the trace in one run. */
 type Places = ReadonlyMap<Memory, { readonly storage: Storage; readonly byteOffset: number }>;
+
+/** What a trace holds. It does not refer to the function, which may refer to it. */
+export class TraceMemory {
+  device: Device | null = null;
+  readonly pinned = new Set<Memory>();
+  readonly storages: Storage[] = [];
+  readonly prepared: PreparedLaunches[] = [];
+
+  release(): void {
+    const { pool } = this.device ?? {};
+    if (pool === undefined) return;
+    if (!pool.isClosed) for (const launches of this.prepared.splice(0)) launches.dispose();
+    for (const memory of this.pinned) pool.unpin(memory);
+    this.pinned.clear();
+    for (const storage of this.storages.splice(0)) storage.release();
+  }
+}
 
 export class Trace {
   readonly summary: Optimized;
@@ -43,20 +61,21 @@ export class Trace {
   /** Memory of results and gradients, new in each run. */
   readonly #outputs: readonly Memory[];
   readonly #open: readonly Memory[];
-  #parts: readonly Part[] = [];
-  /** Held as long as the trace: what the function found, and what it keeps. */
-  readonly #pinned: ReadonlySet<Memory>;
-  readonly #held: readonly Storage[];
-  #arena: Storage | null = null;
-  readonly #written: readonly Overwritable[];
-  readonly #writtenInputs: readonly Memory[];
+  readonly #parts: readonly Part[];
+  /** What the function found and keeps, and its temporaries. */
+  readonly memory = new TraceMemory();
+  readonly #written: ReadonlyMap<Memory, Overwritable>;
   #runs = 0;
   #isDisposed = false;
 
-  /** @throws OptError OUT_OF_MEMORY; then nothing is held */
+  /**
+   * @param own the tensors that the function made; others among its results come back as they are
+   * @throws OptError OUT_OF_MEMORY; then nothing is held
+   */
   constructor(
     readonly tracing: Tracing,
     result: unknown,
+    own: ReadonlySet<unknown>,
     usePasses: boolean,
   ) {
     const { made, freed, inputs, steps, written, storages } = tracing;
@@ -71,7 +90,9 @@ export class Trace {
     };
     this.#result = mapTensors(result, (tensor) => {
       const view = viewOf(tensor);
-      if (!made.has(view.memory) && !inputs.has(view.memory)) return tensor;
+      const isOfRun = made.has(view.memory) || inputs.has(view.memory);
+      if (!isOfRun && !own.has(tensor)) return tensor;
+      if (!isOfRun) storages.set(view.memory, tensor.storage); // a view of what was there before
       escapes(view);
       return new Placeholder(view);
     });
@@ -85,34 +106,50 @@ export class Trace {
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
     const used = this.summary.steps.flatMap(memoriesUsedBy);
-    this.#pinned = new Set(used.filter(isHeld));
-    for (const memory of this.#pinned) this.#device!.pool.pin(memory);
-    this.#held = [...storages].flatMap(([memory, storage]) => (isHeld(memory) ? [storage.retain()] : []));
-    this.#written = [...written].filter(({ memory }) => !inputs.has(memory));
-    this.#writtenInputs = [...written].map(({ memory }) => memory).filter((memory) => inputs.has(memory));
+    const { device, memory } = { device: this.#device, memory: this.memory };
+    memory.device = device;
+    for (const one of used.filter(isHeld)) {
+      if (!memory.pinned.has(one)) device!.pool.pin(one);
+      memory.pinned.add(one);
+    }
+    for (const [one, storage] of storages) if (isHeld(one)) memory.storages.push(storage.retain());
+    this.#written = new Map([...written].map((storage) => [storage.memory, storage]));
     tracing.release();
     try {
       const { arenaBytes, offsets } = this.summary;
-      this.#arena = offsets.size > 0 ? Storage.allocate(this.#device!, arenaBytes) : null;
+      const arena = offsets.size > 0 ? Storage.allocate(device!, arenaBytes) : null;
+      if (arena) memory.storages.push(arena);
       const inArena = <S extends Slice>(slice: S): S => {
         const at = offsets.get(slice.memory);
-        return at === undefined ? slice : { ...slice, memory: this.#arena!.memory, byteOffset: at + slice.byteOffset };
+        return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };
       };
       const placed = this.summary.steps.map((step) => withPlaces(step, inArena));
-      this.#parts = partsOf(placed, (launches) => prepared(backend!, this.#device!, launches, this.#open));
+      this.#parts = partsOf(placed, (launches) => {
+        const list = prepared(backend!, device!, launches, this.#open);
+        memory.prepared.push(list);
+        return list;
+      });
     } catch (error) {
-      this.#release();
+      memory.release();
       throw error;
     }
   }
 
+  /** A hook of a run calls the function again. */
+  get isRunning(): boolean {
+    return this.#runs > 0;
+  }
+
   /** True if a run would do what the function would: what it depends on is as it was. */
   fits(tensors: readonly Tensor[]): boolean {
-    if (this.#device?.pool.isClosed || !this.tracing.holds()) return false;
+    if (this.#device?.pool.isClosed || !this.tracing.canBegin()) return false;
+    const seen = new Set<Memory>();
     return this.#inputs.every((list) => {
       const places = list.map((input) => placeOf(input, tensors));
-      // What the trace found outside must not come as an argument: passes took the two for different memory.
-      if (this.#pinned.has(places[0]!.storage.memory)) return false;
+      const { memory } = places[0]!.storage;
+      // What the trace found outside, or as two inputs, must not come as one: passes took the two for different memory.
+      if (this.memory.pinned.has(memory) || seen.has(memory)) return false;
+      seen.add(memory);
       return places.every(
         (place) => place.storage === places[0]!.storage && place.byteOffset === places[0]!.byteOffset,
       );
@@ -123,7 +160,8 @@ export class Trace {
   takeMoved(tensors: readonly Tensor[]): boolean {
     let isMoved = false;
     for (const input of this.#unmoved) {
-      if (placeOf(input, tensors).storage.memory === input.memory) continue;
+      const { storage, byteOffset } = placeOf(input, tensors);
+      if (storage.memory === input.memory && byteOffset === 0) continue;
       this.#unmoved.delete(input);
       isMoved = true;
     }
@@ -136,8 +174,7 @@ export class Trace {
     const places = new Map<Memory, { storage: Storage; byteOffset: number }>();
     const made: Storage[] = [];
     try {
-      for (const storage of this.#held) places.set(storage.memory, { storage, byteOffset: 0 });
-      if (this.#arena) places.set(this.#arena.memory, { storage: this.#arena, byteOffset: 0 });
+      for (const storage of this.memory.storages) places.set(storage.memory, { storage, byteOffset: 0 });
       for (const [input] of this.#inputs) places.set(input!.memory, placeOf(input!, tensors));
       for (const { view, body } of this.tracing.checks) withTensors([view], places, body);
       for (const memory of this.#outputs) {
@@ -150,37 +187,32 @@ export class Trace {
         return { memory: storage.memory, byteOffset };
       });
       for (const part of this.#parts) {
-        if (part.kind === "launches") runSegment(part, this.#device!.backend, open);
-        else {
+        if (part.kind === "launches") {
+          runSegment(part, this.#device!.backend, open, places);
+          for (const memory of part.writes)
+            (this.#written.has(memory)
+              ? (places.get(memory)?.storage ?? this.#written.get(memory))
+              : null
+            )?.overwritten();
+        } else {
           leave(part.gradients, places);
           withTensors(part.views, places, part.run);
         }
       }
-      for (const storage of this.#written) storage.overwritten();
-      for (const memory of this.#writtenInputs) places.get(memory)!.storage.overwritten();
-      for (const end of this.tracing.ends) end();
       leave(this.#left, places);
+      for (const end of this.tracing.ends) end();
       return mapTree(this.#result, isPlaceholder, ({ view }) => tensorAt(view, places));
     } finally {
       for (const storage of made) storage.release();
       this.#runs--;
-      if (this.#isDisposed) this.#release(); // by a hook
+      if (this.#isDisposed && this.#runs === 0) this.memory.release(); // by a hook
     }
   }
 
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    if (this.#runs === 0) this.#release();
-  }
-
-  #release(): void {
-    const { pool } = this.#device ?? {};
-    if (pool === undefined) return;
-    if (!pool.isClosed) for (const part of this.#parts) if (part.kind === "launches") part.prepared.dispose();
-    for (const memory of this.#pinned) pool.unpin(memory);
-    for (const storage of this.#held) storage.release();
-    this.#arena?.release();
+    if (this.#runs === 0) this.memory.release();
   }
 }
 
@@ -204,7 +236,10 @@ function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) 
     const draws = segment.filter((step) => step.kind === "draw");
     const lives = new Map(launches.flatMap(({ live }, i) => (live === undefined ? [] : [[i, live] as const])));
     const list = launches.map(({ launch }) => launch);
-    if (segment.length > 0) parts.push({ kind: "launches", draws, lives, launches: list, prepared: prepare(list) });
+    if (segment.length > 0) {
+      const writes = new Set(list.flatMap((launch) => [...writesOf(launch)]));
+      parts.push({ kind: "launches", draws, lives, launches: list, prepared: prepare(list), writes });
+    }
     segment = [];
   };
   for (const step of steps) {
@@ -218,7 +253,12 @@ function partsOf(steps: readonly Step[], prepare: (launches: readonly Launch[]) 
   return parts;
 }
 
-function runSegment({ draws, lives, launches, prepared }: Segment, backend: Backend, open: readonly Place[]): void {
+function runSegment(
+  { draws, lives, launches, prepared }: Segment,
+  backend: Backend,
+  open: readonly Place[],
+  places: Places,
+): void {
   const scalars = new Map<number, readonly Scalar[]>();
   for (const [index, live] of lives) {
     // Scalars on the device stay where the trace has them.
@@ -229,7 +269,11 @@ function runSegment({ draws, lives, launches, prepared }: Segment, backend: Back
     );
     live.commit();
   }
-  for (const { slice, bytes } of draws) backend.write(slice.memory, slice.byteOffset, bytes());
+  for (const { slice, bytes } of draws) {
+    const place = places.get(slice.memory);
+    const memory = place?.storage.memory ?? slice.memory;
+    backend.write(memory, slice.byteOffset + (place?.byteOffset ?? 0), bytes());
+  }
   prepared.run(scalars, open);
 }
 

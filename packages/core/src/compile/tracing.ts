@@ -52,6 +52,8 @@ export class Tracing implements Tracer {
   /** Storage of tensors that host code looks at. */
   readonly storages = new Map<Memory, Storage>();
   readonly dependencies: { read(): unknown; readonly value: unknown }[] = [];
+  /** What must be so when a call begins. */
+  readonly starts: { read(): unknown; readonly value: unknown }[] = [];
   /** What is overwritten, but for what was allocated. */
   readonly written = new Set<Overwritable>();
   readonly checks: { view: View; body(tensor: Tensor): void }[] = [];
@@ -93,7 +95,8 @@ export class Tracing implements Tracer {
     this.#add({ kind: "launch", launch, live });
   }
 
-  allocated(memory: Memory): void {
+  allocated(device: object, memory: Memory): void {
+    this.launches(device);
     this.made.set(memory, this.#allocations++);
     this.#bytes += memory.bytes;
     this.peakBytes = Math.max(this.peakBytes, this.#bytes);
@@ -131,7 +134,7 @@ export class Tracing implements Tracer {
     this.#leaves.add(tensor);
     const hasHooks = tensor.gradientHooks !== undefined;
     this.dependsOn(() => tensor.requiresGrad);
-    if (requiresGrad || hasHooks) this.dependsOn(() => tensor.gradientHooks !== undefined);
+    if (requiresGrad || hasHooks) this.dependsOn(() => tensor.gradientHooks);
   }
 
   gradient(traceable: Traceable, gradient: Traceable | null, isReplaced: boolean): void {
@@ -139,7 +142,7 @@ export class Tracing implements Tracer {
     if (this.#gradients.has(leaf)) return;
     this.#gradients.set(leaf, isReplaced ? undefined : (gradient as Tensor | null));
     if (isReplaced) return;
-    this.dependsOn(() => leaf.grad === null);
+    this.starts.push({ read: () => leaf.grad === null, value: gradient === null });
     if (gradient === null) return;
     const tensor = gradient as Tensor;
     check(
@@ -215,11 +218,17 @@ export class Tracing implements Tracer {
   /** Gives back the memory that was freed meanwhile. */
   release(): void {
     for (const memory of this.freed) this.device!.pool.free(memory);
+    this.freed.clear();
   }
 
   /** True if dependencies are what they were. */
   holds(): boolean {
-    return this.dependencies.every(({ read, value }) => Object.is(read(), value));
+    return this.dependencies.every(isAsBefore);
+  }
+
+  /** True if a call can begin as this run did. */
+  canBegin(): boolean {
+    return this.holds() && this.starts.every(isAsBefore);
   }
 
   #add(step: Step): void {
@@ -294,6 +303,8 @@ export class Tracing implements Tracer {
     return made === undefined ? `captured ${idOf(memory)} ${byteOffset}` : `made ${made} ${byteOffset}`;
   }
 }
+
+const isAsBefore = ({ read, value }: { read(): unknown; readonly value: unknown }) => Object.is(read(), value);
 
 const ids = new WeakMap<object, number>();
 let lastId = 0;

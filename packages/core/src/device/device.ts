@@ -79,7 +79,7 @@ export class Device {
   /** @internal */
   allocate(bytes: number): Memory {
     const memory = this.pool.allocate(bytes);
-    activeTracer()?.allocated(memory);
+    activeTracer()?.allocated(this, memory);
     return memory;
   }
 

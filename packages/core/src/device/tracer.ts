@@ -33,7 +33,7 @@ export interface Tracer {
   /** A launch is about to come. @throws OptError UNSUPPORTED on a second device */
   launches(device: object): void;
   launched(launch: Launch, live: Live | undefined): void;
-  allocated(memory: Memory): void;
+  allocated(device: object, memory: Memory): void;
   /** Memory is no longer used. True if the trace keeps it until it ends. */
   frees(device: object, memory: Memory): boolean;
   /** Host data goes to the device. @throws OptError UNSUPPORTED unless `again` makes it anew in each run */
@@ -121,8 +121,9 @@ export function beforeEachRun<T extends Traceable>(tensor: T, body: (tensor: T) 
 
 /** Host code after the launches: now, and at the end of each run of a compiled function. */
 export function afterEachRun(body: () => void): void {
-  body();
-  activeTracer()?.after(body);
+  const tracer = activeTracer();
+  if (tracer === null) body();
+  else tracer.after(body);
 }
 
 /**

@@ -23,12 +23,12 @@ export function onGradient(leaf: Tensor, hook: (leaf: Tensor) => void): () => vo
   const isLeaf = leaf instanceof Tensor && leaf.requiresGrad && leaf.node === null;
   check(isLeaf, "BAD_ARGUMENT", where, () => `needs a leaf that requires a gradient, got ${show(leaf)}.`);
   checkValue(typeof hook === "function", where, "the hook", "a function", hook);
-  const hooks = leaf.gradientHooks ?? new Set();
-  leaf.gradientHooks = hooks;
   const call = () => inEachRun([], () => hook(leaf));
-  hooks.add(call);
+  // Another set each time, by which compiled functions know that their trace is out of date.
+  leaf.gradientHooks = new Set([...(leaf.gradientHooks ?? []), call]);
   return () => {
-    hooks.delete(call);
-    if (hooks.size === 0 && leaf.gradientHooks === hooks) delete leaf.gradientHooks;
+    const others = new Set([...(leaf.gradientHooks ?? [])].filter((other) => other !== call));
+    if (others.size > 0) leaf.gradientHooks = others;
+    else delete leaf.gradientHooks;
   };
 }

@@ -15,7 +15,13 @@ const LEAST_ELEMENTS = 512;
 export function fuseEpilogues(uses: Uses, kernels: ProductKernels): void {
   for (let index = 0; index < uses.length; index++) {
     const product = uses.launch("matmul", index);
-    if (product === undefined || product.batch === 0 || product.m * product.n < LEAST_ELEMENTS) continue;
+    if (
+      product === undefined ||
+      product.epilogue !== undefined ||
+      product.batch === 0 ||
+      product.m * product.n < LEAST_ELEMENTS
+    )
+      continue;
     const { memory } = product.output;
     const readers = uses.readers(memory);
     const [first] = readers;
