@@ -73,7 +73,7 @@ export class Device {
 
   /** @internal @throws OptError UNSUPPORTED inside a compiled function */
   checkReadable(): void {
-    checkNotTraced("compile", "read a tensor", "Return the tensor, and read it outside.");
+    checkNotTraced("compile", "read a tensor inside", "Return the tensor, and read it outside.");
   }
 
   /** @internal */
