@@ -77,7 +77,7 @@ export function compile<Args extends unknown[], Result>(
   f: (...args: Args) => Result,
   options: CompileOptions = {},
 ): Compiled<Args, Result> {
-  checkValue(typeof f === "function", "compile", "the first argument", "a function", f);
+  checkValue(typeof f === "function", "compile", "the first argument", "a function", f, "(x) => model.forward(x)");
   checkOptions("compile", options, { check: "string", passes: "boolean" });
   const { check: when = "spaced", passes = true } = options;
   const isKnown = when === "always" || when === "spaced" || when === "never";
