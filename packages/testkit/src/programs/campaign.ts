@@ -7,14 +7,14 @@ import { smallest } from "./shrink";
 
 export interface Report {
   programs: number;
-  /** By the code with which every device refused. */
-  readonly refused: Record<string, number>;
+  /** By the code with which every device rejected. */
+  readonly rejected: Record<string, number>;
   /** Programs with calls that did not run a compiled function, and how many such calls there were. */
   replayed: number;
   replays: number;
 }
 
-export const newReport = (): Report => ({ programs: 0, refused: {}, replayed: 0, replays: 0 });
+export const newReport = (): Report => ({ programs: 0, rejected: {}, replayed: 0, replays: 0 });
 
 /** A program that did not do what it must, as small as it could be made. */
 export class ProgramFailure extends Error {
@@ -40,9 +40,9 @@ export class ProgramFailure extends Error {
 
 /** Examines one program. @throws ProgramFailure with the smallest that fails in the same way */
 export async function tryProgram(program: Program, setup: Setup, report: Report): Promise<void> {
-  const { failure, refused, replays } = await examine(program, setup);
+  const { failure, rejected, replays } = await examine(program, setup);
   report.programs++;
-  if (refused !== null) report.refused[refused] = (report.refused[refused] ?? 0) + 1;
+  if (rejected !== null) report.rejected[rejected] = (report.rejected[rejected] ?? 0) + 1;
   if (replays > 0) report.replayed++;
   report.replays += replays;
   if (failure === null) return;

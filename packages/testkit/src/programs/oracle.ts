@@ -31,8 +31,8 @@ export interface Failure {
 
 export interface Result {
   readonly failure: Failure | null;
-  /** The code with which every device refused the program. */
-  readonly refused: string | null;
+  /** The code with which every device rejected the program. */
+  readonly rejected: string | null;
   /** Calls of compiled bodies that did not run the function. */
   readonly replays: number;
 }
@@ -57,8 +57,8 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
   const devices = setup.devices.filter(({ backend }) => program.scaler === null || backend.readSync !== undefined);
   let replays = 0;
   const fail = (rule: string, detail: string, outcome?: Outcome): Result => ({
-    failure: { rule, detail: outcome?.refused ? `${detail} (${outcome.refused.message})` : detail },
-    refused: null,
+    failure: { rule, detail: outcome?.rejected ? `${detail} (${outcome.rejected.message})` : detail },
+    rejected: null,
     replays,
   });
   const [js] = devices as [Device];
@@ -73,7 +73,7 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
   if (reference?.broken) {
     return fail(`js f64${isApart ? ", operands apart" : ""} ${reference.broken.what}`, reference.broken.detail);
   }
-  // What works on copies cannot be refused for what is overwritten.
+  // What works on copies cannot be rejected for what is overwritten.
   const inDoubles = isApart ? null : reference;
 
   const isPromised = promised(program);
@@ -89,17 +89,17 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
     const eager = await play(on);
     if (eager.broken) return fail(`${name} ${eager.broken.what}`, eager.broken.detail);
     first ??= eager;
-    const { refused } = eager;
-    if (refused !== null && !program.mayRefuse.includes(refused.code)) {
-      return fail(`${name} refuses: ${refused.code}`, `at ${refused.at}`, eager);
+    const { rejected } = eager;
+    if (rejected !== null && !program.mayReject.includes(rejected.code)) {
+      return fail(`${name} rejects: ${rejected.code}`, `at ${rejected.at}`, eager);
     }
-    if (refused?.code !== first.refused?.code || refused?.at !== first.refused?.at) {
-      return fail(`${name} refuses as js does`, `${show(eager)}, js ${show(first)}`, refused ? eager : first);
+    if (rejected?.code !== first.rejected?.code || rejected?.at !== first.rejected?.at) {
+      return fail(`${name} rejects as js does`, `${show(eager)}, js ${show(first)}`, rejected ? eager : first);
     }
     // 16-bit numbers are saved for backward as they were widened: what is overwritten cannot reach those.
-    const codes = [refused?.code, inDoubles?.refused?.code];
+    const codes = [rejected?.code, inDoubles?.rejected?.code];
     if (inDoubles && codes[0] !== codes[1] && !codes.includes("CHANGED")) {
-      return fail("f64 refuses as f32 does", `${show(eager)}, f64 ${show(inDoubles)}`, refused ? eager : inDoubles);
+      return fail("f64 rejects as f32 does", `${show(eager)}, f64 ${show(inDoubles)}`, rejected ? eager : inDoubles);
     }
     // What devices that are not exact make of special values is not promised, nor how matrix products of 16 bits are rounded.
     const isCompared = !hasMuon && (!hasSpecials || exact) && !onlyCompiled;
@@ -117,7 +117,7 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
       const calm = { program: gentle, js, on, play: again, still, hasSpecials };
       if ((await tooFarFrom(target, ours, calm)) !== null) return fail(`${name} = js f64`, tooFar);
     }
-    if (i > 0 && exact && !refused && !onlyCompiled) {
+    if (i > 0 && exact && !rejected && !onlyCompiled) {
       const differs = roundsDiffer(eager, first, (a, b, round) => bitDifference(a, b, isPromised[round]));
       if (differs !== null) return fail(`${name} = js, bit for bit`, differs);
     }
@@ -132,14 +132,14 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
       const compiled = await play({ ...on, compile: { check, passes } });
       replays += compiled.replays;
       if (compiled.broken) return fail(`${name} ${words} ${compiled.broken.what}`, compiled.broken.detail);
-      const code = compiled.refused?.code;
+      const code = compiled.rejected?.code;
       // A trace still has what was disposed later, and takes no argument that was.
-      const isDisposed = program.mayRefuse.includes("DISPOSED") && (code ?? refused?.code) === "DISPOSED";
-      // Functions that cannot be compiled are refused in some way.
-      const mayRefuse = code !== undefined && !program.compiles;
-      if (code !== refused?.code && !isDisposed && !mayRefuse) {
-        const rule = `${name} ${words} refuses as eager does: ${code}, eager ${refused?.code}`;
-        return fail(rule, `${show(compiled)}, eager ${show(eager)}`, compiled.refused ? compiled : eager);
+      const isDisposed = program.mayReject.includes("DISPOSED") && (code ?? rejected?.code) === "DISPOSED";
+      // Functions that cannot be compiled are rejected in some way.
+      const mayReject = code !== undefined && !program.compiles;
+      if (code !== rejected?.code && !isDisposed && !mayReject) {
+        const rule = `${name} ${words} rejects as eager does: ${code}, eager ${rejected?.code}`;
+        return fail(rule, `${show(compiled)}, eager ${show(eager)}`, compiled.rejected ? compiled : eager);
       }
       const differs =
         exact || !passes || hasSpecials
@@ -149,22 +149,22 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
     }
     if (onlyCompiled) continue;
 
-    const isCompiled = exact && program.seed % 2 === 1 && refused === null && program.compiles;
+    const isCompiled = exact && program.seed % 2 === 1 && rejected === null && program.compiles;
     const store = program.seed % 7 < 2 && setup.checkpoints !== undefined ? setup.checkpoints : asJson;
     const next = devices[(i + 1) % devices.length]!;
     const onto = program.seed % 5 === 0 && exact && next.backend.exact ? next : device;
     const resumed = await play({ ...on, resumed: store, onto, ...(isCompiled && { compile: { check } }) });
     if (resumed.broken) return fail(`${name} resumed ${resumed.broken.what}`, resumed.broken.detail);
-    if (resumed.refused?.code !== refused?.code) {
+    if (resumed.rejected?.code !== rejected?.code) {
       const detail = `${show(resumed)}, uninterrupted ${show(eager)}`;
-      return fail(`${name} resumes`, detail, resumed.refused ? resumed : eager);
+      return fail(`${name} resumes`, detail, resumed.rejected ? resumed : eager);
     }
     const isSame = (a: Observation, b: Observation, round: number) =>
       bitDifference(a, b, onto === device ? undefined : isPromised[round]);
-    const differs = refused ? null : roundsDiffer(resumed, eager, isSame);
+    const differs = rejected ? null : roundsDiffer(resumed, eager, isSame);
     if (differs !== null) return fail(`${name} resumed = uninterrupted`, differs);
   }
-  return { failure: null, refused: first?.refused?.code ?? null, replays };
+  return { failure: null, rejected: first?.rejected?.code ?? null, replays };
 }
 
 interface Trial {
@@ -267,7 +267,7 @@ function roundsDiffer(
   expected: Outcome,
   differs: (a: Observation, b: Observation, round: number) => string | null,
 ): string | null {
-  const isWhole = actual.refused === null && expected.refused === null;
+  const isWhole = actual.rejected === null && expected.rejected === null;
   const count = Math.min(actual.rounds.length, expected.rounds.length) - (isWhole ? 0 : 1);
   for (let round = 0; round < count; round++) {
     const difference = differs(actual.rounds[round]!, expected.rounds[round]!, round);
@@ -276,6 +276,6 @@ function roundsDiffer(
   return null;
 }
 
-function show({ refused }: Outcome): string {
-  return refused === null ? "goes through" : `${refused.code} at ${refused.at}`;
+function show({ rejected }: Outcome): string {
+  return rejected === null ? "goes through" : `${rejected.code} at ${rejected.at}`;
 }

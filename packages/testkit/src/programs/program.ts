@@ -75,7 +75,7 @@ export type Statement =
   | { readonly do: "random"; readonly id: Id; readonly shape: Shape; readonly dtype: DType; readonly normal: boolean }
   /** Overwrites in place. */
   | { readonly do: "set"; readonly to: Id; readonly from: Id | Fill }
-  /** Overwrites one factor of a product by the other: its backward must be refused, and change nothing. */
+  /** Overwrites one factor of a product by the other: its backward must be rejected, and change nothing. */
   | { readonly do: "stale"; readonly of: Id; readonly by: Id }
   | { readonly do: "tidy"; readonly body: readonly Statement[]; readonly returns: readonly Id[] }
   | { readonly do: "noGrad"; readonly body: readonly Statement[] }
@@ -162,8 +162,8 @@ export interface Program {
   readonly rounds: readonly Round[];
   /** In resumed runs: everything is saved and built anew before this round, in this order. */
   readonly resume: { readonly round: number; readonly order: readonly ("model" | "optimizer" | "schedule")[] };
-  /** Refusals that are right, if every device refuses alike. */
-  readonly mayRefuse: readonly ErrorCode[];
+  /** Rejections that are right, if every device rejects alike. */
+  readonly mayReject: readonly ErrorCode[];
   /** True if every body can be compiled. */
   readonly compiles: boolean;
   /** The option of `compile`. */

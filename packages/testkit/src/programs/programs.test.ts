@@ -71,7 +71,7 @@ const SMALL: Program = {
     { before: [], body: 0, args: {} },
   ],
   resume: { round: 1, order: ["model"] },
-  mayRefuse: [],
+  mayReject: [],
   compiles: true,
   check: "never",
 };
@@ -83,7 +83,7 @@ describe("the oracle", () => {
     expect((await examine(SMALL, { devices: [device], optimizers, layers: {} })).failure).toBeNull();
   });
 
-  it("does not take a refusal that nothing explains", async () => {
+  it("does not take a rejection that nothing explains", async () => {
     const use: Program = {
       ...SMALL,
       bodies: [
@@ -98,12 +98,12 @@ describe("the oracle", () => {
       ],
     };
     expect((await examine(use, { devices: [device], optimizers, layers: {} })).failure?.rule).toBe(
-      "js refuses: DISPOSED",
+      "js rejects: DISPOSED",
     );
-    const expected = { ...use, mayRefuse: ["DISPOSED"] as const };
+    const expected = { ...use, mayReject: ["DISPOSED"] as const };
     expect(await examine(expected, { devices: [device], optimizers, layers: {} })).toMatchObject({
       failure: null,
-      refused: "DISPOSED",
+      rejected: "DISPOSED",
     });
   });
 
@@ -128,7 +128,7 @@ describe("the oracle", () => {
     }
   });
 
-  it("sees that backward refuses what was overwritten", async () => {
+  it("sees that backward rejects what was overwritten", async () => {
     const factor = { id: "x", kind: "data", shape: [2], dtype: "f32", fill: { kind: "grid", seed: 2 } } as const;
     const stale = (dtype: "f32" | "bf16"): Program => ({
       ...SMALL,

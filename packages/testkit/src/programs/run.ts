@@ -6,16 +6,16 @@ import type { Id, Program, Round, Statement } from "./program";
 import { free } from "./store";
 import { type Mode, World, WrongResult } from "./world";
 
-export interface Refusal {
+export interface Rejection {
   readonly code: ErrorCode;
   readonly at: string;
   readonly message: string;
 }
 
 export interface Outcome {
-  /** After each round; after a refusal, once more. */
+  /** After each round; after a rejection, once more. */
   readonly rounds: readonly Observation[];
-  readonly refused: Refusal | null;
+  readonly rejected: Rejection | null;
   /** What must never happen: an error that is no OptError, a result of another shape, memory that is not given back. */
   readonly broken: { readonly what: string; readonly detail: string } | null;
   /** Calls of compiled bodies that did not run the function. */
@@ -27,7 +27,7 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
   const held = () => devices.map((device) => device.memory());
   const before = held();
   const rounds: Observation[] = [];
-  let refused: Refusal | null = null;
+  let rejected: Rejection | null = null;
   let broken: Outcome["broken"] = null;
   let replays = 0;
   let run = new Run(new World(program, mode));
@@ -51,11 +51,11 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
     }
   } catch (error) {
     if (error instanceof OptError && error.code !== "INTERNAL") {
-      refused = { code: error.code, at: run.world.at, message: error.message };
+      rejected = { code: error.code, at: run.world.at, message: error.message };
     } else broken = { what: whatIs(error), detail: `at ${run.world.at}: ${(error as Error).stack}` };
   }
   try {
-    if (refused !== null) rounds.push(await lastSight(run.world));
+    if (rejected !== null) rounds.push(await lastSight(run.world));
     await run.close();
     for (const device of devices) await device.sync();
   } catch (error) {
@@ -66,10 +66,10 @@ export async function run(program: Program, mode: Mode): Promise<Outcome> {
     if (tensors <= 0 && bytes <= 0) continue; // what a failing run left may be collected now
     broken ??= { what: "keeps memory", detail: `${tensors} tensors and ${bytes} bytes are not given back` };
   }
-  return { rounds, refused, broken, replays: replays + run.replays };
+  return { rounds, rejected, broken, replays: replays + run.replays };
 }
 
-/** After a refusal; what is disposed cannot be looked at. */
+/** After a rejection; what is disposed cannot be looked at. */
 async function lastSight(world: World): Promise<Observation> {
   try {
     return await observe(world, new Map());

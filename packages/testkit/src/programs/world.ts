@@ -74,7 +74,7 @@ export class World {
   readonly layers = new Map<Id, LayerModule>();
   /** State dicts that `save` made. */
   readonly checkpoints = new Map<Id, OptimizerState>();
-  /** Where a refusal came from. */
+  /** Where a rejection came from. */
   at = "leaves";
   readonly generator = new Generator(7);
   private readonly owned: Tensor[] = [];

@@ -29,7 +29,7 @@ export class Draft {
   readonly layers: Layer[] = [];
   /** Whether special values are among the numbers. */
   isSpecial = false;
-  readonly mayRefuse = new Set<ErrorCode>();
+  readonly mayReject = new Set<ErrorCode>();
   compiles = true;
   /** Some gradients are there when a body ends. */
   leavesGradients = false;

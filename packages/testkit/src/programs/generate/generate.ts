@@ -90,7 +90,7 @@ export function generate(seed: number): Program {
     bodies,
     rounds,
     resume: { round: draft.resumeBefore ?? 1 + random.below(rounds.length - 1), order },
-    mayRefuse: [...draft.mayRefuse],
+    mayReject: [...draft.mayReject],
     compiles: draft.compiles && !(isSparse && (draft.leavesGradients || hasHooks)),
     check: random.pick(["never", "never", "never", "spaced", "spaced", "always"]),
   };
@@ -121,7 +121,7 @@ function argumentsOf(draft: Draft, { args }: Body, last: Body | undefined): Reco
   const all = Object.fromEntries(given.filter((pair): pair is [Id, Argument] => pair[1] !== undefined));
   const [id, as] = draft.chance(0.2) ? alike(draft, args) : [];
   if (id === undefined || as === undefined) return all;
-  draft.mayRefuse.add("CHANGED"); // one may be overwritten while the other is on a tape
+  draft.mayReject.add("CHANGED"); // one may be overwritten while the other is on a tape
   return { ...all, [id]: { as } };
 }
 
@@ -219,7 +219,7 @@ function between(
   for (const leaf of draft.leaves) {
     if (draft.chance(0.0004)) {
       say({ do: "dispose", of: leaf.id });
-      draft.mayRefuse.add("DISPOSED");
+      draft.mayReject.add("DISPOSED");
       draft.disposed.add(leaf.id);
     }
     if (draft.disposed.has(leaf.id)) continue;
@@ -237,7 +237,7 @@ function between(
       const frozen = !isFrozen;
       say({ do: "freeze", of: leaf.id, frozen });
       draft.frozen[frozen ? "add" : "delete"](leaf.id);
-      draft.mayRefuse.add("NO_GRADIENT");
+      draft.mayReject.add("NO_GRADIENT");
     }
   }
   if (draft.layers.some(({ kind }) => /Dropout|BatchNorm/.test(kind)) && draft.chance(0.3)) {

@@ -79,12 +79,12 @@ function stepsAndClearing(draft: Draft, trainers: Trainers): void {
   const order = draft.chance(0.8) ? optimizers : [...optimizers].reverse();
   const params = optimizers.flatMap(({ groups }) => groups.flatMap((group) => group.params));
   const steps = draft.inner(() => {
-    if (scaled) draft.mayRefuse.add("BAD_STATE"); // an optimizer without gradients
-    // What the factor saved of f16 would be lost: that is refused.
+    if (scaled) draft.mayReject.add("BAD_STATE"); // an optimizer without gradients
+    // What the factor saved of f16 would be lost: that is rejected.
     const hasF16 = JSON.stringify([draft.leaves, draft.layers]).includes('"f16"');
     if (scaled && draft.chance(0.3) && !hasF16) {
       draft.statements.push({ do: "unscale", optimizer: draft.random.pick(order).id });
-      draft.mayRefuse.add("UNSUPPORTED"); // f16 may still join it
+      draft.mayReject.add("UNSUPPORTED"); // f16 may still join it
     }
     if (draft.chance(0.25)) clip(draft, params);
     if (draft.chance(0.1)) draft.statements.push({ do: "gradient", of: draft.random.pick(params), value: 0.5 });
@@ -232,7 +232,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], sca
   const loss = draft.op(draft.chance(0.5) ? "mean" : "sum", [end], {});
   if (draft.chance(0.02)) {
     draft.statements.push({ do: "step", optimizer: random.pick(optimizers).id });
-    draft.mayRefuse.add("CHANGED");
+    draft.mayReject.add("CHANGED");
   }
   draft.statements.push({ do: "backward", of: loss.id, gradient: null, ...(scaled && { scaled }) });
   forgetTape(draft);
@@ -283,17 +283,17 @@ function inNoGrad(draft: Draft): void {
   if (inner.length > 0) draft.statements.push({ do: "noGrad", body: inner });
 }
 
-/** In place, at any moment: what backward still needs must be refused. */
+/** In place, at any moment: what backward still needs must be rejected. */
 function overwriteAnything(draft: Draft): void {
   const isTaped = ({ id, requiresGrad }: Value) => requiresGrad && !draft.leaves.some((leaf) => leaf.id === id);
   const mayBeTaped = draft.chance(0.1);
   const target = draft.random.pick(draft.floats().filter((value) => mayBeTaped || !isTaped(value)));
-  if (isTaped(target)) draft.mayRefuse.add("BAD_ARGUMENT"); // nobody could say what its gradient is
+  if (isTaped(target)) draft.mayReject.add("BAD_ARGUMENT"); // nobody could say what its gradient is
   const sources = draft.floats().filter(({ shape, id }) => String(shape) === String(target.shape) && id !== target.id);
   if (sources.length === 0) return;
   draft.statements.push({ do: "set", to: target.id, from: draft.random.pick(sources).id });
   draft.overwritten(target.root);
-  if (draft.taped.has(target.root)) draft.mayRefuse.add("CHANGED");
+  if (draft.taped.has(target.root)) draft.mayReject.add("CHANGED");
 }
 
 /** 16-bit factors are saved as they were widened: only others can be spoiled. */

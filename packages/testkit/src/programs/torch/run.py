@@ -1,4 +1,4 @@
-"""Runs programs in PyTorch in float64: one JSON a line comes in, its rounds (or why PyTorch refuses it) go out."""
+"""Runs programs in PyTorch in float64: one JSON a line comes in, its rounds (or why PyTorch rejects it) go out."""
 import copy, json, math, sys, warnings
 import torch
 import torch.nn.functional as F
@@ -335,5 +335,5 @@ for line in sys.stdin:
         world.run(program["prelude"])
         answer = {"rounds": [world.round(round) for round in program["rounds"]]}
     except (RuntimeError, KeyError) as error:
-        answer = {"refused": f"{type(error).__name__}: {error}"}
+        answer = {"rejected": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), flush=True)

@@ -13,12 +13,12 @@ export interface TorchReport {
   /** Compared to their end. */
   compared: number;
   /** Refused by PyTorch or by us: by us for the code, by it for its words. */
-  readonly refused: Record<string, number>;
+  readonly rejected: Record<string, number>;
   readonly failures: (Failure & { readonly program: Program })[];
 }
 
 type Rounds = readonly Readonly<Record<string, readonly (number | null)[]>>[];
-type Answer = { readonly rounds: Rounds } | { readonly refused: string };
+type Answer = { readonly rounds: Rounds } | { readonly rejected: string };
 
 const script = fileURLToPath(new URL("run.py", import.meta.url));
 
@@ -62,14 +62,14 @@ async function compared(python: string, programs: readonly Program[], setup: Set
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Answer);
-  const report: TorchReport = { compared: 0, refused: {}, failures: [] };
+  const report: TorchReport = { compared: 0, rejected: {}, failures: [] };
   const { optimizers, layers } = setup;
   const device = setup.devices[0] as Device;
   for (const [i, program] of programs.entries()) {
     const ours = await run(program, { device, optimizers, layers, dtype: (dtype) => (isFloat(dtype) ? "f64" : dtype) });
     const theirs = answers[i]!;
-    const why = "refused" in theirs ? theirs.refused.slice(0, 60) : ours.refused?.code;
-    if (why !== undefined) report.refused[why] = (report.refused[why] ?? 0) + 1;
+    const why = "rejected" in theirs ? theirs.rejected.slice(0, 60) : ours.rejected?.code;
+    if (why !== undefined) report.rejected[why] = (report.rejected[why] ?? 0) + 1;
     else {
       report.compared++;
       const detail = differenceOf(ours.rounds, (theirs as { rounds: Rounds }).rounds);
