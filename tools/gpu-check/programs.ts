@@ -16,10 +16,10 @@ const end = performance.now() + 1000 * Number(process.argv[2] ?? 60);
 const devices = [await init("js"), await init("cuda")];
 const optimizers = { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon };
 const layers = { ...nn } as unknown as LayerClasses;
-const { programs, refused } = await campaign(
+const { programs, rejected } = await campaign(
   { devices, optimizers, layers },
   { isOver: () => performance.now() > end },
 );
-const refusals = Object.entries(refused).map(([code, count]) => `${count} refused with ${code} as meant`);
+const refusals = Object.entries(rejected).map(([code, count]) => `${count} refused with ${code} as meant`);
 console.log([`${programs} programs agree`, ...refusals].join(", "));
 process.exit(0);

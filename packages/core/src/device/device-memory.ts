@@ -1,4 +1,4 @@
-/** The memory of one device: what lives, what recordings still use after its owners have let it go, and what runs out. */
+/** The memory of one device: what lives, what compiled functions still use after its owners have let it go, and what runs out. */
 
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
@@ -15,7 +15,7 @@ export class DeviceMemory {
   /** Of the tensors that live, and how many they are. */
   bytes = 0;
   tensors = 0;
-  /** Memory that recordings use, by how many of them. */
+  /** Memory that compiled functions use, by how many of them. */
   readonly #pins = new Map<Memory, number>();
   /** Pinned memory that its owners have freed. */
   readonly #orphans = new Set<Memory>();
@@ -80,7 +80,7 @@ export class DeviceMemory {
   /** Gives way once for what was collected: a loop that awaits only what is settled already is one task, in which no finalizer runs. */
   async relieve<T>(work: Promise<T>): Promise<T> {
     const result = await work;
-    if (this.#isOwed) await new Promise((resolve) => setTimeout(resolve));
+    if (this.#isOwed) await giveWay();
     this.#isOwed = false;
     return result;
   }
@@ -100,7 +100,7 @@ export class DeviceMemory {
     return memory;
   }
 
-  /** Gives memory back, as soon as no recording uses it. */
+  /** Gives memory back, as soon as no compiled function uses it. */
   free(memory: Memory): void {
     if (this.#pins.has(memory)) {
       this.#orphans.add(memory);
@@ -123,4 +123,10 @@ export class DeviceMemory {
       if (this.#orphans.delete(memory)) this.free(memory);
     }
   }
+}
+
+/** Until finalizers have run: Node runs them behind its timers, and a timer that is due already would come before them. */
+async function giveWay(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve));
+  if (typeof setImmediate === "function") await new Promise((resolve) => setImmediate(resolve));
 }
