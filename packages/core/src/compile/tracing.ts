@@ -116,7 +116,7 @@ export class Tracing implements Tracer {
       "UNSUPPORTED",
       "compile",
       () => `a compiled function cannot take data from the host (${callerLine()}).`,
-      "Pass it as an argument, or make the tensor outside.",
+      "Pass a tensor as the argument, or make it outside.",
     );
     this.#add({ kind: "draw", slice, bytes: again });
   }
@@ -202,7 +202,7 @@ export class Tracing implements Tracer {
         "UNSUPPORTED",
         "compile",
         () => "a compiled function cannot leave row-sparse gradients.",
-        "Call optimizer.step() and zeroGrad() inside.",
+        "Call zeroGrad() inside, after optimizer.step() and not before backward().",
       );
       left.set(leaf, grad !== null && this.#isOfThisRun(grad) ? viewOf(grad) : grad);
       this.#gradients.set(leaf, grad);
@@ -255,7 +255,7 @@ export class Tracing implements Tracer {
     const name = Object.keys(now!).find((key) => key !== "kernel" && !this.#isSameValue(now![key], before![key]));
     const values = [now![name!], before![name!]];
     const areNumbers = values.every((value) => [value].flat(3).every((one) => typeof one === "number"));
-    return areNumbers ? `${name} ${values[0]}, was ${values[1]}` : "another tensor or kernel";
+    return areNumbers ? `${name} ${values[0]}, was ${values[1]}` : "another tensor, shape or dtype";
   }
 
   #isSame(a: Step, b: Step): boolean {
