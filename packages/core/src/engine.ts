@@ -92,7 +92,7 @@ function checkBackward(where: string, root: Tensor, given: Tensor | undefined): 
     "NO_GRADIENT",
     where,
     () => "nothing it was computed from requires a gradient.",
-    "Use parameter(), or do not compute inside noGrad.",
+    "Use parameter(), and compute outside of noGrad. Results of compiled functions carry no gradient: call backward() inside.",
   );
   if (given === undefined) {
     check(

@@ -17,8 +17,8 @@ import { checkDType, isDType, meantDType, type TypedArray } from "./values/dtype
 type Shortened = (typeof ELEMENTWISE)[number] | keyof typeof CALLED;
 
 const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
-  async data<A extends TypedArray>() {
-    return decode(this, await readBytes(this)) as A;
+  data<A extends TypedArray>() {
+    return readBytes(this).then((bytes) => decode(this, bytes) as A);
   },
   dataSync<A extends TypedArray>() {
     return decode(this, readBytesSync(this)) as A;
@@ -29,15 +29,16 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
   bytesSync() {
     return readBytesSync(this);
   },
-  async item() {
-    checkSingle("item", this);
-    return (await this.data())[0]!;
+  item() {
+    this.device.checkReadable();
+    return itemOf(this);
   },
   tolist() {
     return nested(this, this.dataSync());
   },
-  async print() {
-    console.log(await printed(this));
+  print() {
+    this.device.checkReadable();
+    return printed(this).then((text) => console.log(text));
   },
   toJSON() {
     return summaryOf(this);
@@ -82,6 +83,11 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
     return ops.softmax(this, axis, true);
   },
 };
+
+async function itemOf(x: Tensor): Promise<number> {
+  checkSingle("item", x);
+  return (await x.data())[0]!;
+}
 
 /** Ops of the table under their own names: `x.add(y)`. */
 const ELEMENTWISE = [

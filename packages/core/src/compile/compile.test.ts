@@ -169,6 +169,36 @@ describe("results", () => {
     expectCode("NO_GRADIENT", () => f().sum().backward());
   });
 
+  it.each<[string, (x: Tensor) => unknown]>([
+    ["a Map", (x) => new Map([["x", x.mul(2)]])],
+    [
+      "an instance of a class",
+      (x) =>
+        new (class Pair {
+          first = x.mul(2);
+        })(),
+    ],
+    ["a function", (x) => [() => x]],
+    ["a typed array", () => ({ all: new Float32Array(2) })],
+  ])("cannot be %s, and nothing is left behind", (_, body) => {
+    const { device, x } = setUp();
+    const before = device.memory();
+    expectCode("BAD_ARGUMENT", () => compile(body)(x));
+    expect(device.memory()).toEqual(before);
+  });
+
+  it("cannot be kept inside instead of returned: the second call says so", () => {
+    const { device, x } = setUp();
+    const seen: Tensor[] = [];
+    const f = compile((x: Tensor) => {
+      seen.push(keep(x.mul(2)));
+    });
+    f(x);
+    expectCode("UNSUPPORTED", () => f(x));
+    for (const tensor of seen) tensor.dispose();
+    expect(device.memory()).toEqual({ bytes: 12, tensors: 1 });
+  });
+
   it("are freed by tidy, and leave nothing behind", () => {
     const { x, device } = setUp();
     const f = compile((x: Tensor) => x.mul(2).add(1));
@@ -243,7 +273,7 @@ describe("a trace is made again", () => {
     const f = compile((x: Tensor, by: number) => x.mul(by));
     for (let i = 0; i < 20; i++) f(x, i);
     expect(warn).toHaveBeenCalledTimes(1);
-    expect(warn.mock.calls[0]![0]).toMatch(/argument 1 changes: 7, then 8/);
+    expect(warn.mock.calls[0]![0]).toMatch(/argument 1 changes from 7 to 8\. Pass a number/);
     warn.mockRestore();
   });
 });
@@ -361,8 +391,20 @@ describe("host code", () => {
   });
 });
 
+class Model {
+  readonly w = parameter([1, 2, 3]);
+  readonly #w = this.w;
+  forward(x: Tensor) {
+    return x.mul(this.w);
+  }
+  apply(x: Tensor) {
+    return x.mul(this.#w);
+  }
+}
+
 describe("bad input", () => {
   const x = tensor([1, 2, 3]);
+  const { w } = new Model();
   let outside = tensor([1]);
   it.each<[string, string, () => unknown]>([
     ["a value read inside", "UNSUPPORTED", () => compile((x: Tensor) => x.mul(x.dataSync()[0]!))(x)],
@@ -372,6 +414,9 @@ describe("bad input", () => {
     ["a second device", "UNSUPPORTED", () => compile(() => [x.mul(2), zeros([1], { device: new FakeDevice() })])()],
     ["an asynchronous function", "BAD_ARGUMENT", () => compile(async (x: Tensor) => x.mul(2))(x)],
     ["no function", "BAD_ARGUMENT", () => compile(3 as never)],
+    ["a model", "BAD_ARGUMENT", () => compile(new Model() as never)],
+    ["a method without its object", "BAD_ARGUMENT", () => compile(new Model().forward)(x)],
+    ["a method that reads a private field", "BAD_ARGUMENT", () => compile(new Model().apply)(x)],
     ["an unknown option", "BAD_ARGUMENT", () => compile((x: Tensor) => x, { checks: "never" } as never)],
     ["an unknown check", "BAD_ARGUMENT", () => compile((x: Tensor) => x, { check: "often" as never })],
     ["explain before the first call", "BAD_STATE", () => compile((x: Tensor) => x).explain()],
@@ -381,6 +426,17 @@ describe("bad input", () => {
     const f = compile((x: Tensor) => x.mul(2));
     for (let i = 0; i < 4; i++) expect(numbers(f(x))).toEqual([2, 4, 6]);
   });
+
+  it.each<[string, RegExp, () => unknown]>([
+    ["a model", /got a Model\. Write compile\(\(x\) => model\.forward\(x\)\)\./, () => compile(new Model() as never)],
+    ["a method", /method that failed: .*\. Write compile\(\(x\) =>/, () => compile(new Model().forward)(x)],
+    ["a list made a tensor", /Pass a tensor/, () => compile((list: number[]) => tensor(list))([1, 2])],
+    [
+      "a result without gradient",
+      /call backward\(\) inside/,
+      () => compile((x: Tensor) => w.mul(x).sum())(x).backward(),
+    ],
+  ])("%s: the message has the cure", (_, message, run) => expect(run).toThrow(message));
 
   it("a function that throws midway leaves nothing behind", () => {
     const { device, x } = setUp();
@@ -500,8 +556,9 @@ describe("what reviewers found", () => {
   });
 
   it("an item() that is awaited by nobody", async () => {
-    expectCode("BAD_ARGUMENT", () => compile((x: Tensor) => x.sum().item())(tensor([1])));
-    await new Promise((resolve) => setTimeout(resolve));
+    const reads: ((x: Tensor) => unknown)[] = [(x) => x.item(), (x) => x.data(), (x) => x.bytes(), (x) => x.print()];
+    for (const read of reads) expectCode("UNSUPPORTED", () => compile((x: Tensor) => void read(x))(tensor([1])));
+    await new Promise((resolve) => setTimeout(resolve)); // a rejected promise would fail this test
   });
 
   it("an empty tensor alone", () => {

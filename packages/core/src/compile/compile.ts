@@ -6,15 +6,16 @@ import { checkValue } from "../errors/check-value";
 import { check, OptError } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { inspectSymbol } from "../host/inspect-symbol";
+import { checkSynchronous } from "../host/synchronous";
 import { isTaping } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
 import { Trace, type TraceMemory } from "./trace";
 import { Tracing } from "./tracing";
-import { type Arguments, flattenArguments, mapTensors } from "./tree";
+import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tree";
 
 export interface CompileOptions {
-  /** When calls run eagerly once more, to be compared with the trace: calls 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
+  /** Which calls run eagerly, their launches compared with the trace: 2, 4, 8, ... of each trace ("spaced"), all, or none. Default "spaced". */
   readonly check?: "always" | "spaced" | "never";
   /** @internal Default true. */
   readonly passes?: boolean;
@@ -60,8 +61,8 @@ const dropped = new FinalizationRegistry<Set<TraceMemory>>((memories) => {
  * carry no gradient. Learning rates, step counts, random numbers, loss scales and hooks are followed. What else JavaScript decides in the
  * first call is fixed: branches, loop counts, numbers, and which tensors it finds outside. Some calls check that.
  *
- * @throws OptError BAD_ARGUMENT for other arguments, and asynchronous functions; UNSUPPORTED for reading a tensor, host data
- * and another compiled function inside; CHANGED where a call does something else than the first
+ * @throws OptError BAD_ARGUMENT for other arguments or results, and asynchronous functions; UNSUPPORTED for reading a tensor, host data,
+ * `keep()` and another compiled function inside; CHANGED where a call does something else than the first
  * @example
  * const model = parameter([1, 2]);
  * const step = compile((x) => {
@@ -77,7 +78,7 @@ export function compile<Args extends unknown[], Result>(
   f: (...args: Args) => Result,
   options: CompileOptions = {},
 ): Compiled<Args, Result> {
-  checkValue(typeof f === "function", "compile", "the first argument", "a function", f, "(x) => model.forward(x)");
+  checkValue(typeof f === "function", "compile", "the first argument", "a function", f, METHOD_CURE);
   checkOptions("compile", options, { check: "string", passes: "boolean" });
   const { check: when = "spaced", passes = true } = options;
   const isKnown = when === "always" || when === "spaced" || when === "never";
@@ -91,6 +92,11 @@ export function compile<Args extends unknown[], Result>(
   return result;
 }
 
+const METHOD_CURE = "Write compile((x) => model.forward(x)).";
+
+/** True for a method of a class or object, by its text. A bare one fails with a TypeError of the engine. */
+const isMethod = (f: unknown) => /^(?!async\b|function\b)[\w$]+\s*\(/.test(String(f));
+
 /** A run of the function, with the tensors among its results that it made. */
 interface Ran {
   readonly tracing: Tracing;
@@ -102,6 +108,16 @@ interface Ran {
 function discard({ tracing, result, own }: Ran): void {
   mapTensors(result, (tensor) => own.has(tensor) && tensor.dispose());
   tracing.release();
+}
+
+/** True if memory that the run made stays, but for results and gradients. */
+function keepsSome({ tracing, result }: Ran): boolean {
+  const { made, freed, steps } = tracing;
+  const left = new Set<unknown>();
+  mapTensors(result, (tensor) => left.add(tensor.memorySlice().memory));
+  for (const gradients of [tracing.takeGradients(), ...steps.map((step) => step.kind === "host" && step.gradients)])
+    for (const grad of gradients ? gradients.values() : []) if (grad && "memory" in grad) left.add(grad.memory);
+  return [...made.keys()].some((memory) => !freed.has(memory) && !left.has(memory));
 }
 
 class CompiledFunction {
@@ -148,7 +164,13 @@ class CompiledFunction {
 
   /** Runs the function as usual. */
   #run(args: readonly unknown[], tracing: Tracing): Ran {
-    const body = () => mapTensors(this.f(...args), (tensor) => (tensor.node === null ? tensor : tensor.detach()));
+    const { f } = this;
+    const body = () => {
+      const result = f(...args);
+      checkSynchronous("compile", result);
+      checkResult(result);
+      return mapTensors(result, (tensor) => (tensor.node === null ? tensor : tensor.detach()));
+    };
     try {
       const { result, kept } = withTracer(tracing, () => collect("compile", body));
       for (const tensor of kept) track(tensor);
@@ -156,7 +178,9 @@ class CompiledFunction {
       return { tracing, result, own: new Set(kept) };
     } catch (error) {
       tracing.release();
-      throw error;
+      if (!(error instanceof TypeError && isMethod(f))) throw error;
+      const problem = `the function must work without \`this\`, got a method that failed: ${error.message}.`;
+      throw new OptError("BAD_ARGUMENT", "compile", problem, METHOD_CURE, { cause: error });
     }
   }
 
@@ -175,6 +199,12 @@ class CompiledFunction {
     const ran = this.#run(args, tracing);
     const { difference } = tracing;
     if (difference === undefined) {
+      if (!entry.isConfirmed && keepsSome(ran)) {
+        this.#drop(entry);
+        discard(ran);
+        const problem = "a compiled function cannot keep() a tensor that each call makes, got one.";
+        throw new OptError("UNSUPPORTED", "compile", problem, "Return it: later calls do not run keep().");
+      }
       entry.isConfirmed = true;
       tracing.release();
       return ran.result;
@@ -186,8 +216,10 @@ class CompiledFunction {
       return ran.result;
     }
     discard(ran);
-    const problem = `a compiled function must do the same in each call, got another: ${difference}.`;
-    throw new OptError("CHANGED", "compile", problem, "Pass what changes as an argument.");
+    const problem = `a compiled function must do the same in each call, got a difference: ${difference}.`;
+    const cure =
+      "Pass numbers and tensors that change as arguments. After replacing an optimizer or a model, call dispose() of the compiled function.";
+    throw new OptError("CHANGED", "compile", problem, cure);
   }
 
   /** @throws OptError OUT_OF_MEMORY, UNSUPPORTED; then nothing is held */
@@ -214,8 +246,9 @@ class CompiledFunction {
     const what =
       changed < 0
         ? "modules, optimizers or gradients change"
-        : `argument ${changed} changes: ${a.texts[changed]}, then ${b.texts[changed]}`;
-    console.warn(`[compile] a function was traced more than ${MANY} times; ${what}. Pass what changes in a tensor.`);
+        : `argument ${changed} changes from ${a.texts[changed]} to ${b.texts[changed]}`;
+    const cure = "Pass a number that changes as a tensor, pad shapes to a few sizes, or leave the function eager.";
+    console.warn(`[compile] a function should need at most ${MANY} traces, got more: ${what}. ${cure}`);
   }
 
   #drop(entry: Entry): void {

@@ -23,21 +23,35 @@ function numberOf(tensor: Tensor): number {
 
 function describe(tensor: Tensor, tensors: readonly Tensor[]): string {
   tensor.checkAlive();
-  if (tensor.sparse) throw refused("a row-sparse tensor", "Pass toDense().");
-  if (tensor.node !== null) throw refused("the result of a computation with gradients", "Pass x.detach().");
+  if (tensor.sparse) throw refused("arguments", "a row-sparse tensor", "Pass toDense().");
+  if (tensor.node !== null)
+    throw refused("arguments", "the result of a computation with gradients", "Pass x.detach().");
   const shared = tensors.findIndex(({ storage }) => storage === tensor.storage);
   // Gradients belong to one tensor, so a leaf counts by identity.
   const leaf = tensor.requiresGrad ? `#${numberOf(tensor)}` : "";
   return `${tensor.dtype} ${showShape(tensor.shape)} ${tensor.device.name}${leaf}${shared < 0 ? "" : `=${shared}`}`;
 }
 
-function refused(got: string, cure: string): OptError {
-  return new OptError(
-    "BAD_ARGUMENT",
-    "compile",
-    `arguments are tensors, numbers, strings, booleans and arrays or plain objects of them, got ${got}.`,
-    cure,
-  );
+type Role = "arguments" | "results";
+
+function refused(role: Role, got: string, cure: string): OptError {
+  const problem = `${role} must be tensors, numbers, strings, booleans, or arrays and plain objects of them, got ${got}.`;
+  return new OptError("BAD_ARGUMENT", "compile", problem, cure);
+}
+
+/** @param path the lists and objects that the value is in */
+function checkBranch(role: Role, value: unknown, path: readonly object[], cure: string): asserts value is object {
+  const isList = Array.isArray(value);
+  const isPlain = typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
+  if ((!isList && !isPlain) || path.includes(value as object)) throw refused(role, show(value), cure);
+}
+
+/** @throws OptError BAD_ARGUMENT for other kinds of results than arguments can have */
+export function checkResult(value: unknown, path: readonly object[] = []): void {
+  const isLeaf = ["number", "boolean", "string", "undefined"].includes(typeof value) || value === null;
+  if (isLeaf || value instanceof Tensor) return;
+  checkBranch("results", value, path, "Return a plain object, or a list.");
+  for (const item of Object.values(value)) checkResult(item, [...path, value]);
 }
 
 /** @throws OptError BAD_ARGUMENT for other kinds of arguments */
@@ -52,14 +66,10 @@ export function flattenArguments(args: readonly unknown[]): Arguments {
       tensors.push(value);
       return described;
     }
-    const isList = Array.isArray(value);
-    const isPlain = typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
-    if ((!isList && !isPlain) || path.includes(value as object)) {
-      throw refused(show(value), "Use other values from outside of the function.");
-    }
-    const inner = [...path, value as object];
-    if (isList) return `[${(value as unknown[]).map((item) => text(item, inner)).join()}]`;
-    const parts = Object.entries(value as object).map(([key, item]) => `${JSON.stringify(key)}:${text(item, inner)}`);
+    checkBranch("arguments", value, path, "Pass a tensor; use other objects from outside.");
+    const inner = [...path, value];
+    if (Array.isArray(value)) return `[${value.map((item) => text(item, inner)).join()}]`;
+    const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${text(item, inner)}`);
     return `{${parts.join()}}`;
   };
   const texts = args.map((arg) => text(arg, []));

@@ -18,7 +18,7 @@ it.each<[string, () => unknown, string]>([
 
 it("console.log never throws: of what was disposed, and inside compiled functions", () => {
   const x = zeros([2]);
-  compile(() => expect(inspect(x)).toBe("Tensor f32 [2] on js"))();
+  compile(() => void expect(inspect(x)).toBe("Tensor f32 [2] on js"))();
   x.dispose();
   expect(inspect(x)).toBe("Tensor f32 [2] on js (disposed)");
 });

@@ -8,9 +8,14 @@ import { widen } from "../values/half";
 import { showShape } from "../values/shape";
 import { Tensor } from "./tensor";
 
-/** Every device hands out a copy in memory of its own. */
-export async function readBytes(x: Tensor): Promise<Bytes> {
+/** Throws before there is a promise: one that rejects, and that nobody awaits, would end the process. @throws OptError UNSUPPORTED */
+export function readBytes(x: Tensor): Promise<Bytes> {
   x.device.checkReadable();
+  return copyBytes(x);
+}
+
+/** Every device hands out a copy in memory of its own. */
+async function copyBytes(x: Tensor): Promise<Bytes> {
   const { memory, byteOffset } = x.memorySlice();
   const read = x.device.backend.read(memory, byteOffset, x.size * byteSize(x.dtype));
   return (await x.device.pool.relieve(read)) as Bytes;
