@@ -231,6 +231,7 @@ class CompiledFunction {
       discard(ran);
       throw error;
     }
+    for (const old of [...this.entries]) if (old.trace.tracing.isOutdated) this.#drop(old);
     this.memories.add(trace.memory);
     const entry: Entry = { texts, key, trace, calls: 1, isConfirmed: false, isSecond };
     this.entries.push(entry);

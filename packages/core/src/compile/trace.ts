@@ -55,6 +55,8 @@ export class Trace {
   readonly #device: Device | null;
   readonly #result: unknown;
   readonly #left: ReadonlyMap<Tensor, Left>;
+  /** Those that get gradients. */
+  readonly #leaves: readonly Tensor[];
   readonly #inputs: readonly (readonly Input[])[];
   /** Those that came in the memory of the traced run each time. */
   readonly #unmoved: Set<Input>;
@@ -85,8 +87,12 @@ export class Trace {
     this.#left = tracing.takeGradients();
     const outputs = new Set<Memory>();
     const escapes = (view: View) => made.has(view.memory) && outputs.add(view.memory);
+    const leaves = new Set<Tensor>();
     const escapeAll = (left: ReadonlyMap<Tensor, Left>) => {
-      for (const grad of left.values()) if (grad !== null && !(grad instanceof Tensor)) escapes(grad);
+      for (const [leaf, grad] of left) {
+        if (grad !== null) leaves.add(leaf);
+        if (grad !== null && !(grad instanceof Tensor)) escapes(grad);
+      }
     };
     this.#result = mapTensors(result, (tensor) => {
       const view = viewOf(tensor);
@@ -98,6 +104,7 @@ export class Trace {
     });
     escapeAll(this.#left);
     for (const step of steps) if (step.kind === "host") escapeAll(step.gradients);
+    this.#leaves = [...leaves];
     this.#outputs = [...outputs];
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
@@ -143,6 +150,7 @@ export class Trace {
   /** True if a run would do what the function would: what it depends on is as it was. */
   fits(tensors: readonly Tensor[]): boolean {
     if (this.#device?.pool.isClosed || !this.tracing.canBegin()) return false;
+    if (this.#leaves.some(({ isDisposed }) => isDisposed)) return false; // then the function throws
     const seen = new Set<Memory>();
     return this.#inputs.every((list) => {
       const places = list.map((input) => placeOf(input, tensors));

@@ -52,6 +52,7 @@ export class Tracing implements Tracer {
   /** Storage of tensors that host code looks at. */
   readonly storages = new Map<Memory, Storage>();
   readonly dependencies: { read(): unknown; readonly value: unknown }[] = [];
+  readonly counts: { count(): number; readonly value: number }[] = [];
   /** What must be so when a call begins. */
   readonly starts: { read(): unknown; readonly value: unknown }[] = [];
   /** What is overwritten, but for what was allocated. */
@@ -159,22 +160,25 @@ export class Tracing implements Tracer {
     this.dependencies.push({ read, value: untraced(read) });
   }
 
+  outdatedBy(count: () => number): void {
+    this.counts.push({ count, value: count() });
+  }
+
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void {
-    const run = body as (...tensors: Tensor[]) => void;
     const views = (tensors as readonly Tensor[]).map((tensor) => this.#look(tensor));
+    const leaves = [...this.#gradients.keys()];
     const sparse = () => "a hook cannot look at row-sparse gradients in a compiled function.";
-    const isSeen =
-      tensors.length === 0 && untraced(() => [...this.#gradients.keys()].some((leaf) => leaf.grad?.sparse));
+    const isSeen = tensors.length === 0 && untraced(() => leaves.some((leaf) => leaf.grad?.sparse));
     check(!isSeen, "UNSUPPORTED", "compile", sparse, "Use the option clip, or gather in place of gatherSparse.");
-    this.#add({ kind: "host", views, gradients: this.takeGradients(false), run });
-    const gradients = () => [...this.#gradients.keys()].map((leaf) => leaf.grad);
-    untraced(() => {
-      const before = gradients();
-      run(...(tensors as readonly Tensor[]));
-      const isSame = gradients().every((grad, i) => grad === before[i]);
+    const run = (...present: Tensor[]) => {
+      const before = leaves.map(({ grad }) => grad);
+      (body as (...tensors: Tensor[]) => void)(...present);
+      const isSame = leaves.every(({ grad }, i) => grad === before[i]);
       const problem = () => "a hook inside a compiled function cannot replace a gradient.";
       check(isSame, "UNSUPPORTED", "compile", problem, "Write into it: x.grad.set(...).");
-    });
+    };
+    this.#add({ kind: "host", views, gradients: this.takeGradients(false), run });
+    untraced(() => run(...(tensors as readonly Tensor[])));
   }
 
   before(traceable: Traceable, body: (tensor: never) => void): void {
@@ -224,6 +228,11 @@ export class Tracing implements Tracer {
   /** True if dependencies are what they were. */
   holds(): boolean {
     return this.dependencies.every(isAsBefore);
+  }
+
+  /** True if no call can ever begin as this run did. */
+  get isOutdated(): boolean {
+    return this.counts.some(({ count, value }) => count() > value);
   }
 
   /** True if a call can begin as this run did. */

@@ -46,6 +46,8 @@ export interface Tracer {
   /** A gradient is about to be read (`isReplaced` false), cleared or assigned (true). */
   gradient(leaf: Traceable, gradient: Traceable | null, isReplaced: boolean): void;
   dependsOn(read: () => unknown): void;
+  /** A trace is of no use for good once `count()` is larger. It must not throw. */
+  outdatedBy(count: () => number): void;
   runs(tensors: readonly Traceable[], body: (...tensors: never[]) => void): void;
   before(tensor: Traceable, body: (tensor: never) => void): void;
   after(body: () => void): void;

@@ -5,6 +5,7 @@ import { compile } from "../compile/compile";
 import { parameter, tensor } from "../create";
 import { StepLR } from "../schedules";
 import type { Tensor } from "../tensor/tensor";
+import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { l2 } from "./gradients/regularizer";
 
@@ -107,6 +108,61 @@ it("the optimizer counts for parameters that step together and apart", () => {
     bodies[1]!();
     expect(compiled.watched()).toEqual(eager.watched());
   }
+});
+
+it("the trace stays where parameters that step apart have stepped equally often", () => {
+  const make = () => {
+    const [a, b] = [parameter([1, 2]), parameter([3])];
+    const optimizer = new Momentum([a, b], { lr: 0.05 });
+    const step = (...params: Tensor[]) => {
+      for (const x of params) x.pow(2).sum().backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+    };
+    step(a);
+    const watched = () => [a.tolist(), b.tolist(), Object.values(optimizer.stateDict().state).map(({ step }) => step)];
+    return { both: () => step(a, b), alone: () => step(b), watched };
+  };
+  const [compiled, eager] = [make(), make()];
+  const both = compile(compiled.both, { check: "always" });
+  const alone = compile(compiled.alone, { check: "always" });
+  for (let i = 0; i < 5; i++) {
+    both();
+    eager.both();
+    if (i === 2) alone();
+    if (i === 2) eager.alone();
+    expect(compiled.watched()).toEqual(eager.watched());
+  }
+  expect(eager.watched()[2]).toEqual([6, 6]);
+});
+
+it("a step on two devices is rejected before any parameter steps", () => {
+  const params = [parameter([1]), parameter([1], { device: new FakeDevice() })];
+  const optimizer = new Momentum(params, { lr: 0.5 });
+  for (const param of params) param.grad = tensor([1], { device: param.device });
+  optimizer.step();
+  expectCode(
+    "UNSUPPORTED",
+    compile(() => optimizer.step()),
+  );
+  expect(params.flatMap((param) => [...param.dataSync()])).toEqual([0.5, 0.5]);
+});
+
+it("traces of an earlier state are dropped, and what they held is freed", () => {
+  const device = new FakeDevice();
+  const w = parameter(new Float32Array(1000), { device });
+  const optimizer = new Momentum([w]);
+  const step = compile(() => {
+    w.pow(2).sum().backward();
+    optimizer.step();
+    optimizer.zeroGrad();
+  });
+  const bytes = Array.from({ length: 6 }, () => {
+    for (let i = 0; i < 3; i++) step();
+    optimizer.loadStateDict(optimizer.stateDict());
+    return device.memory().bytes;
+  });
+  expect(bytes.at(-1)).toBe(bytes[1]);
 });
 
 it("an option out of range is refused before anything has changed, until it is set right", () => {

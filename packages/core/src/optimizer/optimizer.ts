@@ -186,6 +186,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
     this.#refresh();
     const tracer = activeTracer();
     tracer?.dependsOn(this.#refreshed);
+    tracer?.outdatedBy(() => this.#generation);
     if (tracer === null && around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) {
       this.#launch(this.#cached.launches);
     } else noGrad(() => tidy(() => this.#planAndLaunch(around)));
@@ -263,7 +264,9 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const launch of launches) launch.scalars = launch.next();
     const directed = this.hasStages ? launches.map((launch) => this.directed(launch)) : null;
     const generation = this.#generation;
-    const lives = activeTracer() && traced(launches, () => this.#refreshOptions() === generation);
+    const tracer = activeTracer();
+    if (tracer !== null) for (const { device } of launches) tracer.launches(device); // rejects two before one steps
+    const lives = tracer && traced(launches, () => this.#refreshOptions() === generation);
     for (let i = 0; i < launches.length; i++) {
       const launch = launches[i]!;
       launch.launch(lives?.[i] ?? launch, directed?.[i]);

@@ -89,7 +89,7 @@ export interface PlannedGroup<Options> {
   readonly keys: readonly string[];
 }
 
-/** The launches for parameters of a group: one for all that have device, dtype, formats, counters and penalty in common. */
+/** The launches for parameters of a group: one for all that have device, dtype, formats, counter and penalty in common. */
 export function plan<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   group: PlannedGroup<Options>,
@@ -115,16 +115,11 @@ function stepTogether(a: Stepping, b: Stepping, keys: readonly string[]): boolea
   if (a.rows !== b.rows || a.isStochastic !== b.isStochastic) return false;
   const [one, other] = [a.slot, b.slot];
   if (one.param.device !== other.param.device || one.param.dtype !== other.param.dtype) return false;
-  if (!hasSameCounters(one.state!.counter, other.state!.counter) || !isSamePenalty(a.penalty, b.penalty)) return false;
+  // Not by their values: a plan must stay what it is when two counters happen to be equal.
+  if (one.state!.counter !== other.state!.counter || !isSamePenalty(a.penalty, b.penalty)) return false;
   for (const key of keys) {
     if (storedFormat(one.state!.tensors.get(key)!) !== storedFormat(other.state!.tensors.get(key)!)) return false;
   }
-  return true;
-}
-
-function hasSameCounters({ counters: a }: StepCounter, { counters: b }: StepCounter): boolean {
-  if (a === b) return true;
-  for (const name in a) if (a[name] !== b[name]) return false;
   return true;
 }
 
