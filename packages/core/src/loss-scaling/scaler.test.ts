@@ -286,13 +286,7 @@ describe("compiled", () => {
   });
 
   it("refuses a step without its update, and to go on with what was unscaled before", () => {
-    const { w, scaler, step } = parts();
-    const compiled = compile(step);
-    compiled();
-    const stepped = [...w.dataSync()];
-    expectCode("UNSUPPORTED", () => scaler.update());
-    expectCode("UNSUPPORTED", compiled);
-    expect([...w.dataSync()]).toEqual(stepped);
+    expectCode("UNSUPPORTED", compile(parts().step));
     const fresh = parts();
     fresh.backward(1);
     fresh.scaler.unscale(fresh.optimizer);
@@ -306,6 +300,35 @@ describe("compiled", () => {
     fresh.scaler.update();
     expect([...fresh.w.dataSync()]).toEqual([0.5, 1.5]);
   });
+
+  it.each(["unscale", "step"] as const)(
+    "can be used again after a function that threw between %s and update",
+    (when) => {
+      const { device, w, by, optimizer, scaler, backward, iteration } = parts();
+      iteration();
+      let throws = true;
+      const step = compile(() => {
+        optimizer.zeroGrad();
+        scaler.scale(w.mul(by).sum()).backward();
+        scaler[when](optimizer);
+        if (throws) throw new Error("stop");
+        if (when === "unscale") scaler.step(optimizer);
+        scaler.update();
+      });
+      expect(step).toThrow("stop");
+      const { tensors } = device.memory();
+      expect(step).toThrow("stop");
+      expect(device.memory().tensors).toBe(tensors);
+      backward(1);
+      scaler.step(optimizer);
+      scaler.update();
+      expect(step).toThrow("stop");
+      throws = false;
+      for (let i = 0; i < 3; i++) step();
+      const steps = when === "step" ? 8 : 5;
+      expect([...w.dataSync()]).toEqual([1 - steps / 2, 2 - steps / 2]);
+    },
+  );
 
   it("is refused in the midst of another iteration", () => {
     const { optimizer, scaler, iteration } = parts();

@@ -1,7 +1,7 @@
 /** Loss scaling for gradients in 16 bits: the loss is scaled up so that small gradients do not vanish, and steps that overflow are skipped. */
 import { full } from "../create";
 import { keep, tidy } from "../device/scope";
-import { activeTracer, checkNotTraced, dependsOn, inEachRun, type Tracer } from "../device/tracer";
+import { activeTracer, checkNotTraced, dependsOn, inEachRun, openTracer, type Tracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
@@ -242,6 +242,7 @@ export class GradScaler {
   update(newScale?: number | Tensor): Promise<void> | undefined {
     if (!this.enabled) return undefined;
     const { factor, tracker } = this.known("update");
+    this.dropThrown();
     const examined = [...this.examined.values()];
     for (const { tracer } of examined) checkOneTrace("update", tracer);
     if (newScale === undefined) {
@@ -289,8 +290,9 @@ export class GradScaler {
     };
   }
 
-  /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range */
+  /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range; UNSUPPORTED in a compiled function */
   loadStateDict(state: unknown): void {
+    checkNotTraced(where, "load a state");
     if (!this.enabled) return;
     const isState = typeof state === "object" && state !== null;
     const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = (
@@ -359,16 +361,33 @@ export class GradScaler {
     const whole =
       "Pass what new Adam(...) made; one whose steps are awaited cannot skip them: train in bf16, without a scaler.";
     check(isOptimizer, "BAD_ARGUMENT", `${where}.${method}`, problem, whole);
-    const known = this.examined.get(optimizer);
+    const present = () => {
+      this.dropThrown();
+      return this.examined.get(optimizer);
+    };
+    const known = present();
     if (known !== undefined) checkOneTrace(method, known.tracer);
-    else dependsOn(() => this.examined.get(optimizer)?.stage);
+    else dependsOn(() => present()?.stage);
     return known;
+  }
+
+  /** A compiled function that threw before its update leaves nothing. */
+  private dropThrown(): void {
+    for (const [optimizer, { tracer, found }] of this.examined) {
+      if (tracer === null || tracer === openTracer()) continue;
+      this.examined.delete(optimizer);
+      found.dispose();
+    }
   }
 
   private note(stage: Examined["stage"], optimizer: Scalable, found: Tensor): void {
     const known = this.examined.get(optimizer);
-    if (known === undefined) this.examined.set(optimizer, { stage, found, tracer: activeTracer() });
-    else known.stage = stage;
+    const tracer = activeTracer();
+    if (known !== undefined) known.stage = stage;
+    else {
+      this.examined.set(optimizer, { stage, found, tracer });
+      tracer?.after(() => checkOneTrace("update", this.examined.get(optimizer)?.tracer ?? null));
+    }
   }
 }
 
