@@ -20,13 +20,14 @@ export function staged(
   const used = new Set(launches.flatMap((launch) => [...memoriesOf(launch)]));
   const written = new Set(launches.flatMap((launch) => [...writesOf(launch)]));
   const copies = open.flatMap((memory, index) => {
-    if (!used.has(memory) || memory.bytes === 0) return [];
+    if (!used.has(memory)) return [];
     return [{ index, own: backend.allocate(memory.bytes), memory, isWritten: written.has(memory) }];
   });
   const own = new Map(copies.map((copy) => [copy.memory, { memory: copy.own, byteOffset: 0 }]));
   const list = prepare(launches.map((launch) => movedLaunch(launch, own)));
   const copy = backend.kernel({ kind: "copy", from: "u8", to: "u8" });
   const move = (from: Slice, to: Slice) =>
+    from.length > 0 &&
     backend.launch({
       kind: "copy",
       kernel: copy,

@@ -69,4 +69,18 @@ describe.skipIf(why)(`emulated steps${why ? ` (skipped: ${why})` : ""}`, () => {
     expect(await train("emulated", way)).toEqual(expected);
     expect(await train("emulated", way, true)).toEqual(expected);
   });
+
+  it("of parameters without elements", async () => {
+    const w = parameter([], { shape: [5, 0], device: await init("emulated") });
+    const optimizer = new AdamW([w]);
+    let calls = 0;
+    optimizer.on("beforeStep", () => calls++);
+    const step = compile(() => {
+      w.sum().backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+    });
+    for (let i = 0; i < 5; i++) step();
+    expect(calls).toBe(5);
+  });
 });
