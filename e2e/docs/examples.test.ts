@@ -33,6 +33,9 @@ const PACKAGES = [
 ];
 const BUILD = fileURLToPath(new URL("./build/", import.meta.url));
 
+/** Pages whose examples run as they stand, so that readers can paste each. */
+const WHOLE = ["docs/guides/compile.md"];
+
 /** Imports for the names that an example uses without importing or declaring them. */
 async function prelude(code: string): Promise<string> {
   const known = new Set([...code.matchAll(/^\s*import [^;]*;/gm)].flatMap(([line]) => line.match(/\w+/g) ?? []));
@@ -64,7 +67,8 @@ describe("examples of the documentation", () => {
   mkdirSync(BUILD, { recursive: true });
   it.each(examples)("$place runs", async ({ place, code }) => {
     const file = `${BUILD}${place.replace(/\W+/g, "-")}.ts`;
-    writeFileSync(file, `${await prelude(code)}\n${code}\nexport {};\n`);
+    const isWhole = WHOLE.some((page) => place.startsWith(`${page}:`));
+    writeFileSync(file, `${isWhole ? "" : await prelude(code)}\n${code}\nexport {};\n`);
     await import(/* @vite-ignore */ file);
   });
 });
