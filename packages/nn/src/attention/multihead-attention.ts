@@ -81,8 +81,19 @@ export class MultiheadAttention extends Module {
     holdParameters(this, ["in_proj_weight"]);
   }
 
-  /** The result, and the weights [batch, queries, keys] or null. Without a batch, inputs are [places, width]. */
-  forward(query: Tensor, key: Tensor, value: Tensor, options: MultiheadAttentionCall = {}): [Tensor, Tensor | null] {
+  /**
+   * Attends from `query` to `key` and `value`, each [places, batch, width]. With `batchFirst` they are [batch, places, width], and
+   * without a batch [places, width].
+   *
+   * @returns Always a pair `[output, weights]`. The output has the query's shape. The weights are [batch, queries, keys], or
+   * [batch, heads, queries, keys] with `averageAttnWeights: false`, or null with `needWeights: false`. Without a batch they have no such axis.
+   */
+  forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    options: MultiheadAttentionCall = {},
+  ): [output: Tensor, weights: Tensor | null] {
     checkOptions("MultiheadAttention", options, CALL);
     const { needWeights = true, averageAttnWeights = true } = options;
     const width = this.in_proj_weight.shape[1]!;

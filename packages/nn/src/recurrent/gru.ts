@@ -14,8 +14,15 @@ export class GRU extends Recurrent {
     super(3, inputSize, hiddenSize, options);
   }
 
-  /** The last layer's results, and h of all layers and directions at the end. `hidden`: what it begins as, by default zeros. */
-  forward(x: Tensor, hidden?: Tensor): [Tensor, Tensor] {
+  /**
+   * Runs along a sequence [length, batch, inputSize]. With `batchFirst` it is [batch, length, inputSize], and without a batch
+   * [length, inputSize]. `hidden` is the first state, by default zeros.
+   *
+   * @returns Always a pair `[output, hidden]`. The output has the last layer's result at each place, laid out as the input:
+   * [length, batch, hiddenSize], with 2 x hiddenSize if bidirectional. The state is the last of all layers and directions,
+   * [layers * directions, batch, hiddenSize], whatever `batchFirst` says. To pass it on, detach it: `hidden.detach()`.
+   */
+  forward(x: Tensor, hidden?: Tensor): [output: Tensor, hidden: Tensor] {
     const [output, last] = this.along(x, hidden === undefined ? undefined : [hidden], 1, (inputs, [h], recur) => {
       const parts = (gates: Tensor) => split(gates, this.hiddenSize, 1) as [Tensor, Tensor, Tensor];
       const [[inR, inZ, inN], [hR, hZ, hN]] = [parts(inputs), parts(recur(h!))];

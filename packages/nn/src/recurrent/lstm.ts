@@ -14,8 +14,18 @@ export class LSTM extends Recurrent {
     super(4, inputSize, hiddenSize, options);
   }
 
-  /** The last layer's results, and [h, c] of all layers and directions at the end. `state`: what they begin as, by default zeros. */
-  forward(x: Tensor, state?: readonly [hidden: Tensor, cell: Tensor]): [Tensor, [hidden: Tensor, cell: Tensor]] {
+  /**
+   * Runs along a sequence [length, batch, inputSize]. With `batchFirst` it is [batch, length, inputSize], and without a batch
+   * [length, inputSize]. `state` is the first [hidden, cell], by default zeros.
+   *
+   * @returns Always a pair `[output, [hidden, cell]]`. The output has the last layer's result at each place, laid out as the input:
+   * [length, batch, hiddenSize], with 2 x hiddenSize if bidirectional. The states are the last of all layers and directions, each
+   * [layers * directions, batch, hiddenSize], whatever `batchFirst` says. To pass them on, detach them: `hidden.detach()`.
+   */
+  forward(
+    x: Tensor,
+    state?: readonly [hidden: Tensor, cell: Tensor],
+  ): [output: Tensor, state: [hidden: Tensor, cell: Tensor]] {
     const isPair = state === undefined || (Array.isArray(state) && state.length === 2);
     check(isPair, "BAD_ARGUMENT", "LSTM", () => `the state must be [h, c], got ${show(state)}.`, "Pass both.");
     const cell: Cell = (inputs, [h, c], recur) => {
