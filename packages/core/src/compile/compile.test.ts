@@ -7,6 +7,7 @@ import {
   crossEntropyRows,
   dependsOn,
   Generator,
+  gatherSparse,
   keep,
   noGrad,
   onGradient,
@@ -405,6 +406,8 @@ class Model {
 describe("bad input", () => {
   const x = tensor([1, 2, 3]);
   const { w } = new Model();
+  const table = parameter([1, 2], { shape: [2, 1] });
+  const wide = tensor([1, 2, 3]);
   let outside = tensor([1]);
   it.each<[string, string, () => unknown]>([
     ["a value read inside", "UNSUPPORTED", () => compile((x: Tensor) => x.mul(x.dataSync()[0]!))(x)],
@@ -430,6 +433,15 @@ describe("bad input", () => {
   it.each<[string, RegExp, () => unknown]>([
     ["a model", /got a Model\. Write compile\(\(x\) => model\.forward\(x\)\)\./, () => compile(new Model() as never)],
     ["a method", /method that failed: .*\. Write compile\(\(x\) =>/, () => compile(new Model().forward)(x)],
+    [
+      "row-sparse gradients left",
+      /zeroGrad\(\) inside, after optimizer\.step\(\)/,
+      () =>
+        compile((indices: Tensor) => {
+          table.grad = null;
+          gatherSparse(table, indices).sum().backward();
+        })(tensor([0], { dtype: "i32" })),
+    ],
     ["a list made a tensor", /Pass a tensor/, () => compile((list: number[]) => tensor(list))([1, 2])],
     [
       "a result without gradient",
@@ -453,6 +465,7 @@ describe("bad input", () => {
     ["a number", (i) => (x) => x.mul(i), /mul.*compile\.test\.ts:\d+/],
     ["a branch", (i) => (x) => (i > 2 ? x.add(1) : x.mul(2)), /add.*was mul/],
     ["a tensor", () => (x) => x.mul(outside), /mul/],
+    ["a captured shape", (i) => (x) => x.mul(i > 2 ? wide : outside), /another tensor, shape or dtype.*dispose\(\)/],
     ["a missing launch", (i) => (x) => (i > 2 ? x : x.mul(2)), /mul did not come/],
   ])("%s that changes is found by a later call, with its line", (_, make, message) => {
     let i = 0;
