@@ -1,7 +1,7 @@
 // What a later call meets that the first one did not.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
-import { compile, Generator, manualSeed, onGradient, parameter, zeros } from "../index";
+import { compile, Generator, manualSeed, onGradient, parameter, tensor, zeros } from "../index";
 import { FakeDevice } from "../testing/fake-backend";
 
 it("a hook of a later call cannot replace a gradient", () => {
@@ -29,6 +29,23 @@ it("no gradient is left in a leaf that was disposed", () => {
   expectCode("DISPOSED", step);
   step.dispose();
   expect(device.memory().tensors).toBe(0);
+});
+
+it("temporaries are in other memory than gradients that were freed", () => {
+  const device = new FakeDevice();
+  const w = parameter(new Float32Array(192), { device });
+  const x = tensor([1, 2, 3], { device });
+  onGradient(w, () => {});
+  const step = compile(
+    () => {
+      const sums = [x.sum(), x.max(), x.mean()]; // 256 bytes each, as many as the gradient
+      w.sum().backward();
+      w.grad = null;
+      return sums[0]!.add(sums[1]!).add(sums[2]!);
+    },
+    { check: "never" },
+  );
+  for (let i = 0; i < 4; i++) expect(step().dataSync()[0]).toBe(11);
 });
 
 const generator = new Generator(1);

@@ -121,11 +121,12 @@ export class Trace {
     }
     for (const [one, storage] of storages) if (isHeld(one)) memory.storages.push(storage.retain());
     this.#written = new Map([...written].map((storage) => [storage.memory, storage]));
-    tracing.release();
+    tracing.release(temporaries);
     try {
       const { arenaBytes, offsets } = this.summary;
       const arena = offsets.size > 0 ? Storage.allocate(device!, arenaBytes) : null;
       if (arena) memory.storages.push(arena);
+      tracing.release(); // not earlier: the arena must be other memory than what is open
       const inArena = <S extends Slice>(slice: S): S => {
         const at = offsets.get(slice.memory);
         return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };

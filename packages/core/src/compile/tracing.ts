@@ -219,10 +219,9 @@ export class Tracing implements Tracer {
     return this.made.has(memory) || this.inputs.has(memory);
   }
 
-  /** Gives back the memory that was freed meanwhile. */
-  release(): void {
-    for (const memory of this.freed) this.device!.pool.free(memory);
-    this.freed.clear();
+  /** Gives back memory that was freed meanwhile. */
+  release(which: ReadonlySet<Memory> = this.freed): void {
+    for (const memory of which) if (this.freed.delete(memory)) this.device!.pool.free(memory);
   }
 
   /** True if dependencies are what they were. */
