@@ -218,7 +218,7 @@ function lossAndGradients(draft: Draft, optimizers: readonly OptimizerUse[], sca
     const grown = i === rowsAt ? ofRows(draft) : grow(draft);
     if (grown?.requiresGrad) last = grown;
     if (draft.chance(0.04)) disposeOne(draft);
-    if (draft.chance(0.02)) keepOne(draft);
+    if (draft.chance(0.01)) keepOne(draft);
   }
   if (!draft.values.includes(last) || !last.requiresGrad)
     last = draft.op("mul", [start, start], { bound: start.bound ** 2 });
@@ -344,9 +344,12 @@ function madeHere({ statements, values }: Draft): Value[] {
   return values.filter(({ id }) => made.includes(id));
 }
 
+/** It cannot be compiled: each call would make another one. */
 function keepOne(draft: Draft): void {
   const mine = madeHere(draft);
-  if (mine.length > 0) draft.statements.push({ do: "keep", of: draft.random.pick(mine).id });
+  if (mine.length === 0) return;
+  draft.statements.push({ do: "keep", of: draft.random.pick(mine).id });
+  draft.compiles = false;
 }
 
 function disposeOne(draft: Draft): void {
