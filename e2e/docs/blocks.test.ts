@@ -73,7 +73,7 @@ const LINES: readonly (readonly [RegExp, (line: string, matched: RegExpExecArray
   ],
   // Scripts of the workspace take minutes: only that they exist is seen here.
   [/^npm (start|test)$/, (_, [, script]) => expect(scripts).toHaveProperty(script!)],
-  [/^(?:OPT_\w+=\S+ )?npm run (\S+)/, (_, [, script]) => expect(scripts).toHaveProperty([script!])],
+  [/^(?:OPT_\w+=\S+ )*npm run (\S+)/, (_, [, script]) => expect(scripts).toHaveProperty([script!])],
   [
     /(?:^| )npx tsx --conditions=@opt\/source (\S+)$/,
     (_, [, file]) => expect(existsSync(ROOT + file), file).toBe(true),
