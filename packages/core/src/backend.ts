@@ -37,9 +37,18 @@ export {
   packedBytes,
 } from "./rule/codebook";
 export { erf } from "./rule/erf";
-export { ARITY, type Op, RULE_OPS, type RuleOp, TRANSCENDENTAL_OPS } from "./rule/expression";
+export {
+  ARITY,
+  type BitOp,
+  isTranscendental,
+  type Op,
+  RULE_OPS,
+  type RuleOp,
+  TRANSCENDENTAL_OPS,
+} from "./rule/expression";
 export { fma32, fma64 } from "./rule/fma";
-export { evaluateOp, interpret } from "./rule/interpret";
+export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDefinition } from "./rule/functions";
+export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
 export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";

@@ -1,6 +1,7 @@
 /** The JavaScript dialect: float32 by rounding every operation with Math.fround. */
 
-import type { Op } from "../rule/expression";
+import type { BitOp, Op } from "../rule/expression";
+import type { FunctionDefinition } from "../rule/functions";
 import type { Program } from "../rule/program";
 import { type StoredFormats, withMirror } from "../rule/stored";
 import type { ComputeDType } from "../values/dtype";
@@ -15,6 +16,12 @@ function rounded(write: OpText): Record<ComputeDType, OpText> {
 /** An op that is the same in both, because it rounds nothing. */
 function same(write: OpText): Record<ComputeDType, OpText> {
   return { f64: write, f32: write };
+}
+
+/** A function whose float32 form has a definition of its own; its name ends in 32. */
+function ofFloat(name: string): Record<ComputeDType, OpText> {
+  const operands = (a: string, b: string) => (name === "pow" ? `${a}, ${b}` : a);
+  return { f64: (a, b) => `${name}(${operands(a, b)})`, f32: (a, b) => `fround(${name}32(${operands(a, b)}))` };
 }
 
 /** How expressions are written in JavaScript. */
@@ -38,15 +45,29 @@ export const javascript: Dialect = {
     min: same((a, b) => `min(${a}, ${b})`),
     less: same((a, b) => `(${a} < ${b})`),
     select: same((a, b, c) => `(${a} ? ${b} : ${c})`),
-    exp: rounded((a) => `exp(${a})`),
-    log: rounded((a) => `log(${a})`),
-    tanh: rounded((a) => `tanh(${a})`),
-    erf: rounded((a) => `erf(${a})`),
-    sin: rounded((a) => `sin(${a})`),
-    cos: rounded((a) => `cos(${a})`),
-    pow: rounded((a, b) => `pow(${a}, ${b})`),
-  } satisfies Record<Op, Record<ComputeDType, OpText>>,
+    exp: ofFloat("exp"),
+    log: ofFloat("log"),
+    tanh: ofFloat("tanh"),
+    erf: ofFloat("erf"),
+    sin: ofFloat("sin"),
+    cos: ofFloat("cos"),
+    pow: ofFloat("pow"),
+    copysign: same((a, b) => `copysign(${a}, ${b})`),
+    power2: same((a) => `power2(${a})`),
+    exponent: same((a) => `exponent(${a})`),
+  } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };
+
+/** A function of `x` (and `y`), as its body. */
+export function writeFunction(name: string, { program, dtype, reach }: FunctionDefinition): string {
+  const { uniform, element } = writeStatements(program, javascript, dtype, {
+    scalar: () => "",
+    load: (_slot, operand) => operand,
+    store: (_slot, _name, value) => `return ${value};`,
+  });
+  const beyond = reach === undefined ? [] : [`if (abs(x) > ${reach}) return ${name}(x);`];
+  return [...beyond, ...uniform, ...element].join("\n");
+}
 
 /** A rule over elements start to end of arrays `<buffer>Array`, as the body of a function. */
 export function writeRuleLoop(program: Program, dtype: ComputeDType, stored?: StoredFormats): string {

@@ -1,6 +1,5 @@
 /** The statement writer shared by the C-like dialects. */
 
-import type { Op } from "../rule/expression";
 import type { Program } from "../rule/program";
 import type { ComputeDType } from "../values/dtype";
 import type { Dialect } from "./dialect";
@@ -55,7 +54,7 @@ export function writeStatements(program: Program, dialect: Dialect, dtype: Compu
     else if (op === "scalar") name(`v_${scalars[value]}`, access.scalar(value, scalars[value]!));
     else if (op === "buffer") name(`v_${buffers[value]}`, access.load(value, buffers[value]!));
     else {
-      const written = dialect.ops[op as Op][dtype](text[args[0]!]!, text[args[1] ?? 0]!, text[args[2] ?? 0]!);
+      const written = dialect.ops[op]![dtype](text[args[0]!]!, text[args[1] ?? 0]!, text[args[2] ?? 0]!);
       const local = outputName.get(n);
       if (local !== undefined) name(local, written);
       else if (uses[n]! > 1 || (isUniform && usedPerElement[n])) name(`t${temporaries++}`, written);

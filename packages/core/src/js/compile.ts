@@ -4,9 +4,7 @@
  */
 
 import { writeMapLoop, writeRuleLoop } from "../emit/javascript";
-import { erf } from "../rule/erf";
-import { fma32, fma64 } from "../rule/fma";
-import { evaluateOp, interpret, maximum, minimum } from "../rule/interpret";
+import { interpret } from "../rule/interpret";
 import type { Program } from "../rule/program";
 import {
   interpreted,
@@ -17,42 +15,7 @@ import {
   withMirror,
 } from "../rule/stored";
 import type { ComputeDType, TypedArray } from "../values/dtype";
-import { fromStored, toStored } from "../values/half";
-
-/** Names that generated text may use. */
-const LIBRARY = {
-  fround: Math.fround,
-  abs: Math.abs,
-  sqrt: Math.sqrt,
-  exp: Math.exp,
-  log: Math.log,
-  tanh: Math.tanh,
-  sin: Math.sin,
-  cos: Math.cos,
-  erf,
-  fma32,
-  fma64,
-  pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
-  max: maximum,
-  min: minimum,
-  from_bf16: fromStored("bf16"),
-  to_bf16: toStored("bf16"),
-  from_f16: fromStored("f16"),
-  to_f16: toStored("f16"),
-};
-
-function compile(parameters: readonly string[], body: string): ((...args: unknown[]) => void) | undefined {
-  try {
-    const make = new Function(
-      ...Object.keys(LIBRARY),
-      `"use strict";\nreturn (${parameters.join(", ")}) => {\n${body}\n};`,
-    );
-    return make(...Object.values(LIBRARY));
-  } catch (error) {
-    if (error instanceof EvalError) return undefined; // what a content security policy throws
-    throw error;
-  }
-}
+import { generated } from "./generated";
 
 /** A rule's update of the elements of one tensor. */
 export function compileRule(program: Program, dtype: ComputeDType, stored?: StoredFormats): UpdateArrays {
@@ -61,7 +24,7 @@ export function compileRule(program: Program, dtype: ComputeDType, stored?: Stor
 
 function compileElements(program: Program, dtype: ComputeDType, stored?: readonly StoredDType[]): UpdateArrays {
   const arrays = withMirror(program, stored).buffers.map((name) => `${name}Array`);
-  const compiled = compile([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype, stored));
+  const compiled = generated([...arrays, "scalars", "start", "end"], writeRuleLoop(program, dtype, stored));
   if (compiled) return (buffers, scalars) => compiled(...buffers, scalars, 0, buffers[0]!.length);
   return interpreted(program, dtype, stored);
 }
@@ -84,7 +47,7 @@ export function compileMap(program: Program, dtype: ComputeDType): MapFunction {
     ...slots.map((slot) => `base${slot}`),
     ...slots.map((slot) => `step${slot}`),
   ];
-  const compiled = compile([...parameters, "out", "start", "length", "scalars"], writeMapLoop(program, dtype));
+  const compiled = generated([...parameters, "out", "start", "length", "scalars"], writeMapLoop(program, dtype));
   if (compiled) {
     return (inputs, bases, steps, out, start, length, scalars) =>
       compiled(...inputs, ...bases, ...steps, out, start, length, scalars);

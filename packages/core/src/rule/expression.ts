@@ -18,13 +18,17 @@ export const RULE_OPS = [
   "select",
 ] as const;
 
-/** The further ops of maps: within 2 ulp of float32. */
+/** The further ops of maps: of float32 the functions of functions/, within 1 ulp; of float64 the platform's. */
 export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow"] as const;
+
+/** Moves of bits, of which the definitions of functions are made beside rule ops: see functions/parts.ts. */
+export const BIT_OPS = ["copysign", "power2", "exponent"] as const;
 
 export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];
+export type BitOp = (typeof BIT_OPS)[number];
 
-export function isTranscendental(op: string): boolean {
+export function isTranscendental(op: string): op is (typeof TRANSCENDENTAL_OPS)[number] {
   return (TRANSCENDENTAL_OPS as readonly string[]).includes(op);
 }
 
@@ -62,7 +66,7 @@ export interface Operand {
 /** A symbol of an update rule, from which every device compiles its kernel. */
 export class Expression implements Operand {
   constructor(
-    readonly op: Op | "buffer" | "scalar" | "constant",
+    readonly op: Op | BitOp | "buffer" | "scalar" | "constant",
     readonly args: readonly Expression[],
     /** Slot of a buffer or scalar, value of a constant. */
     readonly value = 0,

@@ -3,9 +3,11 @@
 import { internalError } from "../errors/errors";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { erf } from "./erf";
-import type { Op } from "./expression";
+import { type BitOp, isTranscendental, type Op, type RuleOp } from "./expression";
 import { fma32, fma64 } from "./fma";
-import type { Program } from "./program";
+import { type FunctionName, functionDefinition } from "./functions";
+import { copysign, exponent, power2 } from "./functions/bits";
+import type { Node, Program } from "./program";
 
 /** Conditions are 1 and 0. */
 type Evaluate = (a: number, b: number, c: number) => number;
@@ -22,7 +24,7 @@ export function minimum(a: number, b: number): number {
   return a;
 }
 
-/** In float64. float32 results are these rounded once, which is exact IEEE float32 arithmetic for every rule op but fma. */
+/** In float64. float32 results of rule ops are these rounded once, which is exact IEEE float32 arithmetic for all but fma. */
 export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
@@ -52,10 +54,40 @@ function power(a: number, b: number): number {
   return a ** b;
 }
 
+const BITS: Readonly<Record<BitOp, Evaluate>> = { copysign, power2, exponent };
+
 /** One op on numbers that are already of the dtype. */
-export function evaluateOp(op: Op, dtype: ComputeDType, a: number, b = 0, c = 0): number {
-  if (dtype === "f64") return ARITHMETIC[op](a, b, c);
-  return op === "fma" ? fma32(a, b, c) : Math.fround(ARITHMETIC[op](a, b, c));
+export function evaluateOp(op: Op | BitOp, dtype: ComputeDType, a: number, b = 0, c = 0): number {
+  if (op in BITS) return BITS[op as BitOp](a, b, c);
+  if (dtype === "f64") return ARITHMETIC[op as Op](a, b, c);
+  if (op === "fma") return fma32(a, b, c);
+  return Math.fround(isTranscendental(op) ? evaluateFunction(op, a, b) : ARITHMETIC[op as RuleOp](a, b, c));
+}
+
+/** A function of float32: its value in float64, yet to be rounded, and of `weight` in float32. */
+export function evaluateFunction(name: FunctionName, x: number, y = 0): number {
+  const { program, dtype, reach = Number.POSITIVE_INFINITY } = functionDefinition(name);
+  if (Math.abs(x) > reach) return ARITHMETIC[name as Op](x, y, 0);
+  const values = new Float64Array(program.nodes.length);
+  evaluateNodes(program.nodes, dtype, values, (_op, slot) => (slot === 0 ? x : y));
+  return values[program.outputs[0]!.node]!;
+}
+
+/** Sets the values of nodes: of the uniform ones, of the others, or of all. */
+function evaluateNodes(
+  nodes: readonly Node[],
+  dtype: ComputeDType,
+  values: Float64Array,
+  input: (op: "buffer" | "scalar", slot: number) => number,
+  uniform?: boolean,
+): void {
+  for (let n = 0; n < nodes.length; n++) {
+    const { op, args, value, uniform: isUniform } = nodes[n]!;
+    if (uniform !== undefined && isUniform !== uniform) continue;
+    if (op === "buffer" || op === "scalar") values[n] = input(op, value);
+    else if (op === "constant") values[n] = dtype === "f32" ? Math.fround(value) : value;
+    else values[n] = evaluateOp(op, dtype, values[args[0]!]!, values[args[1] ?? 0]!, values[args[2] ?? 0]!);
+  }
 }
 
 /**
@@ -75,25 +107,18 @@ export function interpret(
   const round = dtype === "f32" ? Math.fround : (x: number) => x;
   const { nodes, outputs } = program;
   const values = new Float64Array(nodes.length);
-  const evaluate = (uniform: boolean, i: number) => {
-    for (let n = 0; n < nodes.length; n++) {
-      const { op, args, value, uniform: isUniform } = nodes[n]!;
-      if (isUniform !== uniform) continue;
-      if (op === "buffer") values[n] = buffers[value]![index(value, i)]!;
-      else if (op === "scalar") values[n] = round(scalars[value]!);
-      else if (op === "constant") values[n] = round(value);
-      else values[n] = evaluateOp(op, dtype, values[args[0]!]!, values[args[1] ?? 0]!, values[args[2] ?? 0]!);
-    }
-  };
   if (buffers.length !== program.buffers.length || scalars.length !== program.scalars.length) {
     throw internalError(
       "interpret",
       `program takes ${program.buffers.length} buffers and ${program.scalars.length} scalars`,
     );
   }
-  evaluate(true, 0);
-  for (let i = start; i < end; i++) {
-    evaluate(false, i);
+  let i = start;
+  const input = (op: "buffer" | "scalar", slot: number) =>
+    op === "buffer" ? buffers[slot]![index(slot, i)]! : round(scalars[slot]!);
+  evaluateNodes(nodes, dtype, values, input, true);
+  for (; i < end; i++) {
+    evaluateNodes(nodes, dtype, values, input, false);
     for (const { slot, node } of outputs) store(slot, i, values[node]!);
   }
 }

@@ -1,8 +1,8 @@
 /** A traced expression: a flat list of nodes in evaluation order, each computed once. This is what backends compile. */
-import type { Expression, Op } from "./expression";
+import type { BitOp, Expression, Op } from "./expression";
 
 export interface Node {
-  readonly op: Op | "buffer" | "scalar" | "constant";
+  readonly op: Op | BitOp | "buffer" | "scalar" | "constant";
   /** Indices of earlier nodes. */
   readonly args: readonly number[];
   /** Slot of a buffer or scalar, value of a constant, else 0. */

@@ -1,5 +1,5 @@
 /** Every op of a program as vector code. */
-import type { ComputeDType, Op, Program } from "@opt/core/backend";
+import type { BitOp, ComputeDType, Op, Program } from "@opt/core/backend";
 import { type FunctionBuilder, type ModuleBuilder, type Value, v128 } from "../assembler";
 import type { Target } from "../kernel";
 import { emitFma } from "./fma";
@@ -10,7 +10,7 @@ type Vector = Value<"v128">;
 export type Operation = (...operands: Vector[]) => Vector;
 
 /** Writes ops inside one function; made at its entry, where constants are kept. */
-export type Operations = (f: FunctionBuilder) => ReadonlyMap<Op, Operation>;
+export type Operations = (f: FunctionBuilder) => ReadonlyMap<Op | BitOp, Operation>;
 
 /** The ops that a program uses. Adds the imports and helper functions they need. */
 export function emitOperations(
@@ -21,7 +21,7 @@ export function emitOperations(
 ): Operations {
   const { shape } = LANES[dtype];
   const same = (operation: Operation) => () => operation;
-  const write = (op: Op): ((f: FunctionBuilder) => Operation) => {
+  const write = (op: Op | BitOp): ((f: FunctionBuilder) => Operation) => {
     switch (op) {
       case "add":
       case "sub":
@@ -43,7 +43,7 @@ export function emitOperations(
       case "fma":
         return emitFma(module, dtype, target) as (f: FunctionBuilder) => Operation;
       default:
-        return emitFunction(module, op, dtype);
+        return emitFunction(module, op as Op as "exp", dtype);
     }
   };
   const ops = new Set(program.nodes.map(({ op }) => op));

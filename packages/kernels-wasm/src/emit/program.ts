@@ -1,5 +1,5 @@
 /** Writes a program's computation of one vector of elements. */
-import type { ComputeDType, Op, Program } from "@opt/core/backend";
+import type { BitOp, ComputeDType, Op, Program } from "@opt/core/backend";
 import type { FunctionBuilder, Local, Value } from "../assembler";
 import { LANES } from "./lanes";
 import type { Operation, Operations } from "./operations";
@@ -10,7 +10,7 @@ export class ProgramWriter {
   /** Values that are kept: uniform ones that elements need, and those used more than once. */
   readonly #locals = new Map<number, Local<"v128">>();
   readonly #outputs: readonly Local<"v128">[];
-  readonly #operations: ReadonlyMap<Op, Operation>;
+  readonly #operations: ReadonlyMap<Op | BitOp, Operation>;
 
   /** Computes what is uniform at once, in all lanes. `scalars` are the launch's, still in float64. */
   constructor(

@@ -260,7 +260,7 @@ export function evaluate(
       } else if (op === "select" && typeof b === "number" && typeof c === "number") {
         // Between two numbers, a condition would choose an integer.
         values.push(elementwise(op, [a!, fill([], b, dtype, device), c]));
-      } else values.push(elementwise(op, operands));
+      } else values.push(elementwise(op as ElementwiseName, operands));
     }
   }
   return values;

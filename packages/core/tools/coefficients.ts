@@ -1,10 +1,10 @@
 /**
- * Writes src/emit/coefficients.ts: polynomials for the vector functions, interpolated at Chebyshev nodes (within a small factor of minimax),
- * a quotient of two, nearly minimax, each with its largest relative error in the comment, and the bits of 2/pi.
- * Run from the root: npx tsx --conditions=@opt/source packages/kernels-wasm/tools/coefficients.ts
+ * Writes src/rule/functions/coefficients.ts. Polynomials are interpolated at Chebyshev nodes (within a small factor of minimax), a quotient
+ * of two is nearly minimax. Each has its largest relative error in its comment.
+ * Run from the root: npx tsx --conditions=@opt/source packages/core/tools/coefficients.ts
  */
 import { writeFileSync } from "node:fs";
-import { erf } from "@opt/core/backend";
+import { erf } from "../src/rule/erf";
 
 /** Coefficients, lowest power first, of the polynomial in u = (x - middle) / halfWidth through f at n + 1 Chebyshev nodes. */
 function interpolate(f: (x: number) => number, from: number, to: number, degree: number): number[] {
@@ -108,13 +108,12 @@ add(
 );
 add(
   "SIN",
-  "sin(r) / r in t = r^2, for |r| <= pi / 4",
+  "sin(r) / r in t = r^2, for |r| <= pi / 2",
   ofSquare(1, (r) => Math.sin(r) / r),
   0,
-  (Math.PI / 4) ** 2,
-  4,
+  (Math.PI / 2) ** 2,
+  5,
 );
-add("COS", "cos(r) in t = r^2, for |r| <= pi / 4", (t) => Math.cos(Math.sqrt(t)), 0, (Math.PI / 4) ** 2, 4);
 /** The x of least squares of A x = b, by orthogonal columns (Gram and Schmidt, modified). */
 function leastSquares(a: readonly (readonly number[])[], b: readonly number[]): number[] {
   const count = a[0]!.length;
@@ -214,23 +213,14 @@ function pi(bits: number): bigint {
   return (4n * (4n * arctanOfInverse(5n) - arctanOfInverse(239n))) >> guard;
 }
 
-const WORDS = 8;
-const bits = 32 * WORDS;
-const twoOverPi = (1n << BigInt(2 * bits + 1)) / pi(bits);
-const words = Array.from({ length: WORDS }, (_, i) => Number((twoOverPi >> BigInt(bits - 32 * (i + 1))) & 0xffffffffn));
-lines.push("", "/** The fraction bits of 2/pi, highest word first. */");
-lines.push(
-  `export const TWO_OVER_PI = [${words.map((word) => `0x${word.toString(16).padStart(8, "0")}`).join(", ")}];`,
-);
-
-/** pi/2 cut into pieces of 33 bits, so that their products with integers below 2^20 are exact, and a rest. */
+/** pi cut into pieces of 33 bits, so that their products with numbers of 20 bits are exact, and a rest. */
 const precise = pi(400);
 const cut = (from: number, count: number) => {
-  // pi/2 = 1.1001...: bit i of the fraction has weight 2^-i; pi(400) >> (401 - i) ends at that bit.
-  const upTo = (i: number) => (precise >> BigInt(401 - i)) << BigInt(400 - i);
+  // Bit i of the fraction has weight 2^-i.
+  const upTo = (i: number) => (precise >> BigInt(400 - i)) << BigInt(400 - i);
   return Number(upTo(from + count) - (from < 0 ? 0n : upTo(from))) / 2 ** 400;
 };
-lines.push("", "/** pi/2 in three parts, the first two of 33 bits. */");
-lines.push(`export const HALF_PI = [${cut(-1, 33)}, ${cut(32, 33)}, ${cut(65, 53)}];`);
+lines.push("", "/** pi in three parts, the first two of 33 bits. */");
+lines.push(`export const PI = [${cut(-2, 33)}, ${cut(31, 33)}, ${cut(64, 53)}];`);
 
-writeFileSync(new URL("../src/emit/coefficients.ts", import.meta.url), `${lines.join("\n")}\n`);
+writeFileSync(new URL("../src/rule/functions/coefficients.ts", import.meta.url), `${lines.join("\n")}\n`);
