@@ -26,6 +26,7 @@ export { type Access, type Statements, writeStatements } from "./emit/statements
 export { environmentVariable } from "./host/environment";
 export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "./js/complete";
+export { functionOf } from "./js/generated";
 export {
   type Codebook,
   codebookOf,

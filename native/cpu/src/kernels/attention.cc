@@ -2,9 +2,9 @@
 // of exponentials go along (Dao et al. 2022). A block's scores lie [key][query], so that what is done by query fills vectors.
 #include "kernels/block-product.h"
 #include "kernels/command.h"
+#include "kernels/functions.h"
 #include "kernels/matmul-row.h"
 #include "kernels/parallel.h"
-#include "kernels/vector-math.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {

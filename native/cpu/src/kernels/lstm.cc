@@ -2,9 +2,9 @@
 // threads, and what is done by element follows the product while it is in the cache.
 #include "kernels/block-product.h"
 #include "kernels/command.h"
+#include "kernels/functions.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
-#include "kernels/vector-math.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {
@@ -20,14 +20,14 @@ constexpr int64_t GATES = 4;
 
 thread_local Workspace workspace;
 
-inline float sigmoid(float x) { return 1.0f / (1.0f + expInFloat(x < -80.0f ? 80.0f : -x)); }
+inline float sigmoid(float x) { return 1.0f / (1.0f + weightOf(x < -80.0f ? 80.0f : -x)); }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 /** 1 - 2 / (e^2x + 1), near 0 where that cancels by its series. */
 inline float tanhOf(float x) {
   const float z = x * x, magnitude = abs(x);
   const float series = x * (1 + z * (-1.0f / 3 + z * (2.0f / 15 + z * (-17.0f / 315 + z * (62.0f / 2835)))));
-  const float far = 1 - 2 / (expInFloat(2 * (magnitude > 20.0f ? 20.0f : magnitude)) + 1);
+  const float far = 1 - 2 / (weightOf(2 * (magnitude > 20.0f ? 20.0f : magnitude)) + 1);
   return magnitude < 0.25f ? series : (x < 0 ? -far : far);
 }
 inline double tanhOf(double x) { return std::tanh(x); }

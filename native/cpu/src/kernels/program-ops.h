@@ -1,8 +1,8 @@
 // One loop per op over a block. The result may lie in the place of an operand.
 #pragma once
 #include "kernels/arithmetic.h"
+#include "kernels/functions.h"
 #include "kernels/loops.h"
-#include "kernels/vector-math.h"
 
 namespace opt::OPT_ISA {
 
@@ -31,21 +31,17 @@ OPT_BLOCK_OP(blockExp, exp(a[i]))
 OPT_BLOCK_OP(blockLog, log(a[i]))
 OPT_BLOCK_OP(blockTanh, tanh(a[i]))
 OPT_BLOCK_OP(blockErf, erf(a[i]))
+OPT_BLOCK_OP(blockPow, pow(a[i], b[i]))
 #undef OPT_BLOCK_OP
 
 template <typename T>
 void blockSin(T* out, const T* a, const T*, const T*, int64_t n) {
-  sinArray(out, a, n);
+  mapInReach(out, a, n, SIN_REACH, [](T x) { return sin(x); }, std::sin);
 }
 
 template <typename T>
 void blockCos(T* out, const T* a, const T*, const T*, int64_t n) {
-  cosArray(out, a, n);
-}
-
-template <typename T>
-void blockPow(T* out, const T* a, const T* b, const T*, int64_t n) {
-  powArray(out, a, b, n);
+  mapInReach(out, a, n, COS_REACH, [](T x) { return cos(x); }, std::cos);
 }
 
 /** In the order of RULE_OPS and TRANSCENDENTAL_OPS in @opt/core. */

@@ -1,9 +1,9 @@
 // What kernels over the rows of a matrix share: largest value and sums of a row.
 #pragma once
 #include "kernels/arithmetic.h"
+#include "kernels/functions.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
-#include "kernels/vector-math.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {

@@ -1,7 +1,7 @@
 /** The C++ dialect: one text for float32 and float64, as a template over T. */
-import type { ComputeDType, Dialect, Op, OpText } from "@opt/core/backend";
+import type { BitOp, ComputeDType, Dialect, Op, OpText } from "@opt/core/backend";
 
-/** Calls name functions of native/cpu/src/kernels/arithmetic.h, one overload per type. */
+/** Calls name functions of native/cpu/src/kernels/arithmetic.h and functions.h, one overload per type. */
 function both(write: OpText): Record<ComputeDType, OpText> {
   return { f32: write, f64: write };
 }
@@ -38,5 +38,8 @@ export const cpp: Dialect = {
     sin: unary("sin"),
     cos: unary("cos"),
     pow: both((a, b) => `pow(${a}, ${b})`),
-  } satisfies Record<Op, Record<ComputeDType, OpText>>,
+    copysign: both((a, b) => `copysign(${a}, ${b})`),
+    power2: unary("power2"),
+    exponent: unary("exponent"),
+  } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };

@@ -1,7 +1,8 @@
-/** Writes the rule kernels: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the rule kernels and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtRules, releasedRules } from "./rules";
+import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-rules";
 
 /** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
@@ -18,6 +19,7 @@ const { functions, hashes } = writeRules(rules);
 for (const [name, text] of [
   ["rules.inc", functions],
   ["rule-hashes.inc", hashes],
+  ["functions.inc", writeFunctions()],
 ] as const) {
   const path = join(folder, name);
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);

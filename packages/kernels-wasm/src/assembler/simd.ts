@@ -108,6 +108,7 @@ export const truncF32x4 = /* @__PURE__ */ unary(248);
 export const i64x2 = {
   shl: shift(203),
   shrS: shift(204),
+  shrU: shift(205),
   add: binary(206),
   sub: binary(209),
   eq: binary(214),

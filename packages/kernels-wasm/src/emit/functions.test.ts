@@ -9,7 +9,11 @@ type Function = Exclude<HostFunction, "fma64">;
 /** A module that computes one vector: from byte 0 (and 16 for pow) to byte 32. */
 function compile(op: Function, dtype: "f32" | "f64") {
   const module = new ModuleBuilder({ shared: false });
-  const emitted = emitFunction(module, op, dtype);
+  const emitted = emitFunction(module, op, dtype, {
+    shared: false,
+    relaxedSimd: false,
+    fused: { f32: false, f64: false },
+  });
   module.function({ parameters: [], export: "run" }, (f) => {
     const call = emitted(f);
     f.do(v128.store(32, op === "pow" ? call(v128.load(0), v128.load(16)) : call(v128.load(0))));

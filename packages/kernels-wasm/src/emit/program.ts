@@ -1,8 +1,8 @@
 /** Writes a program's computation of one vector of elements. */
 import type { BitOp, ComputeDType, Op, Program } from "@opt/core/backend";
 import type { FunctionBuilder, Local, Value } from "../assembler";
+import type { Operation } from "./arithmetic";
 import { LANES } from "./lanes";
-import type { Operation, Operations } from "./operations";
 
 type Vector = Value<"v128">;
 
@@ -17,7 +17,7 @@ export class ProgramWriter {
     private readonly f: FunctionBuilder,
     private readonly program: Program,
     private readonly dtype: ComputeDType,
-    operations: Operations,
+    operations: (f: FunctionBuilder) => ReadonlyMap<Op | BitOp, Operation>,
     scalars: readonly Value<"f64">[],
   ) {
     this.#operations = operations(f);
@@ -30,7 +30,8 @@ export class ProgramWriter {
         if (!uniform) usedPerElement.add(arg);
       }
     }
-    nodes.forEach(({ uniform }, n) => {
+    nodes.forEach(({ op, uniform }, n) => {
+      if (op === "constant") return;
       if (uniform ? usedPerElement.has(n) || uses[n]! > 1 : uses[n]! > 1) this.#locals.set(n, f.local("v128"));
     });
     this.#outputs = outputs.map(() => f.local("v128"));
@@ -48,17 +49,16 @@ export class ProgramWriter {
     const values: Vector[] = [];
     this.program.nodes.forEach(({ op, args, value, uniform: isUniform }, n) => {
       const local = this.#locals.get(n);
+      if (op === "constant") {
+        values[n] = this.f.constant(LANES[this.dtype].constant(value));
+        return;
+      }
       if (isUniform !== uniform) {
         if (local !== undefined) values[n] = local;
         return;
       }
       const operands = args.map((arg) => values[arg]!);
-      const written =
-        op === "buffer" || op === "scalar"
-          ? input(value)
-          : op === "constant"
-            ? LANES[this.dtype].constant(value)
-            : this.#operations.get(op)!(...operands);
+      const written = op === "buffer" || op === "scalar" ? input(value) : this.#operations.get(op)!(...operands);
       if (local !== undefined) this.f.set(local, written);
       values[n] = local ?? written;
     });

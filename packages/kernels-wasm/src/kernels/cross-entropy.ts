@@ -34,7 +34,7 @@ function emit({ dtype }: Spec<"crossEntropy">, target: Target) {
     const put = (value: Value) => f.do(scalar.store(output, value as Value<"f32">));
     byLabel(row, [labels, ignoreIndex], put, (offset) => {
       const { largest, sum } = weigh(row, target, x);
-      const logSum = vector.extractLane(logarithm(row, sum), 0);
+      const logSum = vector.extractLane(logarithm(row, target, sum), 0);
       const distance = scalar.sub(vector.extractLane(largest, 0), scalar.load(i32.add(x, offset)));
       put(scalar.add(distance, logSum));
     });

@@ -34,8 +34,8 @@ export function weigh(
 }
 
 /** The logarithm of a sum, in all lanes. */
-export function logarithm(row: Row, sum: Local<"f64">): Local<"v128"> {
-  const log = emitFunction(row.module, "log", row.float.type);
+export function logarithm(row: Row, target: Target, sum: Local<"f64">): Local<"v128"> {
+  const log = emitFunction(row.module, "log", row.float.type, target);
   return row.f.local("v128", log(row.f)(row.splat(sum)));
 }
 
@@ -44,7 +44,7 @@ function emit({ log, dtype }: Spec<"softmax">, target: Target) {
     const { mul, sub } = row.float.vector;
     const { largest, sum } = weigh(row, target, x, log ? undefined : y);
     if (log) {
-      const logSum = logarithm(row, sum);
+      const logSum = logarithm(row, target, sum);
       row.walk([x, y], ({ load, store }, at, put) => store(put, sub(sub(load(at), largest), logSum)));
     } else {
       const share = row.splat(f64.div(f64.const(1), sum));

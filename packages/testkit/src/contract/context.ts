@@ -20,7 +20,7 @@ export interface ContractTolerances {
   readonly rule: Tolerance;
   /** Maps of the ops of rules, against the interpreter; also gather, unfold, max: whatever rounds nothing. */
   readonly map: Tolerance;
-  /** Maps of exp, log, tanh, erf, sin, cos and pow, against float64. */
+  /** Maps of exp, log, tanh, erf, sin, cos and pow, against the interpreter. */
   readonly transcendental: Tolerance;
   /** softmax, layerNorm, crossEntropy and their gradients, against float64. */
   readonly rows: Tolerance;
@@ -38,7 +38,7 @@ export function defaultTolerances(dtype: ComputeDType, exact: boolean): Contract
   return {
     rule: "bits",
     map: "bits",
-    transcendental: dtype === "f32" ? { ulp: 2 } : { absolute: 1e-300, relative: 1e-12 },
+    transcendental: dtype === "f32" ? "bits" : { absolute: 1e-300, relative: 1e-12 },
     rows: dtype === "f32" ? bounded : { absolute: 1e-14, relative: 1e-12 },
     ordered: "bits",
     sums: 16,

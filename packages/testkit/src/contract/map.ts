@@ -157,7 +157,7 @@ export function mapContract(context: ContractContext): void {
     const [a = [], b = [], c = []] = inputs;
     const expected = Float64Array.from({ length }, (_, i) => {
       if (op === "less" || op === "select") return evaluateOp("less", dtype, a[i]!, b[i]) ? a[i]! : b[i]!;
-      return evaluateOp(op, transcendental ? "f64" : dtype, a[i]!, b[i], c[i]);
+      return evaluateOp(op, dtype, a[i]!, b[i], c[i]);
     });
     const names = program.buffers;
     const named = (kept: (slot: number) => boolean) =>

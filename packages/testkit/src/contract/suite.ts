@@ -8,6 +8,7 @@ import { batchNormContract } from "./batch-norm";
 import { ContractContext, type ContractTolerances, defaultTolerances } from "./context";
 import { copyContract } from "./copy";
 import { epilogueContract } from "./epilogue";
+import { functionsContract } from "./functions";
 import { lstmContract } from "./lstm";
 import { mapContract } from "./map";
 import { matmulContract } from "./matmul";
@@ -54,6 +55,7 @@ export function contractSuite(row: ContractRow): void {
     memoryContract(context);
     ruleContract(context);
     mapContract(context);
+    if (context.specials && context.dtype === "f32") functionsContract(context);
     reduceContract(context);
     matmulContract(context);
     if (row.epilogues) epilogueContract(context);

@@ -63,6 +63,8 @@ export function weight(x: Expression): Expression {
   const toInteger = rounder(1, "f32");
   const n = sub(fma(x, Math.LOG2E, toInteger), toInteger);
   const r = LN2.reduce((rest, part) => fma(n, -part, rest), x);
-  const e = [1, ...EXPM1].reduceRight<Expression | number>((sum, c) => fma(sum, r, c), 0) as Expression;
+  const terms = [1, ...EXPM1];
+  const last = terms.pop() as Expression | number;
+  const e = terms.reduceRight((sum, c) => fma(sum, r, c), last) as Expression;
   return select(less(x, -87), 0, mul(e, power2(n)));
 }
