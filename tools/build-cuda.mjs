@@ -12,6 +12,7 @@ const source = join(root, "native/cuda");
 /** Kernels are built for these, too: see tools/release/rules.ts. */
 const releasedRules = join(root, "native/rules/released.json");
 const build = join(source, "build");
+const generated = join(build, "generated");
 const destination = join(source, "npm/linux-x64");
 const kernels = join(destination, "kernels");
 
@@ -42,20 +43,29 @@ function filesIn(folder, end = "") {
   return names.map((entry) => join(folder, entry.name)).sort();
 }
 
-/** The headers that a source includes, and those that they include. @param {string} file @returns {string[]} */
+/** The headers that a source includes, own and generated, and those that they include. @param {string} file @returns {string[]} */
 function headersOf(file) {
   const names = [...readFileSync(file, "utf8").matchAll(/^#include "(.*\.cuh)"/gm)].map(([, name = ""]) => name);
-  const headers = names.map((name) => join(source, "kernels", name));
+  const headers = names.map((name) => [join(source, "kernels", name), join(generated, name)].find(existsSync) ?? name);
   return [...new Set([...headers, ...headers.flatMap(headersOf)])];
 }
 
-/** Writes the kernels of rules and maps out. @returns {string} the folder */
+/** Writes the kernels of rules and maps out, and functions. @returns {string} the folder */
 export function generateKernels() {
-  const folder = join(build, "generated");
   const generator = join(root, "packages/kernels-cuda/src/generate/main.ts");
-  const wrote = run("tsx", ["--conditions=@opt/source", generator, folder, releasedRules], { quiet: true });
+  const wrote = run("tsx", ["--conditions=@opt/source", generator, generated, releasedRules], { quiet: true });
   if (!wrote.ok) throw new Error(`[build-cuda] the rule kernels cannot be written: ${wrote.stderr}`);
-  return folder;
+  return generated;
+}
+
+/** Writes elements.cuh with what it includes in its place. @param {string} folder */
+function copyElements(folder) {
+  const text = readFileSync(join(source, "kernels/elements.cuh"), "utf8");
+  const functions = readFileSync(join(generated, "functions.cuh"), "utf8");
+  writeFileSync(
+    join(folder, "elements.cuh"),
+    text.replace('#include "functions.cuh"\n', () => functions),
+  );
 }
 
 async function buildAddon() {
@@ -92,10 +102,9 @@ export function codeOptions(release) {
   return { options, dropped };
 }
 
-export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`];
+export const NVCC_OPTIONS = ["-std=c++17", "--fmad=false", `-I${join(source, "kernels")}`, `-I${generated}`];
 
-/** @param {string} generated */
-async function buildKernels(generated) {
+async function buildKernels() {
   const version = run("nvcc", ["--version"], { quiet: true });
   if (!version.ok) return { skipped: "nvcc missing", dropped: [] };
   const [, cuda] = /release (\d+\.\d+)/.exec(version.stdout) ?? [];
@@ -116,11 +125,8 @@ async function buildKernels(generated) {
   return { dropped };
 }
 
-/**
- * A driver library that runs the same kernels on the CPU, for tests where no GPU is.
- * @param {string} generated
- */
-async function buildEmulator(generated) {
+/** A driver library that runs the same kernels on the CPU, for tests where no GPU is. */
+async function buildEmulator() {
   const folder = join(source, "emulator");
   const out = join(build, "emulator");
   const target = join(out, "libcuda.so");
@@ -128,7 +134,7 @@ async function buildEmulator(generated) {
   const kernelSources = [...filesIn(join(source, "kernels"), ".cu"), ...filesIn(generated, ".cu")];
   mkdirSync(out, { recursive: true });
   const options = ["-std=c++20", "-O2", "-mfma", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden", "-w"];
-  const flags = [...options, `-I${folder}`, `-I${join(source, "kernels")}`];
+  const flags = [...options, `-I${folder}`, `-I${join(source, "kernels")}`, `-I${generated}`];
   const compile = async (/** @type {string[]} */ args) => {
     const compiled = await start(compiler, [...flags, ...args], { quiet: true });
     if (!compiled.ok) throw new Error(`[build-cuda] the emulator does not compile:\n${compiled.stderr}`);
@@ -153,19 +159,19 @@ async function buildEmulator(generated) {
   await cached(target, fingerprint(`${flags}`, [...objects, ...filesIn(folder)]), async () => {
     await compile(["-shared", "-o", target, ...filesIn(folder, ".cc"), ...objects, "-ldl"]);
   });
-  copyFileSync(join(source, "kernels/elements.cuh"), join(out, "elements.cuh"));
+  copyElements(out);
 }
 
 /** @returns {Promise<{ binary?: string, skipped: string[] }>} where the addon lies, and what was left out and why */
 export async function buildCuda() {
   if (process.platform !== "linux" || process.arch !== "x64") return { skipped: ["CUDA kernels (x86-64 Linux only)"] };
   mkdirSync(kernels, { recursive: true });
-  const generated = generateKernels();
+  generateKernels();
   const noAddon = await buildAddon();
   if (noAddon !== undefined) return { skipped: [`CUDA addon (${noAddon})`] };
   // NVRTC compiles this text in front of kernels that no build knew.
-  copyFileSync(join(source, "kernels/elements.cuh"), join(kernels, "elements.cuh"));
-  const [{ skipped, dropped }] = await Promise.all([buildKernels(generated), buildEmulator(generated)]);
+  copyElements(kernels);
+  const [{ skipped, dropped }] = await Promise.all([buildKernels(), buildEmulator()]);
   return {
     binary: join(destination, "opt_cuda.node"),
     skipped: [

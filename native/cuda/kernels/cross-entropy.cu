@@ -36,7 +36,7 @@ __device__ void crossEntropyGrad(const T* logits, const int* labels, const T* gr
     }
     const LogSumExp<T> norm = logSumExp(x, classes);
     for (Index i = threadIdx.x; i < classes; i += blockDim.x) {
-      y[i] = (opt_exp(x[i] - norm.max - norm.logSum) - (i == label ? T(1) : T(0))) * gradient[row];
+      y[i] = (opt_weight(x[i] - norm.max - norm.logSum) - (i == label ? T(1) : T(0))) * gradient[row];
     }
   }
 }

@@ -1,4 +1,4 @@
-// What generated kernels stand on. Self-contained and free of includes: NVRTC compiles this text in front of a kernel's own.
+// What generated kernels stand on. NVRTC compiles this text in front of a kernel's own, the generated functions in their place.
 #pragma once
 
 using Index = long long;
@@ -21,21 +21,22 @@ __device__ __forceinline__ T opt_min(T a, T b) {
 }
 __device__ __forceinline__ float opt_abs(float a) { return fabsf(a); }
 __device__ __forceinline__ double opt_abs(double a) { return fabs(a); }
-__device__ __forceinline__ float opt_exp(float a) { return expf(a); }
-__device__ __forceinline__ double opt_exp(double a) { return exp(a); }
-__device__ __forceinline__ float opt_log(float a) { return logf(a); }
-__device__ __forceinline__ double opt_log(double a) { return log(a); }
-__device__ __forceinline__ float opt_tanh(float a) { return tanhf(a); }
-__device__ __forceinline__ double opt_tanh(double a) { return tanh(a); }
-__device__ __forceinline__ float opt_erf(float a) { return erff(a); }
-__device__ __forceinline__ double opt_erf(double a) { return erf(a); }
-__device__ __forceinline__ float opt_sin(float a) { return sinf(a); }
-__device__ __forceinline__ double opt_sin(double a) { return sin(a); }
-__device__ __forceinline__ float opt_cos(float a) { return cosf(a); }
-__device__ __forceinline__ double opt_cos(double a) { return cos(a); }
-// powf is up to 4 ulp off; maps promise 2.
-__device__ __forceinline__ float opt_pow(float a, float b) { return static_cast<float>(pow(static_cast<double>(a), static_cast<double>(b))); }
-__device__ __forceinline__ double opt_pow(double a, double b) { return pow(a, b); }
+
+// What the definitions of functions are made of.
+__device__ __forceinline__ double opt_copysign(double a, double b) { return copysign(a, b); }
+/** 2^n: adding this leaves the exponent's bits at the bottom. */
+__device__ __forceinline__ double opt_power2(double n) {
+  return __longlong_as_double(static_cast<long long>(static_cast<unsigned long long>(__double_as_longlong(__dadd_rn(n, 0x1.8p52 + 1023))) << 52));
+}
+__device__ __forceinline__ float opt_power2(float n) {
+  return __int_as_float(static_cast<int>(static_cast<unsigned>(__float_as_int(__fadd_rn(n, 0x1.8p23f + 127))) << 23));
+}
+/** The k of x = 2^k m with m from sqrt(1/2) on. */
+__device__ __forceinline__ double opt_exponent(double x) {
+  return static_cast<double>((static_cast<int>(__double_as_longlong(x) >> 32) - 0x3fe6a09e) >> 20);
+}
+
+#include "functions.cuh"
 
 template <int COUNT>
 struct Scalars {

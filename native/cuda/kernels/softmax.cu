@@ -9,7 +9,7 @@ __device__ void softmax(const T* input, T* output, Index rows, Index length) {
     const LogSumExp<T> norm = logSumExp(x, length);
     for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       const T shifted = x[i] - norm.max - norm.logSum;
-      y[i] = LOG ? shifted : opt_exp(shifted);
+      y[i] = LOG ? shifted : opt_weight(shifted);
     }
   }
 }
@@ -23,7 +23,7 @@ __device__ void softmaxGrad(const T* forward, const T* gradient, T* output, Inde
     const double sum = sumOver(length, [=](Index i) { return LOG ? static_cast<double>(g[i]) : static_cast<double>(g[i]) * static_cast<double>(y[i]); });
     for (Index i = threadIdx.x; i < length; i += blockDim.x) {
       const auto gi = static_cast<double>(g[i]);
-      output[row * length + i] = static_cast<T>(LOG ? gi - static_cast<double>(opt_exp(y[i])) * sum : static_cast<double>(y[i]) * (gi - sum));
+      output[row * length + i] = static_cast<T>(LOG ? gi - static_cast<double>(opt_weight(y[i])) * sum : static_cast<double>(y[i]) * (gi - sum));
     }
   }
 }

@@ -15,6 +15,6 @@ __device__ LogSumExp<T> logSumExp(const T* x, Index length) {
   T largest = static_cast<T>(__int_as_float(static_cast<int>(0xff800000)));  // -infinity
   for (Index i = threadIdx.x; i < length; i += blockDim.x) largest = larger(largest, x[i]);
   largest = combineBlock(largest, larger);
-  const double sum = sumOver(length, [=](Index i) { return opt_exp(x[i] - largest); });
+  const double sum = sumOver(length, [=](Index i) { return opt_weight(x[i] - largest); });
   return {largest, static_cast<T>(log(sum))};
 }

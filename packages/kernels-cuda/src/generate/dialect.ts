@@ -1,5 +1,5 @@
 /** The CUDA dialect: rounding is spelled out in every op, so that no compiler option can change a bit. */
-import type { ComputeDType, Dialect, Op, OpText } from "@opt/core/backend";
+import type { BitOp, ComputeDType, Dialect, Op, OpText } from "@opt/core/backend";
 
 /** A pair of intrinsics, rounding to nearest even. */
 function rounded(f32: string, f64: string): Record<ComputeDType, OpText> {
@@ -10,7 +10,7 @@ function both(write: OpText): Record<ComputeDType, OpText> {
   return { f32: write, f64: write };
 }
 
-/** A function of native/cuda/kernels/elements.cuh, one overload per type. */
+/** A function of native/cuda/kernels/elements.cuh, or of what it includes, one overload per type. */
 const unary = (name: string) => both((a) => `${name}(${a})`);
 const binary = (name: string) => both((a, b) => `${name}(${a}, ${b})`);
 
@@ -52,5 +52,8 @@ export const cuda: Dialect = {
     sin: unary("opt_sin"),
     cos: unary("opt_cos"),
     pow: binary("opt_pow"),
-  } satisfies Record<Op, Record<ComputeDType, OpText>>,
+    copysign: binary("opt_copysign"),
+    power2: unary("opt_power2"),
+    exponent: unary("opt_exponent"),
+  } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };

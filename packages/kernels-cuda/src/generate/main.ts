@@ -1,8 +1,9 @@
-/** Writes the kernels of rules and maps: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules and maps, and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtMaps, writeMaps } from "./maps";
 import { builtRules, releasedRules } from "./rules";
+import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-kernels";
 
 /** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
@@ -18,6 +19,7 @@ const rules = [
 for (const [name, text] of [
   ["rules.cu", writeRules(rules)],
   ["maps.cu", writeMaps(builtMaps)],
+  ["functions.cuh", writeFunctions()],
 ] as const) {
   const path = join(folder, name);
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);
