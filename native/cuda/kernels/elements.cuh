@@ -23,7 +23,8 @@ __device__ __forceinline__ float opt_abs(float a) { return fabsf(a); }
 __device__ __forceinline__ double opt_abs(double a) { return fabs(a); }
 
 // What the definitions of functions are made of.
-__device__ __forceinline__ double opt_copysign(double a, double b) { return copysign(a, b); }
+/** -a where b has the sign bit. */
+__device__ __forceinline__ double opt_flipsign(double a, double b) { return __double_as_longlong(b) < 0 ? -a : a; }
 /** 2^n: adding this leaves the exponent's bits at the bottom. */
 __device__ __forceinline__ double opt_power2(double n) {
   return __longlong_as_double(static_cast<long long>(static_cast<unsigned long long>(__double_as_longlong(__dadd_rn(n, 0x1.8p52 + 1023))) << 52));
@@ -31,9 +32,17 @@ __device__ __forceinline__ double opt_power2(double n) {
 __device__ __forceinline__ float opt_power2(float n) {
   return __int_as_float(static_cast<int>(static_cast<unsigned>(__float_as_int(__fadd_rn(n, 0x1.8p23f + 127))) << 23));
 }
-/** The k of x = 2^k m with m from sqrt(1/2) on. */
+// x = 2^k m with m from sqrt(1/2) on, told apart by upper words.
+constexpr int SQRT_HALF = 0x3fe6a09e, TO_ONE = 0x3ff00000 - SQRT_HALF;
+/** k. */
 __device__ __forceinline__ double opt_exponent(double x) {
-  return static_cast<double>((static_cast<int>(__double_as_longlong(x) >> 32) - 0x3fe6a09e) >> 20);
+  return static_cast<double>((static_cast<int>(__double_as_longlong(x) >> 32) - SQRT_HALF) >> 20);
+}
+/** m. */
+__device__ __forceinline__ double opt_significand(double x) {
+  const long long bits = __double_as_longlong(x);
+  const long long upper = ((static_cast<int>(bits >> 32) + TO_ONE) & 0xfffff) + SQRT_HALF;
+  return __longlong_as_double(upper << 32 | (bits & 0xffffffffll));
 }
 
 #include "functions.cuh"

@@ -88,20 +88,28 @@ function add(
   lines.push(`export const ${name} = [${coefficients.join(", ")}];`);
 }
 
+add(
+  "EXP2M1",
+  "(2^r - 1) / r for |r| <= 1 / 2",
+  atZero(Math.LN2, (r) => Math.expm1(r * Math.LN2) / r),
+  -1 / 2,
+  1 / 2,
+  6,
+);
 const halfLn2 = Math.LN2 / 2;
 add(
   "EXPM1",
-  "(exp(r) - 1) / r for |r| <= ln(2) / 2",
+  "(exp(r) - 1) / r for |r| <= ln(2) / 2, in float32",
   atZero(1, (r) => Math.expm1(r) / r),
   -halfLn2,
   halfLn2,
-  6,
+  5,
 );
 const largest = (Math.SQRT2 - 1) / (Math.SQRT2 + 1);
 add(
-  "ATANH",
-  "atanh(s) / s in t = s^2, for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]",
-  ofSquare(1, (s) => Math.atanh(s) / s),
+  "LOG2",
+  "2 atanh(s) / (ln(2) s) in t = s^2, for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]",
+  ofSquare(2 / Math.LN2, (s) => (2 * Math.atanh(s)) / (Math.LN2 * s)),
   0,
   largest ** 2,
   4,

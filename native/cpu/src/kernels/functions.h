@@ -5,7 +5,8 @@
 
 namespace opt::OPT_ISA {
 
-inline double copysign(double a, double b) { return __builtin_copysign(a, b); }
+/** -a where b has the sign bit. */
+inline double flipsign(double a, double b) { return fromBits(bitsOf(a) ^ (bitsOf(b) & INT64_MIN)); }
 
 /** 2^n: adding this leaves the exponent's bits at the bottom. */
 inline double power2(double n) {
@@ -21,11 +22,18 @@ inline float power2(float n) {
   return power;
 }
 
-/** The k of x = 2^k m with m from sqrt(1/2) on. */
+// x = 2^k m with m from sqrt(1/2) on, told apart by upper words.
+constexpr uint64_t SQRT_HALF = uint64_t{0x3fe6a09e} << 32, TO_ONE = (uint64_t{0x3ff00000} << 32) - SQRT_HALF;
+
+/** k. */
 inline double exponent(double x) {
-  constexpr uint64_t TO_SQRT_HALF = uint64_t{0x3ff00000 - 0x3fe6a09e} << 32, TWO_TO_52 = 0x4330000000000000;
-  const uint64_t biased = (static_cast<uint64_t>(bitsOf(x)) + TO_SQRT_HALF) >> 52;
-  return fromBits(static_cast<int64_t>(biased | TWO_TO_52)) - (0x1p52 + 1023);
+  const uint64_t biased = (static_cast<uint64_t>(bitsOf(x)) + TO_ONE) >> 52;
+  return fromBits(static_cast<int64_t>(biased | 0x4330000000000000)) - (0x1p52 + 1023);
+}
+
+/** m. */
+inline double significand(double x) {
+  return fromBits(static_cast<int64_t>(((static_cast<uint64_t>(bitsOf(x)) + TO_ONE) & 0x000fffffffffffff) + SQRT_HALF));
 }
 
 #include "functions.inc"

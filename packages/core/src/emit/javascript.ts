@@ -52,9 +52,10 @@ export const javascript: Dialect = {
     sin: ofFloat("sin"),
     cos: ofFloat("cos"),
     pow: ofFloat("pow"),
-    copysign: same((a, b) => `copysign(${a}, ${b})`),
+    flipsign: same((a, b) => `flipsign(${a}, ${b})`),
     power2: same((a) => `power2(${a})`),
     exponent: same((a) => `exponent(${a})`),
+    significand: same((a) => `significand(${a})`),
   } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };
 

@@ -4,7 +4,7 @@ import { erf } from "../rule/erf";
 import { TRANSCENDENTAL_OPS } from "../rule/expression";
 import { fma32, fma64 } from "../rule/fma";
 import { type FunctionName, functionDefinition } from "../rule/functions";
-import { copysign, exponent, power2 } from "../rule/functions/bits";
+import { exponent, flipsign, power2, significand } from "../rule/functions/bits";
 import { evaluateFunction, evaluateOp, maximum, minimum } from "../rule/interpret";
 import { fromStored, toStored } from "../values/half";
 
@@ -24,9 +24,10 @@ const LIBRARY = {
   pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
   max: maximum,
   min: minimum,
-  copysign,
+  flipsign,
   power2,
   exponent,
+  significand,
   from_bf16: fromStored("bf16"),
   to_bf16: toStored("bf16"),
   from_f16: fromStored("f16"),

@@ -22,7 +22,7 @@ export const RULE_OPS = [
 export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow"] as const;
 
 /** Moves of bits, of which the definitions of functions are made beside rule ops: see functions/parts.ts. */
-export const BIT_OPS = ["copysign", "power2", "exponent"] as const;
+export const BIT_OPS = ["flipsign", "power2", "exponent", "significand"] as const;
 
 export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];

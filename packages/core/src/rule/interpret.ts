@@ -6,7 +6,7 @@ import { erf } from "./erf";
 import { type BitOp, isTranscendental, type Op, type RuleOp } from "./expression";
 import { fma32, fma64 } from "./fma";
 import { type FunctionName, functionDefinition } from "./functions";
-import { copysign, exponent, power2 } from "./functions/bits";
+import { exponent, flipsign, power2, significand } from "./functions/bits";
 import type { Node, Program } from "./program";
 
 /** Conditions are 1 and 0. */
@@ -54,7 +54,7 @@ function power(a: number, b: number): number {
   return a ** b;
 }
 
-const BITS: Readonly<Record<BitOp, Evaluate>> = { copysign, power2, exponent };
+const BITS: Readonly<Record<BitOp, Evaluate>> = { flipsign, power2, exponent, significand };
 
 /** One op on numbers that are already of the dtype. */
 export function evaluateOp(op: Op | BitOp, dtype: ComputeDType, a: number, b = 0, c = 0): number {

@@ -38,8 +38,9 @@ export const cpp: Dialect = {
     sin: unary("sin"),
     cos: unary("cos"),
     pow: both((a, b) => `pow(${a}, ${b})`),
-    copysign: both((a, b) => `copysign(${a}, ${b})`),
+    flipsign: both((a, b) => `flipsign(${a}, ${b})`),
     power2: unary("power2"),
     exponent: unary("exponent"),
+    significand: unary("significand"),
   } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };

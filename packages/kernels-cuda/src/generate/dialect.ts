@@ -52,8 +52,9 @@ export const cuda: Dialect = {
     sin: unary("opt_sin"),
     cos: unary("opt_cos"),
     pow: binary("opt_pow"),
-    copysign: binary("opt_copysign"),
+    flipsign: binary("opt_flipsign"),
     power2: unary("opt_power2"),
     exponent: unary("opt_exponent"),
+    significand: unary("opt_significand"),
   } satisfies Record<Op | BitOp, Record<ComputeDType, OpText>>,
 };

@@ -11,8 +11,7 @@ export type Operation = (...operands: Vector[]) => Vector;
 /** Writes an op inside one function; made at its entry, where constants are kept. */
 export type Write = (f: FunctionBuilder) => Operation;
 
-/** All bits but the sign. */
-const MAGNITUDE = { f32: [0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff], f64: [-1, 0x7fffffff, -1, 0x7fffffff] };
+const SIGN = { f32: [1 << 31, 1 << 31, 1 << 31, 1 << 31], f64: [0, 1 << 31, 0, 1 << 31] };
 
 /** 2^n: adding this leaves the exponent's bits at the bottom. */
 const power2 = {
@@ -22,13 +21,20 @@ const power2 = {
     i64x2.shl(f64x2.add(n, f.constant(LANES.f64.constant(1.5 * 2 ** 52 + 1023))), 52),
 };
 
-/** The upper word of 1 minus that of sqrt(1/2); of 2^52. */
-const [TO_SQRT_HALF, TWO_TO_52] = [0x3ff00000 - 0x3fe6a09e, 0x43300000];
+const upper = (f: FunctionBuilder, word: number) => f.constant(i32x4.const([0, word, 0, word]));
+
+/** Upper words of 1, of sqrt(1/2), and of 2^52. */
+const [ONE, SQRT_HALF, TWO_TO_52] = [0x3ff00000, 0x3fe6a09e, 0x43300000];
+const fromSqrtHalf = (f: FunctionBuilder, x: Vector) => i64x2.add(x, upper(f, ONE - SQRT_HALF));
 
 function exponent(f: FunctionBuilder, x: Vector): Vector {
-  const upper = (word: number) => f.constant(i32x4.const([0, word, 0, word]));
-  const biased = i64x2.shrU(i64x2.add(x, upper(TO_SQRT_HALF)), 52);
-  return f64x2.sub(v128.or(biased, upper(TWO_TO_52)), f.constant(LANES.f64.constant(2 ** 52 + 1023)));
+  const biased = i64x2.shrU(fromSqrtHalf(f, x), 52);
+  return f64x2.sub(v128.or(biased, upper(f, TWO_TO_52)), f.constant(LANES.f64.constant(2 ** 52 + 1023)));
+}
+
+function significand(f: FunctionBuilder, x: Vector): Vector {
+  const fraction = v128.and(fromSqrtHalf(f, x), f.constant(i32x4.const([-1, 0xfffff, -1, 0xfffff])));
+  return i64x2.add(fraction, upper(f, SQRT_HALF));
 }
 
 /** Adds the helper functions that the op needs. */
@@ -55,11 +61,13 @@ export function emitArithmetic(module: ModuleBuilder, op: RuleOp | BitOp, dtype:
       return same((condition, a, b) => v128.bitselect(a!, b!, condition!));
     case "fma":
       return emitFma(module, dtype, target) as Write;
-    case "copysign":
-      return (f) => (a, b) => v128.bitselect(a!, b!, f.constant(i32x4.const(MAGNITUDE[dtype])));
+    case "flipsign":
+      return (f) => (a, b) => v128.xor(a!, v128.and(b!, f.constant(i32x4.const(SIGN[dtype]))));
     case "power2":
       return (f) => (n) => power2[dtype](f, n!);
     case "exponent":
       return (f) => (x) => exponent(f, x!);
+    case "significand":
+      return (f) => (x) => significand(f, x!);
   }
 }

@@ -2,12 +2,11 @@
 const double = new Float64Array(1);
 /** Its words, low one first: every platform of JavaScript is little-endian. */
 const words = new Int32Array(double.buffer);
-/** The upper word of sqrt(1/2). */
-const SQRT_HALF = 0x3fe6a09e;
+/** Upper words of 1 and of sqrt(1/2). */
+const [ONE, SQRT_HALF] = [0x3ff00000, 0x3fe6a09e];
 
-export function copysign(a: number, b: number): number {
-  const magnitude = Math.abs(a);
-  return b < 0 || (b === 0 && 1 / b < 0) ? -magnitude : magnitude;
+export function flipsign(a: number, b: number): number {
+  return b < 0 || (b === 0 && 1 / b < 0) ? -a : a;
 }
 
 export function power2(n: number): number {
@@ -19,4 +18,10 @@ export function power2(n: number): number {
 export function exponent(x: number): number {
   double[0] = x;
   return (words[1]! - SQRT_HALF) >> 20;
+}
+
+export function significand(x: number): number {
+  double[0] = x;
+  words[1] = ((words[1]! + ONE - SQRT_HALF) & 0xfffff) + SQRT_HALF;
+  return double[0]!;
 }

@@ -1,10 +1,15 @@
 /** Written by tools/coefficients.ts. Polynomial coefficients, lowest power first. */
 
-/** (exp(r) - 1) / r for |r| <= ln(2) / 2; relative error 2.7e-10. */
-export const EXPM1 = [1, 0.5000000047, 0.1666666672, 0.041666353, 0.008333298, 0.00139411, 0.00019899];
+/** (2^r - 1) / r for |r| <= 1 / 2; relative error 2.6e-10. */
+export const EXP2M1 = [
+  0.69314718056, 0.24022650922, 0.05550410884, 0.0096180567, 0.0013333502, 0.0001546144, 0.0000152973,
+];
 
-/** atanh(s) / s in t = s^2, for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]; relative error 4.4e-12. */
-export const ATANH = [1.0000000000042, 0.33333332624, 0.2000019234, 0.14267526, 0.1180818];
+/** (exp(r) - 1) / r for |r| <= ln(2) / 2, in float32; relative error 1.3e-8. */
+export const EXPM1 = [1.000000011, 0.500000001, 0.16666505, 0.04166647, 0.00836915, 0.0013934];
+
+/** 2 atanh(s) / (ln(2) s) in t = s^2, for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]; relative error 4.2e-12. */
+export const LOG2 = [2.88539008179, 0.96179667345, 0.577083566, 0.41167377, 0.340712];
 
 /** sin(r) / r in t = r^2, for |r| <= pi / 2; relative error 2.7e-11. */
 export const SIN = [0.999999999983, -0.166666666168, 0.0083333309742, -0.0001984086118, 0.000002752527, -2.388922e-8];

@@ -1,58 +1,64 @@
 /** exp, tanh, log and pow, and exp in float32 for weights. */
 import type { Expression } from "../expression";
-import { abs, add, div, fma, less, max, min, mul, neg, select, sub } from "../symbols";
-import { ATANH, EXPM1 } from "./coefficients";
-import { alternating, copysign, exponent, nearest, polynomial, power2, rounder } from "./parts";
+import { abs, add, div, fma, less, max, min, mul, select, sub } from "../symbols";
+import { EXP2M1, EXPM1, LOG2 } from "./coefficients";
+import { exponent, flipsign, nearest, polynomial, power2, rounder, significand } from "./parts";
 
-/** exp(x) = 2^n (1 + e) with e = exp(r) - 1, |r| <= ln(2) / 2. */
+/** 2^x = 2^n (1 + e) with e = 2^r - 1, |r| <= 1/2. */
 function reduced(x: Expression): { power: Expression; e: Expression } {
-  const n = nearest(mul(x, Math.LOG2E));
-  const r = sub(x, mul(n, Math.LN2));
-  return { power: power2(n), e: mul(r, polynomial(EXPM1, r)) };
+  const n = nearest(x);
+  const r = sub(x, n);
+  return { power: power2(n), e: mul(r, polynomial(EXP2M1, r)) };
 }
 
-/** Beyond -104 and 89 exp vanishes, or overflows, in float32. */
-export function exp(x: Expression): Expression {
-  const { power, e } = reduced(max(min(x, 89), -104));
+/** 2^x. Beyond -151 and 129 it vanishes, or overflows, in float32. */
+function exp2(x: Expression): Expression {
+  const { power, e } = reduced(max(min(x, 129), -151));
   return mul(add(e, 1), power);
 }
 
+export const exp = (x: Expression): Expression => exp2(mul(x, Math.LOG2E));
+
 /** q / (q + 2) with q = exp(2|x|) - 1 = (2^n - 1) + 2^n e, which keeps small x exact. From 10 on tanh is 1 in float32. */
 export function tanh(x: Expression): Expression {
-  const magnitude = abs(x);
-  const { power, e } = reduced(min(add(magnitude, magnitude), 20));
+  const { power, e } = reduced(min(mul(abs(x), 2 * Math.LOG2E), 30));
   const q = add(sub(power, 1), mul(power, e));
-  return copysign(div(q, add(q, 2)), x);
+  return flipsign(div(q, add(q, 2)), x);
 }
 
-/** x = 2^k m: log(x) = k ln(2) + 2 atanh(s) with s = (m - 1) / (m + 1). */
-export function log(x: Expression): Expression {
-  const k = exponent(x);
-  const m = mul(x, power2(neg(k)));
+/** More than float64 numbers that logarithms are taken of. */
+const LARGEST = 2 ** 1023;
+
+/** log2(x) of x >= 0: x = 2^k m gives k + 2 atanh(s) / ln(2) with s = (m - 1) / (m + 1). */
+function log2(x: Expression): Expression {
+  const m = significand(x);
   const s = div(sub(m, 1), add(m, 1));
-  const regular = add(mul(k, Math.LN2), mul(add(s, s), polynomial(ATANH, mul(s, s))));
-  // 0 gives -Infinity, a NaN itself.
-  const special = select(less(x, 0), Number.NaN, sub(x, Number.POSITIVE_INFINITY));
-  return select(less(0, x), select(less(x, Number.POSITIVE_INFINITY), regular, x), special);
+  const regular = add(exponent(x), mul(s, polynomial(LOG2, mul(s, s))));
+  // Infinity gives itself, 0 -Infinity, NaN itself.
+  return select(less(0, x), max(regular, sub(x, LARGEST)), sub(x, Number.POSITIVE_INFINITY));
 }
 
-/** Less than any difference of float32 numbers from 1, and any of their magnitudes but 0. */
-const [AROUND_ONE, AROUND_ZERO] = [2 ** -30, 2 ** -150];
+export function log(x: Expression): Expression {
+  return select(less(x, 0), Number.NaN, mul(log2(x), Math.LN2));
+}
+
 /** Larger y give what this one gives: only 0, 1 or infinity, and they are even. */
 const LARGEST_POWER = 2 ** 40;
+/** Less than any float32 number but 0, and any difference from 1. */
+const TINY = 2 ** -150;
 
-/** exp(y log|x|) with C's specials: the sign of x where y is odd, NaN for a finite x < 0 where y is no integer, 1 where either decides. */
+/** 2^(y log2|x|) with C's specials: the sign of x where y is odd, NaN for a finite x < 0 where y is no integer, 1 where either decides. */
 export function pow(x: Expression, y: Expression): Expression {
-  const isOne = less(abs(sub(x, 1)), AROUND_ONE);
-  const isZeroth = less(abs(y), AROUND_ZERO);
-  const base = select(isZeroth, 1, abs(x));
-  const power = select(isOne, 0, max(min(y, LARGEST_POWER), -LARGEST_POWER));
-  const magnitude = exp(mul(power, log(base)));
-  const signed = select(less(alternating(power), 0), copysign(magnitude, x), magnitude);
-  const isBroken = less(0, abs(sub(power, nearest(power))));
-  const isFiniteNegative = (yes: number, no: Expression) =>
-    select(less(x, 0), select(less(Number.NEGATIVE_INFINITY, x), yes, no), no);
-  return select(isBroken, isFiniteNegative(Number.NaN, magnitude), signed);
+  // No NaN comes out of the inner minimum, nor into the outer one's result.
+  const isOne = less(min(min(1, abs(y)), abs(sub(x, 1))), TINY);
+  const power = max(min(y, LARGEST_POWER), -LARGEST_POWER);
+  const magnitude = exp2(select(isOne, 0, mul(power, log2(abs(x)))));
+  // 0 where y is even, 1 where it is odd, else between.
+  const parity = abs(sub(power, nearest(power, 2)));
+  // Below its half is what is negative and finite: x where y is no even number.
+  const product = mul(x, parity);
+  const unlessOdd = select(less(product, mul(product, 0.5)), Number.NaN, magnitude);
+  return select(less(parity, 1), unlessOdd, flipsign(magnitude, x));
 }
 
 /** ln(2) in two parts, of which the first has so few bits that its products with exponents are exact. */

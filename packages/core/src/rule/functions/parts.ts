@@ -9,12 +9,14 @@ const bits =
   (...args: Expression[]) =>
     new Expression(op, args);
 
-/** |a| with the sign of b, also where b is a zero. */
-export const copysign: (a: Expression, b: Expression) => Expression = bits("copysign");
+/** -a where b has the sign bit, as -0 does, else a. */
+export const flipsign: (a: Expression, b: Expression) => Expression = bits("flipsign");
 /** 2^n for an integer n within the exponents of normal numbers. Any number else. */
 export const power2: (n: Expression) => Expression = bits("power2");
 /** The k of x = 2^k m with m in [0.7071, 1.4142], for a normal x > 0. Any number else. */
 export const exponent: (x: Expression) => Expression = bits("exponent");
+/** The m of it. */
+export const significand: (x: Expression) => Expression = bits("significand");
 
 /** 1.5 * 2^52: the last place of float64 numbers around it is 1, of float32 numbers around 1.5 * 2^23. */
 const ROUNDER = { f64: 1.5 * 2 ** 52, f32: 1.5 * 2 ** 23 };
