@@ -63,10 +63,9 @@ inline double errorOfSum(double a, double b, double sum) {
 /** `sum` rounded to odd instead of to nearest: when inexact, of its two neighbours the one whose last bit is 1. */
 inline double toOdd(double sum, double error) {
   const int64_t bits = bitsOf(sum);
-  const int64_t step = (error > 0) == (sum > 0) ? 1 : -1;
-  // Comparisons with the NaN error of an infinite sum are false: it stays.
-  const bool adjust = (error < 0 || error > 0) && (bits & 1) == 0;
-  return fromBits(bits + (adjust ? step : 0));
+  // The error's sign against the sum's: -1 towards zero, 1 away from it. An infinite sum has the error NaN and stays.
+  const int64_t step = ((bitsOf(error) ^ bits) >> 63) | 1;
+  return fromBits(bits + (abs(error) > 0 ? step & ((bits & 1) - 1) : 0));
 }
 
 /** Boldo & Melquiond 2008: the product is exact in double, and a sum rounded to odd may be rounded again. */
