@@ -66,7 +66,10 @@ function shortened(coefficients: readonly number[], error: number, reach: number
 const atZero = (value: number, f: (x: number) => number) => (x: number) => (Math.abs(x) < 1e-9 ? value : f(x));
 const ofSquare = (value: number, f: (root: number) => number) => atZero(value, (t) => f(Math.sqrt(t)));
 
-const lines = ["/** Written by tools/coefficients.ts. Polynomial coefficients, lowest power first. */"];
+const lines = [
+  "/** Written by tools/coefficients.ts. Polynomial coefficients, lowest power first. */",
+  "// biome-ignore-all lint/suspicious/noApproximativeNumericConstant: in as few digits as cost a small part of the error.",
+];
 function add(
   name: string,
   meaning: string,

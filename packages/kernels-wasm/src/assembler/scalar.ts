@@ -53,12 +53,7 @@ export const i32 = {
 };
 
 export const i64 = {
-  const: constant("i64"),
-  add: binary("i64", 0x7c),
   sub: binary("i64", 0x7d),
-  mul: binary("i64", 0x7e),
-  and: binary("i64", 0x83),
-  or: binary("i64", 0x84),
   shl: binary("i64", 0x86),
   shrU: binary("i64", 0x88),
   extendI32U: convert("i32", "i64", 0xad),
@@ -103,7 +98,6 @@ export const f64 = {
   max: binary("f64", 0xa5),
   convertI32S: convert("i32", "f64", 0xb7),
   convertI32U: convert("i32", "f64", 0xb8),
-  convertI64S: convert("i64", "f64", 0xb9),
   promoteF32: convert("f32", "f64", 0xbb),
   reinterpretI64: convert("i64", "f64", 0xbf),
 };

@@ -54,8 +54,6 @@ export const v128 = {
   store32Lane: storeLane(90),
   store64Lane: storeLane(91),
   and: binary(78),
-  /** a and not b. */
-  andnot: binary(79),
   or: binary(80),
   xor: binary(81),
   /** (a, b, mask): bits of a where the mask has ones, else of b. */
@@ -110,7 +108,6 @@ export const i64x2 = {
   shrS: shift(204),
   shrU: shift(205),
   add: binary(206),
-  sub: binary(209),
   eq: binary(214),
   bitmask: test(196),
 };
@@ -156,7 +153,6 @@ export const f64x2 = {
   gt: binary(74),
   /** The two lower floats. */
   promoteLowF32x4: unary(95),
-  trunc: unary(122),
   abs: unary(236),
   neg: unary(237),
   sqrt: unary(239),

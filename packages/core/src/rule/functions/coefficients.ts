@@ -1,4 +1,5 @@
 /** Written by tools/coefficients.ts. Polynomial coefficients, lowest power first. */
+// biome-ignore-all lint/suspicious/noApproximativeNumericConstant: in as few digits as cost a small part of the error.
 
 /** (2^r - 1) / r for |r| <= 1 / 2; relative error 2.6e-10. */
 export const EXP2M1 = [
