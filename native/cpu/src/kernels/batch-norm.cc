@@ -15,7 +15,7 @@ struct Channels {
 
   int64_t first(int64_t image, int64_t channel) const { return (image * channels + channel) * inner; }
   double count() const { return static_cast<double>(outer * inner); }
-  bool hasRuns() const { return inner >= PARTIALS; }
+  bool hasRuns() const { return inner >= LANES_OF_SUM; }
   int64_t grain() const { return hasRuns() ? smaller(COLUMNS, grainOf(4 * outer * inner)) : COLUMNS; }
 
   /** Of each channel from `begin` to `end` the sum of `term(channel, place)` over its places, in order of images. */

@@ -70,18 +70,23 @@ Status layerNormGrad(Command& command) {
   });
   // Columns: each part owns some, and walks the rows in order.
   constexpr int64_t COLUMNS = 64;
+  const int64_t rowsPerChunk = rowsOfChunk(length);
   parallelFor(length, COLUMNS, rows * length < 32768 ? 1 : command.threads, [=](int64_t begin, int64_t end) {
     double dweight[COLUMNS] = {}, dbias[COLUMNS] = {};
     const int64_t width = end - begin;
-    for (int64_t row = 0; row < rows; row++) {
-      const T* x = input + row * length + begin;
-      const T* g = gradient + row * length + begin;
-      const T mean = means[row], rstd = rstds[row];
-      OPT_INDEPENDENT
-      for (int64_t j = 0; j < width; j++) {
-        dweight[j] += static_cast<double>(g[j] * ((x[j] - mean) * rstd));
-        dbias[j] += static_cast<double>(g[j]);
+    for (int64_t first = 0; first < rows; first += rowsPerChunk) {
+      double weights[COLUMNS] = {}, biases[COLUMNS] = {};
+      for (int64_t row = first; row < smaller(rows, first + rowsPerChunk); row++) {
+        const T* x = input + row * length + begin;
+        const T* g = gradient + row * length + begin;
+        const T mean = means[row], rstd = rstds[row];
+        OPT_INDEPENDENT
+        for (int64_t j = 0; j < width; j++) {
+          weights[j] += static_cast<double>(g[j] * ((x[j] - mean) * rstd));
+          biases[j] += static_cast<double>(g[j]);
+        }
       }
+      for (int64_t j = 0; j < width; j++) dweight[j] += weights[j], dbias[j] += biases[j];
     }
     for (int64_t j = 0; j < width; j++) {
       weightGradient[begin + j] = static_cast<T>(dweight[j]);

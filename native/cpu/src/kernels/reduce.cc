@@ -9,8 +9,6 @@ namespace {
 
 enum Reduction { SUM, MEAN, MAX, ARGMAX };
 
-// Pieces of a long axis that are reduced by themselves first. Fixed, so that sums do not depend on the number of threads.
-constexpr int64_t CHUNK = 32768;
 // Neighbouring columns that are reduced together where the axis is not the last.
 constexpr int64_t TILE = 64;
 
@@ -18,7 +16,7 @@ constexpr int64_t TILE = 64;
 template <typename T>
 void sumTile(const T* x, int64_t inner, int64_t begin, int64_t end, int64_t width, double* sums) {
   if (inner == 1) {
-    *sums = sumOf(end - begin, [x = x + begin](int64_t i) { return static_cast<double>(x[i]); });
+    *sums = sumOfChunk(begin, end, [x](int64_t i) { return static_cast<double>(x[i]); });
     return;
   }
   double tile[TILE] = {};
@@ -33,7 +31,7 @@ void sumTile(const T* x, int64_t inner, int64_t begin, int64_t end, int64_t widt
 template <typename T>
 Status reduceSum(Command& command, bool mean, int64_t outer, int64_t length, int64_t inner, const T* input, T* output) {
   const int64_t tiles = ceilDivide(inner, TILE);
-  const int64_t rowsPerChunk = larger<int64_t>(1, CHUNK / smaller(inner, TILE));
+  const int64_t rowsPerChunk = rowsOfChunk(inner);
   const int64_t chunks = larger<int64_t>(1, ceilDivide(length, rowsPerChunk));
   // partial[(o * chunks + chunk) * inner + i]
   Scratch<double> partial(outer * chunks * inner);
@@ -81,7 +79,8 @@ Status reduceMax(Command& command, bool position, int64_t outer, int64_t length,
       if (position) {
         static_cast<int32_t*>(output)[item] = static_cast<int32_t>(length == 0 ? 0 : argmaxOf(x, length, inner));
       } else {
-        static_cast<T*>(output)[item] = length == 0 ? T(NAN) : inner == 1 ? largestOf(x, length) : x[argmaxOf(x, length, inner) * inner];
+        const T largest = length == 0 ? T(NAN) : inner == 1 ? largestOf(x, length) : x[argmaxOf(x, length, inner) * inner];
+        static_cast<T*>(output)[item] = largest + T(0);
       }
     }
   });

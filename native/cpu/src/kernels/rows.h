@@ -8,8 +8,12 @@
 
 namespace opt::OPT_ISA {
 
-// Independent partial results, so that loops of dependent additions vectorise.
-constexpr int64_t PARTIALS = 16;
+// The order of every sum: element i of a chunk goes to lane i mod LANES_OF_SUM, lanes are added as a tree, chunks in order.
+constexpr int64_t LANES_OF_SUM = 16;
+constexpr int64_t CHUNK = 32768;
+
+/** The rows of a chunk where columns are added up, which are so many. */
+inline int64_t rowsOfChunk(int64_t columns) { return larger<int64_t>(1, CHUNK / smaller<int64_t>(columns, 64)); }
 
 /** The largest value, a NaN if there is one; -infinity of nothing. */
 template <typename T>
@@ -36,19 +40,27 @@ inline T largestOf(const T* x, int64_t n) {
   return largest;
 }
 
+/** The sum of `term(i)` for i from `begin` to `end`, a chunk. */
+template <typename Term>
+inline double sumOfChunk(int64_t begin, int64_t end, const Term& term) {
+  double lanes[LANES_OF_SUM] = {};
+  int64_t i = begin;
+  for (; i + LANES_OF_SUM <= end; i += LANES_OF_SUM) {
+    for (int64_t j = 0; j < LANES_OF_SUM; j++) lanes[j] += term(i + j);
+  }
+  OPT_INDEPENDENT
+  for (int64_t j = 0; j < end - i; j++) lanes[j] += term(i + j);
+  for (int64_t half = LANES_OF_SUM / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < half; j++) lanes[j] += lanes[j + half];
+  }
+  return lanes[0];
+}
+
 /** The sum of `term(i)` for i below n, in double. */
 template <typename Term>
 inline double sumOf(int64_t n, const Term& term) {
-  double lanes[PARTIALS] = {};
-  int64_t i = 0;
-  for (; i + PARTIALS <= n; i += PARTIALS) {
-    for (int64_t j = 0; j < PARTIALS; j++) lanes[j] += term(i + j);
-  }
-  // Not into one sum: a short row is all rest.
-  OPT_INDEPENDENT
-  for (int64_t j = 0; j < n - i; j++) lanes[j] += term(i + j);
   double sum = 0;
-  for (int64_t j = 0; j < PARTIALS; j++) sum += lanes[j];
+  for (int64_t begin = 0; begin < n; begin += CHUNK) sum += sumOfChunk(begin, smaller(n, begin + CHUNK), term);
   return sum;
 }
 

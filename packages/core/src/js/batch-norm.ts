@@ -2,17 +2,26 @@
 import type { LaunchArguments } from "../backend/spec";
 import type { ComputeDType } from "../values/dtype";
 import { elements } from "./memory";
+import { sumOf } from "./sum";
+
+type Channels = LaunchArguments["batchNorm" | "batchNormGrad"];
 
 /** Visits the places of a channel of [outer, channels, inner]. */
-function forEachPlace(
-  { outer, channels, inner }: LaunchArguments["batchNorm" | "batchNormGrad"],
-  channel: number,
-  visit: (place: number) => void,
-): void {
+function forEachPlace({ outer, channels, inner }: Channels, channel: number, visit: (place: number) => void): void {
   for (let image = 0; image < outer; image++) {
     const first = (image * channels + channel) * inner;
     for (let i = first; i < first + inner; i++) visit(i);
   }
+}
+
+/** The sum of `term(place)` over a channel: each image by itself, then images in order. */
+function sumPlaces({ outer, channels, inner }: Channels, channel: number, term: (place: number) => number): number {
+  let total = 0;
+  for (let image = 0; image < outer; image++) {
+    const first = (image * channels + channel) * inner;
+    total += sumOf(inner, (i) => term(first + i));
+  }
+  return total;
 }
 
 export function batchNorm(dtype: ComputeDType, launch: LaunchArguments["batchNorm"]): void {
@@ -24,14 +33,10 @@ export function batchNorm(dtype: ComputeDType, launch: LaunchArguments["batchNor
   const means = elements(launch.mean, dtype);
   const variances = elements(launch.variance, dtype);
   for (let c = 0; c < channels; c++) {
-    let sum = 0;
-    forEachPlace(launch, c, (i) => {
-      sum += x[i]!;
-    });
-    const mean = sum / (outer * inner);
-    let squares = 0;
-    forEachPlace(launch, c, (i) => {
-      squares += (x[i]! - mean) ** 2;
+    const mean = sumPlaces(launch, c, (i) => x[i]!) / (outer * inner);
+    const squares = sumPlaces(launch, c, (i) => {
+      const centered = x[i]! - mean;
+      return centered * centered;
     });
     const variance = squares / (outer * inner);
     const scale = weight[c]! / Math.sqrt(variance + eps);
@@ -57,17 +62,17 @@ export function batchNormGrad(dtype: ComputeDType, launch: LaunchArguments["batc
   const count = outer * inner;
   for (let c = 0; c < channels; c++) {
     const mean = means[c]!;
-    const rstd = 1 / Math.sqrt(variances[c]! + eps);
-    let sum = 0;
-    let along = 0;
+    // Of nothing the variance is NaN, and sums are 0.
+    const rstd = count === 0 ? 0 : 1 / Math.sqrt(variances[c]! + eps);
+    const sum = sumPlaces(launch, c, (i) => g[i]!);
+    const along = sumPlaces(launch, c, (i) => g[i]! * (x[i]! - mean));
+    const scale = weight[c]! * rstd;
+    const slope = (along * rstd * rstd) / count;
+    const shift = sum / count;
     forEachPlace(launch, c, (i) => {
-      sum += g[i]!;
-      along += g[i]! * (x[i]! - mean) * rstd;
+      dx[i] = scale * (g[i]! - shift - (x[i]! - mean) * slope);
     });
-    forEachPlace(launch, c, (i) => {
-      dx[i] = weight[c]! * rstd * (g[i]! - sum / count - ((x[i]! - mean) * rstd * along) / count);
-    });
-    dweight[c] = along;
+    dweight[c] = along * rstd;
     dbias[c] = sum;
   }
 }

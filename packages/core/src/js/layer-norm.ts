@@ -2,6 +2,7 @@
 import type { LaunchArguments } from "../backend/spec";
 import type { ComputeDType } from "../values/dtype";
 import { elements } from "./memory";
+import { sumColumns } from "./sum";
 
 export function layerNorm(dtype: ComputeDType, launch: LaunchArguments["layerNorm"]): void {
   const { rows, length, eps } = launch;
@@ -34,8 +35,6 @@ export function layerNormGrad(dtype: ComputeDType, launch: LaunchArguments["laye
   const rstds = elements(launch.rstd, dtype);
   const g = elements(launch.gradient, dtype);
   const dx = elements(launch.inputGradient, dtype);
-  const dweight = new Float64Array(length);
-  const dbias = new Float64Array(length);
   for (let row = 0; row < rows; row++) {
     const start = row * length;
     const mean = means[row]!;
@@ -47,14 +46,18 @@ export function layerNormGrad(dtype: ComputeDType, launch: LaunchArguments["laye
       const d = g[start + i]! * weight[i]!;
       sumD += d;
       sumDH += d * h;
-      dweight[i]! += g[start + i]! * h;
-      dbias[i]! += g[start + i]!;
     }
     for (let i = 0; i < length; i++) {
       const h = (x[start + i]! - mean) * rstd;
       dx[start + i] = rstd * (g[start + i]! * weight[i]! - sumD / length - (h * sumDH) / length);
     }
   }
+  // Terms are in the dtype, their sums in float64.
+  const round = dtype === "f32" ? Math.fround : Number;
+  const dweight = sumColumns(rows, length, (row, i) => {
+    const h = round(round(x[row * length + i]! - means[row]!) * rstds[row]!);
+    return round(g[row * length + i]! * h);
+  });
   elements(launch.weightGradient, dtype).set(dweight);
-  elements(launch.biasGradient, dtype).set(dbias);
+  elements(launch.biasGradient, dtype).set(sumColumns(rows, length, (row, i) => g[row * length + i]!));
 }

@@ -1,8 +1,9 @@
-/** Reductions, accumulated in float64. */
+/** Reductions and sums of squares. */
 import type { LaunchArguments, Specs } from "../backend/spec";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { fromStored } from "../values/half";
 import { elements } from "./memory";
+import { sumColumns, sumOf } from "./sum";
 
 export function reduce(
   op: Specs["reduce"]["op"],
@@ -11,18 +12,24 @@ export function reduce(
 ): void {
   const x = elements(input, dtype);
   const out = elements(output, op === "argmax" ? "i32" : dtype);
-  const reduceLine = LINES[op];
+  const size = length * inner;
+  const divisor = op === "mean" ? length : 1;
   for (let o = 0; o < outer; o++) {
-    for (let i = 0; i < inner; i++) out[o * inner + i] = reduceLine(x, o * length * inner + i, length, inner);
+    const start = o * size;
+    if (op === "sum" || op === "mean") {
+      const sums =
+        inner === 1
+          ? [sumOf(length, (i) => x[start + i]!)]
+          : sumColumns(length, inner, (row, column) => x[start + row * inner + column]!);
+      for (let i = 0; i < inner; i++) out[o * inner + i] = sums[i]! / divisor;
+      continue;
+    }
+    for (let i = 0; i < inner; i++) {
+      const best = argmax(x, start + i, length, inner);
+      // A largest of -0 is stored as 0: devices may meet zeros in any order.
+      out[o * inner + i] = op === "argmax" ? best : x[start + i + best * inner]! + 0;
+    }
   }
-}
-
-type Line = (x: TypedArray, start: number, length: number, step: number) => number;
-
-function sum(x: TypedArray, start: number, length: number, step: number): number {
-  let total = 0;
-  for (let i = 0, at = start; i < length; i++, at += step) total += x[at]!;
-  return total;
 }
 
 /** Position of the largest value: the first of equals, or the first NaN. */
@@ -39,24 +46,15 @@ function argmax(x: TypedArray, start: number, length: number, step: number): num
   return best;
 }
 
-const LINES: Record<Specs["reduce"]["op"], Line> = {
-  sum,
-  mean: (x, start, length, step) => sum(x, start, length, step) / length,
-  max: (x, start, length, step) => x[start + argmax(x, start, length, step) * step]!,
-  argmax,
-};
-
 export function sumSquares(spec: Specs["sumSquares"], { inputs, output }: LaunchArguments["sumSquares"]): void {
   const { dtype, stored = dtype, nonFinite } = spec;
   const out = elements(output, dtype);
   const widened = fromStored(stored);
   inputs.forEach((input, t) => {
     const x = elements(input, stored);
-    let total = 0;
-    for (let i = 0; i < x.length; i++) {
+    out[t] = sumOf(x.length, (i) => {
       const value = widened(x[i]!);
-      total += nonFinite ? value - value : value * value;
-    }
-    out[t] = total;
+      return nonFinite ? value - value : value * value;
+    });
   });
 }
