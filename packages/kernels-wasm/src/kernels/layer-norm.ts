@@ -1,13 +1,12 @@
 /** Layer normalisation of rows and its gradient. */
 import type { Spec } from "@opt/core/backend";
-import { f64, i32, type Value } from "../assembler";
+import { f64, f64x2, i32, type Value } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { widen } from "./block";
 import { floatOf } from "./float";
 import { emitRows, type Row, WideSum, walkBlocks } from "./row";
+import { narrowPairs, pairsOf, rowsOfChunk } from "./sum";
 
-/** Rows added up in the dtype before their sums go to float64. */
-const BLOCK_ROWS = 16;
 /** Vectors of columns that are added up together: a line of the cache. */
 const COLUMNS = 4;
 /** What an element costs. */
@@ -50,7 +49,7 @@ function emit({ dtype }: Spec<"layerNorm">, target: Target) {
 /** With h = (x - mean) * rstd and d = g * weight: dx = rstd * (d - mean(d) - h * mean(d * h)), dweight = sum(g h), dbias = sum(g). */
 function emitGrad({ dtype }: Spec<"layerNormGrad">, target: Target) {
   const float = floatOf(dtype);
-  const { vector, scalar, bytes, lanes } = float;
+  const { vector, bytes, lanes } = float;
   const operands = ["row", "i32", "item", "item", "row", "row"] as const;
   const module = emitRows(dtype, target, operands, (row, x, weight, means, rstds, g, dx) => {
     const { f } = row;
@@ -72,8 +71,8 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, target: Target) {
 
   // Items are vectors of columns; the last one may be short.
   module.function(
-    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "parameters" },
-    (f, start, end, input, means, rstds, gradient, weightGradient, biasGradient, rows, length) => {
+    { parameters: ["i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32", "i32"], export: "parameters" },
+    (f, start, end, input, means, rstds, gradient, weightGradient, biasGradient, rows, length, chunk) => {
       const first = f.local("i32", i32.mul(start, lanes));
       const last = f.least(i32.mul(end, lanes), length);
       const offset = i32.mul(first, bytes);
@@ -86,35 +85,48 @@ function emitGrad({ dtype }: Spec<"layerNormGrad">, target: Target) {
           typeof x,
           typeof x,
         ];
-        const sums = steps
-          .flatMap(() => [dweight, dbias])
-          .map((to) => ({
+        // For each vector of columns the sums of weight and bias, a pair at a time.
+        const zero = f64x2.splat(f64.const(0));
+        const sums = steps.map((step) => ({
+          step,
+          terms: [dweight, dbias].map((to) => ({
             to,
-            ofBlock: f.local("v128"),
-            total: new WideSum(f, float),
-          }));
+            pairs: Array.from({ length: lanes / 2 }, () => ({
+              ofChunk: f.local("v128"),
+              total: f.local("v128", zero),
+            })),
+          })),
+        }));
+        const pairs = sums.flatMap(({ terms }) => terms.flatMap((term) => term.pairs));
         const left = f.local("i32", rows);
         f.while(left, () => {
-          const block = f.least(left, BLOCK_ROWS);
-          f.decrease(left, block);
-          for (const { ofBlock } of sums) f.set(ofBlock, vector.splat(scalar.const(0)));
+          const rest = f.least(left, chunk);
+          f.decrease(left, rest);
+          for (const { ofChunk } of pairs) f.set(ofChunk, zero);
           f.doWhile(() => {
             const [middle, scale] = [vector.loadSplat(mean), vector.loadSplat(rstd)].map((v) => f.local("v128", v));
-            for (const [i, { load }] of steps.entries()) {
-              const gradient = load(grad);
-              const h = vector.mul(vector.sub(load(at), middle!), scale!);
-              for (const [k, term] of [vector.mul(gradient, h), gradient].entries()) {
-                const { ofBlock } = sums[2 * i + k]!;
-                f.set(ofBlock, vector.add(ofBlock, term));
+            for (const { step, terms } of sums) {
+              const gradient = step.load(grad);
+              const h = vector.mul(vector.sub(step.load(at), middle!), scale!);
+              for (const [k, term] of [f.local("v128", vector.mul(gradient, h)), gradient].entries()) {
+                for (const [half, pair] of pairsOf(float, term).entries()) {
+                  const { ofChunk } = terms[k]!.pairs[half]!;
+                  f.set(ofChunk, f64x2.add(ofChunk, pair));
+                }
               }
             }
             for (const pointer of [at, grad]) f.increase(pointer, stride);
             for (const pointer of [mean, rstd]) f.increase(pointer, bytes);
-            f.decrease(block, 1);
-          }, block);
-          for (const { total, ofBlock } of sums) total.add(ofBlock);
+            f.decrease(rest, 1);
+          }, rest);
+          for (const { ofChunk, total } of pairs) f.set(total, f64x2.add(total, ofChunk));
         });
-        for (const [i, { to, total }] of sums.entries()) steps[i >> 1]!.store(to, total.lanes());
+        for (const { step, terms } of sums) {
+          for (const { to, pairs } of terms) {
+            const [low, high] = pairs.map(({ total }) => total);
+            step.store(to, high ? narrowPairs(low!, high) : low!);
+          }
+        }
       });
     },
   );
@@ -157,6 +169,7 @@ export const layerNormGrad: KernelSource<"layerNormGrad"> = {
     const range = Math.ceil(length / floatOf(kernel.spec.dtype).lanes);
     const split = { range, grain: COLUMNS, work: WORK * rows * length };
     const { weightGradient, biasGradient } = launch;
-    execution.run("parameters", split, input, mean, rstd, gradient, weightGradient, biasGradient, rows, length);
+    const sizes = [rows, length, rowsOfChunk(length)];
+    execution.run("parameters", split, input, mean, rstd, gradient, weightGradient, biasGradient, ...sizes);
   },
 };

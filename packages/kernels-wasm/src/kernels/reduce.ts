@@ -1,124 +1,121 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
 import { byteSize, type ComputeDType, type Spec } from "@opt/core/backend";
-import { f64, f64x2, i32, ModuleBuilder, shuffle32, v128 } from "../assembler";
+import { type Callable, f32x4, f64, f64x2, i32, ModuleBuilder, type Operand, v128 } from "../assembler";
+import { accessTo } from "../emit/stored";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { accumulate, combine, emitFold, type Fold, identityOf, narrow, widen } from "./block";
+import { emitFold, narrow } from "./block";
 import { type Float, floatOf } from "./float";
-import { emitSegments, runSegments, SEGMENT } from "./segments";
+import { emitSegments, runSegments } from "./segments";
+import { CHUNK, emitSum, readerOf, rowsOfChunk } from "./sum";
 
 /** Long rows, when there are few of them, are shared out in segments. */
 const FEW_ROWS = 16;
-/** Columns reduced side by side, in vectors; and rows added up in the dtype before they go to float64. */
-const COLUMN_VECTORS = 4;
-const COLUMN_BLOCK = 16;
+/** Columns reduced side by side. */
+const COLUMNS = 16;
 
 function emit({ op, dtype }: Spec<"reduce">, target: Target): ModuleBuilder {
   const float = floatOf(dtype as ComputeDType);
   const module = new ModuleBuilder(target);
   if (op === "argmax") emitArgmax(module, float);
   else {
-    emitRows(module, float, op === "max" ? "max" : "sum");
-    emitColumns(module, float, op === "max" ? "max" : "sum");
+    emitRows(module, float, op === "max");
+    emitColumns(module, float, op === "max" ? emitMaxima : emitSums);
   }
   return module;
 }
 
 /** inner = 1. The divisor is 1 for what is no mean. */
-function emitRows(module: ModuleBuilder, float: Float, fold: Fold): void {
+function emitRows(module: ModuleBuilder, float: Float, isMax: boolean): void {
   const { bytes } = float;
-  const foldOf = emitFold(module, float, fold);
-
+  // Zeros are met in any order: the largest is 0, never -0.
+  const max = isMax ? emitFold(module, float, "max") : undefined;
+  const foldOf = max
+    ? (address: Operand<"i32">, length: Operand<"i32">) => f64.add(max(address, length), 0)
+    : emitSum(module, float.type, (x) => x);
   module.items("rows", ["i32", "i32", "i32", "f64"], (f, row, input, output, length, divisor) => {
     const total = foldOf(i32.add(input, i32.mul(i32.mul(row, length), bytes)), length);
     const to = i32.add(output, i32.mul(row, bytes));
     f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
   });
-  emitSegments(module, float, fold, foldOf);
+  emitSegments(module, float, foldOf, isMax ? "max" : "add");
 }
 
-/** Items are groups of COLUMN_VECTORS vectors of columns: `perOuter` of them in each of the outer matrices. */
-function emitColumns(module: ModuleBuilder, float: Float, fold: Fold): void {
-  const { bytes, lanes, scalar, vector } = float;
-  const add = accumulate(float, fold);
-  const combineVectors = fold === "max" ? f64x2.max : f64x2.add;
+/** (input, stride, length, chunk, output, divisor): reduces so many columns. A chunk counts rows. */
+type ColumnsFunction = Callable<readonly ["i32", "i32", "i32", "i32", "i32", "f64"], "none">;
+const COLUMN_PARAMETERS = ["i32", "i32", "i32", "i32", "i32", "f64"] as const;
 
-  /** Reduces `vectors` vectors of columns. */
-  const emitVectors = (vectors: number) =>
-    module.function(
-      { parameters: ["i32", "i32", "i32", "i32", "f64"] },
-      (f, input, stride, length, output, divisor) => {
-        const identity = f.local("v128", vector.splat(scalar.const(identityOf(fold))));
-        const sums = Array.from({ length: vectors }, () => f.local("v128"));
-        const halves = Math.max(1, lanes / 2);
-        const totals = sums.map(() =>
-          Array.from({ length: halves }, () => f.local("v128", f64x2.splat(f64.const(identityOf(fold))))),
-        );
-        const x = f.local("v128");
-        f.while(length, () => {
-          const rows = f.least(length, COLUMN_BLOCK);
-          f.decrease(length, rows);
-          for (const sum of sums) f.set(sum, identity);
-          f.doWhile(() => {
-            sums.forEach((sum, v) => {
-              f.set(x, v128.load(input, 16 * v));
-              f.set(sum, add.vector(sum, x));
-            });
-            f.increase(input, stride);
-            f.decrease(rows, 1);
-          }, rows);
-          sums.forEach((sum, v) => {
-            totals[v]!.forEach((total, half) => {
-              const ofHalf = half === 0 ? sum : shuffle32(sum, sum, [2, 3, 2, 3]);
-              f.set(total, combineVectors(total, float.type === "f32" ? f64x2.promoteLowF32x4(ofHalf) : ofHalf));
-            });
-          });
-        });
-        totals.flat().forEach((total, pair) => {
-          for (const lane of [0, 1]) {
-            const mean = f64.div(f64x2.extractLane(total, lane), divisor);
-            f.do(scalar.store(output, narrow(float, mean), (2 * pair + lane) * bytes));
-          }
-        });
-      },
-    );
-  const wide = emitVectors(COLUMN_VECTORS);
-  const single = emitVectors(1);
+function emitSums(module: ModuleBuilder, float: Float, columns: number): ColumnsFunction {
+  const { bytes, lowest, type } = float;
+  return module.function({ parameters: COLUMN_PARAMETERS }, (f, input, stride, length, chunk, output, divisor) => {
+    const { one, two } = readerOf(f, type);
+    const read = columns === 1 ? one : two;
+    const zero = f64x2.splat(f64.const(0));
+    const sums = Array.from({ length: Math.ceil(columns / 2) }, () => ({
+      ofChunk: f.local("v128"),
+      total: f.local("v128", zero),
+    }));
+    f.while(length, () => {
+      const rows = f.least(length, chunk);
+      f.decrease(length, rows);
+      for (const { ofChunk } of sums) f.set(ofChunk, zero);
+      f.doWhile(() => {
+        for (const [pair, { ofChunk }] of sums.entries()) {
+          f.set(ofChunk, f64x2.add(ofChunk, read(input, 2 * pair * bytes)));
+        }
+        f.increase(input, stride);
+        f.decrease(rows, 1);
+      }, rows);
+      for (const { ofChunk, total } of sums) f.set(total, f64x2.add(total, ofChunk));
+    });
+    for (const [pair, { total }] of sums.entries()) {
+      const mean = f64x2.div(total, f64x2.splat(divisor));
+      const narrowed = type === "f32" ? f32x4.demoteF64x2Zero(mean) : mean;
+      const to = i32.add(output, 2 * pair * bytes);
+      if (columns === 1) f.do(lowest.store(to, narrowed));
+      else f.do(type === "f32" ? v128.store64Lane(to, narrowed, 0) : v128.store(to, narrowed));
+    }
+  });
+}
 
+function emitMaxima(module: ModuleBuilder, float: Float, columns: number): ColumnsFunction {
+  const { lanes, lowest, scalar, vector } = float;
+  return module.function({ parameters: COLUMN_PARAMETERS }, (f, input, stride, length, _chunk, output) => {
+    const { loadOne } = accessTo(f, float.type);
+    const least = vector.splat(scalar.const(Number.NEGATIVE_INFINITY));
+    const maxima = Array.from({ length: Math.ceil(columns / lanes) }, () => f.local("v128", least));
+    f.while(length, () => {
+      maxima.forEach((max, v) => {
+        f.set(max, vector.max(max, columns === 1 ? loadOne(input) : v128.load(input, 16 * v)));
+      });
+      f.increase(input, stride);
+      f.decrease(length, 1);
+    });
+    maxima.forEach((max, v) => {
+      const positive = vector.add(max, vector.splat(scalar.const(0)));
+      f.do(columns === 1 ? lowest.store(output, positive) : v128.store(output, positive, 16 * v));
+    });
+  });
+}
+
+/** Items are groups of COLUMNS columns: `perOuter` of them in each of the outer matrices. */
+function emitColumns(module: ModuleBuilder, float: Float, emitOf: typeof emitSums): void {
+  const { bytes } = float;
+  const parts = [COLUMNS, 4, 1].map((columns) => [columns, emitOf(module, float, columns)] as const);
   module.items(
     "columns",
-    ["i32", "i32", "i32", "i32", "i32", "f64"],
-    (f, item, input, output, length, inner, perOuter, divisor) => {
-      const row = f.local("i32");
+    ["i32", "i32", "i32", "i32", "i32", "i32", "f64"],
+    (f, item, input, output, length, inner, perOuter, chunk, divisor) => {
       const stride = f.local("i32", i32.mul(inner, bytes));
       const outer = f.local("i32", i32.divU(item, perOuter));
-      const column = f.local("i32", i32.mul(i32.remU(item, perOuter), COLUMN_VECTORS * lanes));
-      const left = f.least(i32.sub(inner, column), COLUMN_VECTORS * lanes);
+      const column = f.local("i32", i32.mul(i32.remU(item, perOuter), COLUMNS));
+      const left = f.least(i32.sub(inner, column), COLUMNS);
       const matrix = i32.mul(i32.mul(outer, length), inner);
       const from = f.local("i32", i32.add(input, i32.mul(i32.add(matrix, column), bytes)));
       const to = f.local("i32", i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes)));
-      const advance = (columns: number) => {
-        f.increase(from, columns * bytes);
-        f.increase(to, columns * bytes);
-        f.decrease(left, columns);
-      };
-      f.if(i32.eq(left, COLUMN_VECTORS * lanes), () => {
-        f.do(wide(from, stride, length, to, divisor));
-        f.set(left, 0);
-      });
-      f.while(i32.geU(left, lanes), () => {
-        f.do(single(from, stride, length, to, divisor));
-        advance(lanes);
-      });
-      f.while(left, () => {
-        const total = f.local("f64", identityOf(fold));
-        const at = f.local("i32", from);
-        f.for(row, 0, length, 1, () => {
-          f.set(total, combine(fold, total, widen(float, scalar.load(at))));
-          f.increase(at, stride);
-        });
-        f.do(scalar.store(to, narrow(float, f64.div(total, divisor))));
-        advance(1);
-      });
+      for (const [columns, reduceColumns] of parts) {
+        const steps = [from, to].map((pointer) => [pointer, columns * bytes] as const);
+        f.walk(left, columns, steps, () => f.do(reduceColumns(from, stride, length, chunk, to, divisor)));
+      }
     },
   );
 }
@@ -157,9 +154,10 @@ export const reduce: KernelSource<"reduce"> = {
     const divisor = op === "mean" ? length : 1;
     if (op === "argmax") execution.run("argmax", { range: outer * inner, work }, input, output, length, inner);
     else if (inner > 1) {
-      const perOuter = Math.ceil(inner / (COLUMN_VECTORS * floatOf(dtype as ComputeDType).lanes));
-      execution.run("columns", { range: outer * perOuter, work }, input, output, length, inner, perOuter, divisor);
-    } else if (outer < FEW_ROWS && length > SEGMENT) {
+      const perOuter = Math.ceil(inner / COLUMNS);
+      const split = { range: outer * perOuter, work };
+      execution.run("columns", split, input, output, length, inner, perOuter, rowsOfChunk(inner), divisor);
+    } else if (outer < FEW_ROWS && length > CHUNK) {
       const ranges = Array.from({ length: outer }, (_, row) => {
         return [execution.address(input) + row * length * byteSize(dtype), length] as const;
       });

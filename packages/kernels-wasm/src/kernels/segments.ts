@@ -1,20 +1,18 @@
-/** Folds of ranges of any lengths: segments of all of them are shared out, and what comes of them is put together by range. */
+/** Sums of ranges of any lengths, or maxima: chunks of all of them are shared out, and their results are combined by range in order. */
 
 import type { Slice } from "@opt/core/backend";
 import { type Callable, f64, i32, type ModuleBuilder } from "../assembler";
 import type { Execution } from "../kernel";
-import { combine, type Fold, identityOf, narrow } from "./block";
+import { narrow } from "./block";
 import type { Float } from "./float";
+import { CHUNK } from "./sum";
 
-/** Elements of a segment. */
-export const SEGMENT = 65_536;
-
-/** Adds the exports that `runSegments` calls. `foldOf` is that of `emitFold`. */
+/** Adds the exports that `runSegments` calls. `foldOf` is that of `emitSum` or `emitFold`. */
 export function emitSegments(
   module: ModuleBuilder,
   float: Float,
-  fold: Fold,
   foldOf: Callable<readonly ["i32", "i32"], "f64">,
+  combine: "add" | "max" = "add",
 ): void {
   // `segments` holds an address and a count for each item.
   module.items("segments", ["i32", "i32"], (f, item, segments, partials) => {
@@ -26,11 +24,11 @@ export function emitSegments(
   // Range r owns the partial results firsts[r] to firsts[r + 1].
   module.items("combine", ["i32", "i32", "i32", "f64"], (f, range, firsts, partials, output, divisor) => {
     const item = f.local("i32");
-    const total = f.local("f64", identityOf(fold));
+    const total = f.local("f64", combine === "max" ? Number.NEGATIVE_INFINITY : 0);
     const first = f.local("i32", i32.add(firsts, i32.mul(range, 4)));
     const last = f.local("i32", i32.load(first, 4));
     f.for(item, i32.load(first), last, 1, () => {
-      f.set(total, combine(fold, total, f64.load(i32.add(partials, i32.mul(item, 8)))));
+      f.set(total, f64[combine](total, f64.load(i32.add(partials, i32.mul(item, 8)))));
     });
     const to = i32.add(output, i32.mul(range, float.bytes));
     f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
@@ -49,7 +47,7 @@ export function runSegments(
   const firsts = [0];
   let work = 0;
   for (const [address, length] of ranges) {
-    for (let i = 0; i < length; i += SEGMENT) segments.push(address + i * bytes, Math.min(SEGMENT, length - i));
+    for (let i = 0; i < length; i += CHUNK) segments.push(address + i * bytes, Math.min(CHUNK, length - i));
     firsts.push(segments.length / 2);
     work += length;
   }

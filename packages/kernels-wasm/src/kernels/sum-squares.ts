@@ -1,16 +1,19 @@
 /** Sum of squares of each tensor of a list. */
 import { byteSize, type Spec } from "@opt/core/backend";
-import { ModuleBuilder } from "../assembler";
+import { f64x2, ModuleBuilder } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { emitFold } from "./block";
 import { floatOf } from "./float";
 import { emitSegments, runSegments } from "./segments";
+import { emitSum } from "./sum";
 
 function emit({ dtype, stored, nonFinite }: Spec<"sumSquares">, target: Target): ModuleBuilder {
   const float = floatOf(dtype);
   const module = new ModuleBuilder(target);
-  const fold = nonFinite ? "nonFinite" : "squares";
-  emitSegments(module, float, fold, emitFold(module, float, fold, stored));
+  const foldOf = nonFinite
+    ? emitFold(module, float, "nonFinite", stored)
+    : emitSum(module, dtype, (x) => f64x2.mul(x, x), stored);
+  emitSegments(module, float, foldOf);
   return module;
 }
 
