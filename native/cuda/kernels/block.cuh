@@ -29,14 +29,36 @@ __device__ T combineBlock(T value, Combine combine) {
   return all;
 }
 
-__device__ __forceinline__ double sumBlock(double value) {
-  return combineBlock(value, [](double a, double b) { return a + b; });
+// The order of every sum: element i of a chunk goes to lane i mod LANES, lanes are added as a tree, chunks in order.
+constexpr Index CHUNK = 32768;
+constexpr unsigned LANES = 16;
+
+/** The sum of term(i) for i from `begin` to `end`, a chunk, by a group of LANES threads: in the first of them. */
+template <typename Term>
+__device__ __forceinline__ double sumOfChunk(Index begin, Index end, Term term) {
+  double sum = 0;
+  for (Index i = begin + threadIdx.x % LANES; i < end; i += LANES) sum += static_cast<double>(term(i));
+#pragma unroll
+  for (unsigned by = LANES / 2; by > 0; by /= 2) sum += laneAhead(sum, by);
+  return sum;
 }
 
-/** Sum of term(i) for i < length over the threads of a block, in float64. */
+/** Sum of term(i) for i < length over the threads of a block, in float64: in all threads. */
 template <typename Term>
 __device__ __forceinline__ double sumOver(Index length, Term term) {
-  double sum = 0;
-  for (Index i = threadIdx.x; i < length; i += blockDim.x) sum += static_cast<double>(term(i));
-  return sumBlock(sum);
+  __shared__ double sums[THREADS / LANES];
+  const unsigned group = threadIdx.x / LANES, groups = blockDim.x / LANES;
+  double total = 0;
+  for (Index first = 0; first < length; first += groups * CHUNK) {
+    const Index begin = first + group * CHUNK, end = begin + CHUNK < length ? begin + CHUNK : length;
+    const double sum = sumOfChunk(begin, end, term);
+    __syncthreads();  // earlier ones may still be read
+    if (threadIdx.x % LANES == 0) sums[group] = sum;
+    __syncthreads();
+    for (unsigned g = 0; g < groups; g++) total += sums[g];
+  }
+  return total;
 }
+
+/** The sum of term(row) for rows below `length` of one of so many columns, by one thread. */
+__device__ __forceinline__ Index rowsOfChunk(Index columns) { return CHUNK / (columns < 64 ? columns : 64); }

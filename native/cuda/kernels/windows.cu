@@ -50,14 +50,14 @@ __device__ void fold(const T* columns, T* image, const Window& window) {
   for (Index element = firstElement(); element < size; element += elementStride()) {
     const auto e = static_cast<Integer>(element);
     const Integer y = e % plane / w.width, x = e % w.width;
-    double sum = 0;
+    T sum = 0;
     for (Integer tap = 0; tap < taps; tap++) {
       const Integer shiftedY = y + w.paddingY - tap / w.kernelX * w.dilationY, shiftedX = x + w.paddingX - tap % w.kernelX * w.dilationX;
       if (shiftedY < 0 || shiftedX < 0 || shiftedY % w.strideY != 0 || shiftedX % w.strideX != 0) continue;
       const Integer outY = shiftedY / w.strideY, outX = shiftedX / w.strideX;
-      if (outY < w.outHeight && outX < w.outWidth) sum += static_cast<double>(columns[(e / plane * taps + tap) * outPlane + outY * w.outWidth + outX]);
+      if (outY < w.outHeight && outX < w.outWidth) sum += columns[(e / plane * taps + tap) * outPlane + outY * w.outWidth + outX];
     }
-    image[element] = static_cast<T>(sum);
+    image[element] = sum;
   }
 }
 
@@ -101,14 +101,14 @@ __device__ void maxPool2dGrad(const T* gradient, const int* indices, T* output, 
     const auto e = static_cast<Integer>(element);
     const Integer pixel = e % plane, y = pixel / w.width + w.paddingY, x = pixel % w.width + w.paddingX;
     const Integer base = e / plane * outPlane;
-    double sum = 0;
+    T sum = 0;
     for (Integer outY = firstWindow(y, w.kernelY, w.dilationY, w.strideY); outY < w.outHeight && outY * w.strideY <= y; outY++) {
       for (Integer outX = firstWindow(x, w.kernelX, w.dilationX, w.strideX); outX < w.outWidth && outX * w.strideX <= x; outX++) {
         const Integer at = base + outY * w.outWidth + outX;
-        if (indices[at] == pixel) sum += static_cast<double>(gradient[at]);
+        if (indices[at] == pixel) sum += gradient[at];
       }
     }
-    output[element] = static_cast<T>(sum);
+    output[element] = sum;
   }
 }
 

@@ -20,7 +20,7 @@ struct Channels {
 
   /** Of each channel from `begin` to `end` the sum of `term(channel, place)` over its places, in order of images. */
   template <typename Term>
-  void sums(int64_t begin, int64_t end, double* to, const Term& term) const {
+  OPT_INLINE void sums(int64_t begin, int64_t end, double* to, const Term& term) const {
     for (int64_t c = begin; c < end; c++) to[c - begin] = 0;
     for (int64_t image = 0; image < outer; image++) {
       if (inner == 1) {
@@ -38,7 +38,7 @@ struct Channels {
 
   /** Calls `body(channel, place)` for all places of the channels. */
   template <typename Body>
-  void forEach(int64_t begin, int64_t end, const Body& body) const {
+  OPT_INLINE void forEach(int64_t begin, int64_t end, const Body& body) const {
     for (int64_t image = 0; image < outer; image++) {
       if (inner == 1) {
         const int64_t at = first(image, 0);

@@ -72,11 +72,11 @@ Status layerNormGrad(Command& command) {
   constexpr int64_t COLUMNS = 64;
   const int64_t rowsPerChunk = rowsOfChunk(length);
   parallelFor(length, COLUMNS, rows * length < 32768 ? 1 : command.threads, [=](int64_t begin, int64_t end) {
-    double dweight[COLUMNS] = {}, dbias[COLUMNS] = {};
+    double dweight[COLUMNS] = {}, dbias[COLUMNS] = {}, weights[COLUMNS] = {}, biases[COLUMNS] = {};
     const int64_t width = end - begin;
     for (int64_t first = 0; first < rows; first += rowsPerChunk) {
-      double weights[COLUMNS] = {}, biases[COLUMNS] = {};
-      for (int64_t row = first; row < smaller(rows, first + rowsPerChunk); row++) {
+      const int64_t last = smaller(rows, first + rowsPerChunk);
+      for (int64_t row = first; row < last; row++) {
         const T* x = input + row * length + begin;
         const T* g = gradient + row * length + begin;
         const T mean = means[row], rstd = rstds[row];
@@ -86,7 +86,11 @@ Status layerNormGrad(Command& command) {
           biases[j] += static_cast<double>(g[j]);
         }
       }
-      for (int64_t j = 0; j < width; j++) dweight[j] += weights[j], dbias[j] += biases[j];
+      for (int64_t j = 0; j < width; j++) {
+        dweight[j] += weights[j];
+        dbias[j] += biases[j];
+        weights[j] = biases[j] = 0;
+      }
     }
     for (int64_t j = 0; j < width; j++) {
       weightGradient[begin + j] = static_cast<T>(dweight[j]);

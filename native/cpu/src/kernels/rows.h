@@ -40,6 +40,13 @@ inline T largestOf(const T* x, int64_t n) {
   return largest;
 }
 
+/** Lanes added as a tree: j and j + 8, then + 4, + 2, + 1. */
+template <typename Lanes>
+OPT_INLINE double sumOfLanes(const Lanes* lanes) {
+  const auto four = [lanes](int j) { return (lanes[j] + lanes[j + 8]) + (lanes[j + 4] + lanes[j + 12]); };
+  return (four(0) + four(2)) + (four(1) + four(3));
+}
+
 /** The sum of `term(i)` for i from `begin` to `end`, a chunk. */
 template <typename Term>
 inline double sumOfChunk(int64_t begin, int64_t end, const Term& term) {
@@ -48,12 +55,11 @@ inline double sumOfChunk(int64_t begin, int64_t end, const Term& term) {
   for (; i + LANES_OF_SUM <= end; i += LANES_OF_SUM) {
     for (int64_t j = 0; j < LANES_OF_SUM; j++) lanes[j] += term(i + j);
   }
+  if (i == end) return sumOfLanes(lanes);
   OPT_INDEPENDENT
   for (int64_t j = 0; j < end - i; j++) lanes[j] += term(i + j);
-  for (int64_t half = LANES_OF_SUM / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; j++) lanes[j] += lanes[j + half];
-  }
-  return lanes[0];
+  // Volatile: loads of vectors would wait for the stores of single lanes.
+  return sumOfLanes(static_cast<const volatile double*>(lanes));
 }
 
 /** The sum of `term(i)` for i below n, in double. */
