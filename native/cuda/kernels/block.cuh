@@ -60,5 +60,5 @@ __device__ __forceinline__ double sumOver(Index length, Term term) {
   return total;
 }
 
-/** The sum of term(row) for rows below `length` of one of so many columns, by one thread. */
+/** The rows of a chunk where columns are added up, which are so many. */
 __device__ __forceinline__ Index rowsOfChunk(Index columns) { return CHUNK / (columns < 64 ? columns : 64); }

@@ -41,52 +41,30 @@ __device__ void layerNormGrad(const T* input, const T* weight, const T* means, c
   }
 }
 
-/**
- * dweight = sum(g h), dbias = sum(g) over rows, which are cut into `slices` stretches. A block owns COLUMNS columns of a stretch, its LANES
- * each walk every LANES-th row; sums of stretches go to `partials` as [slices, 2, length], or to the results where there is one.
- */
+/** dweight = sum(g h), dbias = sum(g) over the rows of each chunk, a thread a column: to `partials` as [chunks, 2, length]. Terms are in T. */
 template <typename T>
-__device__ void layerNormParameterGrad(const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, double* partials, Index rows, Index length, Index slices) {
-  constexpr int COLUMNS = 32, LANES = THREADS / COLUMNS;
-  __shared__ double weights[LANES][COLUMNS], biases[LANES][COLUMNS];
-  const int column = threadIdx.x % COLUMNS, lane = threadIdx.x / COLUMNS;
-  const Index across = (length + COLUMNS - 1) / COLUMNS, sliceRows = (rows + slices - 1) / slices;
-  for (Index stretch = blockIdx.x; stretch < across * slices; stretch += gridDim.x) {
-    const Index j = stretch % across * COLUMNS + column, slice = stretch / across;
-    const Index end = (slice + 1) * sliceRows < rows ? (slice + 1) * sliceRows : rows;
+__device__ void layerNormParameterGrad(const T* input, const T* means, const T* rstds, const T* gradient, double* partials, Index rows, Index length, Index chunks) {
+  const Index chunkRows = rowsOfChunk(length);
+  for (Index e = firstElement(); e < length * chunks; e += elementStride()) {
+    const Index j = e % length, chunk = e / length;
+    const Index end = (chunk + 1) * chunkRows < rows ? (chunk + 1) * chunkRows : rows;
     double weight = 0, bias = 0;
-    if (j < length) {
-      for (Index row = slice * sliceRows + lane; row < end; row += LANES) {
-        const auto g = static_cast<double>(gradient[row * length + j]);
-        weight += g * (static_cast<double>(input[row * length + j]) - static_cast<double>(means[row])) * static_cast<double>(rstds[row]);
-        bias += g;
-      }
+    for (Index row = chunk * chunkRows; row < end; row++) {
+      const T g = gradient[row * length + j];
+      const T h = (input[row * length + j] - means[row]) * rstds[row];
+      weight += static_cast<double>(g * h);
+      bias += static_cast<double>(g);
     }
-    __syncthreads();
-    weights[lane][column] = weight;
-    biases[lane][column] = bias;
-    __syncthreads();
-    if (lane == 0 && j < length) {
-      for (int l = 1; l < LANES; l++) {
-        weight += weights[l][column];
-        bias += biases[l][column];
-      }
-      if (slices == 1) {
-        weightGradient[j] = static_cast<T>(weight);
-        biasGradient[j] = static_cast<T>(bias);
-      } else {
-        partials[2 * slice * length + j] = weight;
-        partials[(2 * slice + 1) * length + j] = bias;
-      }
-    }
+    partials[2 * chunk * length + j] = weight;
+    partials[(2 * chunk + 1) * length + j] = bias;
   }
 }
 
 template <typename T>
-__device__ void layerNormPartials(const double* partials, T* weightGradient, T* biasGradient, Index length, Index slices) {
+__device__ void layerNormPartials(const double* partials, T* weightGradient, T* biasGradient, Index length, Index chunks) {
   for (Index e = firstElement(); e < 2 * length; e += elementStride()) {
     double sum = 0;
-    for (Index slice = 0; slice < slices; slice++) sum += partials[2 * slice * length + e];
+    for (Index chunk = 0; chunk < chunks; chunk++) sum += partials[2 * chunk * length + e];
     if (e < length) weightGradient[e] = static_cast<T>(sum);
     else biasGradient[e - length] = static_cast<T>(sum);
   }
@@ -102,11 +80,11 @@ __device__ void layerNormPartials(const double* partials, T* weightGradient, T* 
     layerNormGrad(input, weight, means, rstds, gradient, inputGradient, rows, length);                                 \
   }                                                                                                                    \
   OPT_KERNEL(layerNormParameterGrad_##DTYPE)                                                                           \
-  (const T* input, const T* means, const T* rstds, const T* gradient, T* weightGradient, T* biasGradient, double* partials, Index rows, Index length, Index slices) { \
-    layerNormParameterGrad(input, means, rstds, gradient, weightGradient, biasGradient, partials, rows, length, slices); \
+  (const T* input, const T* means, const T* rstds, const T* gradient, double* partials, Index rows, Index length, Index chunks) { \
+    layerNormParameterGrad(input, means, rstds, gradient, partials, rows, length, chunks);                             \
   }                                                                                                                    \
   OPT_KERNEL(layerNormPartials_##DTYPE)                                                                                \
-  (const double* partials, T* weightGradient, T* biasGradient, Index length, Index slices) {                           \
-    layerNormPartials(partials, weightGradient, biasGradient, length, slices);                                         \
+  (const double* partials, T* weightGradient, T* biasGradient, Index length, Index chunks) {                           \
+    layerNormPartials(partials, weightGradient, biasGradient, length, chunks);                                         \
   }
 OPT_EACH_DTYPE(DEFINE)

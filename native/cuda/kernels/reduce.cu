@@ -1,7 +1,33 @@
 // Reductions over the middle axis of [outer, length, inner] and sums of squares of lists, in two passes of fixed order.
 #include "stored.cuh"
 
-/** What is known of some elements of a line: their sum, or the largest and where it stands (-1: no element yet). */
+/** The sum of each chunk of each line, to `partials` as [chunks, lines]: by LANES threads where inner = 1, else by one. */
+template <typename T>
+__device__ void sum(const T* input, double* partials, Index outer, Index length, Index inner, Index chunks) {
+  const Index lines = outer * inner, items = lines * chunks, rows = rowsOfChunk(inner);
+  const unsigned together = inner == 1 ? LANES : 1;
+  // Groups of a block go on together: lanes of a warp wait for each other.
+  for (Index first = blockIdx.x * (blockDim.x / together); first < items; first += gridDim.x * (blockDim.x / together)) {
+    const Index item = first + threadIdx.x / together, line = item % lines, begin = item / lines * rows;
+    const Index end = item >= items ? begin : begin + rows < length ? begin + rows : length;
+    const T* x = input + line / inner * length * inner + line % inner;
+    double sum = 0;
+    if (inner == 1) sum = sumOfChunk(begin, end, [=](Index i) { return x[i]; });
+    else for (Index row = begin; row < end; row++) sum += static_cast<double>(x[row * inner]);
+    if (item < items && (inner > 1 || threadIdx.x % LANES == 0)) partials[item] = sum;
+  }
+}
+
+template <typename T>
+__device__ void sumPartials(const double* partials, T* output, Index lines, Index chunks, Index divisor) {
+  for (Index line = firstElement(); line < lines; line += elementStride()) {
+    double sum = 0;
+    for (Index chunk = 0; chunk < chunks; chunk++) sum += partials[chunk * lines + line];
+    output[line] = static_cast<T>(sum / static_cast<double>(divisor));
+  }
+}
+
+/** The largest of some elements of a line and where it stands (-1: no element yet). */
 struct Partial {
   double value;
   Index at;
@@ -10,11 +36,6 @@ struct Partial {
 __device__ __forceinline__ Partial laneAhead(Partial partial, unsigned by) {
   return {laneAhead(partial.value, by), __shfl_down_sync(ALL_LANES, partial.at, by)};
 }
-
-struct Sum {
-  static __device__ __forceinline__ Partial none() { return {0, -1}; }
-  static __device__ __forceinline__ Partial combine(Partial a, Partial b) { return {a.value + b.value, -1}; }
-};
 
 /** The first NaN, else the first of the largest. */
 struct Max {
@@ -29,27 +50,26 @@ struct Max {
   }
 };
 
-enum class Result { VALUE, MEAN, PLACE };
-
-template <typename T, Result RESULT>
-__device__ __forceinline__ void store(void* output, Index line, Partial partial, Index length) {
-  if (RESULT == Result::PLACE) static_cast<int*>(output)[line] = static_cast<int>(partial.at);
-  else static_cast<T*>(output)[line] = static_cast<T>(RESULT == Result::MEAN ? partial.value / static_cast<double>(length) : partial.value);
+/** The place, or the value: a largest of -0 is stored as 0, because devices meet zeros in any order. */
+template <typename T, bool PLACE>
+__device__ __forceinline__ void store(void* output, Index line, Partial partial) {
+  if (PLACE) static_cast<int*>(output)[line] = static_cast<int>(partial.at);
+  else static_cast<T*>(output)[line] = static_cast<T>(partial.value + 0.0);
 }
 
 /**
  * Lines are cut into `slices` stretches; a partial result each goes to `partials`, or the whole result to `output` where there is one slice.
  * acrossThreads: a block a stretch; else a thread a stretch, neighbours in neighbouring lines.
  */
-template <typename T, typename Op, Result RESULT>
-__device__ void reduce(const T* input, void* output, Partial* partials, Index outer, Index length, Index inner, Index slices, Index acrossThreads) {
+template <typename T, bool PLACE>
+__device__ void largest(const T* input, void* output, Partial* partials, Index outer, Index length, Index inner, Index slices, Index acrossThreads) {
   const Index sliceLength = (length + slices - 1) / slices, stretches = outer * slices * inner;
   const auto element = [=](Index line, Index l) {
     const Index o = line / inner, i = line % inner;
     return Partial{static_cast<double>(input[(o * length + l) * inner + i]), l};
   };
   const auto finish = [=](Index line, Index slice, Partial partial) {
-    if (slices == 1) store<T, RESULT>(output, line, partial, length);
+    if (slices == 1) store<T, PLACE>(output, line, partial);
     else partials[line * slices + slice] = partial;
   };
   const Index first = acrossThreads ? blockIdx.x : firstElement(), stride = acrossThreads ? gridDim.x : elementStride();
@@ -57,59 +77,65 @@ __device__ void reduce(const T* input, void* output, Partial* partials, Index ou
     // Stretch numbers run over lines fastest, so that neighbouring threads read neighbouring elements.
     const Index line = s % (outer * inner), slice = s / (outer * inner);
     const Index end = (slice + 1) * sliceLength < length ? (slice + 1) * sliceLength : length;
-    Partial partial = Op::none();
+    Partial partial = Max::none();
     if (acrossThreads) {
-      for (Index l = slice * sliceLength + threadIdx.x; l < end; l += blockDim.x) partial = Op::combine(partial, element(line, l));
-      partial = combineBlock(partial, Op::combine);
+      for (Index l = slice * sliceLength + threadIdx.x; l < end; l += blockDim.x) partial = Max::combine(partial, element(line, l));
+      partial = combineBlock(partial, Max::combine);
       if (threadIdx.x == 0) finish(line, slice, partial);
     } else {
-      for (Index l = slice * sliceLength; l < end; l++) partial = Op::combine(partial, element(line, l));
+      for (Index l = slice * sliceLength; l < end; l++) partial = Max::combine(partial, element(line, l));
       finish(line, slice, partial);
     }
   }
 }
 
-template <typename T, typename Op, Result RESULT>
-__device__ void reducePartials(const Partial* partials, void* output, Index lines, Index slices, Index length) {
+template <typename T, bool PLACE>
+__device__ void largestPartials(const Partial* partials, void* output, Index lines, Index slices) {
   for (Index line = blockIdx.x; line < lines; line += gridDim.x) {
-    Partial partial = Op::none();
-    for (Index s = threadIdx.x; s < slices; s += blockDim.x) partial = Op::combine(partial, partials[line * slices + s]);
-    partial = combineBlock(partial, Op::combine);
-    if (threadIdx.x == 0) store<T, RESULT>(output, line, partial, length);
+    Partial partial = Max::none();
+    for (Index s = threadIdx.x; s < slices; s += blockDim.x) partial = Max::combine(partial, partials[line * slices + s]);
+    partial = combineBlock(partial, Max::combine);
+    if (threadIdx.x == 0) store<T, PLACE>(output, line, partial);
   }
 }
 
-#define DEFINE_OP(NAME, DTYPE, T, OP, RESULT)                                                                          \
+#define DEFINE_LARGEST(NAME, DTYPE, T, PLACE)                                                                          \
   OPT_KERNEL(NAME##_##DTYPE)                                                                                           \
   (const T* input, void* output, Partial* partials, Index outer, Index length, Index inner, Index slices, Index acrossThreads) { \
-    reduce<T, OP, RESULT>(input, output, partials, outer, length, inner, slices, acrossThreads);                       \
+    largest<T, PLACE>(input, output, partials, outer, length, inner, slices, acrossThreads);                           \
   }                                                                                                                    \
-  OPT_KERNEL(NAME##Partials_##DTYPE)(const Partial* partials, void* output, Index lines, Index slices, Index length) { \
-    reducePartials<T, OP, RESULT>(partials, output, lines, slices, length);                                            \
+  OPT_KERNEL(NAME##Partials_##DTYPE)(const Partial* partials, void* output, Index lines, Index slices) {               \
+    largestPartials<T, PLACE>(partials, output, lines, slices);                                                        \
   }
 
-/** A sum of squares per chunk of the table; their sums per tensor: tensor t has chunks starts[t] to starts[t + 1]. */
+/** Sums of squares: of a tensor's chunks starts[t] to starts[t + 1], in order. */
 #define DEFINE(DTYPE, T)                                                                                               \
-  DEFINE_OP(sum, DTYPE, T, Sum, Result::VALUE)                                                                         \
-  DEFINE_OP(mean, DTYPE, T, Sum, Result::MEAN)                                                                         \
-  DEFINE_OP(max, DTYPE, T, Max, Result::VALUE)                                                                         \
-  DEFINE_OP(argmax, DTYPE, T, Max, Result::PLACE)                                                                      \
+  DEFINE_LARGEST(max, DTYPE, T, false)                                                                                 \
+  DEFINE_LARGEST(argmax, DTYPE, T, true)                                                                               \
+  OPT_KERNEL(sum_##DTYPE)(const T* input, double* partials, Index outer, Index length, Index inner, Index chunks) {    \
+    sum(input, partials, outer, length, inner, chunks);                                                                \
+  }                                                                                                                    \
+  OPT_KERNEL(sumPartials_##DTYPE)(const double* partials, T* output, Index lines, Index chunks, Index divisor) {       \
+    sumPartials(partials, output, lines, chunks, divisor);                                                             \
+  }                                                                                                                    \
   OPT_KERNEL(sumSquaresPartials_##DTYPE)(const double* partials, const Index* starts, Index tensors, T* output) {      \
-    for (Index t = blockIdx.x; t < tensors; t += gridDim.x) {                                                          \
-      const double* own = partials + starts[t];                                                                        \
-      const double sum = sumOver(starts[t + 1] - starts[t], [=](Index i) { return own[i]; });                          \
-      if (threadIdx.x == 0) output[t] = static_cast<T>(sum);                                                           \
+    for (Index t = firstElement(); t < tensors; t += elementStride()) {                                                \
+      double sum = 0;                                                                                                  \
+      for (Index chunk = starts[t]; chunk < starts[t + 1]; chunk++) sum += partials[chunk];                            \
+      output[t] = static_cast<T>(sum);                                                                                 \
     }                                                                                                                  \
   }
 OPT_EACH_DTYPE(DEFINE)
 
-/** The sum of term(x) over each chunk of elements that are stored so. */
+/** The sum of term(x) over each chunk of elements that are stored so, by LANES threads each. */
 template <typename Stored, typename Term>
 __device__ __forceinline__ void sumChunks(const Chunk<1>* chunks, Index count, double* partials, Term term) {
-  for (Index c = blockIdx.x; c < count; c += gridDim.x) {
-    const Stored* x = global<Stored>(chunks[c].buffers[0]);
-    const double sum = sumOver(chunks[c].length, [=](Index i) { return term(numberOf(x[i])); });
-    if (threadIdx.x == 0) partials[c] = sum;
+  const Index groups = blockDim.x / LANES;
+  for (Index first = blockIdx.x * groups; first < count; first += gridDim.x * groups) {
+    const Index c = first + threadIdx.x / LANES;
+    const Stored* x = c < count ? global<Stored>(chunks[c].buffers[0]) : nullptr;
+    const double sum = sumOfChunk(0, c < count ? chunks[c].length : 0, [=](Index i) { return term(numberOf(x[i])); });
+    if (c < count && threadIdx.x % LANES == 0) partials[c] = sum;
   }
 }
 

@@ -4,6 +4,7 @@ import { OptError } from "@opt/core";
 import {
   type Backend,
   environmentVariable,
+  FUSED_KINDS,
   type Kernel,
   type Kind,
   type Launch,
@@ -34,7 +35,7 @@ class CpuBackend implements Backend {
   readonly exact = true;
   readonly packs = true;
   readonly draws = true;
-  readonly fuses = true;
+  readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
   readonly crc32?: (bytes: Uint8Array, before: number) => number;
   readonly readFile?: (file: number, bytes: Uint8Array, position: number) => Promise<number | undefined>;

@@ -51,13 +51,13 @@ export function planChunks(
   lengths: readonly number[],
   elementBytes: readonly number[],
   multiprocessors: number,
+  length = chunkLength(
+    lengths.reduce((sum, each) => sum + each, 0),
+    multiprocessors,
+  ),
 ): ChunkPlan {
   const tensors = lengths.length;
   const buffers = elementBytes.length;
-  const length = chunkLength(
-    lengths.reduce((sum, each) => sum + each, 0),
-    multiprocessors,
-  );
   const starts = [0];
   for (const each of lengths) starts.push(starts.at(-1)! + Math.ceil(each / length));
   const chunks = starts[tensors]!;
@@ -104,11 +104,11 @@ export class ChunkTables {
     return this.memory.reservedBytes;
   }
 
-  /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read. */
-  of(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number): ChunkTable {
+  /** The table of a list of tensors, each of slices of one length in `dtypes`: a kept one, or a new one. `stream`: on which it will be read; `chunk`: elements of one, where they are given. */
+  of(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number, chunk?: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
     // Gradients come back to a few places in turn: each has its table.
-    const key = `${dtypes} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
+    const key = `${dtypes} ${chunk} ${tensors.length} ${lengths[0]} ${addresses.subarray(0, dtypes.length).join(" ")}`;
     const known = this.kept.get(key);
     if (known !== undefined) {
       this.kept.delete(key);
@@ -123,15 +123,15 @@ export class ChunkTables {
       this.kept.delete(oldest);
       this.memory.free(table.memory);
     }
-    const table = this.make(addresses, lengths, dtypes, stream);
+    const table = this.make(addresses, lengths, dtypes, stream, chunk);
     this.kept.set(key, { addresses, lengths, table });
     return table;
   }
 
   /** One that is the caller's, and that nobody else sees. */
-  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number): ChunkTable {
+  fresh(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], stream: number, chunk?: number): ChunkTable {
     const { addresses, lengths } = this.addressesOf(tensors, dtypes);
-    return this.make(addresses, lengths, dtypes, stream);
+    return this.make(addresses, lengths, dtypes, stream, chunk);
   }
 
   clear(): void {
@@ -158,8 +158,15 @@ export class ChunkTables {
     return { addresses, lengths };
   }
 
-  private make(addresses: Float64Array, lengths: number[], dtypes: readonly Column[], stream: number): ChunkTable {
-    const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(bytesOf), this.gpu.multiprocessors);
+  private make(
+    addresses: Float64Array,
+    lengths: number[],
+    dtypes: readonly Column[],
+    stream: number,
+    chunk?: number,
+  ): ChunkTable {
+    const { multiprocessors } = this.gpu;
+    const { words, chunks, starts } = planChunks(addresses, lengths, dtypes.map(bytesOf), multiprocessors, chunk);
     const bytes = new Uint8Array(words.buffer);
     const memory = this.memory.allocate(bytes.length);
     this.staging.upload(memory.address, bytes, stream);

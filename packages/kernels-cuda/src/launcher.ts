@@ -68,10 +68,10 @@ export class Launcher {
    * The table of a list of tensors. A recorded step has tables of its own, which reach the GPU while it is recorded:
    * its graph copies nothing from host memory, which will have changed at replay.
    */
-  table(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[]): ChunkTable {
+  table(tensors: readonly (readonly Slice[])[], dtypes: readonly Column[], chunk?: number): ChunkTable {
     const { capture, gpu } = this;
-    if (capture === undefined) return this.tables.of(tensors, dtypes, gpu.stream);
-    const table = this.tables.fresh(tensors, dtypes, gpu.transferStream);
+    if (capture === undefined) return this.tables.of(tensors, dtypes, gpu.stream, chunk);
+    const table = this.tables.fresh(tensors, dtypes, gpu.transferStream, chunk);
     capture.own(table.memory);
     return table;
   }

@@ -31,6 +31,9 @@ type Start<K extends Kind> = (on: Launcher, launch: Launch<K>) => void;
 const MAX_RANK = 16;
 /** Bytes of a Partial in native/cuda/kernels/reduce.cu. */
 const PARTIAL_BYTES = 16;
+/** CHUNK and LANES of native/cuda/kernels/block.cuh. */
+const SUM_CHUNK = 32_768;
+const SUM_LANES = 16;
 
 const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 
@@ -96,8 +99,22 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
     const { op, dtype } = kernel.spec;
     const lines = outer * inner;
     if (lines === 0) return;
-    const { slices, acrossThreads } = cutLines(lines, length, inner, on.gpu.multiprocessors);
     const into = sliceAddress(on.allocator, output, op === "argmax" ? "i32" : dtype, lines);
+    if (op === "sum" || op === "mean") {
+      const chunks = Math.max(1, Math.ceil(length / rowsOfChunk(inner)));
+      on.withScratch(lines * chunks * 8, (partials) => {
+        on.arguments
+          .begin()
+          .slice(input, dtype, lines * length)
+          .integers([partials, outer, length, inner, chunks]);
+        const threads = lines * chunks * (inner === 1 ? SUM_LANES : 1);
+        on.run(on.kernels.named("reduce", `sum_${dtype}`), on.blocks(threads));
+        on.arguments.begin().integers([partials, into, lines, chunks, op === "mean" ? length : 1]);
+        on.run(on.kernels.named("reduce", `sumPartials_${dtype}`), on.blocks(lines));
+      });
+      return;
+    }
+    const { slices, acrossThreads } = cutLines(lines, length, inner, on.gpu.multiprocessors);
     const reduce = (partials: number) => {
       on.arguments.begin().slice(input, dtype, lines * length);
       on.arguments.integers([into, partials, outer, length, inner, slices, Number(acrossThreads)]);
@@ -106,7 +123,7 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
     if (slices === 1) return reduce(0);
     on.withScratch(lines * slices * PARTIAL_BYTES, (partials) => {
       reduce(partials);
-      on.arguments.begin().integers([partials, into, lines, slices, length]);
+      on.arguments.begin().integers([partials, into, lines, slices]);
       on.run(on.kernels.named("reduce", `${op}Partials_${dtype}`), on.blocks(lines, 1), rowThreads(slices));
     });
   },
@@ -117,18 +134,19 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
     const table = on.table(
       inputs.map((input) => [input]),
       [stored],
+      SUM_CHUNK,
     );
     on.withScratch(Math.max(table.chunks, 1) * 8, (partials) => {
       if (table.chunks > 0) {
         on.arguments.begin().integers([table.memory.address, table.chunks, partials]);
         on.run(
           on.kernels.named("reduce", `${nonFinite ? "nonFinite" : "sumSquares"}_${stored}`),
-          on.blocks(table.chunks, 1),
+          on.blocks(table.chunks * SUM_LANES),
         );
       }
       on.arguments.begin().integers([partials, table.memory.address + table.startsOffset, inputs.length]);
       on.arguments.slice(output, dtype, inputs.length);
-      on.run(on.kernels.named("reduce", `sumSquaresPartials_${dtype}`), on.blocks(inputs.length, 1), 32);
+      on.run(on.kernels.named("reduce", `sumSquaresPartials_${dtype}`), on.blocks(inputs.length));
     });
   },
 
@@ -229,23 +247,16 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
       slices(on.arguments, dtype, rows * length, gradient, inputGradient);
       runRows(on, "layer-norm", `layerNormGrad_${dtype}`, rows, length);
     }
-    const blocks = Math.ceil(length / 32);
-    // Stretches of rows, where the columns alone would leave the GPU idle.
-    const stretches = Math.max(1, Math.min(Math.floor((on.gpu.multiprocessors * 8) / blocks), Math.ceil(rows / 64)));
-    const addUp = (partials: number) => {
+    const chunks = Math.max(1, Math.ceil(rows / rowsOfChunk(length)));
+    on.withScratch(chunks * 2 * length * 8, (partials) => {
       slices(on.arguments.begin(), dtype, rows * length, input);
       slices(on.arguments, dtype, rows, mean, rstd);
       slices(on.arguments, dtype, rows * length, gradient);
-      slices(on.arguments, dtype, length, weightGradient, biasGradient);
-      on.arguments.integers([partials, rows, length, stretches]);
-      on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(blocks * stretches, 1));
-    };
-    if (stretches === 1) return addUp(0);
-    on.withScratch(stretches * 2 * length * 8, (partials) => {
-      addUp(partials);
+      on.arguments.integers([partials, rows, length, chunks]);
+      on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(length * chunks));
       on.arguments.begin().integers([partials]);
       slices(on.arguments, dtype, length, weightGradient, biasGradient);
-      on.arguments.integers([length, stretches]);
+      on.arguments.integers([length, chunks]);
       on.run(on.kernels.named("layer-norm", `layerNormPartials_${dtype}`), on.blocks(2 * length));
     });
   },
@@ -306,6 +317,9 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
 export function startLaunch(on: Launcher, launch: Launch): void {
   (LAUNCHES[launch.kind as PlainKind] as Start<Kind>)(on, launch);
 }
+
+/** The rows of a chunk where columns are added up, which are so many. */
+const rowsOfChunk = (columns: number) => Math.max(1, Math.floor(SUM_CHUNK / Math.min(columns, 64)));
 
 /**
  * How lines of [outer, length, inner] are shared out: a thread a line where lines lie side by side or are short, else a block;

@@ -9,7 +9,6 @@ import {
   type Kind,
   type Launch,
   type Memory,
-  type PlainKind,
   type PreparedLaunches,
   type Scalar,
   type Slice,
@@ -18,7 +17,7 @@ import {
 } from "@opt/core/backend";
 import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
-import { KERNELS } from "./kernels";
+import { FUSES, KERNELS, type OwnKind } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
@@ -81,6 +80,7 @@ export class WasmBackend implements Backend, Execution {
   readonly dtypes = ["f32", "f64"] as const;
   readonly sharesMemory = true;
   readonly exact = true;
+  readonly fuses = FUSES;
   /** See `enableQ8`. */
   declare readonly packs?: boolean;
   /** See `enableStochasticRounding`. */
@@ -128,7 +128,7 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const binary = (KERNELS[spec.kind as PlainKind] as KernelSource<Kind> as KernelSource<K>)
+    const binary = (KERNELS[spec.kind as OwnKind] as KernelSource<Kind> as KernelSource<K>)
       .emit(spec, this.target)
       .build();
     const module = new WebAssembly.Module(binary);
@@ -146,7 +146,7 @@ export class WasmBackend implements Backend, Execution {
 
   launch(launch: Launch): void {
     this.#kernel = launch.kernel as WasmKernel;
-    const source = KERNELS[launch.kind as PlainKind] as KernelSource<Kind>;
+    const source = KERNELS[launch.kind as OwnKind] as KernelSource<Kind>;
     try {
       source.launch(launch, this);
     } finally {

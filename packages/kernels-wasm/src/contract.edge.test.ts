@@ -1,6 +1,7 @@
 /** The contract where memory ends: a byte read behind a slice is a trap here. */
 import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
+import { FUSES } from "./kernels";
 import { Block, LinearMemory } from "./memory/linear";
 import { enableQ8 } from "./q8";
 import { enableStochasticRounding } from "./stochastic-rounding";
@@ -44,4 +45,4 @@ async function open(): Promise<WasmBackend> {
   return backend;
 }
 
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true });
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES });

@@ -1,7 +1,7 @@
 /** The contract between core and the devices: memory, `kernel(spec)` and `launch`. */
 import type { MapDType, TypedArray } from "../values/dtype";
 import type { Memory, Scalar } from "./memory";
-import type { Kernel, Kind, Launch, Spec } from "./spec";
+import type { FusedKind, Kernel, Kind, Launch, Spec } from "./spec";
 
 /** Where memory is now. */
 export interface Place {
@@ -29,8 +29,8 @@ export interface Backend {
   readonly packs?: boolean;
   /** Rules may round their first buffer at random (`RandomDType`). */
   readonly draws?: boolean;
-  /** It has the kernels of `FusedKind`. */
-  readonly fuses?: boolean;
+  /** The fused kernels that it has: of an op with its gradient, both. */
+  readonly fuses?: readonly FusedKind[];
   /** Products take epilogues. */
   readonly epilogues?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */

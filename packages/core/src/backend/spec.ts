@@ -58,8 +58,9 @@ export interface Specs {
 }
 
 export type Kind = keyof Specs;
-/** Several ops in one: only devices that say so (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
-export type FusedKind = "attention" | "attentionGrad" | "batchNorm" | "batchNormGrad" | "lstm" | "lstmGrad";
+export const FUSED_KINDS = ["attention", "attentionGrad", "batchNorm", "batchNormGrad", "lstm", "lstmGrad"] as const;
+/** Several ops in one: only devices that list them (`Backend.fuses`) are asked for them, on others the ops are launched one by one. */
+export type FusedKind = (typeof FUSED_KINDS)[number];
 /** What every device has. */
 export type PlainKind = Exclude<Kind, FusedKind>;
 export type Spec<K extends Kind = Kind> = { [P in K]: { readonly kind: P } & Readonly<Specs[P]> }[K];

@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backend/backend";
 import type { Memory } from "../backend/memory";
-import type { Kernel, Kind, Launch, Spec } from "../backend/spec";
+import { FUSED_KINDS, type Kernel, type Kind, type Launch, type Spec } from "../backend/spec";
 import { OptError } from "../errors/errors";
 import type { UpdateArrays } from "../rule/stored";
 import type { ComputeDType } from "../values/dtype";
@@ -62,7 +62,7 @@ class JsBackend implements Backend {
   readonly exact = true;
   readonly packs = true;
   readonly draws = true;
-  readonly fuses = true;
+  readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
 
   /** Small blocks that were freed, by size: making an ArrayBuffer costs more than most small ops. */

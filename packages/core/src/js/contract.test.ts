@@ -1,4 +1,10 @@
 import { contractSuite } from "@opt/testkit";
-import { openJsBackend } from "../backend";
+import { FUSED_KINDS, openJsBackend } from "../backend";
 
-contractSuite({ name: "js", open: async () => openJsBackend(), dtypes: ["f32", "f64"], fuses: true, epilogues: true });
+contractSuite({
+  name: "js",
+  open: async () => openJsBackend(),
+  dtypes: ["f32", "f64"],
+  fuses: FUSED_KINDS,
+  epilogues: true,
+});

@@ -26,7 +26,7 @@ export class FakeDevice extends Device {
       exact: true,
       packs: true,
       draws: true,
-      fuses: true,
+      fuses: js.fuses,
       allocate: (bytes): Memory => {
         if (this.allocationsLeft-- <= 0) throw new OptError("OUT_OF_MEMORY", name, `cannot allocate ${bytes} bytes.`);
         return js.allocate(bytes);

@@ -1,4 +1,5 @@
 /** The contract suite of the cpu device with one instruction set. Three threads: more than small machines have cores. */
+import { FUSED_KINDS } from "@opt/core/backend";
 import { contractSuite, whyUnavailable } from "@opt/testkit";
 import { openCpuBackend } from "../backend";
 import { builtRules } from "../generate/rules";
@@ -6,5 +7,13 @@ import { builtRules } from "../generate/rules";
 export async function cpuContract(instructionSet: string): Promise<void> {
   const open = async () => openCpuBackend({ instructionSet, threads: 3 });
   const skip = await whyUnavailable(open);
-  contractSuite({ name: "cpu", open, dtypes: ["f32", "f64"], rules: builtRules, fuses: true, epilogues: true, skip });
+  contractSuite({
+    name: "cpu",
+    open,
+    dtypes: ["f32", "f64"],
+    rules: builtRules,
+    fuses: FUSED_KINDS,
+    epilogues: true,
+    skip,
+  });
 }

@@ -3,6 +3,7 @@ import type { PlainKind } from "@opt/core/backend";
 import { map } from "../emit/map";
 import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
+import { batchNorm, batchNormGrad } from "./batch-norm";
 import { copy } from "./copy";
 import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
 import { fold, unfold } from "./fold";
@@ -15,7 +16,14 @@ import { scatterAdd } from "./scatter-add";
 import { softmax, softmaxGrad } from "./softmax";
 import { sumSquares } from "./sum-squares";
 
-export const KERNELS: { readonly [K in PlainKind]: KernelSource<K> } = {
+/** The fused kernels of this device. */
+export const FUSES = ["batchNorm", "batchNormGrad"] as const;
+
+export type OwnKind = PlainKind | (typeof FUSES)[number];
+
+export const KERNELS: { readonly [K in OwnKind]: KernelSource<K> } = {
+  batchNorm,
+  batchNormGrad,
   copy,
   crossEntropy,
   crossEntropyGrad,

@@ -48,6 +48,35 @@ export function batchNormContract(context: ContractContext): void {
       );
     });
 
+    it("has the words of js", async () => {
+      for (const extents of [...SIZES, [3, 4, 15], [2, 3, 17], [2, 2, 32_769], [300, 11, 1]] as const) {
+        const { sizes, channels, input } = of(extents);
+        const [weight, bias] = [context.seeded(channels, 7), context.seeded(channels, 8)];
+        const ofChannels = () => context.empty(channels);
+        await context.checkWords(
+          { kind: "batchNorm", dtype },
+          {
+            input: { input, weight, bias },
+            output: { output: context.empty(input.length), mean: ofChannels(), variance: ofChannels() },
+          },
+          (slices) => ({ ...slices, ...sizes }),
+        );
+        const variance = context.seeded(channels, 9, { nonNegative: true });
+        await context.checkWords(
+          { kind: "batchNormGrad", dtype },
+          {
+            input: { input, weight, mean: bias, variance, gradient: context.seeded(input.length, 10) },
+            output: {
+              inputGradient: context.empty(input.length),
+              weightGradient: ofChannels(),
+              biasGradient: ofChannels(),
+            },
+          },
+          (slices) => ({ ...slices, ...sizes }),
+        );
+      }
+    });
+
     it("normalises channels far from zero: the variance is not a difference of squares", async () => {
       const sizes = { outer: 3, channels: 2, inner: 20, eps };
       const input = context.seeded(120, 4).map((x) => x + 1000);

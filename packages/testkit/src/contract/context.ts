@@ -5,14 +5,16 @@ import {
   type Kernel,
   type Kind,
   type LaunchArguments,
+  openJsBackend,
   type Rule,
   type Spec,
   specKey,
   type TypedArray,
 } from "@opt/core/backend";
-import { it } from "vitest";
+import { expect, it } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 import { type SeededOptions, seededArray } from "../numbers/seeded";
+import "../numbers/matcher";
 import { guardedLaunch, LAYOUTS, type Layout, type Regions, type Results, type Slices } from "./guarded-launch";
 
 export interface ContractTolerances {
@@ -113,6 +115,21 @@ export class ContractContext {
     return arrays.reduce((sum, array) => sum + array.length, 0) > LARGE ? LAYOUTS.slice(0, 1) : LAYOUTS;
   }
 
+  /** Launches in every memory layout: all words, or those of the outputs of these names, must be those of js. */
+  async checkWords<K extends Kind, R extends Regions>(
+    spec: Spec<K>,
+    regions: R,
+    launch: (slices: Slices<R>) => LaunchArguments[K],
+    names?: readonly (keyof Results<R> & string)[],
+  ): Promise<void> {
+    const expected = await wordsOf(spec, regions, launch);
+    await this.check(spec, regions, launch, (results, label) => {
+      for (const name of names ?? (Object.keys(expected) as (keyof Results<R> & string)[])) {
+        expect(results[name], `${name}, ${label}`).toAgreeWith(expected[name]);
+      }
+    });
+  }
+
   /** Launches in every memory layout (large ones in one) and hands each result to `verify`. */
   async check<K extends Kind, R extends Regions>(
     spec: Spec<K>,
@@ -125,6 +142,16 @@ export class ContractContext {
       verify(results, `memories ${layout}`);
     }
   }
+}
+
+/** Launches a spec on js, whose words are those of every exact device. */
+async function wordsOf<K extends Kind, R extends Regions>(
+  spec: Spec<K>,
+  regions: R,
+  launch: (slices: Slices<R>) => LaunchArguments[K],
+): Promise<Results<R>> {
+  const js = openJsBackend();
+  return guardedLaunch(js, js.kernel(spec as unknown as Spec) as Kernel<K>, regions, "apart", launch);
 }
 
 function arraysOf({ input, update, output }: Regions): TypedArray[] {

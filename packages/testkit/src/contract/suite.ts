@@ -1,7 +1,7 @@
 /** The contract suite: every spec, on every device, in every dtype. A device is one row: one call of `contractSuite`. */
 
 import { OptError } from "@opt/core";
-import type { Backend, MapDType, Rule } from "@opt/core/backend";
+import type { Backend, FusedKind, MapDType, Rule } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { attentionContract } from "./attention";
 import { batchNormContract } from "./batch-norm";
@@ -17,6 +17,7 @@ import { reduceContract } from "./reduce";
 import { rowsContract } from "./rows";
 import { rowsByIndexContract } from "./rows-by-index";
 import { ruleContract } from "./rule";
+import { sumsContract } from "./sums";
 import { windowsContract } from "./windows";
 
 export interface ContractRow {
@@ -32,8 +33,8 @@ export interface ContractRow {
   readonly tolerances?: Partial<ContractTolerances>;
   /** The first memory that is allocated while none is held ends where readable memory does: each region is put there in turn. */
   readonly edge?: boolean;
-  /** It has the kernels of several ops in one. By default false. */
-  readonly fuses?: boolean;
+  /** The kernels of several ops in one that it has. By default none. */
+  readonly fuses?: readonly FusedKind[];
   /** Its products take epilogues. By default false. */
   readonly epilogues?: boolean;
   /** Why the device is not here. */
@@ -47,7 +48,7 @@ export function contractSuite(row: ContractRow): void {
       const { backend } = context;
       expect(backend.name).toBe(row.name);
       expect(backend.exact).toBe(row.exact ?? true);
-      expect(backend.fuses ?? false).toBe(row.fuses ?? false);
+      expect(backend.fuses ?? []).toEqual(row.fuses ?? []);
       expect(backend.epilogues ?? false).toBe(row.epilogues ?? false);
       expect([...backend.dtypes].sort()).toEqual([...row.dtypes].sort());
     });
@@ -57,17 +58,16 @@ export function contractSuite(row: ContractRow): void {
     mapContract(context);
     if (context.specials && context.dtype === "f32") functionsContract(context);
     reduceContract(context);
+    sumsContract(context);
     matmulContract(context);
     if (row.epilogues) epilogueContract(context);
     copyContract(context);
     rowsByIndexContract(context);
     rowsContract(context);
     windowsContract(context);
-    if (row.fuses) {
-      attentionContract(context);
-      batchNormContract(context);
-      lstmContract(context);
-    }
+    if (row.fuses?.includes("attention")) attentionContract(context);
+    if (row.fuses?.includes("batchNorm")) batchNormContract(context);
+    if (row.fuses?.includes("lstm")) lstmContract(context);
   });
 }
 

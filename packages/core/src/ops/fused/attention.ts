@@ -43,7 +43,7 @@ export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: 
   const [queries, width] = query.shape.slice(-2) as [number, number];
   const [keys, columns] = [key.shape.at(-2)!, value.shape.at(-1)!];
   const isWhole = fits && key.shape.at(-1) === width && value.shape.at(-2) === keys;
-  if (!isWhole || dtype !== computeDType(dtype) || !device.backend.fuses) return null;
+  if (!isWhole || dtype !== computeDType(dtype) || !device.backend.fuses?.includes("attention")) return null;
   const sizes = {
     ...{ batch: sizeOf(leading), queries, keys, width, columns },
     ...{ scale: form.scale, causal: form.isCausal },

@@ -44,7 +44,8 @@ export function fusedBatchNorm(
   const [outer, channels, inner] = x.shape as [number, number, number];
   const isByChannel = (given: Tensor | null) =>
     given === null || (given.dtype === dtype && given.device === device && sameShape(given.shape, [channels]));
-  if (!device.backend.fuses || x.shape.length !== 3 || dtype !== computeDType(dtype)) return null;
+  if (!device.backend.fuses?.includes("batchNorm") || x.shape.length !== 3 || dtype !== computeDType(dtype))
+    return null;
   if (!isByChannel(weight) || !isByChannel(bias)) return null;
   const scale = weight ?? fill([channels], 1, dtype, device);
   const shift = bias ?? fill([channels], 0, dtype, device);

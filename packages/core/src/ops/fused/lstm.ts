@@ -58,7 +58,7 @@ export function fusedLstm(
   const state = [batch, width];
   const shapes = [[length, batch, 4 * width], [4 * width, width], [4 * width], state, state];
   const fits = given.every((x, i) => x.dtype === dtype && x.device === device && sameShape(x.shape, shapes[i]!));
-  if (!fits || length === 0 || dtype !== computeDType(dtype) || !device.backend.fuses) return null;
+  if (!fits || length === 0 || dtype !== computeDType(dtype) || !device.backend.fuses?.includes("lstm")) return null;
   const sizes = { length, batch, width, reverse };
   const [results, cells, gates, last] = [[length, ...state], [length, ...state], inputs.shape, state].map((shape) =>
     Tensor.empty(shape, dtype, device),
