@@ -18,7 +18,7 @@ import { Gpu } from "./gpu";
 import { Kernels } from "./kernels";
 import { LaunchGraph } from "./launch-graph";
 import { Launcher } from "./launcher";
-import { type CudaKernel, startLaunch } from "./launches";
+import { type CudaKernel, FUSES, startLaunch } from "./launches";
 import { type CudaMemory, rangeAddress } from "./memory";
 import { ruleForm } from "./rule-arguments";
 import { staged } from "./staged";
@@ -38,6 +38,7 @@ export class CudaBackend implements Backend {
   readonly name = "cuda";
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
+  readonly fuses = FUSES;
   readonly packs = true;
   readonly draws = true;
   /** @internal What is known of the GPU. */

@@ -1,6 +1,14 @@
 import { contractSuite, whyUnavailable } from "@opt/testkit";
 import { openCudaBackend } from "./backend";
 import { builtRules } from "./generate/rules";
+import { FUSES } from "./launches";
 
 const open = async () => openCudaBackend();
-contractSuite({ name: "cuda", open, dtypes: ["f32", "f64"], rules: builtRules, skip: await whyUnavailable(open) });
+contractSuite({
+  name: "cuda",
+  open,
+  dtypes: ["f32", "f64"],
+  rules: builtRules,
+  fuses: FUSES,
+  skip: await whyUnavailable(open),
+});

@@ -37,7 +37,12 @@ const SUM_LANES = 16;
 
 const entryOf = (kernel: Kernel) => (kernel as CudaKernel).entry!;
 
-const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
+/** The fused kernels of this device. */
+export const FUSES = ["batchNorm", "batchNormGrad"] as const;
+
+type OwnKind = PlainKind | (typeof FUSES)[number];
+
+const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
   rule(on, { kernel, tensors, scalars }) {
     const { rule, dtype } = kernel.spec;
     const [own, form] = ruleForm(kernel.spec);
@@ -261,6 +266,27 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
     });
   },
 
+  batchNorm(on, { kernel, input, weight, bias, output, mean, variance, outer, channels, inner, eps }) {
+    const { dtype } = kernel.spec;
+    const size = outer * channels * inner;
+    slices(on.arguments.begin(), dtype, size, input);
+    slices(on.arguments, dtype, channels, weight, bias);
+    slices(on.arguments, dtype, size, output);
+    slices(on.arguments, dtype, channels, mean, variance);
+    runChannels(on, `batchNorm_${dtype}`, outer, channels, inner, eps);
+  },
+
+  batchNormGrad(on, launch) {
+    const { kernel, input, weight, mean, variance, outer, channels, inner, eps } = launch;
+    const { dtype } = kernel.spec;
+    const size = outer * channels * inner;
+    slices(on.arguments.begin(), dtype, size, input);
+    slices(on.arguments, dtype, channels, weight, mean, variance);
+    slices(on.arguments, dtype, size, launch.gradient, launch.inputGradient);
+    slices(on.arguments, dtype, channels, launch.weightGradient, launch.biasGradient);
+    runChannels(on, `batchNormGrad_${dtype}`, outer, channels, inner, eps);
+  },
+
   crossEntropy(on, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
     const { dtype } = kernel.spec;
     if (rows === 0) return;
@@ -315,7 +341,7 @@ const LAUNCHES: { readonly [K in PlainKind]: Start<K> } = {
 };
 
 export function startLaunch(on: Launcher, launch: Launch): void {
-  (LAUNCHES[launch.kind as PlainKind] as Start<Kind>)(on, launch);
+  (LAUNCHES[launch.kind as OwnKind] as Start<Kind>)(on, launch);
 }
 
 /** The rows of a chunk where columns are added up, which are so many. */
@@ -341,6 +367,13 @@ function runRows(on: Launcher, file: string, name: string, rows: number, length:
   if (rows * length === 0) return;
   on.arguments.integers([rows, length]);
   on.run(on.kernels.named(file, name), on.blocks(rows, 1), rowThreads(length));
+}
+
+/** A block a channel, with the sizes and eps as the last arguments. */
+function runChannels(on: Launcher, name: string, outer: number, channels: number, inner: number, eps: number): void {
+  if (channels === 0) return;
+  on.arguments.integers([outer, channels, inner]).number(eps);
+  on.run(on.kernels.named("batch-norm", name), on.blocks(channels, 1));
 }
 
 /** Elements of all input planes, of all output planes, and of all columns. */

@@ -97,8 +97,15 @@ export function sumsContract(context: ContractContext): void {
     });
 
     it("maxPool2dGrad of windows that overlap", async () => {
-      const size = WINDOW.batch * WINDOW.channels * WINDOW.height * WINDOW.width;
-      const indices = Int32Array.from(word(size, 7), (x) => Math.floor(Math.abs(x) * 4));
+      const { batch, channels, height, width } = WINDOW;
+      const plane = height * width;
+      const size = batch * channels * plane;
+      // Each window takes the pixel at its centre, or a neighbour of it.
+      const near = (at: number, by: number, extent: number) => Math.max(0, Math.min(extent - 1, at + by));
+      const indices = Int32Array.from(word(size, 7), (x, at) => {
+        const y = near(Math.floor((at % plane) / width), Math.sign(x), height);
+        return y * width + near(at % width, Math.sign(x - 2), width);
+      });
       await context.checkWords(
         { kind: "maxPool2dGrad", dtype },
         { input: { gradient: word(size, 8), indices }, output: { output: context.empty(size) } },

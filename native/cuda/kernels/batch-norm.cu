@@ -1,0 +1,86 @@
+// Normalisation of channels over a batch and its gradient: the sum of each image's run, images in order.
+#include "block.cuh"
+
+/** [outer, channels, inner]. A block treats a channel. */
+struct Channels {
+  Index outer, channels, inner;
+  double eps;
+
+  __device__ __forceinline__ double count() const { return static_cast<double>(outer * inner); }
+
+  /** The sum of term(place) over a channel, in all threads: THREADS images at a time where each has one value. */
+  template <typename Term>
+  __device__ __forceinline__ double sum(Index channel, Term term) const {
+    __shared__ double terms[THREADS];
+    double total = 0;
+    if (inner > 1) {
+      for (Index image = 0; image < outer; image++) {
+        const Index first = (image * channels + channel) * inner;
+        total += sumOver(inner, [=](Index i) { return term(first + i); });
+      }
+      return total;
+    }
+    for (Index first = 0; first < outer; first += blockDim.x) {
+      const Index images = outer - first < blockDim.x ? outer - first : blockDim.x;
+      __syncthreads();  // earlier ones may still be read
+      if (threadIdx.x < images) terms[threadIdx.x] = term((first + threadIdx.x) * channels + channel);
+      __syncthreads();
+      for (Index i = 0; i < images; i++) total += terms[i];
+    }
+    return total;
+  }
+
+  template <typename Body>
+  __device__ __forceinline__ void forEach(Index channel, Body body) const {
+    for (Index i = threadIdx.x; i < outer * inner; i += blockDim.x) body((i / inner * channels + channel) * inner + i % inner);
+  }
+};
+
+template <typename T>
+__device__ void batchNorm(const T* x, const T* weight, const T* bias, T* y, T* means, T* variances, Channels of) {
+  for (Index c = blockIdx.x; c < of.channels; c += gridDim.x) {
+    const double mean = of.sum(c, [=](Index i) { return static_cast<double>(x[i]); }) / of.count();
+    const double squares = of.sum(c, [=](Index i) {
+      const double centered = static_cast<double>(x[i]) - mean;
+      return centered * centered;
+    });
+    const double variance = squares / of.count();
+    const double scale = static_cast<double>(weight[c]) / sqrt(variance + of.eps), shift = static_cast<double>(bias[c]);
+    of.forEach(c, [=](Index i) { y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) * scale + shift); });
+    if (threadIdx.x == 0) {
+      means[c] = static_cast<T>(mean);
+      variances[c] = static_cast<T>(variance);
+    }
+  }
+}
+
+/** With h = (x - mean) * rstd: dx = weight * rstd * (g - mean(g) - h * mean(g h)), dweight = sum(g h), dbias = sum(g). */
+template <typename T>
+__device__ void batchNormGrad(const T* x, const T* weight, const T* means, const T* variances, const T* g, T* dx, T* dweight, T* dbias, Channels of) {
+  for (Index c = blockIdx.x; c < of.channels; c += gridDim.x) {
+    const auto mean = static_cast<double>(means[c]);
+    const double sum = of.sum(c, [=](Index i) { return static_cast<double>(g[i]); });
+    const double along = of.sum(c, [=](Index i) { return static_cast<double>(g[i]) * (static_cast<double>(x[i]) - mean); });
+    // Of nothing the variance is NaN, and sums are 0.
+    const double rstd = of.count() == 0 ? 0 : 1 / sqrt(static_cast<double>(variances[c]) + of.eps);
+    const double scale = static_cast<double>(weight[c]) * rstd, slope = along * rstd * rstd / of.count(), shift = sum / of.count();
+    of.forEach(c, [=](Index i) {
+      dx[i] = static_cast<T>(scale * (static_cast<double>(g[i]) - shift - (static_cast<double>(x[i]) - mean) * slope));
+    });
+    if (threadIdx.x == 0) {
+      dweight[c] = static_cast<T>(along * rstd);
+      dbias[c] = static_cast<T>(sum);
+    }
+  }
+}
+
+#define DEFINE(DTYPE, T)                                                                                               \
+  OPT_KERNEL(batchNorm_##DTYPE)                                                                                        \
+  (const T* x, const T* weight, const T* bias, T* y, T* means, T* variances, Channels of) {                            \
+    batchNorm(x, weight, bias, y, means, variances, of);                                                               \
+  }                                                                                                                    \
+  OPT_KERNEL(batchNormGrad_##DTYPE)                                                                                    \
+  (const T* x, const T* weight, const T* means, const T* variances, const T* g, T* dx, T* dweight, T* dbias, Channels of) { \
+    batchNormGrad(x, weight, means, variances, g, dx, dweight, dbias, of);                                             \
+  }
+OPT_EACH_DTYPE(DEFINE)
