@@ -28,6 +28,7 @@ export function emitFold(
   const identity = scalar.const(fold === "max" ? Number.NEGATIVE_INFINITY : 0);
   const add = (a: Value<"v128">, x: Value<"v128">) =>
     fold === "max" ? vector.max(a, x) : vector.add(a, vector.sub(x, x));
+  const combine = fold === "max" ? scalar.max : scalar.add;
   return module.function({ parameters: ["i32", "i32"], result: "f64" }, (f, address, count) => {
     const folds = Array.from({ length: VECTORS }, () => f.local("v128", vector.splat(identity)));
     const x = f.local("v128");
@@ -39,15 +40,15 @@ export function emitFold(
         f.set(folded, add(folded, x));
       });
     });
-    const all = folds[0]!;
+    const rest = f.local(float.type, identity);
     f.walk(count, 1, [[address, bytes]], () => {
-      f.set(x, vector.splat(vector.extractLane(loadOne(address), 0)));
-      f.set(all, add(all, x));
+      f.set(x, loadOne(address));
+      f.set(x, fold === "max" ? x : vector.sub(x, x));
+      f.set(rest, combine(rest, vector.extractLane(x, 0)));
     });
-    const combine = fold === "max" ? vector.max : vector.add;
-    for (const folded of folds.slice(1)) f.set(all, combine(all, folded));
-    const combineLanes = fold === "max" ? scalar.max : scalar.add;
-    const ofLanes = Array.from({ length: lanes }, (_, lane) => vector.extractLane(all, lane));
-    return widen(float, ofLanes.reduce(combineLanes));
+    const [all, ...others] = folds;
+    for (const folded of others) f.set(all!, fold === "max" ? vector.max(all!, folded) : vector.add(all!, folded));
+    const ofLanes = Array.from({ length: lanes }, (_, lane) => vector.extractLane(all!, lane));
+    return widen(float, [rest, ...ofLanes].reduce(combine));
   });
 }
