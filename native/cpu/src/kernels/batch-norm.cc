@@ -1,4 +1,7 @@
 // Normalisation of channels over a batch and its gradient. A channel's values stay in the second cache between the passes over them.
+#include <algorithm>
+#include <array>
+
 #include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
@@ -18,19 +21,23 @@ struct Channels {
   bool hasRuns() const { return inner >= LANES_OF_SUM; }
   int64_t grain() const { return hasRuns() ? smaller(COLUMNS, grainOf(4 * outer * inner)) : COLUMNS; }
 
-  /** Of each channel from `begin` to `end` the sum of `term(channel, place)` over its places, in order of images. */
-  template <typename Term>
-  OPT_INLINE void sums(int64_t begin, int64_t end, double* to, const Term& term) const {
-    for (int64_t c = begin; c < end; c++) to[c - begin] = 0;
+  /** Of each channel from `begin` to `end` the sums of `terms(channel, place)` over its places: each image by itself, then images in order. */
+  template <typename... Terms>
+  OPT_INLINE void sums(int64_t begin, int64_t end, const std::array<double*, sizeof...(Terms)>& to, const Terms&... terms) const {
+    for (double* sums : to) std::fill(sums, sums + (end - begin), 0.0);
     for (int64_t image = 0; image < outer; image++) {
       if (inner == 1) {
         const int64_t at = first(image, 0);
         OPT_INDEPENDENT
-        for (int64_t c = begin; c < end; c++) to[c - begin] += term(c, at + c);
+        for (int64_t c = begin; c < end; c++) {
+          size_t k = 0;
+          ((to[k++][c - begin] += terms(c, at + c)), ...);
+        }
       } else {
         for (int64_t c = begin; c < end; c++) {
           const int64_t at = first(image, c);
-          to[c - begin] += sumOf(inner, [&](int64_t i) { return term(c, at + i); });
+          size_t k = 0;
+          ((to[k++][c - begin] += sumOf(inner, [&](int64_t i) { return terms(c, at + i); })), ...);
         }
       }
     }
@@ -69,9 +76,9 @@ Status batchNorm(Command& command) {
   T* variances = command.pointer<T>();
   parallelFor(of.channels, of.grain(), command.threads, [=](int64_t begin, int64_t end) {
     double mean[COLUMNS], variance[COLUMNS], scale[COLUMNS], shift[COLUMNS];
-    of.sums(begin, end, mean, [=](int64_t, int64_t at) { return static_cast<double>(x[at]); });
+    of.sums(begin, end, {mean}, [=](int64_t, int64_t at) { return static_cast<double>(x[at]); });
     for (int64_t c = 0; c < end - begin; c++) mean[c] /= of.count();
-    of.sums(begin, end, variance, [&](int64_t c, int64_t at) {
+    of.sums(begin, end, {variance}, [&](int64_t c, int64_t at) {
       const double difference = static_cast<double>(x[at]) - mean[c - begin];
       return difference * difference;
     });
@@ -104,10 +111,8 @@ Status batchNormGrad(Command& command) {
   parallelFor(of.channels, of.grain(), command.threads, [=](int64_t begin, int64_t end) {
     double mean[COLUMNS], sum[COLUMNS], along[COLUMNS], scale[COLUMNS], slope[COLUMNS];
     for (int64_t c = begin; c < end; c++) mean[c - begin] = static_cast<double>(means[c]);
-    of.sums(begin, end, sum, [=](int64_t, int64_t at) { return static_cast<double>(g[at]); });
-    of.sums(begin, end, along, [&](int64_t c, int64_t at) {
-      return static_cast<double>(g[at]) * (static_cast<double>(x[at]) - mean[c - begin]);
-    });
+    const auto g64 = [=](int64_t, int64_t at) { return static_cast<double>(g[at]); };
+    of.sums(begin, end, {sum, along}, g64, [&](int64_t c, int64_t at) { return g64(c, at) * (static_cast<double>(x[at]) - mean[c - begin]); });
     for (int64_t c = begin; c < end; c++) {
       const int64_t i = c - begin;
       // Of nothing the variance is NaN, and sums are 0.
