@@ -22,11 +22,16 @@ export { FUSED_KINDS, specKey } from "./backend/spec";
 export { registerBackend } from "./device/registry";
 export type { Dialect, OpText } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";
+export { type RowElement, type RowLanguage, RowWriter } from "./emit/rows";
 export { type Access, type Statements, writeStatements } from "./emit/statements";
 export { environmentVariable } from "./host/environment";
 export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
+export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
+export { crossEntropyGradRows, crossEntropyRows } from "./ops/rows/programs/cross-entropy";
+export { layerNormGradRows, layerNormRows } from "./ops/rows/programs/layer-norm";
+export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./ops/rows/programs/softmax";
 export {
   type Codebook,
   codebookOf,
@@ -54,6 +59,26 @@ export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
+export { CHUNK, chunkRows } from "./rule/rows/interpret-rows";
+export {
+  atLabel,
+  columns,
+  defineRows,
+  keptWeights,
+  largest,
+  narrow,
+  neededFor,
+  partsOf,
+  type RowInput,
+  type RowNode,
+  type RowOutput,
+  type RowProgram,
+  type RowResult,
+  type Rows,
+  sum,
+  weight,
+  widen,
+} from "./rule/rows/row-program";
 export type { Rewrite, Rule } from "./rule/rule";
 export { interpretRule, type RandomDType, type StoredDType, type StoredFormats, withMirror } from "./rule/stored";
 export { type RuleStep, type RuleSteps, ruleSteps } from "./stepping/rule-steps";

@@ -12,12 +12,7 @@ const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   copy: ["target"],
   gather: ["output"],
   scatterAdd: ["output"],
-  softmax: ["output"],
-  softmaxGrad: ["output"],
-  layerNorm: ["output", "mean", "rstd"],
-  layerNormGrad: ["inputGradient", "weightGradient", "biasGradient"],
-  crossEntropy: ["output"],
-  crossEntropyGrad: ["output"],
+  rows: ["outputs"],
   unfold: ["output"],
   fold: ["output"],
   maxPool2d: ["output", "indices"],
@@ -49,7 +44,7 @@ export function writesOf(launch: Launch): Set<Memory> {
   const written = new Set<Memory>();
   for (const name of WRITTEN[launch.kind]) {
     const value = (launch as unknown as Record<string, unknown>)[name];
-    if (isSlice(value)) written.add(value.memory);
+    for (const slice of Array.isArray(value) ? value : [value]) if (isSlice(slice)) written.add(slice.memory);
   }
   if (launch.kind === "matmul" && launch.epilogue?.product) written.add(launch.epilogue.product.memory);
   return written;

@@ -1,6 +1,7 @@
 /** Specs say what a kernel computes, launches say on which memory. Both are plain data: they can be cached, recorded and replayed. */
 
 import { hashProgram, type Program } from "../rule/program";
+import type { RowProgram } from "../rule/rows/row-program";
 import type { Rule } from "../rule/rule";
 import type { StoredDType, StoredFormats } from "../rule/stored";
 import type { ComputeDType, MapDType, NumberDType } from "../values/dtype";
@@ -27,17 +28,8 @@ export interface Specs {
   gather: { dtype: ComputeDType };
   /** output[indices[i]] += source[i], in the order of i. Indices out of range add nothing. */
   scatterAdd: { dtype: ComputeDType };
-  /** (log-)softmax of each row, shifted by the row's maximum. */
-  softmax: { log: boolean; dtype: ComputeDType };
-  /** Gradient of softmax from its output y: y (g - sum(g y)); of log-softmax: g - exp(y) sum(g). */
-  softmaxGrad: { log: boolean; dtype: ComputeDType };
-  /** (x - mean) * rstd * weight + bias by row, rstd = 1 / sqrt(variance + eps), variance with divisor n. Keeps mean and rstd for the gradient. */
-  layerNorm: { dtype: ComputeDType };
-  layerNormGrad: { dtype: ComputeDType };
-  /** loss[i] = logsumexp(logits[i]) - logits[i, label[i]]; 0 where label = ignoreIndex; NaN where it is out of range. */
-  crossEntropy: { dtype: ComputeDType };
-  /** (softmax(logits[i]) - onehot(label[i])) * gradient[i]; 0 where ignored; NaN where out of range. */
-  crossEntropyGrad: { dtype: ComputeDType };
+  /** What a row program computes from each row of matrices. */
+  rows: { program: RowProgram; dtype: ComputeDType };
   /** Windows of images as columns: [batch, channels, H, W] to [batch, channels * kernelH * kernelW, outH * outW]; padding reads 0. */
   unfold: { dtype: ComputeDType };
   /** The adjoint of unfold: overlapping columns are added up. Overwrites its output. */
@@ -165,45 +157,14 @@ export interface LaunchArguments {
   gather: { table: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
   /** source [count, width], indices i32 [count], output [rows, width] (added to). */
   scatterAdd: { source: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
-  /** input and output [rows, length]. */
-  softmax: { input: Slice; output: Slice; rows: number; length: number };
-  /** forward is softmax's output. All [rows, length]. */
-  softmaxGrad: { forward: Slice; gradient: Slice; output: Slice; rows: number; length: number };
-  /** input and output [rows, length], weight and bias [length], mean and rstd [rows]. */
-  layerNorm: {
-    input: Slice;
-    weight: Slice;
-    bias: Slice;
-    output: Slice;
-    mean: Slice;
-    rstd: Slice;
+  /** Inputs and outputs in the order of the program: a matrix is [rows, length], a vector or columns [length], numbers are [rows]. labels i32 [rows]. */
+  rows: {
+    inputs: readonly Slice[];
+    labels?: Slice;
+    outputs: readonly Slice[];
+    scalars: readonly number[];
     rows: number;
     length: number;
-    eps: number;
-  };
-  /** gradient and inputGradient [rows, length]; weightGradient and biasGradient [length] are overwritten. */
-  layerNormGrad: {
-    input: Slice;
-    weight: Slice;
-    mean: Slice;
-    rstd: Slice;
-    gradient: Slice;
-    inputGradient: Slice;
-    weightGradient: Slice;
-    biasGradient: Slice;
-    rows: number;
-    length: number;
-  };
-  /** logits [rows, classes], labels i32 [rows], output [rows]. */
-  crossEntropy: { logits: Slice; labels: Slice; output: Slice; rows: number; classes: number; ignoreIndex: number };
-  /** gradient [rows], output [rows, classes]. */
-  crossEntropyGrad: {
-    logits: Slice;
-    labels: Slice;
-    gradient: Slice;
-    output: Slice;
-    rows: number;
-    classes: number;
     ignoreIndex: number;
   };
   unfold: { input: Slice; output: Slice; window: Window2d };
@@ -300,9 +261,8 @@ export function specKey(spec: Spec): string {
       return `sumSquares ${spec.stored ?? spec.dtype}${spec.nonFinite ? " nonFinite" : ""}`;
     case "copy":
       return `copy ${spec.from} ${spec.to}`;
-    case "softmax":
-    case "softmaxGrad":
-      return `${spec.kind} ${spec.log ? "log " : ""}${spec.dtype}`;
+    case "rows":
+      return `rows ${spec.program.hash} ${spec.dtype}`;
     default:
       return `${spec.kind} ${spec.dtype}`;
   }

@@ -12,7 +12,7 @@ import { copy } from "./copy";
 import { matmul } from "./matmul";
 import { elements, JsMemory } from "./memory";
 import { reduce, sumSquares } from "./reduce";
-import { softmax, softmaxGrad } from "./rows";
+import { compileRows, type RowsFunction, runRows } from "./rows";
 import { forEachRow } from "./strided";
 
 interface RuleKernel extends Kernel<"rule"> {
@@ -21,6 +21,10 @@ interface RuleKernel extends Kernel<"rule"> {
 
 interface MapKernel extends Kernel<"map"> {
   readonly run: MapFunction;
+}
+
+interface RowsKernel extends Kernel<"rows"> {
+  readonly run: RowsFunction;
 }
 
 function runRule({ kernel, tensors, scalars: given }: Launch<"rule">): void {
@@ -48,8 +52,7 @@ const RUN: { readonly [K in Exclude<Kind, CarriedKind>]: (launch: Launch<K>) => 
   reduce: (launch) => reduce(launch.kernel.spec.op, launch.kernel.spec.dtype as ComputeDType, launch),
   sumSquares: (launch) => sumSquares(launch.kernel.spec, launch),
   matmul,
-  softmax: (launch) => softmax(launch.kernel.spec, launch),
-  softmaxGrad: (launch) => softmaxGrad(launch.kernel.spec, launch),
+  rows: (launch) => runRows((launch.kernel as RowsKernel).run, launch),
 };
 
 const REUSED_BYTES = 1024;
@@ -112,6 +115,7 @@ class JsBackend implements Backend {
     if (some.kind === "rule")
       return { spec, run: compileRule(some.rule.program, some.dtype, some.stored) } as Kernel<K>;
     if (some.kind === "map") return { spec, run: compileMap(some.program, some.dtype as ComputeDType) } as Kernel<K>;
+    if (some.kind === "rows") return { spec, run: compileRows(some.program, some.dtype) } as Kernel<K>;
     if (some.kind === "matmul" && some.epilogue)
       return { spec, epilogue: compileMap(some.epilogue, some.dtype) } as Kernel<K>;
     return { spec };

@@ -4,10 +4,7 @@ import { shared } from "../host/shared";
 import type { ComputeDType } from "../values/dtype";
 
 /** What methods of tensors and steps launch is always there; these are not. */
-export type CarriedKind = Exclude<
-  Kind,
-  "rule" | "map" | "copy" | "reduce" | "sumSquares" | "matmul" | "softmax" | "softmaxGrad"
->;
+export type CarriedKind = Exclude<Kind, "rule" | "map" | "copy" | "reduce" | "sumSquares" | "matmul" | "rows">;
 
 export type CarriedRun<K extends Kind> = (dtype: ComputeDType, launch: Launch<K>) => void;
 

@@ -4,16 +4,14 @@ import { attention, attentionGrad } from "./attention";
 import { openJsBackend } from "./backend";
 import { batchNorm, batchNormGrad } from "./batch-norm";
 import { type CarriedKind, type CarriedRun, carrying } from "./carried";
-import { layerNorm, layerNormGrad } from "./layer-norm";
 import { lstm, lstmGrad } from "./lstm";
-import { crossEntropy, crossEntropyGrad } from "./rows";
 import { gather, scatterAdd } from "./rows-by-index";
 import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 
 /** The backend of the device `js`: plain loops over typed arrays, the reference for all others. */
 export function openCompleteJsBackend(): Backend {
   const kernels: { readonly [K in CarriedKind]: CarriedRun<K> } = {
-    ...{ crossEntropy, crossEntropyGrad, fold, gather, layerNorm, layerNormGrad, maxPool2d, maxPool2dGrad },
+    ...{ fold, gather, maxPool2d, maxPool2dGrad },
     ...{ attention, attentionGrad, batchNorm, batchNormGrad, lstm, lstmGrad, scatterAdd, unfold },
   };
   for (const kind of Object.keys(kernels) as CarriedKind[]) {

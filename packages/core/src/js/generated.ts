@@ -1,11 +1,11 @@
 /** JavaScript functions from text. There are none where a content security policy forbids them. */
 import { writeFunction } from "../emit/javascript";
 import { erf } from "../rule/erf";
-import { TRANSCENDENTAL_OPS } from "../rule/expression";
 import { fma32, fma64 } from "../rule/fma";
-import { type FunctionName, functionDefinition } from "../rule/functions";
+import { FUNCTION_NAMES, type FunctionName, functionDefinition } from "../rule/functions";
 import { exponent, flipsign, power2, significand } from "../rule/functions/bits";
 import { evaluateFunction, evaluateOp, maximum, minimum } from "../rule/interpret";
+import { chunkRows, sumOfLanes } from "../rule/rows/interpret-rows";
 import { fromStored, toStored } from "../values/half";
 
 /** Names that generated text may use. Functions of float32 come beside them, their names ending in 32. */
@@ -28,6 +28,8 @@ const LIBRARY = {
   power2,
   exponent,
   significand,
+  sumOfLanes,
+  chunkRows,
   from_bf16: fromStored("bf16"),
   to_bf16: toStored("bf16"),
   from_f16: fromStored("f16"),
@@ -36,7 +38,7 @@ const LIBRARY = {
 
 /** The function with this body, or undefined. */
 export function generated(parameters: readonly string[], body: string): ((...args: unknown[]) => void) | undefined {
-  const names = TRANSCENDENTAL_OPS.filter((name) => body.includes(`${name}32(`));
+  const names = FUNCTION_NAMES.filter((name) => body.includes(`${name}32(`));
   const library = { ...LIBRARY, ...Object.fromEntries(names.map((name) => [`${name}32`, functionOf(name)])) };
   try {
     const make = new Function(

@@ -1,80 +1,134 @@
-/** Kernels that treat each row of a matrix by itself: softmax, cross-entropy and their gradients. */
-import type { LaunchArguments, Specs } from "../backend/spec";
-import type { ComputeDType, TypedArray } from "../values/dtype";
+/** Row programs on the js device: as text where functions may be made of it, else by the interpreter. */
+import type { Launch } from "../backend/spec";
+import { javascript } from "../emit/javascript";
+import { type RowElement, RowWriter } from "../emit/rows";
+import { CHUNK, interpretRows, type RowArrays } from "../rule/rows/interpret-rows";
+import type { RowProgram, RowResult } from "../rule/rows/row-program";
+import type { ComputeDType } from "../values/dtype";
+import { generated } from "./generated";
 import { elements } from "./memory";
 
-/** log(sum(exp(x - max))) and max of a row. A NaN makes both NaN. */
-function logSumExp(x: TypedArray, start: number, length: number): { max: number; logSum: number } {
-  let max = Number.NEGATIVE_INFINITY;
-  for (let i = start; i < start + length; i++) max = Math.max(max, x[i]!);
-  let sum = 0;
-  for (let i = start; i < start + length; i++) sum += Math.exp(x[i]! - max);
-  return { max, logSum: Math.log(sum) };
+export type RowsFunction = (launch: RowArrays) => void;
+
+export function compileRows(program: RowProgram, dtype: ComputeDType): RowsFunction {
+  return (
+    (generated(
+      ["{ inputs, labels, outputs, scalars, rows, length, ignoreIndex }"],
+      writeRows(program, dtype),
+    ) as RowsFunction) ?? ((launch) => interpretRows(program, dtype, launch))
+  );
 }
 
-export function softmax(
-  { log, dtype }: Specs["softmax"],
-  { input, output, rows, length }: LaunchArguments["softmax"],
-): void {
-  const x = elements(input, dtype);
-  const y = elements(output, dtype);
-  for (let row = 0; row < rows; row++) {
-    const start = row * length;
-    const { max, logSum } = logSumExp(x, start, length);
-    for (let i = start; i < start + length; i++) {
-      const shifted = x[i]! - max - logSum;
-      y[i] = log ? shifted : Math.exp(shifted);
-    }
-  }
+export function runRows(run: RowsFunction, { kernel, labels, ...launch }: Launch<"rows">): void {
+  const { dtype } = kernel.spec;
+  const arrays = {
+    inputs: launch.inputs.map((slice) => elements(slice, dtype)),
+    labels: labels && elements(labels, "i32"),
+    outputs: launch.outputs.map((slice) => elements(slice, dtype)),
+  };
+  run({ ...launch, ...arrays });
 }
 
-export function softmaxGrad(
-  { log, dtype }: Specs["softmaxGrad"],
-  { forward, gradient, output, rows, length }: LaunchArguments["softmaxGrad"],
-): void {
-  const y = elements(forward, dtype);
-  const g = elements(gradient, dtype);
-  const out = elements(output, dtype);
-  for (let row = 0; row < rows; row++) {
-    const start = row * length;
-    let sum = 0;
-    for (let i = start; i < start + length; i++) sum += log ? g[i]! : g[i]! * y[i]!;
-    for (let i = start; i < start + length; i++) out[i] = log ? g[i]! - Math.exp(y[i]!) * sum : y[i]! * (g[i]! - sum);
+const loop = (head: string, lines: readonly string[]) => [`for (${head}) {`, ...lines.map((line) => `  ${line}`), "}"];
+const eachElement = (lines: readonly string[]) => loop("let i = 0; i < length; i++", lines);
+
+/** The body of a function over all rows. */
+function writeRows(program: RowProgram, dtype: ComputeDType): string {
+  const { inputs, outputs } = program;
+  const [f32, base] = [dtype === "f32", "row * length"];
+  const place = (kind: string, index: string) =>
+    kind === "matrix" ? `[${base} + ${index}]` : kind === "number" ? "[row]" : `[${index}]`;
+  const constant = (value: number, wide: boolean) => javascript.constant(value, wide ? "f64" : dtype);
+  const writer = new RowWriter(program, {
+    dialect: javascript,
+    dtype,
+    constant,
+    declare: (name, value) => `const ${name} = ${value};`,
+    convert: (value, wide) => (wide || !f32 ? value : `fround(${value})`),
+    scalar: (slot) => `scalars[${slot}]`,
+    call: (name, x) => `${f32 ? `${name}32` : name === "log" ? name : "exp"}(${x})`,
+    input: (slot, index) => `input${slot}${place(inputs[slot]!.kind, index)}`,
+    kept: (slot, index) => `output${slot}${place("matrix", index)}`,
+    keep: (slot, { lines, value }) => eachElement([...lines, `output${slot}${place("matrix", "i")} = ${value};`]),
+    reduce: (op, name, element) => (op === "sum" ? writeSum : writeLargest)(name, element),
+  });
+  const put = ({ kind }: RowResult, slot: number, value: string, index = "i") =>
+    `output${slot}${place(kind, index)} = ${value};`;
+  const columns = outputs.flatMap((output, slot) => (output.kind === "columns" ? [{ slot, node: output.node }] : []));
+  const ofRows = outputs.flatMap((output, slot) => (output.kind === "columns" ? [] : [{ output, slot }]));
+  const text = [
+    ...inputs.map((_, slot) => `const input${slot} = inputs[${slot}];`),
+    ...outputs.map((_, slot) => `const output${slot} = outputs[${slot}];`),
+    "const count = length;",
+    "const lanes = new Float64Array(16);",
+  ];
+  if (ofRows.length > 0) {
+    const roots = ofRows.flatMap(({ output: { node, atLabel } }) => (atLabel === undefined ? [node] : [node, atLabel]));
+    const missing = ofRows.map(({ output, slot }) =>
+      output.kind === "number" ? put(output, slot, "value") : `output${slot}.fill(value, ${base}, ${base} + length);`,
+    );
+    const matrices = ofRows.filter(({ output }) => output.kind === "matrix");
+    const numbers = writer.numbers(roots);
+    const stored = matrices.flatMap(({ output, slot }) => {
+      const { lines, value } = writer.element(output.node, "i");
+      return eachElement([...lines, put(output, slot, value)]);
+    });
+    text.push(
+      ...loop("let row = 0; row < rows; row++", [
+        ...(program.labels
+          ? [
+              "const label = labels[row];",
+              "if (label === ignoreIndex || label < 0 || label >= length) {",
+              "  const value = label === ignoreIndex ? 0 : NaN;",
+              ...missing,
+              "  continue;",
+              "}",
+            ]
+          : []),
+        ...numbers,
+        ...stored,
+        ...ofRows.flatMap(({ output, slot }) =>
+          output.kind === "number"
+            ? [put(output, slot, `n${output.node}`)]
+            : output.atLabel === undefined
+              ? []
+              : [put(output, slot, `n${output.atLabel}`, "label")],
+        ),
+      ]),
+    );
   }
+  for (const { slot, node } of columns) {
+    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
+    text.push(
+      `const total${slot} = new Float64Array(length), chunk${slot} = new Float64Array(length);`,
+      ...loop("let row = 0; row < rows; row++", [
+        ...writer.numbers([node]),
+        ...eachElement([...lines, `chunk${slot}[i] += ${value};`]),
+        "if ((row + 1) % chunkRows(length) !== 0 && row + 1 < rows) continue;",
+        ...eachElement([`total${slot}[i] += chunk${slot}[i];`, `chunk${slot}[i] = 0;`]),
+      ]),
+      `output${slot}.set(total${slot});`,
+    );
+  }
+  return text.join("\n");
 }
 
-export function crossEntropy(dtype: ComputeDType, launch: LaunchArguments["crossEntropy"]): void {
-  const { rows, classes, ignoreIndex } = launch;
-  const x = elements(launch.logits, dtype);
-  const labels = elements(launch.labels, "i32");
-  const out = elements(launch.output, dtype);
-  for (let row = 0; row < rows; row++) {
-    const label = labels[row]!;
-    if (label === ignoreIndex) out[row] = 0;
-    else if (label < 0 || label >= classes) out[row] = Number.NaN;
-    else {
-      const { max, logSum } = logSumExp(x, row * classes, classes);
-      out[row] = max + logSum - x[row * classes + label]!;
-    }
-  }
+function writeSum(name: string, { lines, value }: RowElement): string[] {
+  return [
+    `let ${name} = 0;`,
+    ...loop(`let start = 0; start < length; start += ${CHUNK}`, [
+      `const end = Math.min(length, start + ${CHUNK});`,
+      "lanes.fill(0);",
+      ...loop("let i = start; i < end; i++", [...lines, `lanes[i & 15] += ${value};`]),
+      `${name} += sumOfLanes(lanes);`,
+    ]),
+  ];
 }
 
-export function crossEntropyGrad(dtype: ComputeDType, launch: LaunchArguments["crossEntropyGrad"]): void {
-  const { rows, classes, ignoreIndex } = launch;
-  const x = elements(launch.logits, dtype);
-  const labels = elements(launch.labels, "i32");
-  const g = elements(launch.gradient, dtype);
-  const out = elements(launch.output, dtype);
-  for (let row = 0; row < rows; row++) {
-    const start = row * classes;
-    const label = labels[row]!;
-    if (label === ignoreIndex || label < 0 || label >= classes) {
-      out.fill(label === ignoreIndex ? 0 : Number.NaN, start, start + classes);
-      continue;
-    }
-    const { max, logSum } = logSumExp(x, start, classes);
-    for (let j = 0; j < classes; j++) {
-      out[start + j] = (Math.exp(x[start + j]! - max - logSum) - (j === label ? 1 : 0)) * g[row]!;
-    }
-  }
+function writeLargest(name: string, { lines, value }: RowElement): string[] {
+  return [
+    `let ${name} = -Infinity;`,
+    ...eachElement([...lines, `const value = ${value};`, `if (value > ${name} || value !== value) ${name} = value;`]),
+    `${name} += 0;`,
+  ];
 }

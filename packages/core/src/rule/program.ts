@@ -62,7 +62,7 @@ export function hashProgram(program: Program): string {
 }
 
 /** FNV-1a, 64 bits, as 16 hexadecimal digits. */
-function fnv1a64(text: string): string {
+export function fnv1a64(text: string): string {
   let hash = 0xcbf29ce484222325n;
   for (let i = 0; i < text.length; i++) {
     hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(i))) * 0x100000001b3n);

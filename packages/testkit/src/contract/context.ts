@@ -65,6 +65,8 @@ export class ContractContext {
     readonly tolerances: ContractTolerances,
     /** See `ContractRow`. */
     private readonly edge: boolean,
+    /** Whether rows have js's words, in float32. */
+    readonly portable: boolean,
   ) {}
 
   get backend(): Backend {

@@ -1,8 +1,24 @@
-/** Row-wise kernels: softmax, layerNorm, crossEntropy and their gradients. */
+/** Row programs: softmax, layerNorm, crossEntropy and their gradients, and one that no op of core has. */
+import {
+  crossEntropyGradRows,
+  crossEntropyRows,
+  layerNormGradRows,
+  layerNormRows,
+  logSoftmaxGradRows,
+  logSoftmaxRows,
+  openJsBackend,
+  type Rows,
+  type Slice,
+  softmaxGradRows,
+  softmaxRows,
+  type TypedArray,
+} from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { seededIndices } from "../numbers/seeded";
 import * as reference from "../reference/rows";
+import { temperedRows } from "../row-programs/tempered";
 import { type ContractContext, LARGE } from "./context";
+import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
 
 /** rows, length */
@@ -20,17 +36,53 @@ const SHAPES: readonly (readonly [number, number])[] = [
 const EPS = 1e-5;
 const IGNORE = -100;
 
+interface RowsCase<Input extends string, Scalar extends string> {
+  readonly inputs: Readonly<Record<Input, TypedArray>>;
+  readonly labels?: Int32Array;
+  readonly scalars?: Readonly<Record<Scalar, number>>;
+  readonly rows: number;
+  readonly length: number;
+  readonly ignoreIndex?: number;
+}
+
 export function rowsContract(context: ContractContext): void {
   const { dtype, specials, tolerances } = context;
+
+  /** Outputs are named with a prefix: an input may have the same name. Where words are the same everywhere they are js's. */
+  async function checkRows<Input extends string, Scalar extends string, Output extends string>(
+    program: Rows<Input, Scalar, Output>,
+    { inputs, labels, scalars, rows, length, ignoreIndex = IGNORE }: RowsCase<Input, Scalar>,
+    verify: (results: Readonly<Record<Output, TypedArray>>, label: string) => void,
+  ): Promise<void> {
+    const sizes = { matrix: rows * length, number: rows, columns: length };
+    const regions = {
+      input: { ...inputs, ...(labels && { labels }) },
+      output: Object.fromEntries(program.outputs.map(({ name, kind }) => [name, context.empty(sizes[kind])])),
+    };
+    const launch = (slices: Readonly<Record<string, Slice>>) => ({
+      inputs: program.inputs.map(({ name }) => slices[name]!),
+      outputs: program.outputs.map(({ name }) => slices[name]!),
+      ...(labels && { labels: slices.labels! }),
+      scalars: program.scalars.map((name) => scalars![name as Scalar]),
+      rows,
+      length,
+      ignoreIndex,
+    });
+    const spec = { kind: "rows", program, dtype } as const;
+    const js = openJsBackend();
+    const expected = context.portable ? await guardedLaunch(js, js.kernel(spec), regions, "apart", launch) : {};
+    await context.check(spec, regions, launch, (results, label) => {
+      verify(results as Readonly<Record<Output, TypedArray>>, label);
+      for (const [name, words] of Object.entries(expected))
+        expect(results[name], `${name}, ${label}`).toAgreeWith(words, "bits");
+    });
+  }
 
   describe.each([{ log: false }, { log: true }])("softmax, log $log", ({ log }) => {
     async function checkSoftmax(rows: number, length: number, input: ReturnType<typeof context.seeded>) {
       const expected = reference.softmax(input, rows, length, log);
-      await context.check(
-        { kind: "softmax", log, dtype },
-        { input: { input }, output: { output: context.empty(input.length) } },
-        (slices) => ({ ...slices, rows, length }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, tolerances.rows),
+      await checkRows(log ? logSoftmaxRows : softmaxRows, { inputs: { x: input }, rows, length }, ({ y }, label) =>
+        expect(y, label).toAgreeWith(expected, tolerances.rows),
       );
     }
 
@@ -54,11 +106,9 @@ export function rowsContract(context: ContractContext): void {
       const gradient = context.seeded(rows * length, 3);
       const expected = reference.softmaxGrad(forward, gradient, rows, length, log);
       const largest = log ? Math.sqrt(length) * 8 : 1; // the sum of a row's gradients takes part in each element
-      await context.check(
-        { kind: "softmaxGrad", log, dtype },
-        { input: { forward, gradient }, output: { output: context.empty(rows * length) } },
-        (slices) => ({ ...slices, rows, length }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(largest)),
+      const inputs = { y: forward, g: gradient };
+      await checkRows(log ? logSoftmaxGradRows : softmaxGradRows, { inputs, rows, length }, ({ dx }, label) =>
+        expect(dx, label).toAgreeWith(expected, scaled(largest)),
       );
     });
   });
@@ -78,17 +128,12 @@ export function rowsContract(context: ContractContext): void {
       const weight = context.seeded(length, 5);
       const bias = context.seeded(length, 6);
       const expected = reference.layerNorm(input, weight, bias, rows, length, EPS);
-      const output = { output: context.empty(rows * length), mean: context.empty(rows), rstd: context.empty(rows) };
-      await context.check(
-        { kind: "layerNorm", dtype },
-        { input: { input, weight, bias }, output },
-        (slices) => ({ ...slices, rows, length, eps: EPS }),
-        (results, label) => {
-          expect(results.mean, `mean, ${label}`).toAgreeWith(expected.mean, tolerances.rows);
-          expect(results.rstd, `rstd, ${label}`).toAgreeWith(expected.rstd, scaled(16));
-          expect(results.output, `output, ${label}`).toAgreeWith(expected.output, scaled(64));
-        },
-      );
+      const launch = { inputs: { x: input, w: weight, b: bias }, scalars: { eps: EPS }, rows, length };
+      await checkRows(layerNormRows, launch, (results, label) => {
+        expect(results.mean, `mean, ${label}`).toAgreeWith(expected.mean, tolerances.rows);
+        expect(results.rstd, `rstd, ${label}`).toAgreeWith(expected.rstd, scaled(16));
+        expect(results.y, `output, ${label}`).toAgreeWith(expected.output, scaled(64));
+      });
     });
 
     it("normalises rows far from zero: the variance is not a difference of squares", async () => {
@@ -96,15 +141,10 @@ export function rowsContract(context: ContractContext): void {
       const weight = context.empty(64).fill(1);
       const bias = context.empty(64);
       const expected = reference.layerNorm(input, weight, bias, 6, 64, EPS);
-      await context.check(
-        { kind: "layerNorm", dtype },
-        {
-          input: { input, weight, bias },
-          output: { output: context.empty(6 * 64), mean: context.empty(6), rstd: context.empty(6) },
-        },
-        (slices) => ({ ...slices, rows: 6, length: 64, eps: EPS }),
-        // The mean, near 1000, is known to one part in 2^24: 6e-5 of an element's distance from it.
-        ({ output }, label) => expect(output, label).toAgreeWith(expected.output, scaled(500)),
+      const launch = { inputs: { x: input, w: weight, b: bias }, scalars: { eps: EPS }, rows: 6, length: 64 };
+      // The mean, near 1000, is known to one part in 2^24: 6e-5 of an element's distance from it.
+      await checkRows(layerNormRows, launch, ({ y }, label) =>
+        expect(y, label).toAgreeWith(expected.output, scaled(500)),
       );
     });
 
@@ -118,26 +158,14 @@ export function rowsContract(context: ContractContext): void {
       mean.set(forward.mean);
       rstd.set(forward.rstd);
       const expected = reference.layerNormGrad(input, weight, mean, rstd, gradient, rows, length);
-      const output = {
-        inputGradient: context.empty(rows * length),
-        weightGradient: context.empty(length),
-        biasGradient: context.empty(length),
-      };
       const rstdMaximum = forward.rstd.reduce((a, b) => Math.max(a, b), 1);
-      await context.check(
-        { kind: "layerNormGrad", dtype },
-        { input: { input, weight, mean, rstd, gradient }, output },
-        (slices) => ({ ...slices, rows, length }),
-        (results, label) => {
-          expect(results.inputGradient, `input, ${label}`).toAgreeWith(
-            expected.inputGradient,
-            scaled(32 * rstdMaximum),
-          );
-          const total = context.sumTolerance(16 * rows); // |g h| stays below 16 on average
-          expect(results.weightGradient, `weight, ${label}`).toAgreeWith(expected.weightGradient, total);
-          expect(results.biasGradient, `bias, ${label}`).toAgreeWith(expected.biasGradient, total);
-        },
-      );
+      const inputs = { x: input, w: weight, mean, rstd, g: gradient };
+      await checkRows(layerNormGradRows, { inputs, rows, length }, (results, label) => {
+        expect(results.dx, `input, ${label}`).toAgreeWith(expected.inputGradient, scaled(32 * rstdMaximum));
+        const total = context.sumTolerance(16 * rows); // |g h| stays below 16 on average
+        expect(results.dw, `weight, ${label}`).toAgreeWith(expected.weightGradient, total);
+        expect(results.db, `bias, ${label}`).toAgreeWith(expected.biasGradient, total);
+      });
     });
   });
 
@@ -154,11 +182,9 @@ export function rowsContract(context: ContractContext): void {
       const logits = context.seeded(rows * classes, 12);
       const labels = labelsFor(rows, classes);
       const expected = reference.crossEntropy(logits, labels, rows, classes, IGNORE);
-      await context.check(
-        { kind: "crossEntropy", dtype },
-        { input: { logits, labels }, output: { output: context.empty(rows) } },
-        (slices) => ({ ...slices, rows, classes, ignoreIndex: IGNORE }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(4)),
+      const launch = { inputs: { x: logits }, labels, rows, length: classes, ignoreIndex: IGNORE };
+      await checkRows(crossEntropyRows, launch, ({ loss }, label) =>
+        expect(loss, label).toAgreeWith(expected, scaled(4)),
       );
     });
 
@@ -167,11 +193,9 @@ export function rowsContract(context: ContractContext): void {
       const labels = labelsFor(rows, classes);
       const gradient = context.seeded(rows, 14);
       const expected = reference.crossEntropyGrad(logits, labels, gradient, rows, classes, IGNORE);
-      await context.check(
-        { kind: "crossEntropyGrad", dtype },
-        { input: { logits, labels, gradient }, output: { output: context.empty(rows * classes) } },
-        (slices) => ({ ...slices, rows, classes, ignoreIndex: IGNORE }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(4)),
+      const launch = { inputs: { x: logits, g: gradient }, labels, rows, length: classes };
+      await checkRows(crossEntropyGradRows, launch, ({ dx }, label) =>
+        expect(dx, label).toAgreeWith(expected, scaled(4)),
       );
     });
 
@@ -179,11 +203,9 @@ export function rowsContract(context: ContractContext): void {
       const logits = context.seeded(12, 15);
       const labels = Int32Array.of(2, 0, 2, 1);
       const expected = reference.crossEntropy(logits, labels, 4, 3, 2);
-      await context.check(
-        { kind: "crossEntropy", dtype },
-        { input: { logits, labels }, output: { output: context.empty(4) } },
-        (slices) => ({ ...slices, rows: 4, classes: 3, ignoreIndex: 2 }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, tolerances.rows),
+      const launch = { inputs: { x: logits }, labels, rows: 4, length: 3, ignoreIndex: 2 };
+      await checkRows(crossEntropyRows, launch, ({ loss }, label) =>
+        expect(loss, label).toAgreeWith(expected, tolerances.rows),
       );
     });
 
@@ -192,12 +214,19 @@ export function rowsContract(context: ContractContext): void {
       logits.set([1000, 0, -1000, -5000, -5000, 1000]);
       const labels = Int32Array.of(1, 2);
       const expected = reference.crossEntropy(logits, labels, 2, 3, IGNORE);
-      await context.check(
-        { kind: "crossEntropy", dtype },
-        { input: { logits, labels }, output: { output: context.empty(2) } },
-        (slices) => ({ ...slices, rows: 2, classes: 3, ignoreIndex: IGNORE }),
-        ({ output }, label) => expect(output, label).toAgreeWith(expected, scaled(1)),
+      const launch = { inputs: { x: logits }, labels, rows: 2, length: 3, ignoreIndex: IGNORE };
+      await checkRows(crossEntropyRows, launch, ({ loss }, label) =>
+        expect(loss, label).toAgreeWith(expected, scaled(1)),
       );
     });
+  });
+
+  it.each(SHAPES)("a program of no op of core's, of [%d, %d]", async (rows, length) => {
+    const x = context.seeded(rows * length, 16);
+    const scaledDown = x.map((value) => value * 0.25);
+    const expected = reference.softmax(scaledDown, rows, length, true);
+    await checkRows(temperedRows, { inputs: { x }, scalars: { coldness: 0.25 }, rows, length }, ({ y }, label) =>
+      expect(y, label).toAgreeWith(expected, tolerances.rows),
+    );
   });
 }

@@ -37,6 +37,8 @@ export interface ContractRow {
   readonly fuses?: readonly FusedKind[];
   /** Its products take epilogues. By default false. */
   readonly epilogues?: boolean;
+  /** It has js's words in float32. By default what `exact` is. */
+  readonly portable?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
 }
@@ -77,7 +79,7 @@ export function rulesSuite(row: ContractRow): void {
 }
 
 function inEachDtype(row: ContractRow, register: (context: ContractContext) => void): void {
-  const { name, skip, exact = true, rules = [], edge = false } = row;
+  const { name, skip, exact = true, rules = [], edge = false, portable = exact } = row;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
@@ -88,7 +90,7 @@ function inEachDtype(row: ContractRow, register: (context: ContractContext) => v
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(dtype, rules, exact, tolerances, edge);
+    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable && dtype === "f32");
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());

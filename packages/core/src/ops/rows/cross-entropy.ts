@@ -2,8 +2,6 @@
 
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { carrying } from "../../js/carried";
-import { crossEntropyGrad as crossEntropyGradOnJs, crossEntropy as crossEntropyOnJs } from "../../js/rows";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
@@ -15,6 +13,8 @@ import { elementwise } from "../elementwise/elementwise";
 import { checkIndices } from "../indices/check-indices";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
+import { launchRows } from "./launch-rows";
+import { crossEntropyGradRows, crossEntropyRows as lossRows } from "./programs/cross-entropy";
 import { softmax } from "./softmax";
 
 /**
@@ -53,16 +53,8 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
   const rows = labels.size;
   checkIndices("crossEntropy", labels, classes, ignoreIndex);
   const output = Tensor.empty(labels.shape, compute, device);
-  device.launch({
-    kind: "crossEntropy",
-    kernel: device.kernel(carrying({ kind: "crossEntropy", dtype: compute }, crossEntropyOnJs)),
-    logits: logits.memorySlice(),
-    labels: indices.memorySlice(),
-    output: output.memorySlice(),
-    rows,
-    classes,
-    ignoreIndex,
-  });
+  const sizes = { rows, length: classes, ignoreIndex };
+  launchRows(lossRows, { inputs: { x: logits }, labels: indices, outputs: { loss: output }, ...sizes });
   const recorded = record("crossEntropy", output, [logits], [logits, indices], (g, [x, held]) => [
     isTaping() ? recordedGrad(x!, held!, g, ignoreIndex) : crossEntropyGrad(x!, held!, g, ignoreIndex),
   ]);
@@ -73,19 +65,8 @@ export function crossEntropyRows(logits: Tensor, labels: Tensor, ignoreIndex = -
 /** g (softmax(x) - the label's class) in each row, and 0 where the label is ignored. */
 function crossEntropyGrad(x: Tensor, labels: Tensor, g: Tensor, ignoreIndex: number): Tensor {
   const result = Tensor.empty(x.shape, x.dtype, x.device);
-  x.device.launch({
-    kind: "crossEntropyGrad",
-    kernel: x.device.kernel(
-      carrying({ kind: "crossEntropyGrad", dtype: x.dtype as ComputeDType }, crossEntropyGradOnJs),
-    ),
-    logits: x.memorySlice(),
-    labels: labels.memorySlice(),
-    gradient: g.memorySlice(),
-    output: result.memorySlice(),
-    rows: labels.size,
-    classes: x.shape.at(-1)!,
-    ignoreIndex,
-  });
+  const sizes = { rows: labels.size, length: x.shape.at(-1)!, ignoreIndex };
+  launchRows(crossEntropyGradRows, { inputs: { x, g }, labels, outputs: { dx: result }, ...sizes });
   return result;
 }
 

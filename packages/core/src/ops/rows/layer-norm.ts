@@ -2,11 +2,9 @@
 
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { carrying } from "../../js/carried";
-import { layerNormGrad as layerNormGradOnJs, layerNorm as layerNormOnJs } from "../../js/layer-norm";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, promote } from "../../values/dtype";
+import { computeDType, promote } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
@@ -14,6 +12,8 @@ import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { mean, sumTo } from "../reduce/reduce";
+import { launchRows } from "./launch-rows";
+import { layerNormGradRows, layerNormRows } from "./programs/layer-norm";
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
@@ -48,18 +48,12 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   const output = Tensor.empty(x.shape, compute, device);
   const average = Tensor.empty([rows], compute, device);
   const rstd = Tensor.empty([rows], compute, device);
-  device.launch({
-    kind: "layerNorm",
-    kernel: device.kernel(carrying({ kind: "layerNorm", dtype: compute }, layerNormOnJs)),
-    input: x.memorySlice(),
-    weight: weight.memorySlice(),
-    bias: shift.memorySlice(),
-    output: output.memorySlice(),
-    mean: average.memorySlice(),
-    rstd: rstd.memorySlice(),
+  launchRows(layerNormRows, {
+    inputs: { x, w: weight, b: shift },
+    outputs: { y: output, mean: average, rstd },
+    scalars: { eps },
     rows,
     length,
-    eps,
   });
   const recorded = record("layerNorm", output, [x, weight, shift], [x, weight, average, rstd], (g, saved) =>
     isTaping() ? recordedGrad(g, saved, eps) : layerNormGrad(g, saved, rows, length),
@@ -96,17 +90,9 @@ function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number,
   const inputGradient = Tensor.empty(x.shape, x.dtype, device);
   const weightGradient = Tensor.empty(weight.shape, x.dtype, device);
   const biasGradient = Tensor.empty(weight.shape, x.dtype, device);
-  device.launch({
-    kind: "layerNormGrad",
-    kernel: device.kernel(carrying({ kind: "layerNormGrad", dtype: x.dtype as ComputeDType }, layerNormGradOnJs)),
-    input: x.memorySlice(),
-    weight: weight.memorySlice(),
-    mean: average.memorySlice(),
-    rstd: rstd.memorySlice(),
-    gradient: gradient.memorySlice(),
-    inputGradient: inputGradient.memorySlice(),
-    weightGradient: weightGradient.memorySlice(),
-    biasGradient: biasGradient.memorySlice(),
+  launchRows(layerNormGradRows, {
+    inputs: { x, w: weight, mean: average, rstd, g: gradient },
+    outputs: { dx: inputGradient, dw: weightGradient, db: biasGradient },
     rows,
     length,
   });

@@ -3,13 +3,15 @@
 import { tidy } from "../../device/scope";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
-import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
+import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
 import { sum } from "../reduce/reduce";
 import { transpose } from "../shape/shape";
+import { launchRows } from "./launch-rows";
+import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./programs/softmax";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const where = log ? "logSoftmax" : "softmax";
@@ -23,8 +25,7 @@ export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const length = x.shape[last]!;
   const rows = length === 0 ? 0 : x.size / length;
   const output = Tensor.empty(x.shape, compute, x.device);
-  const kernel = x.device.kernel({ kind: "softmax", log, dtype: compute });
-  x.device.launch({ kind: "softmax", kernel, input: x.memorySlice(), output: output.memorySlice(), rows, length });
+  launchRows(log ? logSoftmaxRows : softmaxRows, { inputs: { x }, outputs: { y: output }, rows, length });
   return record(where, output, [x], [output], (g, [forward]) => [softmaxGrad(forward!, g, log, rows, length)]);
 }
 
@@ -39,16 +40,8 @@ function softmaxGrad(forward: Tensor, gradient: Tensor, log: boolean, rows: numb
     const factor = log ? elementwise("exp", [forward]) : forward;
     return elementwise("sub", [scaled, elementwise("mul", [factor, sum(scaled, -1, true)])]);
   }
-  const { device } = forward;
-  const output = Tensor.empty(forward.shape, forward.dtype, device);
-  device.launch({
-    kind: "softmaxGrad",
-    kernel: device.kernel({ kind: "softmaxGrad", log, dtype: forward.dtype as ComputeDType }),
-    forward: forward.memorySlice(),
-    gradient: gradient.memorySlice(),
-    output: output.memorySlice(),
-    rows,
-    length,
-  });
+  const output = Tensor.empty(forward.shape, forward.dtype, forward.device);
+  const inputs = { y: forward, g: gradient };
+  launchRows(log ? logSoftmaxGradRows : softmaxGradRows, { inputs, outputs: { dx: output }, rows, length });
   return output;
 }

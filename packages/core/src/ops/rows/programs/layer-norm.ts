@@ -1,0 +1,30 @@
+/** Layer normalisation of rows and its gradients. */
+import { columns, defineRows, narrow, sum, widen } from "../../../rule/rows/row-program";
+import { add, div, mul, sqrt, sub } from "../../../rule/symbols";
+
+/** (x - mean) rstd w + b. The variance is summed from distances, and the mean used in two parts: rows may lie far from 0. */
+export const layerNormRows = /* @__PURE__ */ defineRows({
+  name: "layerNorm",
+  inputs: { x: "matrix", w: "vector", b: "vector" },
+  scalars: ["eps"],
+  rows({ x, w, b }, { eps, count }) {
+    const middle = div(sum(x), count);
+    const distance = sub(x, middle);
+    const variance = div(sum(mul(distance, distance)), count);
+    const [mean, rstd] = [narrow(middle), narrow(div(1, sqrt(add(variance, eps))))];
+    const rest = narrow(sub(middle, widen(mean)));
+    return { y: add(mul(mul(sub(sub(x, mean), rest), rstd), w), b), mean, rstd };
+  },
+});
+
+/** With h = (x - mean) rstd and d = g w: rstd (d - mean(d) - h mean(d h)). */
+export const layerNormGradRows = /* @__PURE__ */ defineRows({
+  name: "layerNormGrad",
+  inputs: { x: "matrix", w: "vector", mean: "number", rstd: "number", g: "matrix" },
+  rows({ x, w, mean, rstd, g }, { count }) {
+    const h = mul(sub(x, mean), rstd);
+    const d = mul(g, w);
+    const [meanD, meanDH] = [d, mul(d, h)].map((terms) => narrow(div(sum(terms), count))) as [typeof d, typeof d];
+    return { dx: mul(rstd, sub(sub(d, meanD), mul(h, meanDH))), dw: columns(mul(g, h)), db: columns(g) };
+  },
+});
