@@ -59,7 +59,6 @@ export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
-export { CHUNK, chunkRows } from "./rule/rows/interpret-rows";
 export {
   atLabel,
   columns,

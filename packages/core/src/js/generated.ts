@@ -5,8 +5,8 @@ import { fma32, fma64 } from "../rule/fma";
 import { FUNCTION_NAMES, type FunctionName, functionDefinition } from "../rule/functions";
 import { exponent, flipsign, power2, significand } from "../rule/functions/bits";
 import { evaluateFunction, evaluateOp, maximum, minimum } from "../rule/interpret";
-import { chunkRows, sumOfLanes } from "../rule/rows/interpret-rows";
 import { fromStored, toStored } from "../values/half";
+import { sumColumns, sumOf } from "./sum";
 
 /** Names that generated text may use. Functions of float32 come beside them, their names ending in 32. */
 const LIBRARY = {
@@ -28,8 +28,8 @@ const LIBRARY = {
   power2,
   exponent,
   significand,
-  sumOfLanes,
-  chunkRows,
+  sumOf,
+  sumColumns,
   from_bf16: fromStored("bf16"),
   to_bf16: toStored("bf16"),
   from_f16: fromStored("f16"),

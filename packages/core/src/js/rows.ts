@@ -2,7 +2,7 @@
 import type { Launch } from "../backend/spec";
 import { javascript } from "../emit/javascript";
 import { type RowElement, RowWriter } from "../emit/rows";
-import { CHUNK, interpretRows, type RowArrays } from "../rule/rows/interpret-rows";
+import { interpretRows, type RowArrays } from "../rule/rows/interpret-rows";
 import type { RowProgram, RowResult } from "../rule/rows/row-program";
 import type { ComputeDType } from "../values/dtype";
 import { generated } from "./generated";
@@ -60,7 +60,6 @@ function writeRows(program: RowProgram, dtype: ComputeDType): string {
     ...inputs.map((_, slot) => `const input${slot} = inputs[${slot}];`),
     ...outputs.map((_, slot) => `const output${slot} = outputs[${slot}];`),
     "const count = length;",
-    "const lanes = new Float64Array(16);",
   ];
   if (ofRows.length > 0) {
     const roots = ofRows.flatMap(({ output: { node, atLabel } }) => (atLabel === undefined ? [node] : [node, atLabel]));
@@ -99,30 +98,14 @@ function writeRows(program: RowProgram, dtype: ComputeDType): string {
   }
   for (const { slot, node } of columns) {
     const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
-    text.push(
-      `const total${slot} = new Float64Array(length), chunk${slot} = new Float64Array(length);`,
-      ...loop("let row = 0; row < rows; row++", [
-        ...writer.numbers([node]),
-        ...eachElement([...lines, `chunk${slot}[i] += ${value};`]),
-        "if ((row + 1) % chunkRows(length) !== 0 && row + 1 < rows) continue;",
-        ...eachElement([`total${slot}[i] += chunk${slot}[i];`, `chunk${slot}[i] = 0;`]),
-      ]),
-      `output${slot}.set(total${slot});`,
-    );
+    const term = [...writer.numbers([node]), ...lines, `return ${value};`];
+    text.push(`output${slot}.set(sumColumns(rows, length, (row, i) => {`, ...term, "}));");
   }
   return text.join("\n");
 }
 
 function writeSum(name: string, { lines, value }: RowElement): string[] {
-  return [
-    `let ${name} = 0;`,
-    ...loop(`let start = 0; start < length; start += ${CHUNK}`, [
-      `const end = Math.min(length, start + ${CHUNK});`,
-      "lanes.fill(0);",
-      ...loop("let i = start; i < end; i++", [...lines, `lanes[i & 15] += ${value};`]),
-      `${name} += sumOfLanes(lanes);`,
-    ]),
-  ];
+  return [`const ${name} = sumOf(length, (i) => {`, ...lines, `return ${value};`, "});"];
 }
 
 function writeLargest(name: string, { lines, value }: RowElement): string[] {

@@ -1,25 +1,9 @@
 /** The definition of row programs: what all devices must agree with. */
+import { sumColumns, sumOf } from "../../js/sum";
 import type { ComputeDType, TypedArray } from "../../values/dtype";
 import type { Op } from "../expression";
 import { evaluateFunction, evaluateOp } from "../interpret";
-import type { RowProgram } from "./row-program";
-
-/** Elements of a chunk of a sum, and the lanes that it is added in. */
-export const CHUNK = 32_768;
-const LANES = 16;
-
-/** Rows of a chunk of a sum of columns. */
-export function chunkRows(length: number): number {
-  return Math.max(1, Math.floor(CHUNK / Math.min(length, 64)));
-}
-
-/** The lanes of a chunk as one number. */
-export function sumOfLanes(lanes: Float64Array): number {
-  for (let width = LANES / 2; width > 0; width /= 2) {
-    for (let lane = 0; lane < width; lane++) lanes[lane]! += lanes[lane + width]!;
-  }
-  return lanes[0]!;
-}
+import { neededFor, type RowProgram } from "./row-program";
 
 /** The memory of a launch. */
 export interface RowArrays {
@@ -57,15 +41,6 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
   };
   const call = (name: "weight" | "log", x: number) =>
     dtype === "f32" ? evaluateFunction(name, x) : name === "log" ? Math.log(x) : Math.exp(x);
-  const sum = (n: number): number => {
-    let total = 0;
-    for (let start = 0; start < length; start += CHUNK) {
-      const lanes = new Float64Array(LANES);
-      for (let i = start; i < Math.min(start + CHUNK, length); i++) lanes[i % LANES]! += elementOf(n, i);
-      total += sumOfLanes(lanes);
-    }
-    return total;
-  };
   const largest = (n: number): number => {
     let most = Number.NEGATIVE_INFINITY;
     for (let i = 0; i < length; i++) {
@@ -80,7 +55,7 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
     if (op === "scalar") return scalars[value]!;
     if (op === "constant") return wide ? value : round(value);
     if (op === "count") return length;
-    if (op === "sum") return sum(args[0]!);
+    if (op === "sum") return sumOf(length, (i) => elementOf(args[0]!, i));
     if (op === "largest") return largest(args[0]!);
     if (op === "atLabel") return elementOf(args[0]!, labels![row]!);
     return compute(
@@ -90,34 +65,29 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
     );
   };
 
-  const totals = outputs.map((_, k) => new Float64Array(program.outputs[k]!.kind === "columns" ? length : 0));
-  const chunks = totals.map((total) => total.slice());
   for (; row < rows; row++) {
     const label = labels?.[row] ?? 0;
-    const missing =
-      labels && label === ignoreIndex ? 0 : labels && !(label >= 0 && label < length) ? Number.NaN : undefined;
-    if (missing === undefined) {
-      nodes.forEach(({ each }, n) => {
-        if (!each) numbers[n] = numberOf(n);
-      });
-    }
-    program.outputs.forEach(({ kind, node, atLabel }, k) => {
-      const output = outputs[k]!;
-      if (kind === "number") output[row] = missing ?? numbers[node]!;
-      for (let i = 0; i < length && kind !== "number"; i++) {
-        if (kind === "columns") chunks[k]![i]! += elementOf(node, i);
-        else
-          output[row * length + i] =
-            missing ?? (atLabel !== undefined && i === label ? numbers[atLabel]! : elementOf(node, i));
+    const isMissing = labels !== undefined && (label === ignoreIndex || label < 0 || label >= length);
+    const missing = label === ignoreIndex ? 0 : Number.NaN;
+    nodes.forEach(({ each }, n) => {
+      if (!each && !isMissing) numbers[n] = numberOf(n);
+    });
+    program.outputs.forEach(({ kind, node, atLabel }, slot) => {
+      const output = outputs[slot]!;
+      if (kind === "number") output[row] = isMissing ? missing : numbers[node]!;
+      for (let i = 0; i < length && kind === "matrix"; i++) {
+        const value = atLabel !== undefined && i === label ? numbers[atLabel]! : elementOf(node, i);
+        output[row * length + i] = isMissing ? missing : value;
       }
     });
-    if ((row + 1) % chunkRows(length) !== 0 && row + 1 < rows) continue;
-    chunks.forEach((chunk, k) => {
-      for (let i = 0; i < chunk.length; i++) totals[k]![i]! += chunk[i]!;
-      chunk.fill(0);
-    });
   }
-  totals.forEach((total, k) => {
-    if (program.outputs[k]!.kind === "columns") outputs[k]!.set(total);
+  program.outputs.forEach(({ kind, node }, slot) => {
+    if (kind !== "columns") return;
+    const sums = sumColumns(rows, length, (at, i) => {
+      row = at;
+      for (const n of neededFor(nodes, [node])) if (!nodes[n]!.each) numbers[n] = numberOf(n);
+      return elementOf(node, i);
+    });
+    outputs[slot]!.set(sums);
   });
 }
