@@ -27,6 +27,10 @@ const char* const RULE_HASHES[] = {
 #include "rule-hashes.inc"
 };
 
+const char* const ROW_HASHES[] = {
+#include "row-hashes.inc"
+};
+
 struct InstructionSet {
   const char* name;
   opt::Run run;
@@ -67,12 +71,18 @@ Napi::Value commandFormat(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), opt::COMMAND_FORMAT);
 }
 
-/** ruleHashes(): the rules compiled ahead, in the order of their numbers. */
-Napi::Value ruleHashes(const Napi::CallbackInfo& info) {
-  Napi::Array hashes = Napi::Array::New(info.Env());
-  for (const char* hash : RULE_HASHES) hashes.Set(hashes.Length(), Napi::String::New(info.Env(), hash));
-  return hashes;
+template <size_t COUNT>
+Napi::Value listOf(const char* const (&hashes)[COUNT], const Napi::Env& env) {
+  Napi::Array list = Napi::Array::New(env);
+  for (const char* hash : hashes) list.Set(list.Length(), Napi::String::New(env, hash));
+  return list;
 }
+
+/** ruleHashes(): the rules compiled ahead, in the order of their numbers. */
+Napi::Value ruleHashes(const Napi::CallbackInfo& info) { return listOf(RULE_HASHES, info.Env()); }
+
+/** rowHashes(): the row programs. */
+Napi::Value rowHashes(const Napi::CallbackInfo& info) { return listOf(ROW_HASHES, info.Env()); }
 
 /** address(view): where its bytes lie. They stay there until its buffer is detached or collected. */
 Napi::Value address(const Napi::CallbackInfo& info) {
@@ -227,6 +237,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   exports.Set("instructionSets", Napi::Function::New(env, instructionSets));
   exports.Set("commandFormat", Napi::Function::New(env, commandFormat));
   exports.Set("ruleHashes", Napi::Function::New(env, ruleHashes));
+  exports.Set("rowHashes", Napi::Function::New(env, rowHashes));
   exports.Set("address", Napi::Function::New(env, address));
 #if defined(__linux__)
   exports.Set("adviseHugePages", Napi::Function::New(env, adviseHugePages));

@@ -13,12 +13,7 @@ enum class Opcode {
   COPY,
   GATHER,
   SCATTER_ADD,
-  SOFTMAX,
-  SOFTMAX_GRAD,
-  LAYER_NORM,
-  LAYER_NORM_GRAD,
-  CROSS_ENTROPY,
-  CROSS_ENTROPY_GRAD,
+  ROWS,
   UNFOLD,
   FOLD,
   MAX_POOL_2D,
@@ -32,7 +27,7 @@ enum class Opcode {
 };
 
 // How commands are written. One more whenever a command is read otherwise than before.
-constexpr int COMMAND_FORMAT = 7;
+constexpr int COMMAND_FORMAT = 8;
 
 enum class Status { OK, BAD_COMMAND, OUT_OF_MEMORY };
 

@@ -11,6 +11,8 @@ export interface Addon {
   commandFormat(): number;
   /** Hashes of the rules compiled ahead; a rule's place is its number. */
   ruleHashes(): string[];
+  /** The same of row programs. */
+  rowHashes(): string[];
   /** Where the bytes of a view lie, until its buffer is detached. */
   address(view: TypedArray): number;
   /** Moves memory that has been written to into huge pages, where the system has some that must be asked for. */

@@ -15,7 +15,7 @@ import {
 } from "@opt/core/backend";
 import { type Addon, loadAddon } from "./addon";
 import { CommandWriter } from "./command";
-import { type CpuKernel, compile } from "./kernel";
+import { type CpuKernel, compile, type Numbers } from "./kernel";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./opcode";
 import { prepared } from "./prepared";
@@ -42,7 +42,8 @@ class CpuBackend implements Backend {
   readonly mapFile?: (file: number, offset: number, bytes: number) => ArrayBuffer | undefined;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;
-  private readonly ruleNumbers: ReadonlyMap<string, number>;
+  private readonly ruleNumbers: Numbers;
+  private readonly rowNumbers: Numbers;
 
   constructor(
     private readonly addon: Addon,
@@ -55,7 +56,9 @@ class CpuBackend implements Backend {
     if (addon.readFile !== undefined) this.readFile = addon.readFile;
     if (addon.mapFile !== undefined)
       this.mapFile = (file, offset, bytes) => addon.mapFile!(file, offset, bytes) ?? undefined;
-    this.ruleNumbers = new Map(addon.ruleHashes().map((hash, number) => [hash, number]));
+    const numbered = (hashes: readonly string[]) => new Map(hashes.map((hash, number) => [hash, number]));
+    this.ruleNumbers = numbered(addon.ruleHashes());
+    this.rowNumbers = numbered(addon.rowHashes());
   }
 
   allocate(bytes: number): Memory {
@@ -95,7 +98,7 @@ class CpuBackend implements Backend {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    return compile(spec as unknown as Spec, this.addon, this.ruleNumbers) as unknown as Kernel<K>;
+    return compile(spec as unknown as Spec, this.addon, this.ruleNumbers, this.rowNumbers) as unknown as Kernel<K>;
   }
 
   launch(launch: Launch): void {

@@ -1,4 +1,5 @@
 /** Kernels of the cpu device: a number each, and for programs their instructions. */
+import { OptError } from "@opt/core";
 import { isPacked, type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { codebookAddresses } from "./codebook";
@@ -9,6 +10,8 @@ export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
   readonly opcode: number;
   /** Of a rule that was compiled ahead. */
   readonly ruleNumber?: number;
+  /** Of a row program. */
+  readonly rowsNumber?: number;
   /** Of a program that runs through the block interpreter: kept here because native code reads it in place. */
   readonly code?: Float64Array;
   readonly codeAddress?: number;
@@ -16,8 +19,18 @@ export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
   readonly codebooks?: readonly number[];
 }
 
-export function compile(spec: Spec, addon: Addon, ruleNumbers: ReadonlyMap<string, number>): CpuKernel {
+/** Places in the binary's tables by hash. */
+export type Numbers = ReadonlyMap<string, number>;
+
+/** @throws OptError UNSUPPORTED for a row program that is not in the binary */
+export function compile(spec: Spec, addon: Addon, ruleNumbers: Numbers, rowNumbers: Numbers): CpuKernel {
   const plain = { spec, opcode: OPCODE[spec.kind] };
+  if (spec.kind === "rows") {
+    const rowsNumber = rowNumbers.get(spec.program.hash);
+    if (rowsNumber !== undefined) return { ...plain, rowsNumber };
+    const problem = `the row program "${spec.program.name}" was not compiled into @opt/kernels-cpu.`;
+    throw new OptError("UNSUPPORTED", "cpu", problem, "Move these tensors to another device.");
+  }
   if (spec.kind === "rule") {
     const kernel = { ...plain, ...(spec.stored?.some(isPacked) && { codebooks: codebookAddresses(addon) }) };
     // Rewrites are steps of their own before the kernel of the rule that they were made for.

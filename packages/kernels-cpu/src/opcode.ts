@@ -2,7 +2,7 @@
 import { type DType, type Kind, type Op, type Rewrite, RULE_OPS, TRANSCENDENTAL_OPS } from "@opt/core/backend";
 
 /** How commands are written: a binary of another format would read them as something else. */
-export const COMMAND_FORMAT = 7;
+export const COMMAND_FORMAT = 8;
 
 const KINDS = [
   "rule",
@@ -13,12 +13,7 @@ const KINDS = [
   "copy",
   "gather",
   "scatterAdd",
-  "softmax",
-  "softmaxGrad",
-  "layerNorm",
-  "layerNormGrad",
-  "crossEntropy",
-  "crossEntropyGrad",
+  "rows",
   "unfold",
   "fold",
   "maxPool2d",

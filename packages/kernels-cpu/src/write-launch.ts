@@ -163,61 +163,22 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
     to.slice(output, dtype, rows * width);
   },
 
-  softmax(to, { kernel, input, output, rows, length }) {
-    const { dtype, log } = kernel.spec;
+  rows(to, { kernel, inputs, labels, outputs, scalars, rows, length, ignoreIndex }) {
+    const { rowsNumber, spec } = kernel as CpuKernel<"rows">;
+    const { dtype, program } = spec;
+    const needed = { matrix: rows * length, vector: length, columns: length, number: rows };
     to.flag(dtype === "f64");
-    to.flag(log);
-    to.list([rows, length]);
-    slices(to, dtype, rows * length, input, output);
-  },
-
-  softmaxGrad(to, { kernel, forward, gradient, output, rows, length }) {
-    const { dtype, log } = kernel.spec;
-    to.flag(dtype === "f64");
-    to.flag(log);
-    to.list([rows, length]);
-    slices(to, dtype, rows * length, forward, gradient, output);
-  },
-
-  layerNorm(to, { kernel, input, weight, bias, output, mean, rstd, rows, length, eps }) {
-    const { dtype } = kernel.spec;
-    to.flag(dtype === "f64");
-    to.list([rows, length, eps]);
-    slices(to, dtype, rows * length, input);
-    slices(to, dtype, length, weight, bias);
-    slices(to, dtype, rows * length, output);
-    slices(to, dtype, rows, mean, rstd);
-  },
-
-  layerNormGrad(to, launch) {
-    const { input, weight, mean, rstd, gradient, inputGradient, weightGradient, biasGradient, rows, length } = launch;
-    const { dtype } = launch.kernel.spec;
-    to.flag(dtype === "f64");
-    to.list([rows, length]);
-    slices(to, dtype, rows * length, input);
-    slices(to, dtype, length, weight);
-    slices(to, dtype, rows, mean, rstd);
-    slices(to, dtype, rows * length, gradient, inputGradient);
-    slices(to, dtype, length, weightGradient, biasGradient);
-  },
-
-  crossEntropy(to, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
-    const { dtype } = kernel.spec;
-    to.flag(dtype === "f64");
-    to.list([rows, classes, ignoreIndex]);
-    to.slice(logits, dtype, rows * classes);
-    to.slice(labels, "i32", rows);
-    to.slice(output, dtype, rows);
-  },
-
-  crossEntropyGrad(to, { kernel, logits, labels, gradient, output, rows, classes, ignoreIndex }) {
-    const { dtype } = kernel.spec;
-    to.flag(dtype === "f64");
-    to.list([rows, classes, ignoreIndex]);
-    to.slice(logits, dtype, rows * classes);
-    to.slice(labels, "i32", rows);
-    to.slice(gradient, dtype, rows);
-    to.slice(output, dtype, rows * classes);
+    to.number(rowsNumber!);
+    to.list([rows, length, ignoreIndex]);
+    checkCount("scalars", scalars.length, program.scalars.length);
+    to.list(scalars);
+    if (program.labels) to.slice(labels!, "i32", rows);
+    program.inputs.forEach(({ kind }, slot) => {
+      to.slice(inputs[slot]!, dtype, needed[kind]);
+    });
+    program.outputs.forEach(({ kind }, slot) => {
+      to.slice(outputs[slot]!, dtype, needed[kind]);
+    });
   },
 
   unfold(to, { kernel, input, output, window }) {

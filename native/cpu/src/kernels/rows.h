@@ -70,27 +70,26 @@ inline double sumOf(int64_t n, const Term& term) {
   return sum;
 }
 
-/** weights[i] = exp(x[i] - largest). Returns their sum: a share of it is softmax. */
-template <typename T>
-inline double weigh(const T* x, int64_t n, T largest, T* weights) {
-  OPT_INDEPENDENT
-  for (int64_t i = 0; i < n; i++) weights[i] = weightOf(x[i] - largest);
-  return sumOf(n, [weights](int64_t i) { return static_cast<double>(weights[i]); });
+/** The largest `value(i)` for i below n, as above, a zero being +0. */
+template <typename T, typename Value>
+inline T largestIn(int64_t n, const Value& value) {
+  constexpr int64_t BLOCK = 512;
+  T values[BLOCK], largest[2] = {T(-INFINITY), T(-INFINITY)};
+  for (int64_t begin = 0; begin < n; begin += BLOCK) {
+    const int64_t size = smaller(BLOCK, n - begin);
+    OPT_INDEPENDENT
+    for (int64_t i = 0; i < size; i++) values[i] = value(begin + i);
+    largest[1] = largestOf(values, size);
+    largest[0] = largestOf(largest, 2);
+  }
+  return largest[0] + T(0);
 }
 
-/** The largest value of a row and the logarithm of the sum of exp(x - largest). */
+/** log of a float64 number in programs of T: to the accuracy of float32 in those. */
 template <typename T>
-struct LogSumExp {
-  T largest;
-  double logSum;
-
-  LogSumExp(const T* x, int64_t n) : largest(largestOf(x, n)) {
-    constexpr int64_t BLOCK = 512;
-    T weights[BLOCK];
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += BLOCK) sum += weigh(x + i, smaller(BLOCK, n - i), largest, weights);
-    logSum = std::log(sum);
-  }
-};
+inline double logFor(double x) {
+  if constexpr (sizeof(T) == sizeof(float)) return logInDouble(x);
+  else return std::log(x);
+}
 
 }  // namespace opt::OPT_ISA

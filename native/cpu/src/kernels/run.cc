@@ -42,12 +42,7 @@ Status run(const double* numbers) {
     case Opcode::COPY: return runCopy(command);
     case Opcode::GATHER: return runGather(command);
     case Opcode::SCATTER_ADD: return runScatterAdd(command);
-    case Opcode::SOFTMAX: return runSoftmax(command);
-    case Opcode::SOFTMAX_GRAD: return runSoftmaxGrad(command);
-    case Opcode::LAYER_NORM: return runLayerNorm(command);
-    case Opcode::LAYER_NORM_GRAD: return runLayerNormGrad(command);
-    case Opcode::CROSS_ENTROPY: return runCrossEntropy(command);
-    case Opcode::CROSS_ENTROPY_GRAD: return runCrossEntropyGrad(command);
+    case Opcode::ROWS: return runRows(command);
     case Opcode::UNFOLD: return runUnfold(command);
     case Opcode::FOLD: return runFold(command);
     case Opcode::MAX_POOL_2D: return runMaxPool2d(command);

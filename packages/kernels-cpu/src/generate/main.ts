@@ -1,8 +1,10 @@
-/** Writes the rule kernels and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules and rows and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { workspaceRows } from "@opt/testkit/rows";
 import { builtRules, releasedRules } from "./rules";
 import { writeFunctions } from "./write-functions";
+import { writeAllRows } from "./write-rows";
 import { writeRules } from "./write-rules";
 
 /** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
@@ -16,10 +18,13 @@ const rules = [
   ...(released === undefined ? [] : releasedRules(JSON.parse(readFileSync(released, "utf8"), number))),
 ];
 const { functions, hashes } = writeRules(rules);
+const ofRows = writeAllRows(await workspaceRows());
 for (const [name, text] of [
   ["rules.inc", functions],
   ["rule-hashes.inc", hashes],
   ["functions.inc", writeFunctions()],
+  ["rows.inc", ofRows.functions],
+  ["row-hashes.inc", ofRows.hashes],
 ] as const) {
   const path = join(folder, name);
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);
