@@ -16,6 +16,8 @@ struct RowArguments {
   const double* scalars;
   const int32_t* labels;
   int64_t rows, length, ignored;
+  /** Rows of a chunk of a sum of columns. */
+  int64_t chunk;
 };
 
 /** Of rows, or of columns, `begin` to `end`. */
@@ -43,7 +45,8 @@ Status launchRows(Command& command, RowFunction<T> RowProgram::*ofRows, RowFunct
   const RowProgram& program = ROW_PROGRAMS[command.integer()];
   const T* inputs[MAX_SLICES];
   T* outputs[MAX_SLICES];
-  RowArguments<T> given{inputs, outputs, nullptr, nullptr, command.integer(), command.integer(), command.integer()};
+  RowArguments<T> given{inputs, outputs, nullptr, nullptr, command.integer(), command.integer(), command.integer(), 0};
+  given.chunk = rowsOfChunk(given.length);
   given.scalars = command.numbers(program.scalars);
   if (program.labels) given.labels = command.pointer<const int32_t>();
   for (int k = 0; k < program.inputs; k++) inputs[k] = command.pointer<const T>();

@@ -13,7 +13,7 @@ constexpr int64_t LANES_OF_SUM = 16;
 constexpr int64_t CHUNK = 32768;
 
 /** The rows of a chunk where columns are added up, which are so many. */
-inline int64_t rowsOfChunk(int64_t columns) { return larger<int64_t>(1, CHUNK / smaller<int64_t>(columns, 64)); }
+inline int64_t rowsOfChunk(int64_t columns) { return CHUNK / larger<int64_t>(1, smaller<int64_t>(columns, 64)); }
 
 /** The largest value, a NaN if there is one; -infinity of nothing. */
 template <typename T>
@@ -67,6 +67,31 @@ template <typename Term>
 inline double sumOf(int64_t n, const Term& term) {
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += CHUNK) sum += sumOfChunk(begin, smaller(n, begin + CHUNK), term);
+  return sum;
+}
+
+/** The same of terms that take long to compute: a block of them is computed before it is added. */
+template <typename Term>
+inline double sumOfBlocks(int64_t n, const Term& term) {
+  constexpr int64_t BLOCK = 512;
+  static_assert(CHUNK % BLOCK == 0 && BLOCK % LANES_OF_SUM == 0);
+  if (n < BLOCK / 4) return sumOf(n, term);
+  decltype(term(0)) values[BLOCK];
+  double sum = 0;
+  for (int64_t chunk = 0; chunk < n; chunk += CHUNK) {
+    double lanes[LANES_OF_SUM] = {};
+    const int64_t end = smaller(n, chunk + CHUNK);
+    for (int64_t begin = chunk; begin < end; begin += BLOCK) {
+      const int64_t size = smaller(BLOCK, end - begin), whole = (size + LANES_OF_SUM - 1) / LANES_OF_SUM * LANES_OF_SUM;
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < size; i++) values[i] = term(begin + i);
+      for (int64_t i = size; i < whole; i++) values[i] = 0;
+      for (int64_t i = 0; i < whole; i += LANES_OF_SUM) {
+        for (int64_t j = 0; j < LANES_OF_SUM; j++) lanes[j] += values[i + j];
+      }
+    }
+    sum += sumOfLanes(lanes);
+  }
   return sum;
 }
 

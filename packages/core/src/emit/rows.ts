@@ -28,7 +28,7 @@ export interface RowLanguage {
   kept(slot: number, index: string): string;
   /** A loop that keeps elements; without it nothing is kept. */
   keep?(slot: number, element: RowElement): string[];
-  /** A loop that leaves a number of this name. */
+  /** A loop that leaves a number of this name. Sums widen what they add. */
   reduce(op: "largest" | "sum", name: string, element: RowElement): string[];
 }
 
@@ -59,7 +59,8 @@ export class RowWriter {
           lines.push(...language.keep!(slot, this.element(part, "i")));
           this.#isKept.add(part);
         }
-        lines.push(...language.reduce(op, `n${n}`, this.element(args[0]!, "i")));
+        const { op: last, args: narrowed } = nodes[args[0]!]!;
+        lines.push(...language.reduce(op, `n${n}`, this.element(last === "widen" ? narrowed[0]! : args[0]!, "i")));
       } else {
         const { lines: before, value } = op === "atLabel" ? this.element(args[0]!, "label") : this.element(n, "");
         lines.push(...before, language.declare(`n${n}`, value, wide, op === "less" ? "condition" : "number"));

@@ -50,8 +50,13 @@ function writerOf(program: RowProgram): RowWriter {
     reduce(op, name, { lines, value }) {
       const isInput = /^input\d+\[i\]$/.test(value);
       if (op === "largest" && isInput) return [`const T ${name} = largestOf(${value.slice(0, -3)}, length) + T(0);`];
-      const [type, over] = op === "sum" ? ["double", "sumOf(length"] : ["T", "largestIn<T>(length"];
-      return [`const ${type} ${name} = ${over}, [=](int64_t i) {`, ...indent([...lines, `return ${value};`]), "});"];
+      const isHeavy = [...lines, value].some((line) => line.includes("weightOf("));
+      const over = op === "largest" ? "largestIn<T>" : isHeavy ? "sumOfBlocks" : "sumOf";
+      return [
+        `const ${op === "largest" ? "T" : "double"} ${name} = ${over}(length, [=](int64_t i) {`,
+        ...indent([...lines, `return ${value};`]),
+        "});",
+      ];
     },
   });
 }
@@ -126,20 +131,23 @@ function writeColumns(program: RowProgram): string[] {
     return ["{", ...indent([...lines, `sums[${k}][i] += ${value};`]), "}"];
   });
   const chunk = [
-    "const int64_t last = smaller(given.rows, first + rowsOfChunk(length));",
+    "const int64_t last = smaller(given.rows, first + given.chunk);",
     ...block("for (int64_t row = first; row < last; row++)", [
       ...pointers(program, [], " + begin"),
       ...writer.numbers(columns.map(({ node }) => node)),
       ...loop(terms.flat(), "end - begin"),
     ]),
+    "if (isOne) break;",
     ...ofColumn((k) => `totals[${k}][i] += sums[${k}][i], sums[${k}][i] = 0;`),
   ];
   return [
     ...head("columns", program),
     ...indent([
       `double totals[${columns.length}][COLUMNS] = {}, sums[${columns.length}][COLUMNS] = {};`,
-      ...block("for (int64_t first = 0; first < given.rows; first += rowsOfChunk(length))", chunk),
-      ...ofColumn((k, slot) => `given.outputs[${slot}][begin + i] = static_cast<T>(totals[${k}][i]);`),
+      "const bool isOne = given.rows <= given.chunk;",
+      ...block("for (int64_t first = 0; first < given.rows; first += given.chunk)", chunk),
+      "const auto& results = isOne ? sums : totals;",
+      ...ofColumn((k, slot) => `given.outputs[${slot}][begin + i] = static_cast<T>(results[${k}][i]);`),
     ]),
     "}",
   ];
