@@ -45,4 +45,11 @@ async function open(): Promise<WasmBackend> {
   return backend;
 }
 
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES });
+contractSuite({
+  name: "wasm",
+  dtypes: ["f32", "f64"],
+  open,
+  edge: true,
+  fuses: FUSES,
+  portable: probeTarget(false).fused.f32,
+});

@@ -41,6 +41,8 @@ export interface Float {
   } & Readonly<
     Record<"add" | "sub" | "mul" | "div" | "max" | "pmax" | "gt" | "eq" | "ne", (a: Vector, b: Vector) => Vector>
   >;
+  /** One element in the lowest lane, zeros above. */
+  loadOne(address: Operand<"i32">): Vector;
   /** The lane at the lowest address. */
   readonly lowest: {
     store(address: Operand<"i32">, vector: Vector): Effect;
@@ -56,6 +58,7 @@ const F32: Float = {
   lanes: 4,
   scalar: f32 as unknown as Float["scalar"],
   vector: { ...f32x4, loadSplat: v128.load32Splat } as unknown as Float["vector"],
+  loadOne: v128.load32Zero,
   lowest: {
     store: (address, vector) => v128.store32Lane(address, vector, 0),
     mask: i32x4.const([-1, 0, 0, 0]),
@@ -69,6 +72,7 @@ const F64: Float = {
   lanes: 2,
   scalar: f64 as unknown as Float["scalar"],
   vector: { ...f64x2, loadSplat: v128.load64Splat } as unknown as Float["vector"],
+  loadOne: v128.load64Zero,
   lowest: {
     store: (address, vector) => v128.store64Lane(address, vector, 0),
     mask: i32x4.const([-1, -1, 0, 0]),

@@ -5,15 +5,13 @@ import { rule } from "../emit/rule";
 import type { KernelSource } from "../kernel";
 import { batchNorm, batchNormGrad } from "./batch-norm";
 import { copy } from "./copy";
-import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
 import { fold, unfold } from "./fold";
 import { gather } from "./gather";
-import { layerNorm, layerNormGrad } from "./layer-norm";
 import { matmul } from "./matmul/matmul";
 import { maxPool2d, maxPool2dGrad } from "./max-pool";
 import { reduce } from "./reduce";
+import { rows } from "./rows";
 import { scatterAdd } from "./scatter-add";
-import { softmax, softmaxGrad } from "./softmax";
 import { sumSquares } from "./sum-squares";
 
 /** The fused kernels of this device. */
@@ -25,21 +23,16 @@ export const KERNELS: { readonly [K in OwnKind]: KernelSource<K> } = {
   batchNorm,
   batchNormGrad,
   copy,
-  crossEntropy,
-  crossEntropyGrad,
   fold,
   gather,
-  layerNorm,
-  layerNormGrad,
   map,
   matmul,
   maxPool2d,
   maxPool2dGrad,
   reduce,
+  rows,
   rule,
   scatterAdd,
-  softmax,
-  softmaxGrad,
   sumSquares,
   unfold,
 };
