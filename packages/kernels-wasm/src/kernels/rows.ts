@@ -34,6 +34,11 @@ type Pointer = Local<"i32">;
 /** Elements in the dtype are a vector, in float64 as many as they take; a number of the row is one vector, the same in all lanes. */
 type Vectors = readonly Local<"v128">[];
 
+/** Lanes of 32 bits, with the halves of the vector exchanged, and with neighbours. */
+const [TURNED, SWAPPED] = [
+  [2, 3, 0, 1],
+  [1, 0, 3, 2],
+];
 const LANES_OF_SUM = 16;
 /** Vectors of columns that are added up together: a line of the cache. */
 const COLUMNS = 4;
@@ -220,9 +225,10 @@ class RowWriter {
         f.set(most, vector.pmax(most, step.mask ? v128.bitselect(x, least, step.mask) : x));
       }
     });
-    let max = vector.extractLane(most, 0);
-    for (let lane = 1; lane < lanes; lane++) max = scalar.max(max, vector.extractLane(most, lane));
-    const largest = f.local("v128", vector.splat(scalar.add(max, scalar.const(0))));
+    for (const order of lanes === 4 ? [TURNED, SWAPPED] : [TURNED]) {
+      f.set(most, vector.pmax(most, shuffle32(most, most, order)));
+    }
+    const largest = f.local("v128", vector.add(most, f.constant(f64x2.const([0, 0]))));
     const nan = LANES[this.dtype].constant(Number.NaN);
     f.if(v128.anyTrue(foundNaN), () => f.set(largest, nan));
     return largest;
@@ -251,7 +257,7 @@ class RowWriter {
         ...to: readonly Pointer[]
       ) => {
         const perStep = width / 2;
-        steps.forEach((step, k) => {
+        for (const [k, step] of steps.entries()) {
           const known = new Map<number, Local<"v128">>();
           const loaded = (n: number) => known.get(n) ?? load(step)(n);
           kept.forEach((n, slot) => {
@@ -263,11 +269,11 @@ class RowWriter {
           const terms = this.element(node, loaded);
           for (const n of kept) this.#isKept.delete(n);
           const masks = step.mask && (width === 4 ? halvesOf(step.mask) : [step.mask]);
-          terms.forEach((term, half) => {
+          for (const [half, term] of terms.entries()) {
             const lane = lanes[perStep * k + half]!;
             f.set(lane, f64x2.add(lane, masks ? v128.and(term, masks[half]!) : term));
-          });
-        });
+          }
+        }
         if (steps.length > 1 || steps[0]!.mask) return;
         const first = lanes.slice(0, perStep).map((lane) => f.local("v128", lane));
         for (const [j, lane] of lanes.entries()) f.set(lane, lanes[j + perStep] ?? first[j + perStep - lanes.length]!);
