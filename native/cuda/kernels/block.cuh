@@ -60,5 +60,14 @@ __device__ __forceinline__ double sumOver(Index length, Term term) {
   return total;
 }
 
+/** The largest value(i) for i < length over the threads of a block: a NaN if there is one, -infinity of nothing, a zero is +0. */
+template <typename T, typename Value>
+__device__ __forceinline__ T largestOver(Index length, Value value) {
+  const auto larger = [](T a, T b) { return a < b || b != b ? b : a; };
+  T largest = static_cast<T>(__int_as_float(static_cast<int>(0xff800000)));
+  for (Index i = threadIdx.x; i < length; i += blockDim.x) largest = larger(largest, value(i));
+  return combineBlock(largest, larger) + T(0);
+}
+
 /** The rows of a chunk where columns are added up, which are so many. */
 __device__ __forceinline__ Index rowsOfChunk(Index columns) { return CHUNK / (columns < 64 ? columns : 64); }

@@ -15,6 +15,7 @@ import {
 import { sliceAddress } from "./arguments";
 import type { Product } from "./blas";
 import type { Column } from "./chunk-table";
+import { rowKernelNames } from "./generate/write-rows";
 import { bug } from "./gpu";
 import { type Launcher, rowThreads, THREADS } from "./launcher";
 import { KEYS, packedFormats, packedRewrites, ruleForm, scalarsBySlot, slotsOf } from "./rule-arguments";
@@ -218,51 +219,39 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     on.run(on.kernels.named("rows-by-index", `scatterAdd_${dtype}`), on.blocks(width * parts));
   },
 
-  softmax(on, { kernel, input, output, rows, length }) {
-    const { log, dtype } = kernel.spec;
-    slices(on.arguments.begin(), dtype, rows * length, input, output);
-    runRows(on, "softmax", `${log ? "logSoftmax" : "softmax"}_${dtype}`, rows, length);
-  },
-
-  softmaxGrad(on, { kernel, forward, gradient, output, rows, length }) {
-    const { log, dtype } = kernel.spec;
-    slices(on.arguments.begin(), dtype, rows * length, forward, gradient, output);
-    runRows(on, "softmax", `${log ? "logSoftmaxGrad" : "softmaxGrad"}_${dtype}`, rows, length);
-  },
-
-  layerNorm(on, { kernel, input, weight, bias, output, mean, rstd, rows, length, eps }) {
-    const { dtype } = kernel.spec;
-    if (rows === 0) return;
-    slices(on.arguments.begin(), dtype, rows * length, input);
-    slices(on.arguments, dtype, length, weight, bias);
-    slices(on.arguments, dtype, rows * length, output);
-    slices(on.arguments, dtype, rows, mean, rstd);
-    on.arguments.integers([rows, length]).number(eps);
-    on.run(on.kernels.named("layer-norm", `layerNorm_${dtype}`), on.blocks(rows, 1), rowThreads(length));
-  },
-
-  layerNormGrad(on, launch) {
-    const { input, weight, mean, rstd, gradient, inputGradient, weightGradient, biasGradient, rows, length } = launch;
-    const { dtype } = launch.kernel.spec;
-    if (length === 0) return;
-    if (rows > 0) {
-      slices(on.arguments.begin(), dtype, rows * length, input);
-      slices(on.arguments, dtype, length, weight);
-      slices(on.arguments, dtype, rows, mean, rstd);
-      slices(on.arguments, dtype, rows * length, gradient, inputGradient);
-      runRows(on, "layer-norm", `layerNormGrad_${dtype}`, rows, length);
+  rows(on, { kernel, inputs, labels, outputs, scalars, rows, length, ignoreIndex }) {
+    const { program, dtype } = kernel.spec;
+    const needed = { matrix: rows * length, vector: length, columns: length, number: rows };
+    const columns = outputs.filter((_, slot) => program.outputs[slot]!.kind === "columns");
+    const names = rowKernelNames(program, dtype);
+    const write = (partials: number) => {
+      on.arguments.begin();
+      for (const [list, slots] of [[program.inputs, inputs] as const, [program.outputs, outputs] as const]) {
+        for (const [slot, { kind }] of list.entries()) on.arguments.slice(slots[slot]!, dtype, needed[kind]);
+      }
+      if (labels) on.arguments.slice(labels, "i32", rows);
+      else on.arguments.integers([0]);
+      on.arguments.integers([partials, rows, length, ignoreIndex]);
+      checkCount("scalars", scalars.length, program.scalars.length);
+      for (const scalar of scalars) on.arguments.number(scalar);
+    };
+    if (rows > 0 && columns.length < outputs.length) {
+      write(0);
+      on.run(on.kernels.named("rows", names.rows), on.blocks(rows, 1), rowThreads(length));
     }
-    const chunks = Math.max(1, Math.ceil(rows / rowsOfChunk(length)));
-    on.withScratch(chunks * 2 * length * 8, (partials) => {
-      slices(on.arguments.begin(), dtype, rows * length, input);
-      slices(on.arguments, dtype, rows, mean, rstd);
-      slices(on.arguments, dtype, rows * length, gradient);
-      on.arguments.integers([partials, rows, length, chunks]);
-      on.run(on.kernels.named("layer-norm", `layerNormParameterGrad_${dtype}`), on.blocks(length * chunks));
-      on.arguments.begin().integers([partials]);
-      slices(on.arguments, dtype, length, weightGradient, biasGradient);
-      on.arguments.integers([length, chunks]);
-      on.run(on.kernels.named("layer-norm", `layerNormPartials_${dtype}`), on.blocks(2 * length));
+    if (length === 0 || columns.length === 0) return;
+    const chunks = Math.ceil(rows / rowsOfChunk(length));
+    on.withScratch(Math.max(1, chunks) * columns.length * length * 8, (partials) => {
+      write(partials);
+      if (chunks > 0) on.run(on.kernels.named("rows", names.columns), on.blocks(length * chunks));
+      columns.forEach((output, k) => {
+        on.arguments
+          .begin()
+          .integers([partials + 8 * k * length])
+          .slice(output, dtype, length);
+        on.arguments.integers([length, chunks, columns.length]);
+        on.run(on.kernels.named("columns", `columnTotals_${dtype}`), on.blocks(length));
+      });
     });
   },
 
@@ -285,30 +274,6 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
     slices(on.arguments, dtype, size, launch.gradient, launch.inputGradient);
     slices(on.arguments, dtype, channels, launch.weightGradient, launch.biasGradient);
     runChannels(on, `batchNormGrad_${dtype}`, outer, channels, inner, eps);
-  },
-
-  crossEntropy(on, { kernel, logits, labels, output, rows, classes, ignoreIndex }) {
-    const { dtype } = kernel.spec;
-    if (rows === 0) return;
-    on.arguments
-      .begin()
-      .slice(logits, dtype, rows * classes)
-      .slice(labels, "i32", rows)
-      .slice(output, dtype, rows);
-    on.arguments.integers([rows, classes, ignoreIndex]);
-    on.run(on.kernels.named("cross-entropy", `crossEntropy_${dtype}`), on.blocks(rows, 1), rowThreads(classes));
-  },
-
-  crossEntropyGrad(on, { kernel, logits, labels, gradient, output, rows, classes, ignoreIndex }) {
-    const { dtype } = kernel.spec;
-    if (rows * classes === 0) return;
-    on.arguments
-      .begin()
-      .slice(logits, dtype, rows * classes)
-      .slice(labels, "i32", rows)
-      .slice(gradient, dtype, rows);
-    on.arguments.slice(output, dtype, rows * classes).integers([rows, classes, ignoreIndex]);
-    on.run(on.kernels.named("cross-entropy", `crossEntropyGrad_${dtype}`), on.blocks(rows, 1), rowThreads(classes));
   },
 
   unfold(on, { kernel, input, output, window }) {
@@ -360,13 +325,6 @@ export function cutLines(lines: number, length: number, inner: number, multiproc
 
 function slices(to: Launcher["arguments"], dtype: ComputeDType, needed: number, ...all: readonly Slice[]): void {
   for (const slice of all) to.slice(slice, dtype, needed);
-}
-
-/** A block a row, with `rows` and `length` as the last arguments. */
-function runRows(on: Launcher, file: string, name: string, rows: number, length: number): void {
-  if (rows * length === 0) return;
-  on.arguments.integers([rows, length]);
-  on.run(on.kernels.named(file, name), on.blocks(rows, 1), rowThreads(length));
 }
 
 /** A block a channel, with the sizes and eps as the last arguments. */

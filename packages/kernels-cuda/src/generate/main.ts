@@ -1,10 +1,12 @@
-/** Writes the kernels of rules and maps, and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules, maps and rows, and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { workspaceRows } from "@opt/testkit/rows";
 import { builtMaps, writeMaps } from "./maps";
 import { builtRules, releasedRules } from "./rules";
 import { writeFunctions } from "./write-functions";
 import { writeRules } from "./write-kernels";
+import { writeAllRows } from "./write-rows";
 
 /** Constants that JSON has no number for are text in the record (tools/release/rules.ts). */
 const number = (key: string, value: unknown) => (key === "value" ? Number(value) : value);
@@ -19,6 +21,7 @@ const rules = [
 for (const [name, text] of [
   ["rules.cu", writeRules(rules)],
   ["maps.cu", writeMaps(builtMaps)],
+  ["rows.cu", writeAllRows(await workspaceRows())],
   ["functions.cuh", writeFunctions()],
 ] as const) {
   const path = join(folder, name);
