@@ -2,14 +2,12 @@
 import type { PlainKind } from "@opt/core/backend";
 import type { KernelSource } from "../kernel";
 import { copy } from "./copy";
-import { crossEntropy, crossEntropyGrad } from "./cross-entropy";
-import { layerNorm, layerNormGrad } from "./layer-norm";
 import { map } from "./map";
 import { matmul } from "./matmul";
 import { reduce } from "./reduce";
+import { rows } from "./rows";
 import { gather, scatterAdd } from "./rows-by-index";
 import { rule } from "./rule";
-import { softmax, softmaxGrad } from "./softmax";
 import { sumSquares } from "./sum-squares";
 import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
 
@@ -23,12 +21,7 @@ export const KERNELS: { readonly [K in PlainKind]: KernelSource<K, any> } = {
   matmul,
   gather,
   scatterAdd,
-  softmax,
-  softmaxGrad,
-  layerNorm,
-  layerNormGrad,
-  crossEntropy,
-  crossEntropyGrad,
+  rows,
   unfold,
   fold,
   maxPool2d,

@@ -1,60 +1,121 @@
-/** Kernels that treat each row of a matrix by itself: short rows have an invocation each, long ones a workgroup. */
+/** Row programs: short rows have an invocation each, long ones a workgroup. All in float32, and nothing is kept: exponentials are cheap. */
+import {
+  type Dialect,
+  type Launch,
+  neededFor,
+  type RowElement,
+  type RowProgram,
+  type RowResult,
+  RowWriter,
+  type Spec,
+} from "@opt/core/backend";
+import { NON_FINITE, wgsl } from "../emit/wgsl";
+import type { Execution, KernelSource, Target } from "../kernel";
 import { IS_NAN, LARGER, largestOfLanes, sharedValues, sumOfLanes } from "../shader/group";
-import { LANES, type Parameter, type Shader, type View } from "../shader/shader";
+import { LANES, type Shader, type View } from "../shader/shader";
 
 /** Longer rows are worth a workgroup. */
 const SHORT = 64;
+/** Rows that one invocation adds up for a column. */
+const ROWS = 64;
 
-interface RowKernel {
-  readonly name: string;
-  readonly slices: Readonly<Record<string, View>>;
-  readonly params: Readonly<Record<string, Parameter>>;
-  /** Which functions of the lanes it calls. */
-  readonly uses: { readonly sum?: boolean; readonly largest?: boolean };
-  readonly declarations?: string;
-  /**
-   * Statements for one row: `row`, its first element `first`, and `each(line)`, a loop over its elements `i`.
-   * Every invocation of a row runs them in step.
-   */
-  body(each: (...lines: string[]) => string): string;
+interface RowShaders {
+  /** None of a program that has columns alone. */
+  readonly short?: Shader;
+  readonly long?: Shader;
+  readonly columns?: Shader;
 }
 
-/** A kernel in both forms. */
-export interface RowShaders {
-  readonly short: Shader;
-  readonly long: Shader;
+/** There is no float64. */
+const dialect: Dialect = {
+  ...wgsl,
+  ops: Object.fromEntries(
+    Object.entries(wgsl.ops).map(([op, { f32 }]) => [op, { f32, f64: f32 }]),
+  ) as unknown as Dialect["ops"],
+};
+
+const indent = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
+const place = (kind: string, index: string) =>
+  kind === "matrix" ? `first + ${index}` : kind === "number" ? "row" : index;
+
+function writerOf({ program, each }: { program: RowProgram; each: (lines: readonly string[]) => string[] }): RowWriter {
+  return new RowWriter(program, {
+    dialect,
+    dtype: "f32",
+    constant: (value) => wgsl.constant(value, "f32"),
+    declare: (name, value) => `let ${name} = ${value};`,
+    convert: (value) => value,
+    scalar: (slot) => `params.scalar${slot}`,
+    call: (name, x) => (name === "log" ? `log(${x})` : `exp(${x})`),
+    input: (slot, index) => `input${slot}(${place(program.inputs[slot]!.kind, index)})`,
+    kept: () => "",
+    reduce(op, name, { lines, value }: RowElement) {
+      const own = `own_${name}`;
+      const combined = op === "sum" ? `${own} + ${value}` : `larger(${own}, ${value})`;
+      return [
+        `var ${own} = ${op === "sum" ? "0f" : "-3.4028234663852886e38f"};`,
+        ...each([...lines, `${own} = ${combined};`]),
+        `let ${name} = ${op}_of_lanes(${own}, lane);`,
+      ];
+    },
+  });
 }
 
-export function rowShaders(kernel: RowKernel, subgroups: boolean): RowShaders {
-  return { short: rowShader(kernel, 1, false), long: rowShader(kernel, LANES, subgroups) };
+function slicesOf(
+  { inputs, outputs, labels }: RowProgram,
+  isKept: (output: RowResult) => boolean,
+): Record<string, View> {
+  return Object.fromEntries([
+    ...inputs.map((_, slot) => [`input${slot}`, "f32"]),
+    ...(labels ? [["labels", "i32"]] : []),
+    ...outputs.flatMap((output, slot) => (isKept(output) ? [[`output${slot}`, "f32"]] : [])),
+  ]);
 }
 
-/** The form for rows of a length, and the workgroups it takes. */
-export function rowsOf({ short, long }: RowShaders, rows: number, length: number): [Shader, number] {
-  return length <= SHORT ? [short, Math.ceil(rows / LANES)] : [long, rows];
-}
+const scalarsOf = ({ scalars }: RowProgram) =>
+  Object.fromEntries(scalars.map((_, slot) => [`scalar${slot}`, "f32" as const]));
+const isColumns = ({ kind }: RowResult) => kind === "columns";
+const ofRow = (output: RowResult) => !isColumns(output);
 
-function rowShader(kernel: RowKernel, lanes: number, subgroups: boolean): Shader {
-  const { name, slices, params, uses, declarations = "" } = kernel;
-  const each = (...lines: string[]) =>
-    [
-      lanes === 1
-        ? "for (var i = first; i < first + params.length; i++) {"
-        : `for (var i = first + lane; i < first + params.length; i += ${lanes}u) {`,
-      ...lines.map((line) => `  ${line}`),
-      "}",
-    ].join("\n");
-  const usesSubgroups = subgroups && lanes > 1 && uses.sum === true;
+function rowShader(program: RowProgram, lanes: number, subgroups: boolean): Shader {
+  const each = (lines: readonly string[]) => [
+    lanes === 1
+      ? "for (var i = 0u; i < params.length; i++) {"
+      : `for (var i = lane; i < params.length; i += ${lanes}u) {`,
+    ...indent(lines),
+    "}",
+  ];
+  const writer = writerOf({ program, each });
+  const results = program.outputs.flatMap((output, slot) => (isColumns(output) ? [] : [{ ...output, slot }]));
+  const roots = results.flatMap(({ node, atLabel }) => (atLabel === undefined ? [node] : [node, atLabel]));
+  const numbers = writer.numbers(roots);
+  const stored = results.flatMap(({ kind, node, atLabel, slot }) => {
+    const { lines, value } = kind === "number" ? { lines: [], value: `n${node}` } : writer.element(node, "i");
+    const special = atLabel === undefined ? value : `select(${value}, n${atLabel}, i == label)`;
+    const text = program.labels ? `select(${special}, missing, is_missing)` : special;
+    const put = [...lines, `put_output${slot}(${place(kind, "i")}, ${text});`];
+    return kind === "number" ? put : each(put);
+  });
+  // Barriers follow: rows without a label are computed as if it were 0.
+  const labels = [
+    "let given = labels(row);",
+    "let is_ignored = given == params.ignore;",
+    "let is_missing = is_ignored || given < 0 || given >= i32(params.length);",
+    "let missing = select(bitcast<f32>(nanBits), 0f, is_ignored);",
+    "let label = select(u32(given), 0u, is_missing);",
+  ];
+  const uses = (op: string) => neededFor(program.nodes, roots).some((n) => program.nodes[n]!.op === op);
+  const usesSubgroups = subgroups && lanes > 1 && uses("sum");
   return {
-    name,
-    slices,
-    params: { rows: "u32", length: "u32", ...params },
+    name: program.name,
+    slices: slicesOf(program, ofRow),
+    params: { rows: "u32", length: "u32", ...(program.labels && { ignore: "i32" }), ...scalarsOf(program) },
     subgroups: usesSubgroups,
     declarations: [
-      uses.largest || uses.sum ? sharedValues(lanes) : "",
-      uses.largest ? `${IS_NAN}\n${LARGER.f32}${largestOfLanes(lanes)}` : "",
-      uses.sum ? sumOfLanes(lanes, usesSubgroups) : "",
-      declarations,
+      NON_FINITE,
+      uses("sum") || uses("largest") ? sharedValues(lanes) : "",
+      uses("largest") ? `${IS_NAN}\n${LARGER.f32}${largestOfLanes(lanes)}` : "",
+      uses("sum") ? sumOfLanes(lanes, usesSubgroups) : "",
     ]
       .filter((text) => text !== "")
       .join("\n"),
@@ -63,19 +124,88 @@ function rowShader(kernel: RowKernel, lanes: number, subgroups: boolean): Shader
         lanes === 1 ? `let row = group * ${LANES}u + lane;` : "let row = group;",
         "if (row >= params.rows) { return; }",
         "let first = row * params.length;",
-        kernel.body(each).trim(),
+        "let count = f32(params.length);",
+        ...(program.labels ? labels : []),
+        ...numbers,
+        ...stored,
       ].join("\n"),
   };
 }
 
-/** Statements that leave `largest` and `log_sum` of a row: log(sum(exp(x - largest))). */
-export function logSumExp(value: string, each: (...lines: string[]) => string): string {
-  return [
-    "var own_largest = -3.4028234663852886e38f;",
-    each(`own_largest = larger(own_largest, ${value});`),
-    "let largest = largest_of_lanes(own_largest, lane);",
-    "var own_sum = 0f;",
-    each(`own_sum += exp(${value} - largest);`),
-    "let log_sum = log(sum_of_lanes(own_sum, lane));",
-  ].join("\n");
+/** Sums over `ROWS` rows of a column: into partial sums, which `TOTAL` adds up. */
+function columnsShader(program: RowProgram): Shader {
+  const writer = writerOf({ program, each: () => [] });
+  const columns = program.outputs.flatMap((output, slot) => (isColumns(output) ? [{ ...output, slot }] : []));
+  const terms = columns.flatMap(({ node, slot }) => {
+    const { lines, value } = writer.element(program.nodes[node]!.args[0]!, "i");
+    return ["{", ...indent([...lines, `sum${slot} += ${value};`]), "}"];
+  });
+  return {
+    name: `${program.name}, columns`,
+    slices: slicesOf(program, isColumns),
+    params: { rows: "u32", length: "u32", parts: "u32", ...scalarsOf(program) },
+    declarations: NON_FINITE,
+    body: () =>
+      [
+        `let item = group * ${LANES}u + lane;`,
+        "if (item >= params.parts * params.length) { return; }",
+        "let i = item % params.length;",
+        `let start = item / params.length * ${ROWS}u;`,
+        "let count = f32(params.length);",
+        ...columns.map(({ slot }) => `var sum${slot} = 0f;`),
+        `for (var row = start; row < min(start + ${ROWS}u, params.rows); row++) {`,
+        "  let first = row * params.length;",
+        ...indent([...writer.numbers(columns.map(({ node }) => node)), ...terms]),
+        "}",
+        ...columns.map(({ slot }) => `put_output${slot}(item, sum${slot});`),
+      ].join("\n"),
+  };
 }
+
+const TOTAL: Shader = {
+  name: "total of columns",
+  slices: { sums: "f32", total: "f32" },
+  params: { length: "u32", parts: "u32" },
+  body: () =>
+    [
+      `let column = group * ${LANES}u + lane;`,
+      "if (column >= params.length) { return; }",
+      "var sum = 0f;",
+      "for (var part = 0u; part < params.parts; part++) { sum += sums(part * params.length + column); }",
+      "put_total(column, sum);",
+    ].join("\n"),
+};
+
+export const rows: KernelSource<"rows", RowShaders> = {
+  prepare: ({ program }: Spec<"rows">, { subgroups }: Target) => ({
+    ...(program.outputs.some(ofRow) && {
+      short: rowShader(program, 1, false),
+      long: rowShader(program, LANES, subgroups),
+    }),
+    ...(program.outputs.some(isColumns) && { columns: columnsShader(program) }),
+  }),
+
+  launch(launch: Launch<"rows">, { short, long, columns }: RowShaders, execution: Execution) {
+    const { kernel, inputs, labels, outputs, scalars, rows, length, ignoreIndex } = launch;
+    const { program } = kernel.spec;
+    const outputsOf = (isKept: (output: RowResult) => boolean) =>
+      outputs.filter((_, slot) => isKept(program.outputs[slot]!));
+    const read = [...inputs, ...(labels ? [labels] : [])];
+    const params = { rows, length, ...Object.fromEntries(scalars.map((scalar, slot) => [`scalar${slot}`, scalar])) };
+    if (rows > 0 && short && long) {
+      const [shader, groups] = length <= SHORT ? [short, Math.ceil(rows / LANES)] : [long, rows];
+      const own = labels ? { ...params, ignore: ignoreIndex } : params;
+      execution.dispatch(shader, [...read, ...outputsOf(ofRow)], own, groups);
+    }
+    if (length === 0 || !columns) return;
+    const parts = Math.max(1, Math.ceil(rows / ROWS));
+    const totals = outputsOf(isColumns);
+    const sums = parts === 1 ? totals : totals.map(() => execution.scratch(parts * length));
+    const groups = Math.ceil((parts * length) / LANES);
+    execution.dispatch(columns, [...inputs, ...sums], { ...params, parts }, groups);
+    if (parts === 1) return;
+    totals.forEach((total, k) => {
+      execution.dispatch(TOTAL, [sums[k]!, total], { length, parts }, Math.ceil(length / LANES));
+    });
+  },
+};

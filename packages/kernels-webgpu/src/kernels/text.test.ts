@@ -1,15 +1,15 @@
 // What the device is given to compile: a reviewer sees every kernel that a change changes.
 import { adamRules } from "@opt/adam-amsgrad/rules";
-import type { Program } from "@opt/core/backend";
+import { type Program, softmaxRows } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { renamed } from "../emit/names";
 import { type Shader, writeShader } from "../shader/shader";
 import { copyShader } from "./copy";
 import { mapShader } from "./map";
 import { thinShader, tiledShader } from "./matmul";
+import { rows } from "./rows";
 import { ruleShader } from "./rule";
 import { quadRuleShader } from "./rule-in-quads";
-import { softmax } from "./softmax";
 
 /** tanh(a * s) + erf(b) - Infinity */
 const program: Program = {
@@ -53,8 +53,8 @@ describe("WGSL", () => {
 
   it("of softmax of long rows, with and without subgroups", () => {
     for (const subgroups of [false, true]) {
-      const { long } = softmax.prepare({ kind: "softmax", log: false, dtype: "f32" }, { subgroups, grain: 1 });
-      expect(writeShader(long, [0, 0])).toMatchSnapshot();
+      const { long } = rows.prepare({ kind: "rows", program: softmaxRows, dtype: "f32" }, { subgroups, grain: 1 });
+      expect(writeShader(long!, [0, 0])).toMatchSnapshot();
     }
   });
 

@@ -1,5 +1,5 @@
 /** Sums have the words of js on every exact device: one order, whatever the vectors and threads. */
-import type { TypedArray, Window2d } from "@opt/core/backend";
+import { layerNormGradRows, type TypedArray, type Window2d } from "@opt/core/backend";
 import { describe, it } from "vitest";
 import { seededArray } from "../numbers/seeded";
 import type { ContractContext } from "./context";
@@ -71,16 +71,18 @@ export function sumsContract(context: ContractContext): void {
       [10_923, 3],
     ])("columns of the gradient of layerNorm of [%d, %d]", async (rows, length) => {
       const x = word(rows * length, 1);
-      const [weight, mean, rstd] = [word(length, 2), word(rows, 3), word(rows, 4)];
-      const parameters = { weightGradient: context.empty(length), biasGradient: context.empty(length) };
+      const [w, mean, rstd] = [word(length, 2), word(rows, 3), word(rows, 4)];
       await context.checkWords(
-        { kind: "layerNormGrad", dtype },
+        { kind: "rows", program: layerNormGradRows, dtype },
         {
-          input: { input: x, weight, mean, rstd, gradient: word(rows * length, 5) },
-          output: { inputGradient: context.empty(rows * length), ...parameters },
+          input: { x, w, mean, rstd, g: word(rows * length, 5) },
+          output: { dx: context.empty(rows * length), dw: context.empty(length), db: context.empty(length) },
         },
-        (slices) => ({ ...slices, rows, length }),
-        ["weightGradient", "biasGradient"],
+        ({ x, w, mean, rstd, g, dx, dw, db }) => ({
+          ...{ inputs: [x, w, mean, rstd, g], outputs: [dx, dw, db], scalars: [] },
+          ...{ rows, length, ignoreIndex: -100 },
+        }),
+        ["dw", "db"],
       );
     });
 
