@@ -59,6 +59,7 @@ export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
+export { interpretRows, type RowArrays } from "./rule/rows/interpret-rows";
 export {
   atLabel,
   columns,

@@ -1,5 +1,5 @@
 /** Prepared launches are set up once; that must show in nothing but time. */
-import type { Launch, Slice } from "@opt/core/backend";
+import { type Launch, type Slice, softmaxRows } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openWasmBackend, type WasmBackend } from "./backend";
@@ -30,12 +30,12 @@ function launchesOn(backend: WasmBackend) {
     ...{ a: x, b: x, output, batch: 1, m: n, n, k: n, strideA: 0, strideB: 0 },
   });
   const reduce = backend.kernel({ kind: "reduce", op: "sum", dtype: "f32" });
-  const softmax = backend.kernel({ kind: "softmax", log: false, dtype: "f32" });
+  const softmax = backend.kernel({ kind: "rows", program: softmaxRows, dtype: "f32" });
   const launches: Launch[] = [
     product(small, a, 8),
     product(large, b, 200),
     product(small, c, 8),
-    { kind: "softmax", kernel: softmax, input: none, output: none, rows: 0, length: 3 },
+    { kind: "rows", kernel: softmax, inputs: [none], outputs: [none], scalars: [], rows: 0, length: 3, ignoreIndex: 0 },
     { kind: "reduce", kernel: reduce, input: b, output: sum, outer: 1, length: 200 * 200, inner: 1 },
   ];
   return { launches, input: large, results: [a, b, c, sum] };

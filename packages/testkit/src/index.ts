@@ -53,6 +53,7 @@ export { type Program, statementsOf } from "./programs/program";
 export type { Contents, Store } from "./programs/store";
 export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/torch";
 export { useSoftwareVulkan } from "./software-vulkan";
+export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { torchPython, withoutTorch } from "./torch-calls/python";
 export { askTorch, type CallInput, expectAnswer, type TorchAnswer, type TorchCall } from "./torch-calls/torch-calls";
 export { rawErrors } from "./wrong-arguments";

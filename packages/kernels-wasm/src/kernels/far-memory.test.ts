@@ -1,12 +1,11 @@
-import type { Kind, Spec } from "@opt/core/backend";
+import { crossEntropyGradRows, type Kind, layerNormRows, type Spec } from "@opt/core/backend";
 import { expect, it } from "vitest";
 import { copy } from "./copy";
-import { crossEntropyGrad } from "./cross-entropy";
 import { unfold } from "./fold";
 import { gather } from "./gather";
-import { layerNorm } from "./layer-norm";
 import { matmul } from "./matmul/matmul";
 import { reduce } from "./reduce";
+import { rows } from "./rows";
 import { input, output, runKernel, seeded } from "./run-kernel";
 import { scatterAdd } from "./scatter-add";
 import { sumSquares } from "./sum-squares";
@@ -15,7 +14,7 @@ const x = input("f32", seeded(1027, 1));
 const indices = input("i32", [1, 0, 2, 1]);
 const window = { batch: 1, channels: 1, height: 13, width: 79, outHeight: 13, outWidth: 79 } as const;
 const taps = { kernel: [3, 3], stride: [1, 1], padding: [1, 1], dilation: [1, 1] } as const;
-const row = { weight: x, bias: x, output: output("f32", 1027), mean: output("f32", 1), rstd: output("f32", 1) };
+const normal = [output("f32", 1027), output("f32", 1), output("f32", 1)];
 
 const CASES: [Parameters<typeof runKernel>[0], Record<string, unknown>, Record<string, unknown>][] = [
   [
@@ -36,11 +35,18 @@ const CASES: [Parameters<typeof runKernel>[0], Record<string, unknown>, Record<s
     { kind: "scatterAdd" },
     { source: x, indices, output: input("f32", seeded(30, 2)), rows: 3, width: 10, count: 4 },
   ],
-  [layerNorm, { kind: "layerNorm" }, { input: x, ...row, rows: 1, length: 1027, eps: 1e-5 }],
   [
-    crossEntropyGrad,
-    { kind: "crossEntropyGrad" },
-    { logits: x, labels: indices, gradient: x, output: output("f32", 40), rows: 4, classes: 10, ignoreIndex: -1 },
+    rows,
+    { kind: "rows", program: layerNormRows },
+    { inputs: [x, x, x], outputs: normal, scalars: [1e-5], rows: 1, length: 1027, ignoreIndex: 0 },
+  ],
+  [
+    rows,
+    { kind: "rows", program: crossEntropyGradRows },
+    {
+      ...{ inputs: [x, x], labels: indices, outputs: [output("f32", 40)], scalars: [] },
+      ...{ rows: 4, length: 10, ignoreIndex: -1 },
+    },
   ],
   [unfold, { kind: "unfold" }, { input: x, output: output("f32", 1027 * 9), window: { ...window, ...taps } }],
 ] as never;

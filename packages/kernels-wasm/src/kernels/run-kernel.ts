@@ -53,7 +53,7 @@ type Plain<K extends Kind> = {
 const isArgument = (value: unknown): value is Argument =>
   typeof value === "object" && value !== null && "dtype" in value;
 
-/** The contents of every argument after the launch, by name. Throws if a byte beside them has changed. */
+/** The contents of every argument after the launch, by name, those of lists by name and number. Throws if a byte beside them has changed. */
 export function runKernel<K extends Kind>(
   source: KernelSource<K>,
   spec: Spec<K>,
@@ -86,11 +86,14 @@ export function runKernel<K extends Kind>(
   const named: [string, Argument, Slice][] = [];
   const placed = Object.fromEntries(
     Object.entries(launch).map(([name, value]) => {
-      if (Array.isArray(value) && value.every(isArgument)) return [name, value.map(place)];
-      if (!isArgument(value)) return [name, value];
-      const slice = place(value);
-      named.push([name, value, slice]);
-      return [name, slice];
+      const put = (argument: Argument, called: string) => {
+        const slice = place(argument);
+        named.push([called, argument, slice]);
+        return slice;
+      };
+      if (Array.isArray(value) && value.every(isArgument))
+        return [name, value.map((each, k) => put(each, `${name}${k}`))];
+      return [name, isArgument(value) ? put(value, name) : value];
     }),
   );
 

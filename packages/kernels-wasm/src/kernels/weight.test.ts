@@ -1,21 +1,26 @@
+import { logSoftmaxGradRows } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { probeTarget } from "../target";
+import { rows } from "./rows";
 import { input, output, runKernel } from "./run-kernel";
-import { softmaxGrad } from "./softmax";
 
 /** exp(x) as sums weigh by it: of the gradient g - exp(y) sum(g) of log-softmax where y is x and 0, and g is 0 and -1. */
 function weights(x: Float32Array, target: ReturnType<typeof probeTarget>): Float32Array {
   const pairs = (first: (i: number) => number, second: number) =>
     Float32Array.from({ length: 2 * x.length }, (_, i) => (i % 2 === 0 ? first(i / 2) : second));
   const launch = {
-    forward: input("f32", new Float32Array(pairs((i) => x[i]!, 0))),
-    gradient: input("f32", new Float32Array(pairs(() => 0, -1))),
-    output: output("f32", 2 * x.length),
+    inputs: [
+      input("f32", new Float32Array(pairs((i) => x[i]!, 0))),
+      input("f32", new Float32Array(pairs(() => 0, -1))),
+    ],
+    outputs: [output("f32", 2 * x.length)],
+    scalars: [],
     rows: x.length,
     length: 2,
+    ignoreIndex: 0,
   };
-  const spec = { kind: "softmaxGrad", log: true, dtype: "f32" } as const;
-  return (runKernel(softmaxGrad, spec, launch, { target }).output as Float32Array).filter((_, i) => i % 2 === 0);
+  const spec = { kind: "rows", program: logSoftmaxGradRows, dtype: "f32" } as const;
+  return (runKernel(rows, spec, launch, { target }).outputs0 as Float32Array).filter((_, i) => i % 2 === 0);
 }
 
 const plain = { shared: false, relaxedSimd: false, fused: { f32: false, f64: false } };

@@ -67,7 +67,7 @@ export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: 
 
   for (; row < rows; row++) {
     const label = labels?.[row] ?? 0;
-    const isMissing = labels !== undefined && (label === ignoreIndex || label < 0 || label >= length);
+    const isMissing = program.labels && (label === ignoreIndex || label < 0 || label >= length);
     const missing = label === ignoreIndex ? 0 : Number.NaN;
     nodes.forEach(({ each }, n) => {
       if (!each && !isMissing) numbers[n] = numberOf(n);
