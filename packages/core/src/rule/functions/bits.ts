@@ -2,17 +2,18 @@
 const double = new Float64Array(1);
 /** Its words, low one first: every platform of JavaScript is little-endian. */
 const words = new Int32Array(double.buffer);
-/** Upper words of 1 and of sqrt(1/2). */
-const [ONE, SQRT_HALF] = [0x3ff00000, 0x3fe6a09e];
+/** The upper word of sqrt(1/2). */
+const SQRT_HALF = 0x3fe6a09e;
+
+/** 2^(i - 1023) at i: putting a number together from words would wait for them to be stored. */
+const POWERS = /* @__PURE__ */ Float64Array.from({ length: 2048 }, (_, i) => 2 ** (i - 1023));
 
 export function flipsign(a: number, b: number): number {
   return b < 0 || (b === 0 && 1 / b < 0) ? -a : a;
 }
 
 export function power2(n: number): number {
-  words[0] = 0;
-  words[1] = (n + 1023) << 20;
-  return double[0]!;
+  return POWERS[(n + 1023) & 2047]!;
 }
 
 export function exponent(x: number): number {
@@ -21,7 +22,5 @@ export function exponent(x: number): number {
 }
 
 export function significand(x: number): number {
-  double[0] = x;
-  words[1] = ((words[1]! + ONE - SQRT_HALF) & 0xfffff) + SQRT_HALF;
-  return double[0]!;
+  return x * power2(-exponent(x));
 }

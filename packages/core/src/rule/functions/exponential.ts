@@ -35,7 +35,7 @@ function log2(x: Expression): Expression {
   const s = div(sub(m, 1), add(m, 1));
   const regular = add(exponent(x), mul(s, polynomial(LOG2, mul(s, s))));
   // Infinity gives itself, 0 -Infinity, NaN itself.
-  return select(less(0, x), max(regular, sub(x, LARGEST)), sub(x, Number.POSITIVE_INFINITY));
+  return select(less(0, x), max(sub(x, LARGEST), regular), sub(x, Number.POSITIVE_INFINITY));
 }
 
 export function log(x: Expression): Expression {
