@@ -45,11 +45,5 @@ async function open(): Promise<WasmBackend> {
   return backend;
 }
 
-contractSuite({
-  name: "wasm",
-  dtypes: ["f32", "f64"],
-  open,
-  edge: true,
-  fuses: FUSES,
-  portable: probeTarget(false).fused.f32,
-});
+const portable = probeTarget(false).fused.f32;
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES, portable });

@@ -3,7 +3,6 @@
 #include "kernels/block-product.h"
 #include "kernels/command.h"
 #include "kernels/functions.h"
-#include "kernels/matmul-row.h"
 #include "kernels/parallel.h"
 #include "kernels/workspace.h"
 
@@ -167,6 +166,14 @@ Status attention(Command& command) {
   });
   workspace.trim();
   return Status::OK;
+}
+
+/** The sum of a[k] * b[k]. */
+template <typename T>
+inline T dot(const T* a, const T* b, int64_t count) {
+  T total = 0;
+  for (int64_t k = 0; k < count; k++) total += a[k] * b[k];
+  return total;
 }
 
 template <typename T>

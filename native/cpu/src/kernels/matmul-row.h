@@ -1,56 +1,76 @@
-// Products of one row and a matrix: each number of the matrix is used once, so it is read where it lies, in the order in which it lies there.
+// Products of one row and a matrix. Each number of the matrix is used once, so it is not packed for later. A vector's lanes are columns of
+// the product, because the steps along k of each column are a chain.
 #pragma once
-#include "kernels/loops.h"
+#include "kernels/arithmetic.h"
 #include "kernels/matmul-pack.h"
-#include "kernels/parallel.h"
+#include "kernels/pieces.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 
-/** The sum of a[k] * b[k]. */
-template <typename T>
-inline T dot(const T* a, const T* b, int64_t count) {
-  using V = Vector<T>;
-  constexpr int SUMS = 4;
-  V sums[SUMS] = {};
-  int64_t k = 0;
-  for (; k + SUMS * LANES<T> <= count; k += SUMS * LANES<T>) {
-#pragma GCC unroll 4
-    for (int s = 0; s < SUMS; s++) addProduct(sums[s], loadVector<V>(a + k + s * LANES<T>), loadVector<V>(b + k + s * LANES<T>));
-  }
-  for (; k + LANES<T> <= count; k += LANES<T>) addProduct(sums[0], loadVector<V>(a + k), loadVector<V>(b + k));
-  const V sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  T total = 0;
-  for (int i = 0; i < LANES<T>; i++) total += sum[i];
-  for (; k < count; k++) total += a[k] * b[k];
-  return total;
-}
-
 // Columns whose sums stay in the first cache while the matrix's rows pass by.
 constexpr int64_t ROW_COLUMNS = 1024;
+// Vectors of sums that hide the latency of a chain.
+constexpr int64_t ROW_VECTORS = 4;
+
+/** sums[j] = the chain over `steps` of row[k] * (j, k) of a matrix whose rows lie along j, for `count` columns from `from` on. */
+template <typename T>
+void addRows(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
+  using V = Vector<T>;
+  for (int64_t j = 0; j < count; j++) sums[j] = 0;
+  const auto add = [&]<int STEPS>(std::integer_sequence<int, STEPS>, int64_t k) {
+    V numbers[STEPS];
+    for (int s = 0; s < STEPS; s++) numbers[s] = splat(row + k + s);
+    int64_t j = 0;
+    for (; j + LANES<T> <= count; j += LANES<T>) {
+      V sum = loadVector<V>(sums + j);
+#pragma GCC unroll 4
+      for (int s = 0; s < STEPS; s++) addProduct(sum, numbers[s], loadVector<V>(matrix.at(from + j, k + s)));
+      storeVector(sums + j, sum);
+    }
+    for (; j < count; j++) {
+      for (int s = 0; s < STEPS; s++) sums[j] = fma(row[k + s], *matrix.at(from + j, k + s), sums[j]);
+    }
+  };
+  int64_t k = steps.begin;
+  for (; k + 4 <= steps.end; k += 4) add(std::integer_sequence<int, 4>{}, k);
+  for (; k < steps.end; k++) add(std::integer_sequence<int, 1>{}, k);
+}
+
+/** The same of a matrix whose rows lie along k: lines of a few are transposed at a time. */
+template <typename T>
+void addColumns(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
+  using V = Vector<T>;
+  constexpr int64_t WIDTH = ROW_VECTORS * LANES<T>;
+  for (int64_t first = 0; first < count; first += WIDTH) {
+    const int64_t columns = smaller(WIDTH, count - first);
+    V totals[ROW_VECTORS] = {};
+    T packed[PACKED_STEPS * WIDTH];
+    for (int64_t k = steps.begin; k < steps.end; k += PACKED_STEPS) {
+      const int64_t here = smaller(PACKED_STEPS, steps.end - k);
+      packSteps(matrix, from + first, columns, k, here, packed, WIDTH);
+      for (int64_t s = 0; s < here; s++) {
+        const V number = splat(row + k + s);
+#pragma GCC unroll 4
+        for (int v = 0; v < ROW_VECTORS; v++) addProduct(totals[v], number, loadVector<V>(packed + s * WIDTH + v * LANES<T>));
+      }
+    }
+    std::memcpy(sums + first, totals, sizeof(T) * static_cast<size_t>(columns));
+  }
+}
 
 /** output[j] = the sum over k of row[k] * (j, k) of the matrix, for columns `begin` to `end`. */
 template <typename T>
 void multiplyRow(const T* row, const Operand<T>& matrix, int64_t depth, T* output, int64_t begin, int64_t end) {
-  if (matrix.consecutive) {
-    for (int64_t j = begin; j < end; j++) output[j] = dot(row, matrix.at(j, 0), depth);
-    return;
-  }
+  const auto add = matrix.consecutive ? addColumns<T> : addRows<T>;
+  const int64_t pieces = piecesOf<T>(depth);
   for (int64_t from = begin; from < end; from += ROW_COLUMNS) {
     const int64_t count = smaller(ROW_COLUMNS, end - from);
-    T* sums = output + from;
-    for (int64_t j = 0; j < count; j++) sums[j] = 0;
-    int64_t k = 0;
-    for (; k + 4 <= depth; k += 4) {
-      const T a = row[k], b = row[k + 1], c = row[k + 2], d = row[k + 3];
-      const T *ofA = matrix.at(from, k), *ofB = matrix.at(from, k + 1), *ofC = matrix.at(from, k + 2), *ofD = matrix.at(from, k + 3);
-      OPT_INDEPENDENT
-      for (int64_t j = 0; j < count; j++) sums[j] += (a * ofA[j] + b * ofB[j]) + (c * ofC[j] + d * ofD[j]);
-    }
-    for (; k < depth; k++) {
-      const T a = row[k], *ofA = matrix.at(from, k);
-      OPT_INDEPENDENT
-      for (int64_t j = 0; j < count; j++) sums[j] += a * ofA[j];
+    add(row, matrix, piece(depth, pieces, 0), from, count, output + from);
+    for (int64_t i = 1; i < pieces; i++) {
+      T sums[ROW_COLUMNS];
+      add(row, matrix, piece(depth, pieces, i), from, count, sums);
+      for (int64_t j = 0; j < count; j++) output[from + j] += sums[j];
     }
   }
 }

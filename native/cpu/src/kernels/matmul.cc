@@ -5,6 +5,7 @@
 #include "kernels/matmul-row.h"
 #include "kernels/matmul-tile.h"
 #include "kernels/parallel.h"
+#include "kernels/pieces.h"
 #include "kernels/program.h"
 #include "kernels/workspace.h"
 
@@ -19,8 +20,6 @@ constexpr int64_t EPILOGUE_WORK = 16;
 constexpr int64_t EPILOGUE_ROWS = 64, EPILOGUE_COLUMNS = 64;
 // Elements that wait in the first cache for the epilogue.
 constexpr int64_t STRETCH = 4 * PROGRAM_BLOCK;
-// Bytes along k in one pass: a left panel of a tile then fits the first cache.
-constexpr int64_t DEPTH_BYTES = 2048;
 // Bytes of right panels that a part keeps in the second cache, and of left panels that all parts share.
 constexpr int64_t RIGHT_BYTES = 256 << 10, LEFT_BYTES = 2 << 20;
 // Parts a thread, so that the last ones even out.
@@ -29,22 +28,13 @@ constexpr int64_t PARTS = 4;
 /** Packed panels, and products that are not stored. */
 thread_local Workspace workspace, products;
 
-struct Range {
-  int64_t begin, end;
-
-  int64_t size() const { return end - begin; }
-};
-
-/** Piece number `i` when `size` is cut into `pieces` as equal as can be. */
-inline Range piece(int64_t size, int64_t pieces, int64_t i) { return {size * i / pieces, size * (i + 1) / pieces}; }
-
 /** How a product of m x k by k x n is cut. */
 template <typename T>
 struct Blocks {
   static constexpr int64_t PANEL = TILE_VECTORS * LANES<T>;
 
   Blocks(int64_t m, int64_t n, int64_t k, int64_t threads, bool hasEpilogue) : m(m), n(n), k(k), threads(threads) {
-    depths = ceilDivide(k, DEPTH_BYTES / static_cast<int64_t>(sizeof(T)));
+    depths = piecesOf<T>(k);
     depth = ceilDivide(k, depths);
     const int64_t rowBytes = depth * static_cast<int64_t>(sizeof(T));
     rowBlocks = ceilDivide(m, larger<int64_t>(TILE_ROWS, LEFT_BYTES / rowBytes));

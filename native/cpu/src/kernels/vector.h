@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/arithmetic.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -67,7 +69,21 @@ inline Vector<double> splat(const double* number) {
 #endif
 }
 
-/** sum += a * b, in one rounding where the instruction set can. */
+#if defined(__x86_64__) && !defined(__AVX2__)
+/** Each lane by itself. */
+template <typename V>
+[[gnu::noinline]] V multiplyAdd(V sum, const V& a, const V& b) {
+  for (size_t i = 0; i < sizeof(V) / sizeof(a[0]); i++) sum[i] = fma(a[i], b[i], sum[i]);
+  return sum;
+}
+
+/** Two exact products plus a number, rounded to double. */
+inline __m128i sumOfProduct(__m128 sum, __m128 a, __m128 b) {
+  return _mm_castpd_si128(_mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), _mm_cvtps_pd(sum)));
+}
+#endif
+
+/** sum += a * b in one rounding. Without such an instruction: through double, as core's js/matmul.ts. */
 inline void addProduct(Vector<float>& sum, const Vector<float>& a, const Vector<float>& b) {
 #if defined(__AVX512F__)
   sum = (Vector<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
@@ -76,7 +92,19 @@ inline void addProduct(Vector<float>& sum, const Vector<float>& a, const Vector<
 #elif defined(__aarch64__)
   sum = (Vector<float>)vfmaq_f32((float32x4_t)sum, (float32x4_t)a, (float32x4_t)b);
 #else
-  sum += a * b;
+  const __m128 x = (__m128)a, y = (__m128)b, z = (__m128)sum;
+  const __m128i low = sumOfProduct(z, x, y), high = sumOfProduct(_mm_movehl_ps(z, z), _mm_movehl_ps(x, x), _mm_movehl_ps(y, y));
+  const __m128 lows = _mm_castsi128_ps(low), highs = _mm_castsi128_ps(high);
+  const __m128i ends = _mm_castps_si128(_mm_shuffle_ps(lows, highs, 0x88)), begins = _mm_castps_si128(_mm_shuffle_ps(lows, highs, 0xdd));
+  // Midway between two float32, or smaller than the normal ones and not 0.
+  const __m128i midway = _mm_cmpeq_epi32(_mm_and_si128(ends, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
+  const __m128i size = _mm_and_si128(begins, _mm_set1_epi32(0x7fffffff));
+  const __m128i small = _mm_and_si128(_mm_cmplt_epi32(size, _mm_set1_epi32(0x38100000)), _mm_cmpgt_epi32(size, _mm_setzero_si128()));
+  if (_mm_movemask_epi8(_mm_or_si128(midway, small)) == 0) [[likely]] {
+    sum = (Vector<float>)_mm_movelh_ps(_mm_cvtpd_ps(_mm_castsi128_pd(low)), _mm_cvtpd_ps(_mm_castsi128_pd(high)));
+  } else {
+    sum = multiplyAdd(sum, a, b);
+  }
 #endif
 }
 
@@ -88,7 +116,7 @@ inline void addProduct(Vector<double>& sum, const Vector<double>& a, const Vecto
 #elif defined(__aarch64__)
   sum = (Vector<double>)vfmaq_f64((float64x2_t)sum, (float64x2_t)a, (float64x2_t)b);
 #else
-  sum += a * b;
+  sum = multiplyAdd(sum, a, b);
 #endif
 }
 

@@ -28,7 +28,7 @@ export interface ContractTolerances {
   readonly rows: Tolerance;
   /** Additions in a given order: scatterAdd. */
   readonly ordered: Tolerance;
-  /** Sums of products in any order (reduce, sumSquares, matmul, fold): |error| <= sums * epsilon * sum of magnitudes. */
+  /** Sums in any order (reduce, sumSquares, fold, and matmul where it is not portable): |error| <= sums * epsilon * sum of magnitudes. */
   readonly sums: number;
 }
 
@@ -65,7 +65,7 @@ export class ContractContext {
     readonly tolerances: ContractTolerances,
     /** See `ContractRow`. */
     private readonly edge: boolean,
-    /** Whether rows have js's words, in float32. */
+    /** See `ContractRow`. */
     readonly portable: boolean,
   ) {}
 

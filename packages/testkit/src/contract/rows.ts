@@ -70,7 +70,8 @@ export function rowsContract(context: ContractContext): void {
     });
     const spec = { kind: "rows", program, dtype } as const;
     const js = openJsBackend();
-    const expected = context.portable ? await guardedLaunch(js, js.kernel(spec), regions, "apart", launch) : {};
+    const hasWords = context.portable && dtype === "f32";
+    const expected = hasWords ? await guardedLaunch(js, js.kernel(spec), regions, "apart", launch) : {};
     await context.check(spec, regions, launch, (results, label) => {
       verify(results as Readonly<Record<Output, TypedArray>>, label);
       for (const [name, words] of Object.entries(expected))

@@ -37,7 +37,7 @@ export interface ContractRow {
   readonly fuses?: readonly FusedKind[];
   /** Its products take epilogues. By default false. */
   readonly epilogues?: boolean;
-  /** It has js's words in float32. By default what `exact` is. */
+  /** Matrix products, and rows in float32, have the words of js. By default what `exact` is. */
   readonly portable?: boolean;
   /** Why the device is not here. */
   readonly skip?: string | undefined;
@@ -79,7 +79,7 @@ export function rulesSuite(row: ContractRow): void {
 }
 
 function inEachDtype(row: ContractRow, register: (context: ContractContext) => void): void {
-  const { name, skip, exact = true, rules = [], edge = false, portable = exact } = row;
+  const { name, skip, exact = true, portable = exact, rules = [], edge = false } = row;
   if (skip !== undefined) {
     skipped(name, skip);
     return;
@@ -90,7 +90,7 @@ function inEachDtype(row: ContractRow, register: (context: ContractContext) => v
       continue;
     }
     const tolerances = { ...defaultTolerances(dtype, exact), ...row.tolerances };
-    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable && dtype === "f32");
+    const context = new ContractContext(dtype, rules, exact, tolerances, edge, portable);
     describe(`${name} ${dtype}`, () => {
       beforeAll(async () => context.use(await row.open()));
       afterAll(() => context.backend.close());

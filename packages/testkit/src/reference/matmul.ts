@@ -1,4 +1,5 @@
-/** Matrix product in float64, by its definition. */
+/** Matrix product by its definition: chains of fused multiply-adds over pieces of k. */
+import { type ComputeDType, fma32, fma64 } from "@opt/core/backend";
 
 export interface MatmulShape {
   readonly batch: number;
@@ -11,24 +12,31 @@ export interface MatmulShape {
   readonly transposeB: boolean;
 }
 
-/** C[i, j] = sum over p of op(A)[i, p] op(B)[p, j], and the sum of the magnitudes of its finite terms. */
-export function matmul(a: ArrayLike<number>, b: ArrayLike<number>, shape: MatmulShape) {
+/** Steps of the longest chain. */
+const LONGEST = { f32: 512, f64: 256 };
+
+/** C[i, j] = sum over p of op(A)[i, p] op(B)[p, j], and the largest sum of the magnitudes of an element's finite terms. */
+export function matmul(a: ArrayLike<number>, b: ArrayLike<number>, shape: MatmulShape, dtype: ComputeDType) {
   const { batch, m, n, k, strideA, strideB, transposeA, transposeB } = shape;
-  const product = new Float64Array(batch * m * n);
+  const product = dtype === "f32" ? new Float32Array(batch * m * n) : new Float64Array(batch * m * n);
+  const fma = dtype === "f32" ? fma32 : fma64;
+  const pieces = Math.ceil(k / LONGEST[dtype]);
   let magnitude = 0;
   for (let at = 0; at < product.length; at++) {
     const j = at % n;
     const i = Math.floor(at / n) % m;
     const matrix = Math.floor(at / (n * m));
-    let sum = 0;
     let magnitudes = 0;
-    for (let p = 0; p < k; p++) {
-      const left = a[matrix * strideA + (transposeA ? p * m + i : i * k + p)]!;
-      const right = b[matrix * strideB + (transposeB ? j * k + p : p * n + j)]!;
-      sum += left * right;
-      if (Number.isFinite(left * right)) magnitudes += Math.abs(left * right);
+    for (let piece = 0; piece < pieces; piece++) {
+      let sum = 0;
+      for (let p = Math.floor((k * piece) / pieces); p < Math.floor((k * (piece + 1)) / pieces); p++) {
+        const left = a[matrix * strideA + (transposeA ? p * m + i : i * k + p)]!;
+        const right = b[matrix * strideB + (transposeB ? j * k + p : p * n + j)]!;
+        sum = fma(left, right, sum);
+        if (Number.isFinite(left * right)) magnitudes += Math.abs(left * right);
+      }
+      product[at] = piece === 0 ? sum : product[at]! + sum;
     }
-    product[at] = sum;
     magnitude = Math.max(magnitude, magnitudes);
   }
   return { product, magnitude };
