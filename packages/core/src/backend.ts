@@ -28,6 +28,7 @@ export { environmentVariable } from "./host/environment";
 export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
+export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { crossEntropyGradRows, crossEntropyRows } from "./ops/rows/programs/cross-entropy";
 export { layerNormGradRows, layerNormRows } from "./ops/rows/programs/layer-norm";

@@ -1,5 +1,6 @@
 // Panels of a matrix copied into the order in which a tile of the product reads them: `width` numbers for each step along k.
 #pragma once
+#include <array>
 #include <utility>
 
 #include "kernels/parallel.h"
@@ -20,13 +21,13 @@ struct Operand {
 // Steps along k that are packed at a time: a cache line of each row.
 constexpr int64_t PACKED_STEPS = 16;
 
-/** Four numbers of each of COUNT / 4 rows, the rows 4 strides apart. */
-template <int COUNT, typename T>
-inline Vector<T, COUNT> loadFours(const T* from, int64_t stride) {
+/** Four numbers of each of COUNT / 4 rows; `at(i)` is where those of row 4 i begin. */
+template <int COUNT, typename T, typename At>
+inline Vector<T, COUNT> loadFours(const At& at, int i = 0) {
   if constexpr (COUNT == 4) {
-    return loadVector<Vector<T, 4>>(from);
+    return loadVector<Vector<T, 4>>(at(i));
   } else {
-    const auto low = loadFours<COUNT / 2>(from, stride), high = loadFours<COUNT / 2>(from + COUNT / 2 * stride, stride);
+    const auto low = loadFours<COUNT / 2, T>(at, i), high = loadFours<COUNT / 2, T>(at, i + COUNT / 8);
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return Vector<T, COUNT>(__builtin_shufflevector(low, high, I...));
     }(std::make_integer_sequence<int, COUNT>{});
@@ -42,16 +43,13 @@ inline V interleave(const V& a, const V& b) {
   }(std::make_integer_sequence<int, COUNT>{});
 }
 
-/** COUNT rows of four steps become four steps of COUNT numbers. */
-template <int COUNT, typename T>
-inline void transpose(const T* from, int64_t stride, T* to, int64_t width) {
-  const auto a = loadFours<COUNT>(from, stride), b = loadFours<COUNT>(from + stride, stride);
-  const auto c = loadFours<COUNT>(from + 2 * stride, stride), d = loadFours<COUNT>(from + 3 * stride, stride);
+/** COUNT rows of four steps become four steps of COUNT numbers; `at(i)` is where row i begins. */
+template <int COUNT, typename T, typename At>
+inline std::array<Vector<T, COUNT>, 4> transpose(const At& at) {
+  const auto rows = [&](int first) { return loadFours<COUNT, T>([&](int i) { return at(first + 4 * i); }); };
+  const auto a = rows(0), b = rows(1), c = rows(2), d = rows(3);
   const auto lowAC = interleave<0>(a, c), highAC = interleave<1>(a, c), lowBD = interleave<0>(b, d), highBD = interleave<1>(b, d);
-  storeVector(to, interleave<0>(lowAC, lowBD));
-  storeVector(to + width, interleave<1>(lowAC, lowBD));
-  storeVector(to + 2 * width, interleave<0>(highAC, highBD));
-  storeVector(to + 3 * width, interleave<1>(highAC, highBD));
+  return {interleave<0>(lowAC, lowBD), interleave<1>(lowAC, lowBD), interleave<0>(highAC, highBD), interleave<1>(highAC, highBD)};
 }
 
 /** As many whole transpositions of COUNT rows as there are; returns the first row that is left. */
@@ -60,7 +58,10 @@ inline int64_t transposeRows(const T* rows, int64_t stride, int64_t i, int64_t c
   for (; i + COUNT <= count; i += COUNT) {
     const T* from = rows + i * stride;
     int64_t k = 0;
-    for (; k + 4 <= steps; k += 4) transpose<COUNT>(from + k, stride, panel + k * width + i, width);
+    for (; k + 4 <= steps; k += 4) {
+      const auto columns = transpose<COUNT, T>([&](int row) { return from + row * stride + k; });
+      for (int64_t s = 0; s < 4; s++) storeVector(panel + (k + s) * width + i, columns[static_cast<size_t>(s)]);
+    }
     for (; k < steps; k++) {
       for (int64_t j = 0; j < COUNT; j++) panel[k * width + i + j] = from[j * stride + k];
     }

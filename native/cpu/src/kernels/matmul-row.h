@@ -2,6 +2,7 @@
 // the product, because the steps along k of each column are a chain.
 #pragma once
 #include "kernels/arithmetic.h"
+#include "kernels/loops.h"
 #include "kernels/matmul-pack.h"
 #include "kernels/pieces.h"
 #include "kernels/vector.h"
@@ -10,53 +11,82 @@ namespace opt::OPT_ISA {
 
 // Columns whose sums stay in the first cache while the matrix's rows pass by.
 constexpr int64_t ROW_COLUMNS = 1024;
-// Vectors of sums that hide the latency of a chain.
-constexpr int64_t ROW_VECTORS = 4;
+// Columns whose lines are transposed at once, lanes of their sums, and groups of columns that hide the latency of their chains.
+template <typename T>
+constexpr int GROUP = LANES<T> < 4 ? 4 : LANES<T> > 8 ? 8 : LANES<T>;
+template <typename T>
+constexpr int SUM_LANES = LANES<T> < GROUP<T> ? LANES<T> : GROUP<T>;
+constexpr int ROW_GROUPS = 4;
+// Steps along k that are done at a time, and lines that are asked for before.
+constexpr int64_t LINE_STEPS = 16, LINES_AHEAD = 4;
 
 /** sums[j] = the chain over `steps` of row[k] * (j, k) of a matrix whose rows lie along j, for `count` columns from `from` on. */
 template <typename T>
 void addRows(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
-  using V = Vector<T>;
   for (int64_t j = 0; j < count; j++) sums[j] = 0;
-  const auto add = [&]<int STEPS>(std::integer_sequence<int, STEPS>, int64_t k) {
-    V numbers[STEPS];
-    for (int s = 0; s < STEPS; s++) numbers[s] = splat(row + k + s);
-    int64_t j = 0;
-    for (; j + LANES<T> <= count; j += LANES<T>) {
-      V sum = loadVector<V>(sums + j);
-#pragma GCC unroll 4
-      for (int s = 0; s < STEPS; s++) addProduct(sum, numbers[s], loadVector<V>(matrix.at(from + j, k + s)));
-      storeVector(sums + j, sum);
-    }
-    for (; j < count; j++) {
-      for (int s = 0; s < STEPS; s++) sums[j] = fma(row[k + s], *matrix.at(from + j, k + s), sums[j]);
-    }
-  };
   int64_t k = steps.begin;
-  for (; k + 4 <= steps.end; k += 4) add(std::integer_sequence<int, 4>{}, k);
-  for (; k < steps.end; k++) add(std::integer_sequence<int, 1>{}, k);
+  for (; k + 4 <= steps.end; k += 4) {
+    const T a = row[k], b = row[k + 1], c = row[k + 2], d = row[k + 3];
+    const T *ofA = matrix.at(from, k), *ofB = matrix.at(from, k + 1), *ofC = matrix.at(from, k + 2), *ofD = matrix.at(from, k + 3);
+    OPT_INDEPENDENT
+    for (int64_t j = 0; j < count; j++) sums[j] = fma(d, ofD[j], fma(c, ofC[j], fma(b, ofB[j], fma(a, ofA[j], sums[j]))));
+  }
+  for (; k < steps.end; k++) {
+    const T a = row[k], *ofA = matrix.at(from, k);
+    OPT_INDEPENDENT
+    for (int64_t j = 0; j < count; j++) sums[j] = fma(a, ofA[j], sums[j]);
+  }
 }
 
-/** The same of a matrix whose rows lie along k: lines of a few are transposed at a time. */
-template <typename T>
-void addColumns(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
-  using V = Vector<T>;
-  constexpr int64_t WIDTH = ROW_VECTORS * LANES<T>;
-  for (int64_t first = 0; first < count; first += WIDTH) {
-    const int64_t columns = smaller(WIDTH, count - first);
-    V totals[ROW_VECTORS] = {};
-    T packed[PACKED_STEPS * WIDTH];
-    for (int64_t k = steps.begin; k < steps.end; k += PACKED_STEPS) {
-      const int64_t here = smaller(PACKED_STEPS, steps.end - k);
-      packSteps(matrix, from + first, columns, k, here, packed, WIDTH);
-      for (int64_t s = 0; s < here; s++) {
-        const V number = splat(row + k + s);
+/** The same of GROUPS groups of columns of a matrix whose rows lie along k; columns beyond `count` repeat the last. */
+template <typename T, int GROUPS>
+void addLines(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
+  constexpr int PARTS = GROUP<T> / SUM_LANES<T>;
+  using V = Vector<T, SUM_LANES<T>>;
+  const T* lines[GROUPS * GROUP<T>];
+  for (int64_t i = 0; i < GROUPS * GROUP<T>; i++) lines[i] = matrix.at(from + smaller(i, count - 1), 0);
+  V totals[GROUPS * PARTS] = {};
+  const auto add = [&](int group, int part, int64_t k, const V& column) OPT_INLINE_LAMBDA {
+    V number;
+    for (int i = 0; i < SUM_LANES<T>; i++) number[i] = row[k];
+    addProduct(totals[group * PARTS + part], number, column);
+  };
+  int64_t k = steps.begin;
+  // A cache line of each row: more of them than a set of the first cache has ways would drive each other out.
+  for (; k + LINE_STEPS <= steps.end; k += LINE_STEPS) {
 #pragma GCC unroll 4
-        for (int v = 0; v < ROW_VECTORS; v++) addProduct(totals[v], number, loadVector<V>(packed + s * WIDTH + v * LANES<T>));
+    for (int group = 0; group < GROUPS; group++) {
+      const T* const* own = lines + group * GROUP<T>;
+      for (int i = 0; i < GROUP<T>; i++) __builtin_prefetch(own[i] + k + LINES_AHEAD * LINE_STEPS, 0, 2);
+#pragma GCC unroll 4
+      for (int64_t s = 0; s < LINE_STEPS; s += 4) {
+        const auto columns = transpose<GROUP<T>, T>([&](int i) { return own[i] + k + s; });
+#pragma GCC unroll 4
+        for (int t = 0; t < 4; t++) {
+          V parts[PARTS];
+          std::memcpy(parts, &columns[static_cast<size_t>(t)], sizeof parts);
+          for (int p = 0; p < PARTS; p++) add(group, p, k + s + t, parts[p]);
+        }
       }
     }
-    std::memcpy(sums + first, totals, sizeof(T) * static_cast<size_t>(columns));
   }
+  for (; k < steps.end; k++) {
+    for (int p = 0; p < GROUPS * PARTS; p++) {
+      V column;
+      for (int i = 0; i < SUM_LANES<T>; i++) column[i] = lines[p * SUM_LANES<T> + i][k];
+      add(0, p, k, column);
+    }
+  }
+  std::memcpy(sums, totals, sizeof(T) * static_cast<size_t>(count));
+}
+
+/** The same of any number of columns. */
+template <typename T>
+void addColumns(const T* row, const Operand<T>& matrix, Range steps, int64_t from, int64_t count, T* sums) {
+  constexpr int64_t ONE = GROUP<T>, ALL = ROW_GROUPS * ONE;
+  int64_t j = 0;
+  for (; j + ONE < count; j += ALL) addLines<T, ROW_GROUPS>(row, matrix, steps, from + j, smaller(ALL, count - j), sums + j);
+  for (; j < count; j += ONE) addLines<T, 1>(row, matrix, steps, from + j, smaller(ONE, count - j), sums + j);
 }
 
 /** output[j] = the sum over k of row[k] * (j, k) of the matrix, for columns `begin` to `end`. */

@@ -146,7 +146,10 @@ void multiplyVectors(const Product<T>& product, int64_t threads, Epilogue<T>* ep
   parallelFor(product.batch * pieces, 1, static_cast<int>(threads), [&](int64_t part, int64_t, int thread) {
     const int64_t item = part / pieces, begin = part % pieces * grain, end = smaller(length, begin + grain);
     const T* vector = row ? product.left(item).data : product.right(item).data;
-    multiplyRow(vector, row ? product.right(item) : product.left(item), product.k, product.output + item * length, begin, end);
+    Operand<T> matrix = row ? product.right(item) : product.left(item);
+    // A single column lies along k either way.
+    if (length == 1) matrix.consecutive = true;
+    multiplyRow(vector, matrix, product.k, product.output + item * length, begin, end);
     if (epilogue == nullptr) return;
     epilogue->apply(row ? Box{item, 0, begin, 1, end - begin} : Box{item, begin, 0, end - begin, 1}, thread);
   });

@@ -120,4 +120,10 @@ inline void addProduct(Vector<double>& sum, const Vector<double>& a, const Vecto
 #endif
 }
 
+#if defined(__AVX512F__)
+inline void addProduct(Vector<float, 8>& sum, const Vector<float, 8>& a, const Vector<float, 8>& b) {
+  sum = (Vector<float, 8>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+#endif
+
 }  // namespace opt::OPT_ISA

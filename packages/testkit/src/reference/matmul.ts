@@ -1,5 +1,5 @@
 /** Matrix product by its definition: chains of fused multiply-adds over pieces of k. */
-import { type ComputeDType, fma32, fma64 } from "@opt/core/backend";
+import { type ComputeDType, fma32, fma64, LONGEST_CHAIN } from "@opt/core/backend";
 
 export interface MatmulShape {
   readonly batch: number;
@@ -12,15 +12,12 @@ export interface MatmulShape {
   readonly transposeB: boolean;
 }
 
-/** Steps of the longest chain. */
-const LONGEST = { f32: 512, f64: 256 };
-
 /** C[i, j] = sum over p of op(A)[i, p] op(B)[p, j], and the largest sum of the magnitudes of an element's finite terms. */
 export function matmul(a: ArrayLike<number>, b: ArrayLike<number>, shape: MatmulShape, dtype: ComputeDType) {
   const { batch, m, n, k, strideA, strideB, transposeA, transposeB } = shape;
   const product = dtype === "f32" ? new Float32Array(batch * m * n) : new Float64Array(batch * m * n);
   const fma = dtype === "f32" ? fma32 : fma64;
-  const pieces = Math.ceil(k / LONGEST[dtype]);
+  const pieces = Math.ceil(k / LONGEST_CHAIN[dtype]);
   let magnitude = 0;
   for (let at = 0; at < product.length; at++) {
     const j = at % n;

@@ -34,11 +34,16 @@ describe("references", () => {
     ];
     for (const transposeA of [false, true]) {
       for (const transposeB of [false, true]) {
-        const { product, magnitude } = matmul(transposeA ? aT : a, transposeB ? bT : b, {
-          ...shape,
-          transposeA,
-          transposeB,
-        });
+        const { product, magnitude } = matmul(
+          transposeA ? aT : a,
+          transposeB ? bT : b,
+          {
+            ...shape,
+            transposeA,
+            transposeB,
+          },
+          "f64",
+        );
         expect(product).toAgreeWith([58, 64, 139, 154]);
         expect(magnitude).toBe(154);
       }

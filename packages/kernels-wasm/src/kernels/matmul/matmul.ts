@@ -1,19 +1,19 @@
 /**
  * Matrix product, after Goto & van de Geijn (2008): blocks of B are packed into panels that tiles of C stream through.
- * Every element of C is summed over k in one order, whatever its tile or thread.
+ * Every element of C is a chain over each piece of k, and the sum of these in order, whatever its tile or thread.
  */
 import type { Spec } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
 import type { KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
 import { readWords } from "../words";
-import { DEPTH, emitPackA, emitPackB, PANEL_BYTES, panelColumns, rowBytesOfA } from "./pack";
+import { depthOf, emitPackA, emitPackB, panelBytes, panelColumns, rowBytesOfA } from "./pack";
 import { emitTile, TILE_VECTORS, tileShape } from "./tile";
 
 type I32 = Operand<"i32">;
 
-/** Panels of B packed at once (256 KiB), and rows of a transposed A: they share the second-level cache. */
-const PANELS = 32;
+/** Bytes of panels of B packed at once, and rows of a transposed A: they share the second-level cache. */
+const PANELS_BYTES = 256 << 10;
 const BLOCK_TILES = 16;
 /** Up to this many rows it does not pay to pack a B that is not transposed. */
 const DIRECT_ROWS = 12;
@@ -30,7 +30,7 @@ const AXES = ["batch", "rows", "columns"] as const;
 /** What a launch passes on, as i32 words in this order. */
 const WORDS = [
   ...["a", "b", "c", "m", "n", "k", "batch", "strideA", "strideB"],
-  ...["axis", "unit", "scratch", "slotBytes", "panelsBytes"],
+  ...["axis", "unit", "scratch", "slotBytes", "panelsBytes", "pieces", "depth", "longer"],
 ] as const;
 type Words = Readonly<Record<(typeof WORDS)[number], Local<"i32">>>;
 
@@ -43,6 +43,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
   const float = floatOf(dtype);
   const { bytes } = float;
   const width = panelColumns(float);
+  const panels = PANELS_BYTES / panelBytes(float);
   const tileRows = tileShape(target).rows;
   const module = new ModuleBuilder(target);
   const multiplyPanel = emitPanelProduct(module, float, target);
@@ -72,9 +73,8 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
       const addressA = (i: I32, p: I32) => (transposeA ? element(a, p, rowBytesA, i) : element(a, i, rowBytesA, p));
       const addressB = (p: I32, j: I32) => (transposeB ? element(b, j, rowBytesB, p) : element(b, p, rowBytesB, j));
 
-      forBlocks(f, columns.from, columns.to, PANELS * width, (firstColumn, lastColumn) => {
-        forBlocks(f, 0, k, DEPTH, (p, lastP) => {
-          const depth = f.local("i32", i32.sub(lastP, p));
+      forBlocks(f, columns.from, columns.to, panels * width, (firstColumn, lastColumn) => {
+        forPieces(f, words, (p, depth) => {
           const first = f.local("i32", i32.eqz(p));
           /** Each panel of the block: where it begins, how many columns it has, and whether B itself will do. */
           const forPanels = (
@@ -85,7 +85,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
             f.for(j, firstColumn, lastColumn, width, () => {
               const count = f.least(i32.sub(lastColumn, j), width);
               body(j, panel, count, i32.and(direct, i32.eq(count, width)));
-              f.increase(panel, PANEL_BYTES);
+              f.increase(panel, panelBytes(float));
             });
           };
           forPanels((j, panel, count, inPlace) => {
@@ -123,7 +123,31 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
   return module;
 }
 
-/** Blocks of `step` from `start` to `end`, the last one maybe shorter. Runs once at least: with k = 0 the tiles write zeros. */
+/** Pieces of k as equal as can be: piece i begins at floor(k * i / pieces). Runs once at least: with k = 0 the tiles write zeros. */
+function forPieces(
+  f: FunctionBuilder,
+  { k, pieces, depth, longer }: Words,
+  body: (p: Local<"i32">, depth: Local<"i32">) => void,
+): void {
+  const p = f.local("i32", 0);
+  const steps = f.local("i32");
+  const rest = f.local("i32", 0);
+  f.doWhile(
+    () => {
+      f.set(steps, depth);
+      f.increase(rest, longer);
+      f.if(i32.geU(rest, pieces), () => {
+        f.decrease(rest, pieces);
+        f.increase(steps, 1);
+      });
+      body(p, steps);
+      f.increase(p, steps);
+    },
+    i32.ltU(p, k),
+  );
+}
+
+/** Blocks of `step` from `start` to `end`, the last one maybe shorter. Runs once at least. */
 function forBlocks(
   f: FunctionBuilder,
   start: I32,
@@ -219,7 +243,8 @@ export const matmul: KernelSource<"matmul"> = {
     const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
     const range = Math.ceil(extent / unit);
 
-    const panelsBytes = Math.min(PANELS, Math.ceil(n / width)) * PANEL_BYTES;
+    const pieces = Math.max(1, Math.ceil(k / depthOf(float)));
+    const panelsBytes = Math.min(PANELS_BYTES, Math.ceil(n / width) * panelBytes(float));
     const edgeBytes = MAXIMUM_ROWS * width * float.bytes;
     const bytesA = transposeA ? BLOCK_TILES * MAXIMUM_ROWS * rowBytesOfA(float) : 0;
     const slotBytes = panelsBytes + edgeBytes + bytesA;
@@ -231,7 +256,7 @@ export const matmul: KernelSource<"matmul"> = {
       axis: AXES.indexOf(axis),
       unit,
       scratch: execution.scratch(range * slotBytes),
-      ...{ slotBytes, panelsBytes },
+      ...{ slotBytes, panelsBytes, pieces, depth: Math.floor(k / pieces), longer: k % pieces },
     };
     execution.run(
       "multiply",

@@ -1,19 +1,20 @@
 /** Copies of blocks of A and B in the order in which tiles of C read them. */
+import { LONGEST_CHAIN } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, type ModuleBuilder, memory, type Operand, v128 } from "../../assembler";
 import { type Float, transpose } from "../float";
 import { TILE_VECTORS } from "./tile";
 
 type I32 = Operand<"i32">;
 
-/** Steps of k between two visits of C: a panel of B (8 KiB) stays in the first-level cache. */
-export const DEPTH = 256;
+/** The longest piece of k: a panel of B (16 KiB, 8 of float64) stays in the first-level cache. Core's js/matmul.ts says how k is cut. */
+export const depthOf = ({ type }: Float) => LONGEST_CHAIN[type];
 
 /** Columns of a panel of B, and bytes between two panels. */
 export const panelColumns = (float: Float) => TILE_VECTORS * float.lanes;
-export const PANEL_BYTES = DEPTH * TILE_VECTORS * 16;
+export const panelBytes = (float: Float) => depthOf(float) * TILE_VECTORS * 16;
 
 /** Bytes between rows of a packed block of A: an odd number of cache lines, so that rows do not contend for the same ones. */
-export const rowBytesOfA = (float: Float) => DEPTH * float.bytes + 64;
+export const rowBytesOfA = (float: Float) => depthOf(float) * float.bytes + 64;
 
 /** (source, stride, k, columns, target): a panel of `k` rows of B; columns that it lacks are 0. */
 export function emitPackB(module: ModuleBuilder, float: Float, transposed: boolean) {
