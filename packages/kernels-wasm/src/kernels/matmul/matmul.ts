@@ -30,7 +30,7 @@ const AXES = ["batch", "rows", "columns"] as const;
 /** What a launch passes on, as i32 words in this order. */
 const WORDS = [
   ...["a", "b", "c", "m", "n", "k", "batch", "strideA", "strideB"],
-  ...["axis", "unit", "scratch", "slotBytes", "panelsBytes", "pieces", "depth", "longer"],
+  ...["axis", "unit", "scratch", "slotBytes", "panelsBytes"],
 ] as const;
 type Words = Readonly<Record<(typeof WORDS)[number], Local<"i32">>>;
 
@@ -74,7 +74,7 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
       const addressB = (p: I32, j: I32) => (transposeB ? element(b, j, rowBytesB, p) : element(b, p, rowBytesB, j));
 
       forBlocks(f, columns.from, columns.to, panels * width, (firstColumn, lastColumn) => {
-        forPieces(f, words, (p, depth) => {
+        forPieces(f, k, depthOf(float), (p, depth) => {
           const first = f.local("i32", i32.eqz(p));
           /** Each panel of the block: where it begins, how many columns it has, and whether B itself will do. */
           const forPanels = (
@@ -126,15 +126,19 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
 /** Pieces of k as equal as can be: piece i begins at floor(k * i / pieces). Runs once at least: with k = 0 the tiles write zeros. */
 function forPieces(
   f: FunctionBuilder,
-  { k, pieces, depth, longer }: Words,
-  body: (p: Local<"i32">, depth: Local<"i32">) => void,
+  k: Local<"i32">,
+  longest: number,
+  body: (p: Local<"i32">, steps: Local<"i32">) => void,
 ): void {
+  const pieces = f.local("i32", i32.add(i32.eqz(k), i32.divU(i32.add(k, longest - 1), longest)));
+  const least = f.local("i32", i32.divU(k, pieces));
+  const longer = f.local("i32", i32.sub(k, i32.mul(least, pieces)));
   const p = f.local("i32", 0);
   const steps = f.local("i32");
   const rest = f.local("i32", 0);
   f.doWhile(
     () => {
-      f.set(steps, depth);
+      f.set(steps, least);
       f.increase(rest, longer);
       f.if(i32.geU(rest, pieces), () => {
         f.decrease(rest, pieces);
@@ -243,7 +247,6 @@ export const matmul: KernelSource<"matmul"> = {
     const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
     const range = Math.ceil(extent / unit);
 
-    const pieces = Math.max(1, Math.ceil(k / depthOf(float)));
     const panelsBytes = Math.min(PANELS_BYTES, Math.ceil(n / width) * panelBytes(float));
     const edgeBytes = MAXIMUM_ROWS * width * float.bytes;
     const bytesA = transposeA ? BLOCK_TILES * MAXIMUM_ROWS * rowBytesOfA(float) : 0;
@@ -256,7 +259,7 @@ export const matmul: KernelSource<"matmul"> = {
       axis: AXES.indexOf(axis),
       unit,
       scratch: execution.scratch(range * slotBytes),
-      ...{ slotBytes, panelsBytes, pieces, depth: Math.floor(k / pieces), longer: k % pieces },
+      ...{ slotBytes, panelsBytes },
     };
     execution.run(
       "multiply",
