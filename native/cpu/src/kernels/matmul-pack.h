@@ -26,6 +26,12 @@ template <int COUNT, typename T, typename At>
 inline Vector<T, COUNT> loadFours(const At& at, int i = 0) {
   if constexpr (COUNT == 4) {
     return loadVector<Vector<T, 4>>(at(i));
+#if defined(__AVX512F__)
+  } else if constexpr (COUNT == 16) {
+    const auto four = [&](int row) { return (__m128)loadVector<Vector<T, 4>>(at(row)); };
+    const __m512 two = _mm512_insertf32x4(_mm512_castps128_ps512(four(i)), four(i + 1), 1);
+    return (Vector<T, COUNT>)_mm512_insertf32x4(_mm512_insertf32x4(two, four(i + 2), 2), four(i + 3), 3);
+#endif
   } else {
     const auto low = loadFours<COUNT / 2, T>(at, i), high = loadFours<COUNT / 2, T>(at, i + COUNT / 8);
     return [&]<int... I>(std::integer_sequence<int, I...>) {
