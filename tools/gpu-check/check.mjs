@@ -21,15 +21,6 @@ const PARTS = {
   contract: { seconds: 240, run: () => [suite("contract suite", ["contract.test.ts"])] },
   goldens: { seconds: 60, run: () => [suite("goldens", ["goldens.test.ts"])] },
   device: { seconds: 60, run: () => [suite("prepared launches, staging, tables, NVRTC, streams", ["gpu.test.ts"])] },
-  blas: {
-    seconds: 90,
-    run: () =>
-      ["1", "0"].map((on) => {
-        return suite(`matrix products, OPT_CUDA_BLAS=${on}`, ["contract.test.ts", "-t", "matmul"], {
-          OPT_CUDA_BLAS: on,
-        });
-      }),
-  },
   bench: { seconds: 120, run: bench },
   programs: { seconds: 60, run: programs },
   sanitizer: { seconds: 120, run: sanitizer },
@@ -48,7 +39,7 @@ const end = performance.now() + 60_000 * Number(values.minutes);
 /** When the part that runs must be done. */
 let deadline = end;
 
-/** cuBLAS and NVRTC as PyTorch's packages bring them, where the machine has no toolkit. */
+/** NVRTC as PyTorch's packages bring it, where the machine has no toolkit. */
 function librariesOfPython() {
   const find =
     "import glob, nvidia; print(':'.join(p for root in nvidia.__path__ for p in glob.glob(root + '/*/lib')))";

@@ -14,7 +14,6 @@ Napi::Value open(const Napi::CallbackInfo& info) {
   if (library == nullptr) return Napi::String::New(info.Env(), dlerror());
   Napi::Object table = Napi::Object::New(info.Env());
   if (kind == "driver") bindDriver(info.Env(), table, library);
-  else if (kind == "blas") bindBlas(info.Env(), table, library);
   else bindCompiler(info.Env(), table, library);
   table.Set("library", Napi::Number::New(info.Env(), static_cast<double>(reinterpret_cast<uintptr_t>(library))));
   return table;

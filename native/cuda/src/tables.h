@@ -46,17 +46,6 @@ inline void bindDriver(Napi::Env env, Napi::Object& table, void* library) {
   bind<Handle>(env, table, library, "cuGraphDestroy");
 }
 
-inline void bindBlas(Napi::Env env, Napi::Object& table, void* library) {
-  bind<Handle*>(env, table, library, "cublasCreate_v2");
-  bind<Handle>(env, table, library, "cublasDestroy_v2");
-  bind<Handle, Handle>(env, table, library, "cublasSetStream_v2");
-  bind<Handle, int>(env, table, library, "cublasSetMathMode");
-  bind<Handle, int, int, int, int, int, const float*, Address, int, long long, Address, int, long long, const float*, Address, int, long long, int>(
-      env, table, library, "cublasSgemmStridedBatched");
-  bind<Handle, int, int, int, int, int, const double*, Address, int, long long, Address, int, long long, const double*, Address, int, long long, int>(
-      env, table, library, "cublasDgemmStridedBatched");
-}
-
 inline void bindCompiler(Napi::Env env, Napi::Object& table, void* library) {
   bind<Handle*, const char*, const char*, int, Handle, Handle>(env, table, library, "nvrtcCreateProgram");
   bind<Handle, int, Handle>(env, table, library, "nvrtcCompileProgram");

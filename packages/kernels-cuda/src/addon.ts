@@ -4,7 +4,6 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { OptError } from "@opt/core";
 import { environmentVariable, loadBinary } from "@opt/core/backend";
-import type { BlasTable } from "./blas";
 import type { CompilerTable } from "./compiler";
 import { DRIVER_FUNCTIONS, type Driver } from "./driver";
 
@@ -15,7 +14,6 @@ type Opened<Table> = (Table & { readonly library: number }) | string;
 export interface Addon {
   readonly doorVersion: number;
   open(kind: "driver", path: string): Opened<Partial<Driver>>;
-  open(kind: "blas", path: string): Opened<BlasTable>;
   open(kind: "compiler", path: string): Opened<CompilerTable>;
   errorText(library: number, status: number): string;
   bindLaunch(library: number): Driver["launch"] | undefined;

@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Slice } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
-import { expect, it, vi } from "vitest";
-import { BLAS_FUNCTIONS, type BlasTable } from "./blas";
+import { expect, it } from "vitest";
 import { fakeDriver, openFake } from "./testing/fake-driver";
 import { everyOp } from "./testing/rules";
 
@@ -20,7 +19,7 @@ function ruleLaunch(backend: ReturnType<typeof openFake>, length = 1000) {
   return { slices, start: () => backend.launch(launch) };
 }
 
-function matmulLaunch(backend: ReturnType<typeof openFake>) {
+function _matmulLaunch(backend: ReturnType<typeof openFake>) {
   const kernel = backend.kernel({ kind: "matmul", transposeA: false, transposeB: false, dtype: "f32" });
   const slice = (): Slice => ({ memory: backend.allocate(36), byteOffset: 0, length: 9 });
   const sizes = { batch: 1, m: 3, n: 3, k: 3, strideA: 9, strideB: 9 };
@@ -219,46 +218,6 @@ it("reads gigabytes through a few blocks of pinned memory", async () => {
   const bytes = await backend.read(memory, 0, 2 ** 31);
   expect([bytes.length, backend.reserved().host]).toEqual([2 ** 31, 2 ** 27]);
   expect(count(driver.calls, "copyInOrder")).toBe(64);
-});
-
-it.each([
-  ["is not there", undefined],
-  ["does not start", { cublasCreate_v2: () => 1 }],
-  ["cannot be set up", { cublasSetStream_v2: () => 7 }],
-  ["fails in a product", { cublasSgemmStridedBatched: () => 13 }],
-])("multiplies with kernels of its own where cuBLAS %s", (_, failing) => {
-  const driver = fakeDriver();
-  let asked = 0;
-  const works = Object.fromEntries(BLAS_FUNCTIONS.map((name) => [name, () => 0])) as unknown as BlasTable;
-  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-  const backend = openFake(driver, 0, {
-    findBlas: () => {
-      asked++;
-      return failing && { ...works, ...failing };
-    },
-  });
-  const multiply = matmulLaunch(backend);
-  expect(asked).toBe(0); // lazily
-  for (let i = 0; i < 3; i++) backend.launch(multiply);
-  expect([asked, count(driver.calls, "launch"), warn.mock.calls.length]).toEqual([1, 3, failing ? 1 : 0]);
-  backend.close();
-  warn.mockRestore();
-});
-
-it("opens cuBLAS before launches with products are prepared, and not for others", () => {
-  const driver = fakeDriver();
-  const order: string[] = [];
-  const noting = (name: string) => () => {
-    order.push(`${name} after ${driver.calls.at(-1)}`);
-    return 0;
-  };
-  const works = Object.fromEntries(BLAS_FUNCTIONS.map((name) => [name, noting(name)])) as unknown as BlasTable;
-  const backend = openFake(driver, 0, { findBlas: () => works });
-  backend.prepare([], []).dispose();
-  expect(order).toEqual([]);
-  backend.prepare([matmulLaunch(backend)], []).dispose();
-  const captured = order.filter((line) => line.endsWith("cuStreamBeginCapture_v2"));
-  expect(captured).toEqual(["cublasSgemmStridedBatched after cuStreamBeginCapture_v2"]);
 });
 
 it("writes a table once for launches on the same memory, and again when memory changes", () => {

@@ -1,17 +1,7 @@
 /** The cuda device: launches are enqueued on one stream, and only reads wait. */
 import { join } from "node:path";
-import {
-  type Backend,
-  environmentVariable,
-  type Kernel,
-  type Kind,
-  type Launch,
-  type Memory,
-  type PreparedLaunches,
-  type Spec,
-} from "@opt/core/backend";
+import type { Backend, Kernel, Kind, Launch, Memory, PreparedLaunches, Spec } from "@opt/core/backend";
 import { binaryFolder, loadAddon, openDriver, openFirst } from "./addon";
-import { BLAS_FUNCTIONS, Blas, type BlasTable } from "./blas";
 import { COMPILER_FUNCTIONS, type Compiler, nvrtc } from "./compiler";
 import type { Driver } from "./driver";
 import { Gpu } from "./gpu";
@@ -29,8 +19,6 @@ export interface CudaParts {
   /** Folder of the fatbins. */
   readonly kernels: string;
   readonly findCompiler?: () => Compiler | undefined;
-  /** Without it matrix products are kernels of ours. */
-  readonly findBlas?: () => BlasTable | undefined;
 }
 
 /** A GPU as a backend of `@opt/core`. */
@@ -48,10 +36,9 @@ export class CudaBackend implements Backend {
   private waiting: Promise<unknown> = Promise.resolve();
 
   /** @internal Use `openCudaBackend`. */
-  constructor(index: number, { driver, kernels, findCompiler = () => undefined, findBlas }: CudaParts) {
+  constructor(index: number, { driver, kernels, findCompiler = () => undefined }: CudaParts) {
     this.gpu = new Gpu(driver, index);
-    const blas = findBlas && new Blas(findBlas, this.gpu);
-    this.on = new Launcher(this.gpu, this.openKernels(kernels, findCompiler), blas);
+    this.on = new Launcher(this.gpu, this.openKernels(kernels, findCompiler));
   }
 
   /** @throws OptError DEVICE_UNAVAILABLE; then nothing is held */
@@ -163,9 +150,5 @@ export function openCudaBackend(index = 0): CudaBackend {
       const table = openFirst((path) => addon.open("compiler", path), "libnvrtc", COMPILER_FUNCTIONS);
       return table && nvrtc(table, addon.textAddress);
     },
-    findBlas: () =>
-      environmentVariable("OPT_CUDA_BLAS") === "0"
-        ? undefined
-        : openFirst((path) => addon.open("blas", path), "libcublas", BLAS_FUNCTIONS),
   });
 }

@@ -89,7 +89,6 @@ export class LaunchGraph implements PreparedLaunches, OpenCapture {
   private capture(launches: readonly Launch[], area: number): void {
     const { gpu } = this.on;
     gpu.use();
-    if (launches.some(({ kind }) => kind === "matmul")) this.on.blas?.prepare();
     // Blocks of its tables may still be read by launches that are under way, and by replays of what was disposed.
     gpu.order(gpu.stream, gpu.transferStream);
     const graph = this.captureGraph(launches, area);

@@ -1,7 +1,6 @@
 /** What the launches of all kinds stand on: one device's memory, kernels and stream, and the step that is being recorded. */
 import type { Slice } from "@opt/core/backend";
 import { ArgumentWriter } from "./arguments";
-import type { Blas } from "./blas";
 import { type ChunkTable, ChunkTables, type Column } from "./chunk-table";
 import type { Gpu } from "./gpu";
 import type { Kernels } from "./kernels";
@@ -34,7 +33,6 @@ export class Launcher {
   constructor(
     readonly gpu: Gpu,
     readonly kernels: Kernels,
-    readonly blas: Blas | undefined,
   ) {
     this.allocator = new Allocator(gpu);
     this.staging = new Staging(gpu);
@@ -83,7 +81,6 @@ export class Launcher {
     this.tables.clear();
     this.staging.clear();
     this.allocator.clear();
-    this.blas?.close();
     this.kernels.close();
   }
 }

@@ -13,7 +13,6 @@ import {
   withoutDraws,
 } from "@opt/core/backend";
 import { sliceAddress } from "./arguments";
-import type { Product } from "./blas";
 import type { Column } from "./chunk-table";
 import { rowKernelNames } from "./generate/write-rows";
 import { bug } from "./gpu";
@@ -159,14 +158,11 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
   matmul(on, { kernel, a, b, output, batch, m, n, k, strideA, strideB }) {
     if (batch * m * n === 0) return;
     const { transposeA, transposeB, dtype } = kernel.spec;
-    const product: Product = {
-      ...{ transposeA, transposeB, dtype, batch, m, n, k, strideA, strideB },
-      a: sliceAddress(on.allocator, a, dtype, (batch - 1) * strideA + m * k),
-      b: sliceAddress(on.allocator, b, dtype, (batch - 1) * strideB + k * n),
-      output: sliceAddress(on.allocator, output, dtype, batch * m * n),
-    };
-    if (on.blas?.multiply(product)) return;
-    on.arguments.begin().integers([product.a, product.b, product.output, batch, m, n, k, strideA, strideB]);
+    on.arguments.begin();
+    on.arguments.slice(a, dtype, (batch - 1) * strideA + m * k);
+    on.arguments.slice(b, dtype, (batch - 1) * strideB + k * n);
+    on.arguments.slice(output, dtype, batch * m * n);
+    on.arguments.integers([batch, m, n, k, strideA, strideB]);
     const tiles = batch * Math.ceil(m / 64) * Math.ceil(n / 64);
     const form = `${transposeA ? "T" : "N"}${transposeB ? "T" : "N"}`;
     on.run(on.kernels.named("matmul", `matmul${form}_${dtype}`), on.blocks(tiles, 1));
