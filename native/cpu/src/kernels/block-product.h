@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/matmul-pack.h"
 #include "kernels/parallel.h"
+#include "kernels/pieces.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
@@ -81,7 +82,7 @@ void blockTile(int64_t depth, const T* left, int64_t rowStep, const T* right, T*
 }
 
 /**
- * output = left x right, or added to it. Panels of the left side lie `panelStep` apart; of its rows beyond `rows` anything may be
+ * output = left x right, or added to it, a piece of the depth at a time. Panels of the left side lie `panelStep` apart; of its rows beyond `rows` anything may be
  * there, but it is read. The right side is packed.
  */
 template <typename T, int64_t ROW_STEP, int64_t DEPTH_STEP>
@@ -90,9 +91,15 @@ inline void multiplyBlock(int64_t rows, int64_t columns, int64_t depth, const T*
   for (int64_t column = 0; column < columns; column += BLOCK_PANEL<T>) {
     const int64_t count = smaller(BLOCK_PANEL<T>, columns - column);
     const auto tile = count <= LANES<T> ? blockTile<T, ROW_STEP, DEPTH_STEP, 1> : blockTile<T, ROW_STEP, DEPTH_STEP, BLOCK_VECTORS>;
-    for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
-      const int64_t least = smaller<int64_t>(BLOCK_ROWS, rows - row);
-      tile(depth, left + row / BLOCK_ROWS * panelStep, rowStep, right + column * depth, output + row * stride + column, stride, least, count, add);
+    const int64_t pieces = larger<int64_t>(1, piecesOf<T>(depth));
+    for (int64_t i = 0; i < pieces; i++) {
+      const Range steps = piece(depth, pieces, i);
+      const T* panel = right + column * depth + steps.begin * paddedColumns<T>(count);
+      for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
+        const int64_t least = smaller<int64_t>(BLOCK_ROWS, rows - row);
+        const T* lines = left + row / BLOCK_ROWS * panelStep + steps.begin * DEPTH_STEP;
+        tile(steps.size(), lines, rowStep, panel, output + row * stride + column, stride, least, count, add || i > 0);
+      }
     }
   }
 }

@@ -1,5 +1,5 @@
 // A sequence through an LSTM and its gradient. Weights are packed once for all places; of each place the units are shared out to the
-// threads, and what is done by element follows the product while it is in the cache.
+// threads, and what is done by element follows the product while it is in the cache. The words are those of the ops, one by one.
 #include "kernels/block-product.h"
 #include "kernels/command.h"
 #include "kernels/functions.h"
@@ -20,17 +20,10 @@ constexpr int64_t GATES = 4;
 
 thread_local Workspace workspace;
 
-inline float sigmoid(float x) { return 1.0f / (1.0f + weightOf(x < -80.0f ? 80.0f : -x)); }
-inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-/** 1 - 2 / (e^2x + 1), near 0 where that cancels by its series. */
-inline float tanhOf(float x) {
-  const float z = x * x, magnitude = abs(x);
-  const float series = x * (1 + z * (-1.0f / 3 + z * (2.0f / 15 + z * (-17.0f / 315 + z * (62.0f / 2835)))));
-  const float far = 1 - 2 / (weightOf(2 * (magnitude > 20.0f ? 20.0f : magnitude)) + 1);
-  return magnitude < 0.25f ? series : (x < 0 ? -far : far);
+template <typename T>
+inline T sigmoid(T x) {
+  return 1 / (1 + exp(-x));
 }
-inline double tanhOf(double x) { return std::tanh(x); }
 
 struct Sequence {
   explicit Sequence(Command& command)
@@ -112,12 +105,12 @@ Status lstm(Command& command) {
           T* kept = gates + of;
           OPT_INDEPENDENT
           for (int64_t u = 0; u < end - begin; u++) {
-            const T i = sigmoid(line[u] + inputs[of + u] + bias[begin + u]);
-            const T f = sigmoid(line[UNITS + u] + inputs[of + width + u] + bias[width + begin + u]);
-            const T g = tanhOf(line[2 * UNITS + u] + inputs[of + 2 * width + u] + bias[2 * width + begin + u]);
-            const T o = sigmoid(line[3 * UNITS + u] + inputs[of + 3 * width + u] + bias[3 * width + begin + u]);
+            const T i = sigmoid(inputs[of + u] + bias[begin + u] + line[u]);
+            const T f = sigmoid(inputs[of + width + u] + bias[width + begin + u] + line[UNITS + u]);
+            const T g = tanh(inputs[of + 2 * width + u] + bias[2 * width + begin + u] + line[2 * UNITS + u]);
+            const T o = sigmoid(inputs[of + 3 * width + u] + bias[3 * width + begin + u] + line[3 * UNITS + u]);
             const T next = f * lastCell[own + u] + i * g;
-            const T shown = o * tanhOf(next);
+            const T shown = o * tanh(next);
             kept[u] = i;
             kept[width + u] = f;
             kept[2 * width + u] = g;
@@ -184,7 +177,7 @@ Status lstmGrad(Command& command) {
           OPT_INDEPENDENT
           for (int64_t u = 0; u < end - begin; u++) {
             const T i = kept[u], f = kept[width + u], g = kept[2 * width + u], o = kept[3 * width + u];
-            const T shown = tanhOf(cells[at + own + u]);
+            const T shown = tanh(cells[at + own + u]);
             const T h = ofHidden[r][u] + gradient[at + own + u];
             const T c = ofCell[own + u] + h * o * (1 - shown * shown);
             const T di = c * g * i * (1 - i), df = c * lastCell[own + u] * f * (1 - f), dg = c * i * (1 - g * g), dO = h * shown * o * (1 - o);

@@ -22,7 +22,7 @@ export function matmul(launch: Launch<"matmul">): void {
   const out = elements(output, spec.dtype);
   // The output may be an operand, which the product must not overwrite.
   const product = epilogue?.product ? elements(epilogue.product, spec.dtype) : epilogue ? out.slice() : out;
-  multiply(spec, launch, product);
+  multiply(spec, elements(launch.a, spec.dtype), elements(launch.b, spec.dtype), product, launch);
   if (apply === undefined || epilogue === undefined) return;
   const arrays = [product, ...epilogue.operands.map((operand) => elements(operand, spec.dtype))];
   const strides = [[m * n, n, 1], ...epilogue.strides];
@@ -30,13 +30,16 @@ export function matmul(launch: Launch<"matmul">): void {
   forEachRow([batch, m, n], strides, (bases, row) => apply(arrays, bases, steps, out, row * n, n, epilogue.scalars));
 }
 
-function multiply(
+type Sizes = Pick<LaunchArguments["matmul"], "batch" | "m" | "n" | "k" | "strideA" | "strideB">;
+
+/** C = op(A) op(B). */
+export function multiply(
   { dtype, transposeA, transposeB }: Specs["matmul"],
-  { a, b, batch, m, n, k, strideA, strideB }: LaunchArguments["matmul"],
+  A: TypedArray,
+  B: TypedArray,
   C: TypedArray,
+  { batch, m, n, k, strideA, strideB }: Sizes,
 ): void {
-  const A = elements(a, dtype);
-  const B = elements(b, dtype);
   const chain = dtype === "f32" ? chain32 : chain64;
   const sums = C.slice(0, n);
   C.fill(0);

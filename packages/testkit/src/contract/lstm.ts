@@ -1,8 +1,9 @@
 /** Sequences through an LSTM and their gradient, on devices that have them. */
-import type { SequenceSizes } from "@opt/core/backend";
+import { openJsBackend, type SequenceSizes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/lstm";
 import type { ContractContext } from "./context";
+import { guardedLaunch } from "./guarded-launch";
 import "../numbers/matcher";
 
 /** length, batch, width: below, at and beyond tiles of 8 rows and vectors of 16 units, and enough work for several threads. */
@@ -12,6 +13,7 @@ const SIZES: readonly (readonly [number, number, number])[] = [
   [3, 8, 16],
   [2, 17, 37],
   [2, 5, 130],
+  [2, 3, 515],
   [3, 0, 4],
 ];
 
@@ -39,11 +41,19 @@ export function lstmContract(context: ContractContext): void {
 
     it.each(SIZES)("of %d x %d, %d wide", async (...extents) => {
       const { sizes, all, input, forward } = of(extents);
+      const output = { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) };
+      const js = openJsBackend();
+      const spec = { kind: "lstm", dtype } as const;
+      const exact = await guardedLaunch(js, js.kernel(spec), { input, output }, "apart", (slices) => ({
+        ...slices,
+        ...sizes,
+      }));
       await context.check(
-        { kind: "lstm", dtype },
-        { input, output: { results: context.empty(all), cells: context.empty(all), gates: context.empty(4 * all) } },
+        spec,
+        { input, output },
         (slices) => ({ ...slices, ...sizes }),
         (results, label) => {
+          if (dtype === "f32") expect(results, label).toEqual(exact);
           for (const name of ["results", "cells", "gates"] as const) {
             expect(results[name], `${name}, ${label}`).toAgreeWith(forward[name], context.sumTolerance(32));
           }
@@ -62,11 +72,16 @@ export function lstmContract(context: ContractContext): void {
         firstHiddenGradient: context.empty(state),
         firstCellGradient: context.empty(state),
       };
+      const regions = { input: { weight, cell, ...kept, gradient, cellGradient }, output };
+      const js = openJsBackend();
+      const spec = { kind: "lstmGrad", dtype } as const;
+      const exact = await guardedLaunch(js, js.kernel(spec), regions, "apart", (slices) => ({ ...slices, ...sizes }));
       await context.check(
-        { kind: "lstmGrad", dtype },
-        { input: { weight, cell, ...kept, gradient, cellGradient }, output },
+        spec,
+        regions,
         (slices) => ({ ...slices, ...sizes }),
         (results, label) => {
+          if (dtype === "f32") expect(results, label).toEqual(exact);
           for (const name of ["inputsGradient", "firstHiddenGradient", "firstCellGradient"] as const) {
             expect(results[name], `${name}, ${label}`).toAgreeWith(expected[name], context.sumTolerance(64));
           }

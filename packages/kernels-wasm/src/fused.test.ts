@@ -1,0 +1,53 @@
+/** Ops that other devices have in one kernel: op by op, WASM gives the words of js. */
+import { type Device, fusedLstm, init, type Tensor, tensor } from "@opt/core";
+import "./index";
+import { seededArray } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { probeTarget } from "./target";
+
+const { fused } = probeTarget(false);
+const seeded = (device: Device, shape: readonly number[], seed: number, scale = 1): Tensor => {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const values = seededArray("f32", size, { seed }).map((x) => x * scale);
+  return tensor(values, { device, shape, requiresGrad: true });
+};
+
+/** The words of some tensors on a device. */
+type Run = (device: Device) => readonly Tensor[];
+
+async function wordsOf(name: string, run: Run): Promise<Float32Array[]> {
+  const device = await init(name);
+  return Promise.all(run(device).map(async (x) => (await x.data()) as Float32Array));
+}
+
+function lstm(length: number, batch: number, width: number, reverse: boolean): Run {
+  return (device) => {
+    const state = [batch, width];
+    const shapes = [[length, batch, 4 * width], [4 * width, width], [4 * width], state, state];
+    const given = shapes.map((shape, i) => seeded(device, shape, i + 1, i === 1 ? width ** -0.5 : 1)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const { results, cell } = fusedLstm(...given, { reverse })!;
+    results
+      .mul(seeded(device, [length, batch, width], 9))
+      .sum()
+      .backward();
+    return [results, cell, ...given.map((x) => x.grad!)];
+  };
+}
+
+describe.skipIf(!fused.f32)("op by op, as in one kernel", () => {
+  it.each([
+    [1, 1, 1, false],
+    [5, 3, 7, false],
+    [4, 2, 130, true],
+    [3, 2, 515, false],
+  ] as const)("lstm of %d x %d, %d wide, reverse %s", async (...form) => {
+    const [wasm, js] = [await wordsOf("wasm", lstm(...form)), await wordsOf("js", lstm(...form))];
+    expect(wasm).toEqual(js);
+  });
+});
