@@ -9,6 +9,14 @@ export type { Rename } from "./import/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
 export {
+  compareLedgers,
+  type Ledger,
+  type LedgerDifference,
+  type LedgerLine,
+  type LedgerOptions,
+  ledger,
+} from "./ledger/ledger";
+export {
   checkpointBlob,
   cleanCheckpoints,
   convertCheckpoint,

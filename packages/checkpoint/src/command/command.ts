@@ -6,6 +6,7 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ConvertTarget } from "../export/convert";
 import { convertCheckpoint } from "../export/convert";
 import type { Layout } from "../layout/layout";
+import { compareLedgers, type Ledger, type LedgerDifference, type LedgerLine, ledger } from "../ledger/ledger";
 import { localFileSystem } from "../platform/local";
 import { type DiffResult, diffCheckpoints } from "../read/diff";
 import { type Inspection, inspectCheckpoint } from "../read/inspect";
@@ -190,6 +191,18 @@ function build(output: Output, exit: (code: number) => void): Command {
       const result = await cleanCheckpoints(path, given({ dryRun, force, fileSystem }));
       print(options.json, result, () => showCleaned(result, dryRun ?? false));
     });
+
+  add(
+    "ledger <a> [b]",
+    "Show a run's checksums by step, or compare two runs. Exit 1 names the first step that differs.",
+    ["ledger runs/a", "ledger runs/a runs/b"],
+  ).action(async (a: string, b: string | undefined, options: { json?: boolean }) => {
+    const { lines } = await storedLedger(a);
+    if (b === undefined) return print(options.json, lines, () => showLedger(lines));
+    const result = compareLedgers(lines, (await storedLedger(b)).lines);
+    if (result.first !== null || result.steps === 0) exit(1);
+    print(options.json, result, () => showLedgerDifference(result));
+  });
 
   add(
     "convert <paths...>",
@@ -384,6 +397,25 @@ function showProblems({ problems }: VerifyResult): string[] {
   return problems.map(({ subject, file, begin, end, problem }) =>
     oneLine(`${subject}: ${file} bytes ${begin} to ${end}: ${problem}`),
   );
+}
+
+async function storedLedger(path: string): Promise<Ledger> {
+  const { path: at, fileSystem } = await placeOf(path);
+  const book = await ledger(at, given({ fileSystem }));
+  if (book.lines.length > 0) return book;
+  throw new OptError("MISSING", path, "there is no ledger.", "Give the file that ledger() wrote, or its folder.");
+}
+
+function showLedger(lines: readonly LedgerLine[]): string {
+  const rows = lines.flatMap(({ step, tensors }) =>
+    Object.entries(tensors).map(([name, sum]) => [`${step}`, name, sum] as const),
+  );
+  return table(["step", "tensor", "crc32"], rows, [0]);
+}
+
+function showLedgerDifference({ steps, first }: LedgerDifference): string {
+  if (first !== null) return `step ${first.step} differs: ${first.tensors.join(", ")}`;
+  return steps === 0 ? "no step is in both" : `equal: ${steps} steps`;
 }
 
 function showDiff({ equal, tensors, differences, values }: DiffResult): string {

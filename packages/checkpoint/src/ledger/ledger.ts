@@ -1,0 +1,144 @@
+/** A ledger: one line a step with the checksum of each tensor. Two runs with equal ledgers had the same bits at every step. */
+import { check, OptError, show } from "@opt/core";
+import { crc32, crcText } from "../format/crc32";
+import { localTensors, type SavedTensor } from "../format/tensors";
+import { fileSystemOf } from "../platform/local";
+import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
+
+export interface LedgerLine {
+  readonly step: number;
+  /** CRC-32 of dtype, shape and elements by name: eight hexadecimal digits. */
+  readonly tensors: Readonly<Record<string, string>>;
+}
+
+export interface LedgerOptions {
+  readonly fileSystem?: FileSystem;
+}
+
+/** The first step at which two ledgers differ, and the tensors that do. */
+export interface LedgerDifference {
+  /** Steps that both have. */
+  readonly steps: number;
+  /** `null`: all of them are equal. */
+  readonly first: { readonly step: number; readonly tensors: readonly string[] } | null;
+}
+
+export interface Ledger {
+  /** The lines of this run, or of the file before it, by step. */
+  readonly lines: readonly LedgerLine[];
+  /**
+   * Adds the line of a step, and writes it to the file. A step that is there is replaced, so a resumed run can go over old steps again.
+   * @throws OptError BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, IO
+   */
+  append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine>;
+}
+
+/**
+ * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.
+ * @example
+ * const book = await ledger("runs/a");
+ * await book.append(step, { ...model.stateDict(), ...optimizerContents(optimizer).tensors });
+ * @throws OptError CORRUPT where the file is not a ledger, IO
+ */
+export async function ledger(path?: string, options: LedgerOptions = {}): Promise<Ledger> {
+  if (path === undefined) return new Book([], async () => {});
+  const fileSystem = fileSystemOf(options.fileSystem);
+  const file = await fileOf(fileSystem, path);
+  const before = await bytesOf(fileSystem, file);
+  const lines = linesOf(new TextDecoder().decode(before), file);
+  // A bucket can't append: there each line writes the whole file again.
+  const isRewritten = fileSystem.unfinished !== undefined;
+  let end = before.length;
+  let written = before;
+  return new Book(lines, async (line) => {
+    const added = new TextEncoder().encode(`${line}\n`);
+    if (isRewritten) written = new Uint8Array(await new Blob([written, added]).arrayBuffer());
+    try {
+      if (end === 0) await fileSystem.makeFolder(file.slice(0, Math.max(file.lastIndexOf("/"), 1)));
+      const open = await fileSystem.open(file, end === 0 || isRewritten ? "create" : "update", end + added.length);
+      await (isRewritten ? open.write(written, 0) : open.write(added, end))
+        .then(() => open.finish())
+        .finally(() => open.close());
+    } catch (error) {
+      throw diskError(error, file, "writing the ledger");
+    }
+    end += added.length;
+  });
+}
+
+/** Compares the steps that both ledgers have. */
+export function compareLedgers(a: readonly LedgerLine[], b: readonly LedgerLine[]): LedgerDifference {
+  const others = new Map(b.map((line) => [line.step, line.tensors]));
+  const shared = a.filter(({ step }) => others.has(step));
+  for (const { step, tensors } of shared) {
+    const other = others.get(step)!;
+    const names = new Set([...Object.keys(tensors), ...Object.keys(other)]);
+    const differing = [...names].filter((name) => tensors[name] !== other[name]);
+    if (differing.length > 0) return { steps: shared.length, first: { step, tensors: differing } };
+  }
+  return { steps: shared.length, first: null };
+}
+
+class Book implements Ledger {
+  readonly #byStep: Map<number, LedgerLine>;
+
+  constructor(
+    lines: readonly LedgerLine[],
+    private readonly write: (line: string) => Promise<void>,
+  ) {
+    this.#byStep = new Map(lines.map((line) => [line.step, line]));
+  }
+
+  get lines(): readonly LedgerLine[] {
+    return [...this.#byStep.values()].sort((a, b) => a.step - b.step);
+  }
+
+  async append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine> {
+    const isStep = Number.isSafeInteger(step) && step >= 0;
+    check(isStep, "BAD_ARGUMENT", "ledger", () => `step must be a whole number, got ${show(step)}.`, "Count from 0.");
+    const sums: Record<string, string> = {};
+    for (const { name, dtype, shape, boxes, bytes } of localTensors(tensors)) {
+      let sum = crc32(new TextEncoder().encode(`${dtype} ${shape}`));
+      for (let box = 0; box < (boxes?.length ?? 1); box++) sum = crc32(await bytes(box), sum);
+      sums[name] = crcText(sum);
+    }
+    const line = { step, tensors: sums };
+    await this.write(JSON.stringify(line));
+    this.#byStep.set(step, line);
+    return line;
+  }
+}
+
+async function fileOf(fileSystem: FileSystem, path: string): Promise<string> {
+  const place = fileSystem.resolve(checkedPath("ledger", path));
+  const isFile = /\.jsonl?$/.test(place) || (await fileSystem.kind(place)) === "file";
+  return isFile ? place : `${place}/ledger.jsonl`;
+}
+
+async function bytesOf(fileSystem: FileSystem, file: string): Promise<Uint8Array> {
+  if ((await fileSystem.kind(file)) === undefined) return new Uint8Array();
+  const open = await fileSystem.open(file, "read");
+  try {
+    const bytes = new Uint8Array(await open.size());
+    await open.read(bytes, 0);
+    return bytes;
+  } finally {
+    await open.close();
+  }
+}
+
+function linesOf(text: string, file: string): LedgerLine[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line, i) => {
+      try {
+        const { step, tensors } = JSON.parse(line) as LedgerLine;
+        if (Number.isSafeInteger(step) && Object.values(tensors).every((sum) => /^[0-9a-f]{8}$/.test(sum)))
+          return { step, tensors };
+      } catch {
+        // reported below
+      }
+      throw new OptError("CORRUPT", file, `line ${i + 1} must be a step of a ledger.`, "Delete the line.");
+    });
+}
