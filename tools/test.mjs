@@ -23,6 +23,8 @@ const engineSuites = [
   ...["core", ...algorithms, "kernels-wasm"].map((name) => `packages/${name}/`),
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
+  // WebAssembly has a fused multiply-add from Node 22 on.
+  "e2e/same-run/",
 ];
 
 /** The tests of --quick: no device but js, no build, no browser. */

@@ -17,6 +17,7 @@ const ROOMS = [
   "import",
   "read",
   "export",
+  "ledger",
   "command",
 ];
 

@@ -33,6 +33,7 @@ class CpuBackend implements Backend {
   readonly dtypes = ["f32", "f64"] as const;
   readonly sharesMemory = true;
   readonly exact = true;
+  readonly portable = true;
   readonly packs = true;
   readonly draws = true;
   readonly fuses = FUSED_KINDS;

@@ -27,6 +27,7 @@ export class CudaBackend implements Backend {
   readonly dtypes = ["f32", "f64"] as const;
   readonly exact = true;
   readonly fuses = FUSES;
+  readonly portable = true;
   readonly packs = true;
   readonly draws = true;
   /** @internal What is known of the GPU. */

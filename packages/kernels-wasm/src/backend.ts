@@ -99,6 +99,11 @@ export class WasmBackend implements Backend, Execution {
     this.#scratch = memory.allocate(SCRATCH_BYTES);
   }
 
+  /** Engines without a fused multiply-add add up products with two roundings. */
+  get portable(): boolean {
+    return this.target.fused.f32;
+  }
+
   get threads(): number {
     return this.pool?.threads ?? 1;
   }

@@ -52,7 +52,7 @@ export async function ledger(path?: string, options: LedgerOptions = {}): Promis
   let written = before;
   return new Book(lines, async (line) => {
     const added = new TextEncoder().encode(`${line}\n`);
-    if (isRewritten) written = new Uint8Array(await new Blob([written, added]).arrayBuffer());
+    if (isRewritten) written = Uint8Array.from([...written, ...added]);
     try {
       if (end === 0) await fileSystem.makeFolder(file.slice(0, Math.max(file.lastIndexOf("/"), 1)));
       const open = await fileSystem.open(file, end === 0 || isRewritten ? "create" : "update", end + added.length);

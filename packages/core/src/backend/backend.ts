@@ -23,6 +23,8 @@ export interface Backend {
   readonly dtypes: readonly MapDType[];
   /** Rules give the interpreter's bits. */
   readonly exact: boolean;
+  /** All kernels of float32 give the js device's bits. */
+  readonly portable?: boolean;
   /** Software imitates a GPU: slower than the host's own devices. `init` takes it by name alone. */
   readonly software?: boolean;
   /** Rules may have packed buffers (`PackedDType`). */

@@ -35,6 +35,18 @@ export class Device {
     return this.pool.backend;
   }
 
+  /**
+   * True where training in float32 gives the same bits as on every other portable device: js, cpu with any processor and number of threads,
+   * and wasm in engines with a fused multiply-add (Node 22 and later, current browsers).
+   *
+   * @example
+   * const device = await init();
+   * if (!device.portable) console.warn(`${device.name} rounds in its own way`);
+   */
+  get portable(): boolean {
+    return this.backend.portable ?? false;
+  }
+
   /** Resolves when all work enqueued so far is done. */
   async sync(): Promise<void> {
     return this.pool.relieve(this.backend.sync());
