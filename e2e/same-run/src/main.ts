@@ -3,7 +3,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { writeFileSync } from "node:fs";
 import { init } from "@opt/core";
-import { connect } from "@opt/parallel";
+import { connect, DataParallel } from "@opt/parallel";
 import { Command } from "commander";
 import { type RunOptions, trainedLedger } from "./run";
 
@@ -20,7 +20,14 @@ const program = new Command("same-run")
 const { device: name, out, ...options } = program.opts<RunOptions & { device: string; out?: string }>();
 const device = await init(name);
 const communicator = process.env.OPT_RUN_RANK === undefined ? undefined : await connect();
-const lines = await trainedLedger(options, communicator);
+const lines = await trainedLedger(
+  options,
+  communicator &&
+    ((model) => {
+      const parallel = new DataParallel(model, communicator);
+      return { rank: communicator.rank, sync: () => parallel.sync() };
+    }),
+);
 if ((communicator?.rank ?? 0) === 0) {
   const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
   if (out === undefined) process.stdout.write(text);

@@ -4,7 +4,6 @@ import { type LedgerLine, ledger, optimizerContents } from "@opt/checkpoint";
 import { compile, Generator, manualSeed, type Tensor } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import type { Module } from "@opt/nn";
-import { type Communicator, DataParallel } from "@opt/parallel";
 import { SGD } from "@opt/sgd";
 import { tasks } from "./models";
 
@@ -25,13 +24,22 @@ const optimizers = {
   SGD: (model: Module) => new SGD(model.namedParameters(), { lr: 0.05, momentum: 0.9, nesterov: true }),
 };
 
-/** With a communicator of two ranks, each has half of every batch and the gradients are averaged. */
-export async function trainedLedger(options: RunOptions, communicator?: Communicator): Promise<readonly LedgerLine[]> {
+/** One of two ranks, which averages gradients with the other. */
+export interface Rank {
+  readonly rank: number;
+  sync(): Promise<void>;
+}
+
+/** @param rankOf divides the model: each rank takes half of every batch */
+export async function trainedLedger(
+  options: RunOptions,
+  rankOf?: (model: Module) => Rank,
+): Promise<readonly LedgerLine[]> {
   manualSeed(1);
   const task = tasks[options.model](new Generator(7));
   const optimizer = optimizers[options.optimizer](task.model);
-  const parallel = communicator && new DataParallel(task.model, communicator);
-  const share = communicator ? 1 : 1 / HALVES;
+  const own = rankOf?.(task.model);
+  const share = own ? 1 : 1 / HALVES;
   const backward = (input: Tensor, labels: Tensor) => {
     task.loss(input, labels).mul(share).backward();
   };
@@ -44,11 +52,11 @@ export async function trainedLedger(options: RunOptions, communicator?: Communic
   for (let n = 1; n <= options.steps; n++) {
     for (let half = 0; half < HALVES; half++) {
       const { input, labels } = task.batch();
-      if (communicator === undefined || communicator.rank === half) forwardBackward(input, labels);
+      if (own === undefined || own.rank === half) forwardBackward(input, labels);
       input.dispose();
       labels.dispose();
     }
-    await parallel?.sync();
+    await own?.sync();
     step();
     await book.append(n, { ...task.model.stateDict(), ...optimizerContents(optimizer.stateDict()).tensors });
   }
