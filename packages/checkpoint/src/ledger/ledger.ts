@@ -37,7 +37,7 @@ export interface Ledger {
  * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.
  * @example
  * const book = await ledger("runs/a");
- * await book.append(step, { ...model.stateDict(), ...optimizerContents(optimizer).tensors });
+ * await book.append(1, { w: tensor([1, 2]) });
  * @throws OptError CORRUPT where the file is not a ledger, IO
  */
 export async function ledger(path?: string, options: LedgerOptions = {}): Promise<Ledger> {
