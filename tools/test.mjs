@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
-import { notRun } from "./must-run.mjs";
+import { mustRunOnLater, notRun } from "./must-run.mjs";
 import { build, pack, publicPackages } from "./packages.mjs";
 import { root, start } from "./run.mjs";
 import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
@@ -112,9 +112,9 @@ async function runTests(label, node, filters = []) {
   return summary.ran;
 }
 
-/** @param {Record<string, number>} ran */
-function checkMustRun(ran) {
-  const missing = notRun(ran, excusedTools());
+/** @param {Record<string, number>} ran @param {Parameters<typeof notRun>[2]} [must] */
+function checkMustRun(ran, must) {
+  const missing = notRun(ran, excusedTools(), must);
   if (missing.length > 0) throw new Error(missing.map((what) => `      did not run: ${what}`).join("\n"));
 }
 
@@ -148,8 +148,10 @@ async function runEverything() {
   const ran = await runTests("", process.execPath);
   await runCheck({ name: "what must run", check: () => checkMustRun(ran) });
   for (const { version, program } of await Promise.all(others)) {
-    if (program) await runTests(`Node ${version}: `, program, engineSuites);
-    else {
+    if (program) {
+      const later = await runTests(`Node ${version}: `, program, engineSuites);
+      await runCheck({ name: `what must run on Node ${version}`, check: () => checkMustRun(later, mustRunOnLater) });
+    } else {
       const reason = `npx cannot get node@${version}`;
       total.skipped.push({ file: "", name: `suites on Node ${version}`, reason });
     }

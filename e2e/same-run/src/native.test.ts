@@ -1,0 +1,54 @@
+/** One training run has the same bits in native code of any instruction set and number of threads, and on two ranks. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { LedgerLine } from "@opt/checkpoint";
+import { describe, it } from "vitest";
+import type { RunOptions } from "./run";
+import { deviceTests, expectSame, models, optionsOf, whyNot } from "./testing";
+
+await deviceTests("js");
+await deviceTests("cpu");
+
+const main = fileURLToPath(new URL("main.ts", import.meta.url));
+const launcher = fileURLToPath(new URL("src/local/cli.ts", import.meta.resolve("@opt/parallel/package.json")));
+
+/** The ledger of a run in processes of its own. */
+async function spawned(options: RunOptions, device: string, env: Record<string, string>, ranks = 1) {
+  const { model, optimizer, steps } = options;
+  const flags = ["--device", device, "--model", model, "--optimizer", optimizer, "--steps", `${steps}`, "--compiled"];
+  const program = ranks > 1 ? [launcher, "-n", `${ranks}`, main] : [main];
+  const args = ["--conditions=@opt/source", "--import", "tsx", ...program, ...flags];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    env: { ...process.env, ...env },
+    maxBuffer: 1 << 28,
+  });
+  return stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as LedgerLine);
+}
+
+const ways: [string, Record<string, string>][] = [
+  ...["sse2", "avx2", "avx512"].map((isa): [string, Record<string, string>] => [isa, { OPT_ISA: isa }]),
+  ["one thread", { OPT_NUM_THREADS: "1" }],
+  ["two threads", { OPT_NUM_THREADS: "2" }],
+];
+
+const reason = await whyNot("cpu");
+
+describe.skipIf(reason !== null)(`in native code${reason === null ? "" : ` (skipped: ${reason})`}`, () => {
+  it.each(ways.flatMap(([way, env]) => models.map((model) => [way, model, env] as const)))(
+    "with %s: %s",
+    async (_, model, env) => {
+      const options = optionsOf(model);
+      await expectSame(options, () => spawned(options, "cpu", env));
+    },
+  );
+
+  // Batch norm has statistics of each rank's own half.
+  it.each(["mlp", "gpt", "lstm"] as const)("on two ranks: %s", async (model) => {
+    const options = optionsOf(model);
+    await expectSame(options, () => spawned(options, "cpu", {}, 2));
+  });
+});
