@@ -46,8 +46,9 @@ describe.skipIf(!fused.f32)("op by op, as in one kernel", () => {
     [5, 3, 7, false],
     [4, 2, 130, true],
     [3, 2, 515, false],
-  ] as const)("lstm of %d x %d, %d wide, reverse %s", async (...form) => {
-    const [wasm, js] = [await wordsOf("wasm", lstm(...form)), await wordsOf("js", lstm(...form))];
+  ] as const)("lstm of %d x %d, %d wide, reverse %s", async (length, batch, width, reverse) => {
+    const program = lstm(length, batch, width, reverse);
+    const [wasm, js] = [await wordsOf("wasm", program), await wordsOf("js", program)];
     expect(wasm).toEqual(js);
   });
 });
