@@ -171,8 +171,14 @@ Status attention(Command& command) {
 /** The sum of a[k] * b[k]. */
 template <typename T>
 inline T dot(const T* a, const T* b, int64_t count) {
-  T total = 0;
-  for (int64_t k = 0; k < count; k++) total += a[k] * b[k];
+  constexpr int64_t SUMS = 16;
+  T sums[SUMS] = {}, total = 0;
+  int64_t k = 0;
+  for (; k + SUMS <= count; k += SUMS) {
+    for (int64_t i = 0; i < SUMS; i++) sums[i] += a[k + i] * b[k + i];
+  }
+  for (const T sum : sums) total += sum;
+  for (; k < count; k++) total += a[k] * b[k];
   return total;
 }
 
