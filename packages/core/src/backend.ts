@@ -28,6 +28,7 @@ export { environmentVariable } from "./host/environment";
 export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
 export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
+export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
 export { crossEntropyGradRows, crossEntropyRows } from "./ops/rows/programs/cross-entropy";
@@ -60,7 +61,6 @@ export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
-export { interpretRows, type RowArrays } from "./rule/rows/interpret-rows";
 export {
   atLabel,
   columns,

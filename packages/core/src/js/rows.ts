@@ -2,10 +2,10 @@
 import type { Launch } from "../backend/spec";
 import { javascript } from "../emit/javascript";
 import { type RowElement, RowWriter } from "../emit/rows";
-import { interpretRows, type RowArrays } from "../rule/rows/interpret-rows";
 import type { RowProgram, RowResult } from "../rule/rows/row-program";
 import type { ComputeDType } from "../values/dtype";
 import { generated } from "./generated";
+import { interpretRows, type RowArrays } from "./interpret-rows";
 import { elements } from "./memory";
 
 export type RowsFunction = (launch: RowArrays) => void;

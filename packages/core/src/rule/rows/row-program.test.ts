@@ -1,11 +1,11 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openJsBackend } from "../../backend";
+import { interpretRows } from "../../js/interpret-rows";
 import { crossEntropyGradRows, crossEntropyRows } from "../../ops/rows/programs/cross-entropy";
 import { layerNormGradRows, layerNormRows } from "../../ops/rows/programs/layer-norm";
 import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "../../ops/rows/programs/softmax";
 import { add, exp, log, mul } from "../symbols";
-import { interpretRows } from "./interpret-rows";
 import { atLabel, columns, defineRows, keptWeights, largest, sum } from "./row-program";
 
 describe("defineRows", () => {

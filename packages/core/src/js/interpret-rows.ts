@@ -1,9 +1,10 @@
 /** The definition of row programs: what all devices must agree with. */
-import { sumColumns, sumOf } from "../../js/sum";
-import type { ComputeDType, TypedArray } from "../../values/dtype";
-import type { Op } from "../expression";
-import { evaluateFunction, evaluateOp } from "../interpret";
-import { neededFor, type RowProgram } from "./row-program";
+
+import type { Op } from "../rule/expression";
+import { evaluateFunction, evaluateOp } from "../rule/interpret";
+import { neededFor, type RowProgram } from "../rule/rows/row-program";
+import type { ComputeDType, TypedArray } from "../values/dtype";
+import { sumColumns, sumOf } from "./sum";
 
 /** The memory of a launch. */
 export interface RowArrays {
