@@ -20,7 +20,7 @@ export type {
 } from "./backend/spec";
 export { FUSED_KINDS, specKey } from "./backend/spec";
 export { registerBackend } from "./device/registry";
-export type { Dialect, OpText } from "./emit/dialect";
+export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";
 export { type RowElement, type RowLanguage, RowWriter } from "./emit/rows";
 export { type Access, type Statements, writeStatements } from "./emit/statements";
@@ -70,10 +70,14 @@ export {
   narrow,
   neededFor,
   partsOf,
+  type RowDefinition,
+  type RowExpression,
   type RowInput,
   type RowNode,
+  type RowOp,
   type RowOutput,
   type RowProgram,
+  type RowReduction,
   type RowResult,
   type Rows,
   sum,

@@ -6,7 +6,7 @@ import type { ComputeDType } from "../values/dtype";
 /** Writes one op on operand texts. Operands are names, constants or parenthesised calls: no precedence to mind. */
 export type OpText = (a: string, b: string, c: string) => string;
 
-type OpTexts = Readonly<Record<ComputeDType, OpText>>;
+export type OpTexts = Readonly<Record<ComputeDType, OpText>>;
 
 export interface Dialect {
   readonly name: string;

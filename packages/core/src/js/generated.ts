@@ -57,7 +57,7 @@ type FloatFunction = (x: number, y?: number) => number;
 const functions = new Map<FunctionName, FloatFunction>();
 
 /** A function of float32: its value in float64, yet to be rounded, and of `weight` in float32. */
-export function functionOf(name: FunctionName): FloatFunction {
+export function functionOf(name: FunctionName): (x: number, y?: number) => number {
   let made = functions.get(name);
   if (made === undefined) {
     const definition = functionDefinition(name);

@@ -17,6 +17,7 @@ export interface RowArrays {
   readonly ignoreIndex: number;
 }
 
+/** Runs a row program number by number: slow, for engines that forbid generated code, and for tests. */
 export function interpretRows(program: RowProgram, dtype: ComputeDType, launch: RowArrays): void {
   const { nodes, inputs } = program;
   const { labels, outputs, scalars, rows, length, ignoreIndex } = launch;

@@ -28,6 +28,7 @@ export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];
 export type BitOp = (typeof BIT_OPS)[number];
 
+/** Whether an op is one of `TRANSCENDENTAL_OPS`. */
 export function isTranscendental(op: string): op is (typeof TRANSCENDENTAL_OPS)[number] {
   return (TRANSCENDENTAL_OPS as readonly string[]).includes(op);
 }

@@ -26,8 +26,8 @@ import { checkNames } from "../rule";
 export type RowInput = "matrix" | "vector" | "number";
 export type RowOutput = "matrix" | "number" | "columns";
 /** Ops beside those of rules. */
-export type RowOp = "input" | "scalar" | "constant" | "count" | "weight" | "widen" | "narrow" | Reduction;
-type Reduction = "largest" | "sum" | "columns" | "atLabel";
+export type RowOp = "input" | "scalar" | "constant" | "count" | "weight" | "widen" | "narrow" | RowReduction;
+export type RowReduction = "largest" | "sum" | "columns" | "atLabel";
 
 /** One number, or one for each element: `each`. In float64, or else in the dtype: `wide`. */
 export interface RowNode {
@@ -126,6 +126,9 @@ export interface Rows<Input extends string = string, Scalar extends string = str
  *
  * @throws OptError BAD_ARGUMENT, DUPLICATE for names that clash or are no identifiers, BAD_ARGUMENT for functions that rows do not have
  * @example
+ * import { defineRows, largest, narrow, sum, weight } from "@opt/core/backend";
+ * import { div, mul, sub } from "@opt/core";
+ *
  * const softmax = defineRows({
  *   name: "softmax", inputs: { x: "matrix" },
  *   rows({ x }) {
@@ -183,7 +186,7 @@ export function defineRows<Input extends string, Output extends string, Scalar e
   return { ...program, hash };
 }
 
-const REDUCTIONS: ReadonlySet<string> = new Set<Reduction>(["largest", "sum", "columns", "atLabel"]);
+const REDUCTIONS: ReadonlySet<string> = new Set<RowReduction>(["largest", "sum", "columns", "atLabel"]);
 
 function isReduction({ op }: RowNode): boolean {
   return REDUCTIONS.has(op);

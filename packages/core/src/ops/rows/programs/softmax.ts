@@ -12,6 +12,7 @@ export const softmaxRows = /* @__PURE__ */ defineRows({
   },
 });
 
+/** The distance from the largest element, less the logarithm of the sum of weights. */
 export const logSoftmaxRows = /* @__PURE__ */ defineRows({
   name: "logSoftmax",
   inputs: { x: "matrix" },
