@@ -46,20 +46,18 @@ function sumSquares(): Run {
   };
 }
 
-/** Both launches, the second from the results of the first. */
+/** Both launches. */
 function attention(batch: number, queries: number, keys: number, causal: boolean): Run {
   return (backend, input) => {
     const [width, columns] = [20, 24];
     const sizes = { batch, queries, keys, width, columns, scale: 0.2, causal };
     const lengths = [batch * queries * width, batch * keys * width, batch * keys * columns, batch * queries * columns];
     const [query, key, value, gradient] = lengths.map((length) => sliceOf(backend, input.subarray(0, length)));
-    const results = [...lengths, batch * queries].map((length) => new Float32Array(length));
-    const [queryGradient, keyGradient, valueGradient, output, logSums] = results.map((array) =>
-      sliceOf(backend, array),
-    );
-    const given = { query: query!, key: key!, value: value!, output: output!, logSums: logSums!, ...sizes };
+    const results = lengths.map((length) => new Float32Array(length));
+    const [queryGradient, keyGradient, valueGradient, output] = results.map((array) => sliceOf(backend, array));
+    const given = { query: query!, key: key!, value: value!, ...sizes };
     const forward = backend.kernel({ kind: "attention", dtype: "f32" });
-    backend.launch({ kind: "attention", kernel: forward, ...given });
+    backend.launch({ kind: "attention", kernel: forward, output: output!, ...given });
     const gradients = { queryGradient: queryGradient!, keyGradient: keyGradient!, valueGradient: valueGradient! };
     const kernel = backend.kernel({ kind: "attentionGrad", dtype: "f32" });
     backend.launch({ kind: "attentionGrad", kernel, gradient: gradient!, ...gradients, ...given });
@@ -84,7 +82,7 @@ function batchNorm(outer: number, channels: number, inner: number): Run {
   };
 }
 
-/** Both launches, the second from the results of the first. */
+/** Both launches. */
 function lstm(length: number, batch: number, width: number, reverse: boolean): Run {
   return (backend, input) => {
     const sizes = { length, batch, width, reverse };

@@ -216,15 +216,13 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   },
 
   attention(to, launch) {
-    const { dtype, rows, ofOutput } = writeAttention(to, launch);
+    const { dtype, ofOutput } = writeAttention(to, launch);
     to.slice(launch.output, dtype, ofOutput);
-    to.slice(launch.logSums, dtype, rows);
   },
 
   attentionGrad(to, launch) {
-    const { dtype, ofKeys, ofValues, rows, ofQueries, ofOutput } = writeAttention(to, launch);
-    slices(to, dtype, ofOutput, launch.output, launch.gradient);
-    to.slice(launch.logSums, dtype, rows);
+    const { dtype, ofKeys, ofValues, ofQueries, ofOutput } = writeAttention(to, launch);
+    to.slice(launch.gradient, dtype, ofOutput);
     to.slice(launch.queryGradient, dtype, ofQueries);
     to.slice(launch.keyGradient, dtype, ofKeys);
     to.slice(launch.valueGradient, dtype, ofValues);
@@ -351,7 +349,7 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
   return { plane: planes * height * width, outPlane, columns: outPlane * kernel[0] * kernel[1] };
 }
 
-/** How many elements there are of queries, keys, values and results, and how many rows of queries. */
+/** How many elements there are of queries, keys, values and results. */
 function writeAttention(to: CommandWriter, launch: Launch<"attention"> | Launch<"attentionGrad">) {
   const { batch, queries, keys, width, columns, scale, causal } = launch;
   const { dtype } = launch.kernel.spec;
@@ -363,7 +361,7 @@ function writeAttention(to: CommandWriter, launch: Launch<"attention"> | Launch<
   to.slice(launch.query, dtype, sizes.ofQueries);
   to.slice(launch.key, dtype, sizes.ofKeys);
   to.slice(launch.value, dtype, sizes.ofValues);
-  return { dtype, rows, ofOutput: rows * columns, ...sizes };
+  return { dtype, ofOutput: rows * columns, ...sizes };
 }
 
 /** Elements of one state, and of the states of all places. */

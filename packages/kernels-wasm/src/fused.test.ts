@@ -1,5 +1,6 @@
 /** Ops that other devices have in one kernel: op by op, WASM gives the words of js. */
 import { type Device, fusedLstm, init, type Tensor, tensor } from "@opt/core";
+import { scaledDotProductAttention } from "@opt/nn";
 import "./index";
 import { seededArray } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
@@ -40,6 +41,25 @@ function lstm(length: number, batch: number, width: number, reverse: boolean): R
   };
 }
 
+function attention(queries: number, keys: number, hides: "nothing" | "causal" | "mask"): Run {
+  return (device) => {
+    const [width, columns] = [19, 21];
+    const [query, key, value] = [
+      seeded(device, [2, queries, width], 1, 3),
+      seeded(device, [2, keys, width], 2, 3),
+      seeded(device, [2, keys, columns], 3),
+    ];
+    const attnMask = hides === "mask" ? seeded(device, [queries, keys], 4).detach().gt(0) : undefined;
+    const options = { isCausal: hides === "causal", ...(attnMask && { attnMask }) };
+    const results = scaledDotProductAttention(query!, key!, value!, options);
+    results
+      .mul(seeded(device, [2, queries, columns], 9))
+      .sum()
+      .backward();
+    return [results, ...[query, key, value].map((x) => x!.grad!)];
+  };
+}
+
 describe.skipIf(!fused.f32)("op by op, as in one kernel", () => {
   it.each([
     [1, 1, 1, false],
@@ -48,6 +68,16 @@ describe.skipIf(!fused.f32)("op by op, as in one kernel", () => {
     [3, 2, 515, false],
   ] as const)("lstm of %d x %d, %d wide, reverse %s", async (length, batch, width, reverse) => {
     const program = lstm(length, batch, width, reverse);
+    const [wasm, js] = [await wordsOf("wasm", program), await wordsOf("js", program)];
+    expect(wasm).toEqual(js);
+  });
+
+  const sizes = [1, 17, 515, 1030].flatMap((keys) => [1, 600].map((queries) => [queries, keys] as const));
+  const cases = sizes.flatMap((size) =>
+    (["nothing", "causal", "mask"] as const).map((hides) => [...size, hides] as const),
+  );
+  it.each(cases)("attention of %d x %d that hides %s", async (queries, keys, hides) => {
+    const program = attention(queries, keys, hides);
     const [wasm, js] = [await wordsOf("wasm", program), await wordsOf("js", program)];
     expect(wasm).toEqual(js);
   });

@@ -1,16 +1,16 @@
-// Attention and its gradient. Scores are computed block by block and never leave the caches; of each query the largest score and the sum
-// of exponentials go along (Dao et al. 2022). A block's scores lie [key][query], so that what is done by query fills vectors.
+// Attention and its gradient: the words of its ops, one by one. Scores lie [query][key], and only those of a few queries are there at a time.
 #include "kernels/block-product.h"
 #include "kernels/command.h"
 #include "kernels/functions.h"
 #include "kernels/parallel.h"
+#include "kernels/rows.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {
 namespace {
 
-// A block of scores: with both sides it fits the second cache, and half of it the first.
-constexpr int64_t ROWS = 64, KEYS = 128;
+// Queries of a block, of which the scores are computed at a time.
+constexpr int64_t ROWS = 64;
 // Blocks of queries that share what was packed of keys and values.
 constexpr int64_t SHARED = 8;
 
@@ -22,129 +22,102 @@ struct Sizes {
   explicit Sizes(Command& command) {
     for (int64_t* size : {&batch, &queries, &keys, &width, &columns}) *size = command.integer();
     scale = static_cast<T>(command.number());
-    if (width == 0) scale = 0;
     causal = command.flag();
   }
 
-  /** Of the keys from `key` on, at most a block: those that some query of the block from `row` on sees. */
-  int64_t seen(int64_t row, int64_t key) const {
-    const int64_t last = smaller(row + ROWS, queries);
-    const int64_t end = causal ? smaller(last, keys) : keys;
-    return larger<int64_t>(0, smaller(KEYS, end - key));
-  }
+  /** How many keys `count` queries from `row` on see. */
+  int64_t seen(int64_t row, int64_t count) const { return causal ? smaller(row + count, keys) : keys; }
+
+  /** How far apart rows of scores lie: an odd number of lanes' blocks, so that a column of them is spread over a cache. */
+  int64_t stride() const { return (ceilDivide(keys, LANES_OF_SUM) | 1) * LANES_OF_SUM; }
+
+  int64_t scores(int64_t rows) const { return (rows + BLOCK_ROWS) * stride(); }
 
   int64_t batch, queries, keys, width, columns;
   T scale;
   bool causal;
 };
 
-/** The scores of a block of queries by `count` keys, of which hidden ones are -infinity, as are those of queries beyond the last. */
 template <typename T>
-void scoresOf(const Sizes<T>& sizes, const T* packedKeys, const T* packedQueries, int64_t row, int64_t key, int64_t count, T* scores) {
-  const int64_t rows = smaller(ROWS, sizes.queries - row);
-  multiplyBlock<T, 1, BLOCK_ROWS>(count, rows, sizes.width, packedKeys, BLOCK_ROWS * sizes.width, packedQueries, scores, ROWS, false);
-  for (int64_t k = 0; k < count; k++) {
-    T* line = scores + k * ROWS;
-    OPT_INDEPENDENT
-    for (int64_t r = 0; r < ROWS; r++) line[r] *= sizes.scale;
-    const int64_t hidden = sizes.causal ? smaller(rows, key + k - row) : 0;
-    OPT_INDEPENDENT
-    for (int64_t r = 0; r < hidden; r++) line[r] = -INFINITY;
-    OPT_INDEPENDENT
-    for (int64_t r = rows; r < ROWS; r++) line[r] = -INFINITY;
-  }
+void scale(T* x, int64_t count, T factor) {
+  OPT_INDEPENDENT
+  for (int64_t i = 0; i < count; i++) x[i] *= factor;
 }
+
+template <typename T>
+void fill(T* x, int64_t begin, int64_t end, T value) {
+  for (int64_t i = begin; i < end; i++) x[i] = value;
+}
+
+/** A block of queries by keys: rows of the left side by what is packed of keys or values. */
+template <typename T>
+struct Block {
+  static int64_t bytes(const Sizes<T>& s) {
+    return Parts<T>::bytes(ROWS * larger(s.width, s.columns)) + Parts<T>::bytes(s.width * paddedColumns<T>(s.keys));
+  }
+
+  Block(const Sizes<T>& s, Parts<T>& parts, const T* key) : s(s) {
+    left = parts.take(ROWS * larger(s.width, s.columns));
+    keys = parts.take(s.width * paddedColumns<T>(s.keys));
+    packRight(Operand<T>{key, s.width, true}, 0, s.keys, 0, s.width, keys);
+  }
+
+  /** to = rows x right of the keys that they see, and some more. */
+  void multiply(const T* matrix, int64_t depth, int64_t row, int64_t rows, T factor, const T* right, T* to) const {
+    packLeft(Operand<T>{matrix, depth, true}, row, rows, depth, left);
+    if (factor != 1) scale(left, ceilDivide(rows, static_cast<int64_t>(BLOCK_ROWS)) * BLOCK_ROWS * depth, factor);
+    const int64_t columns = smaller(s.keys, ceilDivide(s.seen(row, rows), BLOCK_PANEL<T>) * BLOCK_PANEL<T>);
+    multiplyBlock<T, 1, BLOCK_ROWS>(rows, columns, depth, left, BLOCK_ROWS * depth, right, to, s.stride(), false);
+  }
+
+  /** Calls f(at, seen, end) for each row: where it lies, how many keys its query sees, and how many products read. */
+  template <typename Function>
+  void forLines(int64_t row, int64_t rows, const Function& f) const {
+    const int64_t end = smaller(s.stride(), s.seen(row, rows) + ROWS);
+    for (int64_t r = 0; r < rows; r++) f(r * s.stride(), s.seen(row + r, 1), end);
+  }
+
+  /** y = what queries take of each key's value. */
+  void weigh(const T* query, int64_t row, int64_t rows, T* y) const {
+    multiply(query, s.width, row, rows, s.scale, keys, y);
+    forLines(row, rows, [y](int64_t at, int64_t seen, int64_t end) {
+      T* line = y + at;
+      const int64_t count = ceilDivide(seen, LANES_OF_SUM) * LANES_OF_SUM;
+      fill(line, seen, count, T(-INFINITY));
+      fill(line, count, end, T(0));
+      const T largest = largestOf(line, count) + T(0);
+      OPT_INDEPENDENT
+      for (int64_t i = 0; i < count; i++) line[i] = weightOf(line[i] - largest);
+      const double sum = sumOf(count, [line](int64_t i) { return line[i]; });
+      scale(line, count, static_cast<T>(1 / sum));
+    });
+  }
+
+  const Sizes<T>& s;
+  T *left, *keys;
+};
 
 template <typename T>
 struct Forward {
   static int64_t bytes(const Sizes<T>& s) {
-    return Parts<T>::bytes(KEYS * s.width) + Parts<T>::bytes(KEYS * paddedColumns<T>(s.columns)) + Parts<T>::bytes(ROWS * s.width) +
-           Parts<T>::bytes(KEYS * ROWS) + 2 * Parts<T>::bytes(SHARED * ROWS);
+    return Block<T>::bytes(s) + Parts<T>::bytes(s.keys * paddedColumns<T>(s.columns)) + Parts<T>::bytes(s.scores(ROWS));
   }
 
-  Forward(const Sizes<T>& s, char* memory) : s(s) {
+  /** Up to SHARED blocks of queries from `first` on, of one item. */
+  static void run(const Sizes<T>& s, char* memory, const T* query, const T* key, const T* value, T* output, int64_t first) {
     Parts<T> parts(memory);
-    keys = parts.take(KEYS * s.width);
-    values = parts.take(KEYS * paddedColumns<T>(s.columns));
-    queries = parts.take(ROWS * s.width);
-    scores = parts.take(KEYS * ROWS);
-    largest = parts.take(SHARED * ROWS);
-    sums = parts.take(SHARED * ROWS);
-  }
-
-  /** Up to SHARED blocks of queries from `first` on, of one batch. */
-  void run(const T* query, const T* key, const T* value, T* output, T* logSums, int64_t first) {
+    const Block<T> block(s, parts, key);
+    T* const values = parts.take(s.keys * paddedColumns<T>(s.columns));
+    T* const y = parts.take(s.scores(ROWS));
+    packRight(Operand<T>{value, s.columns, false}, 0, s.columns, 0, s.keys, values);
     const int64_t end = smaller(first + SHARED * ROWS, s.queries);
-    for (int64_t i = 0; i < SHARED * ROWS; i++) {
-      largest[i] = -INFINITY;
-      sums[i] = 0;
-    }
-    for (int64_t k = 0; k < s.keys; k += KEYS) {
-      const int64_t most = s.seen(smaller(end - 1, first + (SHARED - 1) * ROWS), k);
-      if (most == 0) break;
-      packLeft(Operand<T>{key, s.width, true}, k, most, s.width, keys);
-      for (int64_t row = first; row < end; row += ROWS) {
-        const int64_t count = s.seen(row, k);
-        if (count == 0) continue;
-        // Panels say how deep they are.
-        packRight(Operand<T>{value, s.columns, false}, 0, s.columns, k, count, values);
-        packRight(Operand<T>{query, s.width, true}, row, smaller(ROWS, end - row), 0, s.width, queries);
-        scoresOf(s, keys, queries, row, k, count, scores);
-        add(row, row - first, k > 0, count, output);
-      }
-    }
-    for (int64_t row = first; row < end; row++) {
-      const T sum = sums[row - first];
-      T* y = output + row * s.columns;
-      OPT_INDEPENDENT
-      for (int64_t c = 0; c < s.columns; c++) y[c] = s.keys == 0 ? 0 : y[c] / sum;
-      logSums[row] = largest[row - first] + log(sum);
+    for (int64_t row = first; row < end; row += ROWS) {
+      const int64_t rows = smaller(ROWS, end - row);
+      block.weigh(query, row, rows, y);
+      multiplyBlock<T, 0, 1>(rows, s.columns, s.keys, y, BLOCK_ROWS * s.stride(), values, output + row * s.columns, s.columns, false,
+                             s.stride(), {0, s.seen(row, rows)});
     }
   }
-
- private:
-  /** Weighs a block's values by the exponentials of its scores, and what was there before by what the largest score has become. */
-  void add(int64_t row, int64_t at, bool isNext, int64_t count, T* output) {
-    T* most = largest + at;
-    T* total = sums + at;
-    T before[ROWS], sum[ROWS], origin[ROWS];
-    for (int64_t r = 0; r < ROWS; r++) before[r] = most[r];
-    for (int64_t k = 0; k < count; k++) {
-      const T* line = scores + k * ROWS;
-      OPT_INDEPENDENT
-      for (int64_t r = 0; r < ROWS; r++) most[r] = (line[r] > most[r]) | (line[r] != line[r]) ? line[r] : most[r];
-    }
-    for (int64_t r = 0; r < ROWS; r++) {
-      sum[r] = 0;
-      // Where all scores so far are -infinity, weights are 0: a later block may have others.
-      origin[r] = most[r] == -INFINITY ? 0 : most[r];
-    }
-    for (int64_t k = 0; k < count; k++) {
-      T* line = scores + k * ROWS;
-      OPT_INDEPENDENT
-      for (int64_t r = 0; r < ROWS; r++) {
-        line[r] = weightOf(line[r] - origin[r]);
-        sum[r] += line[r];
-      }
-    }
-    const int64_t rows = smaller(ROWS, s.queries - row);
-    T* y = output + row * s.columns;
-    OPT_INDEPENDENT
-    for (int64_t r = 0; r < ROWS; r++) {
-      const T share = isNext ? weightOf(before[r] - origin[r]) : 0;
-      before[r] = share;
-      total[r] = total[r] * share + sum[r];
-    }
-    if (isNext) {
-      for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < s.columns; c++) y[r * s.columns + c] *= before[r];
-      }
-    }
-    multiplyBlock<T, 1, ROWS>(rows, s.columns, count, scores, BLOCK_ROWS, values, y, s.columns, isNext);
-  }
-
-  const Sizes<T>& s;
-  T *keys, *values, *queries, *scores, *largest, *sums;
 };
 
 template <typename T>
@@ -154,104 +127,75 @@ Status attention(Command& command) {
   const T* key = command.pointer<const T>();
   const T* value = command.pointer<const T>();
   T* output = command.pointer<T>();
-  T* logSums = command.pointer<T>();
   const int64_t groups = ceilDivide(s.queries, SHARED * ROWS);
   char* const memory = workspace.reserve(Forward<T>::bytes(s) * command.threads);
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
   parallelFor(s.batch * groups, 1, command.threads, [&](int64_t part, int64_t, int thread) {
     const int64_t item = part / groups, rows = item * s.queries, places = item * s.keys;
-    Forward<T>(s, memory + thread * Forward<T>::bytes(s))
-        .run(query + rows * s.width, key + places * s.width, value + places * s.columns, output + rows * s.columns, logSums + rows,
-             part % groups * SHARED * ROWS);
+    Forward<T>::run(s, memory + thread * Forward<T>::bytes(s), query + rows * s.width, key + places * s.width, value + places * s.columns,
+                    output + rows * s.columns, part % groups * SHARED * ROWS);
   });
   workspace.trim();
   return Status::OK;
 }
 
-/** The sum of a[k] * b[k]. */
-template <typename T>
-inline T dot(const T* a, const T* b, int64_t count) {
-  constexpr int64_t SUMS = 16;
-  T sums[SUMS] = {}, total = 0;
-  int64_t k = 0;
-  for (; k + SUMS <= count; k += SUMS) {
-    for (int64_t i = 0; i < SUMS; i++) sums[i] += a[k + i] * b[k + i];
-  }
-  for (const T sum : sums) total += sum;
-  for (; k < count; k++) total += a[k] * b[k];
-  return total;
-}
-
 template <typename T>
 struct Backward {
+  /** A piece of the chains over queries, which are done at a time. */
+  static int64_t most(const Sizes<T>& s) { return ceilDivide(s.queries, larger<int64_t>(1, piecesOf<T>(s.queries))); }
+
   static int64_t bytes(const Sizes<T>& s) {
     const int64_t width = paddedColumns<T>(s.width), columns = paddedColumns<T>(s.columns);
-    return Parts<T>::bytes(KEYS * s.width) + Parts<T>::bytes(KEYS * s.columns) + Parts<T>::bytes(KEYS * width) +
-           2 * Parts<T>::bytes(ROWS * larger(width, columns)) + 2 * Parts<T>::bytes(KEYS * ROWS) + Parts<T>::bytes(s.queries + ROWS);
+    return Block<T>::bytes(s) + Parts<T>::bytes(s.keys * width) + Parts<T>::bytes(s.columns * paddedColumns<T>(s.keys)) +
+           Parts<T>::bytes(most(s) * width) + Parts<T>::bytes(most(s) * columns) + 2 * Parts<T>::bytes(s.scores(most(s)));
   }
 
-  Backward(const Sizes<T>& s, char* memory) : s(s) {
-    const int64_t width = paddedColumns<T>(s.width), columns = paddedColumns<T>(s.columns);
+  /** One item. With y the weights: dvalue = y^T g, dscores = y (g value^T - sum(y g value^T)), dkey = dscores^T query, dquery = dscores key. */
+  static void run(const Sizes<T>& s, char* memory, const T* query, const T* key, const T* value, const T* gradient, T* dquery, T* dkey,
+                  T* dvalue) {
     Parts<T> parts(memory);
-    leftKeys = parts.take(KEYS * s.width);
-    leftValues = parts.take(KEYS * s.columns);
-    rightKeys = parts.take(KEYS * width);
-    byRow = parts.take(ROWS * larger(width, columns));
-    byColumn = parts.take(ROWS * larger(width, columns));
-    weights = parts.take(KEYS * ROWS);
-    ofScores = parts.take(KEYS * ROWS);
-    along = parts.take(s.queries + ROWS);
-  }
-
-  /** One batch. With w the weights and D = sum(g y) by row: dvalue = w^T g, dscores = w (g value^T - D), and on to query and key. */
-  void run(const T* query, const T* key, const T* value, const T* output, const T* gradient, const T* logSums, T* dquery, T* dkey,
-           T* dvalue) {
-    for (int64_t i = 0; i < s.queries; i++) along[i] = dot(gradient + i * s.columns, output + i * s.columns, s.columns);
-    if (s.keys == 0) clear(dquery, s.queries * s.width);
-    for (int64_t k = 0; k < s.keys; k += KEYS) {
-      const int64_t here = smaller(KEYS, s.keys - k);
-      packLeft(Operand<T>{key, s.width, true}, k, here, s.width, leftKeys);
-      packLeft(Operand<T>{value, s.columns, true}, k, here, s.columns, leftValues);
-      clear(dkey + k * s.width, here * s.width);
-      clear(dvalue + k * s.columns, here * s.columns);
-      for (int64_t row = 0; row < s.queries; row += ROWS) {
-        const int64_t count = s.seen(row, k);
-        if (count == 0) continue;
-        const int64_t rows = smaller(ROWS, s.queries - row);
-        packRight(Operand<T>{query, s.width, true}, row, rows, 0, s.width, byColumn);
-        scoresOf(s, leftKeys, byColumn, row, k, count, weights);
-        for (int64_t i = 0; i < count; i++) {
-          T* line = weights + i * ROWS;
+    const Block<T> block(s, parts, key);
+    T* const keys = parts.take(s.keys * paddedColumns<T>(s.width));
+    T* const values = parts.take(s.columns * paddedColumns<T>(s.keys));
+    T* const scaled = parts.take(most(s) * paddedColumns<T>(s.width));
+    T* const gradients = parts.take(most(s) * paddedColumns<T>(s.columns));
+    T* const y = parts.take(s.scores(most(s)));
+    T* const d = parts.take(s.scores(most(s)));
+    packRight(Operand<T>{key, s.width, false}, 0, s.width, 0, s.keys, keys);
+    packRight(Operand<T>{value, s.columns, true}, 0, s.keys, 0, s.columns, values);
+    const int64_t pieces = larger<int64_t>(1, piecesOf<T>(s.queries));
+    for (int64_t i = 0; i < pieces; i++) {
+      const Range of = piece(s.queries, pieces, i);
+      packRight(Operand<T>{query, s.width, false}, 0, s.width, of.begin, of.size(), scaled);
+      scale(scaled, of.size() * paddedColumns<T>(s.width), s.scale);
+      packRight(Operand<T>{gradient, s.columns, false}, 0, s.columns, of.begin, of.size(), gradients);
+      for (int64_t row = of.begin; row < of.end; row += ROWS) {
+        const int64_t rows = smaller(ROWS, of.end - row), at = (row - of.begin) * s.stride();
+        block.weigh(query, row, rows, y + at);
+        block.multiply(gradient, s.columns, row, rows, 1, values, d + at);
+        block.forLines(row, rows, [weightsOf = y + at, linesOf = d + at](int64_t place, int64_t seen, int64_t end) {
+          const T* weights = weightsOf + place;
+          T* line = linesOf + place;
+          const int64_t count = ceilDivide(seen, LANES_OF_SUM) * LANES_OF_SUM;
+          fill(line, seen, end, T(0));
+          const T total = static_cast<T>(sumOf(count, [line, weights](int64_t i) { return line[i] * weights[i]; }));
           OPT_INDEPENDENT
-          for (int64_t r = 0; r < rows; r++) line[r] = weightOf(line[r] - logSums[row + r]);
-          OPT_INDEPENDENT
-          for (int64_t r = rows; r < ROWS; r++) line[r] = 0;
-        }
-        packRight(Operand<T>{gradient, s.columns, false}, 0, s.columns, row, rows, byRow);
-        multiplyBlock<T, ROWS, 1>(count, s.columns, rows, weights, BLOCK_ROWS * ROWS, byRow, dvalue + k * s.columns, s.columns, true);
-        packRight(Operand<T>{gradient, s.columns, true}, row, rows, 0, s.columns, byColumn);
-        multiplyBlock<T, 1, BLOCK_ROWS>(count, rows, s.columns, leftValues, BLOCK_ROWS * s.columns, byColumn, ofScores, ROWS, false);
-        for (int64_t i = 0; i < count; i++) {
-          const T* weight = weights + i * ROWS;
-          T* line = ofScores + i * ROWS;
-          OPT_INDEPENDENT
-          for (int64_t r = 0; r < rows; r++) line[r] = weight[r] * (line[r] - along[row + r]) * s.scale;
-        }
-        packRight(Operand<T>{query, s.width, false}, 0, s.width, row, rows, byRow);
-        multiplyBlock<T, ROWS, 1>(count, s.width, rows, ofScores, BLOCK_ROWS * ROWS, byRow, dkey + k * s.width, s.width, true);
-        packRight(Operand<T>{key, s.width, false}, 0, s.width, k, count, rightKeys);
-        multiplyBlock<T, 1, ROWS>(rows, s.width, count, ofScores, BLOCK_ROWS, rightKeys, dquery + row * s.width, s.width, k > 0);
+          for (int64_t i = 0; i < count; i++) line[i] = weights[i] * (line[i] - total);
+        });
+        T* const to = dquery + row * s.width;
+        multiplyBlock<T, 0, 1>(rows, s.width, s.keys, d + at, BLOCK_ROWS * s.stride(), keys, to, s.width, false, s.stride(),
+                               {0, s.seen(row, rows)});
+        scale(to, rows * s.width, s.scale);
+      }
+      for (int64_t k = 0; k < s.keys; k += ROWS) {
+        const int64_t count = smaller(ROWS, s.keys - k);
+        const Range seeing = {s.causal ? larger<int64_t>(0, k - of.begin) : 0, of.size()};
+        multiplyBlock<T, 1, 0>(count, s.columns, of.size(), y + k, BLOCK_ROWS, gradients, dvalue + k * s.columns, s.columns, i > 0,
+                               s.stride(), seeing);
+        multiplyBlock<T, 1, 0>(count, s.width, of.size(), d + k, BLOCK_ROWS, scaled, dkey + k * s.width, s.width, i > 0, s.stride(), seeing);
       }
     }
   }
-
- private:
-  static void clear(T* to, int64_t count) {
-    for (int64_t i = 0; i < count; i++) to[i] = 0;
-  }
-
-  const Sizes<T>& s;
-  T *leftKeys, *leftValues, *rightKeys, *byRow, *byColumn, *weights, *ofScores, *along;
 };
 
 template <typename T>
@@ -260,9 +204,7 @@ Status attentionGrad(Command& command) {
   const T* query = command.pointer<const T>();
   const T* key = command.pointer<const T>();
   const T* value = command.pointer<const T>();
-  const T* output = command.pointer<const T>();
   const T* gradient = command.pointer<const T>();
-  const T* logSums = command.pointer<const T>();
   T* dquery = command.pointer<T>();
   T* dkey = command.pointer<T>();
   T* dvalue = command.pointer<T>();
@@ -270,9 +212,8 @@ Status attentionGrad(Command& command) {
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
   parallelFor(s.batch, 1, command.threads, [&](int64_t item, int64_t, int thread) {
     const int64_t rows = item * s.queries, places = item * s.keys;
-    Backward<T>(s, memory + thread * Backward<T>::bytes(s))
-        .run(query + rows * s.width, key + places * s.width, value + places * s.columns, output + rows * s.columns,
-             gradient + rows * s.columns, logSums + rows, dquery + rows * s.width, dkey + places * s.width, dvalue + places * s.columns);
+    Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), query + rows * s.width, key + places * s.width, value + places * s.columns,
+                     gradient + rows * s.columns, dquery + rows * s.width, dkey + places * s.width, dvalue + places * s.columns);
   });
   workspace.trim();
   return Status::OK;

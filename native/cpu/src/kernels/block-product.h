@@ -41,22 +41,23 @@ inline void packLeft(const Operand<T>& operand, int64_t firstRow, int64_t rows, 
   }
 }
 
-/** Element (row, step) of a left panel lies at row * ROW_STEP + step * DEPTH_STEP; rows lie `rowStep` apart where ROW_STEP is 0. */
+/** Element (row, step) of a left panel lies at row * ROW_STEP + step * DEPTH_STEP, where a 0 stands for `apart`. */
 template <typename T, int64_t ROW_STEP, int64_t DEPTH_STEP, int VECTORS>
-void blockTile(int64_t depth, const T* left, int64_t rowStep, const T* right, T* output, int64_t stride, int64_t rows, int64_t columns,
+void blockTile(int64_t depth, const T* left, int64_t apart, const T* right, T* output, int64_t stride, int64_t rows, int64_t columns,
                bool add) {
   using V = Vector<T>;
   constexpr int COLUMNS = VECTORS * LANES<T>;
   V sums[BLOCK_ROWS][VECTORS] = {};
+  const int64_t depthStep = DEPTH_STEP == 0 ? apart : DEPTH_STEP;
   const T* lines[BLOCK_ROWS];
-  for (int r = 0; r < BLOCK_ROWS; r++) lines[r] = left + r * (ROW_STEP == 0 ? rowStep : ROW_STEP);
+  for (int r = 0; r < BLOCK_ROWS; r++) lines[r] = left + r * (ROW_STEP == 0 ? apart : ROW_STEP);
   for (int64_t k = 0; k < depth; k++) {
     V rights[VECTORS];
 #pragma GCC unroll 4
     for (int v = 0; v < VECTORS; v++) rights[v] = loadVector<V>(right + v * LANES<T>);
 #pragma GCC unroll 8
     for (int r = 0; r < BLOCK_ROWS; r++) {
-      const V number = splat((ROW_STEP == 0 ? lines[r] : left + r * ROW_STEP) + k * DEPTH_STEP);
+      const V number = splat((ROW_STEP == 0 ? lines[r] : left + r * ROW_STEP) + k * depthStep);
 #pragma GCC unroll 4
       for (int v = 0; v < VECTORS; v++) addProduct(sums[r][v], number, rights[v]);
     }
@@ -83,22 +84,24 @@ void blockTile(int64_t depth, const T* left, int64_t rowStep, const T* right, T*
 
 /**
  * output = left x right, or added to it, a piece of the depth at a time. Panels of the left side lie `panelStep` apart; of its rows beyond `rows` anything may be
- * there, but it is read. The right side is packed.
+ * there, but it is read. The right side is packed. Steps that are not `of` these are skipped: their products are zeros.
  */
 template <typename T, int64_t ROW_STEP, int64_t DEPTH_STEP>
 inline void multiplyBlock(int64_t rows, int64_t columns, int64_t depth, const T* left, int64_t panelStep, const T* right, T* output,
-                          int64_t stride, bool add, int64_t rowStep = 0) {
+                          int64_t stride, bool add, int64_t apart = 0, Range of = {0, INT64_MAX}) {
   for (int64_t column = 0; column < columns; column += BLOCK_PANEL<T>) {
     const int64_t count = smaller(BLOCK_PANEL<T>, columns - column);
     const auto tile = count <= LANES<T> ? blockTile<T, ROW_STEP, DEPTH_STEP, 1> : blockTile<T, ROW_STEP, DEPTH_STEP, BLOCK_VECTORS>;
     const int64_t pieces = larger<int64_t>(1, piecesOf<T>(depth));
     for (int64_t i = 0; i < pieces; i++) {
-      const Range steps = piece(depth, pieces, i);
+      Range steps = piece(depth, pieces, i);
+      steps = {larger(steps.begin, of.begin), smaller(steps.end, of.end)};
+      if (i > 0 && steps.size() <= 0) continue;
       const T* panel = right + column * depth + steps.begin * paddedColumns<T>(count);
       for (int64_t row = 0; row < rows; row += BLOCK_ROWS) {
         const int64_t least = smaller<int64_t>(BLOCK_ROWS, rows - row);
-        const T* lines = left + row / BLOCK_ROWS * panelStep + steps.begin * DEPTH_STEP;
-        tile(steps.size(), lines, rowStep, panel, output + row * stride + column, stride, least, count, add || i > 0);
+        const T* lines = left + row / BLOCK_ROWS * panelStep + steps.begin * (DEPTH_STEP == 0 ? apart : DEPTH_STEP);
+        tile(steps.size(), lines, apart, panel, output + row * stride + column, stride, least, count, add || i > 0);
       }
     }
   }

@@ -31,11 +31,18 @@ inline T largestOf(const T* x, int64_t n) {
       isNaN |= next != next;
     }
   }
-  T largest = -INFINITY;
-  for (const V& lanes : most) {
-    for (int j = 0; j < LANES<T>; j++) largest = lanes[j] > largest ? lanes[j] : largest;
+  for (; i + LANES<T> <= n; i += LANES<T>) {
+    const V next = loadVector<V>(x + i);
+    most[0] = next > most[0] ? next : most[0];
+    isNaN |= next != next;
   }
-  for (int j = 0; j < LANES<T>; j++) largest = isNaN[j] ? T(NAN) : largest;
+  for (int k = 1; k < SEVERAL; k++) most[0] = most[k] > most[0] ? most[k] : most[0];
+  T lanes[LANES<T>];
+  storeVector(lanes, V(isNaN ? V{} + T(NAN) : most[0]));
+  for (int half = LANES<T> / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; j++) lanes[j] = (lanes[j + half] > lanes[j]) | (lanes[j + half] != lanes[j + half]) ? lanes[j + half] : lanes[j];
+  }
+  T largest = lanes[0];
   for (; i < n; i++) largest = (x[i] > largest) | (x[i] != x[i]) ? x[i] : largest;
   return largest;
 }

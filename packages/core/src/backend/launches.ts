@@ -17,7 +17,7 @@ const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   fold: ["output"],
   maxPool2d: ["output", "indices"],
   maxPool2dGrad: ["output"],
-  attention: ["output", "logSums"],
+  attention: ["output"],
   attentionGrad: ["queryGradient", "keyGradient", "valueGradient"],
   batchNorm: ["output", "mean", "variance"],
   batchNormGrad: ["inputGradient", "weightGradient", "biasGradient"],

@@ -173,12 +173,10 @@ export interface LaunchArguments {
   maxPool2d: { input: Slice; output: Slice; indices: Slice; window: Window2d };
   /** gradient and indices as maxPool2d's output, output [batch, channels, height, width]. */
   maxPool2dGrad: { gradient: Slice; indices: Slice; output: Slice; window: Window2d };
-  /** output [batch, queries, columns], logSums [batch, queries]. */
-  attention: AttentionInputs & { output: Slice; logSums: Slice };
-  /** output and logSums are the forward's, gradient is of output; the gradients of the inputs are overwritten. */
+  /** output [batch, queries, columns]. */
+  attention: AttentionInputs & { output: Slice };
+  /** gradient is of attention's output; the gradients of the inputs are overwritten. */
   attentionGrad: AttentionInputs & {
-    output: Slice;
-    logSums: Slice;
     gradient: Slice;
     queryGradient: Slice;
     keyGradient: Slice;

@@ -10,6 +10,16 @@ import { elements } from "./memory";
 
 export type RowsFunction = (launch: RowArrays) => void;
 
+const functions = new WeakMap<RowProgram, Map<ComputeDType, RowsFunction>>();
+
+/** What `compileRows` gives, made once. */
+export function rowsFunction(program: RowProgram, dtype: ComputeDType): RowsFunction {
+  const made = functions.get(program) ?? new Map<ComputeDType, RowsFunction>();
+  if (!made.has(dtype)) made.set(dtype, compileRows(program, dtype));
+  functions.set(program, made);
+  return made.get(dtype)!;
+}
+
 export function compileRows(program: RowProgram, dtype: ComputeDType): RowsFunction {
   return (
     (generated(

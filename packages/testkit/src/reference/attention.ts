@@ -28,23 +28,18 @@ function weightsOf(q: Numbers, k: Numbers, item: number, { queries, keys, width,
   const scores = product(queries, keys, width, query, (d, j) => key(j, d)).map((x, at) =>
     causal && at % keys > Math.floor(at / keys) ? Number.NEGATIVE_INFINITY : width === 0 ? 0 : x * scale,
   );
-  return { scores, weights: softmax(scores, queries, keys, false) };
+  return softmax(scores, queries, keys, false);
 }
 
-/** softmax(scale q k^T) v and the logarithms of the sums of exponentials. */
-export function attention(q: Numbers, k: Numbers, v: Numbers, sizes: AttentionSizes) {
+/** softmax(scale q k^T) v. */
+export function attention(q: Numbers, k: Numbers, v: Numbers, sizes: AttentionSizes): Float64Array {
   const { batch, queries, keys, columns } = sizes;
-  const [output, logSums]: [number[], number[]] = [[], []];
+  const output: number[] = [];
   for (let item = 0; item < batch; item++) {
-    const { scores, weights } = weightsOf(q, k, item, sizes);
+    const weights = weightsOf(q, k, item, sizes);
     output.push(...product(queries, columns, keys, matrix(weights, 0, queries, keys), matrix(v, item, keys, columns)));
-    for (let i = 0; i < queries; i++) {
-      const row = scores.subarray(i * keys, (i + 1) * keys);
-      const max = row.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
-      logSums.push(keys === 0 ? max : max + Math.log(row.reduce((sum, score) => sum + Math.exp(score - max), 0)));
-    }
   }
-  return { output: Float64Array.from(output), logSums: Float64Array.from(logSums) };
+  return Float64Array.from(output);
 }
 
 /** The gradients of query, key and value. */
@@ -52,7 +47,7 @@ export function attentionGrad(q: Numbers, k: Numbers, v: Numbers, gradient: Numb
   const { batch, queries, keys, width, columns, scale } = sizes;
   const [ofQuery, ofKey, ofValue]: [number[], number[], number[]] = [[], [], []];
   for (let item = 0; item < batch; item++) {
-    const { weights } = weightsOf(q, k, item, sizes);
+    const weights = weightsOf(q, k, item, sizes);
     const [g, value] = [matrix(gradient, item, queries, columns), matrix(v, item, keys, columns)];
     const ofWeights = product(queries, keys, columns, g, (c, j) => value(j, c));
     const ofScores = matrix(

@@ -24,7 +24,7 @@ export interface AttentionForm {
 
 /**
  * softmax(scale query key^T) value of query [..., queries, width], key [..., keys, width] and value [..., keys, columns] in one kernel,
- * which keeps no scores (Dao et al. 2022); null where the device, the dtype or the shapes need more than it.
+ * which keeps no scores; null where the device, the dtype or the shapes need more than it.
  *
  * @example
  * const [query, key, value] = [rand([2, 6, 8]), rand([2, 6, 8]), rand([2, 6, 8])];
@@ -49,7 +49,6 @@ export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: 
     ...{ scale: form.scale, causal: form.isCausal },
   };
   const output = Tensor.empty([...leading, queries, columns], dtype, device);
-  const logSums = Tensor.empty([...leading, queries], dtype, device);
   device.launch({
     kind: "attention",
     kernel: device.kernel(carrying({ kind: "attention", dtype }, attentionOnJs)),
@@ -57,18 +56,15 @@ export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: 
     key: key.memorySlice(),
     value: value.memorySlice(),
     output: output.memorySlice(),
-    logSums: logSums.memorySlice(),
     ...sizes,
   });
-  const recorded = record("attention", output, inputs, [...inputs, output, logSums], (g, saved) =>
+  return record("attention", output, inputs, inputs, (g, saved) =>
     isTaping() ? recordedGrad(g, saved, form) : attentionGrad(g, saved, sizes),
   );
-  logSums.dispose(); // the tape holds its own
-  return recorded;
 }
 
 function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: AttentionSizes): Tensor[] {
-  const [query, key, value, output, logSums] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
+  const [query, key, value] = saved as [Tensor, Tensor, Tensor];
   const { device } = query;
   const dtype = query.dtype as ComputeDType;
   const gradients = [query, key, value].map(({ shape }) => Tensor.empty(shape, dtype, device));
@@ -79,8 +75,6 @@ function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: Attent
     query: query.memorySlice(),
     key: key.memorySlice(),
     value: value.memorySlice(),
-    output: output.memorySlice(),
-    logSums: logSums.memorySlice(),
     gradient: gradient.memorySlice(),
     queryGradient: ofQuery.memorySlice(),
     keyGradient: ofKey.memorySlice(),
@@ -90,16 +84,17 @@ function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: Attent
   return gradients;
 }
 
-/** The gradients by ops that are recorded: of what was saved, query, key and value have gradients themselves. */
+/** The gradients by ops that are recorded: query, key and value have gradients themselves. */
 function recordedGrad(g: Tensor, [query, key, value]: readonly Tensor[], { scale, isCausal }: AttentionForm): Tensor[] {
-  const product = matmul(elementwise("mul", [query!, scale]), key!, { transposeB: true });
+  const scaled = elementwise("mul", [query!, scale]);
+  const product = matmul(scaled, key!, { transposeB: true });
   const weights = softmax(isCausal ? causal(product) : product, -1, false);
   const ofWeights = matmul(g, value!, { transposeB: true });
   const along = sum(elementwise("mul", [ofWeights, weights]), -1, true);
-  const ofScores = elementwise("mul", [elementwise("mul", [weights, elementwise("sub", [ofWeights, along])]), scale]);
+  const ofScores = elementwise("mul", [weights, elementwise("sub", [ofWeights, along])]);
   return [
-    matmul(ofScores, key!),
-    matmul(ofScores, query!, { transposeA: true }),
+    elementwise("mul", [matmul(ofScores, key!), scale]),
+    matmul(ofScores, scaled, { transposeA: true }),
     matmul(weights, g, { transposeA: true }),
   ];
 }
