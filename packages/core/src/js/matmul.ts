@@ -40,17 +40,17 @@ export function multiply(
   C: TypedArray,
   { batch, m, n, k, strideA, strideB }: Sizes,
 ): void {
-  const chain = dtype === "f32" ? chain32 : chain64;
+  const chains = dtype === "f32" ? chains32 : chains64;
   const sums = C.slice(0, n);
+  const [rowA, stepA] = transposeA ? [1, m] : [k, 1];
+  const [columnB, stepB] = transposeB ? [k, 1] : [1, n];
   C.fill(0);
   for (let t = 0; t < batch; t++) {
-    const matrix = B.subarray(t * strideB, t * strideB + k * n);
-    const right = transposeB ? transposed(matrix, n, k) : matrix;
     for (const [from, to] of piecesOf(k, dtype)) {
+      const b = t * strideB + from * stepB;
       for (let i = 0; i < m; i++) {
-        const [origin, step] = transposeA ? [t * strideA + i, m] : [t * strideA + i * k, 1];
-        sums.fill(0);
-        chain(sums, A, origin, step, right, from, to);
+        const a = t * strideA + i * rowA + from * stepA;
+        chains(sums, to - from, A, a, stepA, B, b, stepB, columnB);
         const row = (t * m + i) * n;
         if (from === 0) C.set(sums, row);
         else for (let j = 0; j < n; j++) C[row + j]! += sums[j]!;
@@ -65,48 +65,124 @@ export function piecesOf(k: number, dtype: ComputeDType): (readonly [from: numbe
   return Array.from({ length: count }, (_, i) => [Math.floor((k * i) / count), Math.floor((k * (i + 1)) / count)]);
 }
 
-function transposed(matrix: TypedArray, rows: number, columns: number): TypedArray {
-  const result = matrix.slice();
-  for (let i = 0; i < rows; i++) {
-    for (let j = 0; j < columns; j++) result[j * rows + i] = matrix[i * columns + j]!;
-  }
-  return result;
-}
-
-/** For p in [from, to): sums[j] = fma(A[origin + p * step], B[p, j], sums[j]). */
-type Chain = (
+/** For every column j: sums[j] = the chain of A[a + p * stepA] * B[b + j * columnB + p * stepB] for p in [0, length). */
+type Chains = (
   sums: TypedArray,
+  length: number,
   A: TypedArray,
-  origin: number,
-  step: number,
+  a: number,
+  stepA: number,
   B: TypedArray,
-  from: number,
-  to: number,
+  b: number,
+  stepB: number,
+  columnB: number,
 ) => void;
 
-const double = new Float64Array(1);
-const words = new Int32Array(double.buffer);
-const SMALLEST_NORMAL = 2 ** -126;
+const TO_25_BITS = 2 ** 28 + 1;
 
-/** Rounding the float64 sum gives the same, unless it lies midway between two float32 or where float32 is subnormal. */
-const chain32: Chain = (sums, A, origin, step, B, from, to) => {
+/**
+ * Rounding the float64 sum gives the same, unless it lies midway between two float32: then it has 25 bits or fewer
+ * (Veltkamp's splitting returns it) and is no float32. Midpoints are rare: the loop, of four columns to hide latency, only
+ * notes one (a branch that assigns a call's result would box the sums), and the columns are done again.
+ */
+const chains32: Chains = (sums, length, A, a, stepA, B, b, stepB, columnB) => {
   const n = sums.length;
-  for (let p = from; p < to; p++) {
-    const x = A[origin + p * step]!;
-    const row = p * n;
-    for (let j = 0; j < n; j++) {
-      const sum = x * B[row + j]! + sums[j]!;
-      double[0] = sum;
-      const isSafe = (words[0]! & 0x1fffffff) !== 0x10000000 && (Math.abs(sum) >= SMALLEST_NORMAL || sum === 0);
-      sums[j] = isSafe ? sum : fma32(x, B[row + j]!, sums[j]!);
+  let j = 0;
+  for (; j + 4 <= n; j += 4) {
+    let [c0, c1, c2, c3] = [0, 0, 0, 0];
+    let b0 = b + j * columnB;
+    let b1 = b0 + columnB;
+    let b2 = b1 + columnB;
+    let b3 = b2 + columnB;
+    let hasMidpoint = false;
+    for (let p = 0, at = a; p < length; p++, at += stepA) {
+      const x = A[at]!;
+      const s0 = x * B[b0]! + c0;
+      const s1 = x * B[b1]! + c1;
+      const s2 = x * B[b2]! + c2;
+      const s3 = x * B[b3]! + c3;
+      c0 = Math.fround(s0);
+      c1 = Math.fround(s1);
+      c2 = Math.fround(s2);
+      c3 = Math.fround(s3);
+      const t0 = s0 * TO_25_BITS;
+      const t1 = s1 * TO_25_BITS;
+      const t2 = s2 * TO_25_BITS;
+      const t3 = s3 * TO_25_BITS;
+      if (t0 - (t0 - s0) === s0 && c0 !== s0) hasMidpoint = true;
+      if (t1 - (t1 - s1) === s1 && c1 !== s1) hasMidpoint = true;
+      if (t2 - (t2 - s2) === s2 && c2 !== s2) hasMidpoint = true;
+      if (t3 - (t3 - s3) === s3 && c3 !== s3) hasMidpoint = true;
+      b0 += stepB;
+      b1 += stepB;
+      b2 += stepB;
+      b3 += stepB;
     }
+    sums[j] = c0;
+    sums[j + 1] = c1;
+    sums[j + 2] = c2;
+    sums[j + 3] = c3;
+    if (hasMidpoint) exactly32(j, j + 4, sums, length, A, a, stepA, B, b, stepB, columnB);
+  }
+  if (j < n) exactly32(j, n, sums, length, A, a, stepA, B, b, stepB, columnB);
+};
+
+/** Columns [first, end) of `chains32`, midpoints included. */
+function exactly32(
+  first: number,
+  end: number,
+  ...[sums, length, A, a, stepA, B, b, stepB, columnB]: Parameters<Chains>
+): void {
+  for (let j = first; j < end; j++) {
+    let sum = 0;
+    let at = b + j * columnB;
+    for (let p = 0; p < length; p++, at += stepB) sum = Math.fround(fma32(A[a + p * stepA]!, B[at]!, sum));
+    sums[j] = sum;
+  }
+}
+
+const SPLITTER = 2 ** 27 + 1;
+/** More than the relative error of a sum of two errors. */
+const UP = 1 + 2 ** -51;
+const DOWN = 1 - 2 ** -51;
+/** Products above it have an exact error. */
+const SMALLEST_PRODUCT = 2 ** -900;
+
+const chains64: Chains = (sums, length, A, a, stepA, B, b, stepB, columnB) => {
+  const n = sums.length;
+  for (let j = 0; j < n; j += 2) {
+    let sum = 0;
+    let next = 0;
+    let at = b + j * columnB;
+    // The last of an odd number of columns is done twice.
+    const beside = j + 1 < n ? columnB : 0;
+    for (let p = 0; p < length; p++, at += stepB) {
+      const x = A[a + p * stepA]!;
+      const scaled = SPLITTER * x;
+      const high = scaled - (scaled - x);
+      sum = fused64(x, high, x - high, B[at]!, sum);
+      next = fused64(x, high, x - high, B[at + beside]!, next);
+    }
+    sums[j] = sum;
+    if (j + 1 < n) sums[j + 1] = next;
   }
 };
 
-const chain64: Chain = (sums, A, origin, step, B, from, to) => {
-  const n = sums.length;
-  for (let p = from; p < to; p++) {
-    const x = A[origin + p * step]!;
-    for (let j = 0; j < n; j++) sums[j] = fma64(x, B[p * n + j]!, sums[j]!);
-  }
-};
+/**
+ * fma64(x, y, c) for x = high + low (Veltkamp's splitting). The errors of the product (Dekker's) and of the sum (Knuth's) are
+ * exact; where both ends of the interval about the sum of the two round alike, so does the exact value between them. Overflow
+ * ends in NaN.
+ */
+function fused64(x: number, high: number, low: number, y: number, c: number): number {
+  const product = x * y;
+  const scaled = SPLITTER * y;
+  const highY = scaled - (scaled - y);
+  const lowY = y - highY;
+  const productError = low * lowY - (product - high * highY - low * highY - high * lowY);
+  const sum = product + c;
+  const shadow = sum - product;
+  const error = product - (sum - shadow) + (c - shadow) + productError;
+  const result = sum + error * UP;
+  const isSafe = result - (sum + error * DOWN) === 0 && Math.abs(product) > SMALLEST_PRODUCT;
+  return isSafe ? result : fma64(x, y, c) * 1; // `* 1` tells V8 that it is a number: without, it boxes every result
+}
