@@ -1,4 +1,6 @@
 // Attention and its gradient: the words of its ops, one by one. Scores lie [query][key], and only those of a few queries are there at a time.
+#include "kernels/wide.h"
+
 #include "kernels/block-product.h"
 #include "kernels/command.h"
 #include "kernels/functions.h"

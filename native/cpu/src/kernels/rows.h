@@ -1,5 +1,7 @@
 // What kernels over the rows of a matrix share: largest value and sums of a row.
 #pragma once
+#include <utility>
+
 #include "kernels/arithmetic.h"
 #include "kernels/functions.h"
 #include "kernels/loops.h"
@@ -14,6 +16,17 @@ constexpr int64_t CHUNK = 32768;
 
 /** The rows of a chunk where columns are added up, which are so many. */
 inline int64_t rowsOfChunk(int64_t columns) { return CHUNK / larger<int64_t>(1, smaller<int64_t>(columns, 64)); }
+
+/** All lanes joined in the first one, halves at a time. */
+template <int HALF = 0, typename V, typename Join>
+OPT_INLINE V foldLanes(const V& lanes, const Join& join) {
+  constexpr int COUNT = sizeof(V) / sizeof(lanes[0]), HERE = HALF == 0 ? COUNT / 2 : HALF;
+  const V joined = [&]<int... I>(std::integer_sequence<int, I...>) {
+    return V(join(lanes, V(__builtin_shufflevector(lanes, lanes, (I ^ HERE)...))));
+  }(std::make_integer_sequence<int, COUNT>{});
+  if constexpr (HERE == 1) return joined;
+  else return foldLanes<HERE / 2>(joined, join);
+}
 
 /** The largest value, a NaN if there is one; -infinity of nothing. */
 template <typename T>
@@ -37,12 +50,9 @@ inline T largestOf(const T* x, int64_t n) {
     isNaN |= next != next;
   }
   for (int k = 1; k < SEVERAL; k++) most[0] = most[k] > most[0] ? most[k] : most[0];
-  T lanes[LANES<T>];
-  storeVector(lanes, V(isNaN ? V{} + T(NAN) : most[0]));
-  for (int half = LANES<T> / 2; half > 0; half /= 2) {
-    for (int j = 0; j < half; j++) lanes[j] = (lanes[j + half] > lanes[j]) | (lanes[j + half] != lanes[j + half]) ? lanes[j + half] : lanes[j];
-  }
-  T largest = lanes[0];
+  const V any = foldLanes(V(isNaN ? V{} + T(1) : V{}), [](const auto& a, const auto& b) { return a > b ? a : b; });
+  const V all = foldLanes(most[0], [](const auto& a, const auto& b) { return a > b ? a : b; });
+  T largest = any[0] > 0 ? T(NAN) : all[0];
   for (; i < n; i++) largest = (x[i] > largest) | (x[i] != x[i]) ? x[i] : largest;
   return largest;
 }
