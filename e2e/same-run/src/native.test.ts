@@ -30,7 +30,7 @@ async function spawned(options: RunOptions, device: string, env: Record<string, 
 }
 
 const ways: [string, Record<string, string>][] = [
-  ...["sse2", "avx2", "avx512"].map((isa): [string, Record<string, string>] => [isa, { OPT_ISA: isa }]),
+  ...["sse2", "avx2", "avx512"].map((isa): [string, Record<string, string>] => [isa, { OPT_CPU_ISA: isa }]),
   ["one thread", { OPT_NUM_THREADS: "1" }],
   ["two threads", { OPT_NUM_THREADS: "2" }],
 ];
