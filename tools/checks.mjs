@@ -85,7 +85,7 @@ async function checkManifest(tarball) {
   if (messages.length > 0) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
 }
 
-const bundleBudget = 74.5 * 1024;
+const bundleBudget = 82.5 * 1024;
 
 /** What a page that trains, clips, compiles and resumes takes of core, one optimizer and a backend stays under the budget when minified and gzipped. */
 async function checkBundleSize() {
@@ -97,7 +97,7 @@ async function checkBundleSize() {
   }
 }
 
-const checkpointBudget = 25 * 1024;
+const checkpointBudget = 26.5 * 1024;
 
 /** Words that only readers of pickles, HDF5 and zip archives write. */
 const loadedLater = ["_rebuild_tensor_v2", "h5wasm", "central directory"];
