@@ -20,7 +20,6 @@ const lstm = (device: Device, overwritten: (layer: LSTM, y: Tensor) => Tensor): 
 const CASES: readonly [string, Case][] = [
   ["the input of BatchNorm", (on) => ((x) => [x, new BatchNorm1d(3, { device: on }).forward(x)])(input(on))],
   ["a query", (on) => ((x) => [x, scaledDotProductAttention(x, input(on), input(on))])(input(on))],
-  ["what attention gave", (on) => ((y) => [y, y])(scaledDotProductAttention(input(on), input(on), input(on)))],
   ["the recurrent weight of an LSTM", (on) => lstm(on, (layer) => layer.namedTensors()[1]![1])],
   ["what an LSTM gave", (on) => lstm(on, (_, y) => y)],
 ];

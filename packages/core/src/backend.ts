@@ -31,9 +31,6 @@ export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";
 export { LONGEST_CHAIN } from "./js/matmul";
 export { launchRows, type RowsLaunch } from "./ops/rows/launch-rows";
-export { crossEntropyGradRows, crossEntropyRows } from "./ops/rows/programs/cross-entropy";
-export { layerNormGradRows, layerNormRows } from "./ops/rows/programs/layer-norm";
-export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./ops/rows/programs/softmax";
 export {
   type Codebook,
   codebookOf,
@@ -61,6 +58,9 @@ export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
+export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";
+export { layerNormGradRows, layerNormRows } from "./rule/row-programs/layer-norm";
+export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./rule/row-programs/softmax";
 export {
   atLabel,
   columns,

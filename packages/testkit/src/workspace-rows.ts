@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import type { RowProgram } from "@opt/core/backend";
 
-const FOLDERS = ["../../core/src/ops/rows/programs/", "./row-programs/"];
+const FOLDERS = ["../../core/src/rule/row-programs/", "./row-programs/"];
 
 /** What the files of these folders export. */
 export async function workspaceRows(): Promise<RowProgram[]> {

@@ -1,6 +1,6 @@
 /** Attention and its gradient, item by item: the words of its ops, one by one. */
 import type { AttentionInputs, AttentionSizes, LaunchArguments } from "../backend/spec";
-import { softmaxGradRows, softmaxRows } from "../ops/rows/programs/softmax";
+import { softmaxGradRows, softmaxRows } from "../rule/row-programs/softmax";
 import type { RowProgram } from "../rule/rows/row-program";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { multiply } from "./matmul";

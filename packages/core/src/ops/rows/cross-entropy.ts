@@ -2,6 +2,7 @@
 
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { crossEntropyGradRows, crossEntropyRows as lossRows } from "../../rule/row-programs/cross-entropy";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType, isFloat } from "../../values/dtype";
@@ -14,7 +15,6 @@ import { checkIndices } from "../indices/check-indices";
 import { fill } from "../map";
 import { reshape } from "../shape/shape";
 import { launchRows } from "./launch-rows";
-import { crossEntropyGradRows, crossEntropyRows as lossRows } from "./programs/cross-entropy";
 import { softmax } from "./softmax";
 
 /**

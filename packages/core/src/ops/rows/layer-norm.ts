@@ -2,6 +2,7 @@
 
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
+import { layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, promote } from "../../values/dtype";
@@ -13,7 +14,6 @@ import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { mean, sumTo } from "../reduce/reduce";
 import { launchRows } from "./launch-rows";
-import { layerNormGradRows, layerNormRows } from "./programs/layer-norm";
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).

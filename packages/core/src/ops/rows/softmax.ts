@@ -1,6 +1,7 @@
 /** softmax and log-softmax along an axis. */
 
 import { tidy } from "../../device/scope";
+import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "../../rule/row-programs/softmax";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
@@ -11,7 +12,6 @@ import { elementwise } from "../elementwise/elementwise";
 import { sum } from "../reduce/reduce";
 import { transpose } from "../shape/shape";
 import { launchRows } from "./launch-rows";
-import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./programs/softmax";
 
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const where = log ? "logSoftmax" : "softmax";

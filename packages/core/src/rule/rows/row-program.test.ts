@@ -2,9 +2,9 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openJsBackend } from "../../backend";
 import { interpretRows } from "../../js/interpret-rows";
-import { crossEntropyGradRows, crossEntropyRows } from "../../ops/rows/programs/cross-entropy";
-import { layerNormGradRows, layerNormRows } from "../../ops/rows/programs/layer-norm";
-import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "../../ops/rows/programs/softmax";
+import { crossEntropyGradRows, crossEntropyRows } from "../../rule/row-programs/cross-entropy";
+import { layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
+import { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "../../rule/row-programs/softmax";
 import { add, exp, log, mul } from "../symbols";
 import { atLabel, columns, defineRows, keptWeights, largest, sum } from "./row-program";
 

@@ -1,6 +1,6 @@
 /** Layer normalisation of rows and its gradients. */
-import { columns, defineRows, narrow, sum, widen } from "../../../rule/rows/row-program";
-import { add, div, mul, sqrt, sub } from "../../../rule/symbols";
+import { columns, defineRows, narrow, sum, widen } from "../rows/row-program";
+import { add, div, mul, sqrt, sub } from "../symbols";
 
 /** (x - mean) rstd w + b. The variance is summed from distances, and the mean used in two parts: rows may lie far from 0. */
 export const layerNormRows = /* @__PURE__ */ defineRows({

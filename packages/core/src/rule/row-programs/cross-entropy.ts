@@ -1,6 +1,6 @@
 /** Cross-entropy of rows of logits with a label each, and its gradient. */
-import { atLabel, defineRows, largest, narrow, sum, weight, widen } from "../../../rule/rows/row-program";
-import { add, div, log, mul, neg, sub } from "../../../rule/symbols";
+import { atLabel, defineRows, largest, narrow, sum, weight, widen } from "../rows/row-program";
+import { add, div, log, mul, neg, sub } from "../symbols";
 
 /** log(sum(exp(x))) - x[label], around the largest. */
 export const crossEntropyRows = /* @__PURE__ */ defineRows({

@@ -1,6 +1,6 @@
 /** softmax and log-softmax of rows, and their gradients from the results. */
-import { defineRows, largest, narrow, sum, weight } from "../../../rule/rows/row-program";
-import { div, log, mul, sub } from "../../../rule/symbols";
+import { defineRows, largest, narrow, sum, weight } from "../rows/row-program";
+import { div, log, mul, sub } from "../symbols";
 
 /** The weight of an element's distance from the largest, by their sum. */
 export const softmaxRows = /* @__PURE__ */ defineRows({
