@@ -5,7 +5,7 @@
 /** Expands a definition for each dtype that kernels compute in. */
 #define OPT_EACH_DTYPE(DEFINE) DEFINE(f32, float) DEFINE(f64, double)
 
-#define OPT_KERNEL(NAME) extern "C" __global__ void __launch_bounds__(THREADS) NAME
+#define OPT_KERNEL(NAME) extern "C" __global__ void __launch_bounds__(THREADS, 1) NAME
 
 __device__ __forceinline__ Index firstElement() { return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ Index elementStride() { return static_cast<Index>(gridDim.x) * blockDim.x; }

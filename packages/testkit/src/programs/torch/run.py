@@ -294,12 +294,14 @@ class World:
         body, outer, given = self.program["bodies"][round["body"]], dict(self.values), {}
         for id in body["args"]:
             argument = round["args"].get(id)
-            if isinstance(argument, dict) and "result" in argument:
+            if argument is not None and not isinstance(argument, dict):
+                self.plain[id] = argument
+            elif argument is None:
+                continue
+            elif "result" in argument:
                 given[id] = self.results[argument["result"]]
-            elif isinstance(argument, dict) and "as" not in argument:
+            elif "as" not in argument:
                 given[id] = made(argument["numbers"], argument["shape"], self.dtypes[id])
-            elif argument is not None:
-                self.plain[id] = argument if not isinstance(argument, dict) else None
         for id in body["args"]:
             argument = round["args"].get(id)
             if isinstance(argument, dict) and "as" in argument:

@@ -29,7 +29,7 @@ export function torchCan(program: Program): boolean {
   // Scalers, averages, Muon's 16 bits and options that PyTorch does not have are compared by tests of their own.
   const hasAround = program.scaler !== null || program.averages.length > 0;
   const others =
-    /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"|"stochasticRounding"|"lazyMode":true|"trackRunningStats":true/.test(
+    /"kind":"(special|Muon)"|"clip":|"name":"clip"|"stateDType"|"stochasticRounding"|"lazyMode"|"trackRunningStats":true/.test(
       JSON.stringify(program),
     );
   return !isDrawn && !hasDropout && !hasAround && !others;
