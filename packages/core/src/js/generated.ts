@@ -1,33 +1,17 @@
 /** JavaScript functions from text. There are none where a content security policy forbids them. */
 import { writeFunction } from "../emit/javascript";
-import { erf } from "../rule/erf";
 import { fma32, fma64 } from "../rule/fma";
 import { FUNCTION_NAMES, type FunctionName, functionDefinition } from "../rule/functions";
-import { exponent, flipsign, power2, significand } from "../rule/functions/bits";
-import { evaluateFunction, evaluateOp, maximum, minimum } from "../rule/interpret";
+import { ARITHMETIC, BITS, evaluateFunction } from "../rule/interpret";
 import { fromStored, toStored } from "../values/half";
 import { sumColumns, sumOf } from "./sum";
 
 /** Names that generated text may use. Functions of float32 come beside them, their names ending in 32. */
 const LIBRARY = {
-  fround: Math.fround,
-  abs: Math.abs,
-  sqrt: Math.sqrt,
-  exp: Math.exp,
-  log: Math.log,
-  tanh: Math.tanh,
-  sin: Math.sin,
-  cos: Math.cos,
-  erf,
+  ...ARITHMETIC,
+  ...BITS,
   fma32,
   fma64,
-  pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
-  max: maximum,
-  min: minimum,
-  flipsign,
-  power2,
-  exponent,
-  significand,
   sumOf,
   sumColumns,
   from_bf16: fromStored("bf16"),

@@ -31,20 +31,20 @@ export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
   mul: (a, b) => a * b,
   div: (a, b) => a / b,
   neg: (a) => -a,
-  abs: (a) => Math.abs(a),
-  sqrt: (a) => Math.sqrt(a),
+  abs: Math.abs,
+  sqrt: Math.sqrt,
   fma: fma64,
   max: maximum,
   min: minimum,
   less: (a, b) => (a < b ? 1 : 0),
   select: (condition, a, b) => (condition !== 0 ? a : b),
-  exp: (a) => Math.exp(a),
-  log: (a) => Math.log(a),
-  tanh: (a) => Math.tanh(a),
+  exp: Math.exp,
+  log: Math.log,
+  tanh: Math.tanh,
   erf,
-  sin: (a) => Math.sin(a),
-  cos: (a) => Math.cos(a),
-  pow: (a, b) => power(a, b),
+  sin: Math.sin,
+  cos: Math.cos,
+  pow: power,
   fround: Math.fround,
 };
 
@@ -54,7 +54,7 @@ function power(a: number, b: number): number {
   return a ** b;
 }
 
-const BITS: Readonly<Record<BitOp, Evaluate>> = { flipsign, power2, exponent, significand };
+export const BITS: Readonly<Record<BitOp, Evaluate>> = { flipsign, power2, exponent, significand };
 
 /** One op on numbers that are already of the dtype. */
 export function evaluateOp(op: Op | BitOp, dtype: ComputeDType, a: number, b = 0, c = 0): number {
