@@ -11,8 +11,8 @@ import {
   type Operand,
   shuffle32,
   type Value,
-  v128,
 } from "../assembler";
+import { LANES } from "../emit/lanes";
 import type { Target } from "../kernel";
 
 type Vector = Value<"v128">;
@@ -30,17 +30,13 @@ export interface Float {
     const(value: number): Scalar;
     load(address: Operand<"i32">, offset?: number): Scalar;
     store(address: Operand<"i32">, value: Scalar, offset?: number): Effect;
-    convertI32U(value: Operand<"i32">): Scalar;
-  } & Readonly<Record<"add" | "sub" | "mul" | "div" | "max", (a: Scalar, b: Scalar) => Scalar>> &
-    Readonly<Record<"sqrt", (a: Scalar) => Scalar>> &
-    Readonly<Record<"lt" | "gt" | "eq" | "ne", (a: Scalar, b: Scalar) => Value<"i32">>>;
+  } & Readonly<Record<"add" | "max", (a: Scalar, b: Scalar) => Scalar>> &
+    Readonly<Record<"gt" | "eq" | "ne", (a: Scalar, b: Scalar) => Value<"i32">>>;
   readonly vector: {
     splat(value: Scalar): Vector;
     extractLane(vector: Vector, lane: number): Scalar;
     loadSplat(address: Operand<"i32">, offset?: number): Vector;
-  } & Readonly<
-    Record<"add" | "sub" | "mul" | "div" | "max" | "pmax" | "gt" | "eq" | "ne", (a: Vector, b: Vector) => Vector>
-  >;
+  } & Readonly<Record<"add" | "sub" | "mul" | "max" | "pmax" | "gt" | "ne", (a: Vector, b: Vector) => Vector>>;
   /** One element in the lowest lane, zeros above. */
   loadOne(address: Operand<"i32">): Vector;
   /** The lane at the lowest address. */
@@ -57,10 +53,10 @@ const F32: Float = {
   shift: 2,
   lanes: 4,
   scalar: f32 as unknown as Float["scalar"],
-  vector: { ...f32x4, loadSplat: v128.load32Splat } as unknown as Float["vector"],
-  loadOne: v128.load32Zero,
+  vector: { ...f32x4, loadSplat: LANES.f32.loadSplat } as unknown as Float["vector"],
+  loadOne: LANES.f32.loadOne,
   lowest: {
-    store: (address, vector) => v128.store32Lane(address, vector, 0),
+    store: LANES.f32.storeOne,
     mask: i32x4.const([-1, 0, 0, 0]),
   },
 };
@@ -71,10 +67,10 @@ const F64: Float = {
   shift: 3,
   lanes: 2,
   scalar: f64 as unknown as Float["scalar"],
-  vector: { ...f64x2, loadSplat: v128.load64Splat } as unknown as Float["vector"],
-  loadOne: v128.load64Zero,
+  vector: { ...f64x2, loadSplat: LANES.f64.loadSplat } as unknown as Float["vector"],
+  loadOne: LANES.f64.loadOne,
   lowest: {
-    store: (address, vector) => v128.store64Lane(address, vector, 0),
+    store: LANES.f64.storeOne,
     mask: i32x4.const([-1, -1, 0, 0]),
   },
 };

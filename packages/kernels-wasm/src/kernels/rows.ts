@@ -27,7 +27,7 @@ import { LANES } from "../emit/lanes";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { type Float, floatOf } from "./float";
 import { type Step, walkBlocks } from "./row";
-import { CHUNK, narrowPairs, pairsOf, rowsOfChunk } from "./sum";
+import { addLanes, CHUNK, narrowPairs, pairsOf, rowsOfChunk } from "./sum";
 
 type Vector = Value<"v128">;
 type Pointer = Local<"i32">;
@@ -280,10 +280,7 @@ class RowWriter {
       };
       this.#walk([node], targets, LANES_OF_SUM / width, body, { length, offset });
       f.increase(offset, CHUNK * bytes);
-      for (let half = lanes.length / 2; half >= 1; half /= 2) {
-        for (let j = 0; j < half; j++) f.set(lanes[j]!, f64x2.add(lanes[j]!, lanes[j + half]!));
-      }
-      f.set(total, f64.add(total, f64.add(f64x2.extractLane(lanes[0]!, 0), f64x2.extractLane(lanes[0]!, 1))));
+      addLanes(f, total, lanes);
     });
     for (const n of kept) this.#isKept.add(n);
     return total;

@@ -116,14 +116,18 @@ export function sumTerms(
     });
     f.if(rest, () => addRest(rest, 0));
     for (const { total, lanes } of sums) {
-      for (let half = PAIRS / 2; half >= 1; half /= 2) {
-        for (let j = 0; j < half; j++) f.set(lanes[j]!, f64x2.add(lanes[j]!, lanes[j + half]!));
-      }
-      const sum = f64.add(f64x2.extractLane(lanes[0]!, 0), f64x2.extractLane(lanes[0]!, 1));
-      f.set(total, f64.add(total, sum));
+      addLanes(f, total, lanes);
     }
   });
   return sums.map(({ total }) => total);
+}
+
+/** Adds the lanes of a chunk to the total, as a tree. */
+export function addLanes(f: FunctionBuilder, total: Local<"f64">, lanes: readonly Local<"v128">[]): void {
+  for (let half = PAIRS / 2; half >= 1; half /= 2) {
+    for (let j = 0; j < half; j++) f.set(lanes[j]!, f64x2.add(lanes[j]!, lanes[j + half]!));
+  }
+  f.set(total, f64.add(total, f64.add(f64x2.extractLane(lanes[0]!, 0), f64x2.extractLane(lanes[0]!, 1))));
 }
 
 /** (address, length): the sum of `term` of the elements from `address` on. */
