@@ -87,16 +87,16 @@ function isPlain(value: unknown): boolean {
 /** Checks everything handed over before anything is written. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE. */
 export function localTensors(
   tensors: Readonly<Record<string, SavedTensor>> | Iterable<readonly [string, SavedTensor]>,
+  where = "saveCheckpoint",
 ): LocalTensor[] {
   const isIterable = typeof tensors === "object" && tensors !== null && Symbol.iterator in tensors;
   const isRecord = isIterable || isPlain(tensors);
   const pairs = isIterable ? [...tensors] : isRecord ? Object.entries(tensors) : [];
   const areNamed = isRecord && pairs.every((pair) => Array.isArray(pair) && typeof pair[0] === "string");
   const problem = () => `tensors must be a plain object of tensors by name, got ${show(tensors)}.`;
-  check(areNamed, "BAD_ARGUMENT", "saveCheckpoint", problem, "For example model.stateDict().");
+  check(areNamed, "BAD_ARGUMENT", where, problem, "For example model.stateDict().");
   const names = new Map(pairs);
-  if (names.size < pairs.length)
-    throw new OptError("DUPLICATE", "saveCheckpoint", "a name occurs twice.", "Rename one.");
+  if (names.size < pairs.length) throw new OptError("DUPLICATE", where, "a name occurs twice.", "Rename one.");
   return pairs.map(([name, value]) => localTensor(name, value, names));
 }
 

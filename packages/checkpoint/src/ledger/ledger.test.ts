@@ -53,6 +53,7 @@ describe("ledger", () => {
     expect((await ledger("run", { fileSystem })).lines).toHaveLength(1);
     writeFileSync(at("bad.jsonl"), '{"step":1,"tensors":{}}\n{"step":"x"}\n');
     await expect(ledger(at("bad.jsonl"))).rejects.toMatchObject({ code: "CORRUPT", message: /line 2/ });
+    await expect(ledger("run", { filesystem: fileSystem } as never)).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
     const book = await ledger();
     await expect(book.append(-1, {})).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
     await expect(book.append(1, { w: 3 as never })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });

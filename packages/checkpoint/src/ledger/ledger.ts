@@ -1,5 +1,5 @@
 /** A ledger: one line a step with the checksum of each tensor. Two runs with equal ledgers had the same bits at every step. */
-import { check, OptError, show } from "@opt/core";
+import { check, checkOptions, OptError, show } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { fileSystemOf } from "../platform/local";
@@ -38,9 +38,10 @@ export interface Ledger {
  * @example
  * const book = await ledger("runs/a");
  * await book.append(1, { w: tensor([1, 2]) });
- * @throws OptError CORRUPT where the file is not a ledger, IO
+ * @throws OptError BAD_ARGUMENT, CORRUPT where the file is not a ledger, IO
  */
 export async function ledger(path?: string, options: LedgerOptions = {}): Promise<Ledger> {
+  checkOptions("ledger", options, { fileSystem: "object" });
   if (path === undefined) return new Book([], async () => {});
   const fileSystem = fileSystemOf(options.fileSystem);
   const file = await fileOf(fileSystem, path);
@@ -97,7 +98,7 @@ class Book implements Ledger {
     const isStep = Number.isSafeInteger(step) && step >= 0;
     check(isStep, "BAD_ARGUMENT", "ledger", () => `step must be a whole number, got ${show(step)}.`, "Count from 0.");
     const sums: Record<string, string> = {};
-    for (const { name, dtype, shape, boxes, bytes } of localTensors(tensors)) {
+    for (const { name, dtype, shape, boxes, bytes } of localTensors(tensors, "ledger")) {
       let sum = crc32(new TextEncoder().encode(`${dtype} ${shape}`));
       for (let box = 0; box < (boxes?.length ?? 1); box++) sum = crc32(await bytes(box), sum);
       sums[name] = crcText(sum);
