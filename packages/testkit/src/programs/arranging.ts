@@ -7,20 +7,17 @@ import type { Shape } from "./program";
 const triangle = (run: (x: Tensor, diagonal: number) => Tensor): OpKind => ({
   run: ([x], { diagonal }) => run(x as Tensor, diagonal as number),
   spec: ([x]) => x!,
-  exact: true,
 });
 
 export const ARRANGING: Readonly<Record<string, OpKind>> = {
   squeeze: {
     run: ([x]) => squeeze(x as Tensor),
     spec: ([x]) => ({ shape: x!.shape.filter((extent) => extent !== 1), dtype: x!.dtype }),
-    exact: true,
     view: true,
   },
   unsqueeze: {
     run: ([x], { axis }) => unsqueeze(x as Tensor, axis as number),
     spec: ([x], { axis }) => ({ shape: x!.shape.toSpliced(axis as number, 0, 1), dtype: x!.dtype }),
-    exact: true,
     view: true,
   },
   expand: {
@@ -33,7 +30,6 @@ export const ARRANGING: Readonly<Record<string, OpKind>> = {
       shape: tensors[0]!.shape.toSpliced(axis as number, 0, tensors.length),
       dtype: tensors[0]!.dtype,
     }),
-    exact: true,
   },
   /** One of the pieces. */
   split: {
@@ -46,7 +42,6 @@ export const ARRANGING: Readonly<Record<string, OpKind>> = {
       const rest = x!.shape[axis as number]! - (size as number) * (piece as number);
       return { shape: x!.shape.with(axis as number, Math.min(size as number, rest)), dtype: x!.dtype };
     },
-    exact: true,
   },
   pad: {
     run: ([x], { padding, value }) => pad(x as Tensor, padding as number[], { value: value as number }),
@@ -55,13 +50,11 @@ export const ARRANGING: Readonly<Record<string, OpKind>> = {
       const of = (axis: number) => (sides[2 * axis] ?? 0) + (sides[2 * axis + 1] ?? 0);
       return { shape: x!.shape.map((extent, i) => extent + of(x!.shape.length - 1 - i)), dtype: x!.dtype };
     },
-    exact: true,
   },
   tril: triangle(tril),
   triu: triangle(triu),
   cumsum: {
     run: ([x], { axis }) => cumsum(x as Tensor, axis as number),
     spec: ([x]) => ({ shape: x!.shape, dtype: isFloat(x!.dtype) ? x!.dtype : "i32" }),
-    exact: true,
   },
 };

@@ -22,7 +22,6 @@ const COMPARED = { eq, ne, lt, le, gt, ge };
 const comparison = (name: keyof typeof COMPARED): OpKind => ({
   run: ([a, b]) => COMPARED[name](a!, b!),
   spec: (tensors, _, numbers) => together(tensors, numbers, "bool"),
-  exact: true,
 });
 
 /** Of floats. */
@@ -39,43 +38,35 @@ export const CHOOSING: Readonly<Record<string, OpKind>> = {
       shape: together(tensors, []).shape,
       dtype: together(tensors.slice(1), numbers).dtype,
     }),
-    exact: true,
   },
   maskedFill: {
     run: ([x, mask], { value }) => maskedFill(x as Tensor, mask as Tensor, value as number),
     spec: (tensors) => ({ shape: together(tensors, []).shape, dtype: tensors[0]!.dtype }),
-    exact: true,
   },
   clamp: {
     run: ([x], { low = null, high = null }) => clamp(x as Tensor, low as number | null, high as number | null),
     spec: ([x]) => x!,
-    exact: true,
   },
   min: {
     run: ([x], { axis, keepDim }) => (x as Tensor).min(axis as number | undefined, keepDim as boolean | undefined),
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: x!.dtype }),
-    exact: true,
   },
   argmin: {
     run: ([x], { axis, keepDim }) => (x as Tensor).argmin(axis as number | undefined, keepDim as boolean | undefined),
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: "i32" }),
-    exact: true,
   },
   var: measure((x, axis, keepDim) => variance(x, axis, keepDim, { correction: 0 })),
   norm: measure((x, axis, keepDim) => x.norm(2, axis, keepDim)),
   topk: {
     run: ([x], { k, axis, largest }) => topk(x as Tensor, k as number, axis as number, { largest: !!largest }).values,
     spec: ([x], { k, axis }) => ({ shape: x!.shape.with(axis as number, k as number), dtype: x!.dtype }),
-    exact: true,
   },
   gatherAlong: {
     run: ([x, indices], { axis }) => gatherAlong(x as Tensor, indices as Tensor, axis as number),
     spec: ([x, indices]) => ({ shape: indices!.shape, dtype: x!.dtype }),
-    exact: true,
   },
   oneHot: {
     run: ([indices], { classes }) => oneHot(indices as Tensor, classes as number),
     spec: ([indices], { classes }) => ({ shape: [...indices!.shape, classes as number], dtype: "i32" }),
-    exact: true,
   },
 };

@@ -5,13 +5,8 @@ import { EPSILON, isFloat } from "./numbers";
 import type { Observation, Seen } from "./observe";
 
 /** The first name whose bits differ, described; null if there is none. */
-export function bitDifference(
-  actual: Observation,
-  expected: Observation,
-  isCompared: (name: string) => boolean = () => true,
-): string | null {
-  return firstDifference(actual, expected, (name, a, b) => {
-    if (!isCompared(name)) return null;
+export function bitDifference(actual: Observation, expected: Observation): string | null {
+  return firstDifference(actual, expected, (_name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;
     return isSame(a.data, b.data) ? null : compareNumbers(a.data, b.data, "bits").message;
   });

@@ -9,8 +9,6 @@ export interface OpKind {
   run(operands: readonly Operand[], options: Options): Tensor;
   /** From the specs of the tensor operands. */
   spec(tensors: readonly Spec[], options: Options, numbers: readonly number[]): Spec;
-  /** The same bits on every exact device, backward too (but for the sums that undo broadcasting). */
-  readonly exact?: true;
   /** The result may be the operand's memory. */
   readonly view?: true;
 }

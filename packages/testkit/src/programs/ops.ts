@@ -1,4 +1,4 @@
-/** Every op that programs use: how it is called, the shape and dtype that PyTorch would give, and whether its bits are promised. */
+/** Every op that programs use: how it is called, and the shape and dtype that PyTorch would give. */
 
 import {
   add,
@@ -39,7 +39,6 @@ const unary = (name: "neg" | "abs" | "relu" | "sqrt" | "exp" | "log" | "tanh" | 
   run: ([x]) => (x as Tensor)[name](),
   spec: (tensors) => together(tensors, [], ["neg", "abs", "relu"].includes(name) ? undefined : "float"),
 });
-const exactly = (kind: OpKind): OpKind => ({ ...kind, exact: true });
 
 const called = (op: (x: Tensor) => Tensor): OpKind => ({
   run: ([x]) => op(x as Tensor),
@@ -84,10 +83,10 @@ const pooled = (shape: Shape, kernel: number, stride: number): Shape =>
 const bound = (at: number, extent: number) => Math.min(Math.max(at < 0 ? at + extent : at, 0), extent);
 
 export const OPS: Readonly<Record<string, OpKind>> = {
-  neg: exactly(unary("neg")),
-  abs: exactly(unary("abs")),
-  relu: exactly(unary("relu")),
-  sqrt: exactly(unary("sqrt")),
+  neg: unary("neg"),
+  abs: unary("abs"),
+  relu: unary("relu"),
+  sqrt: unary("sqrt"),
   exp: unary("exp"),
   log: unary("log"),
   tanh: unary("tanh"),
@@ -99,26 +98,24 @@ export const OPS: Readonly<Record<string, OpKind>> = {
   silu: called(silu),
   geluTanh: called((x) => gelu(x, { approximate: "tanh" })),
   softplus: called(softplus),
-  leakyRelu: exactly({
+  leakyRelu: {
     run: ([x]) => leakyRelu(x as Tensor, 0.25),
     spec: ([x]) => x!,
-  }),
-  add: exactly(binary("add")),
-  sub: exactly(binary("sub")),
-  mul: exactly(binary("mul")),
-  div: exactly(binary("div", "float")),
+  },
+  add: binary("add"),
+  sub: binary("sub"),
+  mul: binary("mul"),
+  div: binary("div", "float"),
   pow: binary("pow"),
-  maximum: exactly(binary("maximum")),
-  minimum: exactly(binary("minimum")),
+  maximum: binary("maximum"),
+  minimum: binary("minimum"),
   fma: {
     run: ([a, b, c]) => fma(a as Tensor, b as Tensor, c as Tensor),
     spec: (tensors, _, numbers) => together(tensors, numbers),
-    exact: true,
   },
   less: {
     run: ([a, b]) => less(a as Tensor, b as Tensor),
     spec: (tensors, _, numbers) => together(tensors, numbers, "bool"),
-    exact: true,
   },
   select: {
     run: ([condition, a, b]) => select(condition as Tensor, a as Tensor, b as Tensor),
@@ -126,15 +123,13 @@ export const OPS: Readonly<Record<string, OpKind>> = {
       shape: together(tensors, []).shape,
       dtype: together(tensors.slice(1), numbers).dtype,
     }),
-    exact: true,
   },
   sum: reduction("sum"),
   mean: reduction("mean"),
-  max: exactly(reduction("max")),
+  max: reduction("max"),
   argmax: {
     run: ([x], { axis, keepDim }) => (x as Tensor).argmax(axis as number | undefined, keepDim as boolean | undefined),
     spec: ([x], options) => ({ shape: reduced(x!.shape, options), dtype: "i32" }),
-    exact: true,
   },
   softmax: rows("softmax"),
   logSoftmax: rows("logSoftmax"),
@@ -155,7 +150,6 @@ export const OPS: Readonly<Record<string, OpKind>> = {
   gather: {
     run: ([table, indices]) => gather(table as Tensor, indices as Tensor),
     spec: ([table, indices]) => ({ shape: [...indices!.shape, ...table!.shape.slice(1)], dtype: table!.dtype }),
-    exact: true,
   },
   crossEntropy: {
     run: ([logits, labels]) => crossEntropyRows(logits as Tensor, labels as Tensor),
@@ -194,12 +188,10 @@ export const OPS: Readonly<Record<string, OpKind>> = {
       ),
       dtype: tensors[0]!.dtype,
     }),
-    exact: true,
   },
   reshape: {
     run: ([x], { shape }) => (x as Tensor).reshape(shape as Shape),
     spec: ([x], { shape }) => ({ shape: shape as Shape, dtype: x!.dtype }),
-    exact: true,
     view: true,
   },
   slice: {
@@ -210,13 +202,11 @@ export const OPS: Readonly<Record<string, OpKind>> = {
       ),
       dtype: x!.dtype,
     }),
-    exact: true,
     view: true,
   },
   permute: {
     run: ([x], { axes }) => (x as Tensor).permute(axes as number[]),
     spec: ([x], { axes }) => ({ shape: (axes as number[]).map((axis) => x!.shape[axis]!), dtype: x!.dtype }),
-    exact: true,
     view: true,
   },
   transpose: {
@@ -225,15 +215,13 @@ export const OPS: Readonly<Record<string, OpKind>> = {
       shape: [...x!.shape.slice(0, -2), x!.shape.at(-1)!, x!.shape.at(-2)!],
       dtype: x!.dtype,
     }),
-    exact: true,
     view: true,
   },
-  detach: { run: ([x]) => (x as Tensor).detach(), spec: ([x]) => x!, exact: true, view: true },
-  clone: { run: ([x]) => (x as Tensor).clone(), spec: ([x]) => x!, exact: true },
+  detach: { run: ([x]) => (x as Tensor).detach(), spec: ([x]) => x!, view: true },
+  clone: { run: ([x]) => (x as Tensor).clone(), spec: ([x]) => x! },
   to: {
     run: ([x], { dtype }) => (x as Tensor).to(dtype as DType),
     spec: ([x], { dtype }) => ({ shape: x!.shape, dtype: dtype as DType }),
-    exact: true,
     view: true,
   },
   ...CHOOSING,

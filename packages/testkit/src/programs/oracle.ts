@@ -5,7 +5,6 @@ import type { LayerClasses } from "./layers";
 import { EPSILON, isFloat, sizeOf } from "./numbers";
 import type { Observation } from "./observe";
 import { type Options, type Program, type Statement, statementsOf } from "./program";
-import { promised } from "./promised";
 import { type Outcome, run } from "./run";
 import { asJson, type Store } from "./store";
 import type { Mode, OptimizerClasses } from "./world";
@@ -76,7 +75,9 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
   // What works on copies cannot be rejected for what is overwritten.
   const inDoubles = isApart ? null : reference;
 
-  const isPromised = promised(program);
+  // Functions of float64 are each platform's own.
+  const inFloat32 = !dtypesOf(program).includes("f64");
+  const hasWords = ({ portable }: Device) => portable && inFloat32;
   const hasMuon = program.optimizers.some(({ kind }) => kind === "Muon");
   let first: Outcome | undefined;
   for (const [i, device] of devices.entries()) {
@@ -117,11 +118,8 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
       const calm = { program: gentle, js, on, play: again, still, hasSpecials };
       if ((await tooFarFrom(target, ours, calm)) !== null) return fail(`${name} = js f64`, tooFar);
     }
-    if (i > 0 && exact && !rejected && !onlyCompiled) {
-      const isWhole = device.portable && !dtypesOf(program).includes("f64");
-      const differs = roundsDiffer(eager, first, (a, b, round) =>
-        bitDifference(a, b, isWhole ? undefined : isPromised[round]),
-      );
+    if (i > 0 && hasWords(device) && !rejected && !onlyCompiled) {
+      const differs = roundsDiffer(eager, first, bitDifference);
       if (differs !== null) return fail(`${name} = js, bit for bit`, differs);
     }
 
@@ -146,7 +144,7 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
       }
       const differs =
         exact || !passes || hasSpecials
-          ? roundsDiffer(compiled, eager, (a, b) => bitDifference(a, b))
+          ? roundsDiffer(compiled, eager, bitDifference)
           : await tooFarFrom(eager, compiled, trial);
       if (differs !== null && !(hasSpecials && !exact)) return fail(`${name} ${words} = eager`, differs);
     }
@@ -155,16 +153,14 @@ export async function examine(program: Program, setup: Setup): Promise<Result> {
     const isCompiled = exact && program.seed % 2 === 1 && rejected === null && program.compiles;
     const store = program.seed % 7 < 2 && setup.checkpoints !== undefined ? setup.checkpoints : asJson;
     const next = devices[(i + 1) % devices.length]!;
-    const onto = program.seed % 5 === 0 && exact && next.backend.exact ? next : device;
+    const onto = program.seed % 5 === 0 && hasWords(device) && hasWords(next) ? next : device;
     const resumed = await play({ ...on, resumed: store, onto, ...(isCompiled && { compile: { check } }) });
     if (resumed.broken) return fail(`${name} resumed ${resumed.broken.what}`, resumed.broken.detail);
     if (resumed.rejected?.code !== rejected?.code) {
       const detail = `${show(resumed)}, uninterrupted ${show(eager)}`;
       return fail(`${name} resumes`, detail, resumed.rejected ? resumed : eager);
     }
-    const isSame = (a: Observation, b: Observation, round: number) =>
-      bitDifference(a, b, onto === device ? undefined : isPromised[round]);
-    const differs = rejected ? null : roundsDiffer(resumed, eager, isSame);
+    const differs = rejected ? null : roundsDiffer(resumed, eager, bitDifference);
     if (differs !== null) return fail(`${name} resumed = uninterrupted`, differs);
   }
   return { failure: null, rejected: first?.rejected?.code ?? null, replays };
