@@ -26,6 +26,7 @@ export { type RowElement, type RowLanguage, RowWriter } from "./emit/rows";
 export { type Access, type Statements, writeStatements } from "./emit/statements";
 export { environmentVariable } from "./host/environment";
 export { loadBinary, type NativeBinary, platformName } from "./host/native-binary";
+export { isCarried } from "./js/carried";
 export { openCompleteJsBackend as openJsBackend } from "./js/complete";
 export { functionOf } from "./js/generated";
 export { interpretRows, type RowArrays } from "./js/interpret-rows";

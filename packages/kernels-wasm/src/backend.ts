@@ -17,7 +17,7 @@ import {
 } from "@opt/core/backend";
 import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
-import { FUSES, KERNELS, type OwnKind } from "./kernels";
+import { FUSES, kernelSource, loadKernels } from "./kernels";
 import { ALIGNMENT } from "./memory/allocator";
 import { type Block, LinearMemory } from "./memory/linear";
 import { prepared } from "./prepared";
@@ -65,6 +65,7 @@ export async function openWasmBackend(options: TestedOptions = {}): Promise<Wasm
   }
   const shared = threads > 1 && typeof SharedArrayBuffer === "function";
   const target = { ...probeTarget(shared), ...options.target };
+  await loadKernels();
   const memory = new LinearMemory(shared);
   const pool = shared ? await ThreadPool.start(memory.memory, threads, simdProbe()) : undefined;
   return new WasmBackend(memory, target, pool);
@@ -133,9 +134,7 @@ export class WasmBackend implements Backend, Execution {
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
-    const binary = (KERNELS[spec.kind as OwnKind] as KernelSource<Kind> as KernelSource<K>)
-      .emit(spec, this.target)
-      .build();
+    const binary = (kernelSource(spec.kind) as KernelSource<K>).emit(spec, this.target).build();
     const module = new WebAssembly.Module(binary);
     const imports = { env: { memory: this.memory.memory, ...HOST_FUNCTIONS } };
     const { exports } = new WebAssembly.Instance(module, imports);
@@ -151,9 +150,8 @@ export class WasmBackend implements Backend, Execution {
 
   launch(launch: Launch): void {
     this.#kernel = launch.kernel as WasmKernel;
-    const source = KERNELS[launch.kind as OwnKind] as KernelSource<Kind>;
     try {
-      source.launch(launch, this);
+      kernelSource(launch.kind).launch(launch, this);
     } finally {
       this.#scratchUsed = 0;
       for (const block of this.#overflow) this.memory.free(block);
@@ -163,6 +161,10 @@ export class WasmBackend implements Backend, Execution {
 
   prepare(launches: readonly Launch[], open: readonly Memory[]): PreparedLaunches {
     return prepared(this, launches, open);
+  }
+
+  load(): Promise<void> {
+    return loadKernels();
   }
 
   async sync(): Promise<void> {}

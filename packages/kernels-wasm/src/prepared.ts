@@ -9,8 +9,8 @@ import {
   type Scalar,
   type Slice,
 } from "@opt/core/backend";
-import { type Execution, type KernelSource, numbersOf, type Split } from "./kernel";
-import { KERNELS, type OwnKind } from "./kernels";
+import { type Execution, numbersOf, type Split } from "./kernel";
+import { kernelSource } from "./kernels";
 import type { Block, LinearMemory } from "./memory/linear";
 
 /** What runs launches and their calls. */
@@ -66,7 +66,7 @@ class Prepared implements Execution {
   callsOf(launch: Launch): () => void {
     this.#calls = [];
     this.#kernel = launch.kernel;
-    (KERNELS[launch.kind as OwnKind] as KernelSource<Launch["kind"]>).launch(launch, this);
+    kernelSource(launch.kind).launch(launch, this);
     this.#spare.push(...this.#taken.splice(0));
     const calls = this.#calls;
     return calls.length === 1

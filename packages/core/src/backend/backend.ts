@@ -72,6 +72,8 @@ export interface Backend {
   /** New memory of the host's, zeros, that begins with a page: in large pages where the system has some. It is JavaScript's own. */
   pages?(bytes: number): Uint8Array;
 
+  /** Loads the kernels of ops that were imported since it opened: each `init` calls it. */
+  load?(): Promise<void>;
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K>;
   /** Enqueues. Core has checked shapes, lengths and dtypes; empty launches (no elements) may occur. */

@@ -96,7 +96,10 @@ export class Registry {
     const { name, registration, index } = this.#parse("init", given);
     if (this.#opened.get(name)?.backend.lost) this.#opened.delete(name);
     const known = this.#opened.get(name) ?? this.#opening.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      await (await known).backend.load?.();
+      return known;
+    }
     const opening = this.#load(name, registration, index);
     this.#opening.set(name, opening);
     try {

@@ -1,5 +1,5 @@
 /** Kernels that single ops bring to the js device, so that only those ship them who use the op. */
-import type { Kind, Launch, Spec } from "../backend/spec";
+import type { Kind, Launch } from "../backend/spec";
 import { shared } from "../host/shared";
 import type { ComputeDType } from "../values/dtype";
 
@@ -8,15 +8,20 @@ export type CarriedKind = Exclude<Kind, "rule" | "map" | "copy" | "reduce" | "su
 
 export type CarriedRun<K extends Kind> = (dtype: ComputeDType, launch: Launch<K>) => void;
 
-const carried = /* @__PURE__ */ shared("jsKernels", () => new Map<Kind, CarriedRun<never>>());
+const kernels = /* @__PURE__ */ shared("jsKernels", () => new Map<Kind, CarriedRun<never>>());
 
-/** The spec of an op's kernel, which the js device runs as told. */
-export function carrying<K extends CarriedKind>(spec: Spec<K>, run: CarriedRun<K>): Spec<K> {
-  if (!carried.has(spec.kind)) carried.set(spec.kind, run as CarriedRun<never>);
-  return spec;
+/** The kind of an op's kernel, which the js device runs as told. Made when the op is imported: other devices load their kernels by it. */
+export function carried<K extends CarriedKind>(kind: K, run: CarriedRun<K>): K {
+  if (!kernels.has(kind)) kernels.set(kind, run as CarriedRun<never>);
+  return kind;
 }
 
-/** Runs a launch whose spec has come with its kernel. */
+/** True if an op with a kernel of this kind was imported. */
+export function isCarried(kind: Kind): boolean {
+  return kernels.has(kind);
+}
+
+/** Runs a launch of a kind that has come with its kernel. */
 export function carriedRun(launch: Launch<CarriedKind>): void {
-  (carried.get(launch.kind) as CarriedRun<CarriedKind>)(launch.kernel.spec.dtype, launch);
+  (kernels.get(launch.kind) as CarriedRun<CarriedKind>)(launch.kernel.spec.dtype, launch);
 }

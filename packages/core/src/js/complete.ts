@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend";
 import { attention, attentionGrad } from "./attention";
 import { openJsBackend } from "./backend";
 import { batchNorm, batchNormGrad } from "./batch-norm";
-import { type CarriedKind, type CarriedRun, carrying } from "./carried";
+import { type CarriedKind, type CarriedRun, carried } from "./carried";
 import { lstm, lstmGrad } from "./lstm";
 import { gather, scatterAdd } from "./rows-by-index";
 import { fold, maxPool2d, maxPool2dGrad, unfold } from "./windows";
@@ -15,7 +15,7 @@ export function openCompleteJsBackend(): Backend {
     ...{ attention, attentionGrad, batchNorm, batchNormGrad, lstm, lstmGrad, scatterAdd, unfold },
   };
   for (const kind of Object.keys(kernels) as CarriedKind[]) {
-    carrying({ kind, dtype: "f32" }, kernels[kind] as CarriedRun<CarriedKind>);
+    carried(kind, kernels[kind] as CarriedRun<CarriedKind>);
   }
   return openJsBackend();
 }

@@ -3,7 +3,7 @@
 import type { AttentionSizes } from "../../backend/spec";
 import { checkOptions } from "../../errors/options";
 import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
-import { carrying } from "../../js/carried";
+import { carried } from "../../js/carried";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -15,6 +15,9 @@ import { positions } from "../indices/positions";
 import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
 import { softmax } from "../rows/softmax";
+
+const ATTENTION = /* @__PURE__ */ carried("attention", attentionOnJs);
+const ATTENTION_GRAD = /* @__PURE__ */ carried("attentionGrad", attentionGradOnJs);
 
 /** What `fusedAttention` computes: scores are multiplied by `scale`; with `isCausal` query i sees keys 0 to i alone. */
 export interface AttentionForm {
@@ -51,7 +54,7 @@ export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: 
   const output = Tensor.empty([...leading, queries, columns], dtype, device);
   device.launch({
     kind: "attention",
-    kernel: device.kernel(carrying({ kind: "attention", dtype }, attentionOnJs)),
+    kernel: device.kernel({ kind: ATTENTION, dtype }),
     query: query.memorySlice(),
     key: key.memorySlice(),
     value: value.memorySlice(),
@@ -71,7 +74,7 @@ function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: Attent
   const [ofQuery, ofKey, ofValue] = gradients as [Tensor, Tensor, Tensor];
   device.launch({
     kind: "attentionGrad",
-    kernel: device.kernel(carrying({ kind: "attentionGrad", dtype }, attentionGradOnJs)),
+    kernel: device.kernel({ kind: ATTENTION_GRAD, dtype }),
     query: query.memorySlice(),
     key: key.memorySlice(),
     value: value.memorySlice(),

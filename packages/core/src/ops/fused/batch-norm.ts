@@ -2,7 +2,7 @@
 
 import { checkValue } from "../../errors/check-value";
 import { batchNormGrad as batchNormGradOnJs, batchNorm as batchNormOnJs } from "../../js/batch-norm";
-import { carrying } from "../../js/carried";
+import { carried } from "../../js/carried";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { type ComputeDType, computeDType } from "../../values/dtype";
@@ -12,6 +12,9 @@ import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { mean, sum } from "../reduce/reduce";
 import { reshape } from "../shape/shape";
+
+const BATCH_NORM = /* @__PURE__ */ carried("batchNorm", batchNormOnJs);
+const BATCH_NORM_GRAD = /* @__PURE__ */ carried("batchNormGrad", batchNormGradOnJs);
 
 /** What `fusedBatchNorm` gives: mean and (biased) variance have no gradient. */
 export interface BatchNormalized {
@@ -54,7 +57,7 @@ export function fusedBatchNorm(
   const variance = Tensor.empty([channels], dtype, device);
   device.launch({
     kind: "batchNorm",
-    kernel: device.kernel(carrying({ kind: "batchNorm", dtype }, batchNormOnJs)),
+    kernel: device.kernel({ kind: BATCH_NORM, dtype }),
     input: x.memorySlice(),
     weight: scale.memorySlice(),
     bias: shift.memorySlice(),
@@ -94,7 +97,7 @@ function batchNormGrad(gradient: Tensor, saved: readonly Tensor[], eps: number):
   const biasGradient = Tensor.empty([channels], dtype, device);
   device.launch({
     kind: "batchNormGrad",
-    kernel: device.kernel(carrying({ kind: "batchNormGrad", dtype }, batchNormGradOnJs)),
+    kernel: device.kernel({ kind: BATCH_NORM_GRAD, dtype }),
     input: x.memorySlice(),
     weight: weight.memorySlice(),
     mean: average.memorySlice(),

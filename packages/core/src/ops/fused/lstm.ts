@@ -3,7 +3,7 @@
 import type { SequenceSizes } from "../../backend/spec";
 import { tidy } from "../../device/scope";
 import { checkOptions } from "../../errors/options";
-import { carrying } from "../../js/carried";
+import { carried } from "../../js/carried";
 import { lstmGrad as lstmGradOnJs, lstm as lstmOnJs } from "../../js/lstm";
 import { isTaping, noGrad, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
@@ -16,6 +16,9 @@ import { fill } from "../map";
 import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
 import { concat, copyBox, reshape, slice } from "../shape/shape";
+
+const LSTM = /* @__PURE__ */ carried("lstm", lstmOnJs);
+const LSTM_GRAD = /* @__PURE__ */ carried("lstmGrad", lstmGradOnJs);
 
 /** The results of all places [length, batch, width], and the cell that was last [batch, width]. */
 export interface LstmResults {
@@ -86,7 +89,7 @@ function inOneKernel(given: readonly Tensor[], sizes: SequenceSizes): Forward {
   const [results, cells, gates, last] = made;
   device.launch({
     kind: "lstm",
-    kernel: device.kernel(carrying({ kind: "lstm", dtype }, lstmOnJs)),
+    kernel: device.kernel({ kind: LSTM, dtype }),
     inputs: inputs.memorySlice(),
     weight: weight.memorySlice(),
     bias: bias.memorySlice(),
@@ -156,7 +159,7 @@ function lstmGrad(
   ) as Backward;
   device.launch({
     kind: "lstmGrad",
-    kernel: device.kernel(carrying({ kind: "lstmGrad", dtype }, lstmGradOnJs)),
+    kernel: device.kernel({ kind: LSTM_GRAD, dtype }),
     weight: weight!.memorySlice(),
     cell: cell!.memorySlice(),
     cells: cells!.memorySlice(),

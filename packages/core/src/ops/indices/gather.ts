@@ -1,7 +1,7 @@
 /** Rows of a table by index, and its gradient. */
 
 import { check } from "../../errors/errors";
-import { carrying } from "../../js/carried";
+import { carried } from "../../js/carried";
 import { gather as gatherOnJs, scatterAdd as scatterAddOnJs } from "../../js/rows-by-index";
 import { record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
@@ -12,6 +12,9 @@ import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
 import { fill } from "../map";
 import { checkIndices } from "./check-indices";
+
+const GATHER = /* @__PURE__ */ carried("gather", gatherOnJs);
+const SCATTER_ADD = /* @__PURE__ */ carried("scatterAdd", scatterAddOnJs);
 
 /**
  * Rows of a table by index: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...].
@@ -43,7 +46,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
   const output = Tensor.empty([...indices.shape, ...rest], compute, device);
   device.launch({
     kind: "gather",
-    kernel: device.kernel(carrying({ kind: "gather", dtype: compute }, gatherOnJs)),
+    kernel: device.kernel({ kind: GATHER, dtype: compute }),
     table: table.memorySlice(),
     indices: at.memorySlice(),
     output: output.memorySlice(),
@@ -65,7 +68,7 @@ export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tenso
   const rows = shape[0]!;
   device.launch({
     kind: "scatterAdd",
-    kernel: device.kernel(carrying({ kind: "scatterAdd", dtype }, scatterAddOnJs)),
+    kernel: device.kernel({ kind: SCATTER_ADD, dtype }),
     source: source.memorySlice(),
     indices: indices.memorySlice(),
     output: result.memorySlice(),

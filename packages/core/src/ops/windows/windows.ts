@@ -4,7 +4,7 @@ import type { Window2d } from "../../backend/spec";
 import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { show } from "../../errors/show";
-import { carrying } from "../../js/carried";
+import { carried } from "../../js/carried";
 import {
   fold as foldOnJs,
   maxPool2dGrad as maxPool2dGradOnJs,
@@ -21,6 +21,11 @@ import { elementwise } from "../elementwise/elementwise";
 import { gather } from "../indices/gather";
 import { positions } from "../indices/positions";
 import { reshape } from "../shape/shape";
+
+const UNFOLD = /* @__PURE__ */ carried("unfold", unfoldOnJs);
+const FOLD = /* @__PURE__ */ carried("fold", foldOnJs);
+const MAX_POOL = /* @__PURE__ */ carried("maxPool2d", maxPool2dOnJs);
+const MAX_POOL_GRAD = /* @__PURE__ */ carried("maxPool2dGrad", maxPool2dGradOnJs);
 
 /** Devices walk over all places of a window, those in the padding, too, and count them in 32 bits. */
 export const MOST_PLACES = 2 ** 24;
@@ -92,19 +97,17 @@ export function windowOf(
   return { batch, channels, height, width, outHeight, outWidth, kernel, stride, padding, dilation };
 }
 
-type WindowKind = "unfold" | "fold";
-
-const RUN = { unfold: unfoldOnJs, fold: foldOnJs } as const;
+type WindowKind = typeof UNFOLD | typeof FOLD;
 
 function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor {
   const { batch, channels, height, width, outHeight, outWidth, kernel } = window;
   const image = [batch, channels, height, width];
   const columns = [batch, channels * kernel[0] * kernel[1], outHeight * outWidth];
   const { device, dtype } = input;
-  const output = Tensor.empty(kind === "unfold" ? columns : image, dtype, device);
+  const output = Tensor.empty(kind === UNFOLD ? columns : image, dtype, device);
   device.launch({
     kind,
-    kernel: device.kernel(carrying<WindowKind>({ kind, dtype: dtype as ComputeDType }, RUN[kind])),
+    kernel: device.kernel<WindowKind>({ kind, dtype: dtype as ComputeDType }),
     input: input.memorySlice(),
     output: output.memorySlice(),
     window,
@@ -114,7 +117,7 @@ function launchWindow(kind: WindowKind, input: Tensor, window: Window2d): Tensor
 
 /** Each is the other's adjoint. */
 export function windows(kind: WindowKind, x: Tensor, window: Window2d): Tensor {
-  const adjoint = kind === "unfold" ? "fold" : "unfold";
+  const adjoint = kind === UNFOLD ? FOLD : UNFOLD;
   return record(kind, launchWindow(kind, x, window), [x], [], (g) => [windows(adjoint, g, window)]);
 }
 
@@ -164,7 +167,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: WindowOptions = 
   const indices = Tensor.empty(shape, "i32", device);
   device.launch({
     kind: "maxPool2d",
-    kernel: device.kernel(carrying({ kind: "maxPool2d", dtype: compute }, maxPool2dOnJs)),
+    kernel: device.kernel({ kind: MAX_POOL, dtype: compute }),
     input: x.memorySlice(),
     output: output.memorySlice(),
     indices: indices.memorySlice(),
@@ -183,7 +186,7 @@ function maxPoolGrad(gradient: Tensor, indices: Tensor, window: Window2d): Tenso
   const result = Tensor.empty([batch, channels, height, width], dtype, device);
   device.launch({
     kind: "maxPool2dGrad",
-    kernel: device.kernel(carrying({ kind: "maxPool2dGrad", dtype }, maxPool2dGradOnJs)),
+    kernel: device.kernel({ kind: MAX_POOL_GRAD, dtype }),
     gradient: gradient.memorySlice(),
     indices: indices.memorySlice(),
     output: result.memorySlice(),

@@ -1,0 +1,6 @@
+/** Kernels that single ops launch, most of them of layers. */
+export { batchNorm, batchNormGrad } from "./batch-norm";
+export { fold, unfold } from "./fold";
+export { gather } from "./gather";
+export { maxPool2d, maxPool2dGrad } from "./max-pool";
+export { scatterAdd } from "./scatter-add";
