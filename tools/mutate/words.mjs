@@ -4,7 +4,7 @@
 const WORDS = {
   OptError: 1,
   check: 2,
-  checkNotTraced: 0,
+  runsOnce: 0,
   checkTensor: 2,
   checkLimit: 1,
   checkBoolean: 1,

@@ -25,6 +25,7 @@ export {
 } from "./create";
 export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
+export { afterEachRun, dependsOn, runsOnce } from "./device/host-code";
 export { hostCopy } from "./device/host-copy";
 export { hostCrc32 } from "./device/host-crc32";
 export { hostMap } from "./device/host-map";
@@ -32,7 +33,6 @@ export { hostPages } from "./device/host-pages";
 export { hostRead } from "./device/host-read";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
-export { afterEachRun, checkNotTraced, dependsOn } from "./device/tracer";
 export { type GradOptions, grad } from "./engine";
 export { check, type ErrorCode, OptError } from "./errors/errors";
 export { checkOptions, type OptionKind } from "./errors/options";

@@ -136,7 +136,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check needing checkNotTraced afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
+  "check needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
     " ",
   ),
 );

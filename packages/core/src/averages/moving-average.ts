@@ -1,7 +1,7 @@
 /** Exponential moving averages of parameters, to evaluate and save in their place. */
 
+import { afterEachRun, dependsOn, runsOnce } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
-import { afterEachRun, checkNotTraced, dependsOn } from "../device/tracer";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { cast, clone, copyInto } from "../ops";
@@ -83,7 +83,7 @@ export class ExponentialMovingAverage {
     const { decay = 0.999, useBuffers = false } = options;
     const problem = () => `decay must be from 0 to 1, got ${decay}.`;
     check(decay >= 0 && decay <= 1, "BAD_ARGUMENT", WHERE, problem, "For example 0.999.");
-    checkNotTraced(WHERE, "make averages");
+    runsOnce(WHERE, "make averages");
     this.decay = decay;
     this.useBuffers = useBuffers;
     this.entries = noGrad(() =>
@@ -161,7 +161,7 @@ export class ExponentialMovingAverage {
     const isFunction = () => `body must be a function, got ${typeof body}.`;
     check(typeof body === "function", "BAD_ARGUMENT", WHERE, isFunction, "Pass () => evaluate().");
     check(!this.inPlace, "BAD_STATE", WHERE, () => "the averages are in place already.", ALREADY);
-    checkNotTraced(WHERE, "call averaged()");
+    runsOnce(WHERE, "call averaged()");
     this.checkPresent();
     const own = noGrad(() => this.entries.map(({ param }) => keep(clone(param))));
     const outside = this.entries.map(({ param }) => param.checkSteps);
@@ -201,7 +201,7 @@ export class ExponentialMovingAverage {
 
   /** Copies averages in, cast and moved to where ours are. @throws OptError BAD_STATE if they do not fit. Nothing has changed then. */
   loadStateDict(saved: Readonly<Record<string, unknown>>): void {
-    checkNotTraced(WHERE, "load averages");
+    runsOnce(WHERE, "load averages");
     const { n_averaged: given } = Object(saved) as Partial<MovingAverageState>;
     const updates = given instanceof Tensor && given.size === 1 ? given.dataSync()[0] : given;
     const count = () => `n_averaged must be a whole number, got ${String(updates)}.`;

@@ -1,6 +1,6 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it, vi } from "vitest";
-import { afterEachRun, inEachRun } from "../device/tracer";
+import { afterEachRun, inEachRun } from "../device/host-code";
 import {
   type CompileOptions,
   compile,

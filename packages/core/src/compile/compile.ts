@@ -9,7 +9,7 @@ import { inspectSymbol } from "../host/inspect-symbol";
 import { checkSynchronous } from "../host/synchronous";
 import { isTaping } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
-import { type Explanation, explain } from "./explain";
+import type { Explanation } from "./explain";
 import { Trace, type TraceMemory } from "./trace";
 import { Tracing } from "./tracing";
 import { type Arguments, checkResult, flattenArguments, mapTensors } from "./tree";
@@ -267,12 +267,12 @@ class CompiledFunction {
       none,
       "Call the compiled function first, twice with an optimizer.",
     );
-    return explain(this.#last.trace);
+    return this.#last.trace.explain();
   }
 
   summary(): string {
     if (this.#last === undefined) return "Compiled(not called yet)";
-    const { launches, fused, peakBytes } = explain(this.#last.trace);
+    const { launches, fused, peakBytes } = this.#last.trace.explain();
     return `Compiled(traces=${this.entries.length}, launches=${launches}, fused=${fused}, peakBytes=${peakBytes})`;
   }
 

@@ -1,8 +1,8 @@
-/** What a trace consists of, for people. */
+/** What a compiled function consists of, for people. */
 import { memoriesOf } from "../backend/launches";
 import type { Program } from "../rule/program";
 import type { Rule } from "../rule/rule";
-import type { Trace } from "./trace";
+import type { Optimized } from "./passes/passes";
 
 export interface Explanation {
   /** How many launches a run has. */
@@ -19,18 +19,18 @@ export interface Explanation {
   text(i: number): string;
 }
 
-export function explain({ summary, tracing }: Trace): Explanation {
-  const launches = summary.steps.flatMap((step) => (step.kind === "launch" ? [step.launch] : []));
-  const before = tracing.steps.filter(({ kind }) => kind === "launch").length;
+/** @param eager the function as it was written */
+export function explain({ steps, arenaBytes }: Optimized, eager: Explanation["eager"]): Explanation {
+  const launches = steps.flatMap((step) => (step.kind === "launch" ? [step.launch] : []));
   return {
     launches: launches.length,
-    fused: before - launches.length,
+    fused: eager.launches - launches.length,
     bytes: launches.reduce(
       (sum, launch) => sum + [...memoriesOf(launch)].reduce((bytes, memory) => bytes + memory.bytes, 0),
       0,
     ),
-    peakBytes: summary.arenaBytes,
-    eager: { launches: before, peakBytes: tracing.peakBytes },
+    peakBytes: arenaBytes,
+    eager,
     text(i) {
       const launch = launches[i];
       if (launch === undefined) return "";

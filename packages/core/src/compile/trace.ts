@@ -4,11 +4,14 @@ import { memoriesOf, movedLaunch, withSlices, writesOf } from "../backend/launch
 import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live, Overwritable } from "../device/tracer";
+import type { Live } from "../device/live";
+import type { Overwritable } from "../device/tracer";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
+import { type Explanation, explain } from "./explain";
 import { type Optimized, optimized } from "./passes/passes";
-import { type Input, type Left, type Step, type Tracing, type View, viewOf } from "./tracing";
+import type { Left, Step, View } from "./steps";
+import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
 
 /** A tensor in the result of the function: a view, or a tensor that was there before. */
@@ -51,7 +54,7 @@ export class TraceMemory {
 }
 
 export class Trace {
-  readonly summary: Optimized;
+  readonly #optimized: Optimized;
   readonly #device: Device | null;
   readonly #result: unknown;
   readonly #left: ReadonlyMap<Tensor, Left>;
@@ -109,10 +112,10 @@ export class Trace {
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const backend = this.#device?.backend;
-    this.summary = optimized(steps, temporaries, { usePasses, device: this.#device });
+    this.#optimized = optimized(steps, temporaries, { usePasses, device: this.#device });
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
-    const used = this.summary.steps.flatMap(memoriesUsedBy);
+    const used = this.#optimized.steps.flatMap(memoriesUsedBy);
     const { device, memory } = { device: this.#device, memory: this.memory };
     memory.device = device;
     for (const one of used.filter(isHeld)) {
@@ -123,7 +126,7 @@ export class Trace {
     this.#written = new Map([...written].map((storage) => [storage.memory, storage]));
     tracing.release(temporaries);
     try {
-      const { arenaBytes, offsets } = this.summary;
+      const { arenaBytes, offsets } = this.#optimized;
       const arena = offsets.size > 0 ? Storage.allocate(device!, arenaBytes) : null;
       if (arena) memory.storages.push(arena);
       tracing.release(); // not earlier: the arena must be other memory than what is open
@@ -131,7 +134,7 @@ export class Trace {
         const at = offsets.get(slice.memory);
         return at === undefined ? slice : { ...slice, memory: arena!.memory, byteOffset: at + slice.byteOffset };
       };
-      const placed = this.summary.steps.map((step) => withPlaces(step, inArena));
+      const placed = this.#optimized.steps.map((step) => withPlaces(step, inArena));
       this.#parts = partsOf(placed, (launches) => {
         const list = prepared(backend!, device!, launches, this.#open);
         memory.prepared.push(list);
@@ -141,6 +144,11 @@ export class Trace {
       memory.release();
       throw error;
     }
+  }
+
+  explain(): Explanation {
+    const { steps, peakBytes } = this.tracing;
+    return explain(this.#optimized, { launches: steps.filter(({ kind }) => kind === "launch").length, peakBytes });
   }
 
   /** A hook of a run calls the function again. */

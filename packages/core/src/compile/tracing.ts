@@ -4,34 +4,13 @@ import { isSlice } from "../backend/launches";
 import type { Memory, Slice } from "../backend/memory";
 import { type Launch, specKey } from "../backend/spec";
 import type { Device } from "../device/device";
-import { type Live, type Overwritable, type Traceable, type Tracer, untraced } from "../device/tracer";
+import type { Live } from "../device/live";
+import { type Overwritable, type Traceable, type Tracer, untraced } from "../device/tracer";
 import { check } from "../errors/errors";
 import { callerLine } from "../host/caller-line";
 import type { Storage } from "../tensor/storage";
 import type { Tensor } from "../tensor/tensor";
-import type { DType } from "../values/dtype";
-import type { Shape } from "../values/shape";
-
-/** A tensor of the traced run: where it is in the memory of the trace. */
-export interface View extends Slice {
-  readonly shape: Shape;
-  readonly dtype: DType;
-}
-
-/** A gradient as the function leaves it: a view, or a tensor that was there before; null: cleared. */
-export type Left = View | Tensor | null;
-
-/** What happened, in order. */
-export type Step =
-  | { readonly kind: "launch"; readonly launch: Launch; readonly live: Live | undefined }
-  | { readonly kind: "draw"; readonly slice: Slice; bytes(): Uint8Array }
-  | {
-      readonly kind: "host";
-      readonly views: readonly View[];
-      /** Gradients that are others than at the last host code, or than at the start. */
-      readonly gradients: ReadonlyMap<Tensor, Left>;
-      run(...tensors: Tensor[]): void;
-    };
+import type { Left, Step, View } from "./steps";
 
 /** Memory that is another one in each run: of an argument, or of the gradient that a leaf has when the run begins. */
 export interface Input {

@@ -7,8 +7,10 @@ import { inspectSymbol } from "../host/inspect-symbol";
 import type { Program } from "../rule/program";
 import type { ComputeDType, MapDType, TypedArray } from "../values/dtype";
 import { DeviceMemory } from "./device-memory";
+import { runsOnce } from "./host-code";
+import type { Live } from "./live";
 import { rowSlices } from "./row-slices";
-import { activeTracer, checkNotTraced, type Live, type Overwritable, openTracer } from "./tracer";
+import { activeTracer, type Overwritable, openTracer } from "./tracer";
 
 /** An open device, as `init` returns it: it counts its memory, and is where tensors live. */
 export class Device {
@@ -85,7 +87,7 @@ export class Device {
 
   /** @internal @throws OptError UNSUPPORTED inside a compiled function */
   checkReadable(): void {
-    checkNotTraced("compile", "read a tensor inside", "Return the tensor, and read it outside.");
+    runsOnce("compile", "read a tensor inside", "Return the tensor, and read it outside.");
   }
 
   /** @internal */

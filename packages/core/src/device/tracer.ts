@@ -1,18 +1,8 @@
 /** The trace that is being made: what the rest of core tells it. `compile/` makes traces and runs them. */
-import type { Memory, Scalar, Slice } from "../backend/memory";
+import type { Memory, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
-import { check } from "../errors/errors";
-import { callerLine } from "../host/caller-line";
 import { shared } from "../host/shared";
-import { checkBody } from "../host/synchronous";
-
-/** A launch whose scalars the host computes anew in each run: an optimizer's step. */
-export interface Live {
-  /** The scalars of the next run. Changes nothing. @throws OptError BAD_ARGUMENT for options out of range */
-  next(): readonly Scalar[];
-  /** The launch ran: counts the step. */
-  commit(): void;
-}
+import type { Live } from "./live";
 
 /** Memory that tensors share. */
 export interface Overwritable {
@@ -87,60 +77,4 @@ export function untraced<Result>(body: () => Result): Result {
   } finally {
     state.isPaused = before;
   }
-}
-
-/**
- * Inside a compiled function: it is traced again once `read()` gives another value. Elsewhere nothing happens.
- *
- * @throws OptError BAD_ARGUMENT unless it is a function
- * @example
- * const settings = { scale: 2 };
- * const step = compile((x) => {
- *   dependsOn(() => settings.scale);
- *   return x.mul(settings.scale);
- * });
- */
-export function dependsOn(read: () => unknown): void {
-  checkBody("dependsOn", read);
-  activeTracer()?.dependsOn(read);
-}
-
-/** Host code between two launches: now, and at this point of each run of a compiled function, with the tensors of that run. */
-export function inEachRun<Tensors extends readonly Traceable[]>(
-  tensors: readonly [...Tensors],
-  body: (...tensors: Tensors) => void,
-): void {
-  const tracer = activeTracer();
-  if (tracer === null) body(...(tensors as unknown as Tensors));
-  else tracer.runs(tensors, body as unknown as (...tensors: never[]) => void);
-}
-
-/** Host code before the launches: now, and before each run of a compiled function with the tensor of that run, unless the function computes it. */
-export function beforeEachRun<T extends Traceable>(tensor: T, body: (tensor: T) => void): void {
-  untraced(() => body(tensor));
-  activeTracer()?.before(tensor, body);
-}
-
-/** Host code after the launches: now, and at the end of each run of a compiled function. */
-export function afterEachRun(body: () => void): void {
-  const tracer = activeTracer();
-  if (tracer === null) body();
-  else tracer.after(body);
-}
-
-/**
- * Says that something cannot be done again in each run of a compiled function.
- *
- * @throws OptError UNSUPPORTED inside a compiled function
- * @example
- * checkNotTraced("Camera", "take a picture", "Pass it as an argument.");
- */
-export function checkNotTraced(where: string, what: string, cure = "Do it outside."): void {
-  check(
-    activeTracer() === null,
-    "UNSUPPORTED",
-    where,
-    () => `a compiled function cannot ${what} (${callerLine()}).`,
-    cure,
-  );
 }

@@ -1,7 +1,7 @@
 /** Loss scaling for gradients in 16 bits: the loss is scaled up so that small gradients do not vanish, and steps that overflow are skipped. */
 import { full } from "../create";
+import { afterEachRun, dependsOn, inEachRun, presentCall, runsOnce } from "../device/host-code";
 import { keep, tidy } from "../device/scope";
-import { activeTracer, checkNotTraced, dependsOn, inEachRun, openTracer, type Tracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
@@ -54,8 +54,8 @@ interface Examined {
   stage: "unscaled" | "stepped";
   /** 1 if a gradient was not finite, else 0. */
   readonly found: Tensor;
-  /** The trace of the compiled function in which it was examined. */
-  readonly tracer: Tracer | null;
+  /** The call of a compiled function in which it was examined. */
+  readonly call: object | null;
 }
 
 const where = "GradScaler";
@@ -185,14 +185,13 @@ export class GradScaler {
   /** The host looks whether gradients were finite. A compiled function has the launches of a step that its device may skip. */
   private stepNow(optimizer: Scalable, found: Tensor, isUnscaled: boolean): void {
     const flag = { isSkipped: false };
-    inEachRun([found], (found) => {
+    const runsAgain = inEachRun([found], (found) => {
       flag.isSkipped = decode(found, readBytesSync(found))[0]! > 0;
     });
     noGrad(() =>
       tidy(() => {
         const unscale = isUnscaled ? undefined : this.inverse();
-        const isTraced = activeTracer() !== null;
-        if (isTraced) optimizer.apply({ unscale, skip: found, skipped: () => flag.isSkipped });
+        if (runsAgain) optimizer.apply({ unscale, skip: found, skipped: () => flag.isSkipped });
         else if (!flag.isSkipped) optimizer.apply({ unscale });
       }),
     );
@@ -202,7 +201,7 @@ export class GradScaler {
   /** The host waits for the flag, and then steps or not. */
   private stepLater(optimizer: Scalable, found: Tensor, isUnscaled: boolean): Promise<void> {
     const advice = "Compile forward and backward, and await scaler.step(optimizer) outside.";
-    checkNotTraced(`${where}.step`, `wait for gradients on ${found.device.name}`, advice);
+    runsOnce(`${where}.step`, `wait for gradients on ${found.device.name}`, advice);
     const unscale = isUnscaled ? undefined : keep(noGrad(() => this.inverse()));
     const gradients = () => optimizer.groups.flatMap(({ params }) => params.map(({ grad }) => grad));
     const versions = () => gradients().map((grad) => grad?.storage.version);
@@ -244,7 +243,7 @@ export class GradScaler {
     const { factor, tracker } = this.known("update");
     this.dropThrown();
     const examined = [...this.examined.values()];
-    for (const { tracer } of examined) checkOneTrace("update", tracer);
+    for (const { call } of examined) checkOneCall("update", call);
     if (newScale === undefined) {
       checkOrder(examined.length > 0, () => "update() came before any step().");
       const growth = () => [this.growthFactor, this.backoffFactor, this.growthInterval] as const;
@@ -292,7 +291,7 @@ export class GradScaler {
 
   /** @throws OptError BAD_STATE for the state of a scaler that was not enabled, and numbers out of range; UNSUPPORTED in a compiled function */
   loadStateDict(state: unknown): void {
-    checkNotTraced(where, "load a state");
+    runsOnce(where, "load a state");
     if (!this.enabled) return;
     const isState = typeof state === "object" && state !== null;
     const { scale, growth_factor, backoff_factor, growth_interval, _growth_tracker } = (
@@ -366,15 +365,15 @@ export class GradScaler {
       return this.examined.get(optimizer);
     };
     const known = present();
-    if (known !== undefined) checkOneTrace(method, known.tracer);
+    if (known !== undefined) checkOneCall(method, known.call);
     else dependsOn(() => present()?.stage);
     return known;
   }
 
   /** A compiled function that threw before its update leaves nothing. */
   private dropThrown(): void {
-    for (const [optimizer, { tracer, found }] of this.examined) {
-      if (tracer === null || tracer === openTracer()) continue;
+    for (const [optimizer, { call, found }] of this.examined) {
+      if (call === null || call === presentCall()) continue;
       this.examined.delete(optimizer);
       found.dispose();
     }
@@ -382,19 +381,18 @@ export class GradScaler {
 
   private note(stage: Examined["stage"], optimizer: Scalable, found: Tensor): void {
     const known = this.examined.get(optimizer);
-    const tracer = activeTracer();
     if (known !== undefined) known.stage = stage;
     else {
-      this.examined.set(optimizer, { stage, found, tracer });
-      tracer?.after(() => checkOneTrace("update", this.examined.get(optimizer)?.tracer ?? null));
+      this.examined.set(optimizer, { stage, found, call: presentCall() });
+      afterEachRun(() => checkOneCall("update", this.examined.get(optimizer)?.call ?? null));
     }
   }
 }
 
-function checkOneTrace(method: string, tracer: Tracer | null): void {
+function checkOneCall(method: string, call: object | null): void {
   const problem = () => "unscale, step and update go together in a compiled function, got some of them outside.";
   const advice = "Call all of them inside, or none of them.";
-  check(tracer === activeTracer(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
+  check(call === presentCall(), "UNSUPPORTED", `${where}.${method}`, problem, advice);
 }
 
 const isHalf = ({ dtype }: Tensor) => dtype === "f16";

@@ -9,6 +9,11 @@ import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { l2 } from "./gradients/regularizer";
 
+interface Mixed {
+  readonly param: Tensor;
+  readonly optimizer: Momentum;
+}
+
 function parts() {
   const [a, b] = [parameter([1, 2]), parameter([3])] as [Tensor, Tensor];
   const optimizer = new Momentum([{ params: [a] }, { params: [b], lr: 0.03 }], { lr: 0.05 });
@@ -92,6 +97,25 @@ it("a group that was added is stepped, too", () => {
   for (let i = 0; i < 4; i++) step();
   expect(c.tolist()).toEqual([0]);
 });
+
+it.each(["f32", "bf16"] as const)(
+  "steps of %s on gradients from outside equal eager ones, before and between them",
+  (dtype) => {
+    const [compiled, eager] = [0, 1].map(() => {
+      const param = parameter([1, 2], { dtype });
+      param.grad = tensor([0.3, -0.7], { dtype });
+      return { param, optimizer: new Momentum([param], { lr: 0.05, maximize: true }) };
+    }) as [Mixed, Mixed];
+    const step = compile(() => compiled.optimizer.step());
+    for (let i = 0; i < 12; i++) {
+      if (i % 4 === 1) compiled.optimizer.step();
+      else step();
+      eager.optimizer.step();
+      expect(compiled.param.tolist()).toEqual(eager.param.tolist());
+    }
+    expect(compiled.optimizer.stateDict().state["0"]!.step).toBe(12);
+  },
+);
 
 it("the optimizer counts for parameters that step together and apart", () => {
   const [compiled, eager] = [parts(), parts()];

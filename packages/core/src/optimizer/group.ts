@@ -1,5 +1,5 @@
 /** Groups of parameters. Their options are accessors, so that a step sees what was written since the last one. */
-import { checkNotTraced } from "../device/tracer";
+import { runsOnce } from "../device/host-code";
 import { isPlainObject } from "../errors/show";
 import { inspectSymbol } from "../host/inspect-symbol";
 import type { Rule } from "../rule/rule";
@@ -51,7 +51,7 @@ export class ParameterGroup<Options extends BaseOptions> {
   #show(shown: object, name: keyof Options & string): void {
     const { algorithm, options } = this;
     const set = (value: Options[typeof name]) => {
-      checkNotTraced(algorithm.name, `set the option ${name}`, "Set it before the call.");
+      runsOnce(algorithm.name, `set the option ${name}`, "Set it before the call.");
       (options as Options)[name] = value;
       this.#isWritten = true;
     };

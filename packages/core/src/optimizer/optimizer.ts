@@ -1,6 +1,7 @@
 /** The optimizer: groups, hooks and the step. Algorithms supply a rule and its scalars. */
+
+import { dependsOn, inEachRun, outdatedBy, runsOnce } from "../device/host-code";
 import { tidy } from "../device/scope";
-import { activeTracer, checkNotTraced, inEachRun } from "../device/tracer";
 import { check, OptError } from "../errors/errors";
 import { checkOptions, didYouMean } from "../errors/options";
 import { show } from "../errors/show";
@@ -21,7 +22,7 @@ import { prepare } from "./prepare";
 import { isInSync } from "./state/master";
 import type { Slot, StepCounter } from "./state/state";
 import { loadedState, type OptimizerState, savedState } from "./state/state-dict";
-import { syncedByTrace, traced } from "./traced-launch";
+import { livesOf } from "./traced-launch";
 
 /** The moments at which a hook may run. */
 export type HookName = "beforeStep" | "afterStep";
@@ -99,7 +100,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   /** Adds parameters with options of their own. @throws OptError as the constructor does; nothing is added then */
   addGroup(group: GroupInput<Options>): void {
     const { name: where } = this.algorithm;
-    checkNotTraced(where, "add a group");
+    runsOnce(where, "add a group");
     const options = completeOptions(this.algorithm, this.defaults, group, ["params"]);
     const known = new Set(this.groups.flatMap(({ params }) => params));
     const knownNames = new Set(this.groups.flatMap(({ names }) => names));
@@ -174,22 +175,18 @@ export abstract class Optimizer<Options extends BaseOptions> {
   #runHooks(event: HookName, around: Around): void {
     const hooks = this.#hooks[event];
     if (hooks.size === 0) return;
-    const tracer = activeTracer();
-    // A trace then knows of a gradient that a hook replaces.
-    if (tracer !== null) for (const param of this.#params) tracer.gradient(param, param.grad, false);
-    inEachRun([], () => {
+    const call = () => {
       if (!around.skipped?.()) for (const hook of hooks) hook(this);
-    });
+    };
+    inEachRun([], call, this.#params);
   }
 
   #update(around: Around): void {
     this.#refresh();
-    const tracer = activeTracer();
-    tracer?.dependsOn(this.#refreshed);
-    tracer?.outdatedBy(() => this.#generation);
-    if (tracer === null && around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) {
-      this.#launch(this.#cached.launches);
-    } else noGrad(() => tidy(() => this.#planAndLaunch(around)));
+    dependsOn(this.#refreshed);
+    outdatedBy(() => this.#generation);
+    if (around === NOTHING && this.#cached !== null && this.#fits(this.#cached)) this.#launch(this.#cached.launches);
+    else noGrad(() => tidy(() => this.#planAndLaunch(around)));
   }
 
   /** Takes over what was written and freed since the last step. @throws OptError BAD_STATE, BAD_ARGUMENT */
@@ -249,12 +246,10 @@ export abstract class Optimizer<Options extends BaseOptions> {
       plan(algorithm, group, stepping[g]!, aroundOf(group.options, norm, around)),
     );
     if (shareCounters(launches)) this.#generation++;
-    if (activeTracer() === null) {
-      const gradients = this.#params.map(({ grad }) => grad);
-      const hasRows = gradients.some((grad) => grad?.sparse);
-      const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !hasRows;
-      this.#cached = isPlain ? { generation: this.#generation, gradients, launches } : null;
-    }
+    const gradients = this.#params.map(({ grad }) => grad);
+    const hasRows = gradients.some((grad) => grad?.sparse);
+    const isPlain = around === NOTHING && norm === undefined && !this.hasStages && !hasRows;
+    this.#cached = isPlain ? { generation: this.#generation, gradients, launches } : null;
     for (const launch of launches) launch.begin();
     this.#launch(launches);
   }
@@ -264,15 +259,12 @@ export abstract class Optimizer<Options extends BaseOptions> {
     for (const launch of launches) launch.scalars = launch.next();
     const directed = this.hasStages ? launches.map((launch) => this.directed(launch)) : null;
     const generation = this.#generation;
-    const tracer = activeTracer();
-    if (tracer !== null) for (const { device } of launches) tracer.launches(device); // rejects two before one steps
-    const lives = tracer && traced(launches, () => this.#refreshOptions() === generation);
+    const lives = livesOf(launches, () => this.#refreshOptions() === generation);
     for (let i = 0; i < launches.length; i++) {
       const launch = launches[i]!;
-      launch.launch(lives?.[i] ?? launch, directed?.[i]);
+      launch.launch(lives[i]!, directed?.[i]);
       launch.commit();
     }
-    if (lives !== null) syncedByTrace(launches);
   }
 
   /** @internal The slices of a launch, with the directions that stages have computed. */
@@ -306,7 +298,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   zeroGrad(options: { setToNull?: boolean } = {}): void {
     checkOptions("zeroGrad", options, { setToNull: "boolean" });
     const { setToNull = true } = options;
-    activeTracer()?.dependsOn(() => this.groups.length);
+    dependsOn(() => this.groups.length);
     for (const { params } of this.groups) {
       for (const param of params) {
         if (setToNull) param.clearGradient();
@@ -373,7 +365,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
    * @throws OptError BAD_STATE if it does not fit. Nothing has changed then.
    */
   loadStateDict(saved: OptimizerState): void {
-    checkNotTraced(this.algorithm.name, "load a state");
+    runsOnce(this.algorithm.name, "load a state");
     const { states, options } = loadedState(this.algorithm, this.#groups, saved);
     this.dispose();
     for (const [slot, state] of states) slot.state = state;

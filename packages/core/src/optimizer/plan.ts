@@ -2,7 +2,7 @@
 import type { Scalar, Slice } from "../backend/memory";
 import type { Kernel } from "../backend/spec";
 import type { Device } from "../device/device";
-import type { Live } from "../device/tracer";
+import type { Live } from "../device/live";
 import { OptError } from "../errors/errors";
 import { cast } from "../ops";
 import { ARITHMETIC } from "../rule/interpret";

@@ -1,7 +1,7 @@
 /** Steps of several stages: ops between two launches compute what no rule can say of one element (matrix products). */
 import type { Scalar, Slice } from "../backend/memory";
+import type { Live } from "../device/live";
 import { tidy } from "../device/scope";
-import type { Live } from "../device/tracer";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor } from "../ops";

@@ -1,6 +1,8 @@
 /** Steps in compiled functions: what each run does beside the launches. */
 import type { Scalar } from "../backend/memory";
-import { activeTracer, afterEachRun, dependsOn, type Live, openTracer } from "../device/tracer";
+import { afterEachRun, dependsOn } from "../device/host-code";
+import type { Live } from "../device/live";
+import { activeTracer, openTracer } from "../device/tracer";
 import { check } from "../errors/errors";
 import type { BaseOptions } from "./algorithm";
 import type { PlannedLaunch } from "./plan";
@@ -28,19 +30,26 @@ class TracedLaunch<Options extends BaseOptions> implements Live {
   }
 }
 
-/** The launches of a traced step, for the tracer. Called before the first of them. @param isPlanned false if a step now needs another plan */
-export function traced<Options extends BaseOptions>(
+/**
+ * What computes the scalars of a step's launches in each run. Called before the first launch.
+ *
+ * @param isPlanned false if a step now needs another plan
+ * @throws OptError UNSUPPORTED for two devices in a compiled function
+ */
+export function livesOf<Options extends BaseOptions>(
   launches: readonly PlannedLaunch<Options>[],
   isPlanned: () => boolean,
-): Live[] {
-  const tracer = activeTracer()!;
+): readonly Live[] {
+  const tracer = activeTracer();
+  if (tracer === null) return launches;
+  for (const { device } of launches) tracer.launches(device);
+  keepInSync(launches.flatMap(({ masters }) => masters));
   const found = ({ param }: Slot) => !tracer.overwrites(param.storage);
   return launches.map((launch) => new TracedLaunch(launch, launch.masters.filter(found), isPlanned));
 }
 
-/** After the last launch of a step: at the end of each run master weights are in sync, unless the function overwrites their parameters later. */
-export function syncedByTrace<Options extends BaseOptions>(launches: readonly PlannedLaunch<Options>[]): void {
-  const masters = launches.flatMap((launch) => launch.masters);
+/** At the end of each run master weights are in sync, unless the function overwrites their parameters after the step. */
+function keepInSync(masters: readonly Slot[]): void {
   if (masters.length === 0) return;
   let unchanged: readonly Slot[] | undefined;
   dependsOn(() => {

@@ -1,5 +1,5 @@
 /** Where each index of a list came first: rows that occur more than once are added up there. */
-import { inEachRun } from "../device/tracer";
+import { inEachRun } from "../device/host-code";
 import { argmax, cast, clone, concat } from "../ops";
 import { computeOn } from "../ops/compute";
 import { scatterAdd } from "../ops/indices/gather";

@@ -1,8 +1,8 @@
 /** Gradients that have only some of a table's rows. */
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
+import type { Live } from "../device/live";
 import { keep, tidy } from "../device/scope";
-import { activeTracer, type Live } from "../device/tracer";
 import { check, OptError } from "../errors/errors";
 import { show } from "../errors/show";
 import { cast, checkTensor, clone, concat, copyInto, elementwise, fill, fillInPlace } from "../ops";
@@ -120,7 +120,7 @@ export class RowSparse extends Tensor {
   }
 
   private get isEmptied(): boolean {
-    return activeTracer() === null && this.emptiedAt === this.place.storage.version;
+    return this.emptiedAt === this.place.storage.version;
   }
 
   /** @internal */

@@ -1,8 +1,8 @@
 /** An optimizer's step as a pure function of tensors: the same rule and scalars, computed by ops that have gradients. */
 
 import { zeros } from "../create";
+import { runsOnce } from "../device/host-code";
 import { tidy } from "../device/scope";
-import { checkNotTraced } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
@@ -112,7 +112,7 @@ export function functional<Options extends BaseOptions>(
     update: (grads, state, params, overrides = {}) =>
       tidy(() => {
         const { name: where } = algorithm;
-        checkNotTraced(where, "count functional steps", "Call update() outside.");
+        runsOnce(where, "count functional steps", "Call update() outside.");
         const weights = entriesOf(where, params);
         const step = new Step(algorithm, chosen(algorithm, options, overrides));
         const [gradients, states] = [listed(where, "grads", grads, weights), listed(where, "state", state, weights)];

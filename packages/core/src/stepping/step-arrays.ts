@@ -1,6 +1,6 @@
 /** Steps of an optimizer on typed arrays of the program: for models that know no tensors (written by hand, ONNX gradients, other engines). */
 
-import { checkNotTraced } from "../device/tracer";
+import { runsOnce } from "../device/host-code";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
@@ -51,7 +51,7 @@ export function stepArrays(
   grads: PerParameter<FloatArray | null>,
   options: { readonly unchanged?: boolean } = {},
 ): void {
-  checkNotTraced(WHERE, "step arrays of the program", "Call it outside.");
+  runsOnce(WHERE, "step arrays of the program", "Call it outside.");
   checkOptions(WHERE, options, { unchanged: "boolean" });
   const known = parametersOf(optimizer);
   const arrays = matched("params", params, known);

@@ -1,6 +1,6 @@
 /** Who is told that a leaf's gradient is whole while backward still computes others. */
 
-import { inEachRun } from "../device/tracer";
+import { inEachRun } from "../device/host-code";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";

@@ -3,8 +3,9 @@
 import type { Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
+import type { Live } from "../device/live";
 import { isTensor, keep, type Scoped, track, untrack } from "../device/scope";
-import { activeTracer, type Live } from "../device/tracer";
+import { activeTracer } from "../device/tracer";
 import { checkValue } from "../errors/check-value";
 import { check, internalError } from "../errors/errors";
 import { show } from "../errors/show";

@@ -1,6 +1,6 @@
 /** Seeded random numbers: the same stream on every device, because it is drawn on the host from a counter. */
 
-import { checkNotTraced } from "../device/tracer";
+import { runsOnce } from "../device/host-code";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { show } from "../errors/show";
@@ -22,13 +22,13 @@ export class Generator {
 
   /** @param seed an integer from 0 to 2^53 - 1 */
   constructor(seed = 0) {
-    checkNotTraced("Generator", "make a generator", "Make it outside.");
+    runsOnce("Generator", "make a generator", "Make it outside.");
     this.#key = keyOf(seed);
   }
 
   /** Restarts the stream. @throws OptError BAD_ARGUMENT; UNSUPPORTED in a compiled function */
   manualSeed(seed: number): this {
-    checkNotTraced("Generator", "seed a generator");
+    runsOnce("Generator", "seed a generator");
     this.#key = keyOf(seed);
     this.#counter = 0;
     this.#used = 4;
@@ -87,7 +87,7 @@ export class Generator {
 
   /** @throws OptError BAD_STATE; UNSUPPORTED in a compiled function */
   loadStateDict(state: unknown): void {
-    checkNotTraced("Generator", "load a state");
+    runsOnce("Generator", "load a state");
     const { key, counter, used } = (state ?? {}) as ReturnType<Generator["stateDict"]>;
     const isWord = (x: unknown) => Number.isInteger(x) && (x as number) >= 0 && (x as number) < 2 ** 32;
     const valid =

@@ -1,5 +1,5 @@
 /** Some ranks of a job that talk to each other: whose message is whose, how long one waits, and what was sent. */
-import { check, checkNotTraced } from "@opt/core";
+import { check, runsOnce } from "@opt/core";
 import { digest } from "./digest";
 import type { Heading } from "./heading";
 import { Operation, PHASES, type Ring } from "./operation";
@@ -93,7 +93,7 @@ export class Group implements Members {
   }
 
   #checkOpen(where: string): void {
-    checkNotTraced(where, "talk to other ranks", "Compile what comes before and after it: two functions.");
+    runsOnce(where, "talk to other ranks", "Compile what comes before and after it: two functions.");
     const problem = () => `the communicator "${this.name}" was closed.`;
     const isClosed = this.#isClosed || (this.main ?? this).#isClosed || this.world.isClosed;
     check(!isClosed, "DISPOSED", where, problem, "Close it at the end of the program.");

@@ -1,7 +1,7 @@
 /** Launches whose results nobody reads fall out. */
 import { readsOf, writesOf } from "../../backend/launches";
 import type { Memory } from "../../backend/memory";
-import type { Step } from "../tracing";
+import type { Step } from "../steps";
 
 export function withoutDead(steps: readonly Step[], temporaries: ReadonlySet<Memory>): Step[] {
   const needed = new Set<Memory>();

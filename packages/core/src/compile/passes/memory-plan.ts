@@ -2,7 +2,7 @@
 
 import { memoriesOf } from "../../backend/launches";
 import type { Memory } from "../../backend/memory";
-import type { Step } from "../tracing";
+import type { Step } from "../steps";
 
 /** What WebGPU asks of the offset of a binding; also whole cache lines. */
 const ALIGNMENT = 256;

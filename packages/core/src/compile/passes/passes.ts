@@ -1,7 +1,7 @@
 /** What is done to a trace before it runs. Each pass keeps every bit. */
 import type { Memory } from "../../backend/memory";
 import type { Device } from "../../device/device";
-import type { Step } from "../tracing";
+import type { Step } from "../steps";
 import { removeCopies } from "./copies";
 import { withoutDead } from "./dead";
 import { fuseEpilogues } from "./fuse-epilogues";

@@ -7,7 +7,7 @@ import type { Launch } from "../../backend/spec";
 import { Expression } from "../../rule/expression";
 import { trace } from "../../rule/program";
 import { byteSize } from "../../values/dtype";
-import type { Step } from "../tracing";
+import type { Step } from "../steps";
 import { expressionOf } from "./expression-of";
 import type { MapKernels } from "./fuse-maps";
 import { isDense, isSameSlice, sizeOf } from "./layout";

@@ -2,7 +2,7 @@
 import { readsOf, writesOf } from "../../backend/launches";
 import type { Memory } from "../../backend/memory";
 import type { Launch } from "../../backend/spec";
-import type { Step } from "../tracing";
+import type { Step } from "../steps";
 
 type Index = Map<Memory, Set<number>>;
 

@@ -1,6 +1,6 @@
 /** Labels and indices out of range, told where that costs nothing: elsewhere kernels answer with NaN. */
 
-import { beforeEachRun } from "../../device/tracer";
+import { beforeEachRun } from "../../device/host-code";
 import { check } from "../../errors/errors";
 import { decode } from "../../tensor/read";
 import type { Tensor } from "../../tensor/tensor";

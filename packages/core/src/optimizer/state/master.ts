@@ -1,6 +1,7 @@
 /** Master weights: the float32 copies in which 16-bit parameters are stepped. */
+
+import { asFound } from "../../device/host-code";
 import { tidy } from "../../device/scope";
-import { activeTracer, untraced } from "../../device/tracer";
 import { cast } from "../../ops";
 import { launchMap } from "../../ops/map";
 import { Expression } from "../../rule/expression";
@@ -24,17 +25,11 @@ export function markInSync({ param, state }: Slot): void {
   state!.masterVersion = param.storage.version;
 }
 
-/**
- * Brings master weights to parameters that were overwritten since the last step. In a compiled function this is traced only
- * if the function itself has overwritten the parameter: each run then does it again.
- */
+/** Brings master weights to parameters that were overwritten since the last step. */
 export function syncMasters(slots: readonly Slot[]): void {
-  const tracer = activeTracer();
   for (const slot of slots) {
     if (isInSync(slot)) continue;
-    const isTraced = tracer === null || tracer.overwrites(slot.param.storage);
-    if (isTraced) follow(slot);
-    else untraced(() => follow(slot));
+    asFound(slot.param, () => follow(slot));
     markInSync(slot);
   }
 }

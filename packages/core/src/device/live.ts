@@ -1,0 +1,10 @@
+/** Launches whose scalars the host computes anew. */
+import type { Scalar } from "../backend/memory";
+
+/** A launch whose scalars the host computes anew in each run: an optimizer's step. */
+export interface Live {
+  /** The scalars of the next run. Changes nothing. @throws OptError BAD_ARGUMENT for options out of range */
+  next(): readonly Scalar[];
+  /** The launch ran: counts the step. */
+  commit(): void;
+}
