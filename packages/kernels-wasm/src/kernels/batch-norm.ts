@@ -1,66 +1,66 @@
 /** Normalisation of channels over a batch and its gradient, in float64: the sum of each image's run, images in order. */
 import type { ComputeDType, Launch, Spec } from "@opt/core/backend";
-import {
-  type FunctionBuilder,
-  f32x4,
-  f64,
-  f64x2,
-  i32,
-  type Local,
-  ModuleBuilder,
-  type Operand,
-  type Value,
-  v128,
-} from "../assembler";
+import { type FunctionBuilder, f64, f64x2, i32, type Local, ModuleBuilder, type Value, v128 } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
-import { type Float, floatOf } from "./float";
-import { type Reader, readerOf, sumTerms, writeTerms } from "./sum";
+import { type Float, floatOf, vectorOf } from "./float";
+import { type Step, walkBlocks } from "./row";
+import { sumsOfRow } from "./sum";
 
 type Vector = Value<"v128">;
-type Address = Operand<"i32">;
-/** A channel with all of its neighbours, or so many channels whose images have one value each. */
-type Columns = "run" | 8 | 2 | 1;
+type Pointer = Local<"i32">;
 type Term<R> = (pair: number, ...elements: Local<"v128">[]) => R;
+
+/** Channels whose images have one value each that are treated together. */
+const COLUMNS = 8;
 
 /** Channels that are treated together. Their numbers are pairs of float64; those of a run are the same in both lanes. */
 class Channels {
-  readonly #pairs: readonly number[];
-  readonly #reader: Reader;
+  readonly #perStep: number;
 
   constructor(
     private readonly f: FunctionBuilder,
     private readonly float: Float,
-    private readonly columns: Columns,
-    private readonly outer: Operand<"i32">,
+    /** The channels, or "run" of one with all of its neighbours. */
+    private readonly columns: readonly Step[] | "run",
+    private readonly outer: Pointer,
     /** Bytes from an image to the next. */
-    private readonly stride: Operand<"i32">,
-    private readonly inner: Operand<"i32">,
+    private readonly stride: Pointer,
+    private readonly inner: Pointer,
   ) {
-    this.#pairs = Array.from({ length: columns === "run" ? 1 : Math.ceil(columns / 2) }, (_, pair) => pair);
-    this.#reader = readerOf(f, float.type);
+    this.#perStep = float.lanes / 2;
   }
 
   /** Makes numbers of each pair. */
   each(make: (pair: number) => Vector): Local<"v128">[] {
-    return this.#pairs.map((pair) => this.f.local("v128", make(pair)));
+    const ofSteps = (steps: readonly Step[]) => steps.reduce((sum, { elements }) => sum + Math.ceil(elements / 2), 0);
+    const length = this.columns === "run" ? 1 : ofSteps(this.columns);
+    return Array.from({ length }, (_, pair) => this.f.local("v128", make(pair)));
   }
 
   /** Sums of each of `count` terms by pair. */
-  sums(pointers: readonly Address[], count: number, terms: Term<readonly Vector[]>): Local<"v128">[][] {
-    const { f, columns } = this;
+  sums(pointers: readonly Pointer[], count: number, terms: Term<readonly Vector[]>): Local<"v128">[][] {
+    const { f, float, columns, inner } = this;
+    const transposed = (step: Step, cursors: readonly Pointer[], first: number) => {
+      const byPair = this.#terms(step, cursors, first, terms);
+      return Array.from({ length: count }, (_, k) => byPair.map((pair) => pair[k]!));
+    };
     if (columns === "run") {
       const totals = Array.from({ length: count }, () => f.local("f64", 0));
       this.#forImages(pointers, (cursors) => {
-        const sums = sumTerms(f, this.#reader, cursors, this.inner, count, (...elements) => terms(0, ...elements));
+        const sums = sumsOfRow(f, float, cursors, inner, count, (step, ...at) => transposed(step, at, 0));
         for (const [k, total] of totals.entries()) f.set(total, f64.add(total, sums[k]!));
       });
       return totals.map((total) => [f.local("v128", f64x2.splat(total))]);
     }
     const totals = Array.from({ length: count }, () => this.each(() => f64x2.splat(f64.const(0))));
     this.#forImages(pointers, (cursors) => {
-      for (const pair of this.#pairs) {
-        for (const [k, term] of terms(pair, ...this.#elements(cursors, pair)).entries()) {
-          f.set(totals[k]![pair]!, f64x2.add(totals[k]![pair]!, term));
+      for (const [k, step] of columns.entries()) {
+        const first = k * this.#perStep;
+        for (const [sum, pairs] of transposed(step, cursors, first).entries()) {
+          for (const [half, pair] of pairs.entries()) {
+            const total = totals[sum]![first + half]!;
+            f.set(total, f64x2.add(total, pair));
+          }
         }
       }
     });
@@ -68,88 +68,89 @@ class Channels {
   }
 
   /** Writes a term of each place. */
-  write(pointers: readonly Address[], target: Address, term: Term<Vector>): void {
-    const { f, float } = this;
-    this.#forImages([...pointers, target], (cursors) => {
-      const to = cursors.at(-1)!;
-      const sources = cursors.slice(0, -1);
-      if (this.columns === "run") writeTerms(f, float, sources, to, this.inner, (...elements) => term(0, ...elements));
-      else for (const pair of this.#pairs) this.#store(to, pair, term(pair, ...this.#elements(sources, pair)));
+  write(pointers: readonly Pointer[], target: Pointer, term: Term<Vector>): void {
+    const { f, float, columns, inner } = this;
+    const store = (step: Step, first: number, to: Pointer, sources: readonly Pointer[]) =>
+      step.store(to, vectorOf(float, this.#terms(step, sources, first, term)));
+    this.#forImages([target, ...pointers], ([to, ...sources]) => {
+      if (columns !== "run") for (const [k, step] of columns.entries()) store(step, k * this.#perStep, to!, sources);
+      else
+        walkBlocks(f, float, [to!, ...sources], inner, 2, (steps, at, ...cursors) => {
+          for (const step of steps) store(step, 0, at!, cursors);
+        });
     });
   }
 
   /** Numbers of the channels. */
-  read(pointer: Address): Local<"v128">[] {
-    const { f, float } = this;
-    if (this.columns !== "run") return this.#pairs.map((pair) => this.#elements([pointer], pair)[0]!);
+  read(pointer: Pointer): Local<"v128">[] {
+    const { f, float, columns } = this;
+    if (columns !== "run") return columns.flatMap((step) => step.pairs(pointer));
     const splat = float.vector.loadSplat(pointer);
     return [f.local("v128", float.type === "f32" ? f64x2.promoteLowF32x4(splat) : splat)];
   }
 
-  put(pointer: Address, numbers: readonly Vector[]): void {
-    for (const [pair, number] of numbers.entries()) this.#store(pointer, pair, number);
+  put(pointer: Pointer, numbers: readonly Vector[]): void {
+    const { f, float, columns } = this;
+    if (columns === "run") f.do(float.lowest.store(pointer, vectorOf(float, [numbers[0]!, numbers[0]!])));
+    else
+      for (const [k, step] of columns.entries())
+        step.store(pointer, vectorOf(float, numbers.slice(k * this.#perStep, (k + 1) * this.#perStep)));
   }
 
-  #elements(cursors: readonly Address[], pair: number): Local<"v128">[] {
-    const { bytes, one, two } = this.#reader;
-    const read = this.columns === 1 ? one : two;
-    return cursors.map((cursor) => this.f.local("v128", read(cursor, 2 * pair * bytes)));
+  /** Terms of the pairs of a step, the first of which belongs to this pair of channels. */
+  #terms<R>(step: Step, cursors: readonly Pointer[], first: number, term: Term<R>): R[] {
+    const sources = cursors.map((cursor) => step.pairs(cursor));
+    return sources[0]!.map((_, half) =>
+      term(this.columns === "run" ? 0 : first + half, ...sources.map((pairs) => pairs[half]!)),
+    );
   }
 
-  #store(pointer: Address, pair: number, number: Vector): void {
-    const { f, float } = this;
-    const isF32 = float.type === "f32";
-    const narrowed = isF32 ? f32x4.demoteF64x2Zero(number) : number;
-    const to = i32.add(pointer, 2 * pair * float.bytes);
-    if (this.columns === "run" || this.columns === 1) f.do(float.lowest.store(to, narrowed));
-    else f.do(isF32 ? v128.store64Lane(to, narrowed, 0) : v128.store(to, narrowed));
-  }
-
-  #forImages(pointers: readonly Address[], body: (cursors: readonly Local<"i32">[]) => void): void {
+  #forImages(pointers: readonly Pointer[], body: (cursors: readonly Pointer[]) => void): void {
     const { f } = this;
     const cursors = pointers.map((pointer) => f.local("i32", pointer));
-    const left = f.local("i32", this.outer);
     const steps = cursors.map((cursor) => [cursor, this.stride] as const);
-    f.walk(left, 1, steps, () => body(cursors));
+    f.walk(f.local("i32", this.outer), 1, steps, () => body(cursors));
   }
 }
 
-type Body = (f: FunctionBuilder, channels: Channels, count: Vector, eps: Vector, slices: Local<"i32">[]) => void;
+type Body = (f: FunctionBuilder, channels: Channels, count: Vector, eps: Vector, slices: Pointer[]) => void;
 
 /**
- * The exports `runs`, of which items are channels, and `columns`, of which they are groups of 8. `large` slices have a value for each
+ * The exports `runs`, of which items are channels, and `columns`, of which they are groups of COLUMNS. `large` slices have a value for each
  * place, the others for each channel.
  */
 function emitChannels(dtype: ComputeDType, target: Target, large: readonly boolean[], body: Body): ModuleBuilder {
   const float = floatOf(dtype);
   const module = new ModuleBuilder(target);
-  const slices = large.map(() => "i32" as const);
-  const types = ["i32", "i32", "i32", "f64", "f64", ...slices] as const;
-  const emitOf = (columns: Columns) =>
-    module.function({ parameters: types }, (f, outer, stride, inner, count, eps, ...pointers) => {
-      const channels = new Channels(f, float, columns, outer, stride, inner);
-      const splat = (value: Local<"f64">) => f.local("v128", f64x2.splat(value));
-      body(f, channels, splat(count as Local<"f64">), splat(eps as Local<"f64">), pointers as Local<"i32">[]);
-    });
-  const define = (name: string, together: number, parts: readonly Columns[]) => {
-    const functions = parts.map((columns) => [columns, emitOf(columns)] as const);
-    module.items(name, ["i32", ...types], (f, item, all, outer, stride, inner, count, eps, ...pointers) => {
-      const first = f.local("i32", i32.mul(item, together));
-      const left = f.least(i32.sub(all, first), together);
-      const at = f.local("i32", i32.mul(first, float.bytes));
-      const places = f.local("i32", i32.mul(at, inner as Local<"i32">));
-      const cursors = (pointers as Local<"i32">[]).map((pointer, k) =>
-        f.local("i32", i32.add(pointer, large[k] ? places : at)),
-      );
-      for (const [columns, call] of functions) {
-        const channels = columns === "run" ? 1 : columns;
-        const steps = cursors.map((cursor) => [cursor, channels * float.bytes] as const);
-        f.walk(left, channels, steps, () => f.do(call(outer, stride, inner, count, eps, ...cursors)));
-      }
-    });
-  };
-  define("runs", 1, ["run"]);
-  define("columns", 8, [8, 2, 1]);
+  const types = ["i32", "i32", "i32", "i32", "i32", "i32", "f64", "f64", ...large.map(() => "i32" as const)] as const;
+  for (const name of ["runs", "columns"] as const) {
+    module.function(
+      { parameters: types, export: name },
+      (f, start, end, channels, outer, stride, inner, count, eps, ...slices) => {
+        const splat = (value: Local<"f64">) => f.local("v128", f64x2.splat(value));
+        const numbers = [splat(count as Local<"f64">), splat(eps as Local<"f64">)] as const;
+        const sizes = [outer, stride, inner] as Pointer[] as [Pointer, Pointer, Pointer];
+        const pointersFrom = (first: Pointer) => {
+          const at = f.local("i32", i32.mul(first, float.bytes));
+          const places = f.local("i32", i32.mul(at, inner as Pointer));
+          return (slices as Pointer[]).map((slice, k) => f.local("i32", i32.add(slice, large[k] ? places : at)));
+        };
+        if (name === "runs") {
+          const item = f.local("i32");
+          f.for(item, start, end, 1, () =>
+            body(f, new Channels(f, float, "run", ...sizes), ...numbers, pointersFrom(item)),
+          );
+          return;
+        }
+        const first = f.local("i32", i32.mul(start, COLUMNS));
+        const last = f.least(i32.mul(end, COLUMNS), channels as Pointer);
+        const pointers = pointersFrom(first);
+        const ofSteps = (steps: readonly Step[], ...cursors: Pointer[]) =>
+          body(f, new Channels(f, float, steps, ...sizes), ...numbers, cursors);
+        walkBlocks(f, float, pointers, i32.sub(last, first), COLUMNS / float.lanes, ofSteps, { split: true });
+      },
+    );
+  }
   return module;
 }
 
@@ -160,7 +161,7 @@ function run(
 ): void {
   const stride = channels * inner * floatOf(kernel.spec.dtype).bytes;
   const name = inner === 1 ? "columns" : "runs";
-  const range = inner === 1 ? Math.ceil(channels / 8) : channels;
+  const range = inner === 1 ? Math.ceil(channels / COLUMNS) : channels;
   const split = { range, work: 4 * outer * channels * inner };
   execution.run(name, split, channels, outer, stride, inner, outer * inner, eps, ...slices);
 }
@@ -170,7 +171,7 @@ const { add, div, mul, sqrt, sub } = f64x2;
 function emit({ dtype }: Spec<"batchNorm">, target: Target): ModuleBuilder {
   const large = [true, false, false, true, false, false];
   return emitChannels(dtype, target, large, (f, channels, count, eps, slices) => {
-    const [input, weight, bias, output, means, variances] = slices as Local<"i32">[];
+    const [input, weight, bias, output, means, variances] = slices as Pointer[];
     const [sums] = channels.sums([input!], 1, (_, x) => [x!]);
     const mean = channels.each((pair) => div(sums![pair]!, count));
     const centered = (pair: number, x: Vector) => f.local("v128", sub(x, mean[pair]!));
@@ -191,7 +192,7 @@ function emit({ dtype }: Spec<"batchNorm">, target: Target): ModuleBuilder {
 function emitGrad({ dtype }: Spec<"batchNormGrad">, target: Target): ModuleBuilder {
   const large = [true, false, false, false, true, true, false, false];
   return emitChannels(dtype, target, large, (f, channels, count, eps, slices) => {
-    const [input, weight, means, variances, gradient, dx, dweight, dbias] = slices as Local<"i32">[];
+    const [input, weight, means, variances, gradient, dx, dweight, dbias] = slices as Pointer[];
     const mean = channels.read(means!);
     const [sum, along] = channels.sums([gradient!, input!], 2, (pair, g, x) => [g!, mul(g!, sub(x!, mean[pair]!))]);
     // Of nothing the variance is NaN, and sums are 0.

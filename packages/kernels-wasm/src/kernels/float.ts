@@ -8,6 +8,7 @@ import {
   f64,
   f64x2,
   i32x4,
+  type Local,
   type Operand,
   shuffle32,
   type Value,
@@ -77,6 +78,26 @@ const F64: Float = {
 
 export function floatOf(dtype: ComputeDType): Float {
   return dtype === "f32" ? F32 : F64;
+}
+
+/** The two (one, of f64) pairs of a vector in float64. */
+export function pairsOf({ type }: Float, x: Local<"v128">): Vector[] {
+  return type === "f32" ? [x, shuffle32(x, x, [2, 3, 2, 3])].map(f64x2.promoteLowF32x4) : [x];
+}
+
+/** A vector of what pairs of float64 round to; zeros where there is one pair for two. */
+export function vectorOf({ type }: Float, [low, high]: readonly Vector[]): Vector {
+  if (type === "f64") return low!;
+  const half = f32x4.demoteF64x2Zero(low!);
+  return high ? shuffle32(half, f32x4.demoteF64x2Zero(high), [0, 1, 4, 5]) : half;
+}
+
+export function widen({ type }: Float, value: Scalar): Value<"f64"> {
+  return type === "f32" ? f64.promoteF32(value as Value<"f32">) : (value as Value<"f64">);
+}
+
+export function narrow({ type }: Float, value: Value<"f64">): Scalar {
+  return type === "f32" ? f32.demoteF64(value) : value;
 }
 
 /** a * b + c, fused where the machine can: for sums that promise no particular rounding. */

@@ -1,12 +1,12 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
 import { byteSize, type ComputeDType, type Spec } from "@opt/core/backend";
-import { type Callable, f32x4, f64, f64x2, i32, ModuleBuilder, type Operand, v128 } from "../assembler";
-import { accessTo } from "../emit/stored";
+import { f64, f64x2, i32, type Local, ModuleBuilder } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { emitFold, narrow } from "./block";
-import { type Float, floatOf } from "./float";
+import { type Float, floatOf, narrow, vectorOf, widen } from "./float";
+import { LargestLanes, largestOf } from "./largest";
+import { type Step, walkBlocks } from "./row";
 import { emitSegments, runSegments } from "./segments";
-import { CHUNK, emitSum, readerOf, rowsOfChunk } from "./sum";
+import { CHUNK, rowsOfChunk, sumsOfColumns, sumsOfRow } from "./sum";
 
 /** Long rows, when there are few of them, are shared out in segments. */
 const FEW_ROWS = 16;
@@ -19,88 +19,30 @@ function emit({ op, dtype }: Spec<"reduce">, target: Target): ModuleBuilder {
   if (op === "argmax") emitArgmax(module, float);
   else {
     emitRows(module, float, op === "max");
-    emitColumns(module, float, op === "max" ? emitMaxima : emitSums);
+    emitColumns(module, float, op === "max");
   }
   return module;
 }
 
 /** inner = 1. The divisor is 1 for what is no mean. */
 function emitRows(module: ModuleBuilder, float: Float, isMax: boolean): void {
-  const { bytes } = float;
-  // Zeros are met in any order: the largest is 0, never -0.
-  const max = isMax ? emitFold(module, float, "max") : undefined;
-  const foldOf = max
-    ? (address: Operand<"i32">, length: Operand<"i32">) => f64.add(max(address, length), 0)
-    : emitSum(module, float.type, (x) => x);
+  const { bytes, vector, scalar } = float;
+  const foldOf = module.function({ parameters: ["i32", "i32"], result: "f64" }, (f, address, length) => {
+    if (!isMax) return sumsOfRow(f, float, [address], length, 1, (step, at) => [step.pairs(at)])[0]!;
+    const largest = largestOf(f, float, [address], length, (step, at) => step.load(at));
+    return widen(float, vector.extractLane(largest, 0));
+  });
   module.items("rows", ["i32", "i32", "i32", "f64"], (f, row, input, output, length, divisor) => {
     const total = foldOf(i32.add(input, i32.mul(i32.mul(row, length), bytes)), length);
     const to = i32.add(output, i32.mul(row, bytes));
-    f.do(float.scalar.store(to, narrow(float, f64.div(total, divisor))));
+    f.do(scalar.store(to, narrow(float, f64.div(total, divisor))));
   });
   emitSegments(module, float, foldOf, isMax ? "max" : "add");
 }
 
-/** (input, stride, length, chunk, output, divisor): reduces so many columns. A chunk counts rows. */
-type ColumnsFunction = Callable<readonly ["i32", "i32", "i32", "i32", "i32", "f64"], "none">;
-const COLUMN_PARAMETERS = ["i32", "i32", "i32", "i32", "i32", "f64"] as const;
-
-function emitSums(module: ModuleBuilder, float: Float, columns: number): ColumnsFunction {
-  const { bytes, lowest, type } = float;
-  return module.function({ parameters: COLUMN_PARAMETERS }, (f, input, stride, length, chunk, output, divisor) => {
-    const { one, two } = readerOf(f, type);
-    const read = columns === 1 ? one : two;
-    const zero = f64x2.splat(f64.const(0));
-    const sums = Array.from({ length: Math.ceil(columns / 2) }, () => ({
-      ofChunk: f.local("v128"),
-      total: f.local("v128", zero),
-    }));
-    f.while(length, () => {
-      const rows = f.least(length, chunk);
-      f.decrease(length, rows);
-      for (const { ofChunk } of sums) f.set(ofChunk, zero);
-      f.doWhile(() => {
-        for (const [pair, { ofChunk }] of sums.entries()) {
-          f.set(ofChunk, f64x2.add(ofChunk, read(input, 2 * pair * bytes)));
-        }
-        f.increase(input, stride);
-        f.decrease(rows, 1);
-      }, rows);
-      for (const { ofChunk, total } of sums) f.set(total, f64x2.add(total, ofChunk));
-    });
-    for (const [pair, { total }] of sums.entries()) {
-      const mean = f64x2.div(total, f64x2.splat(divisor));
-      const narrowed = type === "f32" ? f32x4.demoteF64x2Zero(mean) : mean;
-      const to = i32.add(output, 2 * pair * bytes);
-      if (columns === 1) f.do(lowest.store(to, narrowed));
-      else f.do(type === "f32" ? v128.store64Lane(to, narrowed, 0) : v128.store(to, narrowed));
-    }
-  });
-}
-
-function emitMaxima(module: ModuleBuilder, float: Float, columns: number): ColumnsFunction {
-  const { lanes, lowest, scalar, vector } = float;
-  return module.function({ parameters: COLUMN_PARAMETERS }, (f, input, stride, length, _chunk, output) => {
-    const { loadOne } = accessTo(f, float.type);
-    const least = vector.splat(scalar.const(Number.NEGATIVE_INFINITY));
-    const maxima = Array.from({ length: Math.ceil(columns / lanes) }, () => f.local("v128", least));
-    f.while(length, () => {
-      maxima.forEach((max, v) => {
-        f.set(max, vector.max(max, columns === 1 ? loadOne(input) : v128.load(input, 16 * v)));
-      });
-      f.increase(input, stride);
-      f.decrease(length, 1);
-    });
-    maxima.forEach((max, v) => {
-      const positive = vector.add(max, vector.splat(scalar.const(0)));
-      f.do(columns === 1 ? lowest.store(output, positive) : v128.store(output, positive, 16 * v));
-    });
-  });
-}
-
-/** Items are groups of COLUMNS columns: `perOuter` of them in each of the outer matrices. */
-function emitColumns(module: ModuleBuilder, float: Float, emitOf: typeof emitSums): void {
-  const { bytes } = float;
-  const parts = [COLUMNS, 4, 1].map((columns) => [columns, emitOf(module, float, columns)] as const);
+/** Items are groups of COLUMNS columns: `perOuter` of them in each of the outer matrices. A chunk counts rows. */
+function emitColumns(module: ModuleBuilder, float: Float, isMax: boolean): void {
+  const { bytes, lanes } = float;
   module.items(
     "columns",
     ["i32", "i32", "i32", "i32", "i32", "i32", "f64"],
@@ -108,14 +50,31 @@ function emitColumns(module: ModuleBuilder, float: Float, emitOf: typeof emitSum
       const stride = f.local("i32", i32.mul(inner, bytes));
       const outer = f.local("i32", i32.divU(item, perOuter));
       const column = f.local("i32", i32.mul(i32.remU(item, perOuter), COLUMNS));
-      const left = f.least(i32.sub(inner, column), COLUMNS);
+      const columns = f.least(i32.sub(inner, column), COLUMNS);
       const matrix = i32.mul(i32.mul(outer, length), inner);
-      const from = f.local("i32", i32.add(input, i32.mul(i32.add(matrix, column), bytes)));
-      const to = f.local("i32", i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes)));
-      for (const [columns, reduceColumns] of parts) {
-        const steps = [from, to].map((pointer) => [pointer, columns * bytes] as const);
-        f.walk(left, columns, steps, () => f.do(reduceColumns(from, stride, length, chunk, to, divisor)));
-      }
+      const from = i32.add(input, i32.mul(i32.add(matrix, column), bytes));
+      const to = i32.add(output, i32.mul(i32.add(i32.mul(outer, inner), column), bytes));
+      const ofSteps = (steps: readonly Step[], first: Local<"i32">, target: Local<"i32">) => {
+        const at = f.local("i32", first);
+        if (isMax) {
+          const largest = steps.map(() => new LargestLanes(f, float));
+          f.walk(f.local("i32", length), 1, [[at, stride]], () => {
+            for (const [k, step] of steps.entries()) largest[k]!.add(step.load(at));
+          });
+          for (const [k, step] of steps.entries()) step.store(target, largest[k]!.value());
+          return;
+        }
+        const perStep = lanes / 2;
+        const totals = sumsOfColumns(f, length, chunk, steps.length * perStep, (add) => {
+          for (const [k, step] of steps.entries()) {
+            for (const [half, pair] of step.pairs(at).entries()) add(k * perStep + half, pair);
+          }
+          f.increase(at, stride);
+        });
+        const means = totals.map((total) => f64x2.div(total, f64x2.splat(divisor)));
+        for (const step of steps) step.store(target, vectorOf(float, means.splice(0, perStep)));
+      };
+      walkBlocks(f, float, [from, to], columns, COLUMNS / lanes, ofSteps, { split: true });
     },
   );
 }

@@ -10,36 +10,21 @@ import {
   type RuleOp,
   type Spec,
 } from "@opt/core/backend";
-import {
-  type FunctionBuilder,
-  f64,
-  f64x2,
-  i32,
-  type Local,
-  ModuleBuilder,
-  shuffle32,
-  type Value,
-  v128,
-} from "../assembler";
+import { type FunctionBuilder, f64, f64x2, i32, type Local, ModuleBuilder, type Value } from "../assembler";
 import { emitArithmetic, type Operation, type Write } from "../emit/arithmetic";
 import { emitDefinition, emitFunction } from "../emit/functions";
 import { LANES } from "../emit/lanes";
 import type { Execution, KernelSource, Target } from "../kernel";
-import { type Float, floatOf } from "./float";
-import { type Step, walkBlocks } from "./row";
-import { addLanes, CHUNK, narrowPairs, pairsOf, rowsOfChunk } from "./sum";
+import { type Float, floatOf, pairsOf, vectorOf } from "./float";
+import { largestOf } from "./largest";
+import { walkBlocks } from "./row";
+import { rowsOfChunk, sumsOfColumns, sumsOfRow } from "./sum";
 
 type Vector = Value<"v128">;
 type Pointer = Local<"i32">;
 /** Elements in the dtype are a vector, in float64 as many as they take; a number of the row is one vector, the same in all lanes. */
 type Vectors = readonly Local<"v128">[];
 
-/** Lanes of 32 bits, with the halves of the vector exchanged, and with neighbours. */
-const [TURNED, SWAPPED] = [
-  [2, 3, 0, 1],
-  [1, 0, 3, 2],
-];
-const LANES_OF_SUM = 16;
 /** Vectors of columns that are added up together: a line of the cache. */
 const COLUMNS = 4;
 
@@ -85,8 +70,13 @@ class RowWriter {
 
   /** Writes elements of a node, or a number of the row, to an output. */
   write(node: number, output: Pointer): void {
-    this.#walk([node], [output], 2, (steps, load, to) => {
-      for (const step of steps) step.store(to!, this.element(node, load(step))[0]!);
+    const sources = this.#sources(node);
+    const pointers = [output, ...sources.map((n) => this.#place(n))];
+    walkBlocks(this.f, this.#float, pointers, this.places.length, 2, (steps, to, ...cursors) => {
+      for (const step of steps) {
+        const load = (n: number) => step.load(cursors[sources.indexOf(n)]!);
+        step.store(to!, this.element(node, load)[0]!);
+      }
     });
   }
 
@@ -147,8 +137,8 @@ class RowWriter {
     if (this.dtype === "f64" && (op === "widen" || op === "narrow")) return first;
     if (op === "widen")
       return isNumber ? keep([f64x2.promoteLowF32x4(first[0]!)]) : keep(pairsOf(this.#float, first[0]!));
-    if (op === "narrow" && !isNumber) return keep([narrowPairs(first[0]!, first[1]!)]);
-    if (op === "narrow") return keep([narrowPairs(first[0]!, first[0]!)]);
+    if (op === "narrow" && !isNumber) return keep([vectorOf(this.#float, first)]);
+    if (op === "narrow") return keep([vectorOf(this.#float, [first[0]!, first[0]!])]);
     const count = Math.max(...operands.map((operand) => operand.length));
     const write = this.#writer(op as Op, wide ? "f64" : this.dtype);
     return keep(
@@ -180,116 +170,49 @@ class RowWriter {
     return this.#isKept.has(n) ? outputs[this.#kept.get(n)!]! : inputs[this.program.nodes[n]!.value]!;
   }
 
-  /** Walks along what some nodes read and along `targets`. */
-  #walk(
-    nodes: readonly number[],
-    targets: readonly Pointer[],
-    unroll: number,
-    body: (
-      steps: readonly Step[],
-      load: (step: Step) => (n: number) => Local<"v128">,
-      ...targets: readonly Pointer[]
-    ) => void,
-    from: { readonly length: Pointer; readonly offset?: Pointer } = this.places,
-  ): void {
-    const { program } = this;
+  /** Those whose elements are read where a node's are computed. */
+  #sources(node: number): number[] {
     const sources = new Set<number>();
     const find = (n: number) => {
-      const { op, args, each } = program.nodes[n]!;
+      const { op, args, each } = this.program.nodes[n]!;
       if (!each) return;
       if (op === "input" || this.#isKept.has(n)) sources.add(n);
       else args.forEach(find);
     };
-    nodes.forEach(find);
-    const read = [...sources];
-    const offset = from.offset;
-    const pointers = [...read.map((n) => this.#place(n)), ...targets].map((pointer) =>
-      offset === undefined ? pointer : i32.add(pointer, offset),
-    );
-    walkBlocks(this.f, this.#float, pointers, from.length, unroll, (steps, ...cursors) => {
-      body(steps, (step) => (n) => step.load(cursors[read.indexOf(n)]!), ...cursors.slice(read.length));
-    });
+    find(node);
+    return [...sources];
   }
 
   #largest(node: number): Vector {
-    const { f } = this;
-    const { vector, scalar, lanes } = this.#float;
-    const least = f.constant(vector.splat(scalar.const(Number.NEGATIVE_INFINITY)));
-    const most = f.local("v128", least);
-    // A NaN does not win: it is looked for.
-    const foundNaN = f.local("v128", f.constant(f64x2.const([0, 0])));
-    this.#walk([node], [], 4, (steps, load) => {
-      for (const step of steps) {
-        const x = this.element(node, load(step))[0]!;
-        f.set(foundNaN, v128.or(foundNaN, vector.ne(x, x)));
-        f.set(most, vector.pmax(most, step.mask ? v128.bitselect(x, least, step.mask) : x));
-      }
+    const sources = this.#sources(node);
+    const pointers = sources.map((n) => this.#place(n));
+    return largestOf(this.f, this.#float, pointers, this.places.length, (step, ...cursors) => {
+      return this.element(node, (n) => step.load(cursors[sources.indexOf(n)]!))[0]!;
     });
-    for (const order of lanes === 4 ? [TURNED, SWAPPED] : [TURNED]) {
-      f.set(most, vector.pmax(most, shuffle32(most, most, order)));
-    }
-    const largest = f.local("v128", vector.add(most, f.constant(f64x2.const([0, 0]))));
-    const nan = LANES[this.dtype].constant(Number.NaN);
-    f.if(v128.anyTrue(foundNaN), () => f.set(largest, nan));
-    return largest;
   }
 
-  /**
-   * In 16 lanes, a vector for two. What is left of a row goes to the first lanes a vector at a time, the others moving up: the tree
-   * adds the same numbers then.
-   */
+  /** Weights that are kept are stored on the way. */
   #sum(node: number): Value<"f64"> {
-    const { f, places } = this;
-    const { bytes, lanes: width } = this.#float;
-    const lanes = Array.from({ length: LANES_OF_SUM / 2 }, () => f.local("v128"));
-    const total = f.local("f64", 0);
-    const left = f.local("i32", places.length);
-    const offset = f.local("i32", 0);
+    const sources = this.#sources(node);
     const kept = partsOf(this.program, node).filter((n) => this.#kept.has(n) && !this.#isKept.has(n));
-    const targets = kept.map((n) => places.outputs[this.#kept.get(n)!]!);
-    f.while(left, () => {
-      const length = f.least(left, CHUNK);
-      f.decrease(left, length);
-      for (const lane of lanes) f.set(lane, f.constant(f64x2.const([0, 0])));
-      const body = (
-        steps: readonly Step[],
-        load: (step: Step) => (n: number) => Local<"v128">,
-        ...to: readonly Pointer[]
-      ) => {
-        const perStep = width / 2;
-        for (const [k, step] of steps.entries()) {
-          const known = new Map<number, Local<"v128">>();
-          const loaded = (n: number) => known.get(n) ?? load(step)(n);
-          kept.forEach((n, slot) => {
-            const [weights] = this.element(n, loaded);
-            step.store(to[slot]!, weights!);
-            known.set(n, weights!);
-            this.#isKept.add(n);
-          });
-          const terms = this.element(node, loaded);
-          for (const n of kept) this.#isKept.delete(n);
-          const masks = step.mask && (width === 4 ? halvesOf(step.mask) : [step.mask]);
-          for (const [half, term] of terms.entries()) {
-            const lane = lanes[perStep * k + half]!;
-            f.set(lane, f64x2.add(lane, masks ? v128.and(term, masks[half]!) : term));
-          }
-        }
-        if (steps.length > 1 || steps[0]!.mask) return;
-        const first = lanes.slice(0, perStep).map((lane) => f.local("v128", lane));
-        for (const [j, lane] of lanes.entries()) f.set(lane, lanes[j + perStep] ?? first[j + perStep - lanes.length]!);
-      };
-      this.#walk([node], targets, LANES_OF_SUM / width, body, { length, offset });
-      f.increase(offset, CHUNK * bytes);
-      addLanes(f, total, lanes);
+    const targets = kept.map((n) => this.places.outputs[this.#kept.get(n)!]!);
+    const pointers = [...targets, ...sources.map((n) => this.#place(n))];
+    const [sum] = sumsOfRow(this.f, this.#float, pointers, this.places.length, 1, (step, ...cursors) => {
+      const known = new Map<number, Local<"v128">>();
+      const load = (n: number) => known.get(n) ?? step.load(cursors[kept.length + sources.indexOf(n)]!);
+      for (const [k, n] of kept.entries()) {
+        const [weights] = this.element(n, load);
+        step.store(cursors[k]!, weights!);
+        known.set(n, weights!);
+        this.#isKept.add(n);
+      }
+      const term = this.element(node, load);
+      for (const n of kept) this.#isKept.delete(n);
+      return [term];
     });
     for (const n of kept) this.#isKept.add(n);
-    return total;
+    return sum!;
   }
-}
-
-/** A mask of four lanes as two of two lanes of float64. */
-function halvesOf(mask: Local<"v128">): Vector[] {
-  return [shuffle32(mask, mask, [0, 0, 1, 1]), shuffle32(mask, mask, [2, 2, 3, 3])];
 }
 
 /** Exports `rows(start, end, length, labels, ignoreIndex, ...slices, ...scalars)` and `columns(start, end, rows, length, chunk, ...slices)`. */
@@ -383,53 +306,35 @@ function emitColumns(module: ModuleBuilder, program: RowProgram, dtype: ComputeD
     walkBlocks(f, float, pointers, i32.sub(last, first), COLUMNS, (steps, ...cursors) => {
       const at = new Map(used.map(({ slot }) => [slot, f.local("i32", slices[slot]!)]));
       for (const [k, { slot }] of along.entries()) f.set(at.get(slot)!, cursors[k]!);
-      const zero = f.constant(f64x2.const([0, 0]));
-      const sums = steps.map((step) =>
-        columns.map(({ argument }, k) => ({
-          step,
-          argument,
-          to: cursors[along.length + k]!,
-          pairs: Array.from({ length: lanes / 2 }, () => [f.local("v128"), f.local("v128", zero)] as const),
-        })),
-      );
-      const pairs = sums.flat().flatMap((sum) => sum.pairs);
-      const left = f.local("i32", rows);
-      f.while(left, () => {
-        const rest = f.least(left, chunk);
-        f.decrease(left, rest);
-        for (const [ofChunk] of pairs) f.set(ofChunk, zero);
-        f.doWhile(() => {
-          const places = {
-            inputs: program.inputs.map((_, slot) => at.get(slot) ?? length),
-            outputs: [],
-            scalars: [],
-            length,
+      const perStep = lanes / 2;
+      const count = steps.length * columns.length * perStep;
+      const totals = sumsOfColumns(f, rows, chunk, count, (add) => {
+        const places = {
+          inputs: program.inputs.map((_, slot) => at.get(slot) ?? length),
+          outputs: [],
+          scalars: [],
+          length,
+        };
+        const writer = new RowWriter(module, f, program, dtype, target, places);
+        writer.numbers(columns.map(({ node }) => node));
+        for (const [s, step] of steps.entries()) {
+          const loaded = new Map<number, Local<"v128">>();
+          const load = (n: number) => {
+            const vector = loaded.get(n) ?? step.load(at.get(program.nodes[n]!.value)!);
+            loaded.set(n, vector);
+            return vector;
           };
-          const writer = new RowWriter(module, f, program, dtype, target, places);
-          writer.numbers(columns.map(({ node }) => node));
-          for (const ofStep of sums) {
-            const loaded = new Map<number, Local<"v128">>();
-            const load = (n: number) => {
-              const vector = loaded.get(n) ?? ofStep[0]!.step.load(at.get(program.nodes[n]!.value)!);
-              loaded.set(n, vector);
-              return vector;
-            };
-            for (const { argument, pairs } of ofStep) {
-              writer.element(argument, load).forEach((term, half) => {
-                f.set(pairs[half]![0], f64x2.add(pairs[half]![0], term));
-              });
-            }
+          for (const [k, { argument }] of columns.entries()) {
+            const first = (s * columns.length + k) * perStep;
+            for (const [half, term] of writer.element(argument, load).entries()) add(first + half, term);
           }
-          for (const { kind, slot } of used) {
-            if (kind !== "vector") f.increase(at.get(slot)!, kind === "matrix" ? stride : bytes);
-          }
-          f.decrease(rest, 1);
-        }, rest);
-        for (const [ofChunk, total] of pairs) f.set(total, f64x2.add(total, ofChunk));
+        }
+        for (const { kind, slot } of used) {
+          if (kind !== "vector") f.increase(at.get(slot)!, kind === "matrix" ? stride : bytes);
+        }
       });
-      for (const { step, to, pairs } of sums.flat()) {
-        const [low, high] = pairs.map(([, total]) => total);
-        step.store(to, high ? narrowPairs(low!, high) : low!);
+      for (const step of steps) {
+        for (const to of cursors.slice(along.length)) step.store(to, vectorOf(float, totals.splice(0, perStep)));
       }
     });
   });

@@ -3,11 +3,10 @@
 import type { Slice } from "@opt/core/backend";
 import { type Callable, f64, i32, type ModuleBuilder } from "../assembler";
 import type { Execution } from "../kernel";
-import { narrow } from "./block";
-import type { Float } from "./float";
+import { type Float, narrow } from "./float";
 import { CHUNK } from "./sum";
 
-/** Adds the exports that `runSegments` calls. `foldOf` is that of `emitSum` or `emitFold`. */
+/** Adds the exports that `runSegments` calls. `foldOf` gives the result of one chunk. */
 export function emitSegments(
   module: ModuleBuilder,
   float: Float,
