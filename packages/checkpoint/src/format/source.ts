@@ -229,15 +229,3 @@ export async function readWhole(fileSystem: FileSystem, path: string, limit: num
     await file.close();
   }
 }
-
-/** A tensor held by one file in one piece. */
-export function wholeBox(
-  file: RandomAccess,
-  name: string,
-  shape: readonly number[],
-  begin: number,
-  end: number,
-): SourceBox {
-  const offset = shape.map(() => 0);
-  return new StoredBox(offset, shape, name, begin, end - begin, undefined, file);
-}
