@@ -1,5 +1,5 @@
 /** Results do not depend on the number of threads: work is split by its size alone, or where a split cannot change a sum. */
-import type { Backend } from "@opt/core/backend";
+import { type Backend, denseHeads } from "@opt/core/backend";
 import { Random } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadAddon } from "./addon";
@@ -55,7 +55,7 @@ function attention(batch: number, queries: number, keys: number, causal: boolean
     const [query, key, value, gradient] = lengths.map((length) => sliceOf(backend, input.subarray(0, length)));
     const results = lengths.map((length) => new Float32Array(length));
     const [queryGradient, keyGradient, valueGradient, output] = results.map((array) => sliceOf(backend, array));
-    const given = { query: query!, key: key!, value: value!, ...sizes };
+    const given = { query: query!, key: key!, value: value!, ...sizes, ...denseHeads(sizes) };
     const forward = backend.kernel({ kind: "attention", dtype: "f32" });
     backend.launch({ kind: "attention", kernel: forward, output: output!, ...given });
     const gradients = { queryGradient: queryGradient!, keyGradient: keyGradient!, valueGradient: valueGradient! };

@@ -221,11 +221,12 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   },
 
   attentionGrad(to, launch) {
-    const { dtype, ofKeys, ofValues, ofQueries, ofOutput } = writeAttention(to, launch);
+    const { batch, queries, keys, width, columns } = launch;
+    const { dtype, ofOutput } = writeAttention(to, launch);
     to.slice(launch.gradient, dtype, ofOutput);
-    to.slice(launch.queryGradient, dtype, ofQueries);
-    to.slice(launch.keyGradient, dtype, ofKeys);
-    to.slice(launch.valueGradient, dtype, ofValues);
+    to.slice(launch.queryGradient, dtype, batch * queries * width);
+    to.slice(launch.keyGradient, dtype, batch * keys * width);
+    to.slice(launch.valueGradient, dtype, batch * keys * columns);
   },
 
   batchNorm(to, { kernel, input, weight, bias, output, mean, variance, outer, channels, inner, eps }) {
@@ -349,19 +350,29 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
   return { plane: planes * height * width, outPlane, columns: outPlane * kernel[0] * kernel[1] };
 }
 
-/** How many elements there are of queries, keys, values and results. */
+/** How many elements the output, or its gradient, reaches over. */
 function writeAttention(to: CommandWriter, launch: Launch<"attention"> | Launch<"attentionGrad">) {
-  const { batch, queries, keys, width, columns, scale, causal } = launch;
+  const { batch, queries, keys, width, columns, scale, causal, heads, strides } = launch;
   const { dtype } = launch.kernel.spec;
-  const [rows, places] = [batch * queries, batch * keys];
-  const sizes = { ofQueries: rows * width, ofKeys: places * width, ofValues: places * columns };
+  const extents = [
+    [queries, width],
+    [keys, width],
+    [keys, columns],
+    [queries, columns],
+  ] as const;
+  const needed = extents.map(([rows, length], i) => {
+    const [outer, head, row] = strides[i]!;
+    return reach([batch / heads, heads, rows, length], [outer, head, row, 1]).after;
+  }) as [number, number, number, number];
   to.flag(dtype === "f64");
-  to.list([batch, queries, keys, width, columns, scale]);
+  to.list([batch, queries, keys, width, columns, heads]);
+  for (const walk of strides) to.list(walk);
+  to.number(scale);
   to.flag(causal);
-  to.slice(launch.query, dtype, sizes.ofQueries);
-  to.slice(launch.key, dtype, sizes.ofKeys);
-  to.slice(launch.value, dtype, sizes.ofValues);
-  return { dtype, ofOutput: rows * columns, ...sizes };
+  to.slice(launch.query, dtype, needed[0]);
+  to.slice(launch.key, dtype, needed[1]);
+  to.slice(launch.value, dtype, needed[2]);
+  return { dtype, ofOutput: needed[3] };
 }
 
 /** Elements of one state, and of the states of all places. */

@@ -19,13 +19,23 @@ constexpr int64_t SHARED = 8;
 /** Scratch of all threads. */
 thread_local Workspace workspace;
 
+/** Where the items of an operand are. */
+struct Places {
+  int64_t outer, head, row;
+};
+
 template <typename T>
 struct Sizes {
   explicit Sizes(Command& command) {
-    for (int64_t* size : {&batch, &queries, &keys, &width, &columns}) *size = command.integer();
+    for (int64_t* size : {&batch, &queries, &keys, &width, &columns, &heads}) *size = command.integer();
+    for (Places* places : {&query, &key, &value, &output})
+      for (int64_t* stride : {&places->outer, &places->head, &places->row}) *stride = command.integer();
     scale = static_cast<T>(command.number());
     causal = command.flag();
   }
+
+  /** Where an item of an operand begins. */
+  int64_t first(const Places& places, int64_t item) const { return item / heads * places.outer + item % heads * places.head; }
 
   /** How many keys `count` queries from `row` on see. */
   int64_t seen(int64_t row, int64_t count) const { return causal ? smaller(row + count, keys) : keys; }
@@ -35,7 +45,8 @@ struct Sizes {
 
   int64_t scores(int64_t rows) const { return (rows + BLOCK_ROWS) * stride(); }
 
-  int64_t batch, queries, keys, width, columns;
+  int64_t batch, queries, keys, width, columns, heads;
+  Places query, key, value, output;
   T scale;
   bool causal;
 };
@@ -61,12 +72,12 @@ struct Block {
   Block(const Sizes<T>& s, Parts<T>& parts, const T* key) : s(s) {
     left = parts.take(ROWS * larger(s.width, s.columns));
     keys = parts.take(s.width * paddedColumns<T>(s.keys));
-    packRight(Operand<T>{key, s.width, true}, 0, s.keys, 0, s.width, keys);
+    packRight(Operand<T>{key, s.key.row, true}, 0, s.keys, 0, s.width, keys);
   }
 
   /** to = rows x right of the keys that they see, and some more. */
-  void multiply(const T* matrix, int64_t depth, int64_t row, int64_t rows, T factor, const T* right, T* to) const {
-    packLeft(Operand<T>{matrix, depth, true}, row, rows, depth, left);
+  void multiply(Operand<T> matrix, int64_t depth, int64_t row, int64_t rows, T factor, const T* right, T* to) const {
+    packLeft(matrix, row, rows, depth, left);
     if (factor != 1) scale(left, ceilDivide(rows, static_cast<int64_t>(BLOCK_ROWS)) * BLOCK_ROWS * depth, factor);
     const int64_t columns = smaller(s.keys, ceilDivide(s.seen(row, rows), BLOCK_PANEL<T>) * BLOCK_PANEL<T>);
     multiplyBlock<T, 1, BLOCK_ROWS>(rows, columns, depth, left, BLOCK_ROWS * depth, right, to, s.stride(), false);
@@ -81,7 +92,7 @@ struct Block {
 
   /** y = what queries take of each key's value. */
   void weigh(const T* query, int64_t row, int64_t rows, T* y) const {
-    multiply(query, s.width, row, rows, s.scale, keys, y);
+    multiply({query, s.query.row, true}, s.width, row, rows, s.scale, keys, y);
     forLines(row, rows, [y](int64_t at, int64_t seen, int64_t end) {
       T* line = y + at;
       const int64_t count = ceilDivide(seen, LANES_OF_SUM) * LANES_OF_SUM;
@@ -111,12 +122,12 @@ struct Forward {
     const Block<T> block(s, parts, key);
     T* const values = parts.take(s.keys * paddedColumns<T>(s.columns));
     T* const y = parts.take(s.scores(ROWS));
-    packRight(Operand<T>{value, s.columns, false}, 0, s.columns, 0, s.keys, values);
+    packRight(Operand<T>{value, s.value.row, false}, 0, s.columns, 0, s.keys, values);
     const int64_t end = smaller(first + SHARED * ROWS, s.queries);
     for (int64_t row = first; row < end; row += ROWS) {
       const int64_t rows = smaller(ROWS, end - row);
       block.weigh(query, row, rows, y);
-      multiplyBlock<T, 0, 1>(rows, s.columns, s.keys, y, BLOCK_ROWS * s.stride(), values, output + row * s.columns, s.columns, false,
+      multiplyBlock<T, 0, 1>(rows, s.columns, s.keys, y, BLOCK_ROWS * s.stride(), values, output + row * s.output.row, s.output.row, false,
                              s.stride(), {0, s.seen(row, rows)});
     }
   }
@@ -133,9 +144,9 @@ Status attention(Command& command) {
   char* const memory = workspace.reserve(Forward<T>::bytes(s) * command.threads);
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
   parallelFor(s.batch * groups, 1, command.threads, [&](int64_t part, int64_t, int thread) {
-    const int64_t item = part / groups, rows = item * s.queries, places = item * s.keys;
-    Forward<T>::run(s, memory + thread * Forward<T>::bytes(s), query + rows * s.width, key + places * s.width, value + places * s.columns,
-                    output + rows * s.columns, part % groups * SHARED * ROWS);
+    const int64_t item = part / groups;
+    Forward<T>::run(s, memory + thread * Forward<T>::bytes(s), query + s.first(s.query, item), key + s.first(s.key, item),
+                    value + s.first(s.value, item), output + s.first(s.output, item), part % groups * SHARED * ROWS);
   });
   workspace.trim();
   return Status::OK;
@@ -163,18 +174,18 @@ struct Backward {
     T* const gradients = parts.take(most(s) * paddedColumns<T>(s.columns));
     T* const y = parts.take(s.scores(most(s)));
     T* const d = parts.take(s.scores(most(s)));
-    packRight(Operand<T>{key, s.width, false}, 0, s.width, 0, s.keys, keys);
-    packRight(Operand<T>{value, s.columns, true}, 0, s.keys, 0, s.columns, values);
+    packRight(Operand<T>{key, s.key.row, false}, 0, s.width, 0, s.keys, keys);
+    packRight(Operand<T>{value, s.value.row, true}, 0, s.keys, 0, s.columns, values);
     const int64_t pieces = larger<int64_t>(1, piecesOf<T>(s.queries));
     for (int64_t i = 0; i < pieces; i++) {
       const Range of = piece(s.queries, pieces, i);
-      packRight(Operand<T>{query, s.width, false}, 0, s.width, of.begin, of.size(), scaled);
+      packRight(Operand<T>{query, s.query.row, false}, 0, s.width, of.begin, of.size(), scaled);
       scale(scaled, of.size() * paddedColumns<T>(s.width), s.scale);
-      packRight(Operand<T>{gradient, s.columns, false}, 0, s.columns, of.begin, of.size(), gradients);
+      packRight(Operand<T>{gradient, s.output.row, false}, 0, s.columns, of.begin, of.size(), gradients);
       for (int64_t row = of.begin; row < of.end; row += ROWS) {
         const int64_t rows = smaller(ROWS, of.end - row), at = (row - of.begin) * s.stride();
         block.weigh(query, row, rows, y + at);
-        block.multiply(gradient, s.columns, row, rows, 1, values, d + at);
+        block.multiply({gradient, s.output.row, true}, s.columns, row, rows, 1, values, d + at);
         block.forLines(row, rows, [weightsOf = y + at, linesOf = d + at](int64_t place, int64_t seen, int64_t end) {
           const T* weights = weightsOf + place;
           T* line = linesOf + place;
@@ -214,8 +225,8 @@ Status attentionGrad(Command& command) {
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
   parallelFor(s.batch, 1, command.threads, [&](int64_t item, int64_t, int thread) {
     const int64_t rows = item * s.queries, places = item * s.keys;
-    Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), query + rows * s.width, key + places * s.width, value + places * s.columns,
-                     gradient + rows * s.columns, dquery + rows * s.width, dkey + places * s.width, dvalue + places * s.columns);
+    Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), query + s.first(s.query, item), key + s.first(s.key, item),
+                     value + s.first(s.value, item), gradient + s.first(s.output, item), dquery + rows * s.width, dkey + places * s.width, dvalue + places * s.columns);
   });
   workspace.trim();
   return Status::OK;

@@ -81,10 +81,28 @@ export interface SequenceSizes {
 }
 
 /** query [batch, queries, width], key [batch, keys, width], value [batch, keys, columns]; causal: query i sees keys 0 to i alone. */
-export interface AttentionInputs extends AttentionSizes {
+export interface AttentionInputs extends AttentionSizes, HeadStrides {
   readonly query: Slice;
   readonly key: Slice;
   readonly value: Slice;
+}
+
+/** Of dense items. */
+export function denseHeads({ queries, keys, width, columns }: AttentionSizes): HeadStrides {
+  const strides = [
+    [queries, width],
+    [keys, width],
+    [keys, columns],
+    [queries, columns],
+  ] as const;
+  return { heads: 1, strides: strides.map(([rows, length]) => [rows * length, 0, length]) };
+}
+
+/** Row r of item b is at `floor(b / heads) * outer + b % heads * head + r * row`. The elements of a row are adjacent. */
+export interface HeadStrides {
+  readonly heads: number;
+  /** Of query, key, value, and the output or its gradient. */
+  readonly strides: readonly (readonly [outer: number, head: number, row: number])[];
 }
 
 export interface AttentionSizes {
@@ -175,7 +193,7 @@ export interface LaunchArguments {
   maxPool2dGrad: { gradient: Slice; indices: Slice; output: Slice; window: Window2d };
   /** output [batch, queries, columns]. */
   attention: AttentionInputs & { output: Slice };
-  /** gradient is of attention's output; the gradients of the inputs are overwritten. */
+  /** gradient is of attention's output; the gradients of the inputs are overwritten, and dense. */
   attentionGrad: AttentionInputs & {
     gradient: Slice;
     queryGradient: Slice;

@@ -60,56 +60,70 @@ class Item {
   }
 }
 
-/** The matrices of each item: `rows` of an item and their length. */
-function itemsOf(dtype: ComputeDType, { batch, queries, keys, width, columns, ...launch }: AttentionInputs) {
-  const of = (slice: AttentionInputs["query"], size: number) => {
-    const all = elements(slice, dtype);
-    return Array.from({ length: batch }, (_, i) => all.subarray(i * size, (i + 1) * size));
+/** Calls f for each row of item `index`, with the row's elements where the operand has them and in a dense matrix. */
+function forRows(
+  { strides, heads }: AttentionInputs,
+  operand: number,
+  index: number,
+  [all, dense]: readonly [TypedArray, TypedArray],
+  length: number,
+  f: (row: TypedArray, ofDense: TypedArray) => void,
+): void {
+  const [outer, head, step] = strides[operand]!;
+  const first = Math.floor(index / heads) * outer + (index % heads) * head;
+  for (let r = 0; r * length < dense.length; r++) {
+    const at = first + r * step;
+    f(all.subarray(at, at + length), dense.subarray(r * length, (r + 1) * length));
+  }
+}
+
+/** The matrices of item `index`, dense. */
+function itemAt(dtype: ComputeDType, item: Item, launch: AttentionInputs, index: number) {
+  const { queries, keys, width, columns } = launch;
+  const gathered = (slice: AttentionInputs["query"], operand: number, rows: number, length: number) => {
+    const dense = item.empty(rows * length);
+    forRows(launch, operand, index, [elements(slice, dtype), dense], length, (row, ofDense) => ofDense.set(row));
+    return dense;
   };
-  const sizes = {
-    ofQueries: queries * width,
-    ofKeys: keys * width,
-    ofValues: keys * columns,
-    ofResults: queries * columns,
-  };
-  const { query, key, value } = launch;
   return {
-    of,
-    ...sizes,
-    query: of(query, sizes.ofQueries),
-    key: of(key, sizes.ofKeys),
-    value: of(value, sizes.ofValues),
+    query: gathered(launch.query, 0, queries, width),
+    key: gathered(launch.key, 1, keys, width),
+    value: gathered(launch.value, 2, keys, columns),
+    gradientOf: (slice: AttentionInputs["query"]) => gathered(slice, 3, queries, columns),
   };
 }
 
 export function attention(dtype: ComputeDType, launch: LaunchArguments["attention"]): void {
-  const { queries, keys, columns } = launch;
+  const { batch, queries, keys, columns } = launch;
   const item = new Item(dtype, launch);
-  const { of, ofResults, query, key, value } = itemsOf(dtype, launch);
-  for (const [i, output] of of(launch.output, ofResults).entries()) {
-    item.weigh(item.scaled(query[i]!), key[i]!);
-    item.multiply(PLAIN, item.scores, value[i]!, output, [queries, columns, keys]);
+  const all = elements(launch.output, dtype);
+  const output = item.empty(queries * columns);
+  for (let i = 0; i < batch; i++) {
+    const { query, key, value } = itemAt(dtype, item, launch, i);
+    item.weigh(item.scaled(query), key);
+    item.multiply(PLAIN, item.scores, value, output, [queries, columns, keys]);
+    forRows(launch, 3, i, [all, output], columns, (row, ofDense) => row.set(ofDense));
   }
 }
 
 /** With y the weights and s their scores: dvalue = y^T g, ds = y (g value^T - sum(y g value^T)), dkey = ds^T query and dquery = ds key. */
 export function attentionGrad(dtype: ComputeDType, launch: LaunchArguments["attentionGrad"]): void {
-  const { queries, keys, width, columns } = launch;
+  const { batch, queries, keys, width, columns } = launch;
   const item = new Item(dtype, launch);
-  const { of, ofResults, ofQueries, ofKeys, ofValues, query, key, value } = itemsOf(dtype, launch);
-  const dq = of(launch.queryGradient, ofQueries);
-  const dk = of(launch.keyGradient, ofKeys);
-  const dv = of(launch.valueGradient, ofValues);
   const ofWeights = item.empty(queries * keys);
-  for (const [i, g] of of(launch.gradient, ofResults).entries()) {
-    const scaled = item.scaled(query[i]!);
-    item.weigh(scaled, key[i]!);
-    item.multiply(LEFT, item.scores, g, dv[i]!, [keys, columns, queries]);
-    item.multiply(RIGHT, g, value[i]!, ofWeights, [queries, keys, columns]);
+  for (let i = 0; i < batch; i++) {
+    const { query, key, value, gradientOf } = itemAt(dtype, item, launch, i);
+    const of = (slice: AttentionInputs["query"], size: number) =>
+      elements(slice, dtype).subarray(i * size, (i + 1) * size);
+    const [g, scaled] = [gradientOf(launch.gradient), item.scaled(query)];
+    const dq = of(launch.queryGradient, queries * width);
+    item.weigh(scaled, key);
+    item.multiply(LEFT, item.scores, g, of(launch.valueGradient, keys * columns), [keys, columns, queries]);
+    item.multiply(RIGHT, g, value, ofWeights, [queries, keys, columns]);
     item.rows(softmaxGradRows, item.scores, ofWeights);
     item.hide(0);
-    item.multiply(LEFT, item.scores, scaled, dk[i]!, [keys, width, queries]);
-    item.multiply(PLAIN, item.scores, key[i]!, dq[i]!, [queries, width, keys]);
-    dq[i]!.set(item.scaled(dq[i]!));
+    item.multiply(LEFT, item.scores, scaled, of(launch.keyGradient, keys * width), [keys, width, queries]);
+    item.multiply(PLAIN, item.scores, key, dq, [queries, width, keys]);
+    dq.set(item.scaled(dq));
   }
 }

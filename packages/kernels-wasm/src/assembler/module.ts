@@ -64,9 +64,9 @@ export class ModuleBuilder {
     exportName: string,
     parameters: P,
     body: (f: FunctionBuilder, item: Local<"i32">, ...parameters: Locals<P>) => void,
-  ): void {
+  ): Callable<readonly ValueType[], "none"> {
     const all: readonly ValueType[] = ["i32", "i32", ...parameters];
-    this.function({ parameters: all, export: exportName }, (f, start, end, ...rest) => {
+    return this.function({ parameters: all, export: exportName }, (f, start, end, ...rest) => {
       const item = f.local("i32");
       f.for(item, start as Local<"i32">, end as Local<"i32">, 1, () =>
         body(f, item, ...(rest as unknown as Locals<P>)),

@@ -11,7 +11,7 @@ import { rows } from "./rows";
 import { sumSquares } from "./sum-squares";
 
 /** The fused kernels of this device. */
-export const FUSES = ["batchNorm", "batchNormGrad"] as const;
+export const FUSES = ["attention", "attentionGrad", "batchNorm", "batchNormGrad"] as const;
 
 type OwnKind = PlainKind | (typeof FUSES)[number];
 /** Kinds of tensor methods and optimizer steps; the others come with single ops. */

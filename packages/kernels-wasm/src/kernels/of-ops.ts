@@ -1,4 +1,5 @@
 /** Kernels that single ops launch, most of them of layers. */
+export { attention, attentionGrad } from "./attention";
 export { batchNorm, batchNormGrad } from "./batch-norm";
 export { fold, unfold } from "./fold";
 export { gather } from "./gather";

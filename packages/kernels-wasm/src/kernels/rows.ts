@@ -223,11 +223,18 @@ function emit({ program, dtype }: Spec<"rows">, target: Target): ModuleBuilder {
   return module;
 }
 
-function emitRows(module: ModuleBuilder, program: RowProgram, dtype: ComputeDType, target: Target): void {
+/** The function that it exports. */
+export function emitRows(
+  module: ModuleBuilder,
+  program: RowProgram,
+  dtype: ComputeDType,
+  target: Target,
+  name = "rows",
+) {
   const float = floatOf(dtype);
   const slices = [...program.inputs, ...program.outputs];
   const types = [...slices.map(() => "i32" as const), ...program.scalars.map(() => "f64" as const)];
-  module.items("rows", ["i32", "i32", "i32", ...types], (f, index, length, labels, ignoreIndex, ...rest) => {
+  return module.items(name, ["i32", "i32", "i32", ...types], (f, index, length, labels, ignoreIndex, ...rest) => {
     const item = f.local("i32", i32.mul(index, float.bytes));
     const row = f.local("i32", i32.mul(item, length as Pointer));
     const pointers = slices.map(({ kind }, k) => {

@@ -1,5 +1,5 @@
 /** Attention and its gradient, on devices that have them. */
-import type { AttentionSizes } from "@opt/core/backend";
+import { type AttentionSizes, denseHeads } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/attention";
 import type { ContractContext } from "./context";
@@ -43,7 +43,7 @@ export function attentionContract(context: ContractContext): void {
       const input = inputsOf(sizes);
       const expected = reference.attention(input.query, input.key, input.value, sizes);
       const regions = { input, output: { output: context.empty(batch * queries * columns) } };
-      const launch = (slices: Slices<typeof regions>) => ({ ...slices, ...sizes });
+      const launch = (slices: Slices<typeof regions>) => ({ ...slices, ...sizes, ...denseHeads(sizes) });
       await context.check({ kind: "attention", dtype }, regions, launch, ({ output }, label) =>
         expect(output, label).toAgreeWith(expected, context.sumTolerance(16)),
       );
@@ -64,7 +64,7 @@ export function attentionContract(context: ContractContext): void {
           valueGradient: context.empty(batch * keys * columns),
         },
       };
-      const launch = (slices: Slices<typeof regions>) => ({ ...slices, ...sizes });
+      const launch = (slices: Slices<typeof regions>) => ({ ...slices, ...sizes, ...denseHeads(sizes) });
       const tolerance = context.sumTolerance(64 * Math.sqrt(queries + columns));
       await context.check({ kind: "attentionGrad", dtype }, regions, launch, (results, label) => {
         for (const name of ["queryGradient", "keyGradient", "valueGradient"] as const) {
@@ -92,7 +92,7 @@ export function attentionContract(context: ContractContext): void {
     await context.check(
       { kind: "attention", dtype },
       { input: { query, key, value }, output: { output: context.empty(2) } },
-      (slices) => ({ ...slices, ...sizes }),
+      (slices) => ({ ...slices, ...sizes, ...denseHeads(sizes) }),
       ({ output }, label) => expect(output, label).toAgreeWith(expected, context.sumTolerance(16)),
     );
   });

@@ -1,6 +1,6 @@
 /** Attention of whole batches in one kernel, on devices that have it. */
 
-import type { AttentionSizes } from "../../backend/spec";
+import { type AttentionSizes, denseHeads } from "../../backend/spec";
 import { checkOptions } from "../../errors/options";
 import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
 import { carried } from "../../js/carried";
@@ -60,6 +60,7 @@ export function fusedAttention(query: Tensor, key: Tensor, value: Tensor, form: 
     value: value.memorySlice(),
     output: output.memorySlice(),
     ...sizes,
+    ...denseHeads(sizes),
   });
   return record("attention", output, inputs, inputs, (g, saved) =>
     isTaping() ? recordedGrad(g, saved, form) : attentionGrad(g, saved, sizes),
@@ -83,6 +84,7 @@ function attentionGrad(gradient: Tensor, saved: readonly Tensor[], sizes: Attent
     keyGradient: ofKey.memorySlice(),
     valueGradient: ofValue.memorySlice(),
     ...sizes,
+    ...denseHeads(sizes),
   });
   return gradients;
 }

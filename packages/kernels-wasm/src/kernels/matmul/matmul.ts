@@ -18,20 +18,21 @@ const BLOCK_TILES = 16;
 /** Up to this many rows it does not pay to pack a B that is not transposed. */
 const DIRECT_ROWS = 12;
 /** Threads share out stripes of C, each with its own memory for packing; a small product is one stripe. */
-const STRIPES = 16;
+export const STRIPES = 16;
 const SMALL = 1 << 16;
 /** In the time in which other kernels read an element. */
-const MULTIPLY_ADDS = 8;
+export const MULTIPLY_ADDS = 8;
 
 /** Rows of a tile on any target. */
 const MAXIMUM_ROWS = 6;
 
 const AXES = ["batch", "rows", "columns"] as const;
-/** What a launch passes on, as i32 words in this order. */
+/** What a launch passes on, as i32 words in this order. Strides count elements, `rowA`, `rowB` and `rowC` from a row to the next. */
 const WORDS = [
-  ...["a", "b", "c", "m", "n", "k", "batch", "strideA", "strideB"],
+  ...["a", "b", "c", "m", "n", "k", "batch", "strideA", "strideB", "rowA", "rowB", "rowC"],
   ...["axis", "unit", "scratch", "slotBytes", "panelsBytes"],
 ] as const;
+type Values = Readonly<Record<(typeof WORDS)[number], number>>;
 type Words = Readonly<Record<(typeof WORDS)[number], Local<"i32">>>;
 
 interface Range {
@@ -39,28 +40,36 @@ interface Range {
   readonly to: Local<"i32">;
 }
 
-function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target): ModuleBuilder {
+type Form = Omit<Spec<"matmul">, "kind" | "epilogue">;
+
+/** (start, end, table): the stripes `start` to `end` of a product. */
+export function emitProduct(
+  module: ModuleBuilder,
+  { transposeA, transposeB, dtype }: Form,
+  target: Target,
+  name?: string,
+) {
   const float = floatOf(dtype);
   const { bytes } = float;
   const width = panelColumns(float);
   const panels = PANELS_BYTES / panelBytes(float);
   const tileRows = tileShape(target).rows;
-  const module = new ModuleBuilder(target);
   const multiplyPanel = emitPanelProduct(module, float, target);
   const packB = emitPackB(module, float, transposeB);
   const packA = transposeA ? emitPackA(module, float) : undefined;
 
-  module.function({ parameters: ["i32", "i32", "i32"], export: "multiply" }, (f, start, end, table) => {
+  const exported = name === undefined ? {} : { export: name };
+  return module.function({ parameters: ["i32", "i32", "i32"], ...exported }, (f, start, end, table) => {
     const words = readWords(f, table, WORDS);
-    const { m, n, k } = words;
+    const { m, k } = words;
     const [batches, rows, columns] = rangesOf(f, words, start, end);
     const slot = f.local("i32", i32.add(words.scratch, i32.mul(start, words.slotBytes)));
     const edge = f.local("i32", i32.add(slot, words.panelsBytes));
     const packedA = f.local("i32", i32.add(edge, tileRows * width * bytes));
 
-    const rowBytesA = f.local("i32", i32.mul(transposeA ? m : k, bytes));
-    const rowBytesB = f.local("i32", i32.mul(transposeB ? k : n, bytes));
-    const rowBytesC = f.local("i32", i32.mul(n, bytes));
+    const rowBytesA = f.local("i32", i32.mul(words.rowA, bytes));
+    const rowBytesB = f.local("i32", i32.mul(words.rowB, bytes));
+    const rowBytesC = f.local("i32", i32.mul(words.rowC, bytes));
     const direct = f.local("i32", transposeB ? 0 : i32.leU(m, DIRECT_ROWS));
     const element = (origin: I32, row: I32, rowBytes: I32, column: I32) =>
       i32.add(origin, i32.add(i32.mul(row, rowBytes), i32.mul(column, bytes)));
@@ -120,7 +129,6 @@ function emit({ transposeA, transposeB, dtype }: Spec<"matmul">, target: Target)
       });
     });
   });
-  return module;
 }
 
 /** Pieces of k as equal as can be: piece i begins at floor(k * i / pieces). Runs once at least: with k = 0 the tiles write zeros. */
@@ -233,11 +241,31 @@ function chooseAxis(batch: number, m: number, n: number, transposeA: boolean, wi
   return rowsAreBetter ? "rows" : "columns";
 }
 
+/** Bytes that a stripe needs for packing, and of them for panels. */
+export function packingBytes(float: Float, n: number, transposeA: boolean): { slotBytes: number; panelsBytes: number } {
+  const width = panelColumns(float);
+  const panelsBytes = Math.min(PANELS_BYTES, Math.ceil(n / width) * panelBytes(float));
+  const edgeBytes = MAXIMUM_ROWS * width * float.bytes;
+  const bytesA = transposeA ? BLOCK_TILES * MAXIMUM_ROWS * rowBytesOfA(float) : 0;
+  return { slotBytes: panelsBytes + edgeBytes + bytesA, panelsBytes };
+}
+
+/** Words of a product, of which the first are the addresses of a, b and c. */
+export const PRODUCT_WORDS = WORDS.length;
+
+export function wordsOfProduct(values: Values): number[] {
+  return WORDS.map((name) => values[name]);
+}
+
 export const matmul: KernelSource<"matmul"> = {
-  emit,
+  emit(spec, target) {
+    const module = new ModuleBuilder(target);
+    emitProduct(module, spec, target, "multiply");
+    return module;
+  },
   launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB }, execution) {
     if (batch * m * n === 0) return;
-    const { dtype, transposeA } = kernel.spec;
+    const { dtype, transposeA, transposeB } = kernel.spec;
     const float = floatOf(dtype);
     const width = panelColumns(float);
     const work = batch * m * n * Math.max(k, 1);
@@ -246,25 +274,18 @@ export const matmul: KernelSource<"matmul"> = {
     const [extent, grain] = { batch: [batch, 1], rows: [m, 30], columns: [n, width] }[axis] as [number, number];
     const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
     const range = Math.ceil(extent / unit);
-
-    const panelsBytes = Math.min(PANELS_BYTES, Math.ceil(n / width) * panelBytes(float));
-    const edgeBytes = MAXIMUM_ROWS * width * float.bytes;
-    const bytesA = transposeA ? BLOCK_TILES * MAXIMUM_ROWS * rowBytesOfA(float) : 0;
-    const slotBytes = panelsBytes + edgeBytes + bytesA;
-    const values: Record<(typeof WORDS)[number], number> = {
+    const packing = packingBytes(float, n, transposeA);
+    const words = wordsOfProduct({
       a: execution.address(a),
       b: execution.address(b),
       c: execution.address(output),
       ...{ m, n, k, batch, strideA, strideB },
+      ...{ rowA: transposeA ? m : k, rowB: transposeB ? k : n, rowC: n },
       axis: AXES.indexOf(axis),
       unit,
-      scratch: execution.scratch(range * slotBytes),
-      ...{ slotBytes, panelsBytes },
-    };
-    execution.run(
-      "multiply",
-      { range, work: work / MULTIPLY_ADDS },
-      execution.table(WORDS.map((name) => values[name])),
-    );
+      scratch: execution.scratch(range * packing.slotBytes),
+      ...packing,
+    });
+    execution.run("multiply", { range, work: work / MULTIPLY_ADDS }, execution.table(words));
   },
 };
