@@ -18,7 +18,7 @@ export type {
   Specs,
   Window2d,
 } from "./backend/spec";
-export { denseHeads, FUSED_KINDS, specKey } from "./backend/spec";
+export { denseHeads, FUSED_KINDS, headShapes, specKey } from "./backend/spec";
 export { registerBackend } from "./device/registry";
 export type { Dialect, OpText, OpTexts } from "./emit/dialect";
 export { javascript, writeRuleLoop } from "./emit/javascript";

@@ -1,5 +1,6 @@
 /** Launches as commands, by kind. Each writer matches the reader of its kind in native/cpu/src/kernels. */
 import {
+  headShapes,
   isRandom,
   type Kind,
   type Launch,
@@ -216,17 +217,12 @@ const WRITERS: { readonly [K in Kind]: Writer<K> } = {
   },
 
   attention(to, launch) {
-    const { dtype, ofOutput } = writeAttention(to, launch);
-    to.slice(launch.output, dtype, ofOutput);
+    writeAttention(to, launch, [launch.query, launch.key, launch.value, launch.output]);
   },
 
   attentionGrad(to, launch) {
-    const { batch, queries, keys, width, columns } = launch;
-    const { dtype, ofOutput } = writeAttention(to, launch);
-    to.slice(launch.gradient, dtype, ofOutput);
-    to.slice(launch.queryGradient, dtype, batch * queries * width);
-    to.slice(launch.keyGradient, dtype, batch * keys * width);
-    to.slice(launch.valueGradient, dtype, batch * keys * columns);
+    const { query, key, value, gradient, queryGradient, keyGradient, valueGradient } = launch;
+    writeAttention(to, launch, [query, key, value, gradient, queryGradient, keyGradient, valueGradient]);
   },
 
   batchNorm(to, { kernel, input, weight, bias, output, mean, variance, outer, channels, inner, eps }) {
@@ -350,29 +346,23 @@ function writeWindow(to: CommandWriter, window: Window2d): { plane: number; outP
   return { plane: planes * height * width, outPlane, columns: outPlane * kernel[0] * kernel[1] };
 }
 
-/** How many elements the output, or its gradient, reaches over. */
-function writeAttention(to: CommandWriter, launch: Launch<"attention"> | Launch<"attentionGrad">) {
+function writeAttention(
+  to: CommandWriter,
+  launch: Launch<"attention"> | Launch<"attentionGrad">,
+  operands: readonly Slice[],
+): void {
   const { batch, queries, keys, width, columns, scale, causal, heads, strides } = launch;
   const { dtype } = launch.kernel.spec;
-  const extents = [
-    [queries, width],
-    [keys, width],
-    [keys, columns],
-    [queries, columns],
-  ] as const;
-  const needed = extents.map(([rows, length], i) => {
-    const [outer, head, row] = strides[i]!;
-    return reach([batch / heads, heads, rows, length], [outer, head, row, 1]).after;
-  }) as [number, number, number, number];
   to.flag(dtype === "f64");
   to.list([batch, queries, keys, width, columns, heads]);
   for (const walk of strides) to.list(walk);
   to.number(scale);
   to.flag(causal);
-  to.slice(launch.query, dtype, needed[0]);
-  to.slice(launch.key, dtype, needed[1]);
-  to.slice(launch.value, dtype, needed[2]);
-  return { dtype, ofOutput: needed[3] };
+  const shapes = headShapes(launch);
+  operands.forEach((operand, i) => {
+    const walk = reach([batch / heads, heads, ...shapes[i]!], [...strides[i]!, 1]);
+    to.slice(operand, dtype, walk.after);
+  });
 }
 
 /** Elements of one state, and of the states of all places. */

@@ -28,7 +28,7 @@ template <typename T>
 struct Sizes {
   explicit Sizes(Command& command) {
     for (int64_t* size : {&batch, &queries, &keys, &width, &columns, &heads}) *size = command.integer();
-    for (Places* places : {&query, &key, &value, &output})
+    for (Places* places : {&query, &key, &value, &output, &dquery, &dkey, &dvalue})
       for (int64_t* stride : {&places->outer, &places->head, &places->row}) *stride = command.integer();
     scale = static_cast<T>(command.number());
     causal = command.flag();
@@ -46,7 +46,7 @@ struct Sizes {
   int64_t scores(int64_t rows) const { return (rows + BLOCK_ROWS) * stride(); }
 
   int64_t batch, queries, keys, width, columns, heads;
-  Places query, key, value, output;
+  Places query, key, value, output, dquery, dkey, dvalue;
   T scale;
   bool causal;
 };
@@ -195,17 +195,17 @@ struct Backward {
           OPT_INDEPENDENT
           for (int64_t i = 0; i < count; i++) line[i] = weights[i] * (line[i] - total);
         });
-        T* const to = dquery + row * s.width;
-        multiplyBlock<T, 0, 1>(rows, s.width, s.keys, d + at, BLOCK_ROWS * s.stride(), keys, to, s.width, false, s.stride(),
+        T* const to = dquery + row * s.dquery.row;
+        multiplyBlock<T, 0, 1>(rows, s.width, s.keys, d + at, BLOCK_ROWS * s.stride(), keys, to, s.dquery.row, false, s.stride(),
                                {0, s.seen(row, rows)});
-        scale(to, rows * s.width, s.scale);
+        for (int64_t r = 0; r < rows; r++) scale(to + r * s.dquery.row, s.width, s.scale);
       }
       for (int64_t k = 0; k < s.keys; k += ROWS) {
         const int64_t count = smaller(ROWS, s.keys - k);
         const Range seeing = {s.causal ? larger<int64_t>(0, k - of.begin) : 0, of.size()};
-        multiplyBlock<T, 1, 0>(count, s.columns, of.size(), y + k, BLOCK_ROWS, gradients, dvalue + k * s.columns, s.columns, i > 0,
+        multiplyBlock<T, 1, 0>(count, s.columns, of.size(), y + k, BLOCK_ROWS, gradients, dvalue + k * s.dvalue.row, s.dvalue.row, i > 0,
                                s.stride(), seeing);
-        multiplyBlock<T, 1, 0>(count, s.width, of.size(), d + k, BLOCK_ROWS, scaled, dkey + k * s.width, s.width, i > 0, s.stride(), seeing);
+        multiplyBlock<T, 1, 0>(count, s.width, of.size(), d + k, BLOCK_ROWS, scaled, dkey + k * s.dkey.row, s.dkey.row, i > 0, s.stride(), seeing);
       }
     }
   }
@@ -224,9 +224,9 @@ Status attentionGrad(Command& command) {
   char* const memory = workspace.reserve(Backward<T>::bytes(s) * command.threads);
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
   parallelFor(s.batch, 1, command.threads, [&](int64_t item, int64_t, int thread) {
-    const int64_t rows = item * s.queries, places = item * s.keys;
     Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), query + s.first(s.query, item), key + s.first(s.key, item),
-                     value + s.first(s.value, item), gradient + s.first(s.output, item), dquery + rows * s.width, dkey + places * s.width, dvalue + places * s.columns);
+                     value + s.first(s.value, item), gradient + s.first(s.output, item), dquery + s.first(s.dquery, item),
+                     dkey + s.first(s.dkey, item), dvalue + s.first(s.dvalue, item));
   });
   workspace.trim();
   return Status::OK;

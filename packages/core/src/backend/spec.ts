@@ -87,22 +87,32 @@ export interface AttentionInputs extends AttentionSizes, HeadStrides {
   readonly value: Slice;
 }
 
-/** Of dense items. */
-export function denseHeads({ queries, keys, width, columns }: AttentionSizes): HeadStrides {
-  const strides = [
-    [queries, width],
-    [keys, width],
-    [keys, columns],
-    [queries, columns],
-  ] as const;
-  return { heads: 1, strides: strides.map(([rows, length]) => [rows * length, 0, length]) };
-}
-
 /** Row r of item b is at `floor(b / heads) * outer + b % heads * head + r * row`. The elements of a row are adjacent. */
 export interface HeadStrides {
   readonly heads: number;
-  /** Of query, key, value, and the output or its gradient. */
+  /** Of query, key, value, the output or its gradient, and the gradients of query, key and value. */
   readonly strides: readonly (readonly [outer: number, head: number, row: number])[];
+}
+
+/** Rows of an item and their length, in the order of `HeadStrides.strides`. */
+export function headShapes({
+  queries,
+  keys,
+  width,
+  columns,
+}: AttentionSizes): (readonly [rows: number, length: number])[] {
+  const inputs = [
+    [queries, width],
+    [keys, width],
+    [keys, columns],
+  ] as const;
+  return [...inputs, [queries, columns], ...inputs];
+}
+
+/** Of dense items. */
+export function denseHeads(sizes: AttentionSizes, heads = 1): HeadStrides {
+  const strides = headShapes(sizes).map(([rows, length]) => [heads * rows * length, rows * length, length] as const);
+  return { heads, strides };
 }
 
 export interface AttentionSizes {
@@ -193,7 +203,7 @@ export interface LaunchArguments {
   maxPool2dGrad: { gradient: Slice; indices: Slice; output: Slice; window: Window2d };
   /** output [batch, queries, columns]. */
   attention: AttentionInputs & { output: Slice };
-  /** gradient is of attention's output; the gradients of the inputs are overwritten, and dense. */
+  /** gradient is of attention's output; the gradients of the inputs are overwritten. */
   attentionGrad: AttentionInputs & {
     gradient: Slice;
     queryGradient: Slice;

@@ -113,17 +113,21 @@ export function attentionGrad(dtype: ComputeDType, launch: LaunchArguments["atte
   const ofWeights = item.empty(queries * keys);
   for (let i = 0; i < batch; i++) {
     const { query, key, value, gradientOf } = itemAt(dtype, item, launch, i);
-    const of = (slice: AttentionInputs["query"], size: number) =>
-      elements(slice, dtype).subarray(i * size, (i + 1) * size);
     const [g, scaled] = [gradientOf(launch.gradient), item.scaled(query)];
-    const dq = of(launch.queryGradient, queries * width);
+    const [dq, dk, dv] = [query, key, value].map((x) => item.empty(x.length)) as [TypedArray, TypedArray, TypedArray];
     item.weigh(scaled, key);
-    item.multiply(LEFT, item.scores, g, of(launch.valueGradient, keys * columns), [keys, columns, queries]);
+    item.multiply(LEFT, item.scores, g, dv, [keys, columns, queries]);
     item.multiply(RIGHT, g, value, ofWeights, [queries, keys, columns]);
     item.rows(softmaxGradRows, item.scores, ofWeights);
     item.hide(0);
-    item.multiply(LEFT, item.scores, scaled, of(launch.keyGradient, keys * width), [keys, width, queries]);
+    item.multiply(LEFT, item.scores, scaled, dk, [keys, width, queries]);
     item.multiply(PLAIN, item.scores, key, dq, [queries, width, keys]);
-    dq.set(item.scaled(dq));
+    const gradients = [
+      [launch.queryGradient, item.scaled(dq), width],
+      [launch.keyGradient, dk, width],
+      [launch.valueGradient, dv, columns],
+    ] as const;
+    for (const [k, [slice, dense, length]] of gradients.entries())
+      forRows(launch, 4 + k, i, [elements(slice, dtype), dense], length, (row, ofDense) => row.set(ofDense));
   }
 }

@@ -1,5 +1,12 @@
 /** Attention and its gradient, item by item: the products and row programs of its ops, on scores that never leave a thread. */
-import { type ComputeDType, type Launch, type Slice, softmaxGradRows, softmaxRows } from "@opt/core/backend";
+import {
+  type ComputeDType,
+  headShapes,
+  type Launch,
+  type Slice,
+  softmaxGradRows,
+  softmaxRows,
+} from "@opt/core/backend";
 import { type FunctionBuilder, f64x2, i32, type Local, ModuleBuilder } from "../assembler";
 import { LANES } from "../emit/lanes";
 import type { Execution, KernelSource, Target } from "../kernel";
@@ -41,11 +48,13 @@ const PRODUCTS: Readonly<Record<Kinds, readonly Product[]>> = {
   ],
 };
 
+const isScratch = (name: Matrix): name is (typeof SCRATCH)[number] => SCRATCH.some((other) => other === name);
+
 /** What a launch passes on, in bytes. Items are shared out in stripes of `unit`, each with words of its own from `stripes` on. */
 const WORDS = [
   ...["batch", "heads", "unit", "queries", "keys", "width", "causal", "stripes", "stripeBytes"],
   ...OPERANDS.flatMap((name) => [name, `${name}Outer`, `${name}Head`] as const),
-  "queryRow",
+  ...["queryRow", "queryGradientRow"],
 ] as const;
 
 /** Writes code for one item. */
@@ -155,29 +164,28 @@ function emit(kind: Kinds, dtype: ComputeDType, target: Target): ModuleBuilder {
       forRows("scores", (seen, weights, scores) => f.do(softmaxGrad(0, 1, seen, 0, 0, weights, scores, scores)));
       item.multiply();
       item.multiply();
-      const gradient = item.matrix("queryGradient");
-      item.scale(gradient, gradient, f.local("i32", i32.mul(queries, width)), factor);
+      const gradient = f.local("i32", item.matrix("queryGradient"));
+      f.walk(f.local("i32", queries), 1, [[gradient, words.queryGradientRow]], () =>
+        item.scale(gradient, gradient, width, factor),
+      );
     });
   });
   return module;
 }
 
 function launch(given: Launch<Kinds>, execution: Execution): void {
-  const { kind, kernel, batch, queries, keys, width, columns, scale, causal, heads, strides } = given;
+  const { kind, kernel, batch, queries, keys, width, scale, causal, heads, strides } = given;
   const float = floatOf(kernel.spec.dtype);
   const { bytes } = float;
   const result = given.kind === "attention" ? given.output : given.gradient;
   const gradients = given.kind === "attentionGrad" ? given : undefined;
-  const rowsOf: Readonly<Record<Matrix, readonly [rows: number, length: number]>> = {
-    ...{ query: [queries, width], key: [keys, width], value: [keys, columns], result: [queries, columns] },
-    ...{ queryGradient: [queries, width], keyGradient: [keys, width], valueGradient: [keys, columns] },
-    ...{ scaled: [queries, width], weights: [queries, keys], scores: [queries, keys] },
-  };
-  const rowStride = (name: Matrix) =>
-    strides[OPERANDS.indexOf(name as (typeof OPERANDS)[number])]?.[2] ?? rowsOf[name][1];
+  const ofScratch = { scaled: [queries, width], weights: [queries, keys], scores: [queries, keys] } as const;
+  const shapes = headShapes(given);
+  const shapeOf = (name: Matrix) => (isScratch(name) ? ofScratch[name] : shapes[OPERANDS.indexOf(name)]!);
+  const rowStride = (name: Matrix) => (isScratch(name) ? ofScratch[name][1] : strides[OPERANDS.indexOf(name)]![2]);
   const products = PRODUCTS[kind].map(({ form, matrices: [a, b, c] }) => {
-    const [m, n] = rowsOf[c];
-    const k = rowsOf[a][form.transposeA ? 0 : 1];
+    const [m, n] = shapeOf(c);
+    const k = shapeOf(a)[form.transposeA ? 0 : 1]!;
     const values = { a: 0, b: 0, c: 0, m, n, k, batch: 1, strideA: 0, strideB: 0, axis: 0, unit: 1 };
     return {
       ...values,
@@ -190,7 +198,7 @@ function launch(given: Launch<Kinds>, execution: Execution): void {
   const unit = Math.ceil(batch / STRIPES);
   const range = batch === 0 ? 0 : Math.ceil(batch / unit);
   const packing = Math.max(...products.map(({ slotBytes }) => slotBytes));
-  const sizes = SCRATCH.map((name) => Math.ceil((rowsOf[name][0] * rowsOf[name][1] * bytes) / 64) * 64);
+  const sizes = SCRATCH.map((name) => Math.ceil((ofScratch[name][0] * ofScratch[name][1] * bytes) / 64) * 64);
   const [scaled, weights, scores] = sizes as [number, number, number];
   const stripeBytes = packing + scaled + weights + (gradients ? scores : 0);
   const scratch = execution.scratch(range * stripeBytes);
@@ -207,8 +215,7 @@ function launch(given: Launch<Kinds>, execution: Execution): void {
     valueGradient: gradients?.valueGradient,
   };
   const places = OPERANDS.flatMap((name, operand) => {
-    const [rows, length] = rowsOf[name];
-    const [outer, head] = strides[operand] ?? [heads * rows * length, rows * length];
+    const [outer, head] = strides[operand]!;
     return [addressOf(slices[name]), outer * bytes, head * bytes];
   });
   const table = execution.table([
@@ -216,7 +223,7 @@ function launch(given: Launch<Kinds>, execution: Execution): void {
     execution.table(stripes.flat()),
     4 * (SCRATCH.length + products.length * PRODUCT_WORDS),
     ...places,
-    strides[0]![2] * bytes,
+    ...[rowStride("query") * bytes, rowStride("queryGradient") * bytes],
   ]);
   const multiplyAdds = products.reduce((sum, { m, n, k }) => sum + m * n * k, 0);
   execution.run("items", { range, work: batch * (multiplyAdds / MULTIPLY_ADDS + 8 * queries * keys) }, table, scale);

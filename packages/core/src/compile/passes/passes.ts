@@ -8,6 +8,7 @@ import { fuseEpilogues } from "./fuse-epilogues";
 import { fuseMaps, type MapKernels } from "./fuse-maps";
 import { plan } from "./memory-plan";
 import { splitPadded } from "./split-padded";
+import { strideHeads } from "./stride-heads";
 import { Uses } from "./uses";
 
 export interface Optimized {
@@ -34,6 +35,7 @@ export function optimized(
   removeCopies(uses);
   fuseMaps(uses, kernels);
   uses = new Uses(splitPadded(uses, kernels), temporaries);
+  strideHeads(uses);
   if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
   const { steps } = uses;
   return { steps, ...plan(steps, temporaries, true) };
