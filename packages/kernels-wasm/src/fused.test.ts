@@ -1,4 +1,4 @@
-/** Ops that other devices have in one kernel: op by op, WASM gives the words of js. */
+/** Ops of recurrent layers and attention: WASM gives the words of js, in one kernel or op by op. */
 import { type Device, fusedLstm, init, type Tensor, tensor } from "@opt/core";
 import { scaledDotProductAttention } from "@opt/nn";
 import "./index";
@@ -60,7 +60,7 @@ function attention(queries: number, keys: number, hides: "nothing" | "causal" | 
   };
 }
 
-describe.skipIf(!fused.f32)("op by op, as in one kernel", () => {
+describe.skipIf(!fused.f32)("words of js", () => {
   it.each([
     [1, 1, 1, false],
     [5, 3, 7, false],

@@ -6,8 +6,10 @@ import {
   compile,
   crossEntropyRows,
   dependsOn,
+  fusedAttention,
   Generator,
   gatherSparse,
+  init,
   keep,
   noGrad,
   onGradient,
@@ -617,5 +619,35 @@ describe("passes", () => {
     const [split, plain] = [train({}), train({ passes: false })];
     expect(split.seen).toEqual(plain.seen);
     expect([split.launches, plain.launches]).toEqual([8, 25]);
+  });
+
+  it("read and write heads of attention where they are", async () => {
+    const device = await init("js");
+    const w = parameter(randn([6, 18], { device, generator: new Generator(3) }));
+    const train = (options: CompileOptions) => {
+      const f = compile((x: Tensor) => {
+        const heads = x.matmul(w).reshape([2, 4, 3, 2, 3]).permute([2, 0, 3, 1, 4]);
+        const [q, k, v] = [0, 1, 2].map((i) => heads.slice(i, i + 1).reshape([2, 2, 4, 3])) as [Tensor, Tensor, Tensor];
+        const seen = fusedAttention(q, k, v, { scale: 0.5, isCausal: true })!.permute([0, 2, 1, 3]);
+        seen.reshape([8, 6]).matmul(x, { transposeB: true }).sum().backward();
+        const grad = w.grad!.mul(1);
+        w.grad = null;
+        return grad;
+      }, options);
+      const x = randn([8, 6], { device, generator: new Generator(4) });
+      const found = Array.from({ length: 4 }, () => numbers(f(x)));
+      const { launches, text } = f.explain();
+      return { found, kinds: Array.from({ length: launches }, (_, i) => text(i).split(" ")[0]) };
+    };
+    const [placed, plain] = [train({}), train({ passes: false })];
+    expect(placed.found).toEqual(plain.found);
+    expect(placed.kinds.filter((kind) => kind === "copy")).toHaveLength(1);
+    expect(plain.kinds.filter((kind) => kind === "copy")).toHaveLength(10);
+  });
+
+  it("are explained, programs of rows too", () => {
+    const f = compile((x: Tensor) => x.softmax(-1));
+    f(tensor([[1, 2]], { device: setUp().device }));
+    expect(f.explain().text(0)).toContain("y = mul(weight(sub(x, largest(x))), ");
   });
 });

@@ -1,6 +1,7 @@
 /** What a compiled function consists of, for people. */
 import { memoriesOf } from "../backend/launches";
 import type { Program } from "../rule/program";
+import type { RowProgram } from "../rule/rows/row-program";
 import type { Rule } from "../rule/rule";
 import type { Optimized } from "./passes/passes";
 
@@ -44,22 +45,25 @@ export function explain({ steps, arenaBytes }: Optimized, eager: Explanation["ea
 
 function textOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return String(value);
-  if ("nodes" in value) return programText(value as Program);
+  if ("nodes" in value) return programText(value as Program | RowProgram);
   if ("program" in value)
     return `${(value as unknown as Rule).name}: ${programText((value as unknown as Rule).program)}`;
   return JSON.stringify(value);
 }
 
-/** A program as statements. */
-function programText({ buffers, scalars, nodes, outputs }: Program): string {
+/** A program, or one of rows, as statements. */
+function programText(program: Program | RowProgram): string {
+  const { scalars, nodes, outputs } = program;
+  const [inputs, results] =
+    "buffers" in program
+      ? [program.buffers, program.outputs.map(({ slot }) => program.buffers[slot] ?? "out")]
+      : [program.inputs.map(({ name }) => name), program.outputs.map(({ name }) => name)];
   const values: string[] = [];
   for (const { op, args, value } of nodes) {
-    if (op === "buffer") values.push(buffers[value]!);
+    if (op === "buffer" || op === "input") values.push(inputs[value]!);
     else if (op === "scalar") values.push(scalars[value]!);
     else if (op === "constant") values.push(String(value));
     else values.push(`${op}(${args.map((arg) => values[arg]).join(", ")})`);
   }
-  return outputs
-    .map(({ slot, node }) => `${slot < buffers.length ? buffers[slot] : "out"} = ${values[node]}`)
-    .join("; ");
+  return outputs.map(({ node }, i) => `${results[i]} = ${values[node]}`).join("; ");
 }

@@ -1,5 +1,5 @@
 /** Attention and its gradient, on devices that have them. */
-import { type AttentionSizes, denseHeads } from "@opt/core/backend";
+import { type AttentionSizes, denseHeads, headShapes } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import * as reference from "../reference/attention";
 import type { ContractContext } from "./context";
@@ -72,6 +72,47 @@ export function attentionContract(context: ContractContext): void {
         }
       });
       if (hasWords) await context.checkWords({ kind: "attentionGrad", dtype }, regions, launch);
+    });
+  });
+
+  it("reads and writes heads that lie between others", async () => {
+    const sizes = { batch: 6, queries: 5, keys: 7, width: 3, columns: 4, scale: 0.5, causal: true };
+    const heads = 3;
+    const shapes = headShapes(sizes);
+    const strides = shapes.map(([rows, length]) => [rows * heads * length, length, heads * length] as const);
+    const placeOf = (operand: number, at: number) => {
+      const [rows, length] = shapes[operand]!;
+      const [item, row, column] = [Math.floor(at / (rows * length)), Math.floor(at / length) % rows, at % length];
+      const [outer, head, step] = strides[operand]!;
+      return Math.floor(item / heads) * outer + (item % heads) * head + row * step + column;
+    };
+    const dense = shapes.map(([rows, length], i) => context.seeded(sizes.batch * rows * length, i + 1));
+    const spread = (values: ArrayLike<number>, operand: number) => {
+      const all = context.empty(values.length);
+      for (let at = 0; at < values.length; at++) all[placeOf(operand, at)] = values[at]!;
+      return all;
+    };
+    const [query, key, value, gradient] = dense.map(spread);
+    const [q, k, v, g] = dense;
+    const launch = <S extends object>(slices: S) => ({ ...slices, ...sizes, heads, strides });
+    const input = { query: query!, key: key!, value: value! };
+    const empty = (operand: number) => context.empty(dense[operand]!.length);
+    const expected = spread(reference.attention(q!, k!, v!, sizes), 3);
+    await context.check(
+      { kind: "attention", dtype },
+      { input, output: { output: empty(3) } },
+      launch,
+      ({ output }, label) => expect(output, label).toAgreeWith(expected, context.sumTolerance(16)),
+    );
+    const gradients = reference.attentionGrad(q!, k!, v!, g!, sizes);
+    const output = { queryGradient: empty(4), keyGradient: empty(5), valueGradient: empty(6) };
+    const regions = { input: { ...input, gradient: gradient! }, output };
+    await context.check({ kind: "attentionGrad", dtype }, regions, launch, (results, label) => {
+      for (const [i, name] of (["queryGradient", "keyGradient", "valueGradient"] as const).entries())
+        expect(results[name], `${name}, ${label}`).toAgreeWith(
+          spread(gradients[name], 4 + i),
+          context.sumTolerance(64),
+        );
     });
   });
 
