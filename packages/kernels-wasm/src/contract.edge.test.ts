@@ -41,6 +41,7 @@ class EdgeMemory extends LinearMemory {
 async function open(): Promise<WasmBackend> {
   const memory = new EdgeMemory();
   const backend = new WasmBackend(memory, probeTarget(false), undefined);
+  await backend.load();
   memory.armed = true;
   return backend;
 }
