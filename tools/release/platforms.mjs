@@ -20,7 +20,7 @@ export const devices = [
     name: "cpu",
     consumer: "kernels-cpu",
     binaries: ["opt_cpu.node"],
-    door: ["src/addon.cc", "src/opcode.h", "src/kernels/command.h"],
+    door: ["src/addon.cc", "src/kernels/command.h", "../../packages/kernels-cpu/src/commands.ts"],
     artifacts: (/** @type {string} */ platform) => [[`cpu-${platform}`, "."]],
   },
   {

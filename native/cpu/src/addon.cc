@@ -66,7 +66,7 @@ Napi::Value instructionSets(const Napi::CallbackInfo& info) {
   return names;
 }
 
-/** commandFormat(): the format of the commands that it reads. */
+/** commandFormat(): identity of the commands that it reads. */
 Napi::Value commandFormat(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), opt::COMMAND_FORMAT);
 }

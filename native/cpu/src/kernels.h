@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "opcode.h"
+#include "protocol.h"
 
 namespace opt {
 

@@ -6,14 +6,14 @@ import { platformName } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { afterAll, expect, it } from "vitest";
 import { loadAddon } from "./addon";
-import { COMMAND_FORMAT } from "./opcode";
+import { commandFormat } from "./commands";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-addon-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 it.each([
   ["none", "{}", "DEVICE_UNAVAILABLE"],
-  ["an older", `{ commandFormat: () => ${COMMAND_FORMAT - 1} }`, "DEVICE_UNAVAILABLE"],
+  ["an older", `{ commandFormat: () => ${commandFormat() - 1} }`, "DEVICE_UNAVAILABLE"],
 ] as const)("refuses a binary of %s format", (name, exports, code) => {
   const path = join(folder, `${name}.cjs`);
   writeFileSync(path, `module.exports = ${exports};`);
@@ -22,6 +22,6 @@ it.each([
 
 it("takes one of its own format", () => {
   const path = join(folder, "same.cjs");
-  writeFileSync(path, `module.exports = { commandFormat: () => ${COMMAND_FORMAT} };`);
-  expect(loadAddon(platformName(), path).commandFormat()).toBe(COMMAND_FORMAT);
+  writeFileSync(path, `module.exports = { commandFormat: () => ${commandFormat()} };`);
+  expect(loadAddon(platformName(), path).commandFormat()).toBe(commandFormat());
 });

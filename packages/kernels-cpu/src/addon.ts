@@ -1,7 +1,7 @@
 /** The native addon: where its binary comes from, and its handful of functions. */
 import { createRequire } from "node:module";
 import { environmentVariable, loadBinary, platformName, type TypedArray } from "@opt/core/backend";
-import { COMMAND_FORMAT } from "./opcode";
+import { commandFormat } from "./commands";
 
 /** Functions of native/cpu/src/addon.cc. */
 export interface Addon {
@@ -46,7 +46,7 @@ export function loadAddon(platform = platformName(), binary = environmentVariabl
     require,
     path: binary || name,
     where: "cpu",
-    version: COMMAND_FORMAT,
+    version: commandFormat(),
     versionOf: (addon) => addon.commandFormat?.(),
     install: `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`,
     build: "node tools/build-native.mjs",

@@ -15,11 +15,11 @@ import {
 } from "@opt/core/backend";
 import { type Addon, loadAddon } from "./addon";
 import { CommandWriter } from "./command";
+import { writeLaunch } from "./commands";
 import { type CpuKernel, compile, type Numbers } from "./kernel";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
-import { STATUS } from "./opcode";
+import { STATUS } from "./numbers";
 import { prepared } from "./prepared";
-import { writeLaunch } from "./write-launch";
 
 export interface CpuOptions {
   /** "sse2", "avx2", "avx512", "neon"; by default `OPT_CPU_ISA`, or the best that the processor has. */

@@ -125,6 +125,14 @@ export class CommandWriter {
     for (let i = 0; i < values.length; i++) this.number(values[i]!);
   }
 
+  /** The count of the numbers that `write` writes, and these. */
+  counted<Source>(write: (to: CommandWriter, source: Source) => void, source: Source): void {
+    const at = this.length;
+    this.number(0);
+    write(this, source);
+    this.numbers[at] = this.length - at - 1;
+  }
+
   /**
    * The address of a slice's elements, of which the kernel touches the first `needed` and, in walks backwards, `before` earlier ones.
    *

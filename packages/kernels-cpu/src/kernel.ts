@@ -3,7 +3,7 @@ import { OptError } from "@opt/core";
 import { isPacked, type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { codebookAddresses } from "./codebook";
-import { OPCODE } from "./opcode";
+import { OPCODE } from "./commands";
 import { encodeProgram } from "./program";
 
 export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {

@@ -3,10 +3,9 @@ import type { Launch, Memory, PreparedLaunches } from "@opt/core/backend";
 import { memoriesOf } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
+import { OPCODE, writeLaunch } from "./commands";
 import type { CpuKernel } from "./kernel";
 import { bug, cpuMemory, ListedMemory } from "./memory";
-import { OPCODE } from "./opcode";
-import { writeLaunch } from "./write-launch";
 
 /** What runs commands. */
 export interface Runner {

@@ -1,7 +1,7 @@
 import { add, defineRule, mul } from "@opt/core";
 import type { Node, Program } from "@opt/core/backend";
 import { expect, it } from "vitest";
-import { OP_NUMBER } from "./opcode";
+import { OP_NUMBER } from "./numbers";
 import { encodeProgram } from "./program";
 
 const buffer = (slot: number): Node => ({ op: "buffer", args: [], value: slot, uniform: false });

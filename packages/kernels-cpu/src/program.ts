@@ -1,6 +1,6 @@
 /** Programs as instructions of the block interpreter (native/cpu/src/kernels/program.cc). */
 import type { Op, Program } from "@opt/core/backend";
-import { OP_NUMBER } from "./opcode";
+import { OP_NUMBER } from "./numbers";
 
 /** Stands in the op's place where a constant is set. */
 const SET_CONSTANT = -1;

@@ -19,14 +19,15 @@ export function reach(shape: readonly number[], strides: readonly number[]): { b
   return { before, after };
 }
 
-/** Are these the strides of consecutive elements in row-major order? */
-export function isDense(shape: readonly number[], strides: readonly number[]): boolean {
-  let expected = 1;
+/** Strides of consecutive elements in row-major order. */
+export function denseStrides(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
   for (let d = shape.length - 1; d >= 0; d--) {
-    if (shape[d] !== 1 && strides[d] !== expected) return false;
-    expected *= shape[d]!;
+    strides[d] = stride;
+    stride *= shape[d]!;
   }
-  return true;
+  return strides;
 }
 
 /** The same walk in as few dimensions as it takes, at least one: neighbours merge where both sides step through them evenly. */

@@ -2,7 +2,7 @@
 #include "kernels/wide.h"
 
 #include "kernels/block-product.h"
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/functions.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
@@ -25,13 +25,11 @@ struct Places {
 };
 
 template <typename T>
-struct Sizes {
-  explicit Sizes(Command& command) {
-    for (int64_t* size : {&batch, &queries, &keys, &width, &columns, &heads}) *size = command.integer();
-    for (Places* places : {&query, &key, &value, &output, &dquery, &dkey, &dvalue})
-      for (int64_t* stride : {&places->outer, &places->head, &places->row}) *stride = command.integer();
-    scale = static_cast<T>(command.number());
-    causal = command.flag();
+struct Sizes : AttentionSizesFields {
+  explicit Sizes(const AttentionSizesFields& given) : AttentionSizesFields(given), scale(static_cast<T>(given.scale)) {
+    Places* const operands[] = {&query, &key, &value, &output, &dquery, &dkey, &dvalue};
+    for (int i = 0; i < 7; i++)
+      *operands[i] = {int64_t(given.strides[3 * i]), int64_t(given.strides[3 * i + 1]), int64_t(given.strides[3 * i + 2])};
   }
 
   /** Where an item of an operand begins. */
@@ -45,10 +43,8 @@ struct Sizes {
 
   int64_t scores(int64_t rows) const { return (rows + BLOCK_ROWS) * stride(); }
 
-  int64_t batch, queries, keys, width, columns, heads;
   Places query, key, value, output, dquery, dkey, dvalue;
   T scale;
-  bool causal;
 };
 
 template <typename T>
@@ -134,25 +130,6 @@ struct Forward {
 };
 
 template <typename T>
-Status attention(Command& command) {
-  const Sizes<T> s(command);
-  const T* query = command.pointer<const T>();
-  const T* key = command.pointer<const T>();
-  const T* value = command.pointer<const T>();
-  T* output = command.pointer<T>();
-  const int64_t groups = ceilDivide(s.queries, SHARED * ROWS);
-  char* const memory = workspace.reserve(Forward<T>::bytes(s) * command.threads);
-  if (memory == nullptr) return Status::OUT_OF_MEMORY;
-  parallelFor(s.batch * groups, 1, command.threads, [&](int64_t part, int64_t, int thread) {
-    const int64_t item = part / groups;
-    Forward<T>::run(s, memory + thread * Forward<T>::bytes(s), query + s.first(s.query, item), key + s.first(s.key, item),
-                    value + s.first(s.value, item), output + s.first(s.output, item), part % groups * SHARED * ROWS);
-  });
-  workspace.trim();
-  return Status::OK;
-}
-
-template <typename T>
 struct Backward {
   /** A piece of the chains over queries, which are done at a time. */
   static int64_t most(const Sizes<T>& s) { return ceilDivide(s.queries, larger<int64_t>(1, piecesOf<T>(s.queries))); }
@@ -212,21 +189,30 @@ struct Backward {
 };
 
 template <typename T>
-Status attentionGrad(Command& command) {
-  const Sizes<T> s(command);
-  const T* query = command.pointer<const T>();
-  const T* key = command.pointer<const T>();
-  const T* value = command.pointer<const T>();
-  const T* gradient = command.pointer<const T>();
-  T* dquery = command.pointer<T>();
-  T* dkey = command.pointer<T>();
-  T* dvalue = command.pointer<T>();
-  char* const memory = workspace.reserve(Backward<T>::bytes(s) * command.threads);
+Status attention(const AttentionFields<T>& given, int threads) {
+  const Sizes<T> s(given.sizes);
+  const int64_t groups = ceilDivide(s.queries, SHARED * ROWS);
+  char* const memory = workspace.reserve(Forward<T>::bytes(s) * threads);
   if (memory == nullptr) return Status::OUT_OF_MEMORY;
-  parallelFor(s.batch, 1, command.threads, [&](int64_t item, int64_t, int thread) {
-    Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), query + s.first(s.query, item), key + s.first(s.key, item),
-                     value + s.first(s.value, item), gradient + s.first(s.output, item), dquery + s.first(s.dquery, item),
-                     dkey + s.first(s.dkey, item), dvalue + s.first(s.dvalue, item));
+  parallelFor(s.batch * groups, 1, threads, [&](int64_t part, int64_t, int thread) {
+    const int64_t item = part / groups;
+    Forward<T>::run(s, memory + thread * Forward<T>::bytes(s), given.query + s.first(s.query, item), given.key + s.first(s.key, item),
+                    given.value + s.first(s.value, item), given.output + s.first(s.output, item), part % groups * SHARED * ROWS);
+  });
+  workspace.trim();
+  return Status::OK;
+}
+
+template <typename T>
+Status attentionGrad(const AttentionGradFields<T>& given, int threads) {
+  const Sizes<T> s(given.sizes);
+  char* const memory = workspace.reserve(Backward<T>::bytes(s) * threads);
+  if (memory == nullptr) return Status::OUT_OF_MEMORY;
+  parallelFor(s.batch, 1, threads, [&](int64_t item, int64_t, int thread) {
+    Backward<T>::run(s, memory + thread * Backward<T>::bytes(s), given.query + s.first(s.query, item), given.key + s.first(s.key, item),
+                     given.value + s.first(s.value, item), given.gradient + s.first(s.output, item),
+                     given.queryGradient + s.first(s.dquery, item), given.keyGradient + s.first(s.dkey, item),
+                     given.valueGradient + s.first(s.dvalue, item));
   });
   workspace.trim();
   return Status::OK;
@@ -234,7 +220,7 @@ Status attentionGrad(Command& command) {
 
 }  // namespace
 
-Status runAttention(Command& command) { return command.flag() ? attention<double>(command) : attention<float>(command); }
-Status runAttentionGrad(Command& command) { return command.flag() ? attentionGrad<double>(command) : attentionGrad<float>(command); }
+OPT_RUN(AttentionFields, attention)
+OPT_RUN(AttentionGradFields, attentionGrad)
 
 }  // namespace opt::OPT_ISA

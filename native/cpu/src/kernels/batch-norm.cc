@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
 
@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t COLUMNS = 64;
 
 /** [outer, channels, inner]. */
-struct Channels {
-  explicit Channels(Command& command) : outer(command.integer()), channels(command.integer()), inner(command.integer()), eps(command.number()) {}
+struct Channels : ChannelSizesFields {
+  explicit Channels(const ChannelSizesFields& sizes) : ChannelSizesFields(sizes) {}
 
   int64_t first(int64_t image, int64_t channel) const { return (image * channels + channel) * inner; }
   double count() const { return static_cast<double>(outer * inner); }
@@ -60,21 +60,14 @@ struct Channels {
       }
     }
   }
-
-  int64_t outer, channels, inner;
-  double eps;
 };
 
 template <typename T>
-Status batchNorm(Command& command) {
-  const Channels of(command);
-  const T* x = command.pointer<const T>();
-  const T* weight = command.pointer<const T>();
-  const T* bias = command.pointer<const T>();
-  T* y = command.pointer<T>();
-  T* means = command.pointer<T>();
-  T* variances = command.pointer<T>();
-  parallelFor(of.channels, of.grain(), command.threads, [=](int64_t begin, int64_t end) {
+Status batchNorm(const BatchNormFields<T>& given, int threads) {
+  const Channels of(given.sizes);
+  const T *x = given.input, *weight = given.weight, *bias = given.bias;
+  T *y = given.output, *means = given.mean, *variances = given.variance;
+  parallelFor(of.channels, of.grain(), threads, [=](int64_t begin, int64_t end) {
     double mean[COLUMNS], variance[COLUMNS], scale[COLUMNS], shift[COLUMNS];
     of.sums(begin, end, {mean}, [=](int64_t, int64_t at) { return static_cast<double>(x[at]); });
     for (int64_t c = 0; c < end - begin; c++) mean[c] /= of.count();
@@ -98,17 +91,11 @@ Status batchNorm(Command& command) {
 
 /** With h = (x - mean) * rstd: dx = weight * rstd * (g - mean(g) - h * mean(g h)), dweight = sum(g h), dbias = sum(g). */
 template <typename T>
-Status batchNormGrad(Command& command) {
-  const Channels of(command);
-  const T* x = command.pointer<const T>();
-  const T* weight = command.pointer<const T>();
-  const T* means = command.pointer<const T>();
-  const T* variances = command.pointer<const T>();
-  const T* g = command.pointer<const T>();
-  T* dx = command.pointer<T>();
-  T* dweight = command.pointer<T>();
-  T* dbias = command.pointer<T>();
-  parallelFor(of.channels, of.grain(), command.threads, [=](int64_t begin, int64_t end) {
+Status batchNormGrad(const BatchNormGradFields<T>& given, int threads) {
+  const Channels of(given.sizes);
+  const T *x = given.input, *weight = given.weight, *means = given.mean, *variances = given.variance, *g = given.gradient;
+  T *dx = given.inputGradient, *dweight = given.weightGradient, *dbias = given.biasGradient;
+  parallelFor(of.channels, of.grain(), threads, [=](int64_t begin, int64_t end) {
     double mean[COLUMNS], sum[COLUMNS], along[COLUMNS], scale[COLUMNS], slope[COLUMNS];
     for (int64_t c = begin; c < end; c++) mean[c - begin] = static_cast<double>(means[c]);
     const auto g64 = [=](int64_t, int64_t at) { return static_cast<double>(g[at]); };
@@ -133,7 +120,7 @@ Status batchNormGrad(Command& command) {
 
 }  // namespace
 
-Status runBatchNorm(Command& command) { return command.flag() ? batchNorm<double>(command) : batchNorm<float>(command); }
-Status runBatchNormGrad(Command& command) { return command.flag() ? batchNormGrad<double>(command) : batchNormGrad<float>(command); }
+OPT_RUN(BatchNormFields, batchNorm)
+OPT_RUN(BatchNormGradFields, batchNormGrad)
 
 }  // namespace opt::OPT_ISA

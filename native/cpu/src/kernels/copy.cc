@@ -1,6 +1,6 @@
 // Strided copy and cast between all dtypes.
+#include "commands.h"
 #include "kernels/arithmetic.h"
-#include "kernels/command.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
 #include "kernels/stored.h"
@@ -11,9 +11,10 @@ namespace {
 // Side of the square tiles in which matrices are transposed: a cache line of each of its rows is used whole.
 constexpr int64_t TILE = 32;
 
-struct Walk {
-  int64_t rank;
-  const double *shape, *sourceStrides, *targetStrides;
+struct Walk : WalkFields {
+  explicit Walk(const WalkFields& fields) : WalkFields(fields), rank(shape.count) {}
+
+  const int64_t rank;
 
   int64_t extent(int64_t d) const { return static_cast<int64_t>(shape[d]); }
   int64_t sourceStride(int64_t d) const { return static_cast<int64_t>(sourceStrides[d]); }
@@ -56,17 +57,49 @@ void copyStrip(const Cast& cast, const char* source, const Walk& walk, char* tar
   }
 }
 
-Status copy(Command& command, const Cast& cast) {
-  Walk walk;
-  walk.rank = command.integer();
-  walk.shape = command.numbers(walk.rank);
-  walk.sourceStrides = command.numbers(walk.rank);
-  walk.targetStrides = command.numbers(walk.rank);
-  const char* source = command.pointer<const char>();
-  char* target = command.pointer<char>();
+template <typename From, typename To>
+Cast castOf() {
+  return {copyRow<From, To>, sizeof(From), sizeof(To)};
+}
+
+template <typename From>
+Cast castFrom(Format to) {
+  switch (to) {
+    case Format::F32: return castOf<From, float>();
+    case Format::F64: return castOf<From, double>();
+    case Format::F16: return castOf<From, Half>();
+    case Format::BF16: return castOf<From, BFloat>();
+    case Format::I32: return castOf<From, int32_t>();
+    case Format::U8: return castOf<From, uint8_t>();
+    case Format::BOOL: return castOf<From, Bool>();
+    default: return {};
+  }
+}
+
+Cast castBetween(Format from, Format to) {
+  switch (from) {
+    case Format::F32: return castFrom<float>(to);
+    case Format::F64: return castFrom<double>(to);
+    case Format::F16: return castFrom<Half>(to);
+    case Format::BF16: return castFrom<BFloat>(to);
+    case Format::I32: return castFrom<int32_t>(to);
+    case Format::U8: return castFrom<uint8_t>(to);
+    case Format::BOOL: return castFrom<Bool>(to);
+    default: return {};
+  }
+}
+
+}  // namespace
+
+Status run(const CopyFields& given, int threads) {
+  const Cast cast = castBetween(static_cast<Format>(given.from), static_cast<Format>(given.to));
+  if (cast.row == nullptr) return Status::BAD_COMMAND;
+  const Walk walk(given.walk);
+  const char* source = given.source;
+  char* target = given.target;
   if (walk.rank == 1) {
     const int64_t sourceStep = walk.sourceStride(0), targetStep = walk.targetStride(0);
-    parallelFor(walk.extent(0), 65536, command.threads, [=](int64_t begin, int64_t end) {
+    parallelFor(walk.extent(0), 65536, threads, [=](int64_t begin, int64_t end) {
       cast.row(source + begin * sourceStep * cast.sourceBytes, sourceStep,
                target + begin * targetStep * cast.targetBytes, targetStep, end - begin);
     });
@@ -80,7 +113,7 @@ Status copy(Command& command, const Cast& cast) {
   int64_t outer = 1;
   for (int64_t d = 0; d < outerRank; d++) outer *= walk.extent(d);
   const int64_t cost = walk.extent(last) * (transposed ? TILE : 1);
-  parallelFor(outer * strips, grainOf(cost), command.threads, [=](int64_t begin, int64_t end) {
+  parallelFor(outer * strips, grainOf(cost), threads, [=](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
       int64_t rest = item / strips, from = 0, to = 0;
       for (int64_t d = outerRank - 1; d >= 0; d--) {
@@ -99,46 +132,6 @@ Status copy(Command& command, const Cast& cast) {
     }
   });
   return Status::OK;
-}
-
-template <typename From, typename To>
-Cast castOf() {
-  return {copyRow<From, To>, sizeof(From), sizeof(To)};
-}
-
-template <typename From>
-Cast castFrom(DType to) {
-  switch (to) {
-    case DType::F32: return castOf<From, float>();
-    case DType::F64: return castOf<From, double>();
-    case DType::F16: return castOf<From, Half>();
-    case DType::BF16: return castOf<From, BFloat>();
-    case DType::I32: return castOf<From, int32_t>();
-    case DType::U8: return castOf<From, uint8_t>();
-    case DType::BOOL: return castOf<From, Bool>();
-  }
-  return {};
-}
-
-Cast castBetween(DType from, DType to) {
-  switch (from) {
-    case DType::F32: return castFrom<float>(to);
-    case DType::F64: return castFrom<double>(to);
-    case DType::F16: return castFrom<Half>(to);
-    case DType::BF16: return castFrom<BFloat>(to);
-    case DType::I32: return castFrom<int32_t>(to);
-    case DType::U8: return castFrom<uint8_t>(to);
-    case DType::BOOL: return castFrom<Bool>(to);
-  }
-  return {};
-}
-
-}  // namespace
-
-Status runCopy(Command& command) {
-  const auto from = static_cast<DType>(command.integer()), to = static_cast<DType>(command.integer());
-  const Cast cast = castBetween(from, to);
-  return cast.row == nullptr ? Status::BAD_COMMAND : copy(command, cast);
 }
 
 }  // namespace opt::OPT_ISA

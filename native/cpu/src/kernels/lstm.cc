@@ -1,7 +1,7 @@
 // A sequence through an LSTM and its gradient. Weights are packed once for all places; of each place the units are shared out to the
 // threads, and what is done by element follows the product while it is in the cache. The words are those of the ops, one by one.
+#include "commands.h"
 #include "kernels/block-product.h"
-#include "kernels/command.h"
 #include "kernels/functions.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
@@ -25,11 +25,10 @@ inline T sigmoid(T x) {
   return 1 / (1 + exp(-x));
 }
 
-struct Sequence {
-  explicit Sequence(Command& command)
-      : length(command.integer()), batch(command.integer()), width(command.integer()), reverse(command.flag()) {
+struct Sequence : SequenceSizesFields {
+  Sequence(const SequenceSizesFields& sizes, int most) : SequenceSizesFields(sizes) {
     const int64_t work = GATES * batch * width * width;
-    threads = static_cast<int>(larger<int64_t>(1, smaller<int64_t>(command.threads, work / WORK)));
+    threads = static_cast<int>(larger<int64_t>(1, smaller<int64_t>(most, work / WORK)));
   }
 
   int64_t state() const { return batch * width; }
@@ -47,8 +46,6 @@ struct Sequence {
     });
   }
 
-  int64_t length, batch, width;
-  bool reverse;
   int threads;
 };
 
@@ -67,16 +64,10 @@ void packUnits(const T* weight, int64_t width, int64_t begin, int64_t end, T* to
 }
 
 template <typename T>
-Status lstm(Command& command) {
-  const Sequence s(command);
-  const T* inputs = command.pointer<const T>();
-  const T* weight = command.pointer<const T>();
-  const T* bias = command.pointer<const T>();
-  const T* firstHidden = command.pointer<const T>();
-  const T* firstCell = command.pointer<const T>();
-  T* results = command.pointer<T>();
-  T* cells = command.pointer<T>();
-  T* gates = command.pointer<T>();
+Status lstm(const LstmFields<T>& given, int threads) {
+  const Sequence s(given.sizes, threads);
+  const T *inputs = given.inputs, *weight = given.weight, *bias = given.bias, *firstHidden = given.hidden, *firstCell = given.cell;
+  T *results = given.results, *cells = given.cells, *gates = given.gates;
   constexpr int64_t UNITS = LANES<T>;
   const int64_t width = s.width, rowStep = width + APART, size = GATES * UNITS * width;
   const int64_t packedBytes = Parts<T>::bytes(ceilDivide(width, UNITS) * size), hiddenBytes = Parts<T>::bytes(s.rows() * rowStep);
@@ -129,17 +120,10 @@ Status lstm(Command& command) {
 
 /** Backwards through the places: what a cell and a result hand on goes to the gates, and through the weight to the result before. */
 template <typename T>
-Status lstmGrad(Command& command) {
-  const Sequence s(command);
-  const T* weight = command.pointer<const T>();
-  const T* firstCell = command.pointer<const T>();
-  const T* cells = command.pointer<const T>();
-  const T* gates = command.pointer<const T>();
-  const T* gradient = command.pointer<const T>();
-  const T* lastCellGradient = command.pointer<const T>();
-  T* inputsGradient = command.pointer<T>();
-  T* firstHiddenGradient = command.pointer<T>();
-  T* ofCell = command.pointer<T>();
+Status lstmGrad(const LstmGradFields<T>& given, int threads) {
+  const Sequence s(given.sizes, threads);
+  const T *weight = given.weight, *firstCell = given.cell, *cells = given.cells, *gates = given.gates, *gradient = given.gradient;
+  T *inputsGradient = given.inputsGradient, *firstHiddenGradient = given.firstHiddenGradient, *ofCell = given.firstCellGradient;
   constexpr int64_t UNITS = BLOCK_PANEL<T>;
   const int64_t width = s.width, depth = GATES * width, rowStep = depth + APART, size = UNITS * depth;
   const int64_t packedBytes = Parts<T>::bytes(ceilDivide(width, UNITS) * size), gatesBytes = Parts<T>::bytes(s.rows() * rowStep);
@@ -149,7 +133,7 @@ Status lstmGrad(Command& command) {
   T* const packed = parts.take(ceilDivide(width, UNITS) * size);
   T* ofGates[2] = {parts.take(s.rows() * rowStep), parts.take(s.rows() * rowStep)};
   for (int64_t i = 0; i < s.rows() * rowStep; i++) ofGates[0][i] = ofGates[1][i] = 0;
-  std::memcpy(ofCell, lastCellGradient, sizeof(T) * static_cast<size_t>(s.state()));
+  std::memcpy(ofCell, given.cellGradient, sizeof(T) * static_cast<size_t>(s.state()));
   s.forUnits(UNITS, [&](int64_t begin, int64_t end) {
     packRight(Operand<T>{weight, width, false}, begin, end - begin, 0, depth, packed + begin / UNITS * size);
   });
@@ -197,7 +181,7 @@ Status lstmGrad(Command& command) {
 
 }  // namespace
 
-Status runLstm(Command& command) { return command.flag() ? lstm<double>(command) : lstm<float>(command); }
-Status runLstmGrad(Command& command) { return command.flag() ? lstmGrad<double>(command) : lstmGrad<float>(command); }
+OPT_RUN(LstmFields, lstm)
+OPT_RUN(LstmGradFields, lstmGrad)
 
 }  // namespace opt::OPT_ISA

@@ -1,6 +1,6 @@
 // Batched matrix products. Both sides are copied into panels that fit the caches; tiles of the product are added up in registers.
 // An element is added up in the same order whatever the blocks of rows and columns are, so results do not depend on the number of threads.
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/matmul-pack.h"
 #include "kernels/matmul-row.h"
 #include "kernels/matmul-tile.h"
@@ -115,23 +115,14 @@ void multiply(const Operand<T>& a, const Operand<T>& b, T* output, const Blocks<
   }
 }
 
-/** A launch, as the command says it. */
 template <typename T>
-struct Product {
-  explicit Product(Command& command) : transposeA(command.flag()), transposeB(command.flag()) {
-    for (int64_t* size : {&batch, &m, &n, &k, &strideA, &strideB}) *size = command.integer();
-    a = command.pointer<const T>();
-    b = command.pointer<const T>();
-    output = command.pointer<T>();
+struct Product : MatmulFields<T> {
+  Operand<T> left(int64_t item) const {
+    return {this->a + item * this->strideA, this->transposeA ? this->m : this->k, !this->transposeA};
   }
-
-  Operand<T> left(int64_t item) const { return {a + item * strideA, transposeA ? m : k, !transposeA}; }
-  Operand<T> right(int64_t item) const { return {b + item * strideB, transposeB ? k : n, transposeB}; }
-
-  bool transposeA, transposeB;
-  int64_t batch, m, n, k, strideA, strideB;
-  const T *a, *b;
-  T* output;
+  Operand<T> right(int64_t item) const {
+    return {this->b + item * this->strideB, this->transposeB ? this->k : this->n, this->transposeB};
+  }
 };
 
 /** Products of which one side is a single row or column, whose numbers are consecutive either way. */
@@ -194,16 +185,16 @@ Status multiplyAll(const Product<T>& product, int64_t threads, Epilogue<T>* epil
 }
 
 template <typename T>
-Status matmul(Command& command) {
-  Product<T> product(command);
+Status matmul(const MatmulFields<T>& given, int most) {
+  Product<T> product{given};
   const int64_t m = product.m, n = product.n, size = product.batch * m * n;
   if (size == 0) return Status::OK;
-  const bool hasEpilogue = command.flag();
+  const bool hasEpilogue = given.code != nullptr;
   const int64_t work = size * (product.k + (hasEpilogue ? EPILOGUE_WORK : 0));
-  const int64_t threads = larger<int64_t>(1, smaller<int64_t>(command.threads, work / WORK));
+  const int64_t threads = larger<int64_t>(1, smaller<int64_t>(most, work / WORK));
   if (!hasEpilogue) return multiplyAll<T>(product, threads, nullptr);
 
-  const auto epilogue = readEpilogue<T>(command, product.batch, m, n, product.output);
+  const auto epilogue = epilogueOf(given, most);
   if (!epilogue) return Status::OUT_OF_MEMORY;
   if (epilogue->product == nullptr) epilogue->product = reinterpret_cast<T*>(products.reserve(static_cast<int64_t>(sizeof(T)) * size));
   if (epilogue->product == nullptr) return Status::OUT_OF_MEMORY;
@@ -222,6 +213,6 @@ Status matmul(Command& command) {
 
 }  // namespace
 
-Status runMatmul(Command& command) { return command.flag() ? matmul<double>(command) : matmul<float>(command); }
+OPT_RUN(MatmulFields, matmul)
 
 }  // namespace opt::OPT_ISA

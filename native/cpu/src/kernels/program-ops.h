@@ -3,6 +3,7 @@
 #include "kernels/arithmetic.h"
 #include "kernels/functions.h"
 #include "kernels/loops.h"
+#include "protocol.h"
 
 namespace opt::OPT_ISA {
 
@@ -44,11 +45,9 @@ void blockCos(T* out, const T* a, const T*, const T*, int64_t n) {
   mapInReach(out, a, n, COS_REACH, [](T x) { return cos(x); }, std::cos);
 }
 
-/** In the order of RULE_OPS and TRANSCENDENTAL_OPS in @opt/core. */
+#define OPT_ENTRY(NAME) block##NAME<T>,
 template <typename T>
-constexpr BlockOp<T> BLOCK_OPS[] = {
-    blockAdd<T>, blockSub<T>,  blockMul<T>,    blockDiv<T>, blockNeg<T>, blockAbs<T>,  blockSqrt<T>, blockFma<T>, blockMax<T>, blockMin<T>,
-    blockLess<T>, blockSelect<T>, blockExp<T>, blockLog<T>, blockTanh<T>, blockErf<T>, blockSin<T>,  blockCos<T>, blockPow<T>,
-};
+constexpr BlockOp<T> BLOCK_OPS[] = {OPT_OPS(OPT_ENTRY)};
+#undef OPT_ENTRY
 
 }  // namespace opt::OPT_ISA

@@ -3,8 +3,8 @@
 
 #include <new>
 
+#include "commands.h"
 #include "kernels/arithmetic.h"
-#include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/program-ops.h"
 #include "kernels/program.h"
@@ -40,20 +40,35 @@ struct Code {
   }
 };
 
+struct Shape {
+  const double* extents;
+  int64_t rank;
+};
+
+/** Of a record, numbers before the strides. */
+constexpr int64_t STRIDES = 4;
+
 /** A buffer of the launch: `rank` strides in elements, or dense (null) in the order of the loop, perhaps stored in fewer bits. */
 template <typename T>
 struct Operand {
+  /** From a record: address, format, whether it is written, place, strides. */
+  static Operand of(const double* record) {
+    return {address<T>(record[0]), record + STRIDES, {record[1], record[0], record[3]}, record[2] != 0};
+  }
+
+  void forgetStridesIfDense(const Shape& shape) {
+    double expected = 1;
+    for (int64_t d = shape.rank - 1; d >= 0; d--) {
+      if (shape.extents[d] != 1 && strides[d] != expected) return;
+      expected *= shape.extents[d];
+    }
+    strides = nullptr;
+  }
+
   T* data;
   const double* strides;
   StoredBuffer stored;
   bool isWritten;
-};
-
-enum class Layout { DENSE, STRIDED, STORED };
-
-struct Shape {
-  const double* extents;
-  int64_t rank;
 };
 
 template <typename T>
@@ -67,19 +82,17 @@ void execute(const double* instruction, int64_t count, T* const* table, int64_t 
 /** A program in one launch: its uniform values and, for each thread, a table of places and their blocks. */
 template <typename T>
 struct Machine {
-  explicit Machine(Command& command)
-      : code(command.pointer<const double>()),
+  Machine(const double* numbers, const Numbers& scalars, int threads)
+      : code(numbers),
         places(code.buffers + code.uniforms + code.registers),
-        blocks(places * BLOCK * command.threads + code.uniforms),
-        uniformValues(blocks.data() + places * BLOCK * command.threads),
-        tables(places * command.threads),
-        widths(command.threads) {
-    const int64_t scalars = command.integer();
-    const double* scalarValues = command.numbers(scalars);
+        blocks(places * BLOCK * threads + code.uniforms),
+        uniformValues(blocks.data() + places * BLOCK * threads),
+        tables(places * threads),
+        widths(threads) {
     if (!*this) return;
-    for (int t = 0; t < command.threads; t++) widths[t] = 0;
+    for (int t = 0; t < threads; t++) widths[t] = 0;
     // Scalars come first among the uniform values; constants and what follows from both is computed.
-    for (int64_t s = 0; s < scalars; s++) uniformValues[s] = static_cast<T>(scalarValues[s]);
+    for (int64_t s = 0; s < scalars.count; s++) uniformValues[s] = static_cast<T>(scalars[s]);
     for (int64_t p = 0; p < code.uniforms; p++) tables[code.buffers + p] = uniformValues + p;
     for (int64_t k = 0; k < code.uniformCount; k++) {
       const double* instruction = code.uniformCode + k * INSTRUCTION;
@@ -212,46 +225,23 @@ void runRange(Machine<T>& machine, const Operand<T>* operands, const Shape& shap
 }
 
 template <typename T>
-Status launchProgram(Command& command) {
-  Machine<T> machine(command);
+Status launchProgram(const ProgramFields& given, int threads) {
+  Machine<T> machine(given.code, given.scalars, threads);
   const int64_t buffers = machine.code.buffers;
-  Shape shape;
-  shape.rank = command.integer();
-  shape.extents = command.numbers(shape.rank);
-  Stores stores;
-  stores.keys = readKeys(command);
-  const std::optional<Codecs> codecs = readCodecs(command);
-  if (codecs) stores.codecs = &*codecs;
-  const int64_t line = codecs ? PACKED_BLOCK : 1;
-  const int64_t tensors = command.integer();
-  const double* starts = command.numbers(tensors + 1);
-  Scratch<Operand<T>> operands(tensors * buffers);
+  const Shape shape{given.shape.data, given.shape.count};
+  const std::optional<Codecs> codecs = codecsOf(given.codebooks);
+  const Stores stores{codecs ? &*codecs : nullptr, keysOf(given.keys)};
+  const Tensors tensors(given.tensors);
+  Scratch<Operand<T>> operands(tensors.count * buffers);
   if (!machine || !operands) return Status::OUT_OF_MEMORY;
-
-  for (int64_t i = 0; i < tensors * buffers; i++) {
-    const double start = command.number();
-    operands[i] = {address<T>(start), nullptr, {0, start, 0}, false};
-    const auto layout = static_cast<Layout>(command.integer());
-    if (layout == Layout::STRIDED) operands[i].strides = command.numbers(shape.rank);
-    if (layout == Layout::STORED) {
-      operands[i].stored.format = command.number();
-      operands[i].isWritten = command.flag();
-      if (isRandom(operands[i].stored.format)) operands[i].stored.place = command.number();
-    }
+  for (int64_t i = 0; i < tensors.count * buffers; i++) {
+    operands[i] = Operand<T>::of(tensors.records + i * (STRIDES + shape.rank));
+    operands[i].forgetStridesIfDense(shape);
   }
-  parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, command.threads, [&](int64_t begin, int64_t end, int thread) {
-    int64_t low = 0, high = tensors;
-    while (high - low > 1) {
-      const int64_t middle = (low + high) / 2;
-      (starts[middle] <= static_cast<double>(begin) ? low : high) = middle;
-    }
-    for (int64_t t = low; t < tensors && starts[t] < static_cast<double>(end); t++) {
-      const auto start = static_cast<int64_t>(starts[t]), stop = static_cast<int64_t>(starts[t + 1]);
-      const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
-      const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
-      if (from >= to) continue;
+  parallelFor(tensors.total(), GRAIN, threads, [&](int64_t begin, int64_t end, int thread) {
+    tensors.forEach(begin, end, codecs ? PACKED_BLOCK : 1, [&](int64_t t, int64_t from, int64_t to) {
       runRange(machine, operands.data() + t * buffers, shape, from, to, stores, thread);
-    }
+    });
   });
   return Status::OK;
 }
@@ -259,22 +249,21 @@ Status launchProgram(Command& command) {
 template <typename T>
 class ProgramEpilogue final : public Epilogue<T> {
  public:
-  ProgramEpilogue(Command& command, int64_t batch, int64_t m, int64_t n, T* output)
-      : machine(command),
+  ProgramEpilogue(const MatmulFields<T>& given, int threads)
+      : machine(given.code, given.scalars, threads),
         buffers(machine.code.buffers),
-        all{static_cast<double>(batch), static_cast<double>(m), static_cast<double>(n)},
-        dense{static_cast<double>(m * n), static_cast<double>(n), 1},
+        all{static_cast<double>(given.batch), static_cast<double>(given.m), static_cast<double>(given.n)},
+        dense{static_cast<double>(given.m * given.n), static_cast<double>(given.n), 1},
         operands(buffers),
-        inBox(buffers * command.threads) {
+        inBox(buffers * threads) {
     if (!*this) return;
     bool isOperand = false;
     for (int64_t b = 1; b < buffers - 1; b++) {
-      T* data = command.pointer<T>();
-      operands[b] = {data, command.numbers(3), {}, false};
-      isOperand |= data == output;
+      operands[b] = Operand<T>::of(given.operands.data + (b - 1) * (STRIDES + 3));
+      isOperand |= operands[b].data == given.output;
     }
-    operands[buffers - 1] = {output, dense, {}, true};
-    this->product = command.flag() ? command.pointer<T>() : isOperand ? nullptr : output;
+    operands[buffers - 1] = {given.output, dense, {}, true};
+    this->product = given.product != nullptr ? given.product : isOperand ? nullptr : given.output;
   }
 
   explicit operator bool() const { return machine && operands && inBox; }
@@ -294,15 +283,8 @@ class ProgramEpilogue final : public Epilogue<T> {
     Operand<T>* here = inBox.data() + buffers * thread;
     for (int64_t b = 0; b < buffers; b++) {
       here[b] = b == 0 ? Operand<T>{this->product, dense, {}, false} : operands[b];
-      double expected = 1;
-      bool isDense = true;
-      for (int d = 2; d >= 0; d--) {
-        const double stride = here[b].strides[d];
-        here[b].data += from[d] * static_cast<int64_t>(stride);
-        isDense &= extents[d] == 1 || stride == expected;
-        expected *= extents[d];
-      }
-      if (isDense) here[b].strides = nullptr;
+      for (int d = 0; d < 3; d++) here[b].data += from[d] * static_cast<int64_t>(here[b].strides[d]);
+      here[b].forgetStridesIfDense({extents, 3});
     }
     // A single column is one run.
     const Shape shape{extents, extents[2] > 1 ? 3 : extents[1] > 1 ? 2 : 1};
@@ -319,17 +301,16 @@ class ProgramEpilogue final : public Epilogue<T> {
 }  // namespace
 
 template <typename T>
-std::unique_ptr<Epilogue<T>> readEpilogue(Command& command, int64_t batch, int64_t m, int64_t n, T* output) {
-  std::unique_ptr<ProgramEpilogue<T>> epilogue(new (std::nothrow) ProgramEpilogue<T>(command, batch, m, n, output));
+std::unique_ptr<Epilogue<T>> epilogueOf(const MatmulFields<T>& given, int threads) {
+  std::unique_ptr<ProgramEpilogue<T>> epilogue(new (std::nothrow) ProgramEpilogue<T>(given, threads));
   if (epilogue && !*epilogue) epilogue = nullptr;
   return epilogue;
 }
-template std::unique_ptr<Epilogue<float>> readEpilogue(Command&, int64_t, int64_t, int64_t, float*);
-template std::unique_ptr<Epilogue<double>> readEpilogue(Command&, int64_t, int64_t, int64_t, double*);
+template std::unique_ptr<Epilogue<float>> epilogueOf(const MatmulFields<float>&, int);
+template std::unique_ptr<Epilogue<double>> epilogueOf(const MatmulFields<double>&, int);
 
-Status runProgram(Command& command) {
-  if (command.flag()) return launchProgram<double>(command);
-  return launchProgram<float>(command);
+Status run(const ProgramFields& given, int threads) {
+  return given.isDouble ? launchProgram<double>(given, threads) : launchProgram<float>(given, threads);
 }
 
 }  // namespace opt::OPT_ISA

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "kernels/command.h"
+#include "commands.h"
 
 namespace opt::OPT_ISA {
 
@@ -27,8 +27,8 @@ class Epilogue {
   virtual void applyTo(int64_t begin, int64_t end, int thread) = 0;
 };
 
-/** Reads the epilogue of a product [batch, m, n] from the command. Null if there is no memory. */
+/** The epilogue of a product. Null if there is no memory. */
 template <typename T>
-std::unique_ptr<Epilogue<T>> readEpilogue(Command& command, int64_t batch, int64_t m, int64_t n, T* output);
+std::unique_ptr<Epilogue<T>> epilogueOf(const MatmulFields<T>& given, int threads);
 
 }  // namespace opt::OPT_ISA

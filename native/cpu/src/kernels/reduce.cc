@@ -1,13 +1,11 @@
 // Reductions over the middle axis of [outer, length, inner], accumulated in double, and sums of squares of a list of tensors.
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
 #include "kernels/stored.h"
 
 namespace opt::OPT_ISA {
 namespace {
-
-enum Reduction { SUM, MEAN, MAX, ARGMAX };
 
 // Neighbouring columns that are reduced together where the axis is not the last.
 constexpr int64_t TILE = 64;
@@ -29,7 +27,10 @@ void sumTile(const T* x, int64_t inner, int64_t begin, int64_t end, int64_t widt
 }
 
 template <typename T>
-Status reduceSum(Command& command, bool mean, int64_t outer, int64_t length, int64_t inner, const T* input, T* output) {
+Status reduceSum(const ReduceFields<T>& given, bool mean, int threads) {
+  const int64_t outer = given.outer, length = given.length, inner = given.inner;
+  const T* input = given.input;
+  T* output = reinterpret_cast<T*>(given.output);
   const int64_t tiles = ceilDivide(inner, TILE);
   const int64_t rowsPerChunk = rowsOfChunk(inner);
   const int64_t chunks = larger<int64_t>(1, ceilDivide(length, rowsPerChunk));
@@ -39,7 +40,7 @@ Status reduceSum(Command& command, bool mean, int64_t outer, int64_t length, int
   double* partials = partial.data();
   const int64_t items = outer * chunks * tiles;
   const int64_t cost = smaller(inner, TILE) * smaller(length, rowsPerChunk);
-  parallelFor(items, grainOf(cost), command.threads, [=](int64_t begin, int64_t end) {
+  parallelFor(items, grainOf(cost), threads, [=](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
       const int64_t tile = item % tiles, rest = item / tiles, chunk = rest % chunks, o = rest / chunks;
       const int64_t first = tile * TILE;
@@ -48,7 +49,7 @@ Status reduceSum(Command& command, bool mean, int64_t outer, int64_t length, int
     }
   });
   const auto divisor = mean ? static_cast<double>(length) : 1.0;
-  parallelFor(outer, grainOf(chunks * inner), command.threads, [=](int64_t begin, int64_t end) {
+  parallelFor(outer, grainOf(chunks * inner), threads, [=](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; o++) {
       double* sums = partials + o * chunks * inner;
       for (int64_t chunk = 1; chunk < chunks; chunk++) {
@@ -72,8 +73,11 @@ int64_t argmaxOf(const T* x, int64_t length, int64_t step) {
 }
 
 template <typename T>
-Status reduceMax(Command& command, bool position, int64_t outer, int64_t length, int64_t inner, const T* input, void* output) {
-  parallelFor(outer * inner, grainOf(length), command.threads, [=](int64_t begin, int64_t end) {
+Status reduceMax(const ReduceFields<T>& given, bool position, int threads) {
+  const int64_t length = given.length, inner = given.inner;
+  const T* input = given.input;
+  void* output = given.output;
+  parallelFor(given.outer * inner, grainOf(length), threads, [=](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
       const T* x = input + item / inner * length * inner + item % inner;
       if (position) {
@@ -87,27 +91,13 @@ Status reduceMax(Command& command, bool position, int64_t outer, int64_t length,
   return Status::OK;
 }
 
-template <typename T>
-Status reduce(Command& command) {
-  const auto reduction = static_cast<Reduction>(command.integer());
-  const int64_t outer = command.integer(), length = command.integer(), inner = command.integer();
-  const T* input = command.pointer<const T>();
-  void* output = command.pointer<void>();
-  if (outer * inner == 0) return Status::OK;
-  if (reduction == SUM || reduction == MEAN) {
-    return reduceSum(command, reduction == MEAN, outer, length, inner, input, static_cast<T*>(output));
-  }
-  return reduceMax(command, reduction == ARGMAX, outer, length, inner, input, output);
-}
-
 /** Of elements that are stored so, in T. With `nonFinite` the sum of their differences from themselves: 0, or NaN. */
 template <typename T, typename Stored>
-Status sumSquares(Command& command) {
-  const bool nonFinite = command.flag();
-  const int64_t tensors = command.integer();
-  const double* lengths = command.numbers(tensors);
-  const double* addresses = command.numbers(tensors);
-  T* output = command.pointer<T>();
+Status sumSquares(const SumSquaresFields& given, int threads) {
+  const bool nonFinite = given.nonFinite;
+  const int64_t tensors = given.lengths.count;
+  const Numbers lengths = given.lengths, addresses = given.inputs;
+  T* output = reinterpret_cast<T*>(given.output);
   int64_t chunks = 0;
   for (int64_t t = 0; t < tensors; t++) chunks += ceilDivide(static_cast<int64_t>(lengths[t]), CHUNK);
   struct Piece {
@@ -122,7 +112,7 @@ Status sumSquares(Command& command) {
     const auto length = static_cast<int64_t>(lengths[t]);
     for (int64_t at = 0; at < length; at += CHUNK) *next++ = {address<const Stored>(addresses[t]) + at, smaller(CHUNK, length - at), 0};
   }
-  parallelFor(chunks, 1, chunks == 1 ? 1 : command.threads, [first = pieces.data(), nonFinite](int64_t begin, int64_t end) {
+  parallelFor(chunks, 1, chunks == 1 ? 1 : threads, [first = pieces.data(), nonFinite](int64_t begin, int64_t end) {
     for (Piece* piece = first + begin; piece < first + end; piece++) {
       const auto value = [x = piece->x](int64_t i) { return static_cast<double>(valueOf(x[i])); };
       piece->sum = nonFinite ? sumOf(piece->length, [=](int64_t i) { return value(i) - value(i); })
@@ -138,15 +128,24 @@ Status sumSquares(Command& command) {
   return Status::OK;
 }
 
+template <typename T>
+Status reduce(const ReduceFields<T>& given, int threads) {
+  if (given.outer * given.inner == 0) return Status::OK;
+  const auto reduction = static_cast<Reduction>(given.reduction);
+  const bool isMax = reduction == Reduction::MAX || reduction == Reduction::ARGMAX;
+  return isMax ? reduceMax(given, reduction == Reduction::ARGMAX, threads) : reduceSum(given, reduction == Reduction::MEAN, threads);
+}
+
 }  // namespace
 
-Status runReduce(Command& command) { return command.flag() ? reduce<double>(command) : reduce<float>(command); }
-Status runSumSquares(Command& command) {
-  switch (static_cast<DType>(command.integer())) {
-    case DType::F64: return sumSquares<double, double>(command);
-    case DType::BF16: return sumSquares<float, BFloat>(command);
-    case DType::F16: return sumSquares<float, Half>(command);
-    default: return sumSquares<float, float>(command);
+OPT_RUN(ReduceFields, reduce)
+
+Status run(const SumSquaresFields& given, int threads) {
+  switch (static_cast<Format>(given.format)) {
+    case Format::F64: return sumSquares<double, double>(given, threads);
+    case Format::BF16: return sumSquares<float, BFloat>(given, threads);
+    case Format::F16: return sumSquares<float, Half>(given, threads);
+    default: return sumSquares<float, float>(given, threads);
   }
 }
 

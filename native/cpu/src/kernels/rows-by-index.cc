@@ -1,8 +1,8 @@
 // Gathering rows by index, and adding rows up by index.
 #include <cstring>
 
+#include "commands.h"
 #include "kernels/arithmetic.h"
-#include "kernels/command.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
 
@@ -10,12 +10,12 @@ namespace opt::OPT_ISA {
 namespace {
 
 template <typename T>
-Status gather(Command& command) {
-  const int64_t rows = command.integer(), width = command.integer(), count = command.integer();
-  const T* table = command.pointer<const T>();
-  const int32_t* indices = command.pointer<const int32_t>();
-  T* output = command.pointer<T>();
-  parallelFor(count, grainOf(width), command.threads, [=](int64_t begin, int64_t end) {
+Status gather(const GatherFields<T>& given, int threads) {
+  const int64_t rows = given.rows, width = given.width, count = given.count;
+  const T* table = given.table;
+  const int32_t* indices = given.indices;
+  T* output = given.output;
+  parallelFor(count, grainOf(width), threads, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       T* out = output + i * width;
       const int64_t row = indices[i];
@@ -32,13 +32,13 @@ Status gather(Command& command) {
 
 /** Each part owns some rows of the output and walks all indices: additions keep their order, and no two threads meet. */
 template <typename T>
-Status scatterAdd(Command& command) {
-  const int64_t rows = command.integer(), width = command.integer(), count = command.integer();
-  const T* source = command.pointer<const T>();
-  const int32_t* indices = command.pointer<const int32_t>();
-  T* output = command.pointer<T>();
+Status scatterAdd(const ScatterAddFields<T>& given, int threads) {
+  const int64_t rows = given.rows, width = given.width, count = given.count;
+  const T* source = given.source;
+  const int32_t* indices = given.indices;
+  T* output = given.output;
   const int64_t parts = smaller<int64_t>(16, larger<int64_t>(1, count * width / 16384));
-  parallelFor(rows, ceilDivide(rows, parts), command.threads, [=](int64_t begin, int64_t end) {
+  parallelFor(rows, ceilDivide(rows, parts), threads, [=](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < count; i++) {
       const int64_t row = indices[i];
       if (row < begin || row >= end) continue;
@@ -53,7 +53,7 @@ Status scatterAdd(Command& command) {
 
 }  // namespace
 
-Status runGather(Command& command) { return command.flag() ? gather<double>(command) : gather<float>(command); }
-Status runScatterAdd(Command& command) { return command.flag() ? scatterAdd<double>(command) : scatterAdd<float>(command); }
+OPT_RUN(GatherFields, gather)
+OPT_RUN(ScatterAddFields, scatterAdd)
 
 }  // namespace opt::OPT_ISA

@@ -1,7 +1,7 @@
 // Row programs that were compiled ahead: softmax, norms, losses and their gradients.
 #include "kernels/wide.h"
 
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
 
@@ -29,8 +29,6 @@ struct RowProgram {
   RowFunction<double> rowsF64;
   RowFunction<float> columnsF32;
   RowFunction<double> columnsF64;
-  int inputs, outputs, scalars;
-  bool labels;
   /** What an element costs. */
   int work;
 };
@@ -41,31 +39,29 @@ constexpr int64_t COLUMNS = 64;
 #include "rows.inc"
 
 template <typename T>
-Status launchRows(Command& command, RowFunction<T> RowProgram::*ofRows, RowFunction<T> RowProgram::*ofColumns) {
-  const RowProgram& program = ROW_PROGRAMS[command.integer()];
+Status launchRows(const RowsFields& launch, RowFunction<T> RowProgram::*ofRows, RowFunction<T> RowProgram::*ofColumns, int threads) {
+  const RowProgram& program = ROW_PROGRAMS[launch.program];
   const T* inputs[MAX_SLICES];
   T* outputs[MAX_SLICES];
-  RowArguments<T> given{inputs, outputs, nullptr, nullptr, command.integer(), command.integer(), command.integer(), 0};
-  given.chunk = rowsOfChunk(given.length);
-  given.scalars = command.numbers(program.scalars);
-  if (program.labels) given.labels = command.pointer<const int32_t>();
-  for (int k = 0; k < program.inputs; k++) inputs[k] = command.pointer<const T>();
-  for (int k = 0; k < program.outputs; k++) outputs[k] = command.pointer<T>();
+  for (int64_t k = 0; k < launch.inputs.count; k++) inputs[k] = address<const T>(launch.inputs[k]);
+  for (int64_t k = 0; k < launch.outputs.count; k++) outputs[k] = address<T>(launch.outputs[k]);
+  const RowArguments<T> given{inputs, outputs, launch.scalars.data, launch.labels,
+                              launch.rows, launch.length, launch.ignoreIndex, rowsOfChunk(launch.length)};
   if (const auto function = program.*ofRows) {
-    parallelFor(given.rows, grainOf(program.work * given.length), command.threads, [&](int64_t begin, int64_t end) { function(given, begin, end); });
+    parallelFor(given.rows, grainOf(program.work * given.length), threads, [&](int64_t begin, int64_t end) { function(given, begin, end); });
   }
   if (const auto function = program.*ofColumns) {
-    const int threads = given.rows * given.length < CHUNK ? 1 : command.threads;
-    parallelFor(given.length, COLUMNS, threads, [&](int64_t begin, int64_t end) { function(given, begin, end); });
+    const int most = given.rows * given.length < CHUNK ? 1 : threads;
+    parallelFor(given.length, COLUMNS, most, [&](int64_t begin, int64_t end) { function(given, begin, end); });
   }
   return Status::OK;
 }
 
 }  // namespace
 
-Status runRows(Command& command) {
-  return command.flag() ? launchRows<double>(command, &RowProgram::rowsF64, &RowProgram::columnsF64)
-                        : launchRows<float>(command, &RowProgram::rowsF32, &RowProgram::columnsF32);
+Status run(const RowsFields& given, int threads) {
+  return given.isDouble ? launchRows<double>(given, &RowProgram::rowsF64, &RowProgram::columnsF64, threads)
+                        : launchRows<float>(given, &RowProgram::rowsF32, &RowProgram::columnsF32, threads);
 }
 
 }  // namespace opt::OPT_ISA

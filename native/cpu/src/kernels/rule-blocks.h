@@ -25,10 +25,7 @@ struct Slices {
   StoredBuffer at(int64_t slice, const double* own) const { return {formats[2 * slice], own[slice], own[width - 1]}; }
 };
 
-/** What is done to the gradient before the rule sees it (core's rule/rewrite.ts). A guard above 0 keeps everything as it is. */
-enum class Rewrite { SCALE, CLAMP, L1, L2, GUARD };
-
-/** Each a Rewrite and its scalar. */
+/** What is done to the gradient before the rule sees it (core's rule/rewrite.ts): each a Rewrite and its scalar. A guard above 0 keeps everything as it is. */
 struct Rewrites {
   int64_t count;
   const double* pairs;

@@ -1,7 +1,7 @@
 // Launches of the update rules that were compiled ahead: all chunks of all tensors of a group are one loop.
 #include "kernels/wide.h"
 
-#include "kernels/command.h"
+#include "commands.h"
 #include "kernels/packed-rule.h"
 #include "kernels/parallel.h"
 #include "kernels/rule-blocks.h"
@@ -45,46 +45,31 @@ void updateInBlocks(RuleFunction<T> update, const T* scalars, const double* addr
 }
 
 template <typename T>
-Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
-  const Rule& rule = RULES[command.integer()];
+Status launchRule(const RuleFields& given, RuleFunction<T> Rule::*function, int threads) {
+  const Rule& rule = RULES[given.number];
   const RuleFunction<T> update = rule.*function;
-  const int64_t scalarCount = command.integer();
+  const int64_t buffers = given.buffers;
   T scalars[MAX_SCALARS];
-  for (int64_t s = 0; s < scalarCount; s++) scalars[s] = static_cast<T>(command.number());
-  const int64_t buffers = command.integer();
-  Rewrites rewrites;
-  rewrites.count = command.integer();
-  rewrites.pairs = command.numbers(2 * rewrites.count);
+  for (int64_t s = 0; s < given.scalars.count; s++) scalars[s] = static_cast<T>(given.scalars[s]);
+  const Rewrites rewrites{given.rewrites.count / 2, given.rewrites.data};
   for (int64_t k = 0; k < rewrites.count; k++) {
     const bool isGuard = static_cast<Rewrite>(rewrites.pairs[2 * k]) == Rewrite::GUARD;
     if (isGuard && rewrites.pairs[2 * k + 1] > 0) return Status::OK;
   }
   Slices slices{buffers, nullptr, buffers, {}};
-  if (const int64_t stored = command.integer(); stored > 0) slices = {stored, command.numbers(2 * stored), stored, {}};
+  if (const int64_t stored = given.formats.count / 2; stored > 0) slices = {stored, given.formats.data, stored, {}};
   if (slices.formats != nullptr && isRandom(slices.formats[0])) slices.width++;
-  slices.stores.keys = readKeys(command);
-  const std::optional<Codecs> codecs = readCodecs(command);
+  slices.stores.keys = keysOf(given.keys);
+  const std::optional<Codecs> codecs = codecsOf(given.codebooks);
   if (codecs) slices.stores.codecs = &*codecs;
   bool isPipelined = false;
   if constexpr (sizeof(T) == sizeof(float)) isPipelined = codecs && rule.packed.fits && rule.packed.fits(scalars, slices, buffers);
-  const int64_t line = codecs ? PACKED_BLOCK : LINE;
-  const int64_t tensors = command.integer();
-  // starts[t] is the number of elements before tensor t, starts[tensors] the total.
-  const double* starts = command.numbers(tensors + 1);
-  const double* addresses = command.numbers(tensors * slices.width);
-  parallelFor(static_cast<int64_t>(starts[tensors]), GRAIN, command.threads, [&](int64_t begin, int64_t end) {
-    int64_t low = 0, high = tensors;
-    while (high - low > 1) {
-      const int64_t middle = (low + high) / 2;
-      (starts[middle] <= static_cast<double>(begin) ? low : high) = middle;
-    }
-    for (int64_t t = low; t < tensors && starts[t] < static_cast<double>(end); t++) {
-      const auto start = static_cast<int64_t>(starts[t]), stop = static_cast<int64_t>(starts[t + 1]);
-      const int64_t from = begin <= start ? 0 : (begin - start) / line * line;
-      const int64_t to = end >= stop ? stop - start : (end - start) / line * line;
-      if (from >= to) continue;
-      const double* own = addresses + t * slices.width;
-      if (const int64_t bytes = (stop - start) * static_cast<int64_t>(sizeof(T)); bytes <= SHORT_BYTES && t + AHEAD < tensors) {
+  const Tensors tensors(given.tensors);
+  parallelFor(tensors.total(), GRAIN, threads, [&](int64_t begin, int64_t end) {
+    tensors.forEach(begin, end, codecs ? PACKED_BLOCK : LINE, [&](int64_t t, int64_t from, int64_t to) {
+      const double* own = tensors.records + t * slices.width;
+      const auto bytes = static_cast<int64_t>((tensors.starts[t + 1] - tensors.starts[t]) * sizeof(T));
+      if (bytes <= SHORT_BYTES && t + AHEAD < tensors.count) {
         for (int64_t s = 0; s < slices.count; s++) prefetch(address<char>(own[AHEAD * slices.width + s]), bytes);
       }
       if (slices.formats != nullptr) {
@@ -93,20 +78,20 @@ Status launchRule(Command& command, RuleFunction<T> Rule::*function) {
           if (whole > 0) rule.packed.update(scalars, own, slices, rewrites, from, from + whole);
         }
         updateInBlocks(update, scalars, own, buffers, slices, rewrites, from + whole, to);
-        continue;
+        return;
       }
       T* pointers[MAX_BUFFERS];
       for (int64_t b = 0; b < buffers; b++) pointers[b] = address<T>(own[b]);
       update(pointers, scalars, from, to);
-    }
+    });
   });
   return Status::OK;
 }
 
 }  // namespace
 
-Status runRule(Command& command) {
-  return command.flag() ? launchRule<double>(command, &Rule::f64) : launchRule<float>(command, &Rule::f32);
+Status run(const RuleFields& given, int threads) {
+  return given.isDouble ? launchRule<double>(given, &Rule::f64, threads) : launchRule<float>(given, &Rule::f32, threads);
 }
 
 }  // namespace opt::OPT_ISA

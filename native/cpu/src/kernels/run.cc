@@ -1,8 +1,8 @@
 // The entry point of one instruction set.
 #include <new>
 
+#include "commands.h"
 #include "kernels.h"
-#include "kernels/command.h"
 
 namespace opt::OPT_ISA {
 
@@ -30,31 +30,9 @@ Status runList(Command& list) {
 
 Status run(const double* numbers) {
   Command command(numbers);
-  const auto opcode = static_cast<Opcode>(command.integer());
-  command.threads = static_cast<int>(command.integer());
-  switch (opcode) {
-    case Opcode::LIST: return runList(command);
-    case Opcode::RULE: return runRule(command);
-    case Opcode::PROGRAM: return runProgram(command);
-    case Opcode::REDUCE: return runReduce(command);
-    case Opcode::SUM_SQUARES: return runSumSquares(command);
-    case Opcode::MATMUL: return runMatmul(command);
-    case Opcode::COPY: return runCopy(command);
-    case Opcode::GATHER: return runGather(command);
-    case Opcode::SCATTER_ADD: return runScatterAdd(command);
-    case Opcode::ROWS: return runRows(command);
-    case Opcode::UNFOLD: return runUnfold(command);
-    case Opcode::FOLD: return runFold(command);
-    case Opcode::MAX_POOL_2D: return runMaxPool2d(command);
-    case Opcode::MAX_POOL_2D_GRAD: return runMaxPool2dGrad(command);
-    case Opcode::ATTENTION: return runAttention(command);
-    case Opcode::ATTENTION_GRAD: return runAttentionGrad(command);
-    case Opcode::BATCH_NORM: return runBatchNorm(command);
-    case Opcode::BATCH_NORM_GRAD: return runBatchNormGrad(command);
-    case Opcode::LSTM: return runLstm(command);
-    case Opcode::LSTM_GRAD: return runLstmGrad(command);
-  }
-  return Status::BAD_COMMAND;
+  const int64_t opcode = command.integer();
+  const int threads = static_cast<int>(command.integer());
+  return opcode < 0 ? runList(command) : runLaunch(opcode, command, threads);
 }
 
 }  // namespace opt::OPT_ISA

@@ -22,19 +22,18 @@ void narrowElements(const T* from, int64_t n, Stored* to) {
   for (int64_t i = 0; i < n; i++) to[i] = convert<T, Stored>(from[i]);
 }
 
-/** A buffer that is not stored in the dtype of the computation: a DType of 16 bits, a PackedDType or a RandomDType. */
+/** A buffer that is not stored in the dtype of the computation: in 16 bits, or packed. */
 struct StoredBuffer {
   double format, start;
-  /** The number of the first element, of a RandomDType. */
+  /** The number of the first element, for stochastic rounding. */
   double place;
 };
 
-inline bool isRandom(double format) { return format >= static_cast<double>(RandomDType::BF16); }
-inline bool isPacked(double format) { return format >= static_cast<double>(PackedDType::Q8) && !isRandom(format); }
-inline bool isBFloat(double format) {
-  return static_cast<DType>(format) == DType::BF16 || static_cast<RandomDType>(format) == RandomDType::BF16;
-}
-inline bool isSigned(double format) { return static_cast<PackedDType>(format) == PackedDType::Q8; }
+inline Format formatOf(double number) { return static_cast<Format>(number); }
+inline bool isRandom(double format) { return formatOf(format) >= Format::BF16R; }
+inline bool isPacked(double format) { return formatOf(format) == Format::Q8 || formatOf(format) == Format::UQ8; }
+inline bool isBFloat(double format) { return formatOf(format) == Format::BF16 || formatOf(format) == Format::BF16R; }
+inline bool isSigned(double format) { return formatOf(format) == Format::Q8; }
 
 /** Of q8 and of uq8; none where a launch has no packed buffers. */
 struct Codecs {
@@ -52,18 +51,15 @@ struct Stores {
   Keys keys{0, 0};
 };
 
-/** What comes in a command where the parameter may be rounded at random: a flag, and perhaps two keys. */
-inline Keys readKeys(Command& command) {
-  if (!command.flag()) return {0, 0};
-  const auto first = static_cast<uint32_t>(command.number());
-  return {first, static_cast<uint32_t>(command.number())};
+/** The keys of a launch that rounds at random; others have none. */
+inline Keys keysOf(const Numbers& keys) {
+  return keys.count == 0 ? Keys{0, 0} : Keys{static_cast<uint32_t>(keys[0]), static_cast<uint32_t>(keys[1])};
 }
 
-/** What comes in a command where buffers may be packed: a flag, and perhaps the addresses of two codebooks. */
-inline std::optional<Codecs> readCodecs(Command& command) {
-  if (!command.flag()) return std::nullopt;
-  const Codebook* const signedBook = command.pointer<const Codebook>();
-  const Codebook* const books[] = {signedBook, command.pointer<const Codebook>()};
+/** From the addresses of two codebooks, of launches with packed buffers. */
+inline std::optional<Codecs> codecsOf(const Numbers& codebooks) {
+  if (codebooks.count == 0) return std::nullopt;
+  const Codebook* const books[] = {address<const Codebook>(codebooks[0]), address<const Codebook>(codebooks[1])};
   return Codecs(books);
 }
 
@@ -100,9 +96,9 @@ void narrowBlock(const StoredBuffer& to, const Stores& stores, T* from, int64_t 
     }
     return;
   }
-  switch (static_cast<DType>(to.format)) {
-    case DType::BF16: return narrowElements(from, n, address<BFloat>(to.start) + at);
-    case DType::F16: return narrowElements(from, n, address<Half>(to.start) + at);
+  switch (formatOf(to.format)) {
+    case Format::BF16: return narrowElements(from, n, address<BFloat>(to.start) + at);
+    case Format::F16: return narrowElements(from, n, address<Half>(to.start) + at);
     default: return narrowElements(from, n, address<T>(to.start) + at);
   }
 }

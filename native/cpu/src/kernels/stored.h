@@ -6,13 +6,6 @@
 
 namespace opt::OPT_ISA {
 
-/** In the order of packages/kernels-cpu/src/opcode.ts. */
-enum class DType { F32, F64, F16, BF16, I32, U8, BOOL };
-
-/** How a buffer of a rule is packed, and how its parameter is rounded at random: after the numbers of DType. */
-enum class PackedDType { Q8 = 7, UQ8 };
-enum class RandomDType { BF16 = 9, F16 };
-
 struct Half {
   uint16_t bits;
 };

@@ -2,33 +2,18 @@
 #include <type_traits>
 #include <utility>
 
+#include "commands.h"
 #include "kernels/arithmetic.h"
-#include "kernels/command.h"
 #include "kernels/parallel.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {
 namespace {
 
-struct Window {
-  int64_t planes, height, width, outHeight, outWidth;
-  int64_t kernelY, kernelX, strideY, strideX, paddingY, paddingX, dilationY, dilationX;
+struct Window : WindowFields {
+  explicit Window(const WindowFields& fields) : WindowFields(fields) {}
 
-  explicit Window(Command& command)
-      : planes(command.integer()),
-        height(command.integer()),
-        width(command.integer()),
-        outHeight(command.integer()),
-        outWidth(command.integer()),
-        kernelY(command.integer()),
-        kernelX(command.integer()),
-        strideY(command.integer()),
-        strideX(command.integer()),
-        paddingY(command.integer()),
-        paddingX(command.integer()),
-        dilationY(command.integer()),
-        dilationX(command.integer()) {}
-
+  int64_t planes() const { return batch * channels; }
   int64_t plane() const { return height * width; }
   int64_t outPlane() const { return outHeight * outWidth; }
   int64_t taps() const { return kernelY * kernelX; }
@@ -69,49 +54,6 @@ struct Window {
     }
   }
 };
-
-template <typename T>
-Status unfold(Command& command) {
-  const Window window(command);
-  const T* input = command.pointer<const T>();
-  T* output = command.pointer<T>();
-  const int64_t work = window.taps() * window.outPlane();
-  parallelFor(window.planes, grainOf(work), command.threads, [=](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; p++) {
-      const T* image = input + p * window.plane();
-      T* columns = output + p * work;
-      window.forEachRow(
-          [=](int64_t column, int64_t at, int64_t count) {
-            for (int64_t i = 0; i < count; i++) columns[column + i] = image[at + i * window.strideX];
-          },
-          [=](int64_t column, int64_t count) {
-            for (int64_t i = 0; i < count; i++) columns[column + i] = 0;
-          });
-    }
-  });
-  return Status::OK;
-}
-
-template <typename T>
-Status fold(Command& command) {
-  const Window window(command);
-  const T* input = command.pointer<const T>();
-  T* output = command.pointer<T>();
-  const int64_t work = window.taps() * window.outPlane();
-  parallelFor(window.planes, grainOf(work), command.threads, [=](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; p++) {
-      const T* columns = input + p * work;
-      T* image = output + p * window.plane();
-      for (int64_t i = 0; i < window.plane(); i++) image[i] = 0;
-      window.forEachRow(
-          [=](int64_t column, int64_t at, int64_t count) {
-            for (int64_t i = 0; i < count; i++) image[at + i * window.strideX] += columns[column + i];
-          },
-          [](int64_t, int64_t) {});
-    }
-  });
-  return Status::OK;
-}
 
 // Neighbouring windows that are pooled together. No more than 256 bits: what this file is compiled for with AVX-512, too.
 template <typename T>
@@ -235,33 +177,73 @@ void poolRow(const Window& window, TapColumns& taps, const T* image, int64_t out
 }
 
 template <typename T>
-Status maxPool2d(Command& command) {
-  const Window window(command);
-  const T* input = command.pointer<const T>();
-  T* output = command.pointer<T>();
-  int32_t* indices = command.pointer<int32_t>();
-  TapColumns taps(window, RUN<T>);
-  if (!taps) return Status::OUT_OF_MEMORY;
-  const bool isPairs = window.isPairs() && window.outWidth >= SHORT_RUN<T>;
-  const auto pool = !isPairs ? poolRow<T> : window.outWidth < RUN<T> ? poolPairs<SHORT_RUN<T>, T> : poolPairs<RUN<T>, T>;
-  const int64_t work = window.taps() * window.outWidth;
-  parallelFor(window.planes * window.outHeight, grainOf(work), command.threads, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row++) {
-      const T* image = input + row / window.outHeight * window.plane();
-      const int64_t at = row * window.outWidth;
-      pool(window, taps, image, row % window.outHeight, output + at, indices + at);
+Status unfold(const UnfoldFields<T>& given, int threads) {
+  const Window window(given.window);
+  const T* input = given.input;
+  T* output = given.output;
+  const int64_t work = window.taps() * window.outPlane();
+  parallelFor(window.planes(), grainOf(work), threads, [=](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      const T* image = input + p * window.plane();
+      T* columns = output + p * work;
+      window.forEachRow(
+          [=](int64_t column, int64_t at, int64_t count) {
+            for (int64_t i = 0; i < count; i++) columns[column + i] = image[at + i * window.strideX];
+          },
+          [=](int64_t column, int64_t count) {
+            for (int64_t i = 0; i < count; i++) columns[column + i] = 0;
+          });
     }
   });
   return Status::OK;
 }
 
 template <typename T>
-Status maxPool2dGrad(Command& command) {
-  const Window window(command);
-  const T* gradient = command.pointer<const T>();
-  const int32_t* indices = command.pointer<const int32_t>();
-  T* output = command.pointer<T>();
-  parallelFor(window.planes, grainOf(window.plane() + window.outPlane()), command.threads, [=](int64_t begin, int64_t end) {
+Status fold(const FoldFields<T>& given, int threads) {
+  const Window window(given.window);
+  const T* input = given.input;
+  T* output = given.output;
+  const int64_t work = window.taps() * window.outPlane();
+  parallelFor(window.planes(), grainOf(work), threads, [=](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      const T* columns = input + p * work;
+      T* image = output + p * window.plane();
+      for (int64_t i = 0; i < window.plane(); i++) image[i] = 0;
+      window.forEachRow(
+          [=](int64_t column, int64_t at, int64_t count) {
+            for (int64_t i = 0; i < count; i++) image[at + i * window.strideX] += columns[column + i];
+          },
+          [](int64_t, int64_t) {});
+    }
+  });
+  return Status::OK;
+}
+
+template <typename T>
+Status maxPool2d(const MaxPool2dFields<T>& given, int threads) {
+  const Window window(given.window);
+  TapColumns taps(window, RUN<T>);
+  if (!taps) return Status::OUT_OF_MEMORY;
+  const bool isPairs = window.isPairs() && window.outWidth >= SHORT_RUN<T>;
+  const auto pool = !isPairs ? poolRow<T> : window.outWidth < RUN<T> ? poolPairs<SHORT_RUN<T>, T> : poolPairs<RUN<T>, T>;
+  const int64_t work = window.taps() * window.outWidth;
+  parallelFor(window.planes() * window.outHeight, grainOf(work), threads, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      const T* image = given.input + row / window.outHeight * window.plane();
+      const int64_t at = row * window.outWidth;
+      pool(window, taps, image, row % window.outHeight, given.output + at, given.indices + at);
+    }
+  });
+  return Status::OK;
+}
+
+template <typename T>
+Status maxPool2dGrad(const MaxPool2dGradFields<T>& given, int threads) {
+  const Window window(given.window);
+  const T* gradient = given.gradient;
+  const int32_t* indices = given.indices;
+  T* output = given.output;
+  parallelFor(window.planes(), grainOf(window.plane() + window.outPlane()), threads, [=](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; p++) {
       T* image = output + p * window.plane();
       for (int64_t i = 0; i < window.plane(); i++) image[i] = 0;
@@ -276,9 +258,9 @@ Status maxPool2dGrad(Command& command) {
 
 }  // namespace
 
-Status runUnfold(Command& command) { return command.flag() ? unfold<double>(command) : unfold<float>(command); }
-Status runFold(Command& command) { return command.flag() ? fold<double>(command) : fold<float>(command); }
-Status runMaxPool2d(Command& command) { return command.flag() ? maxPool2d<double>(command) : maxPool2d<float>(command); }
-Status runMaxPool2dGrad(Command& command) { return command.flag() ? maxPool2dGrad<double>(command) : maxPool2dGrad<float>(command); }
+OPT_RUN(UnfoldFields, unfold)
+OPT_RUN(FoldFields, fold)
+OPT_RUN(MaxPool2dFields, maxPool2d)
+OPT_RUN(MaxPool2dGradFields, maxPool2dGrad)
 
 }  // namespace opt::OPT_ISA

@@ -1,8 +1,9 @@
-/** Writes the kernels of rules and rows and the functions of float32: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
+/** Writes the kernels of rules and rows, the functions of float32 and the fields of commands: `tsx main.ts <folder> [released rules]`. Files that would not change are left alone, so that nothing is built twice. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { workspaceRows } from "@opt/testkit/rows";
 import { builtRules, releasedRules } from "./rules";
+import { writeCommands, writeProtocol } from "./write-commands";
 import { writeFunctions } from "./write-functions";
 import { writeAllRows } from "./write-rows";
 import { writeRules } from "./write-rules";
@@ -25,6 +26,8 @@ for (const [name, text] of [
   ["functions.inc", writeFunctions()],
   ["rows.inc", ofRows.functions],
   ["row-hashes.inc", ofRows.hashes],
+  ["protocol.h", writeProtocol()],
+  ["commands.h", writeCommands()],
 ] as const) {
   const path = join(folder, name);
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);

@@ -12,13 +12,12 @@ const loop = (lines: readonly string[], end = "length") => [
 /** For native/cpu/src/kernels/rows.cc: the functions and their table; for the addon: the hashes in the table's order. */
 export function writeAllRows(programs: readonly RowProgram[]): { readonly functions: string; readonly hashes: string } {
   const distinct = [...new Map(programs.map((program) => [program.hash, program])).values()];
-  const entries = distinct.map(({ hash, inputs, outputs, scalars, labels, nodes }) => {
+  const entries = distinct.map(({ hash, outputs, nodes }) => {
     const has = (isColumns: boolean) => outputs.some(({ kind }) => (kind === "columns") === isColumns);
     const functions = (name: string, exists: boolean) =>
       exists ? `${name}_${hash}<float>, ${name}_${hash}<double>` : "nullptr, nullptr";
     const work = nodes.some(({ op }) => op === "weight") ? 8 : 3;
-    const counts = [inputs.length, outputs.length, scalars.length, labels, work].join(", ");
-    return `    {${functions("rows", has(false))}, ${functions("columns", has(true))}, ${counts}},`;
+    return `    {${functions("rows", has(false))}, ${functions("columns", has(true))}, ${work}},`;
   });
   const most = Math.max(...distinct.flatMap(({ inputs, outputs }) => [inputs.length, outputs.length]));
   return {

@@ -1,0 +1,377 @@
+/** The commands of native code: the fields of each, and how a launch fills them. The build makes C++ structs of the same fields. */
+import {
+  type AttentionSizes,
+  fnv1a64,
+  type HeadStrides,
+  headShapes,
+  isRandom,
+  type Kind,
+  type Launch,
+  type SequenceSizes,
+  type Slice,
+  type Spec,
+  type StoredFormats,
+  type Window2d,
+  withoutDraws,
+} from "@opt/core/backend";
+import type { CommandWriter, Repeatable } from "./command";
+import { type Described, Fields, type On, signatureOf } from "./fields";
+import type { CpuKernel } from "./kernel";
+import { bug } from "./memory";
+import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
+import { denseStrides, mergeDimensions, reach, type Walk } from "./strides";
+
+type ProgramLaunch = On<"rule"> | On<"map">;
+type Tensors = Launch<"rule">["tensors"];
+
+const isDouble = ({ kernel }: { kernel: { spec: { dtype: string } } }) => kernel.spec.dtype === "f64";
+
+/** A rule that was compiled ahead, over a list of tensors. */
+const RULE = new Fields<On<"rule">>("Rule")
+  .flag("isDouble", isDouble)
+  .number("number", "integer", ({ kernel }) => kernel.ruleNumber!)
+  .number("buffers", "integer", ({ kernel }) => kernel.spec.rule.buffers.length)
+  .list("scalars", writeScalars)
+  .list("rewrites", (to, { kernel, scalars }) => {
+    const { rule, dtype } = kernel.spec;
+    const own = ownScalars(kernel);
+    rule.rewritten?.rewrites.forEach((rewrite, k) => {
+      to.number(REWRITE_NUMBER[rewrite]);
+      to.scalar(scalars[own + k]!, dtype);
+    });
+  })
+  .list("formats", (to, { kernel }) => {
+    const { spec } = kernel;
+    if (spec.stored === undefined && !spec.rule.rewritten) return;
+    formatsOf(spec).forEach((format, slot) => {
+      to.list([format === spec.dtype ? 0 : FORMAT_NUMBER[format], Number(isWritten(spec, slot))]);
+    });
+  })
+  .list("keys", writeKeys)
+  .list("codebooks", writeCodebooks)
+  .list("tensors", writeTensors);
+
+/** A program for the block interpreter: a map, or a rule that was not compiled ahead. Its tensors have a record of each buffer. */
+const PROGRAM = new Fields<ProgramLaunch>("Program")
+  .flag("isDouble", isDouble)
+  .number("code", "code", ({ kernel }) => kernel.codeAddress!)
+  .list("scalars", writeScalars)
+  .list("shape", (to, launch) => {
+    if (launch.kind === "map") to.list(launch.shape);
+  })
+  .list("keys", writeKeys)
+  .list("codebooks", writeCodebooks)
+  .list("tensors", writeTensors);
+
+const WALK = new Fields<Walk>("Walk")
+  .list("shape", (to, { shape }) => to.list(shape))
+  .list("sourceStrides", (to, { sourceStrides }) => to.list(sourceStrides))
+  .list("targetStrides", (to, { targetStrides }) => to.list(targetStrides));
+
+const WINDOW = new Fields<Window2d>("Window").integers("batch", "channels", "height", "width", "outHeight", "outWidth");
+for (const name of ["kernel", "stride", "padding", "dilation"] as const) {
+  WINDOW.number(`${name}Y`, "integer", (window) => window[name][0]);
+  WINDOW.number(`${name}X`, "integer", (window) => window[name][1]);
+}
+const inPlanes = ({ window }: { window: Window2d }) => window.batch * window.channels * window.height * window.width;
+const outPlanes = ({ window }: { window: Window2d }) =>
+  window.batch * window.channels * window.outHeight * window.outWidth;
+const inColumns = (launch: { window: Window2d }) =>
+  outPlanes(launch) * launch.window.kernel[0] * launch.window.kernel[1];
+
+type AttentionPlaces = AttentionSizes & HeadStrides;
+const ATTENTION = new Fields<AttentionPlaces>("AttentionSizes")
+  .integers("batch", "queries", "keys", "width", "columns", "heads")
+  .list("strides", (to, { strides }) => {
+    for (const walk of strides) to.list(walk);
+  })
+  .number("scale", "number", ({ scale }) => scale)
+  .flag("causal", ({ causal }) => causal);
+/** Elements that an operand of attention reaches over, by its place in `HeadStrides.strides`. */
+const ofHeads = (operand: number) => (launch: AttentionPlaces) => {
+  const shape = [launch.batch / launch.heads, launch.heads, ...headShapes(launch)[operand]!];
+  return reach(shape, [...launch.strides[operand]!, 1]).after;
+};
+
+type ChannelSizes = Pick<Launch<"batchNorm">, "outer" | "channels" | "inner" | "eps">;
+const CHANNELS = new Fields<ChannelSizes>("ChannelSizes")
+  .integers("outer", "channels", "inner")
+  .number("eps", "number", ({ eps }) => eps);
+const ofAll = ({ outer, channels, inner }: ChannelSizes) => outer * channels * inner;
+const ofChannels = ({ channels }: ChannelSizes) => channels;
+
+const SEQUENCE = new Fields<SequenceSizes>("SequenceSizes")
+  .integers("length", "batch", "width")
+  .flag("reverse", ({ reverse }) => reverse);
+const ofWeight = ({ width }: SequenceSizes) => 4 * width * width;
+const ofState = ({ batch, width }: SequenceSizes) => batch * width;
+const ofStates = ({ length, batch, width }: SequenceSizes) => length * batch * width;
+const ofGates = (sizes: SequenceSizes) => 4 * ofStates(sizes);
+
+interface Command<K extends Kind> extends Described {
+  write(to: CommandWriter, launch: On<K>): void;
+}
+
+export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
+  rule: RULE,
+  map: PROGRAM,
+  reduce: new Fields<On<"reduce">>("Reduce")
+    .number("reduction", "integer", ({ kernel }) => REDUCTION_NUMBER[kernel.spec.op])
+    .integers("outer", "length", "inner")
+    .reads(({ outer, length, inner }) => outer * length * inner, "input")
+    .field("output", "bytes", (to, { kernel, output, outer, inner }) => {
+      to.slice(output, kernel.spec.op === "argmax" ? "i32" : kernel.spec.dtype, outer * inner);
+    }),
+  sumSquares: new Fields<On<"sumSquares">>("SumSquares")
+    .number("format", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.stored ?? kernel.spec.dtype])
+    .flag("nonFinite", ({ kernel }) => kernel.spec.nonFinite ?? false)
+    .list("lengths", (to, { inputs }) => {
+      for (const { length } of inputs) to.number(length);
+    })
+    .list("inputs", (to, { kernel, inputs }) => {
+      const { stored, dtype } = kernel.spec;
+      for (const input of inputs) to.slice(input, stored ?? dtype, input.length);
+    })
+    .field("output", "bytes", (to, { kernel, inputs, output }) => to.slice(output, kernel.spec.dtype, inputs.length)),
+  matmul: new Fields<On<"matmul">>("Matmul")
+    .flag("transposeA", ({ kernel }) => kernel.spec.transposeA)
+    .flag("transposeB", ({ kernel }) => kernel.spec.transposeB)
+    .integers("batch", "m", "n", "k", "strideA", "strideB")
+    .reads(({ batch, m, k, strideA }) => (batch === 0 ? 0 : (batch - 1) * strideA + m * k), "a")
+    .reads(({ batch, n, k, strideB }) => (batch === 0 ? 0 : (batch - 1) * strideB + k * n), "b")
+    .writes(({ batch, m, n }) => batch * m * n, "output")
+    // The rest is the epilogue; without one its code is null.
+    .number("code", "code", ({ kernel }) => kernel.codeAddress ?? 0)
+    .list("scalars", (to, { kernel, epilogue }) => {
+      if (!epilogue) return;
+      checkCount("scalars", epilogue.scalars.length, kernel.spec.epilogue!.scalars.length);
+      to.list(epilogue.scalars);
+    })
+    .list("operands", (to, { kernel, epilogue, batch, m, n }) => {
+      if (!epilogue) return;
+      checkCount("operands", epilogue.operands.length + 1, kernel.spec.epilogue!.buffers.length);
+      epilogue.operands.forEach((operand, i) => {
+        const strides = epilogue.strides[i]!;
+        writeRecord(to, operand, kernel.spec.dtype, reach([batch, m, n], strides).after);
+        to.list(strides);
+      });
+    })
+    .field("product", "writes", (to, { kernel, epilogue, batch, m, n }) => {
+      if (epilogue?.product) to.slice(epilogue.product, kernel.spec.dtype, batch * m * n);
+      else to.number(0);
+    }),
+  copy: new Fields<On<"copy">>("Copy")
+    .number("from", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.from])
+    .number("to", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.to])
+    .group("walk", WALK, mergeDimensions)
+    .field("source", "bytes", (to, { kernel, source, shape, sourceStrides }) => {
+      const { before, after } = reach(shape, sourceStrides);
+      to.slice(source, kernel.spec.from, after, before);
+    })
+    .field("target", "bytes", (to, { kernel, target, shape, targetStrides }) => {
+      to.slice(target, kernel.spec.to, reach(shape, targetStrides).after);
+    }),
+  gather: new Fields<On<"gather">>("Gather")
+    .integers("rows", "width", "count")
+    .reads(({ rows, width }) => rows * width, "table")
+    .reads(({ count }) => count, "indices")
+    .writes(({ count, width }) => count * width, "output"),
+  scatterAdd: new Fields<On<"scatterAdd">>("ScatterAdd")
+    .integers("rows", "width", "count")
+    .reads(({ count, width }) => count * width, "source")
+    .reads(({ count }) => count, "indices")
+    .writes(({ rows, width }) => rows * width, "output"),
+  rows: new Fields<On<"rows">>("Rows")
+    .flag("isDouble", isDouble)
+    .number("program", "integer", ({ kernel }) => kernel.rowsNumber!)
+    .integers("rows", "length", "ignoreIndex")
+    .list("scalars", (to, { kernel, scalars }) => {
+      checkCount("scalars", scalars.length, kernel.spec.program.scalars.length);
+      to.list(scalars);
+    })
+    .field("labels", "readsIndices", (to, { kernel, labels, rows }) => {
+      if (kernel.spec.program.labels) to.slice(labels!, "i32", rows);
+      else to.number(0);
+    })
+    .list("inputs", (to, launch) => writeRowSlices(to, launch, "inputs"))
+    .list("outputs", (to, launch) => writeRowSlices(to, launch, "outputs")),
+  unfold: new Fields<On<"unfold">>("Unfold")
+    .group("window", WINDOW, ({ window }) => window)
+    .reads(inPlanes, "input")
+    .writes(inColumns, "output"),
+  fold: new Fields<On<"fold">>("Fold")
+    .group("window", WINDOW, ({ window }) => window)
+    .reads(inColumns, "input")
+    .writes(inPlanes, "output"),
+  maxPool2d: new Fields<On<"maxPool2d">>("MaxPool2d")
+    .group("window", WINDOW, ({ window }) => window)
+    .reads(inPlanes, "input")
+    .writes(outPlanes, "output", "indices"),
+  maxPool2dGrad: new Fields<On<"maxPool2dGrad">>("MaxPool2dGrad")
+    .group("window", WINDOW, ({ window }) => window)
+    .reads(outPlanes, "gradient", "indices")
+    .writes(inPlanes, "output"),
+  attention: new Fields<On<"attention">>("Attention")
+    .group("sizes", ATTENTION, (launch) => launch)
+    .reads(ofHeads(0), "query")
+    .reads(ofHeads(1), "key")
+    .reads(ofHeads(2), "value")
+    .writes(ofHeads(3), "output"),
+  attentionGrad: new Fields<On<"attentionGrad">>("AttentionGrad")
+    .group("sizes", ATTENTION, (launch) => launch)
+    .reads(ofHeads(0), "query")
+    .reads(ofHeads(1), "key")
+    .reads(ofHeads(2), "value")
+    .reads(ofHeads(3), "gradient")
+    .writes(ofHeads(4), "queryGradient")
+    .writes(ofHeads(5), "keyGradient")
+    .writes(ofHeads(6), "valueGradient"),
+  batchNorm: new Fields<On<"batchNorm">>("BatchNorm")
+    .group("sizes", CHANNELS, (launch) => launch)
+    .reads(ofAll, "input")
+    .reads(ofChannels, "weight", "bias")
+    .writes(ofAll, "output")
+    .writes(ofChannels, "mean", "variance"),
+  batchNormGrad: new Fields<On<"batchNormGrad">>("BatchNormGrad")
+    .group("sizes", CHANNELS, (launch) => launch)
+    .reads(ofAll, "input", "gradient")
+    .reads(ofChannels, "weight", "mean", "variance")
+    .writes(ofAll, "inputGradient")
+    .writes(ofChannels, "weightGradient", "biasGradient"),
+  lstm: new Fields<On<"lstm">>("Lstm")
+    .group("sizes", SEQUENCE, (launch) => launch)
+    .reads(ofGates, "inputs")
+    .reads(ofWeight, "weight")
+    .reads(({ width }) => 4 * width, "bias")
+    .reads(ofState, "hidden", "cell")
+    .writes(ofStates, "results", "cells")
+    .writes(ofGates, "gates"),
+  lstmGrad: new Fields<On<"lstmGrad">>("LstmGrad")
+    .group("sizes", SEQUENCE, (launch) => launch)
+    .reads(ofWeight, "weight")
+    .reads(ofState, "cell", "cellGradient")
+    .reads(ofStates, "cells", "gradient")
+    .reads(ofGates, "gates")
+    .writes(ofGates, "inputsGradient")
+    .writes(ofState, "firstHiddenGradient", "firstCellGradient"),
+};
+
+/** `list`: commands one after the other. */
+export const OPCODE = { list: -1, ...numbered(Object.keys(COMMANDS) as Kind[]) };
+
+/** Identity of what both sides must agree on. A binary of another format would read commands wrongly. */
+export function commandFormat(): number {
+  const signatures = Object.values<Described>(COMMANDS).map(signatureOf);
+  return Number(`0x${fnv1a64(JSON.stringify([signatures, ENUMERATIONS, OPS])).slice(-8)}`);
+}
+
+export function writeLaunch(to: CommandWriter, launch: Launch): void {
+  const { opcode, spec } = launch.kernel as CpuKernel;
+  const fields = opcode === OPCODE.map ? PROGRAM : COMMANDS[launch.kind];
+  if (fields.isTyped) to.flag((spec as Spec<"reduce">).dtype === "f64");
+  (fields as Command<Kind>).write(to, launch as On<Kind>);
+}
+
+/** Scalars of the rule itself: those of rewrites follow. */
+function ownScalars({ ruleNumber, spec: { rule } }: CpuKernel<"rule">): number {
+  return (ruleNumber !== undefined && rule.rewritten ? rule.rewritten.rule : rule).scalars.length;
+}
+
+function writeScalars(to: CommandWriter, { kernel, kind, scalars }: ProgramLaunch): void {
+  const { spec } = kernel;
+  const count = spec.kind === "map" ? spec.program.scalars.length : spec.rule.scalars.length;
+  checkCount("scalars", scalars.length, spec.kind === "rule" && isRandom(spec.stored?.[0]) ? count + 2 : count);
+  const own = kind === "rule" ? ownScalars(kernel) : count;
+  for (let i = 0; i < own; i++) to.scalar(scalars[i]!, spec.dtype as "f32" | "f64");
+}
+
+/** The keys of stochastic rounding, where it is used. */
+function writeKeys(to: CommandWriter, { kernel, kind, scalars }: ProgramLaunch): void {
+  if (kind === "map") return;
+  for (let i = kernel.spec.rule.scalars.length; i < scalars.length; i++) to.scalar(scalars[i]!, kernel.spec.dtype);
+}
+
+/** The codebooks of packed buffers. */
+function writeCodebooks(to: CommandWriter, { kernel }: ProgramLaunch): void {
+  if (kernel.codebooks) to.list(kernel.codebooks);
+}
+
+/** How many tensors there are, how many elements come before each of them, and how many in all. Then the records of each tensor. */
+function writeTensors(to: CommandWriter, launch: ProgramLaunch): void {
+  // An optimizer launches the same list again while its gradients stay where they are.
+  if (launch.kind === "rule")
+    return to.repeatable(launch.tensors as Tensors & Repeatable, launch.kernel, writeRuleTensors);
+  const { kernel, inputs, output, shape, strides } = launch;
+  const { program, dtype } = kernel.spec;
+  checkCount("inputs", inputs.length, program.buffers.length);
+  checkCount("dimensions", Math.min(shape.length, 16), shape.length);
+  const size = shape.reduce((product, extent) => product * extent, 1);
+  to.list([1, 0, size]);
+  inputs.forEach((input, i) => {
+    writeRecord(to, input, dtype, reach(shape, strides[i]!).after);
+    to.list(strides[i]!);
+  });
+  writeRecord(to, output, dtype, size);
+  to.list(denseStrides(shape));
+}
+
+function writeRuleTensors(to: CommandWriter, tensors: Tensors, { ruleNumber, spec }: CpuKernel<"rule">): void {
+  const formats = formatsOf(spec);
+  to.number(tensors.length);
+  let start = 0;
+  to.number(start);
+  for (const slices of tensors) {
+    start += slices[0]!.length;
+    to.number(start);
+  }
+  for (const slices of tensors) {
+    checkCount("buffers", slices.length, formats.length);
+    const place = slices[0]!.place ?? 0;
+    slices.forEach((slice, slot) => {
+      const format = formats[slot]!;
+      const dtype = isRandom(format) ? withoutDraws(format) : format;
+      if (ruleNumber !== undefined) to.slice(slice, dtype, slices[0]!.length);
+      else {
+        const number = format === spec.dtype ? 0 : FORMAT_NUMBER[format];
+        writeRecord(to, slice, dtype, slices[0]!.length, number, isWritten(spec, slot), slice.place);
+      }
+    });
+    if (ruleNumber !== undefined && isRandom(formats[0])) to.number(place);
+  }
+}
+
+/** A buffer of a program, up to its strides: those follow, in elements. */
+function writeRecord(
+  to: CommandWriter,
+  slice: Slice,
+  dtype: Parameters<CommandWriter["slice"]>[1],
+  needed: number,
+  format = 0,
+  written = false,
+  place = 0,
+): void {
+  to.slice(slice, dtype, needed);
+  to.list([format, Number(written), place]);
+}
+
+function writeRowSlices(to: CommandWriter, launch: On<"rows">, which: "inputs" | "outputs"): void {
+  const { rows, length, kernel } = launch;
+  const { program, dtype } = kernel.spec;
+  const needed = { matrix: rows * length, vector: length, columns: length, number: rows };
+  program[which].forEach(({ kind }, slot) => {
+    to.slice(launch[which][slot]!, dtype, needed[kind]);
+  });
+}
+
+function formatsOf({ stored, rule, dtype }: Spec<"rule">): StoredFormats {
+  return stored ?? rule.buffers.map(() => dtype as StoredFormats[number]);
+}
+
+/** A mirror, which comes after the rule's buffers, is. */
+function isWritten({ rule: { program } }: Spec<"rule">, slot: number): boolean {
+  return slot >= program.buffers.length || program.outputs.some((output) => output.slot === slot);
+}
+
+function checkCount(what: string, actual: number, expected: number): void {
+  if (actual !== expected) throw bug(`the kernel takes ${expected} ${what}, got ${actual}.`);
+}
