@@ -55,7 +55,7 @@ export {
 export { fma32, fma64 } from "./rule/fma";
 export { FUNCTION_NAMES, type FunctionDefinition, type FunctionName, functionDefinition } from "./rule/functions";
 export { evaluateFunction, evaluateOp, interpret } from "./rule/interpret";
-export { fnv1a64, type Node, type Program } from "./rule/program";
+export type { Node, Program } from "./rule/program";
 export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";

@@ -1,7 +1,5 @@
-/** The native addon: where its binary comes from, and its handful of functions. */
-import { createRequire } from "node:module";
-import { environmentVariable, loadBinary, platformName, type TypedArray } from "@opt/core/backend";
-import { commandFormat } from "./commands";
+/** The native addon's handful of functions. */
+import type { TypedArray } from "@opt/core/backend";
 
 /** Functions of native/cpu/src/addon.cc. */
 export interface Addon {
@@ -31,24 +29,4 @@ export interface Addon {
   crc32?(bytes: Uint8Array, before: number): number;
   /** Fills a view from an open file, by a thread of libuv's: the bytes' CRC-32, or undefined where not all were there. Absent as `crc32`, or where the system has no such calls. */
   readFile?(file: number, bytes: Uint8Array, position: number): Promise<number | undefined>;
-}
-
-const require = createRequire(import.meta.url);
-
-/**
- * Loads the binary of a platform from its package. `OPT_CPU_BINARY` names a file instead.
- *
- * @throws OptError DEVICE_UNAVAILABLE naming the package that is missing, or of another version than this one
- */
-export function loadAddon(platform = platformName(), binary = environmentVariable("OPT_CPU_BINARY")): Addon {
-  const name = `@opt/kernels-cpu-${platform}`;
-  return loadBinary<Addon>({
-    require,
-    path: binary || name,
-    where: "cpu",
-    version: commandFormat(),
-    versionOf: (addon) => addon.commandFormat?.(),
-    install: `Install ${name} where it exists (npm leaves it out with --omit=optional); device "wasm" of @opt/kernels-wasm serves without it.`,
-    build: "node tools/build-native.mjs",
-  });
 }

@@ -13,10 +13,12 @@ import {
   type Spec,
   type TypedArray,
 } from "@opt/core/backend";
-import { type Addon, loadAddon } from "./addon";
+import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import { writeLaunch } from "./commands";
-import { type CpuKernel, compile, type Numbers } from "./kernel";
+import { compile, type Numbers } from "./kernel";
+import type { CpuKernel } from "./launch";
+import { loadAddon } from "./load-addon";
 import { Allocator, type CpuMemory, cpuMemory } from "./memory";
 import { STATUS } from "./numbers";
 import { prepared } from "./prepared";

@@ -1,4 +1,4 @@
-/** The codes of packed state as native code reads them (native/cpu/src/kernels/codec.h). */
+/** The codes of packed state as native code reads them (native/cpu/src/kernels/rules/codec.h). */
 import { codebookOf, LEAST_SCALE, type PackedDType } from "@opt/core/backend";
 import type { Addon } from "./addon";
 

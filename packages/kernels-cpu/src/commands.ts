@@ -1,9 +1,8 @@
 /** The commands of native code: the fields of each, and how a launch fills them. The build makes C++ structs of the same fields. */
 import {
   type AttentionSizes,
-  fnv1a64,
-  type HeadStrides,
   headShapes,
+  type HeadStrides,
   isRandom,
   type Kind,
   type Launch,
@@ -15,8 +14,8 @@ import {
   withoutDraws,
 } from "@opt/core/backend";
 import type { CommandWriter, Repeatable } from "./command";
-import { type Described, Fields, type On, signatureOf } from "./fields";
-import type { CpuKernel } from "./kernel";
+import { type Described, Fields, signatureOf } from "./fields";
+import type { CpuKernel, On } from "./launch";
 import { bug } from "./memory";
 import { ENUMERATIONS, FORMAT_NUMBER, numbered, OPS, REDUCTION_NUMBER, REWRITE_NUMBER } from "./numbers";
 import { denseStrides, mergeDimensions, reach, type Walk } from "./strides";
@@ -259,10 +258,12 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
 /** `list`: commands one after the other. */
 export const OPCODE = { list: -1, ...numbered(Object.keys(COMMANDS) as Kind[]) };
 
-/** Identity of what both sides must agree on. A binary of another format would read commands wrongly. */
+/** Identity of what both sides must agree on, by FNV-1a. A binary of another format would misread commands. */
 export function commandFormat(): number {
-  const signatures = Object.values<Described>(COMMANDS).map(signatureOf);
-  return Number(`0x${fnv1a64(JSON.stringify([signatures, ENUMERATIONS, OPS])).slice(-8)}`);
+  const text = JSON.stringify([Object.values<Described>(COMMANDS).map(signatureOf), ENUMERATIONS, OPS]);
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
 }
 
 export function writeLaunch(to: CommandWriter, launch: Launch): void {
@@ -298,9 +299,11 @@ function writeCodebooks(to: CommandWriter, { kernel }: ProgramLaunch): void {
 
 /** How many tensors there are, how many elements come before each of them, and how many in all. Then the records of each tensor. */
 function writeTensors(to: CommandWriter, launch: ProgramLaunch): void {
-  // An optimizer launches the same list again while its gradients stay where they are.
-  if (launch.kind === "rule")
-    return to.repeatable(launch.tensors as Tensors & Repeatable, launch.kernel, writeRuleTensors);
+  if (launch.kind === "rule") {
+    // An optimizer launches the same list again while its gradients stay where they are.
+    to.repeatable(launch.tensors as Tensors & Repeatable, launch.kernel, writeRuleTensors);
+    return;
+  }
   const { kernel, inputs, output, shape, strides } = launch;
   const { program, dtype } = kernel.spec;
   checkCount("inputs", inputs.length, program.buffers.length);

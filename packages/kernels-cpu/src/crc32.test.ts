@@ -4,7 +4,7 @@ import { hostCrc32, init } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import "./index";
-import { loadAddon } from "./addon";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 import { someBytes } from "./testing/some-bytes";
 

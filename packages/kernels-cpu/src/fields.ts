@@ -2,12 +2,8 @@
  * The fields of a command, in order: how TypeScript writes each, and its type in C++. The build makes a struct of them
  * (generate/write-commands.ts).
  */
-import type { ComputeDType, Kind, Launch, Slice } from "@opt/core/backend";
+import type { ComputeDType, Slice } from "@opt/core/backend";
 import type { CommandWriter } from "./command";
-import type { CpuKernel } from "./kernel";
-
-/** A launch with a kernel of this device. */
-export type On<K extends Kind> = Launch<K> & { readonly kernel: CpuKernel<K> };
 
 /** Types in C++, by which native code reads them. `T` is the launch's dtype. */
 export const CPP_TYPES = {

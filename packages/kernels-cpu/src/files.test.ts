@@ -10,7 +10,7 @@ import { hostRead, init } from "@opt/core";
 import { platformName } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import "./index";
-import { loadAddon } from "./addon";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 import { someBytes } from "./testing/some-bytes";
 

@@ -1,23 +1,11 @@
 /** Kernels of the cpu device: a number each, and for programs their instructions. */
 import { OptError } from "@opt/core";
-import { isPacked, type Kernel, type Kind, type Rule, type Spec, withMirror } from "@opt/core/backend";
+import { isPacked, type Rule, type Spec, withMirror } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { codebookAddresses } from "./codebook";
 import { OPCODE } from "./commands";
+import type { CpuKernel } from "./launch";
 import { encodeProgram } from "./program";
-
-export interface CpuKernel<K extends Kind = Kind> extends Kernel<K> {
-  readonly opcode: number;
-  /** Of a rule that was compiled ahead. */
-  readonly ruleNumber?: number;
-  /** Of a row program. */
-  readonly rowsNumber?: number;
-  /** Of a program that runs through the block interpreter: kept here because native code reads it in place. */
-  readonly code?: Float64Array;
-  readonly codeAddress?: number;
-  /** Where the codes of packed buffers lie, of rules that have such. */
-  readonly codebooks?: readonly number[];
-}
 
 /** Places in the binary's tables by hash. */
 export type Numbers = ReadonlyMap<string, number>;

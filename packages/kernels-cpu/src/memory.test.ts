@@ -1,8 +1,8 @@
 /** Memory is reused, aligned, given back, and does not grow. */
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { loadAddon } from "./addon";
 import { openCpuBackend } from "./backend";
+import { loadAddon } from "./load-addon";
 import { Allocator } from "./memory";
 import { missingDevice } from "./testing/missing-device";
 import { everyOp } from "./testing/rules";

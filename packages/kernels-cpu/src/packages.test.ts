@@ -1,7 +1,7 @@
 /** The binaries' packages: one a platform, of the very version that @opt/kernels-cpu asks for. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { loadAddon } from "./addon";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 
 const npm = new URL("../../../native/cpu/npm/", import.meta.url);

@@ -12,8 +12,8 @@ import {
 import { nadamRule } from "@opt/nadam/rules";
 import { Random } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadAddon } from "./addon";
 import { openCpuBackend } from "./backend";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 
 /** Shorter than what is under way at once, with and without a block that is cut short, and parts of several threads. */

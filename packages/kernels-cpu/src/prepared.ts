@@ -4,7 +4,7 @@ import { memoriesOf } from "@opt/core/backend";
 import type { Addon } from "./addon";
 import { CommandWriter } from "./command";
 import { OPCODE, writeLaunch } from "./commands";
-import type { CpuKernel } from "./kernel";
+import type { CpuKernel } from "./launch";
 import { bug, cpuMemory, ListedMemory } from "./memory";
 
 /** What runs commands. */

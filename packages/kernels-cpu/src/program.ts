@@ -1,4 +1,4 @@
-/** Programs as instructions of the block interpreter (native/cpu/src/kernels/program.cc). */
+/** Programs as instructions of the block interpreter (native/cpu/src/kernels/rules/program.cc). */
 import type { Op, Program } from "@opt/core/backend";
 import { OP_NUMBER } from "./numbers";
 

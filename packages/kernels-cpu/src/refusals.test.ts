@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import type { Slice, TypedArray } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadAddon } from "./addon";
 import { openCpuBackend } from "./backend";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 import { everyOp, unbuilt } from "./testing/rules";
 

@@ -2,9 +2,9 @@
 import { type Backend, type ComputeDType, interpretRule, type Rule, type TypedArray } from "@opt/core/backend";
 import { seededBuffers, seededScalars } from "@opt/testkit";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { loadAddon } from "./addon";
 import { openCpuBackend } from "./backend";
 import { builtRules } from "./generate/rules";
+import { loadAddon } from "./load-addon";
 import { missingDevice } from "./testing/missing-device";
 import { unbuilt } from "./testing/rules";
 

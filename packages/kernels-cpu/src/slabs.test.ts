@@ -1,7 +1,7 @@
 /** Small blocks lie in rows, share no byte, and are given back with the last of their slab. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadAddon } from "./addon";
+import { loadAddon } from "./load-addon";
 import { Allocator, type CpuMemory } from "./memory";
 import { missingDevice } from "./testing/missing-device";
 

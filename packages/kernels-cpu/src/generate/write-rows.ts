@@ -9,7 +9,7 @@ const loop = (lines: readonly string[], end = "length") => [
   ...block(`for (int64_t i = 0; i < ${end}; i++)`, lines),
 ];
 
-/** For native/cpu/src/kernels/rows.cc: the functions and their table; for the addon: the hashes in the table's order. */
+/** For native/cpu/src/kernels/rows/rows.cc: the functions and their table; for the addon: the hashes in the table's order. */
 export function writeAllRows(programs: readonly RowProgram[]): { readonly functions: string; readonly hashes: string } {
   const distinct = [...new Map(programs.map((program) => [program.hash, program])).values()];
   const entries = distinct.map(({ hash, outputs, nodes }) => {

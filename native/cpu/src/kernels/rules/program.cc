@@ -6,9 +6,9 @@
 #include "commands.h"
 #include "kernels/arithmetic.h"
 #include "kernels/parallel.h"
-#include "kernels/program-ops.h"
-#include "kernels/program.h"
-#include "kernels/stored-block.h"
+#include "kernels/rules/program-ops.h"
+#include "kernels/rules/program.h"
+#include "kernels/rules/stored-block.h"
 
 namespace opt::OPT_ISA {
 namespace {

@@ -1,8 +1,8 @@
 // Products of blocks that fit the caches, for kernels of many ops: the left side is read as it lies there, by rows or by steps.
 #pragma once
-#include "kernels/matmul-pack.h"
+#include "kernels/products/matmul-pack.h"
 #include "kernels/parallel.h"
-#include "kernels/pieces.h"
+#include "kernels/products/pieces.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {

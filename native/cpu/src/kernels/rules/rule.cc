@@ -2,9 +2,9 @@
 #include "kernels/wide.h"
 
 #include "commands.h"
-#include "kernels/packed-rule.h"
+#include "kernels/rules/packed-rule.h"
 #include "kernels/parallel.h"
-#include "kernels/rule-blocks.h"
+#include "kernels/rules/rule-blocks.h"
 
 namespace opt::OPT_ISA {
 namespace {

@@ -1,11 +1,11 @@
 // Attention and its gradient: the words of its ops, one by one. Scores lie [query][key], and only those of a few queries are there at a time.
 #include "kernels/wide.h"
 
-#include "kernels/block-product.h"
+#include "kernels/products/block-product.h"
 #include "commands.h"
 #include "kernels/functions.h"
 #include "kernels/parallel.h"
-#include "kernels/rows.h"
+#include "kernels/rows/rows.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {

@@ -1,7 +1,7 @@
 // Reductions over the middle axis of [outer, length, inner], accumulated in double, and sums of squares of a list of tensors.
 #include "commands.h"
 #include "kernels/parallel.h"
-#include "kernels/rows.h"
+#include "kernels/rows/rows.h"
 #include "kernels/stored.h"
 
 namespace opt::OPT_ISA {

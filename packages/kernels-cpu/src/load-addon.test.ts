@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { platformName } from "@opt/core/backend";
 import { expectCode } from "@opt/testkit";
 import { afterAll, expect, it } from "vitest";
-import { loadAddon } from "./addon";
 import { commandFormat } from "./commands";
+import { loadAddon } from "./load-addon";
 
 const folder = mkdtempSync(join(tmpdir(), "opt-addon-"));
 afterAll(() => rmSync(folder, { recursive: true }));

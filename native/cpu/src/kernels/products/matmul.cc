@@ -1,12 +1,12 @@
 // Batched matrix products. Both sides are copied into panels that fit the caches; tiles of the product are added up in registers.
 // An element is added up in the same order whatever the blocks of rows and columns are, so results do not depend on the number of threads.
 #include "commands.h"
-#include "kernels/matmul-pack.h"
-#include "kernels/matmul-row.h"
-#include "kernels/matmul-tile.h"
+#include "kernels/products/matmul-pack.h"
+#include "kernels/products/matmul-row.h"
+#include "kernels/products/matmul-tile.h"
 #include "kernels/parallel.h"
-#include "kernels/pieces.h"
-#include "kernels/program.h"
+#include "kernels/products/pieces.h"
+#include "kernels/rules/program.h"
 #include "kernels/workspace.h"
 
 namespace opt::OPT_ISA {

@@ -4,8 +4,8 @@
 
 #include "kernels/command.h"
 #include "kernels/loops.h"
-#include "kernels/packed-block.h"
-#include "kernels/rounding.h"
+#include "kernels/rules/packed-block.h"
+#include "kernels/rules/rounding.h"
 #include "kernels/stored.h"
 
 namespace opt::OPT_ISA {

@@ -1,7 +1,7 @@
 // A sequence through an LSTM and its gradient. Weights are packed once for all places; of each place the units are shared out to the
 // threads, and what is done by element follows the product while it is in the cache. The words are those of the ops, one by one.
 #include "commands.h"
-#include "kernels/block-product.h"
+#include "kernels/products/block-product.h"
 #include "kernels/functions.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"

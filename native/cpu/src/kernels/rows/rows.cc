@@ -3,7 +3,7 @@
 
 #include "commands.h"
 #include "kernels/parallel.h"
-#include "kernels/rows.h"
+#include "kernels/rows/rows.h"
 
 namespace opt::OPT_ISA {
 namespace {

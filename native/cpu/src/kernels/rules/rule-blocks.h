@@ -5,7 +5,7 @@
 #include "kernels/arithmetic.h"
 #include "kernels/loops.h"
 #include "kernels/parallel.h"
-#include "kernels/stored-block.h"
+#include "kernels/rules/stored-block.h"
 
 namespace opt::OPT_ISA {
 

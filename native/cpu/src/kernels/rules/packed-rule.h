@@ -2,10 +2,10 @@
 #pragma once
 #include <utility>
 
-#include "kernels/lanes.h"
+#include "kernels/rules/lanes.h"
 #include "kernels/loops.h"
-#include "kernels/packed-block.h"
-#include "kernels/rule-blocks.h"
+#include "kernels/rules/packed-block.h"
+#include "kernels/rules/rule-blocks.h"
 
 namespace opt::OPT_ISA {
 

@@ -3,8 +3,8 @@
 #pragma once
 #include "kernels/arithmetic.h"
 #include "kernels/loops.h"
-#include "kernels/matmul-pack.h"
-#include "kernels/pieces.h"
+#include "kernels/products/matmul-pack.h"
+#include "kernels/products/pieces.h"
 #include "kernels/vector.h"
 
 namespace opt::OPT_ISA {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/codec.h"
+#include "kernels/rules/codec.h"
 #include "kernels/stored.h"
 #include "kernels/vector.h"
 
