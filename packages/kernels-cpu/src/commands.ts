@@ -173,12 +173,12 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   gather: new Fields<On<"gather">>("Gather")
     .integers("rows", "width", "count")
     .reads(({ rows, width }) => rows * width, "table")
-    .reads(({ count }) => count, "indices")
+    .field("indices", "readsIndices", (to, { indices, count }) => to.slice(indices, "i32", count))
     .writes(({ count, width }) => count * width, "output"),
   scatterAdd: new Fields<On<"scatterAdd">>("ScatterAdd")
     .integers("rows", "width", "count")
     .reads(({ count, width }) => count * width, "source")
-    .reads(({ count }) => count, "indices")
+    .field("indices", "readsIndices", (to, { indices, count }) => to.slice(indices, "i32", count))
     .writes(({ rows, width }) => rows * width, "output"),
   rows: new Fields<On<"rows">>("Rows")
     .flag("isDouble", isDouble)
@@ -205,10 +205,12 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   maxPool2d: new Fields<On<"maxPool2d">>("MaxPool2d")
     .group("window", WINDOW, ({ window }) => window)
     .reads(inPlanes, "input")
-    .writes(outPlanes, "output", "indices"),
+    .writes(outPlanes, "output")
+    .field("indices", "writesIndices", (to, launch) => to.slice(launch.indices, "i32", outPlanes(launch))),
   maxPool2dGrad: new Fields<On<"maxPool2dGrad">>("MaxPool2dGrad")
     .group("window", WINDOW, ({ window }) => window)
-    .reads(outPlanes, "gradient", "indices")
+    .reads(outPlanes, "gradient")
+    .field("indices", "readsIndices", (to, launch) => to.slice(launch.indices, "i32", outPlanes(launch)))
     .writes(inPlanes, "output"),
   attention: new Fields<On<"attention">>("Attention")
     .group("sizes", ATTENTION, (launch) => launch)

@@ -23,19 +23,15 @@ export const CPP_TYPES = {
 export interface Described {
   readonly struct: string;
   readonly isTyped: boolean;
-  readonly fields: readonly { readonly name: string; readonly type: keyof typeof CPP_TYPES | Described }[];
+  readonly fields: readonly { readonly name: string; readonly type: FieldType }[];
 }
+
+type FieldType = keyof typeof CPP_TYPES | Described;
 
 /** Names and types as text: what both sides must agree on. */
 export function signatureOf({ struct, fields }: Described): string {
   const each = fields.map(({ name, type }) => `${name}:${typeof type === "string" ? type : signatureOf(type)}`);
   return `${struct}(${each.join()})`;
-}
-
-interface Field<Source> {
-  readonly name: string;
-  readonly type: keyof typeof CPP_TYPES | Described;
-  write(to: CommandWriter, source: Source): void;
 }
 
 type NamesOf<Source, Value> = {
@@ -44,17 +40,21 @@ type NamesOf<Source, Value> = {
   string;
 
 type Count<Source> = (source: Source) => number;
+type Write<Source> = (to: CommandWriter, source: Source) => void;
 
 /** Fields that are read from a source of one type. */
 export class Fields<Source> implements Described {
-  readonly fields: Field<Source>[] = [];
+  readonly fields: { name: string; type: FieldType }[] = [];
   isTyped = false;
+  /** One may write several fields: eager launches wait for each call. */
+  private readonly writers: Write<Source>[] = [];
 
   constructor(readonly struct: string) {}
 
   integers(...names: NamesOf<Source, number>[]): this {
-    for (const name of names) this.number(name, "integer", (source) => source[name] as number);
-    return this;
+    return this.add(names, "integer", (to, source) => {
+      for (let i = 0; i < names.length; i++) to.number(source[names[i]!] as number);
+    });
   }
 
   number(name: string, type: "integer" | "number" | "code", value: Count<Source>): this {
@@ -65,7 +65,7 @@ export class Fields<Source> implements Described {
     return this.field(name, "flag", (to, source) => to.flag(value(source)));
   }
 
-  /** Slices of the launch's dtype that it reads, of each `count` elements. `indices` are of i32. */
+  /** Slices of the launch's dtype that it reads, of `count` elements each. */
   reads(count: Count<Source>, ...names: NamesOf<Source, Slice>[]): this {
     return this.slices("reads", count, names);
   }
@@ -76,7 +76,7 @@ export class Fields<Source> implements Described {
   }
 
   /** Numbers, of which `write` may write any count. */
-  list(name: string, write: (to: CommandWriter, source: Source) => void): this {
+  list(name: string, write: Write<Source>): this {
     return this.field(name, "list", (to, source) => to.counted(write, source));
   }
 
@@ -84,26 +84,27 @@ export class Fields<Source> implements Described {
     return this.field(name, fields, (to, source) => fields.write(to, part(source)));
   }
 
-  field(name: string, type: Field<Source>["type"], write: Field<Source>["write"]): this {
-    this.fields.push({ name, type, write });
-    return this;
+  field(name: string, type: FieldType, write: Write<Source>): this {
+    return this.add([name], type, write);
   }
 
   write(to: CommandWriter, source: Source): void {
-    const { fields } = this;
-    for (let i = 0; i < fields.length; i++) fields[i]!.write(to, source);
+    const { writers } = this;
+    for (let i = 0; i < writers.length; i++) writers[i]!(to, source);
   }
 
   private slices(type: "reads" | "writes", count: Count<Source>, names: NamesOf<Source, Slice>[]): this {
     this.isTyped = true;
-    for (const name of names) {
-      const isIndices = name === "indices";
-      this.field(name, isIndices ? `${type}Indices` : type, (to, source) => {
-        to.slice(source[name] as Slice, isIndices ? "i32" : dtypeOf(source), count(source));
-      });
-    }
+    return this.add(names, type, (to, source) => {
+      const { dtype } = (source as { kernel: { spec: { dtype: ComputeDType } } }).kernel.spec;
+      const needed = count(source);
+      for (let i = 0; i < names.length; i++) to.slice(source[names[i]!] as Slice, dtype, needed);
+    });
+  }
+
+  private add(names: readonly string[], type: FieldType, write: Write<Source>): this {
+    for (const name of names) this.fields.push({ name, type });
+    this.writers.push(write);
     return this;
   }
 }
-
-const dtypeOf = (source: unknown) => (source as { kernel: { spec: { dtype: ComputeDType } } }).kernel.spec.dtype;
