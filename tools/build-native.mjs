@@ -44,15 +44,11 @@ function missingTools(variant) {
 /** Fingerprint of everything that decides what the binary is. @param {string} generated @param {Variant} variant */
 function fingerprint(generated, variant) {
   const hash = createHash("sha256").update(`${process.version.split(".")[0]} ${platformName()} ${variant}`);
-  const own = ["CMakeLists.txt", "package.json"].map((name) => join(source, name));
-  const files = [
-    ...own,
-    ...[join(source, "src"), generated].flatMap((folder) =>
-      readdirSync(folder, { withFileTypes: true, recursive: true })
-        .filter((entry) => entry.isFile())
-        .map((entry) => join(entry.parentPath, entry.name)),
-    ),
-  ];
+  const entries = [join(source, "src"), generated].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()),
+  );
+  const files = entries.map(({ parentPath, name }) => join(parentPath, name));
+  files.push(join(source, "CMakeLists.txt"), join(source, "package.json"));
   for (const file of files.sort()) hash.update(file).update(readFileSync(file));
   return hash.digest("hex");
 }

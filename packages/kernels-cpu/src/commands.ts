@@ -107,9 +107,7 @@ const ofState = ({ batch, width }: SequenceSizes) => batch * width;
 const ofStates = ({ length, batch, width }: SequenceSizes) => length * batch * width;
 const ofGates = (sizes: SequenceSizes) => 4 * ofStates(sizes);
 
-interface Command<K extends Kind> extends Described {
-  write(to: CommandWriter, launch: On<K>): void;
-}
+type Command<K extends Kind> = Described & Pick<Fields<On<K>>, "write">;
 
 export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   rule: RULE,
@@ -124,9 +122,7 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   sumSquares: new Fields<On<"sumSquares">>("SumSquares")
     .number("format", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.stored ?? kernel.spec.dtype])
     .flag("nonFinite", ({ kernel }) => kernel.spec.nonFinite ?? false)
-    .list("lengths", (to, { inputs }) => {
-      for (const { length } of inputs) to.number(length);
-    })
+    .list("lengths", (to, { inputs }) => to.list(inputs.map(({ length }) => length)))
     .list("inputs", (to, { kernel, inputs }) => {
       const { stored, dtype } = kernel.spec;
       for (const input of inputs) to.slice(input, stored ?? dtype, input.length);
@@ -322,26 +318,22 @@ function writeTensors(to: CommandWriter, launch: ProgramLaunch): void {
 
 function writeRuleTensors(to: CommandWriter, tensors: Tensors, { ruleNumber, spec }: CpuKernel<"rule">): void {
   const formats = formatsOf(spec);
-  to.number(tensors.length);
   let start = 0;
-  to.number(start);
+  to.list([tensors.length, start]);
   for (const slices of tensors) {
     start += slices[0]!.length;
     to.number(start);
   }
   for (const slices of tensors) {
     checkCount("buffers", slices.length, formats.length);
-    const place = slices[0]!.place ?? 0;
     slices.forEach((slice, slot) => {
       const format = formats[slot]!;
       const dtype = isRandom(format) ? withoutDraws(format) : format;
+      const number = format === spec.dtype ? 0 : FORMAT_NUMBER[format];
       if (ruleNumber !== undefined) to.slice(slice, dtype, slices[0]!.length);
-      else {
-        const number = format === spec.dtype ? 0 : FORMAT_NUMBER[format];
-        writeRecord(to, slice, dtype, slices[0]!.length, number, isWritten(spec, slot), slice.place);
-      }
+      else writeRecord(to, slice, dtype, slices[0]!.length, number, isWritten(spec, slot), slice.place);
     });
-    if (ruleNumber !== undefined && isRandom(formats[0])) to.number(place);
+    if (ruleNumber !== undefined && isRandom(formats[0])) to.number(slices[0]!.place!);
   }
 }
 

@@ -11,16 +11,13 @@ namespace {
 
 template <typename T>
 Status gather(const GatherFields<T>& given, int threads) {
-  const int64_t rows = given.rows, width = given.width, count = given.count;
-  const T* table = given.table;
-  const int32_t* indices = given.indices;
-  T* output = given.output;
-  parallelFor(count, grainOf(width), threads, [=](int64_t begin, int64_t end) {
+  const int64_t rows = given.rows, width = given.width;
+  parallelFor(given.count, grainOf(width), threads, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      T* out = output + i * width;
-      const int64_t row = indices[i];
+      T* out = given.output + i * width;
+      const int64_t row = given.indices[i];
       if (row >= 0 && row < rows) {
-        const T* source = table + row * width;
+        const T* source = given.table + row * width;
         for (int64_t j = 0; j < width; j++) out[j] = source[j];
       } else {
         for (int64_t j = 0; j < width; j++) out[j] = NAN;
@@ -34,16 +31,13 @@ Status gather(const GatherFields<T>& given, int threads) {
 template <typename T>
 Status scatterAdd(const ScatterAddFields<T>& given, int threads) {
   const int64_t rows = given.rows, width = given.width, count = given.count;
-  const T* source = given.source;
-  const int32_t* indices = given.indices;
-  T* output = given.output;
   const int64_t parts = smaller<int64_t>(16, larger<int64_t>(1, count * width / 16384));
   parallelFor(rows, ceilDivide(rows, parts), threads, [=](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < count; i++) {
-      const int64_t row = indices[i];
+      const int64_t row = given.indices[i];
       if (row < begin || row >= end) continue;
-      T* out = output + row * width;
-      const T* from = source + i * width;
+      T* out = given.output + row * width;
+      const T* from = given.source + i * width;
       OPT_INDEPENDENT
       for (int64_t j = 0; j < width; j++) out[j] += from[j];
     }

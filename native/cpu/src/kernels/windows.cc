@@ -179,13 +179,11 @@ void poolRow(const Window& window, TapColumns& taps, const T* image, int64_t out
 template <typename T>
 Status unfold(const UnfoldFields<T>& given, int threads) {
   const Window window(given.window);
-  const T* input = given.input;
-  T* output = given.output;
   const int64_t work = window.taps() * window.outPlane();
   parallelFor(window.planes(), grainOf(work), threads, [=](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; p++) {
-      const T* image = input + p * window.plane();
-      T* columns = output + p * work;
+      const T* image = given.input + p * window.plane();
+      T* columns = given.output + p * work;
       window.forEachRow(
           [=](int64_t column, int64_t at, int64_t count) {
             for (int64_t i = 0; i < count; i++) columns[column + i] = image[at + i * window.strideX];
@@ -201,13 +199,11 @@ Status unfold(const UnfoldFields<T>& given, int threads) {
 template <typename T>
 Status fold(const FoldFields<T>& given, int threads) {
   const Window window(given.window);
-  const T* input = given.input;
-  T* output = given.output;
   const int64_t work = window.taps() * window.outPlane();
   parallelFor(window.planes(), grainOf(work), threads, [=](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; p++) {
-      const T* columns = input + p * work;
-      T* image = output + p * window.plane();
+      const T* columns = given.input + p * work;
+      T* image = given.output + p * window.plane();
       for (int64_t i = 0; i < window.plane(); i++) image[i] = 0;
       window.forEachRow(
           [=](int64_t column, int64_t at, int64_t count) {
@@ -240,16 +236,13 @@ Status maxPool2d(const MaxPool2dFields<T>& given, int threads) {
 template <typename T>
 Status maxPool2dGrad(const MaxPool2dGradFields<T>& given, int threads) {
   const Window window(given.window);
-  const T* gradient = given.gradient;
-  const int32_t* indices = given.indices;
-  T* output = given.output;
   parallelFor(window.planes(), grainOf(window.plane() + window.outPlane()), threads, [=](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; p++) {
-      T* image = output + p * window.plane();
+      T* image = given.output + p * window.plane();
       for (int64_t i = 0; i < window.plane(); i++) image[i] = 0;
       for (int64_t i = p * window.outPlane(); i < (p + 1) * window.outPlane(); i++) {
-        const int64_t at = indices[i];
-        if (at >= 0 && at < window.plane()) image[at] += gradient[i];
+        const int64_t at = given.indices[i];
+        if (at >= 0 && at < window.plane()) image[at] += given.gradient[i];
       }
     }
   });

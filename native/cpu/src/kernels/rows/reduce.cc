@@ -94,9 +94,8 @@ Status reduceMax(const ReduceFields<T>& given, bool position, int threads) {
 /** Of elements that are stored so, in T. With `nonFinite` the sum of their differences from themselves: 0, or NaN. */
 template <typename T, typename Stored>
 Status sumSquares(const SumSquaresFields& given, int threads) {
-  const bool nonFinite = given.nonFinite;
-  const int64_t tensors = given.lengths.count;
-  const Numbers lengths = given.lengths, addresses = given.inputs;
+  const Numbers lengths = given.lengths;
+  const int64_t tensors = lengths.count;
   T* output = reinterpret_cast<T*>(given.output);
   int64_t chunks = 0;
   for (int64_t t = 0; t < tensors; t++) chunks += ceilDivide(static_cast<int64_t>(lengths[t]), CHUNK);
@@ -110,9 +109,9 @@ Status sumSquares(const SumSquaresFields& given, int threads) {
   Piece* next = pieces.data();
   for (int64_t t = 0; t < tensors; t++) {
     const auto length = static_cast<int64_t>(lengths[t]);
-    for (int64_t at = 0; at < length; at += CHUNK) *next++ = {address<const Stored>(addresses[t]) + at, smaller(CHUNK, length - at), 0};
+    for (int64_t at = 0; at < length; at += CHUNK) *next++ = {address<const Stored>(given.inputs[t]) + at, smaller(CHUNK, length - at), 0};
   }
-  parallelFor(chunks, 1, chunks == 1 ? 1 : threads, [first = pieces.data(), nonFinite](int64_t begin, int64_t end) {
+  parallelFor(chunks, 1, chunks == 1 ? 1 : threads, [first = pieces.data(), nonFinite = given.nonFinite](int64_t begin, int64_t end) {
     for (Piece* piece = first + begin; piece < first + end; piece++) {
       const auto value = [x = piece->x](int64_t i) { return static_cast<double>(valueOf(x[i])); };
       piece->sum = nonFinite ? sumOf(piece->length, [=](int64_t i) { return value(i) - value(i); })
