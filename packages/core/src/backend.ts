@@ -8,6 +8,7 @@ export type {
   AttentionSizes,
   EpilogueArguments,
   FusedKind,
+  HeadStrides,
   Kernel,
   Kind,
   Launch,

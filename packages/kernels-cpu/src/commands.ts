@@ -1,8 +1,8 @@
 /** The commands of native code: the fields of each, and how a launch fills them. The build makes C++ structs of the same fields. */
 import {
   type AttentionSizes,
-  headShapes,
   type HeadStrides,
+  headShapes,
   isRandom,
   type Kind,
   type Launch,
