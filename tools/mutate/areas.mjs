@@ -46,7 +46,6 @@ export const areas = {
       "save/told",
       "save/ranks/communicator",
       "save/step/retention",
-      "save/ranks/meeting",
       "checkpoint",
       "read/resume",
     ],

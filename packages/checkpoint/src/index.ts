@@ -42,8 +42,8 @@ export type { Slice } from "./read/wanted";
 export {
   type Communicator,
   communicatorOver,
+  type Exchange,
   localCommunicators,
-  type Meet,
   singleProcess,
 } from "./save/ranks/communicator";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";

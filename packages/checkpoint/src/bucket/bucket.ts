@@ -71,7 +71,7 @@ export class Bucket {
   }
 
   async putOnce(key: string, data: Uint8Array): Promise<boolean> {
-    if (await this.isFenced(key)) {
+    if (await this.#isFenced(key)) {
       const answer = await this.#putWhereNone(key, data);
       return answer.status !== PRECONDITION_FAILED || (answer.isAgain && (await this.#holds(key, data)));
     }
@@ -81,7 +81,7 @@ export class Bucket {
   }
 
   /** Whether the store knows conditional puts: some take the condition and do not keep it. Asked once. */
-  isFenced(key: string): Promise<boolean> {
+  #isFenced(key: string): Promise<boolean> {
     this.#fenced ??= this.#probe(`${key}.probe-${hex(crypto.getRandomValues(new Uint8Array(6)))}`);
     this.#fenced.catch(() => {
       this.#fenced = undefined;

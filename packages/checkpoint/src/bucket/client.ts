@@ -4,7 +4,7 @@ import { AwsV4Signer } from "aws4fetch";
 import { platform } from "#platform";
 import type { HttpAnswer } from "../platform/platform";
 import { fail } from "../stores/objects";
-import { sleep } from "../stores/timers";
+import { sleep } from "../stores/sleep";
 import type { Settings } from "./options";
 import { tagsIn } from "./xml";
 

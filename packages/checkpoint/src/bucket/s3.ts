@@ -28,7 +28,6 @@ export function s3FileSystem(options: S3Options): FileSystem {
       partBytes: (byteLength = 0) => Math.max(LEAST_PART, Math.ceil(byteLength / MOST_PARTS / 2 ** 20) * 2 ** 20),
       put: async (key, data) => void (await client.ask("PUT", key, { body: data })),
       putOnce: (key, data) => store.putOnce(key, data),
-      isFenced: (folder) => store.isFenced(folder),
       begin: (key) => store.begin(key),
       remove: async (key) => void (await client.ask("DELETE", key, { allowed: [404] })),
       unfinished: async (folder) => (await store.uploads(`${folder}/`)).map(({ key }) => key.slice(folder.length + 1)),

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
+import { type Communicator, localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { random, sampleTensors } from "../testing/fixtures";
@@ -128,13 +129,14 @@ describe("faults that others let through", () => {
 
   it("a replicated tensor that differs between ranks is refused by name", async () => {
     const fileSystem = new MemoryFileSystem();
-    const save = (rank: number, value: number) =>
+    const [zero, one] = localCommunicators(2) as [Communicator, Communicator];
+    const save = (communicator: Communicator, value: number) =>
       saveCheckpoint(
         "/r",
         { step: 1, tensors: tensors(value) },
-        { rank, world: 2, layout: replicated, checkReplicas: true, fileSystem },
+        { communicator, layout: replicated, checkReplicas: true, fileSystem },
       );
-    for (const outcome of await Promise.allSettled([save(0, 2), save(1, 3)]))
+    for (const outcome of await Promise.allSettled([save(zero, 2), save(one, 3)]))
       expect(outcome).toMatchObject({ reason: { code: "BAD_STATE", message: expect.stringContaining('"w"') } });
     await expect(loadCheckpoint("/r", { fileSystem })).rejects.toMatchObject({ code: "MISSING" });
   });
@@ -152,13 +154,14 @@ describe("faults that others let through", () => {
     const fileSystem = new MemoryFileSystem();
     const rows = (...values: number[]) => new Float32Array(values);
     const piece = (row: number, ...values: number[]) => ({ offset: [row, 0], size: [1, 2], data: rows(...values) });
-    const save = (rank: number, boxes: ReturnType<typeof piece>[]) =>
+    const [zero, one] = localCommunicators(2) as [Communicator, Communicator];
+    const save = (communicator: Communicator, boxes: ReturnType<typeof piece>[]) =>
       saveCheckpoint(
         "/r",
         { step: 1, tensors: { w: { dtype: "F32", shape: [4, 2], boxes } } },
-        { rank, world: 2, fileSystem },
+        { communicator, fileSystem },
       );
-    await Promise.all([save(0, [piece(0, 1, 2), piece(2, 5, 6)]), save(1, [piece(1, 3, 4), piece(3, 7, 8)])]);
+    await Promise.all([save(zero, [piece(0, 1, 2), piece(2, 5, 6)]), save(one, [piece(1, 3, 4), piece(3, 7, 8)])]);
     const { tensors } = await loadCheckpoint("/r", { fileSystem });
     expect([...(await tensors.w!.data())]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });

@@ -1,5 +1,6 @@
 /** A step that is replaced while others read it, or replace it too. */
 import { describe, expect, it } from "vitest";
+import { singleProcess } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";
 import { memoryFileSystem } from "../stores/memory";
@@ -76,12 +77,12 @@ it("two that replace it at once both succeed, and one of them is there", async (
   await replace(disk, 0);
   await Promise.all(
     [1, 2, 3].map((value) =>
-      saveCheckpoint("/r/", contents(value), { fileSystem: disk, overwrite: true, rank: 0, world: 1 }),
+      saveCheckpoint("/r/", contents(value), { fileSystem: disk, overwrite: true, communicator: singleProcess() }),
     ),
   );
   await Promise.all([
     replace(disk, 4),
-    saveCheckpoint("/r", contents(5), { fileSystem: disk, overwrite: true, rank: 0, world: 1 }),
+    saveCheckpoint("/r", contents(5), { fileSystem: disk, overwrite: true, communicator: singleProcess() }),
   ]);
   expect([4, 5]).toContain((await loadCheckpoint("/r", { fileSystem: disk })).values.value);
   expect((await disk.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { encodeManifest, MANIFEST_FILE, type Manifest, parseManifest } from "../format/manifest";
 import { shardName } from "../format/shard";
+import { localCommunicators } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
@@ -168,8 +169,8 @@ describe("what is found", () => {
     const fileSystem = new MemoryFileSystem();
     const box = { offset: [0], size: [64], data: new Uint8Array(64).fill(3) };
     const w = { dtype: "U8", shape: [64], boxes: [box] };
-    const saves = [0, 1].map((rank) =>
-      saveCheckpoint("/r", { step: 1, tensors: { w } }, { rank, world: 2, fileSystem }),
+    const saves = localCommunicators(2).map((communicator) =>
+      saveCheckpoint("/r", { step: 1, tensors: { w } }, { communicator, fileSystem }),
     );
     const { path } = (await Promise.all(saves))[0]!;
     expect(await verifyCheckpoint(path, { fileSystem })).toMatchObject({ ok: true });

@@ -9,7 +9,7 @@ describe("375 kills at random moments leave a newest step that is whole and of o
     console.log(mode, await killOneProcess(folder.path, 75, mode));
   });
 
-  it("75 of three processes under one name through every restart", async () => {
+  it("75 of three processes that save together", async () => {
     console.log("ranks", await killRanks(folder.path, 75));
   });
 });

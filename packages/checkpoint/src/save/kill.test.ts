@@ -14,7 +14,7 @@ describe("kills at random moments leave a newest step that is whole and of one l
     await killOneProcess(folder.path, kills, mode);
   });
 
-  it("of three processes under one name through every restart", async () => {
+  it("of three processes that save together", async () => {
     await killRanks(folder.path, 10);
   });
 });

@@ -13,8 +13,7 @@ import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { oneAtATime } from "./queue";
 import type { AgreedTensors, Hello } from "./ranks/agreement";
-import { type Communicator, singleProcess } from "./ranks/communicator";
-import type { Invitation } from "./ranks/invitation";
+import type { Communicator } from "./ranks/communicator";
 import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
 import { bytesOfAll, Holdings } from "./shards/pieces";
 import { type RankFile, writeRankFile } from "./shards/rank-file";
@@ -31,17 +30,12 @@ export interface CheckpointContents {
 }
 
 export interface SaveOptions {
-  /** This process's rank, of `world`. Without it (and without a communicator) this process is every rank and holds whole tensors. */
-  readonly rank?: number;
+  /** Lets this rank save together with the others; `async` saves use its `aside`. Without it this process holds whole tensors. */
+  readonly communicator?: Communicator;
+  /** How many ranks the files are for; the mesh or the communicator tells it too. */
   readonly world?: number;
   /** What the ranks hold; without it every tensor is split along its first dimension. */
   readonly layout?: Layout;
-  /** Lets ranks agree. Without one they meet in the run's folder, and wait for each other there. `async` saves speak over its `aside`. */
-  readonly communicator?: Communicator;
-  /** Ranks without a communicator that give the same name (a job's id, say) meet; it may be the same in every restart. */
-  readonly attempt?: string;
-  /** How long ranks without a communicator wait for others to come, in milliseconds; 10 minutes without it. */
-  readonly patience?: number;
   /** Tensors are whole on every rank, which writes its slices of them only. */
   readonly whole?: boolean;
   /** Tensors are copied before anything else happens, and written by another thread. */
@@ -73,9 +67,6 @@ export interface Saving extends Promise<SaveResult> {
 }
 
 const WHERE = "saveCheckpoint";
-
-/** How long ranks wait for each other. */
-const PATIENCE = 600_000;
 
 /** Files that one process writes at once. */
 const LANES = 4;
@@ -127,13 +118,17 @@ class Save {
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any" });
+    check(
+      !("rank" in options),
+      "BAD_ARGUMENT",
+      WHERE,
+      () => "ranks save through a communicator.",
+      "Give communicator.",
+    );
     checkOptions(WHERE, options, {
-      rank: "number",
       world: "number",
       layout: "object",
       communicator: "any",
-      attempt: "string",
-      patience: "number",
       whole: "boolean",
       async: "boolean",
       checkReplicas: "boolean",
@@ -144,7 +139,7 @@ class Save {
       fileSystem: "any",
     });
     const { step } = contents;
-    const { communicator, layout, attempt, patience } = options;
+    const { communicator, layout, world: given } = options;
     const refuseUnless = (condition: boolean, problem: () => string, advice: string) =>
       check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
     const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -154,43 +149,22 @@ class Save {
       () => "communicator has no rank and size.",
       "Fix it.",
     );
-    for (const [name, mine] of [
-      ["world", communicator?.size],
-      ["rank", communicator?.rank],
-    ] as const) {
-      const given = options[name];
-      const agrees = mine === undefined || given === undefined || given === mine;
-      refuseUnless(agrees, () => `${name} is ${given}, the communicator says ${mine}.`, "Drop it.");
-    }
+    const { size = given } = communicator ?? {};
+    refuseUnless(
+      !communicator || given === undefined || given === size,
+      () => `world is ${given}, the communicator says ${size}.`,
+      "Drop it.",
+    );
     const meshSize = layout && ranksOf(layout);
-    const world = communicator?.size ?? options.world ?? meshSize ?? 1;
+    const world = size ?? meshSize ?? 1;
     refuseUnless(isCount(world) && world > 0, () => `world must be a positive whole number, got ${world}.`, "Fix it.");
     refuseUnless(
       meshSize === undefined || meshSize === world,
       () => `the layout's mesh has ${meshSize} ranks, the run ${world}.`,
       "Fix it.",
     );
-    const rank = communicator?.rank ?? options.rank;
-    refuseUnless(
-      rank === undefined || (isCount(rank) && rank < world),
-      () => `rank must be in [0, ${world}), got ${rank}.`,
-      "Give world too.",
-    );
-    refuseUnless(
-      rank === undefined || (communicator ?? options.world ?? layout) !== undefined,
-      () => `rank needs a world, got rank ${rank} alone.`,
-      "Give world too.",
-    );
-    refuseUnless(
-      patience === undefined || patience >= 0,
-      () => `patience must be at least 0 ms, got ${patience}.`,
-      "Fix it.",
-    );
-    refuseUnless(
-      attempt === undefined || /^[A-Za-z0-9._-]{1,100}$/.test(attempt),
-      () => `attempt must be 1 to 100 letters, digits, . _ or -, got ${JSON.stringify(attempt)}.`,
-      "Rename it.",
-    );
+    const rank = communicator?.rank;
+    refuseUnless(rank === undefined || rank < world, () => `rank must be below ${world}, got ${rank}.`, "Fix it.");
     this.rank = rank;
     this.#step = step;
     this.#values = checkedValues(contents.values ?? {});
@@ -209,32 +183,9 @@ class Save {
     return [`${this.#folder}#${this.rank ?? "all"}`, this.#options.communicator ?? this];
   }
 
-  async run(): Promise<SaveResult> {
-    if (this.rank === undefined) return this.#saveAllRanks();
-    if (this.#options.communicator) return this.#saveTogether(this.#options.communicator);
-    if (this.#world === 1) return this.#saveTogether(singleProcess());
-    const { giveUp, meet } = await import("./ranks/meet");
-    const meeting = await meet(this.#invitation(this.rank));
-    try {
-      const saved = await this.#saveTogether(meeting, meeting.attempt);
-      await meeting.leave();
-      return saved;
-    } catch (error) {
-      throw await giveUp(meeting, error);
-    }
-  }
-
-  #invitation(rank: number): Invitation {
-    return {
-      fileSystem: this.#fileSystem,
-      folder: this.#folder,
-      step: this.#step,
-      name: this.#options.attempt ?? "ranks",
-      rank,
-      world: this.#world,
-      terms: this.#terms(),
-      patience: this.#options.patience ?? PATIENCE,
-    };
+  run(): Promise<SaveResult> {
+    const { communicator } = this.#options;
+    return communicator ? this.#saveTogether(communicator) : this.#saveAllRanks();
   }
 
   /** What every rank must say alike. */
@@ -271,12 +222,12 @@ class Save {
   }
 
   /** What exists is agreed on first; then each rank writes, and everybody learns how it ended. */
-  async #saveTogether(communicator: Communicator, met?: Attempt): Promise<SaveResult> {
+  async #saveTogether(communicator: Communicator): Promise<SaveResult> {
     const { tensors } = this.holdings;
     const { describeTensor } = await import("./ranks/agreement");
     const hellos = await communicator.gather<Hello>({ terms: this.#terms(), tensors: tensors.map(describeTensor) });
     const agreed = unwrap(
-      await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, met ?? newAttempt())))),
+      await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, newAttempt())))),
     );
     const folder = new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
     try {

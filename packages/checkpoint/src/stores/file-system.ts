@@ -29,8 +29,6 @@ export interface FileSystem {
   resolve(path: string): string;
   /** `read`: must exist; `create`: truncates; `update`: must have been created, is written in place. `byteLength` is what it will have. */
   open(path: string, mode: OpenMode, byteLength?: number): Promise<OpenFile>;
-  /** Writes a small file where there is none; false where one is. Of several at the same moment one gets true. */
-  createOnce(path: string, data: Uint8Array | string): Promise<boolean>;
   /** Creates the folder and its parents; an existing one is fine. */
   makeFolder(path: string): Promise<void>;
   list(path: string): Promise<FolderEntry[]>;
@@ -57,8 +55,8 @@ export interface UnfinishedFiles {
   list(folder: string): Promise<string[]>;
   /** Forgets what was written; what stood at the path before stays. */
   discard(path: string): Promise<void>;
-  /** Whether `createOnce` keeps its word against others at the same moment. */
-  isFenced(folder: string): Promise<boolean>;
+  /** Writes a small file where there is none; false where one is. Of several at the same moment one gets true. */
+  createOnce(path: string, data: Uint8Array | string): Promise<boolean>;
   /** Bytes that are held while files of these lengths are written at the same time. */
   memory(byteLengths: readonly number[]): number;
 }

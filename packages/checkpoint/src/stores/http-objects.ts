@@ -3,7 +3,7 @@ import { check, OptError } from "@opt/core";
 import { fail, MARKER, type ObjectStat, type ObjectStore } from "./objects";
 import { basename, join } from "./path";
 import { fillFrom } from "./response";
-import { sleep } from "./timers";
+import { sleep } from "./sleep";
 
 /** Milliseconds until a request is made anew; the next time twice as long. */
 const FIRST_WAIT = 100;

@@ -88,28 +88,6 @@ describe.skipIf(process.platform === "win32")("what is no plain file (skipped: W
   });
 });
 
-it("a file that only one can create is not left where there is no room for what it says", async () => {
-  const path = join(folder, "once");
-  const handle = await promises.open(folder, "r");
-  const prototype = Object.getPrototypeOf(handle) as { writeFile: unknown };
-  await handle.close();
-  const { writeFile } = prototype;
-  prototype.writeFile = async () => {
-    throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
-  };
-  try {
-    await expect(nodeFileSystem.createOnce(path, "first")).rejects.toMatchObject({ code: "ENOSPC" });
-  } finally {
-    prototype.writeFile = writeFile;
-  }
-  expect(await nodeFileSystem.kind(path)).toBeUndefined();
-  expect([await nodeFileSystem.createOnce(path, "second"), await nodeFileSystem.createOnce(path, "third")]).toEqual([
-    true,
-    false,
-  ]);
-  expect(readFileSync(path, "utf8")).toBe("second");
-});
-
 /** Whether files here can be written past the system's cache. */
 function takesDirect(): boolean {
   if (constants.O_DIRECT === undefined) return false;

@@ -84,22 +84,6 @@ export const nodeFileSystem: FileSystem = {
       },
     };
   },
-  async createOnce(path, data) {
-    const file = await withRoom(() => fs.open(path, "wx")).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    });
-    if (!file) return false;
-    try {
-      await file.writeFile(data);
-      await file.close();
-    } catch (error) {
-      await file.close().catch(() => {});
-      // On a full disk there is room for the name, and for nothing in it: nobody may wait for the rest.
-      await fs.rm(path, { force: true }).catch(() => {});
-      throw error;
-    }
-    return true;
-  },
   makeFolder,
   async list(path) {
     const entries = await withRoom(() => fs.readdir(path, { withFileTypes: true }));

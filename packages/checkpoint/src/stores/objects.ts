@@ -33,8 +33,6 @@ export interface ObjectWriter {
   put(key: string, data: Uint8Array): Promise<void>;
   /** Writes where there is nothing, else returns false. */
   putOnce(key: string, data: Uint8Array): Promise<boolean>;
-  /** Whether `putOnce` keeps its word against others at the same moment; true without it. A key of its own may be tried below `folder`. */
-  isFenced?(folder: string): Promise<boolean>;
   /** Begins an object of several parts. */
   begin(key: string): Promise<Upload>;
   /** An object, or a folder that is empty, where the store keeps such; nothing there is fine, a folder that is not empty stays. */
@@ -166,8 +164,6 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
       gathering.set(key, gathered);
       return openToWrite(key, gathered);
     },
-    createOnce: async (path, data) =>
-      writing(path).putOnce(keyOf(path), typeof data === "string" ? new TextEncoder().encode(data) : data),
     makeFolder: async (path) => void writing(path),
     list,
     kind,
@@ -182,7 +178,8 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
         return [...new Set([...own, ...((await writing(path).unfinished?.(folder)) ?? [])])];
       },
       discard,
-      isFenced: async (path) => (await writing(path).isFenced?.(keyOf(path))) ?? true,
+      createOnce: async (path, data) =>
+        writing(path).putOnce(keyOf(path), typeof data === "string" ? new TextEncoder().encode(data) : data),
       memory(byteLengths) {
         const parts = byteLengths.map((byteLength) => Math.min(byteLength, writer?.partBytes(byteLength) ?? 0));
         const gathered = parts.reduce((sum, bytes) => sum + bytes, 0);

@@ -28,11 +28,11 @@ export function singleProcess(): Communicator {
   };
 }
 
-/** Carries one rank's contribution to the meeting point of all, and brings back what each rank gets. */
-export type Meet = (contribution: unknown) => Promise<unknown[]>;
+/** Sends one value of this rank, and resolves with the values of all ranks, in rank order. */
+export type Exchange = (contribution: unknown) => Promise<unknown[]>;
 
 /** A communicator over anything that can exchange one value per rank, in the order of the calls. */
-export function communicatorOver(rank: number, size: number, exchange: Meet): Communicator {
+export function communicatorOver(rank: number, size: number, exchange: Exchange): Communicator {
   return {
     rank,
     size,

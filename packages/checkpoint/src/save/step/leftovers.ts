@@ -15,19 +15,8 @@ export interface Leftover {
 /** What nobody can be asked about is taken for dead when it has not changed for this long. */
 const DEAD_AFTER = 3_600_000;
 
-/** The file in which a rank that waits for others says who it is, in the folder of their messages. */
-export const MEMBER = /^rank-\d+\.here$/;
-
-/** The file that tells ranks that share no communicator which attempt is theirs: its first word. */
-export const POINTER = /\.life-\d+$/;
-
-/** What lies beside an attempt: the messages of its ranks, and what a store is tried with. */
-const BESIDE = /\.(ranks|probe-[0-9a-f]+)$/;
-
-/** The folder in which the ranks of an attempt leave each other messages. */
-export function messagesOf(attemptPath: string): string {
-  return `${attemptPath}.ranks`;
-}
+/** What a store is tried with lies beside an attempt. */
+const PROBE = /\.probe-[0-9a-f]+$/;
 
 /** Everything with a suffix in a run's folder. Throws MISSING, IO. */
 export async function leftoversOf(fileSystem: FileSystem, folder: string): Promise<Leftover[]> {
@@ -50,9 +39,9 @@ function ifGone(error: unknown): undefined {
 
 /** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
 export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
-  const [, step, attempt] = /^(step-\d+)\.tmp-(.+)$/.exec(basename(path)) ?? [];
-  const isSave = attempt !== undefined && !POINTER.test(attempt) && !BESIDE.test(attempt);
-  if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
+  const [, step] = /^(step-\d+)\.tmp-.+$/.exec(basename(path)) ?? [];
+  const isSave = step !== undefined && !PROBE.test(path);
+  if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step), path);
   await fileSystem.remove(path);
 }
 
@@ -97,24 +86,9 @@ async function look(fileSystem: FileSystem, path: string): Promise<Leftover | un
   return { path, owner: await ownerOf(fileSystem, path, attempt!) };
 }
 
-async function ownerOf(fileSystem: FileSystem, path: string, suffix: string): Promise<Leftover["owner"]> {
-  const attempt = POINTER.test(suffix)
-    ? await readText(fileSystem, path).then((text) => /^\S*/.exec(text)![0])
-    : suffix.replace(BESIDE, "");
-  const messages = messagesOf(path.slice(0, path.length - suffix.length) + attempt);
-  const names: string[] = await fileSystem.list(messages).then(
-    (entries) => entries.map(({ name }) => name),
-    () => [],
-  );
-  const members = names.filter((name) => MEMBER.test(name));
-  // Who began an attempt may be gone while other ranks of it go on.
-  const present = members.filter((name) => !names.includes(name.replace(/here$/, "left")));
-  const said = await Promise.all(present.map((name) => readText(fileSystem, join(messages, name))));
-  const lives = said.filter((text) => text !== "").map(lifeOf);
-  // A rank may have died before it said who it is.
-  if (members.length === 0 || lives.length < said.length) lives.push(lifeOf(attempt));
-  if (lives.includes("alive")) return "alive";
-  if (!lives.includes("unknown")) return "dead";
+async function ownerOf(fileSystem: FileSystem, path: string, attempt: string): Promise<Leftover["owner"]> {
+  const life = lifeOf(attempt.replace(PROBE, ""));
+  if (life !== "unknown") return life;
   return (await lastChange(fileSystem, path)) < Date.now() - DEAD_AFTER ? "dead" : "unknown";
 }
 
@@ -126,21 +100,4 @@ async function lastChange(fileSystem: FileSystem, path: string): Promise<number>
     last = Math.max(last, await fileSystem.modified(join(path, name)).catch(() => 0));
   }
   return last;
-}
-
-/** A small file as text; empty where there is none. */
-export async function readText(fileSystem: FileSystem, path: string): Promise<string> {
-  try {
-    const file = await fileSystem.open(path, "read");
-    try {
-      const bytes = new Uint8Array(await file.size());
-      const count = await file.read(bytes, 0);
-      return new TextDecoder().decode(bytes.subarray(0, count));
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (isMissing(error)) return "";
-    throw error;
-  }
 }

@@ -9,9 +9,9 @@ import { readWhole } from "../../format/source";
 import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { dirname, join } from "../../stores/path";
-import { pulse } from "../../stores/timers";
 import type { Retention } from "./keep";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
+import { pulse } from "./pulse";
 
 /** Well below the time after which a save that shows no sign is taken for dead. */
 const SIGN_EVERY = 300_000;
@@ -134,7 +134,7 @@ export class StepFolder {
     this.#isUncertain = true;
     try {
       if (overwrite) await this.#write(path, bytes);
-      else if (!(await this.#fileSystem.createOnce(path, bytes))) {
+      else if (!(await this.#fileSystem.unfinished!.createOnce(path, bytes))) {
         // An answer may get lost, and what is asked again finds what it did itself.
         if (await this.isCommitted()) return;
         this.#isUncertain = false;
@@ -160,7 +160,7 @@ export class StepFolder {
   /** Shown again now and then, so that those who cannot see this process know that it is at work. */
   async #showSign(): Promise<void> {
     const text = new TextEncoder().encode(this.attempt);
-    await this.#fileSystem.createOnce(this.#sign, text);
+    await this.#fileSystem.unfinished!.createOnce(this.#sign, text);
     this.#endPulse = pulse(() => this.#write(this.#sign, text), SIGN_EVERY);
   }
 
@@ -207,7 +207,7 @@ export class StepFolder {
             // Half a step must never look like one.
             const aside = `${path}.tmp-${this.attempt}`;
             if (fs.unfinished) {
-              await fs.createOnce(aside, this.attempt);
+              await fs.unfinished.createOnce(aside, this.attempt);
               await fs.remove(join(path, MANIFEST_FILE));
             } else await fs.rename(path, aside);
             await removeLeftover(fs, aside);

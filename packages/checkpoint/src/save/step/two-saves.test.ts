@@ -135,8 +135,13 @@ it("what cannot be swept is no matter of a save", async () => {
 describe("a store that renames nothing", () => {
   const store = () => {
     const disk = memoryFileSystem();
-    const create = vi.fn(disk.createOnce);
-    return { ...disk, createOnce: create, isManifest: (path: string) => path.endsWith(MANIFEST_FILE) };
+    const createOnce = vi.fn(disk.unfinished!.createOnce);
+    return {
+      ...disk,
+      createOnce,
+      unfinished: { ...disk.unfinished!, createOnce },
+      isManifest: (path: string) => path.endsWith(MANIFEST_FILE),
+    };
   };
   const lost = () => Object.assign(new Error("no answer"), { code: "EIO" });
   const exists = async (disk: FileSystem, path: string) => (await disk.kind(disk.resolve(path))) !== undefined;

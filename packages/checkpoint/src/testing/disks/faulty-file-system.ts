@@ -42,7 +42,14 @@ export class FaultyFileSystem implements FileSystem {
   }
 
   get unfinished(): UnfinishedFiles {
-    return this.#inner.unfinished as UnfinishedFiles;
+    const inner = this.#inner.unfinished as UnfinishedFiles;
+    if (!inner) return inner;
+    return {
+      list: (folder) => this.#call("list", () => inner.list(folder)),
+      discard: (path) => this.#call("discard", () => inner.discard(path)),
+      createOnce: (path, data) => this.#call("createOnce", () => inner.createOnce(path, data)),
+      memory: (lengths) => inner.memory(lengths),
+    };
   }
 
   async open(path: string, mode: OpenMode): Promise<OpenFile> {
@@ -63,8 +70,6 @@ export class FaultyFileSystem implements FileSystem {
   }
 
   resolve = (path: string) => this.#inner.resolve(path);
-  createOnce = (path: string, data: Uint8Array | string) =>
-    this.#call("createOnce", () => this.#inner.createOnce(path, data));
   makeFolder = (path: string) => this.#call("makeFolder", () => this.#inner.makeFolder(path));
   list = (path: string) => this.#call("list", () => this.#inner.list(path));
   kind = (path: string) => this.#call("kind", () => this.#inner.kind(path));

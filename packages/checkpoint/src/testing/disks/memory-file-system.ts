@@ -109,13 +109,6 @@ export class MemoryFileSystem implements FileSystem {
 
   resolve = (path: string) => resolve(path);
 
-  async createOnce(path: string, data: Uint8Array | string) {
-    if (this.#node(path)) return false;
-    const file = await this.open(path, "create");
-    await file.write(typeof data === "string" ? new TextEncoder().encode(data) : data, 0);
-    return true;
-  }
-
   async makeFolder(path: string) {
     let folder = this.#root;
     for (const part of resolve(path).split(sep).filter(Boolean)) {

@@ -23,7 +23,6 @@ export function memoryFiles(files: Readonly<Record<string, Uint8Array>>): Memory
     longestRead: () => longest,
     bytesRead: () => total,
     resolve: (path) => path,
-    createOnce: refuse,
     async open(path) {
       const bytes = files[inside(path)];
       if (bytes === undefined) throw failed("ENOENT");

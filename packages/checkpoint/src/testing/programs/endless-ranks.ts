@@ -1,19 +1,22 @@
-/** One rank that saves step after step until it is killed, under a name that never changes: `endless-ranks <folder> <rank> <life>`. */
+/** One rank that saves step after step until it is killed: `endless-ranks <folder> <rank> <life>`. Its parent carries the messages. */
 
+import { once } from "node:events";
 import { listSteps } from "../../format/steps";
 import { localFileSystem } from "../../platform/local";
+import { communicatorOver } from "../../save/ranks/communicator";
 import { saveCheckpoint } from "../../save/save";
 
 const [, , folder, rank, life] = process.argv;
-export const WORLD = 3;
+const communicator = communicatorOver(Number(rank), 3, async (value) => {
+  const answer = once(process, "message");
+  process.send!({ rank: Number(rank), value });
+  return (await answer)[0];
+});
 const steps = await listSteps(localFileSystem, folder!).catch(() => []);
-for (let step = (steps.at(-1)?.step ?? -1) + 1; ; step++) {
+const [last] = (await communicator.gather(steps.at(-1)?.step ?? -1)) ?? [];
+for (let step = (await communicator.broadcast(last)) + 1; ; step++) {
   process.stdout.write("saving\n");
   const data = new Float64Array(1 << 14).fill(Number(life));
-  const options = { rank: Number(rank), world: WORLD, attempt: "job", keep: 1, async: step % 2 === 0 };
-  await saveCheckpoint(
-    folder!,
-    { step, tensors: { w: { dtype: "F64", shape: [1 << 14], data } }, values: { life } },
-    options,
-  );
+  const contents = { step, tensors: { w: { dtype: "F64", shape: [1 << 14], data } }, values: { life } };
+  await saveCheckpoint(folder!, contents, { communicator, keep: 1, async: step % 2 === 0 });
 }

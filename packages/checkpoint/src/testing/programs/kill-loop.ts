@@ -6,13 +6,25 @@ import { listSteps } from "../../format/steps";
 import { localFileSystem } from "../../platform/local";
 import { loadCheckpoint } from "../../read/load";
 import { verifyCheckpoint } from "../../read/verify";
+import { MeetingPoint } from "../../save/ranks/communicator";
 import { saveCheckpoint } from "../../save/save";
 import { random } from "../random";
 import { buildProgram } from "./build-program";
 
 /** A process that runs the program, once it has begun save number `saves`. */
-async function start(code: string, args: readonly string[], saves: number): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: ["pipe", "pipe", "inherit"] });
+async function start(
+  code: string,
+  args: readonly string[],
+  saves: number,
+  point?: MeetingPoint,
+): Promise<ChildProcess> {
+  const stdio = ["pipe", "pipe", "inherit", "ipc"] as const;
+  const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: [...stdio] });
+  // Ranks exchange their messages through this process.
+  child.on("message", async ({ rank, value }: { rank: number; value: unknown }) => {
+    const all = await point!.meet(rank, value);
+    if (child.connected) child.send(all as never, () => {});
+  });
   child.stdin!.end(code);
   let begun = 0;
   for await (const text of child.stdout!.iterator({ destroyOnReturn: false })) {
@@ -37,7 +49,7 @@ export interface Killed {
 }
 
 /**
- * Kills saving processes again and again, all of them at once, and starts them anew under the same names: each time the newest step must
+ * Kills saving processes again and again, all of them at once, and starts them anew: each time the newest step must
  * verify, load whole, be of one life, and never be an older one than before.
  */
 async function killLoop(
@@ -87,11 +99,12 @@ export async function killOneProcess(folder: string, kills: number, mode: SaveMo
   return killLoop(run, kills, async (life, saves) => [await start(code, [run, String(life), mode], saves)]);
 }
 
-/** Three processes that meet under one name. */
+/** Three processes that save together. */
 export async function killRanks(folder: string, kills: number): Promise<Killed> {
   const code = await buildProgram("./endless-ranks.ts");
   const run = join(folder, "ranks");
-  return killLoop(run, kills, (life, saves) =>
-    Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves))),
-  );
+  return killLoop(run, kills, (life, saves) => {
+    const point = new MeetingPoint(3);
+    return Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves, point)));
+  });
 }

@@ -15,7 +15,3 @@ export function pulse(body: () => Promise<void>, milliseconds: number): () => Pr
     await running;
   };
 }
-
-export function sleep(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
-}
