@@ -48,8 +48,8 @@ export {
 } from "./save/ranks/communicator";
 export { type CheckpointContents, type SaveOptions, type SaveResult, type Saving, saveCheckpoint } from "./save/save";
 export type { CleanOptions, CleanResult } from "./save/step/clean";
-export type { Retention } from "./save/step/keep";
 export type { Leftover } from "./save/step/leftovers";
+export type { Retention } from "./save/step/retention";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
 export type { Checksum, FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";

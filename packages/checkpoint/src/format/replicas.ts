@@ -1,39 +1,35 @@
 /** Replicas that must be equal, by their checksums: compared where that is asked for. */
 import { OptError } from "@opt/core";
-import { type Box, byPlace, describeBox, sameBox } from "../layout/box";
+import { type Box, describeBox } from "../layout/box";
 import { crcText } from "./crc32";
-import type { ManifestBox } from "./manifest";
-import type { CompareReplicas } from "./record";
+import type { RankReport } from "./record";
 
-interface Holder {
-  readonly rank: number;
-  readonly crc32: number;
+interface Planned {
+  readonly tensor: { readonly name: string };
+  readonly box: Box;
 }
 
-/** Throws BAD_STATE for replicas that differ, whether two ranks wrote them or one only holds its own. */
-export const compareReplicas: CompareReplicas = (records, tensors, writers) => {
-  const holder = ({ file, crc32 }: ManifestBox): Holder => ({ rank: writers[file]!, crc32 });
-  for (const { name, boxes } of tensors.values()) {
-    let first: ManifestBox | undefined;
-    for (const box of [...boxes].sort(byPlace)) {
-      if (!first || !sameBox(first, box)) first = box;
-      else if (first.crc32 !== box.crc32) throw unequal(name, box, [holder(first), holder(box)]);
+/** `heldBy`: what a rank holds and another writes, in the order of its report. Throws BAD_STATE for replicas that differ. */
+export function compareReplicas<T extends Planned>(
+  plan: readonly (readonly T[])[],
+  heldBy: (rank: number) => readonly T[],
+  reports: readonly RankReport[],
+): void {
+  const written = new Map<T, { rank: number; crc32: number }>();
+  for (const [rank, boxes] of plan.entries())
+    for (const [i, one] of boxes.entries()) written.set(one, { rank, crc32: reports[rank]!.checksums[i]! });
+  for (const [rank, { replicas }] of reports.entries()) {
+    const held = replicas.length > 0 ? heldBy(rank) : [];
+    for (const [i, one] of held.entries()) {
+      const first = written.get(one)!;
+      if (first.crc32 === replicas[i]) continue;
+      const [a, b] = [first, { rank, crc32: replicas[i]! }].map((it) => `rank ${it.rank} has ${crcText(it.crc32)}`);
+      throw new OptError(
+        "BAD_STATE",
+        `tensor ${JSON.stringify(one.tensor.name)}`,
+        `replicas of ${describeBox(one.box)} must be equal, but ${a} and ${b} as checksum.`,
+        "The ranks have drifted apart: find out why, or save with checkReplicas: false.",
+      );
     }
   }
-  for (const { rank, held } of records) {
-    for (const { tensor, crc32, ...replica } of held) {
-      const box = tensors.get(tensor)!.boxes.find((one) => sameBox(one, replica));
-      if (box && box.crc32 !== crc32) throw unequal(tensor, box, [holder(box), { rank, crc32 }]);
-    }
-  }
-};
-
-function unequal(name: string, box: Box, holders: readonly Holder[]): OptError {
-  const [a, b] = holders.map(({ rank, crc32 }) => `rank ${rank} has ${crcText(crc32)}`);
-  return new OptError(
-    "BAD_STATE",
-    `tensor ${JSON.stringify(name)}`,
-    `replicas of ${describeBox(box)} must be equal, but ${a} and ${b} as checksum.`,
-    "The ranks have drifted apart: find out why, or save with checkReplicas: false.",
-  );
 }

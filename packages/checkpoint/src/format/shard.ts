@@ -23,6 +23,10 @@ export interface ShardBox {
   readonly box: Box;
 }
 
+export function byteLengthOf({ tensor, box }: ShardBox): number {
+  return elementsIn(box) * bytesPerElement(tensor.dtype);
+}
+
 /** What a manifest says about a file as a whole. */
 export interface FileRecord {
   readonly name: string;
@@ -35,10 +39,9 @@ export interface FileRecord {
   readonly sha256?: string;
 }
 
-/** Where the boxes of a file begin, the last of `begins` being its end, and their checksums: of a hundred thousand no objects are made. */
+/** A file, and the checksums of its boxes. */
 export interface WrittenShard {
   readonly file: FileRecord;
-  readonly begins: Float64Array;
   readonly checksums: ArrayLike<number>;
 }
 
@@ -89,7 +92,7 @@ export function shardHeader(
   metadata?: Record<string, string>,
 ): { bytes: Uint8Array; begins: Float64Array } {
   const keys = keysOf(boxes);
-  const bytes = boxes.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
+  const bytes = boxes.reduce((sum, one) => sum + byteLengthOf(one), 0);
   const align = bytes < LARGE ? undefined : PAGE;
   return encodeSafetensorsHeader(entriesOf(keys, boxes), metadata ?? shardMetadata(keys, boxes), align);
 }
@@ -113,7 +116,7 @@ export function recordShard(
   for (let i = 0; i < begins.length - 1; i++) whole = joinCrc32(whole, checksums[i]!, begins[i + 1]! - begins[i]!);
   const sizes = { byteLength: begins.at(-1)!, headerLength: header.byteLength };
   const file = { name, ...sizes, headerCrc32: header.crc32, crc32: whole, ...(sha256 ? { sha256 } : {}) };
-  return { file, begins, checksums };
+  return { file, checksums };
 }
 
 /**

@@ -8,7 +8,7 @@ import { ShardWriter } from "../format/shard";
 import type { TensorSource } from "../format/source";
 import { elementsIn, wholeOf } from "../layout/box";
 import { fileSystemOf } from "../platform/local";
-import { fileOrder } from "../save/shards/writers";
+import { fileOrder } from "../save/shards/plan";
 import { replaceFile } from "../save/step/replace-file";
 import { FilePool } from "../stores/file-pool";
 import { checkedPath, type FileSystem } from "../stores/file-system";

@@ -1,15 +1,14 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
-import { assembleManifest, type RankRecord, type RecordedTensor, recordedBoxes } from "../format/record";
-import { ShardWriter, shardName } from "../format/shard";
+import { assembleManifest, type RankReport } from "../format/record";
+import { byteLengthOf, ShardWriter, shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import type { Box } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
-import { bytesOfAll } from "../save/shards/pieces";
-import { type Assignment, assignWriters, fileOrder, tensorOrder } from "../save/shards/writers";
+import { type Assignment, planSave, type SavePlan, tensorOrder } from "../save/shards/plan";
 import { newAttempt } from "../save/step/owner";
 import { StepFolder } from "../save/step/step-folder";
 import { FilePool } from "../stores/file-pool";
@@ -91,15 +90,15 @@ export async function reshardSource(
   }
   const verification = new Verification();
   const tensors = selectTensors(source, options, verification).map((tensor) => withRole(tensor, source));
-  const byRank = filesOf(assignWriters(layout, tensors), ranks);
+  const plan = planSave(layout, tensors);
   const fileSystem = fileSystemOf(options.outFileSystem ?? options.fileSystem);
   const overwrite = options.overwrite ?? false;
   const step = source.step ?? 0;
   const folder = await StepFolder.begin(fileSystem, destination, step, newAttempt(), { overwrite });
   try {
-    const records = await writeFiles(folder, tensors, byRank, fileSystem, options);
+    const reports = await writeFiles(folder, tensors, plan, fileSystem, options);
     const whole = { step, attempt: folder.attempt, mesh: layout.mesh, values: source.values };
-    await folder.commit(assembleManifest(records, whole), { overwrite });
+    await folder.commit(assembleManifest(tensors, plan, reports, whole));
   } catch (error) {
     await folder.abandon();
     throw diskError(error, folder.finalPath, "re-slicing");
@@ -128,28 +127,21 @@ function withRole(tensor: SourceTensor, source: TensorSource): RoledTensor {
   return redescribed(tensor, { role, ...(follows === undefined ? {} : { follows }) }) as RoledTensor;
 }
 
-function filesOf(assignments: readonly Assignment<RoledTensor>[], ranks: number): Assignment<RoledTensor>[][] {
-  const byRank: Assignment<RoledTensor>[][] = Array.from({ length: ranks }, () => []);
-  for (const assignment of assignments) byRank[assignment.writer]!.push(assignment);
-  for (const boxes of byRank) boxes.sort(fileOrder);
-  return byRank;
-}
-
 async function writeFiles(
   { path: folder, fileTag }: StepFolder,
   tensors: readonly RoledTensor[],
-  byRank: readonly (readonly Assignment<RoledTensor>[])[],
+  plan: SavePlan<RoledTensor>,
   fileSystem: FileSystem,
   options: ReshardOptions,
-): Promise<RankRecord[]> {
+): Promise<RankReport[]> {
   const pool = new FilePool(fileSystem, "update");
-  const lengths = byRank.map(bytesOfAll);
+  const lengths = plan.map((boxes) => boxes.reduce((sum, one) => sum + byteLengthOf(one), 0));
   const groups = writtenTogether(lengths, fileSystem, options.maxMemory);
   const held = (ranks: readonly number[]) => fileSystem.unfinished?.memory(ranks.map((rank) => lengths[rank]!)) ?? 0;
   const maxMemory = besides(Math.max(0, ...groups.map(held)), options.maxMemory);
   const bufferBytes = writerBuffer(maxMemory, Math.max(1, ...groups.map((ranks) => ranks.length)));
   const store = { fileSystem, pool, bufferBytes, isStable: true };
-  const files = byRank.map((boxes, rank) => ({
+  const files = plan.map((boxes, rank) => ({
     boxes,
     writer: boxes.length === 0 ? undefined : new ShardWriter(folder, shardName(rank, fileTag), boxes, store),
   }));
@@ -159,21 +151,19 @@ async function writeFiles(
       options.progress,
       lengths.reduce((sum, length) => sum + length, 0),
     );
-    const records = byRank.map((_, rank): RankRecord => ({ rank, tensors: [], written: [], held: [] }));
-    records[0] = { ...records[0]!, tensors: tensors.map(described) };
+    const reports = plan.map((): RankReport => ({ checksums: [], replicas: [] }));
     const buffers = new StreamBuffers(maxMemory);
     for (const group of groups) {
       for (const rank of group) await files[rank]!.writer?.create();
       const together = group.map((rank) => files[rank]!);
       await streamTensors(withTargets(sorted, together), { progress, buffers });
       for (const rank of group) {
-        const { boxes, writer } = files[rank]!;
-        const shard = await writer?.finish({ sha256: options.sha256 ?? false });
-        if (shard) records[rank] = { ...records[rank]!, file: shard.file, written: recordedBoxes(boxes, shard) };
+        const shard = await files[rank]!.writer?.finish({ sha256: options.sha256 ?? false });
+        if (shard) reports[rank] = { ...shard, replicas: [] };
       }
     }
     await pool.close();
-    return records;
+    return reports;
   } catch (error) {
     for (const { writer } of files) await writer?.settle();
     await pool.close().catch(() => {}); // the first error is the one that tells
@@ -237,8 +227,4 @@ function writtenTogether(
     else groups.at(-1)!.push(rank);
   }
   return groups;
-}
-
-function described({ name, dtype, shape, role, follows }: RoledTensor): RecordedTensor {
-  return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }) };
 }

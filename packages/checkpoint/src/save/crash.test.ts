@@ -70,6 +70,9 @@ describe.each<[string, SaveOptions, number[]]>([
           if (written > 0) continue;
           await save(after, 10, options);
           expect(await latestWholeStep(after)).toBe(10);
+          // Also where the only copy of a step had been set aside.
+          const names = (await after.list(RUN)).map(({ name }) => name);
+          expect(names.filter((name) => !/^step-\d+$/.test(name))).toEqual([]);
         }
       }
     }

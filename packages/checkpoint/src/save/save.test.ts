@@ -5,6 +5,7 @@ import { loadCheckpoint } from "../read/load";
 import { readManifest } from "../read/native";
 import { verifyCheckpoint } from "../read/verify";
 import type { OpenMode } from "../stores/file-system";
+import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { randomBytes, sampleTensors, scratchFolder } from "../testing/fixtures";
 import { localCommunicators, singleProcess } from "./ranks/communicator";
@@ -173,7 +174,58 @@ describe("ranks", () => {
         reason: { code: "BAD_DTYPE", message: expect.stringContaining('"w"') },
       });
     }
-    expect(await fileSystem.list("/r")).toEqual([]);
+    expect(await fileSystem.kind("/r")).toBeUndefined();
+  });
+
+  it.each([0, 1])("of which rank %i finds its disk full: every rank learns it, and nothing is left", async (full) => {
+    const disk = new MemoryFileSystem();
+    const saves = localCommunicators(2).map((communicator) => {
+      const fault = { at: 0, how: "once", code: "ENOSPC", only: "write" } as const;
+      const fileSystem = communicator.rank === full ? new FaultyFileSystem(disk, fault) : disk;
+      return saveCheckpoint("/r", { step: 1, tensors: { w: f32([1], 1) } }, { communicator, fileSystem });
+    });
+    for (const outcome of await Promise.allSettled(saves)) expect(outcome).toMatchObject({ reason: { code: "IO" } });
+    expect(await disk.list("/r")).toEqual([]);
+  });
+
+  it("of which one cannot be copied: every rank learns it", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const saves = localCommunicators(2).map((communicator) => {
+      const w = tensor([1]);
+      if (communicator.rank === 1) w.dispose();
+      return saveCheckpoint("/r", { step: 1, tensors: { w } }, { communicator, async: true, fileSystem });
+    });
+    for (const outcome of await Promise.allSettled(saves)) expect(outcome).toMatchObject({ status: "rejected" });
+    expect(await fileSystem.kind("/r")).toBeUndefined();
+  });
+
+  it("that give the same boxes write them once, and differ only unasked", async () => {
+    const fileSystem = new MemoryFileSystem();
+    const save = (step: number, values: number[], options: SaveOptions = {}) =>
+      Promise.allSettled(
+        localCommunicators(2).map((communicator) => {
+          const boxes = [{ offset: [0], size: [1], data: Float32Array.of(values[communicator.rank]!) }];
+          const w = { dtype: "f32", shape: [1], boxes };
+          return saveCheckpoint("/r", { step, tensors: { w } }, { communicator, fileSystem, ...options });
+        }),
+      );
+    for (const outcome of await save(1, [1, 2], { checkReplicas: true }))
+      expect(outcome).toMatchObject({ reason: { code: "BAD_STATE" } });
+    for (const { status } of await save(2, [1, 1], { checkReplicas: true })) expect(status).toBe("fulfilled");
+    expect((await readManifest(fileSystem, "/r/step-00000002")).files).toHaveLength(1);
+  });
+
+  it.each([
+    ["boxes beside a slice", { boxes: [{ offset: [0], size: [1], data: Float32Array.of(1) }] }, {}],
+    ["wholes of two shapes", { shape: [2], data: Float32Array.of(1, 2) }, { whole: true }],
+  ])("that hold %s are refused on every rank", async (_, other, options) => {
+    const fileSystem = new MemoryFileSystem();
+    const saves = localCommunicators(2).map((communicator) => {
+      const w = { ...f32([1], 1), ...(communicator.rank === 1 ? other : {}) };
+      return saveCheckpoint("/r", { step: 1, tensors: { w } }, { communicator, fileSystem, ...options });
+    });
+    for (const outcome of await Promise.allSettled(saves))
+      expect(outcome).toMatchObject({ reason: { code: "BAD_SHAPE", message: expect.stringContaining('"w"') } });
   });
 
   it("may have tensors that others have not, as pipeline stages do", async () => {

@@ -3,23 +3,23 @@ import { check, checkOptions } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
 import { checkedValues } from "../format/json";
 import type { Manifest } from "../format/manifest";
-import { assembleManifest, type RankRecord } from "../format/record";
+import { assembleManifest, type RankReport } from "../format/record";
+import { compareReplicas } from "../format/replicas";
 import type { Json } from "../format/source";
-import { type LocalTensor, localTensors, type SavedTensor } from "../format/tensors";
+import { localTensors, type SavedTensor } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
-import { allOf } from "../stores/lanes";
-import { type ProgressCallback, reporter } from "../stores/progress";
+import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
-import type { AgreedTensors, Hello } from "./ranks/agreement";
-import type { Communicator } from "./ranks/communicator";
+import { type AgreedTensor, agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
+import { type Communicator, singleProcess } from "./ranks/communicator";
 import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
-import { bytesOfAll, Holdings } from "./shards/pieces";
-import { type RankFile, writeRankFile } from "./shards/rank-file";
-import type { Assignment, ShardableTensor } from "./shards/writers";
-import type { Retention } from "./step/keep";
-import { type Attempt, newAttempt } from "./step/owner";
+import { executeSave } from "./shards/execute";
+import { Holdings } from "./shards/holdings";
+import { heldBy, planSave, type SavePlan } from "./shards/plan";
+import { newAttempt } from "./step/owner";
+import { checkedRetention, type Retention } from "./step/retention";
 import { StepFolder } from "./step/step-folder";
 
 export interface CheckpointContents {
@@ -68,9 +68,6 @@ export interface Saving extends Promise<SaveResult> {
 
 const WHERE = "saveCheckpoint";
 
-/** Files that one process writes at once. */
-const LANES = 4;
-
 /**
  * Saves a step of a run: `<folder>/step-<step>/`. It exists whole or not at all, whatever dies on the way.
  * Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, BAD_STATE, CHANGED (a tensor, while it was saved), DUPLICATE, MISSING, IO, on every rank;
@@ -83,15 +80,8 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
   const begin = async () => {
     const save = new Save(folder, contents, options);
     const copying = options.async ? save.holdings.snapshot() : undefined;
-    copying?.catch(() => {}); // thrown below, when its turn has come
-    const saved = oneAtATime(save.queues, async () => {
-      try {
-        await copying;
-        return await save.run();
-      } finally {
-        save.holdings.release();
-      }
-    });
+    copying?.catch(() => {}); // told to all ranks, when its turn has come
+    const saved = oneAtATime(save.queues, () => save.run(copying).finally(() => save.holdings.release()));
     return { saved, copied: copying ?? saved.then(() => {}) };
   };
   const begun = begin();
@@ -104,73 +94,26 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
 }
 
 class Save {
-  readonly rank: number | undefined;
   readonly holdings: Holdings;
   readonly #folder: string;
   readonly #step: number;
   readonly #values: { [key: string]: Json };
-  readonly #world: number;
   readonly #layout: Layout;
+  readonly #isWhole: boolean;
   readonly #options: SaveOptions;
-  #keep: Retention | undefined;
   readonly #fileSystem: FileSystem;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
     checkOptions(WHERE, contents, { step: "number", tensors: "any", values: "any" });
-    check(
-      !("rank" in options),
-      "BAD_ARGUMENT",
-      WHERE,
-      () => "ranks save through a communicator.",
-      "Give communicator.",
-    );
-    checkOptions(WHERE, options, {
-      world: "number",
-      layout: "object",
-      communicator: "any",
-      whole: "boolean",
-      async: "boolean",
-      checkReplicas: "boolean",
-      overwrite: "boolean",
-      keep: ["number", "object"],
-      sha256: "boolean",
-      progress: "function",
-      fileSystem: "any",
-    });
+    this.#layout = checkedLayout(options);
     const { step } = contents;
-    const { communicator, layout, world: given } = options;
-    const refuseUnless = (condition: boolean, problem: () => string, advice: string) =>
-      check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
-    const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-    refuseUnless(isCount(step), () => `step must be a whole number from 0, got ${step}.`, "Count from 0.");
-    refuseUnless(
-      !communicator || (isCount(communicator.rank) && isCount(communicator.size)),
-      () => "communicator has no rank and size.",
-      "Fix it.",
-    );
-    const { size = given } = communicator ?? {};
-    refuseUnless(
-      !communicator || given === undefined || given === size,
-      () => `world is ${given}, the communicator says ${size}.`,
-      "Drop it.",
-    );
-    const meshSize = layout && ranksOf(layout);
-    const world = size ?? meshSize ?? 1;
-    refuseUnless(isCount(world) && world > 0, () => `world must be a positive whole number, got ${world}.`, "Fix it.");
-    refuseUnless(
-      meshSize === undefined || meshSize === world,
-      () => `the layout's mesh has ${meshSize} ranks, the run ${world}.`,
-      "Fix it.",
-    );
-    const rank = communicator?.rank;
-    refuseUnless(rank === undefined || rank < world, () => `rank must be below ${world}, got ${rank}.`, "Fix it.");
-    this.rank = rank;
+    check(isCount(step), "BAD_ARGUMENT", WHERE, () => `step must be a whole number from 0, got ${step}.`);
     this.#step = step;
     this.#values = checkedValues(contents.values ?? {});
-    this.#world = world;
-    this.#layout = layout ?? defaultLayout(world);
-    this.holdings = new Holdings(localTensors(contents.tensors), this.#layout, rank, options.whole ?? false);
+    const { communicator, whole = false } = options;
+    this.#isWhole = whole || !communicator;
+    this.holdings = new Holdings(localTensors(contents.tensors), this.#isWhole);
     const aside = options.async && communicator?.aside?.();
     this.#options = aside ? { ...options, communicator: aside } : options;
     this.#fileSystem = fileSystemOf(options.fileSystem);
@@ -180,125 +123,118 @@ class Save {
 
   /** Saves of one rank into one folder wait for each other, and those of one communicator: what they say must not mix. */
   get queues(): unknown[] {
-    return [`${this.#folder}#${this.rank ?? "all"}`, this.#options.communicator ?? this];
-  }
-
-  run(): Promise<SaveResult> {
     const { communicator } = this.#options;
-    return communicator ? this.#saveTogether(communicator) : this.#saveAllRanks();
+    return [`${this.#folder}#${communicator?.rank ?? "all"}`, communicator ?? this];
   }
 
-  /** What every rank must say alike. */
-  #terms(): string {
+  /** Ranks agree, all write, rank 0 commits, and all learn how it ended. */
+  async run(ready: Promise<void> | undefined): Promise<SaveResult> {
+    const { communicator = singleProcess() } = this.#options;
+    let begun: StepFolder | undefined;
+    try {
+      const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
+      const begin = async () => {
+        const agreed = agree(this.#layout, said!.map(unwrap), this.#isWhole);
+        begun = await this.#begin();
+        return { attempt: begun.attempt, overwrite: this.#options.overwrite ?? false, tensors: agreed };
+      };
+      const agreed = unwrap(await communicator.broadcast(said && (await outcomeOf(begin))));
+      const { attempt, tensors } = agreed;
+      const step = begun ?? new StepFolder(this.#fileSystem, this.#folder, this.#step, attempt, agreed);
+      const plan = planSave(this.#layout, tensors);
+      const written = await outcomeOf(() => this.#write(step, tensors, plan));
+      const conclude = async () => {
+        const all = await communicator.gather(written);
+        const commit = () => this.#commit(step, tensors, plan, all!.flatMap(unwrap));
+        return communicator.broadcast(all && (await outcomeOf(commit)));
+      };
+      const concluded = conclude().catch(async (error): Promise<Outcome<SaveResult>> => {
+        // Whoever was to tell may have died between the commit and telling.
+        if (await step.confirm()) return { value: this.#result(step, []) };
+        throw error;
+      });
+      return unwrap(await concluded);
+    } catch (error) {
+      await begun?.abandon();
+      throw error;
+    }
+  }
+
+  async #say(ready: Promise<void> | undefined): Promise<Said> {
+    await ready;
     const { whole = false, checkReplicas = false } = this.#options;
     const layout = crcText(crc32(new TextEncoder().encode(JSON.stringify(this.#layout))));
-    return `step ${this.#step}, world ${this.#world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
+    const world = ranksOf(this.#layout);
+    const terms = `step ${this.#step}, world ${world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
+    return { terms, tensors: this.holdings.tensors.map(describeTensor) };
   }
 
-  /** This process holds everything and writes every rank's file. */
-  async #saveAllRanks(): Promise<SaveResult> {
-    const folder = await this.#begin(newAttempt());
-    try {
-      const { tensors } = this.holdings;
-      const assignments = this.holdings.assign(tensors);
-      const report = reporter(this.#options.progress, bytesOfAll(assignments));
-      const byRank: Assignment<LocalTensor>[][] = Array.from({ length: this.#world }, () => []);
-      for (const one of assignments) byRank[one.writer]!.push(one);
-      const records: RankRecord[] = [];
-      const queue = byRank.entries(); // of all lanes
-      const lane = async () => {
-        for (const [rank, written] of queue) {
-          const file = { folder, rank, described: rank === 0 ? tensors : [], written, held: [] };
-          records[rank] = await this.#write(file, report);
-        }
-      };
-      await allOf(Array.from({ length: LANES }, lane));
-      this.holdings.checkUnchanged();
-      return await this.#commit(folder, records);
-    } catch (error) {
-      await folder.abandon();
-      throw error;
-    }
-  }
-
-  /** What exists is agreed on first; then each rank writes, and everybody learns how it ended. */
-  async #saveTogether(communicator: Communicator): Promise<SaveResult> {
-    const { tensors } = this.holdings;
-    const { describeTensor } = await import("./ranks/agreement");
-    const hellos = await communicator.gather<Hello>({ terms: this.#terms(), tensors: tensors.map(describeTensor) });
-    const agreed = unwrap(
-      await communicator.broadcast(hellos && (await outcomeOf(() => this.#agree(hellos, newAttempt())))),
-    );
-    const folder = new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
-    try {
-      const outcome = await outcomeOf(() => this.#writeOwn(folder, communicator.rank, agreed.tensors));
-      const outcomes = await communicator.gather(outcome);
-      return unwrap(await communicator.broadcast(outcomes && (await this.#conclude(folder, outcomes))));
-    } catch (error) {
-      // Whoever was to tell may have died between the commit and telling.
-      if (await folder.isCommitted().catch(() => false)) return this.#result(folder, []);
-      if (communicator.rank === 0) await folder.abandon();
-      throw error;
-    }
-  }
-
-  async #agree(
-    hellos: readonly Hello[],
-    attempt: Attempt,
-  ): Promise<{ attempt: Attempt; overwrite: boolean; tensors: AgreedTensors }> {
-    const { agree } = await import("./ranks/agreement");
-    const tensors = agree(this.#layout, hellos, this.#options.whole ?? false);
-    await this.#begin(attempt);
-    return { attempt, overwrite: this.#options.overwrite ?? false, tensors };
-  }
-
-  #conclude(folder: StepFolder, outcomes: readonly Outcome<RankRecord>[]): Promise<Outcome<SaveResult>> {
-    return outcomeOf(() => this.#commit(folder, outcomes.map(unwrap)));
-  }
-
-  async #begin(attempt: Attempt): Promise<StepFolder> {
+  #begin(): Promise<StepFolder> {
     const { keep, overwrite = false } = this.#options;
-    if (keep !== undefined) this.#keep = (await import("./step/keep")).checkedRetention(WHERE, keep, this.#values);
-    return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, attempt, { overwrite });
+    const retention = keep === undefined ? undefined : checkedRetention(WHERE, keep, this.#values);
+    const options = { overwrite, keep: retention };
+    return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
   }
 
-  async #writeOwn(folder: StepFolder, rank: number, agreed: AgreedTensors): Promise<RankRecord> {
-    const { unseenTensors } = await import("./ranks/agreement");
-    // With the shape of the whole; the dtype is this rank's own, so that a difference is found out.
-    const tensors = this.holdings.tensors.map((tensor) => ({
-      ...tensor,
-      ...agreed[tensor.name]!,
-      dtype: tensor.dtype,
-    }));
-    for (const tensor of tensors) this.holdings.checkSlice(tensor, rank);
-    const mine = this.holdings
-      .assign<ShardableTensor>([...tensors, ...unseenTensors(agreed, tensors)])
-      .filter((one): one is Assignment<LocalTensor> => "bytes" in one.tensor && one.ranks.includes(rank));
-    const written = mine.filter(({ writer }) => writer === rank);
-    const held = mine.filter(({ writer }) => writer !== rank);
-    const report = reporter(this.#options.progress, bytesOfAll(written));
-    const record = await this.#write({ folder, rank, described: tensors, written, held }, report);
-    this.holdings.checkUnchanged();
-    return { ...record, written: [...record.written] }; // as a message
+  #write(step: StepFolder, tensors: readonly AgreedTensor[], plan: SavePlan): Promise<RankReport[]> {
+    const { communicator, sha256 = false, checkReplicas = false, progress } = this.#options;
+    if (!this.#isWhole) checkSlices(this.#layout, tensors, this.holdings.tensors, communicator!.rank);
+    const ranks = communicator ? [communicator.rank] : [...plan.keys()];
+    const { path: folder, fileTag } = step;
+    const fileSystem = this.#fileSystem;
+    return executeSave(this.holdings, plan, { ranks, fileSystem, folder, fileTag, sha256, checkReplicas, progress });
   }
 
-  #write(file: RankFile, report: (bytes: number) => void): Promise<RankRecord> {
-    const { sha256 = false, checkReplicas = false } = this.#options;
-    return writeRankFile(this.holdings, file, { fileSystem: this.#fileSystem, sha256, checkReplicas, report });
+  async #commit(
+    step: StepFolder,
+    tensors: readonly AgreedTensor[],
+    plan: SavePlan<AgreedTensor>,
+    reports: readonly RankReport[],
+  ): Promise<SaveResult> {
+    if (this.#options.checkReplicas) compareReplicas(plan, (rank) => heldBy(plan, rank), reports);
+    const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
+    const manifest = assembleManifest(tensors, plan, reports, whole);
+    const untidied = await step.commit(manifest);
+    return this.#result(step, [...whatTorchRefuses(manifest), ...untidied]);
   }
 
-  async #commit(folder: StepFolder, records: readonly RankRecord[]): Promise<SaveResult> {
-    const { checkReplicas = false, overwrite = false } = this.#options;
-    const whole = { step: this.#step, attempt: folder.attempt, mesh: this.#layout.mesh, values: this.#values };
-    const compare = checkReplicas ? (await import("../format/replicas")).compareReplicas : undefined;
-    const manifest = assembleManifest(records, whole, compare);
-    const untidied = await folder.commit(manifest, { overwrite, keep: this.#keep });
-    return this.#result(folder, [...whatTorchRefuses(manifest), ...untidied]);
+  #result(step: StepFolder, warnings: readonly string[]): SaveResult {
+    return { path: step.finalPath, step: this.#step, warnings };
   }
+}
 
-  #result(folder: StepFolder, warnings: readonly string[]): SaveResult {
-    return { path: folder.finalPath, step: this.#step, warnings };
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** The layout of all ranks. Throws BAD_ARGUMENT for options that do not fit together. */
+function checkedLayout(options: SaveOptions): Layout {
+  const refuseUnless = (condition: boolean, problem: () => string, advice = "Fix it.") =>
+    check(condition, "BAD_ARGUMENT", WHERE, problem, advice);
+  refuseUnless(!("rank" in options), () => "ranks save through a communicator.", "Give communicator.");
+  checkOptions(WHERE, options, {
+    communicator: "any",
+    world: "number",
+    layout: "object",
+    whole: "boolean",
+    async: "boolean",
+    checkReplicas: "boolean",
+    overwrite: "boolean",
+    keep: ["number", "object"],
+    sha256: "boolean",
+    progress: "function",
+    fileSystem: "any",
+  });
+  const { communicator, layout, world } = options;
+  if (communicator) {
+    const { rank, size } = communicator;
+    refuseUnless(isCount(rank) && isCount(size), () => "communicator has no rank and size.");
+    refuseUnless(rank < size, () => `rank must be below ${size}, got ${rank}.`);
+    refuseUnless((world ?? size) === size, () => `world is ${world}, the communicator says ${size}.`, "Drop it.");
   }
+  const meshSize = layout && ranksOf(layout);
+  const ranks = communicator?.size ?? world ?? meshSize ?? 1;
+  refuseUnless(isCount(ranks) && ranks > 0, () => `world must be a positive whole number, got ${ranks}.`);
+  refuseUnless((meshSize ?? ranks) === ranks, () => `the layout's mesh has ${meshSize} ranks, the run ${ranks}.`);
+  return layout ?? defaultLayout(ranks);
 }
 
 /** Several boxes of one tensor in one file: ours to read, but not its reader's, which takes one. */

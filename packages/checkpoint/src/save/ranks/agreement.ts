@@ -1,83 +1,122 @@
 /** What ranks agree on before they write: that they save the same, the shape of every whole tensor, and who has which. */
 import { check } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
+import type { Role } from "../../format/source";
 import type { LocalTensor } from "../../format/tensors";
-import { type Layout, wholeShape } from "../../layout/layout";
-import type { ShardableTensor } from "../shards/writers";
+import { type Box, describeBox, elementsIn } from "../../layout/box";
+import { boxesOfRank, type Layout, type Placement, wholeShape } from "../../layout/layout";
+import type { ShardableTensor } from "../shards/plan";
 
 export interface TensorDescription {
   readonly name: string;
   readonly dtype: StoredDType;
-  /** Of the slice, or of the whole where boxes are explicit. */
+  /** Of the slice, or of the whole where boxes are given. */
   readonly shape: readonly number[];
+  readonly role: Role;
   readonly follows?: string;
-  readonly explicit: boolean;
-}
-
-export interface AgreedTensors {
-  readonly [name: string]: {
-    readonly dtype: StoredDType;
-    readonly shape: readonly number[];
-    readonly follows?: string;
-    readonly explicit: boolean;
-    /** The ranks that have it, where not all do. */
-    readonly holders?: readonly number[];
-  };
-}
-
-export function describeTensor({ name, dtype, shape, follows, boxes }: LocalTensor): TensorDescription {
-  return { name, dtype, shape, ...(follows === undefined ? {} : { follows }), explicit: boxes !== undefined };
+  readonly boxes?: readonly Box[];
 }
 
 /** What each rank says at first. */
-export interface Hello {
+export interface Said {
   /** Must be every rank's. */
   readonly terms: string;
   readonly tensors: readonly TensorDescription[];
 }
 
-/** `hellos` in rank order. Throws BAD_ARGUMENT where terms differ, BAD_SHAPE, naming the tensor, where slices do not fit each other. */
-export function agree(layout: Layout, hellos: readonly Hello[], whole: boolean): AgreedTensors {
-  const { terms } = hellos[0]!;
-  hellos.forEach((hello, rank) => {
-    const problem = () => `all ranks must say the same, but rank 0 says ${terms}; rank ${rank} says ${hello.terms}.`;
-    check(hello.terms === terms, "BAD_ARGUMENT", "saveCheckpoint", problem, "Start all ranks alike.");
-  });
-  return agreeOnShapes(
-    layout,
-    hellos.map(({ tensors }) => tensors),
-    whole,
-  );
+/** A whole tensor, as all ranks see it. */
+export interface AgreedTensor extends ShardableTensor {
+  readonly role: Role;
 }
 
-function agreeOnShapes(
-  layout: Layout,
-  described: readonly (readonly TensorDescription[])[],
-  whole: boolean,
-): AgreedTensors {
-  const holders = new Map<string, Map<number, TensorDescription>>();
-  for (const [rank, tensors] of described.entries()) {
+export function describeTensor({ name, dtype, shape, role, follows, boxes }: LocalTensor): TensorDescription {
+  return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), ...(boxes ? { boxes } : {}) };
+}
+
+interface Holder {
+  readonly rank: number;
+  readonly tensor: TensorDescription;
+}
+
+/**
+ * `said` in rank order; `isWhole`: shapes are of whole tensors. Throws, naming the tensor: BAD_ARGUMENT where terms differ, BAD_DTYPE,
+ * BAD_SHAPE where what ranks hold does not fit together.
+ */
+export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): AgreedTensor[] {
+  const { terms } = said[0]!;
+  const held = new Map<string, Holder[]>();
+  for (const [rank, { terms: own, tensors }] of said.entries()) {
+    const problem = () => `all ranks must say the same, but rank 0 says ${terms}; rank ${rank} says ${own}.`;
+    check(own === terms, "BAD_ARGUMENT", "saveCheckpoint", problem, "Start all ranks alike.");
     for (const tensor of tensors) {
-      if (!holders.has(tensor.name)) holders.set(tensor.name, new Map());
-      holders.get(tensor.name)!.set(rank, tensor);
+      const holders = held.get(tensor.name);
+      if (holders) holders.push({ rank, tensor });
+      else held.set(tensor.name, [{ rank, tensor }]);
     }
   }
-  const agreed = new Map<string, AgreedTensors[string]>();
-  for (const [name, ranks] of holders) {
-    const { name: _, ...first } = [...ranks.values()][0]!;
-    const isWhole = whole || first.explicit;
-    const asked = { ...first, name, rank: first.shape.length };
-    const shape = isWhole ? first.shape : wholeShape(layout, asked, (rank) => ranks.get(rank)?.shape);
-    const some = ranks.size < described.length ? { holders: [...ranks.keys()] } : {};
-    agreed.set(name, { ...first, shape, ...some });
-  }
-  return Object.fromEntries(agreed);
+  return [...held.values()].map((holders) => agreeOn(layout, holders, said.length, isWhole));
 }
 
-/** Tensors of other ranks only: each rank must count them to know who writes what. */
-export function unseenTensors(agreed: AgreedTensors, own: readonly { name: string }[]): ShardableTensor[] {
-  const names = new Set(own.map(({ name }) => name));
-  return Object.entries(agreed)
-    .filter(([name, { explicit }]) => !names.has(name) && !explicit)
-    .map(([name, tensor]) => ({ name, ...tensor }));
+function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWhole: boolean): AgreedTensor {
+  const [{ rank: first, tensor }] = holders as [Holder];
+  const { boxes, ...described } = tensor;
+  const isGiven = isWhole || boxes !== undefined;
+  for (const { rank, tensor: other } of holders) refuseDisagreement(first, tensor, rank, other, isGiven);
+  if (boxes) return { ...described, placements: placementsGiven(holders) };
+  const some = holders.length < ranks ? { holders: holders.map(({ rank }) => rank) } : {};
+  if (isGiven) return { ...described, ...some };
+  const shapes = new Map(holders.map(({ rank, tensor }) => [rank, tensor.shape]));
+  const shape = wholeShape(layout, { ...described, rank: tensor.shape.length }, (rank) => shapes.get(rank));
+  return { ...described, shape, ...some };
+}
+
+function refuseDisagreement(
+  first: number,
+  expected: TensorDescription,
+  rank: number,
+  tensor: TensorDescription,
+  isGiven: boolean,
+): void {
+  const where = `tensor ${JSON.stringify(tensor.name)}`;
+  const dtypes = () => `rank ${first} holds ${expected.dtype}, rank ${rank} ${tensor.dtype}.`;
+  check(tensor.dtype === expected.dtype, "BAD_DTYPE", where, dtypes, "Make them equal.");
+  const kinds = () => `rank ${first} and rank ${rank} must both give boxes of it, or neither.`;
+  check((tensor.boxes === undefined) === (expected.boxes === undefined), "BAD_SHAPE", where, kinds, "Make them alike.");
+  const isSame = !isGiven || `${tensor.shape}` === `${expected.shape}`;
+  const shapes = () => `rank ${first} says that the whole is [${expected.shape}], rank ${rank} [${tensor.shape}].`;
+  check(isSame, "BAD_SHAPE", where, shapes, "Make them equal.");
+}
+
+/** Each box once, with the ranks that hold it. */
+function placementsGiven(holders: readonly Holder[]): Placement[] {
+  const placed = new Map<string, Placement & { readonly ranks: number[] }>();
+  for (const { rank, tensor } of holders) {
+    for (const box of tensor.boxes!) {
+      const key = describeBox(box);
+      const known = placed.get(key);
+      if (known) known.ranks.push(rank);
+      else if (elementsIn(box) > 0) placed.set(key, { box, ranks: [rank] });
+    }
+  }
+  return [...placed.values()];
+}
+
+/** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */
+export function checkSlices(
+  layout: Layout,
+  agreed: readonly AgreedTensor[],
+  local: readonly LocalTensor[],
+  rank: number,
+): void {
+  const slices = new Map(local.map(({ name, shape }) => [name, shape]));
+  for (const tensor of agreed) {
+    const slice = slices.get(tensor.name);
+    if (!slice || tensor.placements) continue;
+    const [box, ...more] = boxesOfRank(layout, tensor, rank);
+    const isOne = box !== undefined && more.length === 0;
+    const fits = isOne ? `${box.size}` === `${slice}` : !box && slice.includes(0);
+    const wanted = isOne ? `[${box.size}]` : `${more.length + (box ? 1 : 0)} boxes`;
+    const problem = () => `rank ${rank} must hold ${wanted} of [${tensor.shape}], got [${slice}].`;
+    check(fits, "BAD_SHAPE", `tensor ${JSON.stringify(tensor.name)}`, problem, "Fix the slice or the layout.");
+  }
 }

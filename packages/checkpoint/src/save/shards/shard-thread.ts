@@ -6,10 +6,18 @@ import { recordShard, shardHeader, type WrittenShard } from "../../format/shard"
 import type { StartThread } from "../../platform/platform";
 import { diskError } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import type { ShardJob } from "./shard-job";
+import type { Assignment } from "./plan";
+
+/** One rank's file. */
+export interface ShardJob {
+  readonly folder: string;
+  readonly name: string;
+  readonly boxes: readonly Assignment[];
+  readonly sha256: boolean;
+}
 
 /** Plain Node and nothing to import: it runs the same from source, from a package and inside a bundle. */
-const THREAD = `
+export const THREAD = `
 const { parentPort, workerData } = require("node:worker_threads");
 const { closeSync, fsyncSync, openSync, writeSync } = require("node:fs");
 const { createHash } = require("node:crypto");

@@ -18,18 +18,55 @@ const DEAD_AFTER = 3_600_000;
 /** What a store is tried with lies beside an attempt. */
 const PROBE = /\.probe-[0-9a-f]+$/;
 
-/** Everything with a suffix in a run's folder. Throws MISSING, IO. */
+/** Everything with a suffix in a run's folder that is no step. Throws MISSING, IO. */
 export async function leftoversOf(fileSystem: FileSystem, folder: string): Promise<Leftover[]> {
   const found: Leftover[] = [];
   try {
     for (const { name } of await fileSystem.list(folder)) {
-      const leftover = await look(fileSystem, join(folder, name)).catch(ifGone);
-      if (leftover) found.push(leftover);
+      const path = join(folder, name);
+      const [, step, kind, attempt] = suffixOf(path);
+      if (kind === undefined) continue;
+      // Until the new step has its name, the one that was set aside is the step.
+      const isOld = kind === "old";
+      if (isOld && !(await exists(fileSystem, join(folder, step!)))) continue;
+      const owner = isOld ? "dead" : await ownerOf(fileSystem, path, attempt!).catch(ifGone);
+      if (owner) found.push({ path, owner });
     }
   } catch (error) {
     throw diskError(error, folder, "listing");
   }
   return found;
+}
+
+/** Removes what the dead have left, but for `own`. A step that was set aside, and that nothing has replaced, gets its name back. */
+export async function sweep(fileSystem: FileSystem, folder: string, own?: string): Promise<void> {
+  if (!fileSystem.unfinished) await restore(fileSystem, folder);
+  for (const { path, owner } of await leftoversOf(fileSystem, folder)) {
+    if (path === own || owner !== "dead") continue;
+    // What has replaced it may not be durable yet.
+    if (suffixOf(path)[2] === "old") await fileSystem.syncFolder(folder);
+    await removeLeftover(fileSystem, path);
+  }
+}
+
+async function restore(fileSystem: FileSystem, folder: string): Promise<void> {
+  for (const { name } of await fileSystem.list(folder)) {
+    const [, step, kind, attempt] = suffixOf(name);
+    if (kind !== "old" || lifeOf(attempt!.replace(/\.\d+$/, "")) !== "dead") continue;
+    const target = join(folder, step!);
+    // Where another save is quicker, its step stays.
+    if (!(await exists(fileSystem, target))) await fileSystem.rename(join(folder, name), target).catch(() => {});
+  }
+}
+
+/** The step, `tmp` or `old`, and whose it is. */
+function suffixOf(path: string): readonly (string | undefined)[] {
+  const name = basename(path);
+  return /^(step-\d+).*\.(tmp)-(.+)$/.exec(name) ?? /^(step-\d+)\.(old)-(.+)$/.exec(name) ?? [];
+}
+
+function exists(fileSystem: FileSystem, step: string): Promise<boolean> {
+  return fileSystem.kind(join(step, MANIFEST_FILE)).then((kind) => kind === "file");
 }
 
 /** What is gone by the time it is looked at is no leftover: several saves may be sweeping. */
@@ -39,9 +76,8 @@ function ifGone(error: unknown): undefined {
 
 /** Removes one. Where nothing is renamed, its files lie among those of the step that it was to become: the step's and those of saves at work stay. */
 export async function removeLeftover(fileSystem: FileSystem, path: string): Promise<void> {
-  const [, step] = /^(step-\d+)\.tmp-.+$/.exec(basename(path)) ?? [];
-  const isSave = step !== undefined && !PROBE.test(path);
-  if (fileSystem.unfinished && isSave) await removeUnclaimed(fileSystem, join(dirname(path), step), path);
+  const [, step] = suffixOf(path);
+  if (fileSystem.unfinished && !PROBE.test(path)) await removeUnclaimed(fileSystem, join(dirname(path), step!), path);
   await fileSystem.remove(path);
 }
 
@@ -54,19 +90,16 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
   const files = listed.filter((name) => /^rank-\d+-[0-9a-f]{12}\.safetensors$/.test(name));
   if (files.length === 0) return;
   const claimed = new Set<string>();
-  const tags = new Set<string>();
   for (const { path, owner } of await leftoversOf(fileSystem, dirname(step))) {
-    if (path === sign || owner === "dead" || !path.startsWith(`${step}.tmp-`)) continue;
-    tags.add(fileTagOf(path));
+    if (path !== sign && owner !== "dead" && path.startsWith(`${step}.tmp-`)) claimed.add(fileTagOf(path));
   }
-  const manifest = join(step, MANIFEST_FILE);
-  if ((await fileSystem.kind(manifest)) === "file") {
+  if (await exists(fileSystem, step)) {
+    const manifest = join(step, MANIFEST_FILE);
     const { files: own } = parseManifest(await readWhole(fileSystem, manifest, MAX_MANIFEST_BYTES), manifest);
     for (const { name } of own) claimed.add(name);
   }
-  const isClaimed = (name: string) =>
-    claimed.has(name) || tags.has(name.slice(-"0123456789ab.safetensors".length, -".safetensors".length));
-  const unclaimed = new Set(files.filter((name) => !isClaimed(name)));
+  const tagOf = (name: string) => fileTagOf(name.slice(0, -".safetensors".length));
+  const unclaimed = new Set(files.filter((name) => !claimed.has(name) && !claimed.has(tagOf(name))));
   for (const name of unclaimed) {
     await fileSystem.unfinished!.discard(join(step, name));
     await fileSystem.remove(join(step, name));
@@ -75,29 +108,12 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
   if (listed.every((name) => unclaimed.has(name))) await fileSystem.remove(step);
 }
 
-async function look(fileSystem: FileSystem, path: string): Promise<Leftover | undefined> {
-  const [, step, kind, attempt] = /^(step-\d+)\.(tmp|old)-(.+)$/.exec(basename(path)) ?? [];
-  if (kind === undefined) return undefined;
-  if (kind === "old") {
-    // Until the new step has its name, the one that was set aside is the step.
-    const isReplaced = (await fileSystem.kind(join(dirname(path), step!, MANIFEST_FILE))) === "file";
-    return isReplaced ? { path, owner: "dead" } : undefined;
-  }
-  return { path, owner: await ownerOf(fileSystem, path, attempt!) };
-}
-
 async function ownerOf(fileSystem: FileSystem, path: string, attempt: string): Promise<Leftover["owner"]> {
   const life = lifeOf(attempt.replace(PROBE, ""));
   if (life !== "unknown") return life;
-  return (await lastChange(fileSystem, path)) < Date.now() - DEAD_AFTER ? "dead" : "unknown";
-}
-
-/** A long write changes its file, not the folder that it is in. */
-async function lastChange(fileSystem: FileSystem, path: string): Promise<number> {
+  // A long write changes its file, not the folder that it is in.
   let last = await fileSystem.modified(path);
-  if ((await fileSystem.kind(path)) !== "folder") return last;
-  for (const { name } of await fileSystem.list(path)) {
-    last = Math.max(last, await fileSystem.modified(join(path, name)).catch(() => 0));
-  }
-  return last;
+  const inside = (await fileSystem.kind(path)) === "folder" ? await fileSystem.list(path) : [];
+  for (const { name } of inside) last = Math.max(last, await fileSystem.modified(join(path, name)).catch(() => 0));
+  return last < Date.now() - DEAD_AFTER ? "dead" : "unknown";
 }

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../../format/steps";
+import { loadCheckpoint } from "../../read/load";
 import { MemoryFileSystem } from "../../testing/disks/memory-file-system";
 import { expectCode } from "../../testing/expect-code";
 import { localCommunicators } from "../ranks/communicator";
 import { saveCheckpoint } from "../save";
 import { cleanCheckpoints } from "./clean";
-import type { Retention } from "./keep";
+import { sweep } from "./leftovers";
 import { endAttempt, newAttempt } from "./owner";
+import type { Retention } from "./retention";
 
 const w = { dtype: "U8", shape: [1], data: new Uint8Array(1) };
 const losses = [5, 3, 9, 3, 7, 8, 6];
@@ -113,5 +115,41 @@ describe("leftovers", () => {
     expect(stays).toEqual([{ path: path(alive), owner: "alive" }]);
     endAttempt(alive);
     expect((await cleanCheckpoints("/r", { fileSystem })).removed).toEqual([path(alive)]);
+  });
+});
+
+describe("a step that was set aside by a save that died", () => {
+  const owner = newAttempt();
+  const aside = `/r/step-00000001.old-${owner}.0`;
+  const other = { step: 2, tensors: { w } };
+
+  async function diskWith(isReplaced: boolean): Promise<MemoryFileSystem> {
+    const fileSystem = new MemoryFileSystem();
+    await saveCheckpoint("/r", { step: 1, tensors: { w }, values: { old: true } }, { fileSystem });
+    await fileSystem.rename("/r/step-00000001", aside);
+    if (isReplaced) await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem, overwrite: true });
+    return fileSystem;
+  }
+
+  it("is kept while its owner lives, and gets its name back from the next save", async () => {
+    const fileSystem = await diskWith(false);
+    await saveCheckpoint("/r", other, { fileSystem });
+    expect((await listSteps(fileSystem, "/r")).map(({ path }) => path)).toEqual([aside, "/r/step-00000002"]);
+    expect((await cleanCheckpoints("/r", { fileSystem })).removed).toEqual([]);
+    endAttempt(owner);
+    await expectCode("DUPLICATE", saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem }));
+    expect((await fileSystem.list("/r")).map(({ name }) => name).sort()).toEqual(["step-00000001", "step-00000002"]);
+    expect((await loadCheckpoint("/r", { fileSystem, step: 1 })).values).toEqual({ old: true });
+  });
+
+  it("goes once it is replaced, when that is durable", async () => {
+    const fileSystem = await diskWith(true);
+    expect((await fileSystem.list("/r")).map(({ name }) => name)).toEqual(["step-00000001"]);
+    await fileSystem.makeFolder(aside);
+    const calls: string[] = [];
+    fileSystem.syncFolder = async (path) => void calls.push(`sync ${path}`);
+    fileSystem.remove = async (path) => void calls.push(`remove ${path}`);
+    await sweep(fileSystem, "/r");
+    expect(calls).toEqual(["sync /r", `remove ${aside}`]);
   });
 });

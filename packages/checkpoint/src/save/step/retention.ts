@@ -1,11 +1,46 @@
-/** Which older steps go once a new one exists. */
-
+/** Which steps stay once a new one exists. */
+import { check, checkOptions, show } from "@opt/core";
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, parseManifest } from "../../format/manifest";
-import { readWhole } from "../../format/source";
+import { type Json, readWhole } from "../../format/source";
 import type { Step } from "../../format/steps";
 import type { FileSystem } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import type { Retention } from "./keep";
+
+/** A step stays if any of these says so; the newest one always does. */
+export interface Retention {
+  /** How many of the newest steps stay. */
+  readonly newest?: number;
+  /** Steps whose number is a multiple of this stay. */
+  readonly every?: number;
+  /** The `count` (1) steps stay whose plain value of this name is least; with `highest`, greatest. Every save has it: null where it is not known. */
+  readonly best?: { readonly value: string; readonly count?: number; readonly highest?: boolean };
+}
+
+/** Throws BAD_ARGUMENT. A number is how many of the newest stay. @param values of the step that is saved */
+export function checkedRetention(
+  where: string,
+  keep: number | Retention,
+  values: { readonly [key: string]: Json },
+): Retention {
+  const retention = typeof keep === "number" ? { newest: keep } : keep;
+  checkOptions(`${where} keep`, retention, { newest: "number", every: "number", best: "object" });
+  const { newest, every, best } = retention;
+  if (best !== undefined)
+    checkOptions(`${where} keep.best`, best, { value: "string", count: "number", highest: "boolean" });
+  const counts = { keep: newest, "keep.every": every, "keep.best.count": best?.count };
+  for (const [name, count] of Object.entries(counts)) {
+    const isCount = count === undefined || (Number.isSafeInteger(count) && count >= 1);
+    check(isCount, "BAD_ARGUMENT", where, () => `${name} must be at least 1, got ${count}.`);
+  }
+  const isSaid = best === undefined || typeof best.value === "string";
+  check(isSaid, "BAD_ARGUMENT", where, () => "keep.best must name a value.", 'For example { value: "loss" }.');
+  const value = best && values[best.value];
+  const isThere = best === undefined || typeof value === "number" || value === null;
+  const lacking = () =>
+    `keep.best chooses by the number values.${best!.value}, got ${show(value)} among ${show(Object.keys(values))}.`;
+  check(isThere, "BAD_ARGUMENT", where, lacking, "Save it with each step, null where it is not known.");
+  return retention;
+}
 
 /** `steps`, oldest first, less those that stay. */
 export async function stepsToRemove(

@@ -58,9 +58,9 @@ async function saved(
   { overwrite = false, keep }: { overwrite?: boolean; keep?: number } = {},
 ) {
   const attempt = newAttempt();
-  const folder = await StepFolder.begin(disk, "/runs/a", step, attempt, { overwrite });
   const retention = keep === undefined ? {} : { keep: { newest: keep } };
-  const warnings = await folder.commit(manifest(step, attempt), { overwrite, ...retention });
+  const folder = await StepFolder.begin(disk, "/runs/a", step, attempt, { overwrite, ...retention });
+  const warnings = await folder.commit(manifest(step, attempt));
   return { attempt, folder, warnings };
 }
 
@@ -76,6 +76,7 @@ describe("a step's folder", () => {
     expect(await notesOf(disk, () => saved(disk, 1))).toEqual([
       `make ${A}.tmp-ATTEMPT`,
       "sync /runs",
+      "sync /",
       ...["create", "finish", "close"].map((what) => `${what} ${A}.tmp-ATTEMPT/manifest.json`),
       `sync ${A}.tmp-ATTEMPT`,
       `rename ${A}.tmp-ATTEMPT ${A}`,
@@ -89,7 +90,7 @@ describe("a step's folder", () => {
     const dead = `/runs/a/step-00000009.tmp-${newAttempt().replace(/\d+(\.\d+\.\d+-)/, "4194303$1")}`;
     await disk.makeFolder(dead);
     const notes = await notesOf(disk, () => saved(disk, 2));
-    expect(notes.indexOf(`remove ${dead}`)).toBe(1);
+    expect(notes.indexOf(`remove ${dead}`)).toBe(0);
     expect(notes).not.toContain("sync /runs");
     expect(notes.filter((note) => note.startsWith("remove"))).toEqual([`remove ${dead}`]);
   });
@@ -143,7 +144,7 @@ describe("a step's folder", () => {
     disk.refused = /^finish/;
     const attempt = newAttempt();
     const folder = await StepFolder.begin(disk, "/runs/a", 1, attempt, { overwrite: false });
-    const commit = folder.commit(manifest(1, attempt), { overwrite: false });
+    const commit = folder.commit(manifest(1, attempt));
     await expect(commit).rejects.toMatchObject({ code: "IO", where: A, message: expect.stringMatching(/committing/) });
     expect(disk.notes.at(-1)).toBe(`close ${A}.tmp-${attempt}/manifest.json`);
     await folder.abandon();

@@ -3,15 +3,15 @@
  * Whatever dies on the way leaves the older steps as they were and a folder that the next save sweeps away.
  */
 
-import { OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../../format/manifest";
 import { readWhole } from "../../format/source";
 import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { dirname, join } from "../../stores/path";
-import type { Retention } from "./keep";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
 import { pulse } from "./pulse";
+import type { Retention } from "./retention";
 
 /** Well below the time after which a save that shows no sign is taken for dead. */
 const SIGN_EVERY = 300_000;
@@ -19,7 +19,7 @@ const SIGN_EVERY = 300_000;
 /** How often two saves may set aside each other's step before one gives up. */
 const TRIES = 20;
 
-export interface CommitOptions {
+export interface StepOptions {
   readonly overwrite: boolean;
   /** Which steps stay; all without it. */
   readonly keep?: Retention | undefined;
@@ -28,31 +28,31 @@ export interface CommitOptions {
 export class StepFolder {
   /** Where the files of the step are written. */
   readonly path: string;
+  readonly finalPath: string;
   readonly attempt: Attempt;
   /** What the names of the files end with, where the step may replace another. */
   readonly fileTag: string | undefined;
-  readonly #final: string;
+  readonly #run: string;
+  readonly #manifest: string;
   /** On stores without renames, an object that tells that this save is at work. */
   readonly #sign: string;
   readonly #fileSystem: FileSystem;
+  readonly #options: StepOptions;
   #endPulse: (() => Promise<void>) | undefined;
   /** The manifest may be on its way still, although the store did not say so. */
   #isUncertain = false;
 
-  /** The folder of an attempt that another rank began; `begin` begins one. */
-  constructor(
-    fileSystem: FileSystem,
-    folder: string,
-    step: number,
-    attempt: Attempt,
-    { overwrite }: { overwrite: boolean },
-  ) {
+  /** The folder of an attempt that rank 0 began; `begin` begins one. */
+  constructor(fileSystem: FileSystem, folder: string, step: number, attempt: Attempt, options: StepOptions) {
     this.#fileSystem = fileSystem;
-    this.#final = join(fileSystem.resolve(folder), stepName(step));
+    this.#options = options;
+    this.#run = fileSystem.resolve(folder);
+    this.finalPath = join(this.#run, stepName(step));
+    this.#manifest = join(this.finalPath, MANIFEST_FILE);
     this.attempt = attempt;
-    this.fileTag = overwrite || fileSystem.unfinished ? fileTagOf(attempt) : undefined;
-    this.#sign = `${this.#final}.tmp-${attempt}`;
-    this.path = fileSystem.unfinished ? this.#final : this.#sign;
+    this.fileTag = options.overwrite || fileSystem.unfinished ? fileTagOf(attempt) : undefined;
+    this.#sign = `${this.finalPath}.tmp-${attempt}`;
+    this.path = fileSystem.unfinished ? this.finalPath : this.#sign;
   }
 
   /** Creates the temporary folder. Throws DUPLICATE where the step exists already, IO, MISSING. */
@@ -60,87 +60,95 @@ export class StepFolder {
     fileSystem: FileSystem,
     folder: string,
     step: number,
-    attempt: string,
-    options: { overwrite: boolean },
+    attempt: Attempt,
+    options: StepOptions,
   ): Promise<StepFolder> {
-    const pending = new StepFolder(fileSystem, folder, step, attempt, options);
+    const begun = new StepFolder(fileSystem, folder, step, attempt, options);
     try {
-      await pending.#disk("creating", () => pending.#create(options.overwrite));
+      await begun.#create();
     } catch (error) {
-      await pending.abandon();
-      throw error;
+      await begun.abandon();
+      throw diskError(error, begun.finalPath, "creating");
     }
-    return pending;
+    return begun;
   }
 
-  async #create(overwrite: boolean): Promise<void> {
-    const fileSystem = this.#fileSystem;
-    const folder = dirname(this.#final);
-    if (!overwrite) await this.#refuseExisting();
-    if (fileSystem.unfinished) {
-      await this.#showSign();
-      await this.#sweep().catch(() => {}); // as below
-      return;
-    }
-    const isNew = (await fileSystem.kind(folder)) === undefined;
-    await fileSystem.makeFolder(this.path);
+  async #create(): Promise<void> {
+    const fs = this.#fileSystem;
     // What died here before must not fill the disk; whether sweeping works is no matter of this save.
-    if (!isNew) await this.#sweep().catch(() => {});
-    if (isNew) await fileSystem.syncFolder(dirname(folder));
+    await this.#sweep().catch(() => {});
+    if (!this.#options.overwrite) await this.#refuseExisting();
+    if (fs.unfinished) return this.#showSign();
+    const parents = await newParents(fs, this.#run);
+    await fs.makeFolder(this.path);
+    for (const parent of parents) await fs.syncFolder(parent);
   }
 
-  get finalPath(): string {
-    return this.#final;
-  }
-
-  /** Whether the step exists, and is of this attempt. */
-  async isCommitted(): Promise<boolean> {
-    const path = join(this.#final, MANIFEST_FILE);
-    return parseManifest(await readWhole(this.#fileSystem, path, MAX_MANIFEST_BYTES), path).attempt === this.attempt;
+  /** Shown again now and then, so that those who cannot see this process know that it is at work. */
+  async #showSign(): Promise<void> {
+    const text = new TextEncoder().encode(this.attempt);
+    await this.#fileSystem.unfinished!.createOnce(this.#sign, text);
+    this.#endPulse = pulse(() => this.#write(this.#sign, text), SIGN_EVERY);
   }
 
   async #exists(): Promise<boolean> {
-    return (await this.#fileSystem.kind(join(this.#final, MANIFEST_FILE))) !== undefined;
+    return (await this.#fileSystem.kind(this.#manifest)) !== undefined;
   }
 
   async #refuseExisting(): Promise<void> {
-    if (!(await this.#exists())) return;
-    throw new OptError(
-      "DUPLICATE",
-      this.#final,
-      "the step exists already.",
-      "Save another step, or with overwrite: true.",
-    );
+    const isFree = !(await this.#exists());
+    const advice = "Save another step, or with overwrite: true.";
+    check(isFree, "DUPLICATE", this.finalPath, () => "the step exists already.", advice);
+  }
+
+  /** Whether the step that exists is of this attempt. */
+  async isCommitted(): Promise<boolean> {
+    const bytes = await readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
+    return parseManifest(bytes, this.#manifest).attempt === this.attempt;
+  }
+
+  /** For ranks that were not told: whether the step exists and is durable. */
+  async confirm(): Promise<boolean> {
+    try {
+      const isCommitted = await this.isCommitted();
+      await this.#fileSystem.syncFolder(this.#run);
+      return isCommitted;
+    } catch {
+      return false;
+    }
   }
 
   /** Makes the step exist. Returns what could not be tidied up afterwards, which does not harm the step. */
-  async commit(manifest: Manifest, options: CommitOptions): Promise<string[]> {
-    await this.#disk("committing", async () => {
-      const fs = this.#fileSystem;
-      const bytes = encodeManifest(manifest);
-      if (fs.unfinished) return this.#putManifest(bytes, options.overwrite);
-      await this.#write(join(this.path, MANIFEST_FILE), bytes);
-      await fs.syncFolder(this.path);
-      await this.#takePlace(options.overwrite);
-      await fs.syncFolder(dirname(this.#final));
-    });
+  async commit(manifest: Manifest): Promise<string[]> {
+    const fs = this.#fileSystem;
+    const bytes = encodeManifest(manifest);
+    try {
+      if (fs.unfinished) await this.#putManifest(bytes);
+      else {
+        await this.#write(join(this.path, MANIFEST_FILE), bytes);
+        await fs.syncFolder(this.path);
+        await this.#takePlace();
+        await fs.syncFolder(this.#run);
+      }
+    } catch (error) {
+      throw diskError(error, this.finalPath, "committing");
+    }
     endAttempt(this.attempt);
-    return this.#tidy(options);
+    return this.#tidy();
   }
 
   /** Of several saves of one step at the same moment, the store lets one do this, or with `overwrite` each in its turn. */
-  async #putManifest(bytes: Uint8Array, overwrite: boolean): Promise<void> {
-    const path = join(this.#final, MANIFEST_FILE);
+  async #putManifest(bytes: Uint8Array): Promise<void> {
     this.#isUncertain = true;
     try {
-      if (overwrite) await this.#write(path, bytes);
-      else if (!(await this.#fileSystem.unfinished!.createOnce(path, bytes))) {
+      if (this.#options.overwrite) return await this.#write(this.#manifest, bytes);
+      while (!(await this.#fileSystem.unfinished!.createOnce(this.#manifest, bytes))) {
         // An answer may get lost, and what is asked again finds what it did itself.
         if (await this.isCommitted()) return;
         this.#isUncertain = false;
         await this.#refuseExisting();
         // Whose step was in the way has taken it away since.
-        await this.#putManifest(bytes, overwrite);
+        this.#isUncertain = true;
       }
     } catch (error) {
       if (!this.#isUncertain || !(await this.isCommitted().catch(() => false))) throw error;
@@ -157,27 +165,32 @@ export class StepFolder {
     }
   }
 
-  /** Shown again now and then, so that those who cannot see this process know that it is at work. */
-  async #showSign(): Promise<void> {
-    const text = new TextEncoder().encode(this.attempt);
-    await this.#fileSystem.unfinished!.createOnce(this.#sign, text);
-    this.#endPulse = pulse(() => this.#write(this.#sign, text), SIGN_EVERY);
-  }
-
   /** Gives the folder the step's name. Whoever else wants it at the same moment finds a whole step there, or gets it after us. */
-  async #takePlace(overwrite: boolean): Promise<void> {
+  async #takePlace(): Promise<void> {
     const fs = this.#fileSystem;
     for (let tries = 0; ; tries++) {
-      if (!overwrite) await this.#refuseExisting();
+      if (!this.#options.overwrite) await this.#refuseExisting();
       // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
-      if ((await fs.kind(this.#final)) !== undefined)
-        await fs.rename(this.#final, `${this.#final}.old-${this.attempt}.${tries}`).catch(unlessMissing);
+      if ((await fs.kind(this.finalPath)) !== undefined) await this.#setAside(tries);
       try {
-        return await fs.rename(this.path, this.#final);
+        return await fs.rename(this.path, this.finalPath);
       } catch (error) {
         if (tries >= TRIES || (await fs.kind(this.path)) === undefined || !(await this.#exists())) throw error;
       }
     }
+  }
+
+  async #setAside(tries: number): Promise<void> {
+    const fs = this.#fileSystem;
+    const aside = (number: number) => `${this.finalPath}.old-${this.attempt}.${number}`;
+    if (tries > 0) {
+      // Of two that are set aside, no reader could tell which is newer.
+      await fs.syncFolder(this.#run);
+      await fs.remove(aside(tries - 1));
+    }
+    await fs.rename(this.finalPath, aside(tries)).catch((error: unknown) => {
+      if (!isMissing(error)) throw error; // else another save has been quicker
+    });
   }
 
   /** Removes what this attempt has written so far. */
@@ -187,36 +200,37 @@ export class StepFolder {
     endAttempt(this.attempt);
   }
 
-  async #tidy({ keep }: CommitOptions): Promise<string[]> {
+  async #tidy(): Promise<string[]> {
     const fs = this.#fileSystem;
-    const folder = dirname(this.#final);
     const warnings: string[] = [];
     const attempt = async (what: string, body: () => Promise<void>) => {
       await body().catch((error: unknown) => warnings.push(diskError(error, what, "tidying").message));
     };
     await this.#endPulse?.();
-    await attempt(folder, async () => {
+    await attempt(this.#run, async () => {
       // What the step replaced goes with the sign.
       if (fs.unfinished) await this.#removeOwn();
+      const { keep } = this.#options;
       if (keep !== undefined) {
         const { stepsToRemove } = await import("./retention");
-        const { removeLeftover } = await import("./leftovers");
-        const doomed = await stepsToRemove(fs, await listSteps(fs, folder), keep);
-        for (const { path } of doomed.filter((one) => one.path !== this.#final)) {
-          await attempt(path, async () => {
-            // Half a step must never look like one.
-            const aside = `${path}.tmp-${this.attempt}`;
-            if (fs.unfinished) {
-              await fs.unfinished.createOnce(aside, this.attempt);
-              await fs.remove(join(path, MANIFEST_FILE));
-            } else await fs.rename(path, aside);
-            await removeLeftover(fs, aside);
-          });
-        }
+        const doomed = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
+        for (const { path } of doomed) if (path !== this.finalPath) await attempt(path, () => this.#removeStep(path));
       }
       await this.#sweep();
     });
     return warnings;
+  }
+
+  /** Half a step must never look like one. */
+  async #removeStep(path: string): Promise<void> {
+    const fs = this.#fileSystem;
+    const aside = `${path}.tmp-${this.attempt}`;
+    if (fs.unfinished) {
+      await fs.unfinished.createOnce(aside, this.attempt);
+      await fs.remove(join(path, MANIFEST_FILE));
+    } else await fs.rename(path, aside);
+    const { removeLeftover } = await import("./leftovers");
+    await removeLeftover(fs, aside);
   }
 
   /** Removes this save's sign, and what of its files is not the step's. */
@@ -225,24 +239,16 @@ export class StepFolder {
     await removeLeftover(this.#fileSystem, this.#sign);
   }
 
-  /** Removes what dead saves have left. */
   async #sweep(): Promise<void> {
-    const { leftoversOf, removeLeftover } = await import("./leftovers");
-    for (const { path, owner } of await leftoversOf(this.#fileSystem, dirname(this.#final))) {
-      if (path !== this.#sign && owner === "dead") await removeLeftover(this.#fileSystem, path);
-    }
-  }
-
-  async #disk<T>(doing: string, body: () => Promise<T>): Promise<T> {
-    try {
-      return await body();
-    } catch (error) {
-      throw diskError(error, this.#final, doing);
-    }
+    const { sweep } = await import("./leftovers");
+    await sweep(this.#fileSystem, this.#run, this.#sign);
   }
 }
 
-/** Another save has been quicker. */
-function unlessMissing(error: unknown): void {
-  if (!isMissing(error)) throw error;
+/** The folders in which an entry will be new once `folder` is made, and that must keep it. */
+async function newParents(fileSystem: FileSystem, folder: string): Promise<string[]> {
+  const parents: string[] = [];
+  for (let at = folder; at !== dirname(at) && (await fileSystem.kind(at)) === undefined; at = dirname(at))
+    parents.push(dirname(at));
+  return parents;
 }

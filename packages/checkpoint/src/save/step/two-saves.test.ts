@@ -15,11 +15,11 @@ const manifest = (attempt: string): Manifest => ({
 });
 const begin = (disk: FileSystem, overwrite: boolean) =>
   StepFolder.begin(disk, "/runs/a", 1, newAttempt(), { overwrite });
-const commit = (folder: StepFolder, overwrite: boolean) => folder.commit(manifest(folder.attempt), { overwrite });
+const commit = (folder: StepFolder) => folder.commit(manifest(folder.attempt));
 
 async function saved(disk: FileSystem): Promise<StepFolder> {
   const folder = await begin(disk, true);
-  await commit(folder, true);
+  await commit(folder);
   return folder;
 }
 
@@ -60,7 +60,7 @@ describe("two saves that replace a step", () => {
     const slower = await begin(disk, true);
     const quick = vi.fn(() => saved(disk));
     disk.beforeName = () => (quick.mock.calls.length < 2 ? quick() : Promise.resolve());
-    expect(await commit(slower, true)).toEqual([]);
+    expect(await commit(slower)).toEqual([]);
     expect(disk.asides).toEqual([0, 1, 2].map((tries) => `${A}.old-${slower.attempt}.${tries}`));
     expect([quick.mock.calls.length, await attemptOf(disk)]).toEqual([2, slower.attempt]);
     expect((await disk.list("/runs/a")).map(({ name }) => name)).toEqual(["step-00000001"]);
@@ -71,7 +71,7 @@ describe("two saves that replace a step", () => {
     await saved(disk);
     const slower = await begin(disk, true);
     disk.beforeAside = () => disk.rename(A, `${A}.old-other.0`);
-    expect(await commit(slower, true)).toEqual([]);
+    expect(await commit(slower)).toEqual([]);
     expect(await attemptOf(disk)).toBe(slower.attempt);
   });
 
@@ -82,7 +82,7 @@ describe("two saves that replace a step", () => {
     disk.beforeName = async () => {
       last = (await saved(disk)).attempt;
     };
-    expect(await expectCode("IO", commit(slower, true))).toMatch(/committing/);
+    expect(await expectCode("IO", commit(slower))).toMatch(/committing/);
     expect([disk.names, await attemptOf(disk)]).toEqual([21, last]);
   });
 
@@ -108,7 +108,7 @@ describe("two saves that replace a step", () => {
     const folder = await begin(disk, true);
     fault(disk, folder);
     disk.names = 0;
-    await expect(commit(folder, true)).rejects.toMatchObject({ where: A });
+    await expect(commit(folder)).rejects.toMatchObject({ where: A });
     expect(disk.names).toBeLessThan(2);
     expect(await attemptOf(disk)).not.toBe(folder.attempt);
   });
@@ -118,7 +118,7 @@ it("of two that do not replace, the slower finds the step taken", async () => {
   const disk = new Racing();
   const slower = await begin(disk, false);
   disk.beforeName = () => saved(disk);
-  await expectCode("DUPLICATE", commit(slower, false));
+  await expectCode("DUPLICATE", commit(slower));
   await expectCode("DUPLICATE", begin(disk, false));
   await slower.abandon();
   expect((await disk.list("/runs/a")).map(({ name }) => name)).toEqual(["step-00000001"]);
@@ -151,7 +151,7 @@ describe("a store that renames nothing", () => {
     const folder = await begin(disk, false);
     expect([folder.path, folder.fileTag]).toEqual([folder.finalPath, folder.attempt.slice(-12)]);
     expect(await exists(disk, `${A}.tmp-${folder.attempt}`)).toBe(true);
-    await commit(folder, false);
+    await commit(folder);
     expect(await exists(disk, `${A}.tmp-${folder.attempt}`)).toBe(false);
     const other = await begin(disk, true);
     await other.abandon();
@@ -162,7 +162,7 @@ describe("a store that renames nothing", () => {
     const disk = store();
     const slower = await begin(disk, false);
     const quicker = await saved(disk);
-    await expectCode("DUPLICATE", commit(slower, false));
+    await expectCode("DUPLICATE", commit(slower));
     await slower.abandon();
     expect([await attemptOf(disk), await exists(disk, `${A}.tmp-${slower.attempt}`)]).toEqual([quicker.attempt, false]);
   });
@@ -176,7 +176,7 @@ describe("a store that renames nothing", () => {
       if (disk.isManifest(path)) await disk.remove(path);
       return kind(path);
     };
-    await commit(folder, false);
+    await commit(folder);
     expect(await attemptOf(disk)).toBe(folder.attempt);
   });
 
@@ -190,7 +190,7 @@ describe("a store that renames nothing", () => {
       if (answer === "false") return false;
       throw lost();
     });
-    expect(await commit(folder, false)).toEqual([]);
+    expect(await commit(folder)).toEqual([]);
     expect(await attemptOf(disk)).toBe(folder.attempt);
   });
 
@@ -207,7 +207,7 @@ describe("a store that renames nothing", () => {
       };
       return disk.isManifest(path) && mode === "create" ? { ...file, finish } : file;
     };
-    expect(await commit(folder, true)).toEqual([]);
+    expect(await commit(folder)).toEqual([]);
     expect(await attemptOf(disk)).toBe(folder.attempt);
   });
 
@@ -215,7 +215,7 @@ describe("a store that renames nothing", () => {
     const disk = store();
     const folder = await begin(disk, false);
     disk.createOnce.mockRejectedValue(lost());
-    await expectCode("IO", commit(folder, false));
+    await expectCode("IO", commit(folder));
     await folder.abandon();
     expect(await exists(disk, `${A}.tmp-${folder.attempt}`)).toBe(true);
   });
@@ -246,7 +246,7 @@ describe("a store that renames nothing", () => {
     const folder = await begin(disk, false);
     expect(await exists(disk, `${A}.tmp-${dead}`)).toBe(false);
     await sign();
-    await commit(folder, false);
+    await commit(folder);
     expect(await exists(disk, `${A}.tmp-${dead}`)).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-/** Who writes what: each distinct box once, by the rank that has the least to write so far. */
+/** Who writes what: a pure function of the layout and the tensors, so every rank computes the same plan on its own. */
 
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { ShardBox } from "../../format/shard";
@@ -17,44 +17,51 @@ export interface ShardableTensor extends LaidOutTensor {
   readonly dtype: StoredDType;
   /** The ranks that have this tensor at all; without it, every one. */
   readonly holders?: readonly number[];
+  /** The boxes that ranks gave themselves; without them, the layout's. */
+  readonly placements?: readonly Placement[];
 }
 
-export interface Assignment<T extends ShardableTensor = ShardableTensor> {
+export interface Assignment<T extends ShardableTensor = ShardableTensor> extends Placement {
   readonly tensor: T;
-  readonly box: Box;
-  readonly writer: number;
-  /** Everyone who holds the box, the writer included. */
-  readonly ranks: readonly number[];
 }
 
-/** Every rank computes the same answer on its own. Boxes that no holder has are left out. */
-export function assignWriters<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): Assignment<T>[] {
-  const load = new Array<number>(ranksOf(layout)).fill(0);
-  const placements = new PlacementsOf(layout);
-  const assigned: Assignment<T>[] = [];
-  const shared: { tensor: T; box: Box; ranks: readonly number[]; bytes: number }[] = [];
+/** By rank, the boxes of its file, in the order of the file. */
+export type SavePlan<T extends ShardableTensor = ShardableTensor> = readonly (readonly Assignment<T>[])[];
+
+/** Each distinct box goes to one of its holders, to the one that has least to write so far. Boxes that nobody holds are left out. */
+export function planSave<T extends ShardableTensor>(layout: Layout, tensors: readonly T[]): SavePlan<T> {
+  const files: Assignment<T>[][] = Array.from({ length: ranksOf(layout) }, () => []);
+  const load = files.map(() => 0);
+  const laidOut = new PlacementsOf(layout);
+  const shared: { one: Assignment<T>; bytes: number }[] = [];
   for (const tensor of [...tensors].sort(tensorOrder)) {
     const holders = tensor.holders && new Set(tensor.holders);
-    for (const { box, ranks: all } of placements.of(tensor)) {
+    for (const { box, ranks: all } of tensor.placements ?? laidOut.of(tensor)) {
       const ranks = holders ? all.filter((rank) => holders.has(rank)) : all;
       const bytes = elementsIn(box) * bytesPerElement(tensor.dtype);
       const [writer] = ranks;
-      if (ranks.length > 1) shared.push({ tensor, box, ranks, bytes });
+      if (ranks.length > 1) shared.push({ one: { tensor, box, ranks }, bytes });
       else if (writer !== undefined) {
-        assigned.push({ tensor, box, writer, ranks });
+        files[writer]!.push({ tensor, box, ranks });
         load[writer]! += bytes;
       }
     }
   }
   // What only one rank holds is settled by now; the rest goes, largest first, to who has least.
-  shared.sort((a, b) => b.bytes - a.bytes || (a.tensor.name < b.tensor.name ? -1 : 1));
-  for (const { tensor, box, ranks, bytes } of shared) {
-    let writer = ranks[0]!;
-    for (const rank of ranks) if (load[rank]! < load[writer]!) writer = rank;
+  shared.sort((a, b) => b.bytes - a.bytes || (a.one.tensor.name < b.one.tensor.name ? -1 : 1));
+  for (const { one, bytes } of shared) {
+    let writer = one.ranks[0]!;
+    for (const rank of one.ranks) if (load[rank]! < load[writer]!) writer = rank;
     load[writer]! += bytes;
-    assigned.push({ tensor, box, writer, ranks });
+    files[writer]!.push(one);
   }
-  return assigned;
+  for (const boxes of files) boxes.sort(fileOrder);
+  return files;
+}
+
+/** What a rank holds and another writes, in the order of the plan. */
+export function heldBy<T extends ShardableTensor>(plan: SavePlan<T>, rank: number): Assignment<T>[] {
+  return plan.flatMap((boxes, writer) => (writer === rank ? [] : boxes.filter(({ ranks }) => ranks.includes(rank))));
 }
 
 /** Tensors of one shape that one entry governs lie alike: a hundred thousand of them share their boxes. */
@@ -85,6 +92,6 @@ export function tensorOrder(a: ShardBox["tensor"], b: ShardBox["tensor"]): numbe
 }
 
 /** The order of boxes inside a file. */
-export function fileOrder(a: ShardBox, b: ShardBox): number {
+export function fileOrder(a: { tensor: ShardBox["tensor"]; box: Box }, b: typeof a): number {
   return tensorOrder(a.tensor, b.tensor) || byPlace(a.box, b.box);
 }
