@@ -1,14 +1,15 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions, OptError } from "@opt/core";
 import { Verification } from "../format/checked";
-import { assembleManifest, type RankReport } from "../format/record";
-import { byteLengthOf, ShardWriter, shardName } from "../format/shard";
+import { byteLengthOf, shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
 import type { Box } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";
+import { assembleManifest, type RankReport } from "../save/shards/assemble";
 import { type Assignment, planSave, type SavePlan, tensorOrder } from "../save/shards/plan";
+import { ShardWriter } from "../save/shards/shard-writer";
 import { newAttempt } from "../save/step/owner";
 import { StepFolder } from "../save/step/step-folder";
 import { FilePool } from "../stores/file-pool";

@@ -3,8 +3,6 @@ import { check, checkOptions } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
 import { checkedValues } from "../format/json";
 import type { Manifest } from "../format/manifest";
-import { assembleManifest, type RankReport } from "../format/record";
-import { compareReplicas } from "../format/replicas";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
@@ -12,12 +10,13 @@ import { fileSystemOf } from "../platform/local";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
-import { type AgreedTensor, agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
+import { agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
 import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
+import { assembleManifest, compareReplicas, type RankReport, type RecordedTensor } from "./shards/assemble";
 import { executeSave } from "./shards/execute";
 import { Holdings } from "./shards/holdings";
-import { heldBy, planSave, type SavePlan } from "./shards/plan";
+import { planSave, type SavePlan } from "./shards/plan";
 import { newAttempt } from "./step/owner";
 import { checkedRetention, type Retention } from "./step/retention";
 import { StepFolder } from "./step/step-folder";
@@ -176,7 +175,7 @@ class Save {
     return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
   }
 
-  #write(step: StepFolder, tensors: readonly AgreedTensor[], plan: SavePlan): Promise<RankReport[]> {
+  #write(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {
     const { communicator, sha256 = false, checkReplicas = false, progress } = this.#options;
     if (!this.#isWhole) checkSlices(this.#layout, tensors, this.holdings.tensors, communicator!.rank);
     const ranks = communicator ? [communicator.rank] : [...plan.keys()];
@@ -187,11 +186,11 @@ class Save {
 
   async #commit(
     step: StepFolder,
-    tensors: readonly AgreedTensor[],
-    plan: SavePlan<AgreedTensor>,
+    tensors: readonly RecordedTensor[],
+    plan: SavePlan,
     reports: readonly RankReport[],
   ): Promise<SaveResult> {
-    if (this.#options.checkReplicas) compareReplicas(plan, (rank) => heldBy(plan, rank), reports);
+    if (this.#options.checkReplicas) compareReplicas(plan, reports);
     const whole = { step: this.#step, attempt: step.attempt, mesh: this.#layout.mesh, values: this.#values };
     const manifest = assembleManifest(tensors, plan, reports, whole);
     const untidied = await step.commit(manifest);

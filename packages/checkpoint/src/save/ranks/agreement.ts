@@ -5,7 +5,7 @@ import type { Role } from "../../format/source";
 import type { LocalTensor } from "../../format/tensors";
 import { type Box, describeBox, elementsIn } from "../../layout/box";
 import { boxesOfRank, type Layout, type Placement, wholeShape } from "../../layout/layout";
-import type { ShardableTensor } from "../shards/plan";
+import type { RecordedTensor } from "../shards/assemble";
 
 export interface TensorDescription {
   readonly name: string;
@@ -24,11 +24,6 @@ export interface Said {
   readonly tensors: readonly TensorDescription[];
 }
 
-/** A whole tensor, as all ranks see it. */
-export interface AgreedTensor extends ShardableTensor {
-  readonly role: Role;
-}
-
 export function describeTensor({ name, dtype, shape, role, follows, boxes }: LocalTensor): TensorDescription {
   return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), ...(boxes ? { boxes } : {}) };
 }
@@ -42,7 +37,7 @@ interface Holder {
  * `said` in rank order; `isWhole`: shapes are of whole tensors. Throws, naming the tensor: BAD_ARGUMENT where terms differ, BAD_DTYPE,
  * BAD_SHAPE where what ranks hold does not fit together.
  */
-export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): AgreedTensor[] {
+export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): RecordedTensor[] {
   const { terms } = said[0]!;
   const held = new Map<string, Holder[]>();
   for (const [rank, { terms: own, tensors }] of said.entries()) {
@@ -57,7 +52,7 @@ export function agree(layout: Layout, said: readonly Said[], isWhole: boolean): 
   return [...held.values()].map((holders) => agreeOn(layout, holders, said.length, isWhole));
 }
 
-function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWhole: boolean): AgreedTensor {
+function agreeOn(layout: Layout, holders: readonly Holder[], ranks: number, isWhole: boolean): RecordedTensor {
   const [{ rank: first, tensor }] = holders as [Holder];
   const { boxes, ...described } = tensor;
   const isGiven = isWhole || boxes !== undefined;
@@ -104,7 +99,7 @@ function placementsGiven(holders: readonly Holder[]): Placement[] {
 /** What a rank hands over must be what the layout says it holds. Throws BAD_SHAPE. */
 export function checkSlices(
   layout: Layout,
-  agreed: readonly AgreedTensor[],
+  agreed: readonly RecordedTensor[],
   local: readonly LocalTensor[],
   rank: number,
 ): void {

@@ -1,17 +1,18 @@
 /** Writes the files of a plan that are this process' own. */
 import { platform } from "#platform";
 import { crc32 } from "../../format/crc32";
-import type { RankReport } from "../../format/record";
-import { byteLengthOf, ShardWriter, shardName, type WrittenShard } from "../../format/shard";
+import { byteLengthOf, shardName, type WrittenShard } from "../../format/shard";
 import { FilePool } from "../../stores/file-pool";
 import { diskError, type FileSystem } from "../../stores/file-system";
 import { allOf } from "../../stores/lanes";
 import { join } from "../../stores/path";
 import { type ProgressCallback, reporter } from "../../stores/progress";
 import { Scratch } from "../../stores/scratch";
+import type { RankReport } from "./assemble";
 import type { Holdings } from "./holdings";
 import { type Assignment, heldBy, type SavePlan } from "./plan";
 import type { ShardJob } from "./shard-thread";
+import { ShardWriter } from "./shard-writer";
 
 /** Files that one process writes at once. */
 const LANES = 4;

@@ -10,7 +10,6 @@ import { listSteps, stepName } from "../../format/steps";
 import { diskError, type FileSystem, isMissing } from "../../stores/file-system";
 import { dirname, join } from "../../stores/path";
 import { type Attempt, endAttempt, fileTagOf } from "./owner";
-import { pulse } from "./pulse";
 import type { Retention } from "./retention";
 
 /** Well below the time after which a save that shows no sign is taken for dead. */
@@ -243,6 +242,20 @@ export class StepFolder {
     const { sweep } = await import("./leftovers");
     await sweep(this.#fileSystem, this.#run, this.#sign);
   }
+}
+
+/** Runs `body` again and again, never twice at once, whether or not it fails; keeps no process alive. Returns its end. */
+function pulse(body: () => Promise<void>, milliseconds: number): () => Promise<void> {
+  let last = Promise.resolve();
+  const timer: { unref?(): void } | number = setInterval(() => {
+    last = last.then(body).catch(() => {});
+  }, milliseconds);
+  // Node's timers hold their process up, a browser's do not.
+  if (typeof timer === "object") timer.unref?.();
+  return () => {
+    clearInterval(timer as never);
+    return last;
+  };
 }
 
 /** The folders in which an entry will be new once `folder` is made, and that must keep it. */

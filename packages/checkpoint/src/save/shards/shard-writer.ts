@@ -1,0 +1,244 @@
+/** Writes one safetensors file piece by piece, taking its checksums on the way. */
+
+import { OptError } from "@opt/core";
+import { platform } from "#platform";
+import { crc32 } from "../../format/crc32";
+import { recordShard, type ShardBox, sha256Of, shardHeader, type WrittenShard } from "../../format/shard";
+import type { FilePool } from "../../stores/file-pool";
+import { diskError, type FileSystem, type OpenFile } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import { PAGE } from "../../stores/scratch";
+
+/** Bytes handed to the disk at once, and how many such pieces of a file are on their way or being filled. */
+const BUFFER = 2 << 20;
+const BUFFERS = 4;
+
+/** After this many bytes the disk is asked to begin, so that little is left to wait for at the end. */
+const SYNC_EVERY = 16 << 20;
+/** By all writers at once: while one waits for the journal, the disk has the other's bytes; each takes one of Node's four threads. */
+const SYNCS = 2;
+
+/**
+ * Writes the boxes of one file, mostly from front to back. All bytes pass through a few buffers: small boxes that follow each other are one
+ * write, the disk works while the next buffer fills, and what is written is what the checksum was taken of, whatever its owner does to it.
+ */
+export class ShardWriter {
+  readonly name: string;
+  readonly #path: string;
+  readonly #fileSystem: FileSystem;
+  readonly #pool: FilePool;
+  readonly #begins: Float64Array;
+  /** Per box the bytes that have been taken, and their checksum. */
+  readonly #taken: Float64Array;
+  readonly #crcs: Uint32Array;
+  readonly #checksums: boolean;
+  readonly #bufferBytes: number;
+  readonly #isStable: boolean;
+  /** Of all buffers; how many there are, and where those begin that wait for bytes. */
+  #memory: Uint8Array | undefined;
+  #made = 0;
+  readonly #free: number[] = [];
+  readonly #header: { bytes: Uint8Array | undefined; readonly byteLength: number; readonly crc32: number };
+  #buffer: Uint8Array | undefined;
+  /** Where in the memory and in the file the buffer begins, and how much of it is filled. */
+  #begin = 0;
+  #position = 0;
+  #filled = 0;
+  /** On their way, oldest first. */
+  readonly #writes: Promise<void>[] = [];
+  /** Bytes wait for a buffer: what comes next waits for them. */
+  #resting: Promise<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  readonly #fail = (error: unknown) => {
+    this.#failure ??= { error };
+  };
+  #unsynced = 0;
+  static #syncing = 0;
+  readonly #syncs = new Set<Promise<void>>();
+
+  /**
+   * `isStable`: nobody changes bytes that are being written, so long ones need no copy. `merged`: metadata in place of the sharding
+   * information; a file that no manifest describes needs no checksums.
+   */
+  constructor(
+    folder: string,
+    name: string,
+    boxes: readonly ShardBox[],
+    store: { fileSystem: FileSystem; pool: FilePool; bufferBytes?: number; isStable?: boolean },
+    merged?: { readonly metadata: Record<string, string> },
+  ) {
+    this.name = name;
+    this.#path = join(folder, name);
+    this.#fileSystem = store.fileSystem;
+    this.#pool = store.pool;
+    this.#isStable = store.isStable ?? false;
+    const { bytes, begins } = shardHeader(boxes, merged?.metadata);
+    this.#header = { bytes, byteLength: bytes.length, crc32: crc32(bytes) };
+    this.#begins = begins;
+    this.#checksums = merged === undefined;
+    this.#taken = new Float64Array(boxes.length);
+    this.#crcs = new Uint32Array(boxes.length);
+    this.#bufferBytes = Math.min(store.bufferBytes ?? BUFFER, Math.max(1, this.byteLength - bytes.length));
+  }
+
+  /** The length the file will have. */
+  get byteLength(): number {
+    return this.#begins.at(-1)!;
+  }
+
+  async create(): Promise<void> {
+    await this.#disk("creating", async () => {
+      const file = await this.#fileSystem.open(this.#path, "create", this.byteLength);
+      try {
+        await file.write(this.#header.bytes!, 0);
+      } finally {
+        await file.close();
+      }
+    });
+    this.#header.bytes = undefined; // of many files at once they would fill the memory
+  }
+
+  /**
+   * Takes the next bytes of a box; each box must be given from its first byte to its last. The bytes are copied before it returns, or
+   * else before its promise resolves; the next may be given before.
+   */
+  write(box: number, bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#resting) return this.#resting.then(() => this.write(box, bytes));
+    const start = this.#taken[box]!;
+    this.#taken[box] = start + bytes.length;
+    const position = this.#begins[box]! + start;
+    if (this.#isStable && bytes.length >= this.#bufferBytes) return this.#writeThrough(box, bytes, position);
+    if (this.#buffer && position !== this.#position + this.#filled) this.#flush();
+    const done = this.#take(box, bytes, position);
+    if (done === bytes.length) return undefined;
+    const end = () => {
+      this.#resting = undefined;
+    };
+    const rest = this.#takeRest(box, bytes.subarray(done), position + done);
+    this.#resting = rest.then(end, end);
+    return rest;
+  }
+
+  async #writeThrough(box: number, bytes: Uint8Array, position: number): Promise<void> {
+    if (this.#buffer) this.#flush();
+    const write = this.#pool.use(this.#path, async (file) => {
+      await file.write(bytes, position);
+      this.#syncEarly(bytes.length);
+    });
+    write.catch(() => {}); // awaited below
+    if (this.#checksums) this.#crcs[box] = crc32(bytes, this.#crcs[box]);
+    await this.#disk("writing", () => write);
+  }
+
+  async #takeRest(box: number, bytes: Uint8Array, position: number): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      // As many buffers as there are, and no more: the disk sets the pace.
+      while (this.#free.length === 0) await this.#writes.shift();
+      this.#rethrow();
+      done += this.#take(box, bytes.subarray(done), position + done);
+    }
+  }
+
+  /** Copies what there is room for without waiting; returns how much. */
+  #take(box: number, bytes: Uint8Array, position: number): number {
+    let done = 0;
+    while (done < bytes.length) {
+      if (!this.#buffer) {
+        this.#position = position + done;
+        this.#buffer = this.#freeBuffer();
+        if (!this.#buffer) return done;
+      }
+      const room = this.#buffer.length - this.#filled;
+      const piece = done === 0 && bytes.length <= room ? bytes : bytes.subarray(done, done + room);
+      const copy = this.#buffer.subarray(this.#filled, this.#filled + piece.length);
+      copy.set(piece);
+      if (this.#checksums) this.#crcs[box] = crc32(copy, this.#crcs[box]);
+      this.#filled += piece.length;
+      done += piece.length;
+      if (this.#filled === this.#buffer.length) this.#flush();
+    }
+    return done;
+  }
+
+  /** For what comes at `#position`: pages of the file are pages of the memory. */
+  #freeBuffer(): Uint8Array | undefined {
+    if (this.#free.length === 0 && this.#made === BUFFERS) return undefined;
+    const bytes = this.#bufferBytes;
+    this.#memory ??= platform.pages(BUFFERS * bytes);
+    this.#begin = this.#free.pop() ?? this.#made++ * bytes;
+    const skew = bytes % PAGE === 0 ? this.#position % PAGE : 0;
+    return this.#memory.subarray(this.#begin + skew, this.#begin + bytes);
+  }
+
+  /** Sends the buffer on its way. */
+  #flush(): void {
+    const buffer = this.#buffer!;
+    const bytes = buffer.subarray(0, this.#filled);
+    const [begin, position] = [this.#begin, this.#position];
+    this.#buffer = undefined;
+    this.#filled = 0;
+    const write = async (file: OpenFile) => {
+      await file.write(bytes, position);
+      this.#syncEarly(bytes.length);
+    };
+    this.#writes.push(
+      this.#disk("writing", () => this.#pool.use(this.#path, write))
+        .catch(this.#fail)
+        .then(() => void this.#free.push(begin)),
+    );
+  }
+
+  #syncEarly(bytes: number): void {
+    this.#unsynced += bytes;
+    if (this.#unsynced < SYNC_EVERY || ShardWriter.#syncing >= SYNCS) return;
+    this.#unsynced = 0;
+    ShardWriter.#syncing++;
+    // A system tells of bytes that it has lost once: the sync at the end does not hear of them.
+    const sync = this.#disk("syncing", () => this.#pool.use(this.#path, (file) => file.sync()))
+      .catch(this.#fail)
+      .then(() => {
+        ShardWriter.#syncing--;
+        this.#syncs.delete(sync);
+      });
+    this.#syncs.add(sync);
+  }
+
+  #rethrow(): void {
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Returns when nothing is on its way to the disk any more. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#writes);
+    await Promise.all(this.#syncs);
+  }
+
+  /** Makes the file durable and tells what was written. */
+  async finish(options: { sha256?: boolean } = {}): Promise<WrittenShard> {
+    this.#taken.forEach((taken, i) => {
+      const wanted = this.#begins[i + 1]! - this.#begins[i]!;
+      if (taken === wanted) return;
+      throw new OptError("INTERNAL", this.name, `box ${i} has ${taken} of ${wanted} bytes.`);
+    });
+    if (this.#buffer) this.#flush();
+    await Promise.all(this.#writes);
+    this.#rethrow();
+    const sha256 = await this.#disk("syncing", () =>
+      this.#pool.use(this.#path, async (file) => {
+        await file.finish();
+        return options.sha256 ? sha256Of(file, this.byteLength) : undefined;
+      }),
+    );
+    await this.settle();
+    this.#rethrow();
+    return recordShard(this.name, this.#header, this.#begins, this.#crcs, sha256);
+  }
+
+  async #disk<T>(doing: string, body: () => Promise<T>): Promise<T> {
+    try {
+      return await body();
+    } catch (error) {
+      throw diskError(error, this.#path, doing);
+    }
+  }
+}
