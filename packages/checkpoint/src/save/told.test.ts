@@ -1,11 +1,12 @@
 /** What a save tells whoever waits for it: when tensors may be changed, how far it is, what could not be tidied up, how it ended. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { readManifest } from "../read/native";
 import { verifyCheckpoint } from "../read/verify";
+import { memoryFileSystem } from "../stores/memory";
 import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { sampleTensors } from "../testing/fixtures";
-import { singleProcess } from "./ranks/communicator";
+import { localCommunicators, singleProcess } from "./ranks/communicator";
 import { saveCheckpoint } from "./save";
 
 const data = Float32Array.of(1, 2);
@@ -76,6 +77,29 @@ it("leaves nothing where the disk refuses", async () => {
   const fileSystem = new FaultyFileSystem(disk, { at: 1, how: "once", code: "ENOSPC", only: "write" });
   await expect(saveCheckpoint("/r", one, { fileSystem, world: 2 })).rejects.toMatchObject({ code: "IO" });
   expect(await disk.list("/r")).toEqual([]);
+});
+
+it("ranks whose step has its name, but not for sure after a power cut, reject", async () => {
+  const disk = new MemoryFileSystem();
+  const counting = new FaultyFileSystem(disk);
+  let syncs = 0;
+  counting.syncFolder = async (path) => {
+    // The step's own folder first, then its parent, which has the name.
+    if (path === "/r" && ++syncs === 1) throw Object.assign(new Error("no"), { code: "EIO" });
+  };
+  const saves = localCommunicators(2).map((communicator) =>
+    saveCheckpoint("/r", one, { communicator, whole: true, fileSystem: communicator.rank === 0 ? counting : disk }),
+  );
+  for (const outcome of await Promise.allSettled(saves)) expect(outcome).toMatchObject({ reason: { code: "IO" } });
+});
+
+it("a save of ranks into a store shows no sign once it has ended", async () => {
+  vi.useFakeTimers();
+  const fileSystem = memoryFileSystem();
+  await saveCheckpoint("r", one, { communicator: singleProcess(), fileSystem });
+  await vi.advanceTimersByTimeAsync(900_000);
+  vi.useRealTimers();
+  expect((await fileSystem.list("r")).map(({ name }) => name)).toEqual(["step-00000001"]);
 });
 
 describe("a rank whose communicator fails", () => {
