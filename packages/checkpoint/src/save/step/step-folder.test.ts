@@ -115,6 +115,7 @@ describe("a step's folder", () => {
       expect.stringMatching(/^rename /),
       "sync /runs/a",
       `rename ${A} ${A}.tmp-ATTEMPT`,
+      "sync /runs/a",
       `remove ${A}.tmp-ATTEMPT`,
     ]);
     expect((await saved(disk, 1, { keep: 1 })).warnings).toEqual([]);

@@ -212,24 +212,26 @@ export class StepFolder {
       const { keep } = this.#options;
       if (keep !== undefined) {
         const { stepsToRemove } = await import("./retention");
-        const doomed = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
-        for (const { path } of doomed) if (path !== this.finalPath) await attempt(path, () => this.#removeStep(path));
+        const { removeLeftover } = await import("./leftovers");
+        const steps = await stepsToRemove(fs, await listSteps(fs, this.#run), keep);
+        const doomed = steps.filter(({ path }) => path !== this.finalPath);
+        // Half a step must never look like one, after a power cut neither.
+        const aside = (path: string) => `${path}.tmp-${this.attempt}`;
+        for (const { path } of doomed) await attempt(path, () => this.#hide(path, aside(path)));
+        if (doomed.length > 0) await fs.syncFolder(this.#run);
+        for (const { path } of doomed) await attempt(path, () => removeLeftover(fs, aside(path)));
       }
       await this.#sweep();
     });
     return warnings;
   }
 
-  /** Half a step must never look like one. */
-  async #removeStep(path: string): Promise<void> {
+  /** From now on no reader takes it for a step. */
+  async #hide(path: string, aside: string): Promise<void> {
     const fs = this.#fileSystem;
-    const aside = `${path}.tmp-${this.attempt}`;
-    if (fs.unfinished) {
-      await fs.unfinished.createOnce(aside, this.attempt);
-      await fs.remove(join(path, MANIFEST_FILE));
-    } else await fs.rename(path, aside);
-    const { removeLeftover } = await import("./leftovers");
-    await removeLeftover(fs, aside);
+    if (!fs.unfinished) return fs.rename(path, aside);
+    await fs.unfinished.createOnce(aside, this.attempt);
+    await fs.remove(join(path, MANIFEST_FILE));
   }
 
   /** Removes this save's sign, and what of its files is not the step's. */
