@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { communicatorOver, localCommunicators, MeetingPoint, singleProcess } from "./communicator";
+import { communicatorOver, localCommunicators, Rendezvous, singleProcess } from "./communicator";
 
 describe("communicators", () => {
   it("of one process answer themselves", async () => {
@@ -45,13 +45,13 @@ describe("communicators", () => {
         parentPort.postMessage({ value });
       });
       exchange(rank * 10).then((all) => exchange(rank === 0 ? all : null)).then(([ofZero]) => parentPort.postMessage({ done: ofZero }));`;
-    const point = new MeetingPoint(3);
-    const rankZero = communicatorOver(0, 3, (value) => point.meet(0, value));
+    const point = new Rendezvous(3);
+    const rankZero = communicatorOver(0, 3, (value) => point.exchange(0, value));
     const threads = [1, 2].map((rank) => {
       const worker = new Worker(program, { eval: true, workerData: { rank }, execArgv: [] });
       return new Promise((resolve) =>
         worker.on("message", async ({ value, done }) => {
-          if (done === undefined) worker.postMessage(await point.meet(rank, value));
+          if (done === undefined) worker.postMessage(await point.exchange(rank, value));
           else resolve(done);
         }),
       );

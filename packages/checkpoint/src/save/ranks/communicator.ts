@@ -49,39 +49,21 @@ export function communicatorOver(rank: number, size: number, exchange: Exchange)
   };
 }
 
-/** Where contributions wait until every rank has brought its own. */
-export class MeetingPoint {
-  readonly #size: number;
-  readonly #rounds: {
-    values: unknown[];
-    present: number;
-    resolve: (all: unknown[]) => void;
-    done: Promise<unknown[]>;
-  }[] = [];
-  readonly #next: number[];
+/** Where values wait until every rank has brought its own. */
+export class Rendezvous {
+  readonly #waiting: { readonly value: unknown; readonly resolve: (all: unknown[]) => void }[][];
 
   constructor(size: number) {
-    this.#size = size;
-    this.#next = new Array(size).fill(0);
+    this.#waiting = Array.from({ length: size }, () => []);
   }
 
-  meet(rank: number, value: unknown): Promise<unknown[]> {
-    const index = this.#next[rank]!++;
-    let round = this.#rounds[index];
-    if (!round) {
-      let resolve: (all: unknown[]) => void = () => {};
-      const done = new Promise<unknown[]>((r) => {
-        resolve = r;
-      });
-      round = { values: new Array(this.#size).fill(null), present: 0, resolve, done };
-      this.#rounds[index] = round;
-    }
-    round.values[rank] = value;
-    if (++round.present === this.#size) {
-      round.resolve(round.values);
-      delete this.#rounds[index];
-    }
-    return round.done;
+  exchange(rank: number, value: unknown): Promise<unknown[]> {
+    return new Promise((resolve) => {
+      this.#waiting[rank]!.push({ value, resolve });
+      if (this.#waiting.some(({ length }) => length === 0)) return;
+      const round = this.#waiting.map((values) => values.shift()!);
+      for (const one of round) one.resolve(round.map(({ value }) => value));
+    });
   }
 }
 
@@ -90,9 +72,9 @@ export function localCommunicators(size: number): Communicator[] {
   if (!Number.isSafeInteger(size) || size < 1) {
     throw new OptError("BAD_ARGUMENT", "localCommunicators", `size must be a positive whole number, got ${size}.`);
   }
-  const point = new MeetingPoint(size);
+  const point = new Rendezvous(size);
   return Array.from({ length: size }, (_, rank) =>
     // A copy, as if it had travelled.
-    communicatorOver(rank, size, (value) => point.meet(rank, JSON.parse(JSON.stringify(value)))),
+    communicatorOver(rank, size, (value) => point.exchange(rank, JSON.parse(JSON.stringify(value)))),
   );
 }

@@ -6,23 +6,18 @@ import { listSteps } from "../../format/steps";
 import { localFileSystem } from "../../platform/local";
 import { loadCheckpoint } from "../../read/load";
 import { verifyCheckpoint } from "../../read/verify";
-import { MeetingPoint } from "../../save/ranks/communicator";
+import { Rendezvous } from "../../save/ranks/communicator";
 import { saveCheckpoint } from "../../save/save";
 import { random } from "../random";
 import { buildProgram } from "./build-program";
 
 /** A process that runs the program, once it has begun save number `saves`. */
-async function start(
-  code: string,
-  args: readonly string[],
-  saves: number,
-  point?: MeetingPoint,
-): Promise<ChildProcess> {
+async function start(code: string, args: readonly string[], saves: number, point?: Rendezvous): Promise<ChildProcess> {
   const stdio = ["pipe", "pipe", "inherit", "ipc"] as const;
   const child = spawn(process.execPath, ["--input-type=module", "-", ...args], { stdio: [...stdio] });
   // Ranks exchange their messages through this process.
   child.on("message", async ({ rank, value }: { rank: number; value: unknown }) => {
-    const all = await point!.meet(rank, value);
+    const all = await point!.exchange(rank, value);
     if (child.connected) child.send(all as never, () => {});
   });
   child.stdin!.end(code);
@@ -104,7 +99,7 @@ export async function killRanks(folder: string, kills: number): Promise<Killed> 
   const code = await buildProgram("./endless-ranks.ts");
   const run = join(folder, "ranks");
   return killLoop(run, kills, (life, saves) => {
-    const point = new MeetingPoint(3);
+    const point = new Rendezvous(3);
     return Promise.all([0, 1, 2].map((rank) => start(code, [run, String(rank), String(life)], saves, point)));
   });
 }
