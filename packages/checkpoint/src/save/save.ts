@@ -92,6 +92,13 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
   );
 }
 
+/** What rank 0 tells all. */
+interface Agreed {
+  readonly attempt: string;
+  readonly overwrite: boolean;
+  readonly tensors: readonly RecordedTensor[];
+}
+
 class Save {
   readonly holdings: Holdings;
   readonly #folder: string;
@@ -101,6 +108,8 @@ class Save {
   readonly #isWhole: boolean;
   readonly #options: SaveOptions;
   readonly #fileSystem: FileSystem;
+  /** On rank 0. */
+  #begun: StepFolder | undefined;
 
   constructor(folder: string, contents: CheckpointContents, options: SaveOptions) {
     checkedPath(WHERE, folder);
@@ -129,22 +138,14 @@ class Save {
   /** Ranks agree, all write, rank 0 commits, and all learn how it ended. */
   async run(ready: Promise<void> | undefined): Promise<SaveResult> {
     const { communicator = singleProcess() } = this.#options;
-    let begun: StepFolder | undefined;
     try {
-      const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
-      const begin = async () => {
-        const agreed = agree(this.#layout, said!.map(unwrap), this.#isWhole);
-        begun = await this.#begin();
-        return { attempt: begun.attempt, overwrite: this.#options.overwrite ?? false, tensors: agreed };
-      };
-      const agreed = unwrap(await communicator.broadcast(said && (await outcomeOf(begin))));
-      const { attempt, tensors } = agreed;
-      const step = begun ?? new StepFolder(this.#fileSystem, this.#folder, this.#step, attempt, agreed);
-      const plan = planSave(this.#layout, tensors);
-      const written = await outcomeOf(() => this.#write(step, tensors, plan));
+      const agreed = await this.#agree(communicator, ready);
+      const step = this.#begun ?? new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
+      const plan = planSave(this.#layout, agreed.tensors);
+      const written = await outcomeOf(() => this.#write(step, agreed.tensors, plan));
       const conclude = async () => {
         const all = await communicator.gather(written);
-        const commit = () => this.#commit(step, tensors, plan, all!.flatMap(unwrap));
+        const commit = () => this.#commit(step, agreed.tensors, plan, all!.flatMap(unwrap));
         return communicator.broadcast(all && (await outcomeOf(commit)));
       };
       const concluded = conclude().catch(async (error): Promise<Outcome<SaveResult>> => {
@@ -154,9 +155,23 @@ class Save {
       });
       return unwrap(await concluded);
     } catch (error) {
-      await begun?.abandon();
+      await this.#begun?.abandon();
       throw error;
     }
+  }
+
+  /** Rank 0 hears what all ranks hold, begins the step, and tells how. */
+  async #agree(communicator: Communicator, ready: Promise<void> | undefined): Promise<Agreed> {
+    const said = await communicator.gather(await outcomeOf(() => this.#say(ready)));
+    const begin = async () => {
+      const { keep, overwrite = false } = this.#options;
+      const tensors = agree(this.#layout, said!.map(unwrap), this.#isWhole);
+      const retention = keep === undefined ? undefined : checkedRetention(WHERE, keep, this.#values);
+      const options = { overwrite, keep: retention };
+      this.#begun = await StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
+      return { attempt: this.#begun.attempt, overwrite, tensors };
+    };
+    return unwrap(await communicator.broadcast(said && (await outcomeOf(begin))));
   }
 
   async #say(ready: Promise<void> | undefined): Promise<Said> {
@@ -166,13 +181,6 @@ class Save {
     const world = ranksOf(this.#layout);
     const terms = `step ${this.#step}, world ${world}, layout ${layout}, whole ${whole}, checkReplicas ${checkReplicas}`;
     return { terms, tensors: this.holdings.tensors.map(describeTensor) };
-  }
-
-  #begin(): Promise<StepFolder> {
-    const { keep, overwrite = false } = this.#options;
-    const retention = keep === undefined ? undefined : checkedRetention(WHERE, keep, this.#values);
-    const options = { overwrite, keep: retention };
-    return StepFolder.begin(this.#fileSystem, this.#folder, this.#step, newAttempt(), options);
   }
 
   #write(step: StepFolder, tensors: readonly RecordedTensor[], plan: SavePlan): Promise<RankReport[]> {
