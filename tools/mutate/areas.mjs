@@ -75,13 +75,18 @@ export const areas = {
   },
   "checkpoint-names": {
     package: "checkpoint",
-    files: ["import/names/*.ts"],
-    tests: ["import/names/", "import/importers", "export/convert", "export/torch/file", "command/command"],
+    files: ["formats/names/*.ts", "formats/*/names.ts", "formats/torch/optimizers.ts"],
+    tests: ["formats/", "command/command", "read/resume"],
   },
   "checkpoint-pickle": {
     package: "checkpoint",
-    files: ["import/python/pickle.ts"],
-    tests: ["import/python/", "import/importers", "export/torch/file"],
+    files: ["formats/python/*.ts"],
+    tests: ["formats/python/", "formats/registry", "formats/torch/"],
+  },
+  "checkpoint-formats": {
+    package: "checkpoint",
+    files: ["formats/{bytes,zip,safetensors,mindspore,keras,paddle,tfjs,torch}/!(names|optimizers).ts", "formats/*.ts"],
+    tests: ["formats/"],
   },
 };
 

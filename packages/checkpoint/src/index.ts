@@ -1,11 +1,11 @@
 /** `@opt/checkpoint`: sharded checkpoints that are saved, loaded, merged, re-sliced, verified, compared and converted. */
 
-export type { ConvertOptions, ConvertResult, ConvertTarget } from "./export/convert";
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
 export type { Json, Role, SourceBox, SourceTensor, StoredFile, TensorSource } from "./format/source";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
-export type { Rename } from "./import/names/rename";
+export type { ConvertOptions, ConvertResult, ConvertTarget } from "./formats/convert";
+export type { Rename } from "./formats/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
 export {

@@ -3,8 +3,8 @@
  * file is met: a page that saves and resumes its own run loads little more than that takes.
  */
 import type { Tensor } from "@opt/core";
-import type { ConvertOptions, ConvertResult } from "./export/convert";
 import type { TensorSource } from "./format/source";
+import type { ConvertOptions, ConvertResult } from "./formats/convert";
 import type { DiffOptions, DiffResult } from "./read/diff";
 import type { Inspection } from "./read/inspect";
 import type { Loaded, LoadOptions } from "./read/load";
@@ -109,6 +109,6 @@ export async function convertCheckpoint(
   destination: string,
   options: ConvertOptions,
 ): Promise<ConvertResult> {
-  const { convertCheckpoint: convert } = await import("./export/convert");
+  const { convertCheckpoint: convert } = await import("./formats/convert");
   return convert(path, destination, options);
 }

@@ -1,8 +1,8 @@
 /** Integers of 64 bits, which PyTorch counts in, as Tensors: i32 where it holds the same numbers. */
 import { init, tensor, zeros } from "@opt/core";
 import { beforeEach, describe, expect, it } from "vitest";
-import { convertCheckpoint } from "../export/convert";
-import { openForeign } from "../import/importers";
+import { convertCheckpoint } from "../formats/convert";
+import { openForeign } from "../formats/registry";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { type LoadOptions, loadCheckpoint } from "./load";

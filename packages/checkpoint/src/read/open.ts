@@ -3,7 +3,7 @@
 import { OptError } from "@opt/core";
 import type { ImportOptions, TensorSource } from "../format/source";
 import { findStep } from "../format/steps";
-import { detect, lookAt, openForeign } from "../import/importers";
+import { detect, lookAt, openForeign } from "../formats/registry";
 import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";

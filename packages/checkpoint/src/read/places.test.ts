@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { lstatSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { convertCheckpoint } from "../export/convert";
+import { convertCheckpoint } from "../formats/convert";
 import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
 import type { FileSystem } from "../stores/file-system";

@@ -1,6 +1,6 @@
 /** What is refused by name before anything happens: misspelt options, paths that are none, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
-import { convertCheckpoint } from "../export/convert";
+import { convertCheckpoint } from "../formats/convert";
 import { saveCheckpoint } from "../save/save";
 import { cleanCheckpoints } from "../save/step/clean";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { convertCheckpoint } from "../export/convert";
+import { convertCheckpoint } from "../formats/convert";
 import { expectCode } from "../testing/expect-code";
 import { floats, torchTensorCall, torchZip } from "../testing/files/made-files";
 import { Call } from "../testing/files/pickles";

@@ -9,7 +9,7 @@ import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/man
 import type { FileRecord } from "../format/shard";
 import { openRandomAccess, type RandomAccess, type ReadLimits } from "../format/source";
 import { findStep } from "../format/steps";
-import { lookAt } from "../import/importers";
+import { lookAt } from "../formats/registry";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { OptError } from "@opt/core";
-import { openForeign } from "../import/importers";
-import { underOurNames } from "../import/names/names";
+import { underOurNames } from "../formats/names/names";
+import { openForeign } from "../formats/registry";
 import { memoryFiles } from "./disks/memory-files";
 import * as made from "./files/made-files";
 import { Call, Name, pickleOf, Tuple } from "./files/pickles";

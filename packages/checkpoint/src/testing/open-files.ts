@@ -1,6 +1,6 @@
 /** Files in memory, opened as another system's checkpoint. */
 import type { TensorSource } from "../format/source";
-import { openForeign } from "../import/importers";
+import { openForeign } from "../formats/registry";
 import { memoryFiles } from "./disks/memory-files";
 
 /** The first of them without `name`; "" is the folder that they are in. */

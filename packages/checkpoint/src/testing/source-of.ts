@@ -1,7 +1,7 @@
 import type { StoredDType } from "../format/dtype";
 import type { Json, TensorSource } from "../format/source";
-import { memorySource } from "../import/bytes/byte-source";
-import { wholeTensor } from "../import/bytes/foreign-tensor";
+import { wholeTensor } from "../formats/bytes/foreign-tensor";
+import { memorySource } from "../formats/bytes/source";
 
 export interface GivenTensor {
   readonly shape: readonly number[];

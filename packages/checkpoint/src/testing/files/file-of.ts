@@ -1,7 +1,7 @@
 /** Opened files as rules of names see them. */
 import type { Role, SourceTensor, TensorSource } from "../../format/source";
-import { memorySource } from "../../import/bytes/byte-source";
-import { wholeTensor } from "../../import/bytes/foreign-tensor";
+import { wholeTensor } from "../../formats/bytes/foreign-tensor";
+import { memorySource } from "../../formats/bytes/source";
 
 export type Numbers = Float32Array | Int32Array | BigInt64Array | Uint8Array;
 

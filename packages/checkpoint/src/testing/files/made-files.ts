@@ -2,8 +2,8 @@
 
 import { crc32 } from "../../format/crc32";
 import { encodeSafetensorsHeader } from "../../format/safetensors-writer";
-import { mindsporeStrategy } from "../../import/mindspore/strategy";
-import { mindsporeCrcTrailer, mindsporeValueHead } from "../../import/mindspore/values";
+import { mindsporeStrategy } from "../../formats/mindspore/strategy";
+import { mindsporeCrcTrailer, mindsporeValueHead } from "../../formats/mindspore/values";
 import { Call, Name, Persistent, pickleOf, Tuple } from "./pickles";
 import { zipOf } from "./zips";
 

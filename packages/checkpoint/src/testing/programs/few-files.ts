@@ -1,5 +1,5 @@
 /** Saves, reads and writes anew a run of many ranks, for a process that may have few files open: `few-files <folder> <ranks>`. */
-import { convertCheckpoint } from "../../export/convert";
+import { convertCheckpoint } from "../../formats/convert";
 import { diffCheckpoints } from "../../read/diff";
 import { loadCheckpoint } from "../../read/load";
 import { mergeCheckpoint } from "../../read/merge";

@@ -1,0 +1,102 @@
+import { OptError } from "@opt/core";
+import { type ByteSource, readBytes } from "./source";
+
+const WINDOW = 64 * 1024;
+
+/** Walks a source forwards through a window of 64 KiB: parsers wait only where the window ends. */
+export class ByteCursor {
+  #window: Uint8Array = new Uint8Array(0);
+  #view = new DataView(this.#window.buffer);
+  #windowStart = 0;
+  #position: number;
+  readonly source: ByteSource;
+
+  constructor(source: ByteSource, position = 0) {
+    this.source = source;
+    this.#position = position;
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  get remaining(): number {
+    return this.source.byteLength - this.#position;
+  }
+
+  /** Whether `length` bytes can be taken without waiting. */
+  has(length: number): boolean {
+    return this.#position - this.#windowStart + length <= this.#window.byteLength;
+  }
+
+  /** Makes `length` bytes takeable. Throws CORRUPT when the source ends before them. */
+  async need(length: number): Promise<void> {
+    if (this.has(length)) return;
+    if (length > this.remaining) throw this.corrupt(`${length} more bytes are needed, got ${this.remaining}`);
+    const bytes = await readBytes(this.source, this.#position, Math.min(Math.max(length, WINDOW), this.remaining));
+    this.#window = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#windowStart = this.#position;
+  }
+
+  /** Steps over `length` bytes without reading them. Throws CORRUPT when the source ends before. */
+  skip(length: number): void {
+    if (!Number.isSafeInteger(length) || length < 0 || length > this.remaining) {
+      throw this.corrupt(`${length} bytes are to be skipped, got ${this.remaining}`);
+    }
+    this.#position += length;
+    if (this.#position > this.#windowStart + this.#window.byteLength) {
+      this.#window = this.#window.subarray(0, 0);
+      this.#windowStart = this.#position;
+    }
+  }
+
+  /** The next bytes, which `need` made takeable; a view, valid until the next `need`. */
+  take(length: number): Uint8Array {
+    const start = this.#advance(length);
+    return this.#window.subarray(start, start + length);
+  }
+
+  uint8(): number {
+    return this.#view.getUint8(this.#advance(1));
+  }
+
+  uint16(): number {
+    return this.#view.getUint16(this.#advance(2), true);
+  }
+
+  int32(): number {
+    return this.#view.getInt32(this.#advance(4), true);
+  }
+
+  uint32(): number {
+    return this.#view.getUint32(this.#advance(4), true);
+  }
+
+  float64BigEndian(): number {
+    return this.#view.getFloat64(this.#advance(8), false);
+  }
+
+  /** An unsigned 64-bit length. Throws CORRUPT above 2^53 - 1. */
+  length64(): number {
+    const value = this.#view.getBigUint64(this.#advance(8), true);
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.corrupt(`a length of ${value} bytes is named`);
+    return Number(value);
+  }
+
+  corrupt(problem: string): OptError {
+    return new OptError(
+      "CORRUPT",
+      this.source.path,
+      `${problem} at byte ${this.#position}.`,
+      "The file is cut short or damaged: use an intact copy.",
+    );
+  }
+
+  #advance(length: number): number {
+    const start = this.#position - this.#windowStart;
+    if (start + length > this.#window.byteLength) throw this.corrupt(`${length} more bytes are needed`);
+    this.#position += length;
+    return start;
+  }
+}

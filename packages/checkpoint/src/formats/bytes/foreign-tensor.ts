@@ -1,0 +1,57 @@
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import type { SourceBox, SourceTensor } from "../../format/source";
+import { elementCount } from "../../layout/box";
+import type { ByteSource } from "./source";
+
+/** A tensor, or a part of one, as an importer finds it: its bytes row-major and little-endian. */
+export interface ForeignTensor {
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+  readonly bytes: ByteSource;
+}
+
+/** Throws CORRUPT unless the bytes are exactly the shape's. */
+export function checkFilled({ dtype, shape, bytes }: ForeignTensor, name: string): void {
+  const count = elementCount(shape);
+  if (count !== undefined && count * bytesPerElement(dtype) === bytes.byteLength) return;
+  throw new OptError(
+    "CORRUPT",
+    bytes.path,
+    `tensor ${JSON.stringify(name)}, ${dtype} [${shape}], does not fill its ${bytes.byteLength} bytes exactly.`,
+    "The file is damaged: use an intact copy.",
+  );
+}
+
+/** The box of a part whose first element is at `offset` of the whole. */
+export function boxOf(part: ForeignTensor, file: string, offset: readonly number[]): SourceBox {
+  return {
+    offset,
+    size: part.shape,
+    byteLength: part.bytes.byteLength,
+    file,
+    isChecked: part.bytes.isChecked ?? false,
+    ...(part.bytes.begin === undefined ? {} : { byteOffset: part.bytes.begin }),
+    read: (target, start) => part.bytes.read(target, start),
+  };
+}
+
+/** A tensor in one box. Throws CORRUPT unless the bytes are exactly the shape's. */
+export function wholeTensor(name: string, tensor: ForeignTensor, file: string): SourceTensor {
+  checkFilled(tensor, name);
+  const { dtype, shape } = tensor;
+  const offset = shape.map(() => 0);
+  return { name, dtype, shape, boxes: [boxOf(tensor, file, offset)] };
+}
+
+/** Tensors by name. Throws DUPLICATE where a name occurs twice. */
+export function byName(tensors: Iterable<SourceTensor>, path: string): Map<string, SourceTensor> {
+  const map = new Map<string, SourceTensor>();
+  for (const tensor of tensors) {
+    if (map.has(tensor.name)) {
+      throw new OptError("DUPLICATE", path, `two tensors are called ${JSON.stringify(tensor.name)}.`, "Rename one.");
+    }
+    map.set(tensor.name, tensor);
+  }
+  return map;
+}

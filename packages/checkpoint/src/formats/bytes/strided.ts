@@ -1,0 +1,112 @@
+import { OptError } from "@opt/core";
+import { elementCount } from "../../layout/box";
+import { type ByteSource, partOf, readBytes } from "./source";
+
+/** A view of elements in a storage: element `i` of the tensor lies at `offset + sum(index_d * strides_d)`. */
+export interface StridedView {
+  readonly bytesPerElement: number;
+  readonly offset: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+}
+
+/**
+ * The view's elements as row-major bytes, whatever the order in which its storage holds them.
+ * Throws CORRUPT where the view leaves its storage, UNSUPPORTED where it repeats elements beyond the storage's own size.
+ */
+export function stridedSource(storage: ByteSource, view: StridedView): ByteSource {
+  const { bytesPerElement: width, offset, shape, strides } = view;
+  const count = elementCount(shape);
+  if (count === undefined || shape.length !== strides.length || ![offset, ...shape, ...strides].every(isCount)) {
+    throw invalid(storage.path, view);
+  }
+  if (count === 0) return partOf(storage, 0, 0);
+  const last = shape.reduce((sum, length, d) => sum + (length - 1) * strides[d]!, offset);
+  if (!Number.isSafeInteger(last) || (last + 1) * width > storage.byteLength) throw invalid(storage.path, view);
+  if (isRowMajor(shape, strides)) return partOf(storage, offset * width, count * width);
+  if (count * width > storage.byteLength) {
+    throw new OptError(
+      "UNSUPPORTED",
+      storage.path,
+      `the view [${shape}] repeats elements of a storage of ${storage.byteLength} bytes.`,
+      "Save a contiguous copy of the tensor.",
+    );
+  }
+  return {
+    path: storage.path,
+    byteLength: count * width,
+    isChecked: storage.isChecked ?? false,
+    read: (target, position) => gather(storage, view, target, position),
+  };
+}
+
+/** The strides of a row-major (or, reversed, column-major) array of this shape. */
+export function denseStrides(shape: readonly number[], order: "row" | "column"): number[] {
+  const strides = shape.map(() => 1);
+  let step = 1;
+  for (let i = 0; i < shape.length; i++) {
+    const d = order === "column" ? i : shape.length - 1 - i;
+    strides[d] = step;
+    step *= shape[d]!;
+  }
+  return strides;
+}
+
+function isRowMajor(shape: readonly number[], strides: readonly number[]): boolean {
+  const dense = denseStrides(shape, "row");
+  return shape.every((length, d) => length === 1 || strides[d] === dense[d]);
+}
+
+/** Reads the smallest piece of the storage that holds the asked-for elements, and picks them from it. */
+async function gather(storage: ByteSource, view: StridedView, target: Uint8Array, position: number): Promise<void> {
+  const width = view.bytesPerElement;
+  const first = Math.floor(position / width);
+  const end = Math.ceil((position + target.byteLength) / width);
+  let low = Number.POSITIVE_INFINITY;
+  let high = 0;
+  for (const element of elements(view, first, end)) {
+    low = Math.min(low, element);
+    high = Math.max(high, element);
+  }
+  if (end === first) return;
+  const piece = await readBytes(storage, low * width, (high + 1 - low) * width);
+  const dense = new Uint8Array((end - first) * width);
+  let at = 0;
+  for (const element of elements(view, first, end)) {
+    const from = (element - low) * width;
+    for (let i = 0; i < width; i++) dense[at++] = piece[from + i]!;
+  }
+  target.set(dense.subarray(position - first * width, position - first * width + target.byteLength));
+}
+
+function* elements({ offset, shape, strides }: StridedView, first: number, end: number): Generator<number> {
+  const index = shape.map(() => 0);
+  let rest = first;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    index[d] = rest % shape[d]!;
+    rest = Math.floor(rest / shape[d]!);
+  }
+  let element = index.reduce((sum, i, d) => sum + i * strides[d]!, offset);
+  for (let n = first; n < end; n++) {
+    yield element;
+    for (let d = shape.length - 1; d >= 0; d--) {
+      element += strides[d]!;
+      if (++index[d]! < shape[d]!) break;
+      element -= index[d]! * strides[d]!;
+      index[d] = 0;
+    }
+  }
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+function invalid(path: string, { offset, shape, strides }: StridedView): OptError {
+  return new OptError(
+    "CORRUPT",
+    path,
+    `shape [${shape}] with strides [${strides}] from element ${offset} leaves its storage.`,
+    "The file is damaged: use an intact copy.",
+  );
+}

@@ -1,0 +1,88 @@
+/** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
+
+import { check, OptError } from "@opt/core";
+import { fileSystemOf } from "../../platform/local";
+import { endAttempt, newAttempt } from "../../save/step/owner";
+import { replaceFile, sweep } from "../../save/step/replace-file";
+import { diskError, type FileSystem, type OpenFile } from "../../stores/file-system";
+import { dirname } from "../../stores/path";
+import type { ExportOptions } from "./write-options";
+
+/** Writes one file by `body`, which tells its length. Throws IO, and what `body` throws: then there is no new file. */
+export async function writeWhole(
+  path: string,
+  options: ExportOptions,
+  body: (file: OpenFile) => Promise<number>,
+): Promise<{ byteLength: number }> {
+  const fileSystem = fileSystemOf(options.fileSystem);
+  return replaceFile(fileSystem, path, "writing", async (temporary) => ({
+    byteLength: await writeFile(fileSystem, temporary, body),
+  }));
+}
+
+/** One file, synced. */
+export async function writeFile(
+  fileSystem: FileSystem,
+  path: string,
+  body: (file: OpenFile) => Promise<number>,
+): Promise<number> {
+  const file = await fileSystem.open(path, "create");
+  try {
+    const byteLength = await body(file);
+    await file.finish();
+    return byteLength;
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Writes a folder by `body`, which gets the path to write under. Throws BAD_ARGUMENT where something is there that may not be
+ * replaced, IO, and what `body` throws: then what was there before is there still.
+ */
+export async function writeFolder(
+  path: string,
+  options: ExportOptions & { readonly overwrite?: boolean },
+  body: (folder: string, fileSystem: FileSystem) => Promise<void>,
+): Promise<void> {
+  const fileSystem = fileSystemOf(options.fileSystem);
+  const advice = "Write it to a disk and copy it.";
+  const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
+  check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, advice);
+  const target = fileSystem.resolve(path);
+  const attempt = newAttempt();
+  const temporary = `${target}.tmp-${attempt}`;
+  try {
+    await sweep(fileSystem, target).catch(() => {}); // whether it works is no matter of this folder
+    const kind = await fileSystem.kind(target);
+    const isOther = () => "a folder is to be written, a pipe, a socket or a device is there.";
+    check(kind !== "other", "BAD_ARGUMENT", path, isOther, "Write elsewhere.");
+    const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
+    if (taken && options.overwrite !== true) {
+      throw new OptError(
+        "BAD_ARGUMENT",
+        path,
+        "something is there already.",
+        "Pass overwrite: true, or write elsewhere.",
+      );
+    }
+    await fileSystem.makeFolder(temporary);
+    await body(temporary, fileSystem);
+    await fileSystem.syncFolder(temporary);
+    const old = `${target}.old-${attempt}`;
+    if (kind !== undefined) await fileSystem.rename(target, old);
+    try {
+      await fileSystem.rename(temporary, target);
+    } catch (error) {
+      if (kind !== undefined) await fileSystem.rename(old, target);
+      throw error;
+    }
+    await fileSystem.syncFolder(dirname(target));
+    if (kind !== undefined) await fileSystem.remove(old);
+  } catch (error) {
+    await fileSystem.remove(temporary).catch(() => undefined); // the first failure is the one to tell
+    throw diskError(error, path, "writing");
+  } finally {
+    endAttempt(attempt);
+  }
+}

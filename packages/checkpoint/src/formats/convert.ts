@@ -1,0 +1,173 @@
+/** Converting: a checkpoint of any known system into another's form, under the names it has there. */
+import { check, checkOptions, OptError } from "@opt/core";
+import { Verification } from "../format/checked";
+import { bytesPerElement } from "../format/dtype";
+import type { TensorSource } from "../format/source";
+import { elementCount } from "../layout/box";
+import type { Layout } from "../layout/layout";
+import { mergeSource } from "../read/merge";
+import { OPEN_OPTIONS, type OpenOptions, openSource } from "../read/open";
+import { reshardSource } from "../read/reshard";
+import { SELECTION_OPTIONS, type Selection, selectTensors } from "../read/select";
+import type { FileSystem } from "../stores/file-system";
+import { type ProgressCallback, reporter } from "../stores/progress";
+import { writeMindspore } from "./mindspore/write";
+import { writeMindsporeRanks } from "./mindspore/write-ranks";
+import { underOurNames } from "./names/names";
+import { type Rename, renamePatterns, withoutTensors } from "./names/rename";
+import type { Naming } from "./names/renaming";
+import { writeHuggingFace } from "./safetensors/write-hugging-face";
+import { writeTorch } from "./torch/write";
+import { writeDcp } from "./torch/write-dcp";
+
+const TARGETS = ["safetensors", "ckpt", "checkpoint", "pt", "dcp"] as const;
+
+/**
+ * `safetensors`: one file of whole tensors; `ckpt`: MindSpore's; `checkpoint`: a folder of ours; `pt`: a file for `torch.load`; `dcp`: a folder for `torch.distributed.checkpoint.load`.
+ */
+export type ConvertTarget = (typeof TARGETS)[number];
+
+export interface ConvertOptions extends Selection, OpenOptions, Naming {
+  readonly to: ConvertTarget;
+  /** Names, or patterns with `*`, of what is left out: as the source calls it, or as it is called here. */
+  readonly exclude?: readonly string[];
+  /** New names for the result, by pattern: `{ "encoder.*": "*" }`. The first pattern that matches wins; optimizer state follows. */
+  readonly rename?: Rename;
+  /** Replace what is there: a folder, or a step of a run. Files are always replaced. */
+  readonly overwrite?: boolean;
+  /** Most bytes of buffers, 64 MiB without it. */
+  readonly maxMemory?: number;
+  /** Where the result goes, if not into `fileSystem`. */
+  readonly outFileSystem?: FileSystem;
+  /** End MindSpore files with a checksum. */
+  readonly crc?: boolean;
+  /** For how many ranks: of a checkpoint of ours, 1 without it; of `ckpt`, a folder of their files and the strategy. */
+  readonly ranks?: number;
+  /** How they are cut. */
+  readonly layout?: Layout;
+  /** For `ckpt` with ranks: part `i` of `n` of the work, counted from 1, so that several processes share it. */
+  readonly job?: readonly [i: number, n: number];
+  /** For `safetensors`: a folder of files of at most so many bytes of tensors, and their index, as Hugging Face's libraries load it. */
+  readonly maxShardSize?: number;
+  readonly progress?: ProgressCallback;
+}
+
+const CONVERT_OPTIONS = {
+  ...OPEN_OPTIONS,
+  ...SELECTION_OPTIONS,
+  to: "string",
+  map: "object",
+  parameterOrder: "any",
+  exclude: "array",
+  rename: "object",
+  overwrite: "boolean",
+  maxMemory: "number",
+  outFileSystem: "any",
+  crc: "boolean",
+  ranks: "number",
+  layout: "object",
+  job: "array",
+  maxShardSize: "number",
+  progress: "function",
+} as const;
+
+export interface ConvertResult {
+  readonly path: string;
+  /** The format that was found. */
+  readonly from: string;
+  readonly to: ConvertTarget;
+  readonly tensors: number;
+  /** Tensors that no checksum of ours vouches for. */
+  readonly unverified: readonly string[];
+}
+
+/**
+ * Writes the checkpoint at `path` (or the files that make one together: a model and its optimizer) to `destination`, parameters under their
+ * names, optimizer state as `<parameter>.<state>`, so that a run begun elsewhere goes on here. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED,
+ * BAD_STATE (nothing proves whose a state is), DUPLICATE (two names fall together), BAD_ARGUMENT, IO.
+ */
+export async function convertCheckpoint(
+  path: string | readonly string[],
+  destination: string,
+  options: ConvertOptions,
+): Promise<ConvertResult> {
+  checkOptions("convertCheckpoint", options, CONVERT_OPTIONS);
+  const { to, exclude = [], rename = {} } = options;
+  check(
+    TARGETS.includes(to),
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `to must be one of ${TARGETS.join(", ")}, got ${to}.`,
+  );
+  check(
+    options.parameterOrder === undefined || options.parameterOrder === "model",
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `parameterOrder must be "model", got ${JSON.stringify(options.parameterOrder)}.`,
+    "Leave it out where the order is not the model's.",
+  );
+  const cut = options.ranks !== undefined || options.layout !== undefined;
+  check(
+    (options.job === undefined || (to === "ckpt" && cut)) && (!cut || to === "ckpt" || to === "checkpoint"),
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
+    "Leave them out.",
+  );
+  check(
+    options.maxShardSize === undefined || to === "safetensors",
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `maxShardSize is for safetensors, got it with ${to}.`,
+    "Leave it out.",
+  );
+  const sources: TensorSource[] = [];
+  try {
+    for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
+    const unused = new Set(exclude);
+    const kept = sources.map((source) => withoutTensors(source, exclude, unused));
+    const named = withoutTensors(await underOurNames(kept, options), exclude, unused);
+    const [wrong] = unused;
+    check(
+      wrong === undefined,
+      "MISSING",
+      named.path,
+      () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
+    );
+    const result = renamePatterns(named, rename);
+    const fileSystem = options.outFileSystem ?? options.fileSystem;
+    const { tensors, unverified } = await write(result, destination, { ...options, ...(fileSystem && { fileSystem }) });
+    return { path: destination, from: named.format, to, tensors, unverified };
+  } finally {
+    for (const source of sources) await source.close();
+  }
+}
+
+interface Written {
+  readonly tensors: number;
+  readonly unverified: readonly string[];
+}
+
+async function write(source: TensorSource, destination: string, options: ConvertOptions): Promise<Written> {
+  const { maxShardSize } = options;
+  if (maxShardSize !== undefined) return writeHuggingFace(source, destination, { ...options, maxShardSize });
+  if (options.to === "safetensors") return mergeSource(source, destination, options);
+  if (options.to === "checkpoint") {
+    const cut = options.layout === undefined ? { ranks: options.ranks ?? 1 } : {};
+    const { unverified } = await reshardSource(source, destination, { ...options, ...cut });
+    return { tensors: source.tensors.size, unverified };
+  }
+  const verification = new Verification();
+  const tensors = selectTensors(source, options, verification);
+  const total = tensors.reduce((sum, { shape, dtype }) => sum + elementCount(shape)! * bytesPerElement(dtype), 0);
+  const selected = { ...source, tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])) };
+  const settings = { ...options, progress: reporter(options.progress, total) };
+  if (options.to === "pt") await writeTorch(selected, destination, settings);
+  else if (options.to === "dcp") await writeDcp(selected, destination, settings);
+  else if (options.ranks !== undefined || options.layout !== undefined) {
+    await writeMindsporeRanks(selected, destination, settings);
+  } else if (options.to === "ckpt") await writeMindspore(selected, destination, settings);
+  else throw new OptError("INTERNAL", "convertCheckpoint", `no writer for ${options.to}.`);
+  const unverified = options.verify === false ? tensors.map(({ name }) => name) : verification.unverified();
+  return { tensors: tensors.length, unverified };
+}

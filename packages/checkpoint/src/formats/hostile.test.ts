@@ -1,0 +1,67 @@
+/** Small files that would be large: refused before they fill the memory, and read by who raises the limit. */
+import { describe, expect, it } from "vitest";
+import type { ImportOptions, TensorSource } from "../format/source";
+import { memoryFiles } from "../testing/disks/memory-files";
+import { expectCode } from "../testing/expect-code";
+import * as made from "../testing/files/made-files";
+import { pickleOf } from "../testing/files/pickles";
+import { zipOf } from "../testing/files/zips";
+import { openForeign } from "./registry";
+
+const open = (name: string, bytes: Uint8Array, options: ImportOptions = {}): Promise<TensorSource> =>
+  openForeign(`/root/${name}`, memoryFiles({ [name]: bytes }), options);
+
+/** A pickle: protocol 2, these bytes, STOP. */
+const program = (...parts: (number[] | Uint8Array)[]): Uint8Array =>
+  made.torchZipOf(Buffer.concat([[0x80, 2], ...parts, [0x2e]].map((part) => Uint8Array.from(part))), {});
+const times = (count: number, ...bytes: number[]): Uint8Array =>
+  Buffer.alloc(count * bytes.length, Uint8Array.from(bytes));
+
+describe("hostile files", () => {
+  it.each([
+    ["nothing but dicts", program(times(8 << 20, 0x7d))],
+    ["lists in lists", program(times(1_500_000, 0x5d), times(1_499_999, 0x61))],
+    // A list of 1000 numbers, stored once and recalled a million times.
+    [
+      "one list, a million times",
+      program([0x5d, 0x28, 0x5d, 0x71, 0, 0x28], times(1000, 0x4b, 1), [0x65], times(1_000_000, 0x68, 0), [0x65]),
+    ],
+  ])("a pickle of %s is refused", async (_, bytes) => {
+    const before = process.memoryUsage().rss;
+    await expectCode("CORRUPT", open("a.pt", bytes));
+    expect(process.memoryUsage().rss - before).toBeLessThan(300 << 20);
+  });
+
+  it("a pickle of many plain values is read by who allows as many", async () => {
+    const bytes = made.torchZipOf(pickleOf({ epochs: Array.from({ length: 450_000 }, (_, i) => i) }, 2), {});
+    await expectCode("CORRUPT", open("a.pt", bytes));
+    const source = await open("a.pt", bytes, { maxTensors: 200_000 });
+    expect(source.values["epochs.449999"]).toBe(449_999);
+  });
+
+  it("a zip of more members than tensors are likely is refused", async () => {
+    const members = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a/data/${i}`, new Uint8Array(0)]));
+    const bytes = zipOf({ "a/data.pkl": pickleOf(null, 2), ...members });
+    expect((await open("a.pt", bytes)).tensors.size).toBe(0);
+    await expectCode("REFUSED", open("a.pt", bytes, { maxTensors: 50 }));
+  });
+
+  it("HDF5 that unpacks to far more than its length is refused, in all and in one chunk", async () => {
+    const { h5 } = await made.kerasFile({ compressed: true, rows: 6_000_000 });
+    expect(h5.length).toBeLessThan(24 << 20);
+    await expectCode("REFUSED", open("a.h5", h5));
+    const source = await open("a.h5", h5, { maxUnpacked: 128 << 20 });
+    expect(source.tensors.get("layers/dense/vars/0")!.shape).toEqual([6_000_000, 3]);
+    await source.close();
+    const small = await made.kerasFile({ compressed: true });
+    await expectCode("REFUSED", open("a.h5", small.h5, { maxUnpacked: 100 }));
+    await expectCode("REFUSED", open("a.h5", small.h5, { maxTensors: 3 }));
+  });
+
+  it("JSON that nests without end is refused", async () => {
+    const nested = `{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`;
+    await expectCode("CORRUPT", open("model.json", Buffer.from(nested)));
+    const text = Buffer.from(JSON.stringify({ weightsManifest: [], note: "[{".repeat(5000), path: 'a"[\\' }));
+    expect((await open("model.json", text)).tensors.size).toBe(0);
+  });
+});

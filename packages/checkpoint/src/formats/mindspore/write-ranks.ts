@@ -1,0 +1,206 @@
+/** Writes the files of a parallel MindSpore run: `rank_<n>/<prefix>-<epoch>_<step>.ckpt` for each rank, and the strategy that they follow. */
+
+import { check } from "@opt/core";
+import type { SourceTensor, TensorSource } from "../../format/source";
+import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
+import { fileSystemOf } from "../../platform/local";
+import { type StreamTarget, streamTensors } from "../../read/stream";
+import { FilePool } from "../../stores/file-pool";
+import type { FileSystem, OpenFile } from "../../stores/file-system";
+import { join } from "../../stores/path";
+import { known, SequenceWriter } from "../bytes/write-sequence";
+import { writeFile, writeFolder } from "../bytes/write-whole";
+import { mindsporeName } from "../names/state-words";
+import { type MindsporeLayout, mindsporeStrategy } from "./strategy";
+import { mindsporeCrcTrailer } from "./values";
+import { type MindsporeOptions, mindsporeParts, mindsporeTexts, mindsporeTypeOf } from "./write";
+
+export interface MindsporeRanksOptions extends MindsporeOptions {
+  /** How many ranks will load it; may be left out where a layout says. */
+  readonly ranks?: number;
+  /** Even splits only, one mesh axis for a dimension. Without it, first dimensions that divide are split over all ranks. */
+  readonly layout?: Layout;
+  /** Part `i` of `n` of the ranks, counted from 1: `n` processes write a share each into one folder. */
+  readonly job?: readonly [i: number, n: number];
+  readonly overwrite?: boolean;
+}
+
+/**
+ * Writes `source` for a number of ranks into `folder`, with `strategy/ckpt_strategy.ckpt`. Without `job` the folder appears complete or not at
+ * all; with it each rank's folder does. Throws UNSUPPORTED for what MindSpore cannot say (uneven parts), BAD_ARGUMENT, MISSING for gaps, IO.
+ */
+export async function writeMindsporeRanks(
+  source: TensorSource,
+  folder: string,
+  options: MindsporeRanksOptions,
+): Promise<void> {
+  const tensors = [...source.tensors.values()];
+  for (const tensor of tensors) mindsporeTypeOf(tensor);
+  const layout = options.layout ?? evenLayout(options.ranks ?? 1, tensors);
+  const ranks = ranksOf(layout);
+  check(
+    options.ranks === undefined || options.ranks === ranks,
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `the layout's mesh has ${ranks} ranks, ranks says ${options.ranks}.`,
+    "Drop one.",
+  );
+  const strategies = new Map(
+    tensors.map((tensor) => [mindsporeName(tensor.name, tensor.follows), strategyOf(layout, tensor)]),
+  );
+  const writing = { source, tensors, layout, options };
+  if (options.job === undefined) {
+    const all = Array.from({ length: ranks }, (_, rank) => rank);
+    await writeFolder(folder, options, async (temporary, fileSystem) => {
+      await writeStrategy(fileSystem, join(temporary, "strategy"), strategies);
+      await writeRanks(writing, all, (rank) => join(temporary, `rank_${rank}`), fileSystem);
+    });
+    return;
+  }
+  const fileSystem = fileSystemOf(options.fileSystem);
+  const mine = ranksOfJob(options.job, ranks);
+  await fileSystem.makeFolder(folder);
+  if (options.job[0] === 1) {
+    await writeFolder(join(folder, "strategy"), options, (temporary) =>
+      writeStrategy(fileSystem, temporary, strategies),
+    );
+  }
+  for (const rank of mine) {
+    await writeFolder(join(folder, `rank_${rank}`), options, (temporary) =>
+      writeRanks(writing, [rank], () => temporary, fileSystem),
+    );
+  }
+}
+
+/** A share of the ranks: the first jobs have one more where they do not divide. Throws BAD_ARGUMENT. */
+export function ranksOfJob([i, n]: readonly [number, number], ranks: number): number[] {
+  const whole = Number.isSafeInteger(i) && Number.isSafeInteger(n) && i >= 1 && i <= n;
+  check(
+    whole,
+    "BAD_ARGUMENT",
+    "job",
+    () => `must be i of n with 1 <= i <= n, got ${i} of ${n}.`,
+    "For example [1, 4].",
+  );
+  const all = Array.from({ length: ranks }, (_, rank) => rank);
+  return all.slice(Math.ceil(((i - 1) * ranks) / n), Math.ceil((i * ranks) / n));
+}
+
+interface Writing {
+  readonly source: TensorSource;
+  readonly tensors: readonly SourceTensor[];
+  readonly layout: Layout;
+  readonly options: MindsporeRanksOptions;
+}
+
+type Output = Pick<OpenFile, "write" | "finish">;
+
+/** The files of some ranks, all in one pass over the tensors. */
+async function writeRanks(
+  { source, tensors, layout, options }: Writing,
+  ranks: readonly number[],
+  folderOf: (rank: number) => string,
+  fileSystem: FileSystem,
+): Promise<void> {
+  const opened: { file: Output; writer: SequenceWriter; folder: string }[] = [];
+  const pool = new FilePool(fileSystem, "update");
+  try {
+    for (const rank of ranks) {
+      const folder = folderOf(rank);
+      await fileSystem.makeFolder(folder);
+      const file = await created(fileSystem, join(folder, `opt-0_${source.step ?? 0}.ckpt`), pool);
+      opened.push({ file, writer: new SequenceWriter(file), folder });
+    }
+    const streamed = tensors.map((tensor) => {
+      const targets = opened.map(({ writer }, i): StreamTarget => {
+        const box = boxesOfRank(layout, tensor, ranks[i]!)[0]!;
+        writer.announce(...mindsporeParts(tensor, box.size, options.largestPiece));
+        return { box, write: (bytes) => writer.write(bytes) };
+      });
+      return { tensor, targets };
+    });
+    for (const { writer } of opened) writer.announce(...mindsporeTexts(source));
+    await streamTensors(streamed, options);
+    for (const { file, writer, folder } of opened) {
+      await writer.finish();
+      if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
+      await writer.finish();
+      await file.finish();
+      await fileSystem.syncFolder(folder);
+    }
+  } finally {
+    await pool.close();
+  }
+}
+
+/** A new file that is open only while it is written to: of hundreds of ranks not all can be. */
+async function created(fileSystem: FileSystem, path: string, pool: FilePool): Promise<Output> {
+  await (await fileSystem.open(path, "create")).close();
+  return {
+    write: (data, position) => pool.use(path, (file) => file.write(data, position)),
+    finish: () => pool.use(path, (file) => file.finish()),
+  };
+}
+
+async function writeStrategy(
+  fileSystem: FileSystem,
+  folder: string,
+  strategies: ReadonlyMap<string, MindsporeLayout>,
+): Promise<void> {
+  await fileSystem.makeFolder(folder);
+  await writeFile(fileSystem, join(folder, "ckpt_strategy.ckpt"), async (file) => {
+    const writer = new SequenceWriter(file);
+    writer.announce(known(mindsporeStrategy(strategies)));
+    return writer.finish();
+  });
+  await fileSystem.syncFolder(folder);
+}
+
+/** First dimensions that the number of ranks divides are split, everything else is whole on every rank. */
+function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
+  check(
+    Number.isSafeInteger(ranks) && ranks >= 1,
+    "BAD_ARGUMENT",
+    "convertCheckpoint",
+    () => `ranks must be a positive whole number, got ${ranks}.`,
+    "Or give a layout.",
+  );
+  const divides = ({ shape }: SourceTensor): boolean => shape.length > 0 && shape[0]! > 0 && shape[0]! % ranks === 0;
+  const split = Object.fromEntries(tensors.filter(divides).map(({ name }) => [name, ["rank"]]));
+  return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { ...split, "*": "replicate" } };
+}
+
+/** A tensor's layout in MindSpore's words. Throws UNSUPPORTED for uneven parts and for dimensions that several axes split. */
+function strategyOf(layout: Layout, tensor: SourceTensor): MindsporeLayout {
+  const { name, shape } = tensor;
+  const entry = entryFor(layout, tensor);
+  const refuse = (problem: string): never => {
+    check(
+      false,
+      "UNSUPPORTED",
+      `tensor ${JSON.stringify(name)}`,
+      () => `${problem}.`,
+      "MindSpore splits a dimension evenly over one mesh axis.",
+    );
+    throw new Error("unreachable");
+  };
+  const spec =
+    entry === "replicate"
+      ? []
+      : "boxes" in entry
+        ? refuse("its layout lists boxes")
+        : "split" in entry
+          ? entry.split
+          : entry;
+  const { axes, shape: mesh } = layout.mesh;
+  const tensorMap = shape.map((length, d) => {
+    const split = spec[d] ?? null;
+    const names = split === null ? [] : [split].flat();
+    if (names.length === 0) return -1;
+    if (names.length > 1) return refuse(`dimension ${d} is split by ${names.join(" and ")}`);
+    const axis = axes.indexOf(names[0]!);
+    if (length % mesh[axis]! !== 0) refuse(`dimension ${d} of ${length} is not divided by ${mesh[axis]} ranks`);
+    return axes.length - 1 - axis;
+  });
+  return { deviceMatrix: mesh, tensorMap, shardStep: 0, shardSize: 0 };
+}

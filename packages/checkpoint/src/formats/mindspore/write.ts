@@ -1,0 +1,80 @@
+/** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
+import { OptError } from "@opt/core";
+import { bytesPerElement } from "../../format/dtype";
+import type { SourceTensor, TensorSource } from "../../format/source";
+import { elementCount, wholeOf } from "../../layout/box";
+import { streamTensors } from "../../read/stream";
+import type { ExportOptions } from "../bytes/write-options";
+import { known, type Part, SequenceWriter } from "../bytes/write-sequence";
+import { writeWhole } from "../bytes/write-whole";
+import { mindsporeName } from "../names/state-words";
+import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "./format";
+import { mindsporeCrcTrailer, mindsporeValueHead } from "./values";
+
+export interface MindsporeOptions extends ExportOptions {
+  /** End the file with a checksum (`crc_check` in MindSpore). Default false. */
+  readonly crc?: boolean;
+  /** Tensors larger than this many bytes are stored in several values. Default 512 MiB, MindSpore's own. */
+  readonly largestPiece?: number;
+}
+
+/**
+ * Writes every tensor of `source` into one `.ckpt`, whole and in the source's order; states get MindSpore's prefixes, plain texts and numbers
+ * stay values. The file appears complete or not at all. Throws UNSUPPORTED for dtypes that MindSpore has not, MISSING for gaps, IO.
+ */
+export async function writeMindspore(
+  source: TensorSource,
+  path: string,
+  options: MindsporeOptions = {},
+): Promise<{ byteLength: number }> {
+  const tensors = [...source.tensors.values()];
+  for (const tensor of tensors) mindsporeTypeOf(tensor);
+  return writeWhole(path, options, async (file) => {
+    const writer = new SequenceWriter(file);
+    const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
+    for (const tensor of tensors) writer.announce(...mindsporeParts(tensor, tensor.shape, options.largestPiece));
+    writer.announce(...mindsporeTexts(source));
+    await streamTensors(
+      tensors.map((tensor) => ({ tensor, targets: [{ box: wholeOf(tensor.shape), write }] })),
+      options,
+    );
+    await writer.finish();
+    if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
+    return writer.finish();
+  });
+}
+
+/** The values of a tensor whose part of this shape is stored: one, or several where it is large. */
+export function mindsporeParts(tensor: SourceTensor, shape: readonly number[], largestPiece = LARGEST_PIECE): Part[] {
+  const width = bytesPerElement(tensor.dtype);
+  const count = elementCount(shape)!;
+  const name = mindsporeName(tensor.name, tensor.follows);
+  // Scalars have the single dim 0, which all versions of MindSpore read.
+  const dims = shape.length === 0 ? [0] : shape;
+  // As numpy.array_split: the first parts are one element longer where the count does not divide.
+  const pieces = Math.max(1, Math.ceil((count * width) / largestPiece));
+  return Array.from({ length: pieces }, (_, piece) => {
+    const content = (Math.floor(count / pieces) + (piece < count % pieces ? 1 : 0)) * width;
+    return known(mindsporeValueHead(name, dims, mindsporeTypeOf(tensor), content), content);
+  });
+}
+
+/** Texts under their own names; what MindSpore has no form for in one text of ours. */
+export function mindsporeTexts({ values, step }: TensorSource): Part[] {
+  const texts = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  const others = Object.entries(values).filter(([, value]) => typeof value !== "string");
+  if (others.length > 0) texts.push([METADATA_TAG, JSON.stringify({ step, values: Object.fromEntries(others) })]);
+  return texts.map(([tag, text]) => {
+    const characters = Uint32Array.from(text, (character) => character.codePointAt(0)!);
+    const content = new Uint8Array(characters.buffer);
+    const head = mindsporeValueHead(tag, [characters.length], MINDSPORE_TEXT, content.length);
+    return known(Uint8Array.from([...head, ...content]));
+  });
+}
+
+/** Throws UNSUPPORTED for a dtype that MindSpore has not. */
+export function mindsporeTypeOf({ name, dtype }: SourceTensor): string {
+  const type = mindsporeType(dtype);
+  if (type !== undefined) return type;
+  throw new OptError("UNSUPPORTED", name, `MindSpore has no ${dtype}.`, "Convert the tensor to another dtype first.");
+}

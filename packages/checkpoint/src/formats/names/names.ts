@@ -1,0 +1,175 @@
+/** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
+import { check, OptError } from "@opt/core";
+import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
+import { followedName } from "../../format/tensors";
+import { byName, wholeTensor } from "../bytes/foreign-tensor";
+import { memorySource } from "../bytes/source";
+import { kerasNames } from "../keras/names";
+import { type PythonTree, renameTensors } from "../python/tree";
+import { torchNames } from "../torch/names";
+import { checkMappedStates } from "./mapped";
+import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
+import { scalarOf } from "./scalars";
+import { prefixedNames, suffixedNames } from "./state-words";
+
+const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renaming>> = {
+  PyTorch: torchNames,
+  "PyTorch DCP": torchNames,
+  "MindSpore ckpt": prefixedNames,
+  "MindSpore ranks": prefixedNames,
+  Keras: kerasNames,
+  "TF.js": suffixedNames,
+  Paddle: suffixedNames,
+};
+
+/** So many lines of a map are shown; who needs more sees how they go on. */
+const SHOWN = 12;
+
+/**
+ * The same checkpoint under our names; several files (a model and its optimizer) become one. `map` comes first; what it does not name goes
+ * by the formats' own rules. Names are proven, never guessed: throws BAD_STATE, and says what a map has to name, where optimizer state
+ * cannot be told, or what the user says is disproved; BAD_SHAPE where a map gives state to a parameter of another shape; DUPLICATE where two names fall together; MISSING for a key that names nothing.
+ */
+export async function underOurNames(
+  sources: TensorSource | readonly TensorSource[],
+  naming: Naming = {},
+): Promise<TensorSource> {
+  const files = [sources].flat() as readonly TensorSource[];
+  const whole = joinSources(files);
+  const mapped = mapNames(whole, naming.map ?? {});
+  const context = { ...naming, tensors: whole.tensors };
+  const renamings: Renaming[] = [];
+  for (const source of files) {
+    const rule = RULES[source.format] ?? ((): Renaming => ({ names: new Map() }));
+    renamings.push(await rule({ ...context, source, beside: files.filter((other) => other !== source) }));
+  }
+  refuseUnproven(renamings, mapped, whole);
+  const found = new Map(renamings.flatMap(({ names }) => [...names]));
+  const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
+  const states = new Map(renamings.flatMap(({ follows = [] }) => [...follows]));
+  const idle = new Set(whole.structure === undefined ? renamings.flatMap(({ kept = [] }) => [...kept]) : []);
+  const renamed = new Map<string, SourceTensor>();
+  for (const tensor of whole.tensors.values()) {
+    if (idle.has(tensor.name)) continue;
+    const name = nameOf(tensor.name);
+    if (renamed.has(name)) {
+      throw new OptError("DUPLICATE", whole.path, `two tensors would be called ${JSON.stringify(name)}.`, "Use --map.");
+    }
+    renamed.set(name, redescribed(tensor, { name }));
+  }
+  checkMappedStates(mapped, renamed, whole.path);
+  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, states.get(name), renamed));
+  for (const renaming of renamings) {
+    for (const step of await stepsOf(whole, renaming, renamed)) renamed.set(step.name, step);
+  }
+  const { structure, unreadable, ...rest } = whole;
+  const values = { ...whole.values };
+  for (const [i, { values: own }] of renamings.entries()) {
+    if (own === undefined) continue;
+    for (const name of Object.keys(files[i]!.values)) delete values[name];
+    Object.assign(values, own);
+  }
+  const tree = renameTensors((structure ?? null) as PythonTree, nameOf);
+  if (structure !== undefined) values[STRUCTURE_KEY] = tree as Json;
+  const unread = new Map([...(unreadable ?? [])].map(([name, reason]) => [nameOf(name), reason]));
+  return { ...rest, tensors: renamed, values, unreadable: unread };
+}
+
+/** Files that belong together as one source; how each nests its names is lost where there are several. */
+function joinSources(files: readonly TensorSource[]): TensorSource {
+  const [first, ...others] = files;
+  if (first === undefined) throw new OptError("BAD_ARGUMENT", "convert", "a path is needed, got none.", "Name a file.");
+  if (others.length === 0) return first;
+  const path = files.map((file) => file.path).join(" + ");
+  const step = files.find((file) => file.step !== undefined)?.step;
+  return {
+    format: [...new Set(files.map(({ format }) => format))].join(" + "),
+    path,
+    ...(step === undefined ? {} : { step }),
+    tensors: byName(
+      files.flatMap(({ tensors }) => [...tensors.values()]),
+      path,
+    ),
+    values: Object.assign({}, ...files.map(({ values }) => values)),
+    unreadable: new Map(files.flatMap(({ unreadable }) => [...(unreadable ?? [])])),
+    async close() {
+      for (const file of files) await file.close();
+    },
+  };
+}
+
+function refuseUnproven(
+  renamings: readonly Renaming[],
+  mapped: ReadonlyMap<string, string>,
+  { tensors, path }: TensorSource,
+): void {
+  const left = [...tensors.keys()].filter((name) => !mapped.has(name));
+  const unproven = renamings
+    .flatMap((renaming) => renaming.unproven ?? [])
+    .filter(({ key }) => left.some((name) => isUnder(name, key)));
+  const shown = unproven
+    .slice(0, SHOWN)
+    .map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
+  const more = unproven.length > SHOWN ? `, and ${unproven.length - SHOWN} more` : "";
+  check(
+    unproven.length === 0,
+    "BAD_STATE",
+    path,
+    () => `nothing proves whose optimizer state this is: { ${shown.join(", ")}${more} }.`,
+    "Give their names as a map of this form (--map), or the model's file beside it; where every group of a PyTorch optimizer lists its parameters in the model's order, say so (parameterOrder: \"model\", --parameter-order model); or leave it out (--exclude).",
+  );
+}
+
+/** Whether a key is the name, or its beginning up to a dot or slash. */
+function isUnder(name: string, key: string): boolean {
+  return name.startsWith(key) && (name.length === key.length || /[./]/.test(name[key.length]!));
+}
+
+function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): Map<string, string> {
+  const names = new Map<string, string>();
+  // The longest key that fits comes last, and wins.
+  for (const [from, to] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
+    const meant = [...source.tensors.keys()].filter((name) => isUnder(name, from));
+    check(
+      meant.length > 0,
+      "MISSING",
+      source.path,
+      () => `the map names ${JSON.stringify(from)}.`,
+      `There are ${[...source.tensors.keys()].slice(0, 3).join(", ")} and so on.`,
+    );
+    for (const name of meant) {
+      const rest = name.slice(from.length);
+      names.set(name, to === "" ? rest.slice(1) : to + rest);
+    }
+  }
+  return names;
+}
+
+function withRole(
+  tensor: SourceTensor,
+  told: string | undefined,
+  all: ReadonlyMap<string, SourceTensor>,
+): SourceTensor {
+  const follows = tensor.follows ?? told ?? followedName(tensor.name, all);
+  if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
+  return redescribed(tensor, { role: tensor.role ?? (tensor.shape.length === 0 ? "scalar" : "param") });
+}
+
+/** Steps that are no tensors of their parameters yet: counted once for all, or plain values. Ours are, so that a run can go on. */
+async function stepsOf(
+  source: TensorSource,
+  { counter, steps }: Renaming,
+  tensors: ReadonlyMap<string, SourceTensor>,
+): Promise<SourceTensor[]> {
+  const counted = source.tensors.get(counter ?? "");
+  const count = counted && /^I\d/.test(counted.dtype) ? await scalarOf(counted) : undefined;
+  const followed = new Set([...tensors.values()].map(({ follows }) => follows));
+  return [...followed].flatMap((parameter) => {
+    if (parameter === undefined || tensors.has(`${parameter}.step`)) return [];
+    const step = steps?.get(parameter) ?? count;
+    if (step === undefined) return [];
+    const bytes = memorySource(source.path, new Uint8Array(Float32Array.of(step).buffer));
+    const tensor = wholeTensor(`${parameter}.step`, { dtype: "F32", shape: [], bytes }, source.path);
+    return [redescribed(tensor, { role: "state", follows: parameter })];
+  });
+}

@@ -1,0 +1,139 @@
+/** NumPy arrays and scalars as pickles describe them. */
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { elementCount } from "../../layout/box";
+import type { ForeignTensor } from "../bytes/foreign-tensor";
+import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/source";
+import { denseStrides, stridedSource } from "../bytes/strided";
+import { PickleCall, PickleRange, PickleTuple } from "./pickle-objects";
+
+/** NumPy 1 and 2 call the module differently; some versions pickle through a helper of their own. */
+export const NUMPY_GLOBALS = ["numpy.core", "numpy._core"]
+  .flatMap((module) => [
+    `${module}.multiarray._reconstruct`,
+    `${module}.multiarray.scalar`,
+    `${module}.numeric._frombuffer`,
+  ])
+  .concat(["numpy.dtype", "numpy.ndarray"]);
+
+const DTYPES: Record<string, StoredDType> = {
+  b1: "BOOL",
+  i1: "I8",
+  i2: "I16",
+  i4: "I32",
+  i8: "I64",
+  u1: "U8",
+  u2: "U16",
+  u4: "U32",
+  u8: "U64",
+  f2: "F16",
+  f4: "F32",
+  f8: "F64",
+  c8: "C64",
+  bfloat16: "BF16",
+};
+
+function unsupported(path: string, what: string): OptError {
+  return new OptError("UNSUPPORTED", path, `${what} cannot be read.`, "Save numbers in little-endian order.");
+}
+
+/** The array that an object describes, or undefined when it is none. Throws CORRUPT, UNSUPPORTED. */
+export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | undefined {
+  if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray._reconstruct")) return undefined;
+  const state = value.state instanceof PickleTuple ? value.state.items : [];
+  const [, sizes, type, columnMajor, data] = state;
+  if (!(sizes instanceof PickleTuple)) throw unsupported(source.path, "an array without shape");
+  const shape = sizes.items.map(Number);
+  const dtype = dtypeOf(type, source.path);
+  const count = elementCount(shape);
+  if (count === undefined || !shape.every((length) => Number.isSafeInteger(length) && length >= 0)) {
+    throw new OptError("CORRUPT", source.path, `an array has the shape [${shape}].`, "Use an intact copy.");
+  }
+  const width = bytesPerElement(dtype);
+  const storage = rawBytes(data, source, count * width);
+  if (storage === undefined) throw unsupported(source.path, "an array of Python objects");
+  if (columnMajor !== true) return { dtype, shape, bytes: storage };
+  const strides = denseStrides(shape, "column");
+  return { dtype, shape, bytes: stridedSource(storage, { bytesPerElement: width, offset: 0, shape, strides }) };
+}
+
+/** The number of a NumPy scalar, or undefined when the object is none. */
+export function numpyScalar(value: unknown): number | boolean | string | undefined {
+  if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray.scalar")) return undefined;
+  const [type, data] = value.args;
+  const bytes = shortBytes(data);
+  const dtype = dtypeOf(type, "numpy scalar");
+  if (bytes === undefined || bytes.byteLength !== bytesPerElement(dtype)) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  switch (dtype) {
+    case "F64":
+      return view.getFloat64(0, true);
+    case "F32":
+      return view.getFloat32(0, true);
+    case "BOOL":
+      return view.getUint8(0) !== 0;
+    case "I8":
+      return view.getInt8(0);
+    case "U8":
+      return view.getUint8(0);
+    case "I16":
+      return view.getInt16(0, true);
+    case "U16":
+      return view.getUint16(0, true);
+    case "I32":
+      return view.getInt32(0, true);
+    case "U32":
+      return view.getUint32(0, true);
+    case "I64":
+      return exact(view.getBigInt64(0, true));
+    case "U64":
+      return exact(view.getBigUint64(0, true));
+    default:
+      return undefined;
+  }
+}
+
+function exact(value: bigint): number | string {
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
+}
+
+function dtypeOf(type: unknown, path: string): StoredDType {
+  const call = type instanceof PickleCall ? type : undefined;
+  const code = String(call?.args[0]);
+  const order = call?.state instanceof PickleTuple ? call.state.items[1] : "|";
+  const dtype = Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
+  if (dtype === undefined || (order === ">" && bytesPerElement(dtype) > 1)) {
+    throw unsupported(path, `an array of ${order === ">" ? "big-endian " : ""}${code.slice(0, 50)}`);
+  }
+  return dtype;
+}
+
+function shortBytes(value: unknown): Uint8Array | undefined {
+  if (value instanceof Uint8Array) return value;
+  const text = value instanceof PickleCall && value.callable === "_codecs.encode" ? value.args[0] : value;
+  return typeof text === "string" ? Uint8Array.from(text, (char) => char.charCodeAt(0)) : undefined;
+}
+
+/** An array's bytes: in memory when short, else where they lie; protocol 2 wrote them as text in Latin-1. */
+function rawBytes(value: unknown, source: ByteSource, byteLength: number): ByteSource | undefined {
+  const short = shortBytes(value);
+  if (short !== undefined) return memorySource(source.path, short);
+  if (value instanceof PickleRange && value.kind === "bytes") return partOf(source, value.offset, value.length);
+  const text = value instanceof PickleCall && value.callable === "_codecs.encode" ? value.args[0] : undefined;
+  return text instanceof PickleRange ? latin1Source(source, text, byteLength) : undefined;
+}
+
+function latin1Source(source: ByteSource, range: PickleRange, byteLength: number): ByteSource {
+  // One Latin-1 character is one or two bytes of UTF-8, so a claim beyond the text's own length is false.
+  if (byteLength > range.length) checkRange(partOf(source, range.offset, range.length), 0, byteLength);
+  return {
+    path: source.path,
+    byteLength,
+    async read(target, position) {
+      checkRange(this, position, target.byteLength);
+      const text = new TextDecoder().decode(await readBytes(source, range.offset, range.length));
+      if (text.length !== byteLength) checkRange(memorySource(source.path, new Uint8Array(0)), 0, byteLength);
+      for (let i = 0; i < target.byteLength; i++) target[i] = text.charCodeAt(position + i);
+    },
+  };
+}

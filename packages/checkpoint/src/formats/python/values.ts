@@ -1,0 +1,214 @@
+/** Python objects that a pickle describes, as named tensors and plain values: nested dicts and lists become dotted names. */
+import { OptError } from "@opt/core";
+import { type ImportOptions, type Json, mostTensors } from "../../format/source";
+import { type ByteSource, readBytes } from "../bytes/source";
+import { numpyScalar } from "./numpy-array";
+import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle-objects";
+import { leafOf, type PythonTree } from "./tree";
+
+/** Globals of Python's own plain types, as Python 2 and 3 spell them. */
+export const PLAIN_GLOBALS = [
+  "collections.OrderedDict",
+  "collections.defaultdict",
+  "collections.Counter",
+  "_codecs.encode",
+  ...["__builtin__", "builtins"].flatMap((module) =>
+    ["set", "frozenset", "complex", "dict", "list", "int", "float", "bytearray"].map((name) => `${module}.${name}`),
+  ),
+];
+
+const LONGEST_NAME = 4096;
+const DEEPEST = 100;
+const LONGEST_VALUE = 16 * 1024 * 1024;
+
+export interface NamedTree<T> {
+  readonly tensors: Map<string, T>;
+  readonly values: Record<string, Json>;
+  /** Why a tensor cannot be read, by name: an element type or a storage that we have no form for. */
+  readonly unreadable: Map<string, string>;
+  readonly tree: PythonTree;
+}
+
+/** Objects that one tensor takes at most in what is walked: its states, their counters, its place in a group. */
+const NODES_PER_TENSOR = 4;
+
+/**
+ * Walks nested dicts, lists and tuples; `tensorOf` says which objects are tensors. Shared objects may occur often, so that the
+ * number of nodes is bounded. Throws CORRUPT for what is endless, DUPLICATE where two names fall together.
+ */
+export async function nameTree<T>(
+  root: unknown,
+  source: ByteSource,
+  tensorOf: (value: unknown) => T | undefined,
+  options: ImportOptions = {},
+): Promise<NamedTree<T>> {
+  const tensors = new Map<string, T>();
+  const values = new Map<string, Json>();
+  const unreadable = new Map<string, string>();
+  const waiting: Promise<void>[] = [];
+  let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength, options));
+  const readLeaf = (value: unknown, name: string, put: (leaf: PythonTree) => void): void => {
+    if (tensors.has(name) || values.has(name) || unreadable.has(name)) {
+      throw new OptError("DUPLICATE", source.path, `two entries are called ${JSON.stringify(name)}.`, "Rename one.");
+    }
+    try {
+      const tensor = tensorOf(value);
+      if (tensor !== undefined) {
+        tensors.set(name, tensor);
+        put({ tensor: name });
+        return;
+      }
+    } catch (error) {
+      if (!(error instanceof OptError && error.code === "UNSUPPORTED")) throw error;
+      unreadable.set(name, error.message);
+      put({ tensor: name });
+      return;
+    }
+    if (value instanceof PickleRange) {
+      values.set(name, "");
+      const reading = readText(value, source).then((text) => {
+        values.set(name, text);
+        put(text);
+      });
+      reading.catch(() => undefined); // awaited below
+      waiting.push(reading);
+      return;
+    }
+    const plain = plainValue(value);
+    values.set(name, plain);
+    put(leafOf(value, plain));
+  };
+  const visit = (value: unknown, name: string, depth: number, put: (tree: PythonTree) => void): void => {
+    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw endless(source.path);
+    const children = childrenOf(value);
+    if (children === undefined) {
+      readLeaf(value, name, put);
+      return;
+    }
+    const inside = (text: string): string => (name === "" ? text : `${name}.${text}`);
+    if (Array.isArray(value) || value instanceof PickleTuple) {
+      const items: PythonTree[] = [];
+      for (const [i, child] of children) {
+        visit(child, inside(String(i)), depth + 1, (item) => {
+          items[i as number] = item;
+        });
+      }
+      put(Array.isArray(value) ? { list: items } : { tuple: items });
+      return;
+    }
+    const dict: [PythonTree, PythonTree][] = [];
+    for (const [key, child] of children) {
+      const text = keyText(key, source.path);
+      const member: [PythonTree, PythonTree] = [leafOf(key, text), null];
+      dict.push(member);
+      visit(child, inside(text), depth + 1, (item) => {
+        member[1] = item;
+      });
+    }
+    put(value instanceof PickleCall ? { dict, ordered: true } : { dict });
+  };
+  let tree: PythonTree = null;
+  visit(root, "", 0, (whole) => {
+    tree = whole;
+  });
+  await Promise.all(waiting);
+  return { tensors, values: Object.fromEntries(values), unreadable, tree };
+}
+
+/** What a container holds, by key; undefined for anything else. */
+export function childrenOf(value: unknown): Iterable<[unknown, unknown]> | undefined {
+  if (value instanceof Map) return value;
+  if (Array.isArray(value)) return value.entries();
+  if (value instanceof PickleTuple) return value.items.entries();
+  if (!(value instanceof PickleCall)) return undefined;
+  if (!["collections.OrderedDict", "collections.defaultdict", "collections.Counter"].includes(value.callable)) {
+    return undefined;
+  }
+  // Counter(dict) and Python 2's OrderedDict([[key, value], ...]) carry their items as arguments.
+  const given = value.args.find((arg) => arg instanceof Map || Array.isArray(arg));
+  const items: [unknown, unknown][] = given instanceof Map ? [...given] : ((given ?? []) as unknown[]).flatMap(pairOf);
+  return [...items, ...value.entries];
+}
+
+function pairOf(item: unknown): [unknown, unknown][] {
+  const pair = item instanceof PickleTuple ? item.items : item;
+  return Array.isArray(pair) && pair.length === 2 ? [[pair[0], pair[1]]] : [];
+}
+
+function endless(path: string): OptError {
+  return new OptError("CORRUPT", path, "the objects nest or repeat without end.", "The file is damaged, or hostile.");
+}
+
+function keyText(key: unknown, path: string): string {
+  if (typeof key === "string") return key;
+  if (typeof key === "number" || typeof key === "bigint" || typeof key === "boolean") return String(key);
+  if (key instanceof PickleFloat) return python(key, 0);
+  if (key instanceof PickleTuple) return python(key, 0);
+  throw new OptError("UNSUPPORTED", path, "a dict has a key that is no name or number.", "Save names as keys.");
+}
+
+/** A value that is no tensor, as JSON; what JSON has no form for is written as Python prints it. */
+function plainValue(value: unknown): Json {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (value instanceof PickleFloat) return value.value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : python(value, 0);
+  if (typeof value === "bigint") return value.toString();
+  const number = numpyScalar(value);
+  return number ?? python(value, 0);
+}
+
+async function readText(range: PickleRange, source: ByteSource): Promise<string> {
+  if (range.length > LONGEST_VALUE) {
+    throw new OptError(
+      "UNSUPPORTED",
+      source.path,
+      `a text of ${range.length} bytes is no plain value.`,
+      "Save it apart.",
+    );
+  }
+  return new TextDecoder().decode(await readBytes(source, range.offset, range.length));
+}
+
+/** As Python's repr() writes it. */
+function python(value: unknown, depth: number): string {
+  if (depth > DEEPEST) return "...";
+  const list = (items: Iterable<unknown>): string => Array.from(items, (item) => python(item, depth + 1)).join(", ");
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  }
+  if (value instanceof PickleFloat) return value.value.toFixed(1);
+  if (typeof value === "string") return `'${value.replace(/[\\']/g, "\\$&")}'`;
+  if (Array.isArray(value)) return `[${list(value)}]`;
+  if (value instanceof PickleTuple)
+    return value.items.length === 1 ? `(${list(value.items)},)` : `(${list(value.items)})`;
+  if (value instanceof PickleSet) return value.items.length === 0 ? "set()" : `{${list(value.items)}}`;
+  if (value instanceof PickleGlobal) return value.name;
+  if (value instanceof PickleCall) return pythonCall(value, depth);
+  return String(value);
+}
+
+function pythonCall({ callable, args, items }: PickleCall, depth: number): string {
+  const [first, second] = args;
+  const text = (value: unknown): string => python(value, depth + 1);
+  switch (callable.slice(callable.lastIndexOf(".") + 1)) {
+    case "set":
+    case "frozenset": {
+      const held = [...(Array.isArray(first) ? first : []), ...items];
+      return held.length === 0 ? "set()" : `{${held.map(text).join(", ")}}`;
+    }
+    case "complex":
+      return `(${numberOf(first)}${numberOf(second) < 0 ? "" : "+"}${numberOf(second)}j)`;
+    case "Size":
+      return `torch.Size(${text(first instanceof PickleTuple ? first.items : first)})`;
+    case "device":
+      return `device(type=${text(first)}${second === undefined ? "" : `, index=${text(second)}`})`;
+    default:
+      return `${callable}(${args.map(text).join(", ")})`;
+  }
+}
+
+function numberOf(value: unknown): number {
+  return value instanceof PickleFloat ? value.value : Number(value);
+}

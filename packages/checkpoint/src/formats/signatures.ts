@@ -1,0 +1,118 @@
+/** By what each format is known: contents before names. The readers themselves are loaded when one of them is needed. */
+
+import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
+import type { Candidate, FormatReader, Importer } from "../format/source";
+import { latin1 } from "./bytes/latin1";
+import { isHdf5 } from "./keras/signature";
+import { ENCRYPTED_MAGIC } from "./mindspore/format";
+
+function importer(
+  format: string,
+  recognises: (candidate: Candidate) => boolean,
+  load: () => Promise<FormatReader>,
+): Importer {
+  return {
+    format,
+    recognises,
+    open: async (path, fileSystem, options) => (await load()).open(path, fileSystem, options),
+  };
+}
+
+const has = ({ entries }: Candidate, test: (name: string) => boolean, wanted: "file" | "folder" = "file") =>
+  entries.some(({ name, kind }) => kind === wanted && test(name));
+
+const endsWith = (candidate: Candidate, end: string) =>
+  candidate.kind === "file" ? candidate.name.endsWith(end) : candidate.entries.some(({ name }) => name.endsWith(end));
+
+/** Every foreign format, the surest signatures first. */
+export const importers: readonly Importer[] = [
+  importer(
+    "PyTorch",
+    ({ kind, head }) => kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
+    async () => (await import("./torch/read")).torchFileReader,
+  ),
+  importer(
+    "Keras",
+    ({ kind, name, head }) =>
+      kind === "file" && (isHdf5(head) || (latin1(head).startsWith("PK") && name.endsWith(".keras"))),
+    async () => (await import("./keras/read")).kerasReader,
+  ),
+  importer(
+    "PyTorch DCP",
+    (candidate) => has(candidate, (name) => name === ".metadata"),
+    async () => (await import("./torch/read-dcp")).dcpReader,
+  ),
+  importer(
+    "MindSpore ranks",
+    (candidate) => has(candidate, (name) => /^rank_\d+$/.test(name), "folder"),
+    async () => (await import("./mindspore/read-ranks")).mindsporeRanksReader,
+  ),
+  importer(
+    "sharded safetensors",
+    (candidate) => endsWith(candidate, ".safetensors.index.json"),
+    async () => (await import("./safetensors/read")).safetensorsIndexReader,
+  ),
+  importer(
+    "sharded PyTorch",
+    (candidate) => endsWith(candidate, ".bin.index.json"),
+    async () => (await import("./torch/read-index")).binIndexReader,
+  ),
+  importer(
+    "safetensors shards",
+    (candidate) => has(candidate, (name) => name.endsWith(".safetensors")),
+    async () => (await import("./safetensors/read-shards")).safetensorsShardsReader,
+  ),
+  importer(
+    "TF.js",
+    ({ kind, name, head, entries }) =>
+      kind === "folder"
+        ? entries.some((entry) => entry.name === "model.json")
+        : name.endsWith(".json") && /^\s*\{/.test(new TextDecoder().decode(head)) && !name.endsWith(".index.json"),
+    async () => (await import("./tfjs/read")).tfjsReader,
+  ),
+  importer(
+    "Paddle",
+    ({ kind, name, head }) => kind === "file" && head[0] === 0x80 && /\.pd(params|opt|iparams)$/.test(name),
+    async () => (await import("./paddle/read")).paddleReader,
+  ),
+  importer(
+    "safetensors",
+    ({ kind, head, name }) => kind === "file" && (beginsWithHeader(head) || name.endsWith(".safetensors")),
+    async () => (await import("./safetensors/read")).safetensorsReader,
+  ),
+  importer(
+    "MindSpore ckpt",
+    ({ kind, head, name }) => kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
+    async () => (await import("./mindspore/read")).mindsporeReader,
+  ),
+];
+
+/** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
+const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
+
+/** A PyTorch zip is told from other zips by its first member, `<root>/data.pkl`. */
+function isTorchZip(head: Uint8Array): boolean {
+  const text = latin1(head);
+  return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
+}
+
+/** Eight bytes of header length, of one that may be, then the JSON's brace: also where the rest is missing. */
+function beginsWithHeader(head: Uint8Array): boolean {
+  if (head.length < 9 || head[8] !== 0x7b) return false;
+  return new DataView(head.buffer, head.byteOffset).getBigUint64(0, true) <= BigInt(MAX_HEADER_BYTES);
+}
+
+/** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */
+function beginsWithValue(head: Uint8Array): boolean {
+  if (head[0] !== 0x0a) return false;
+  let at = 1;
+  while (at < 10 && head[at]! >= 128) at++;
+  const length = head[at + 2];
+  if (head[at + 1] !== 0x0a || length === undefined || length === 0 || length >= 128) return false;
+  const tag = head.subarray(at + 3, at + 3 + length);
+  return tag.every((byte) => byte >= 0x20) && [undefined, 0x12].includes(head[at + 3 + length]);
+}
+
+function isEncrypted(head: Uint8Array): boolean {
+  return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
+}

@@ -1,0 +1,161 @@
+/** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
+import { OptError } from "@opt/core";
+import type { StoredDType } from "../../format/dtype";
+import type { ImportOptions } from "../../format/source";
+import type { ByteSource } from "../bytes/source";
+import { type PickleLimits, readPickleOf } from "../python/pickle";
+import { PickleCall, PickleTuple } from "../python/pickle-objects";
+import { pickleMemory } from "../python/pickle-stack";
+import { counts, TORCH_PICKLE, torchDType } from "./tensors";
+
+const METADATA = "torch.distributed.checkpoint.metadata.";
+const PARTS = [
+  "Metadata",
+  "MetadataIndex",
+  "TensorStorageMetadata",
+  "BytesStorageMetadata",
+  "ChunkStorageMetadata",
+  "TensorProperties",
+  "StorageMeta",
+  "_MEM_FORMAT_ENCODING",
+];
+const LIMITS: PickleLimits = {
+  globals: new Set([
+    ...TORCH_PICKLE.globals,
+    ...PARTS.map((name) => `${METADATA}${name}`),
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "pathlib.PosixPath",
+    "pathlib.WindowsPath",
+    "pathlib._local.PosixPath",
+    "pathlib._local.WindowsPath",
+  ]),
+};
+
+/** Nested dicts deeper than this are no state dict: their items keep their flat names. */
+const DEEPEST = 100;
+
+export interface DcpChunk {
+  readonly offset: readonly number[];
+  readonly size: readonly number[];
+}
+
+export interface DcpTensor {
+  /** Undefined for an element type that is not known here. */
+  readonly dtype: StoredDType | undefined;
+  readonly shape: readonly number[];
+  readonly chunks: readonly DcpChunk[];
+}
+
+/** Where a chunk (or object) lies: a complete `torch.save` file inside of `file`, which still is to be checked. */
+export interface DcpLocation {
+  readonly file: unknown;
+  readonly begin: number;
+  readonly byteLength: number;
+}
+
+export interface DcpMetadata {
+  /** Tensors, and the names of plain objects with undefined. */
+  readonly items: ReadonlyMap<string, DcpTensor | undefined>;
+  /** Where an item stood before the nested dicts and lists were flattened: keys and indices from the outside in. */
+  readonly paths: ReadonlyMap<string, readonly (string | number)[]>;
+  /** Throws MISSING where nothing is stored for this chunk. */
+  locate(name: string, offset?: readonly number[]): DcpLocation;
+}
+
+/** Reads `.metadata`. Throws CORRUPT, REFUSED, UNSUPPORTED. */
+export async function readDcpMetadata(source: ByteSource, options: ImportOptions = {}): Promise<DcpMetadata> {
+  const where = source.path;
+  const root = fields(await readPickleOf(source, { ...LIMITS, ...pickleMemory(options) }), "Metadata", where);
+  const items = new Map<string, DcpTensor | undefined>();
+  for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
+    if (typeof name !== "string") throw corrupt(where, "an item has no name");
+    const isTensor = stored instanceof PickleCall && stored.callable === `${METADATA}TensorStorageMetadata`;
+    items.set(name, isTensor ? readTensor(stored, where) : undefined);
+  }
+  const locations = new Map<string, DcpLocation>();
+  for (const [key, info] of table(root.get("storage_data"), where)) {
+    const index = fields(key, "MetadataIndex", where);
+    const offset = index.get("offset");
+    locations.set(
+      keyOf(index.get("fqn"), offset === null || offset === undefined ? undefined : counts(offset, where)),
+      readLocation(info, where),
+    );
+  }
+  return {
+    items,
+    paths: readPaths(root.get("planner_data")),
+    locate(name, offset) {
+      const location = locations.get(keyOf(name, offset));
+      if (location !== undefined) return location;
+      const chunk = offset === undefined ? "" : ` at [${offset}]`;
+      throw new OptError(
+        "MISSING",
+        where,
+        `nothing is stored for ${name}${chunk}.`,
+        "The save did not end: use another.",
+      );
+    },
+  };
+}
+
+function readPaths(planner: unknown): Map<string, readonly (string | number)[]> {
+  const paths = new Map<string, readonly (string | number)[]>();
+  if (!(planner instanceof Map)) return paths;
+  for (const [name, path] of planner) {
+    const keys = itemsOf(path);
+    const plain = keys.every((key): key is string | number => typeof key === "string" || typeof key === "number");
+    if (typeof name === "string" && plain && keys.length > 0 && keys.length <= DEEPEST) paths.set(name, keys);
+  }
+  return paths;
+}
+
+function readTensor(value: unknown, where: string): DcpTensor {
+  const stored = fields(value, "TensorStorageMetadata", where);
+  const shape = counts(stored.get("size"), where);
+  const properties = stored.get("properties");
+  const state = properties instanceof PickleCall ? properties.state : undefined;
+  // The properties pickle as a tuple whose first item is the element type; as a dict before torch 2.1.
+  const type = state instanceof Map ? state.get("dtype") : itemsOf(state)[0];
+  const dtype = torchDType(type);
+  const chunks = itemsOf(stored.get("chunks")).map((chunk) => {
+    const part = fields(chunk, "ChunkStorageMetadata", where);
+    return { offset: counts(part.get("offsets"), where), size: counts(part.get("sizes"), where) };
+  });
+  return { dtype, shape, chunks };
+}
+
+function readLocation(value: unknown, where: string): DcpLocation {
+  const info = value instanceof PickleCall && value.state instanceof Map ? value.state : new Map<unknown, unknown>();
+  const [begin, byteLength] = [info.get("offset"), info.get("length")];
+  const transforms = info.get("transform_descriptors");
+  if (transforms !== undefined && transforms !== null) {
+    throw new OptError("UNSUPPORTED", where, "the chunks are compressed or encrypted.", "Save without extensions.");
+  }
+  if (!Number.isSafeInteger(begin) || !Number.isSafeInteger(byteLength)) throw corrupt(where, "a chunk has no place");
+  return { file: info.get("relative_path"), begin: begin as number, byteLength: byteLength as number };
+}
+
+function fields(value: unknown, name: string, where: string): Map<unknown, unknown> {
+  if (value instanceof PickleCall && value.callable === `${METADATA}${name}` && value.state instanceof Map) {
+    return value.state;
+  }
+  throw corrupt(where, `a ${name} is missing`);
+}
+
+function table(value: unknown, where: string): Map<unknown, unknown> {
+  if (value instanceof Map) return value;
+  throw corrupt(where, "a table is missing");
+}
+
+function keyOf(name: unknown, offset: readonly number[] | undefined): string {
+  return `${name}\u0000${offset === undefined ? "object" : offset.join(",")}`;
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  return value instanceof PickleTuple ? value.items : [];
+}
+
+function corrupt(where: string, problem: string): OptError {
+  return new OptError("CORRUPT", where, `${problem}.`, "The file is damaged, or of a version that is not known here.");
+}

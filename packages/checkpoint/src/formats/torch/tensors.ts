@@ -1,0 +1,194 @@
+/** Tensors as PyTorch pickles them: a rebuild call on a storage, which lies outside of the pickle. */
+import { OptError } from "@opt/core";
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import type { ForeignTensor } from "../bytes/foreign-tensor";
+import type { ByteSource } from "../bytes/source";
+import { stridedSource } from "../bytes/strided";
+import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
+import type { PickleLimits } from "../python/pickle";
+import { PickleCall, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
+import { PLAIN_GLOBALS } from "../python/values";
+
+const STORAGES: Record<string, StoredDType> = {
+  FloatStorage: "F32",
+  DoubleStorage: "F64",
+  HalfStorage: "F16",
+  BFloat16Storage: "BF16",
+  LongStorage: "I64",
+  IntStorage: "I32",
+  ShortStorage: "I16",
+  CharStorage: "I8",
+  ByteStorage: "U8",
+  BoolStorage: "BOOL",
+  ComplexFloatStorage: "C64",
+};
+
+/** Storages of numbers that we have no form for, and their width: a legacy file's storages are stepped over by it. */
+const UNREAD_STORAGES: Record<string, number> = {
+  ComplexDoubleStorage: 16,
+  QInt8Storage: 1,
+  QUInt8Storage: 1,
+  QInt32Storage: 4,
+  QUInt4x2Storage: 1,
+  QUInt2x4Storage: 1,
+};
+
+const DTYPES: Record<string, StoredDType> = {
+  float32: "F32",
+  float64: "F64",
+  float16: "F16",
+  bfloat16: "BF16",
+  int64: "I64",
+  int32: "I32",
+  int16: "I16",
+  int8: "I8",
+  uint64: "U64",
+  uint32: "U32",
+  uint16: "U16",
+  uint8: "U8",
+  bool: "BOOL",
+  complex64: "C64",
+  float8_e4m3fn: "F8_E4M3",
+  float8_e5m2: "F8_E5M2",
+  float8_e4m3fnuz: "F8_E4M3FNUZ",
+  float8_e5m2fnuz: "F8_E5M2FNUZ",
+  float8_e8m0fnu: "F8_E8M0",
+};
+
+/** Element types that are known to exist, and nothing more. */
+const UNREAD_DTYPES = [
+  "complex32",
+  "complex128",
+  "float4_e2m1fn_x2",
+  ...["qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"],
+  ...[1, 2, 3, 4, 5, 6, 7].flatMap((bits) => [`int${bits}`, `uint${bits}`]),
+];
+
+const REBUILD = "torch._utils._rebuild_";
+
+/** Tensors whose elements do not lie in one strided storage: noted, so that the rest of the file can be read. */
+const UNREAD_REBUILDS = [
+  ...["sparse_tensor", "sparse_csr_tensor", "nested_tensor", "qtensor", "wrapper_subclass", "meta_tensor_no_storage"],
+  ...["device_tensor_from_numpy", "device_tensor_from_cpu_tensor"],
+];
+
+/** Everything that a state dict may name. Source: what torch 2.13 writes for tensors, parameters and plain values. */
+export const TORCH_PICKLE: PickleLimits = {
+  persistent: () => undefined,
+  globals: new Set([
+    ...PLAIN_GLOBALS,
+    ...NUMPY_GLOBALS,
+    ...Object.keys(STORAGES).map((name) => `torch.${name}`),
+    ...Object.keys(UNREAD_STORAGES).map((name) => `torch.${name}`),
+    ...[...Object.keys(DTYPES), ...UNREAD_DTYPES].map((name) => `torch.${name}`),
+    ...["per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams"].map((name) => `torch.${name}`),
+    "torch._tensor._rebuild_from_type_v2",
+    "torch.nn.parameter.Parameter",
+    "torch.storage.UntypedStorage",
+    "torch.Size",
+    "torch.device",
+    "torch.serialization._get_layout",
+    ...["tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state"].map((name) => `${REBUILD}${name}`),
+    ...UNREAD_REBUILDS.map((name) => `${REBUILD}${name}`),
+  ]),
+};
+
+/** What a persistent id names: element type (undefined for untyped), key and element count. */
+export interface StorageId {
+  readonly dtype: StoredDType | undefined;
+  /** Bytes of one element; one where the storage has no element type. */
+  readonly width: number;
+  readonly key: string;
+  readonly count: number;
+  /** A legacy file may hold a storage that is a part of another one: its first element there. */
+  readonly first: number;
+}
+
+/** How torch names a dtype and its storage, for writing: newer dtypes have a storage of bytes only. */
+export function torchTypeNames(dtype: StoredDType): { dtype: string; storage: string | undefined } {
+  const keyOf = (table: Record<string, StoredDType>): string | undefined =>
+    Object.keys(table).find((name) => table[name] === dtype);
+  return { dtype: keyOf(DTYPES)!, storage: keyOf(STORAGES) };
+}
+
+export function torchDType(value: unknown): StoredDType | undefined {
+  if (!(value instanceof PickleGlobal) || !value.name.startsWith("torch.")) return undefined;
+  const name = value.name.slice("torch.".length);
+  return Object.hasOwn(DTYPES, name) ? DTYPES[name] : undefined;
+}
+
+/** Throws CORRUPT for a persistent id that names no storage. */
+export function storageId(value: unknown, path: string): StorageId {
+  const id = value instanceof PicklePersistent && value.id instanceof PickleTuple ? value.id.items : [];
+  const [kind, type, key, , count, view] = id;
+  const name = type instanceof PickleGlobal ? type.name.replace("torch.", "") : "";
+  const dtype = Object.hasOwn(STORAGES, name) ? STORAGES[name] : undefined;
+  if (kind !== "storage" || (typeof key !== "string" && typeof key !== "number") || !isCount(count)) {
+    throw corrupt(path, "a tensor's storage has no valid id");
+  }
+  const unread = Object.hasOwn(UNREAD_STORAGES, name) ? UNREAD_STORAGES[name] : undefined;
+  if (dtype === undefined && unread === undefined && name !== "storage.UntypedStorage") {
+    throw corrupt(path, "a storage has no element type");
+  }
+  const first = view instanceof PickleTuple ? view.items[1] : 0;
+  if (!isCount(first)) throw corrupt(path, "a storage's view has no valid offset");
+  const width = dtype === undefined ? (unread ?? 1) : bytesPerElement(dtype);
+  return { dtype, width, key: String(key), count, first };
+}
+
+/** The tensor (or NumPy array) that an object describes, or undefined when it describes none. Throws CORRUPT, UNSUPPORTED. */
+export function torchTensor(
+  value: unknown,
+  pickle: ByteSource,
+  storage: (id: StorageId) => ByteSource,
+): ForeignTensor | undefined {
+  if (!(value instanceof PickleCall)) return undefined;
+  const array = numpyArray(value, pickle);
+  if (array !== undefined) return array;
+  if (value.callable === "torch._tensor._rebuild_from_type_v2")
+    throw unsupported(pickle.path, "a tensor of a class of its own");
+  if (!value.callable.startsWith(REBUILD)) return undefined;
+  const kind = value.callable.slice(REBUILD.length);
+  if (UNREAD_REBUILDS.includes(kind)) throw unsupported(pickle.path, `a ${kind}`);
+  if (kind.startsWith("parameter")) {
+    const [data] = value.args;
+    // Parameters hold tensors only, so one step inwards is enough and nothing can nest without end.
+    if (!(data instanceof PickleCall) || !data.callable.startsWith(`${REBUILD}tensor`)) {
+      throw corrupt(pickle.path, "a parameter holds no tensor");
+    }
+    return torchTensor(data, pickle, storage);
+  }
+  const [persistent, offset, size, stride, , , ...more] = value.args;
+  const id = storageId(persistent, pickle.path);
+  const dtype = kind === "tensor_v3" ? torchDType(more.shift()) : id.dtype;
+  // `x.conj()` and its imaginary part share the elements of x, and have another sign.
+  const [changes] = more;
+  if (changes instanceof Map && [...changes.values()].some((isSet) => isSet !== false))
+    throw unsupported(pickle.path, `a view whose elements lie there otherwise (${[...changes.keys()].join(", ")})`);
+  if (dtype === undefined) throw unsupported(pickle.path, "an element type that is not known here");
+  const shape = counts(size, pickle.path);
+  const strides = counts(stride, pickle.path);
+  if (!isCount(offset)) throw corrupt(pickle.path, "a tensor begins before its storage");
+  const view = { bytesPerElement: bytesPerElement(dtype), offset, shape, strides };
+  return { dtype, shape, bytes: stridedSource(storage(id), view) };
+}
+
+/** The numbers of a tuple or `torch.Size`. Throws CORRUPT unless all are counts. */
+export function counts(value: unknown, path: string): number[] {
+  const inner = value instanceof PickleCall && value.callable === "torch.Size" ? value.args[0] : value;
+  const items = inner instanceof PickleTuple ? inner.items : inner;
+  if (!Array.isArray(items) || !items.every(isCount)) throw corrupt(path, "a shape is no tuple of counts");
+  return items;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function unsupported(path: string, what: string): OptError {
+  return new OptError("UNSUPPORTED", path, `it is ${what}.`, "Save it as a dense tensor of plain numbers.");
+}
+
+function corrupt(path: string, problem: string): OptError {
+  return new OptError("CORRUPT", path, `${problem}.`, "The file is damaged: use an intact copy.");
+}

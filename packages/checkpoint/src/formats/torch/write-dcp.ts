@@ -1,0 +1,192 @@
+/**
+ * Writes PyTorch distributed checkpoints (DCP): `dcp.load` reads them into any sharding, `set_state_dict` (FSDP2) takes what it read. Every
+ * chunk of a tensor, and every plain object, is a `torch.save` archive of its own; `.metadata` says where each lies.
+ */
+
+import { OptError } from "@opt/core";
+import { bytesPerElement } from "../../format/dtype";
+import type { SourceTensor, TensorSource } from "../../format/source";
+import { type Box, elementsIn, wholeOf } from "../../layout/box";
+import { type StreamedTensor, streamTensors } from "../../read/stream";
+import { join } from "../../stores/path";
+import type { ExportOptions } from "../bytes/write-options";
+import { known, SequenceWriter } from "../bytes/write-sequence";
+import { writeFile, writeFolder } from "../bytes/write-whole";
+import { dictOf, type PythonTree, tensorOf } from "../python/tree";
+import { PickleWriter } from "../python/write-pickle";
+import { zipParts } from "../zip/write";
+import { keyOf } from "./optimizers";
+import { torchTypeNames } from "./tensors";
+import { torchArchive } from "./write-object";
+import { torchObject } from "./write-state-dict";
+
+export interface DcpOptions extends ExportOptions {
+  readonly overwrite?: boolean;
+  /** Larger tensors are stored in several chunks: torch reads a chunk at once. Default 256 MiB. */
+  readonly largestChunk?: number;
+}
+
+const LARGEST_CHUNK = 256 * 1024 * 1024;
+const DATA = "__0_0.distcp";
+const METADATA = "torch.distributed.checkpoint.metadata";
+
+/** One item of the flattened state dict, as DCP flattens it. */
+interface Item {
+  readonly name: string;
+  readonly path: readonly (string | number)[];
+  readonly leaf: PythonTree;
+}
+
+interface Stored {
+  readonly name: string;
+  /** Where the chunk begins in its tensor; undefined for plain objects. */
+  readonly offset?: readonly number[];
+  readonly begin: number;
+  readonly length: number;
+}
+
+/**
+ * Writes `source` as a folder that appears complete or not at all: `{ model, optim, ... }`, or the nesting that it had in PyTorch; optimizer
+ * state by parameters' names. Throws UNSUPPORTED for values that have no plain form, MISSING for gaps, BAD_ARGUMENT, IO.
+ */
+export async function writeDcp(source: TensorSource, path: string, options: DcpOptions = {}): Promise<void> {
+  const { tree, tensors } = await torchObject(source, "named");
+  const items = flatten(tree, path);
+  await writeFolder(path, options, async (folder, fileSystem) => {
+    const stored: Stored[] = [];
+    const chunks = new Map<string, readonly Box[]>();
+    await writeFile(fileSystem, join(folder, DATA), async (file) => {
+      const writer = new SequenceWriter(file);
+      const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
+      const add = (item: Omit<Stored, "begin" | "length">, object: PythonTree, part?: SourceTensor): void => {
+        const begin = writer.announced;
+        const { members } = torchArchive(object, () => part!, path);
+        writer.announce(...zipParts(members));
+        stored.push({ ...item, begin, length: writer.announced - begin });
+      };
+      const streamed: StreamedTensor[] = [];
+      for (const { name, leaf } of items) {
+        const tensor = tensors.get(tensorOf(leaf) ?? "");
+        if (tensor === undefined) {
+          add({ name }, leaf);
+          continue;
+        }
+        const boxes = rowsOf(tensor, options.largestChunk ?? LARGEST_CHUNK);
+        chunks.set(name, boxes);
+        for (const box of boxes) add({ name, offset: box.offset }, { tensor: name }, { ...tensor, shape: box.size });
+        streamed.push({ tensor, targets: boxes.map((box) => ({ box, write })) });
+      }
+      await streamTensors(streamed, options);
+      return writer.finish();
+    });
+    const metadata = metadataPickle(items, stored, chunks, (leaf) => tensors.get(tensorOf(leaf) ?? ""));
+    await writeFile(fileSystem, join(folder, ".metadata"), async (file) => {
+      const writer = new SequenceWriter(file);
+      writer.announce(known(metadata));
+      return writer.finish();
+    });
+  });
+}
+
+/** Dicts are taken apart, and lists that hold tensors or dicts; everything else is one item. Source: torch's traverse_state_dict. */
+function flatten(tree: PythonTree, where: string): Item[] {
+  const items = new Map<string, Item>();
+  const visit = (value: PythonTree, path: readonly (string | number)[]): void => {
+    const members = dictOf(value);
+    if (members !== undefined) for (const [key, member] of members) visit(member, [...path, keyOf(key)]);
+    else if (isTraversed(value)) for (const [i, member] of value.list.entries()) visit(member, [...path, i]);
+    else {
+      const name = path.join(".");
+      if (items.has(name))
+        throw new OptError("DUPLICATE", where, `two items are called ${JSON.stringify(name)}.`, "Rename one.");
+      items.set(name, { name, path, leaf: value });
+    }
+  };
+  visit(tree, []);
+  return [...items.values()];
+}
+
+function isTraversed(tree: PythonTree): tree is { list: PythonTree[] } {
+  if (typeof tree !== "object" || tree === null || !("list" in tree)) return false;
+  return tree.list.some((item) => tensorOf(item) !== undefined || dictOf(item) !== undefined || isTraversed(item));
+}
+
+/** The tensor cut along its first dimension, so that no part but a single row is larger than `most` bytes. */
+function rowsOf({ shape, dtype }: SourceTensor, most: number): Box[] {
+  const whole = wholeOf(shape);
+  const [rows = 0, ...inner] = shape;
+  const row = elementsIn(wholeOf(inner)) * bytesPerElement(dtype);
+  if (shape.length === 0 || rows * row <= most) return [whole];
+  const each = Math.max(1, Math.floor(most / row));
+  return Array.from({ length: Math.ceil(rows / each) }, (_, i) => ({
+    offset: whole.offset.with(0, i * each),
+    size: whole.size.with(0, Math.min(each, rows - i * each)),
+  }));
+}
+
+function metadataPickle(
+  items: readonly Item[],
+  stored: readonly Stored[],
+  chunks: ReadonlyMap<string, readonly Box[]>,
+  tensorOfLeaf: (leaf: PythonTree) => SourceTensor | undefined,
+): Uint8Array {
+  const out = new PickleWriter();
+  const text = (value: string) => () => out.text(value);
+  const integer = (value: number) => () => out.integer(value);
+  const size = (dims: readonly number[]) => () => out.call("torch", "Size", [() => out.tuple(dims.map(integer))]);
+  const object =
+    (name: string, state: readonly (readonly [string, () => void])[], module = METADATA) =>
+    () =>
+      out.object(module, name, () => out.dict(state.map(([key, value]) => [text(key), value])));
+  const properties = (dtype: SourceTensor["dtype"]) => () =>
+    out.object(METADATA, "TensorProperties", () =>
+      out.tuple([
+        () => out.global("torch", torchTypeNames(dtype).dtype),
+        () => out.call("torch.serialization", "_get_layout", [text("torch.strided")]),
+        () => out.boolean(false),
+        () => out.call(METADATA, "_MEM_FORMAT_ENCODING", [integer(0)]),
+        () => out.boolean(false),
+      ]),
+    );
+  const described = items.map(({ name, leaf }) => {
+    const tensor = tensorOfLeaf(leaf);
+    if (tensor === undefined) return [text(name), object("BytesStorageMetadata", [])] as const;
+    const parts = chunks.get(name)!.map((box) =>
+      object("ChunkStorageMetadata", [
+        ["offsets", size(box.offset)],
+        ["sizes", size(box.size)],
+      ]),
+    );
+    const state = [
+      ["properties", properties(tensor.dtype)],
+      ["size", size(tensor.shape)],
+      ["chunks", () => out.list(parts)],
+    ] as const;
+    return [text(name), object("TensorStorageMetadata", state)] as const;
+  });
+  const places = stored.map(({ name, offset, begin, length }) => {
+    const index = object("MetadataIndex", [
+      ["fqn", text(name)],
+      ["offset", offset === undefined ? () => out.none() : size(offset)],
+      ["index", () => out.none()],
+    ]);
+    const place = [
+      ["relative_path", text(DATA)],
+      ["offset", integer(begin)],
+      ["length", integer(length)],
+    ] as const;
+    return [index, object("_StorageInfo", place, "torch.distributed.checkpoint.filesystem")] as const;
+  });
+  const paths = items.map(({ name, path }) => {
+    const keys = path.map((key) => (typeof key === "number" ? integer(key) : text(key)));
+    return [text(name), () => out.tuple(keys)] as const;
+  });
+  object("Metadata", [
+    ["state_dict_metadata", () => out.dict(described)],
+    ["planner_data", () => out.dict(paths)],
+    ["storage_data", () => out.dict(places)],
+    ["storage_meta", () => out.none()],
+    ["version", text("1.0.0")],
+  ])();
+  return out.finish();
+}

@@ -1,0 +1,345 @@
+/**
+ * A checkpoint as the nested object that PyTorch users expect: `{ model, optimizer }` for what was made here, and for what came from PyTorch
+ * its own nesting, with the states, options and values as they are now.
+ */
+
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import { castTensor } from "../../read/cast";
+import { wholeTensor } from "../bytes/foreign-tensor";
+import { isObject } from "../bytes/json";
+import { memorySource } from "../bytes/source";
+import { STRUCTURE_KEY } from "../names/renaming";
+import { inNumbers, scalarOf } from "../names/scalars";
+import { dictOf, itemsOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
+import { ourOption } from "./names";
+import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
+
+export interface TorchObject {
+  readonly tree: PythonTree;
+  /** Every tensor that the tree names. */
+  readonly tensors: ReadonlyMap<string, SourceTensor>;
+}
+
+/** As `optimizerContents` keeps it among the values. */
+interface SavedOptimizer {
+  readonly groups: readonly ({ readonly params: readonly string[] } & { readonly [option: string]: Json })[];
+  readonly counters: { readonly [param: string]: { readonly [name: string]: number } };
+}
+
+/** What torch 2.13's optimizers keep in every group besides what ours have: a distributed load asks for each of them. */
+const TORCH_OPTIONS: [string, PythonTree][] = [
+  ["amsgrad", false],
+  ["maximize", false],
+  ["foreach", null],
+  ["capturable", false],
+  ["differentiable", false],
+  ["fused", null],
+  ["decoupled_weight_decay", false],
+];
+
+/** Options that torch counts by; it takes no float for them. */
+const COUNTS = ["ns_steps"];
+
+/** `numbered` for files that `optimizer.load_state_dict` takes, `named` for what `set_state_dict` takes. */
+export async function torchObject(source: TensorSource, form: "numbered" | "named"): Promise<TorchObject> {
+  const { [STRUCTURE_KEY]: stored, ...values } = source.values;
+  const structure = stored === undefined ? undefined : treeFrom(stored);
+  const context = new Context(source, values, form);
+  const tree = structure === undefined ? context.canonical() : await context.restructured(structure);
+  return { tree, tensors: context.tensors };
+}
+
+class Context {
+  readonly tensors: Map<string, SourceTensor>;
+  readonly #source: TensorSource;
+  readonly #form: "numbered" | "named";
+  readonly #optimizers: ReadonlyMap<string, SavedOptimizer>;
+  readonly #values: ReadonlyMap<string, Json>;
+  /** Tensors that the object holds already: as plain numbers, or in lists of an optimizer's state. */
+  readonly #placed = new Set<string>();
+  /** By parameter: its states' tensors by their name. */
+  readonly #states = new Map<string, Map<string, string>>();
+
+  constructor(source: TensorSource, values: { readonly [key: string]: Json }, form: "numbered" | "named") {
+    this.#source = source;
+    this.#form = form;
+    this.tensors = new Map([...source.tensors].map(([name, tensor]) => [name, asCounted(tensor)]));
+    for (const { name, follows } of source.tensors.values()) {
+      if (follows !== undefined) this.#statesOf(follows).set(stateName(name, follows), name);
+    }
+    const optimizers = Object.entries(values).filter((entry): entry is [string, Json & SavedOptimizer] =>
+      isSavedOptimizer(entry[1]),
+    );
+    this.#optimizers = new Map(optimizers);
+    this.#values = new Map(Object.entries(values).filter(([key]) => !this.#optimizers.has(key)));
+    for (const { counters } of this.#optimizers.values()) this.#addCounters(counters);
+  }
+
+  /** `{ model, optimizer, ... }`, or the parameters alone where there is nothing else. */
+  canonical(): PythonTree {
+    const parameters = [...this.#source.tensors.values()].filter(({ follows }) => follows === undefined);
+    const model: PythonTree = { dict: parameters.map(({ name }) => [name, { tensor: name }]) };
+    const optimizers = [...this.#optimizers];
+    if (optimizers.length === 0 && this.#states.size > 0) {
+      optimizers.push(["optimizer", { groups: [{ params: [...this.#states.keys()] }], counters: {} }]);
+    }
+    const { step } = this.#source;
+    const plain = [...this.#values].map(([key, value]): [PythonTree, PythonTree] => [key, treeOf(value)]);
+    if (step !== undefined && !this.#values.has("step")) plain.push(["step", step]);
+    const listed = new Set(optimizers.flatMap(([, { groups }]) => groups.flatMap(({ params }) => params)));
+    for (const { name, follows } of this.#source.tensors.values()) {
+      if (follows !== undefined && !listed.has(follows)) plain.push([name, { tensor: name }]);
+    }
+    if (optimizers.length === 0 && plain.length === 0 && this.#form === "numbered") return model;
+    const word = (key: string): string => (key === "optimizer" && this.#form === "named" ? "optim" : key);
+    const built = optimizers.map(([key, saved]): [PythonTree, PythonTree] => [
+      word(key),
+      this.#optimizer(saved, this.#form, undefined, new Map()),
+    ]);
+    return { dict: [["model", model], ...built, ...plain] };
+  }
+
+  /** The nesting that the file had, with what the checkpoint holds now. */
+  async restructured(structure: PythonTree): Promise<PythonTree> {
+    const found = survey(structure).optimizers.length;
+    const left = new Map(this.#values);
+    const visit = async (tree: PythonTree, prefix: string): Promise<PythonTree | undefined> => {
+      const base = optimizerOf(tree, prefix);
+      if (base !== undefined) {
+        const key = found === 1 ? "optimizer" : prefix.slice(0, -1);
+        const saved = this.#optimizers.get(key);
+        return saved === undefined ? undefined : this.#restoredOptimizer(saved, base);
+      }
+      const tensor = tensorOf(tree);
+      if (tensor !== undefined) return this.tensors.has(tensor) ? tree : undefined;
+      const members = dictOf(tree);
+      const items = members ?? itemsOf(tree)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
+      if (items === undefined) {
+        const name = prefix.slice(0, -1);
+        const [now, plain] = [left.get(name), plainOf(tree)];
+        left.delete(name);
+        // Sets, dtypes and the like are texts among the values: they stay what they are.
+        return now === undefined || plain === undefined || same(now, plain) ? tree : treeOf(now);
+      }
+      const inner: [PythonTree, PythonTree][] = [];
+      for (const [key, value] of items) {
+        const kept = await visit(value, `${prefix}${keyOf(key)}.`);
+        if (kept !== undefined) inner.push([key, kept]);
+      }
+      if (members !== undefined) return { ...(tree as { dict: [PythonTree, PythonTree][] }), dict: inner };
+      const list = inner.map(([, value]) => value);
+      return typeof tree === "object" && tree !== null && "tuple" in tree ? { tuple: list } : { list };
+    };
+    const tree = (await visit(structure, "")) ?? { dict: [] };
+    const members = dictOf(tree);
+    if (members === undefined) return tree;
+    const placed = new Set(this.#placed);
+    renameTensors(tree, (name) => {
+      placed.add(name);
+      return name;
+    });
+    for (const name of this.#source.tensors.keys()) if (!placed.has(name)) members.push([name, { tensor: name }]);
+    for (const [key, value] of left) members.push([key, treeOf(value)]);
+    return tree;
+  }
+
+  /** The optimizer under the names that its file had, where its groups are still the same. */
+  async #restoredOptimizer(saved: SavedOptimizer, base: TorchOptimizer): Promise<PythonTree> {
+    const fits =
+      saved.groups.length === base.groups.length &&
+      saved.groups.every(({ params }, g) => params.length === base.groups[g]!.params.length);
+    const form = base.form === "numbered" ? this.#form : base.form;
+    if (!fits) return this.#optimizer(saved, form, undefined, new Map());
+    // Steps and rates that were plain numbers stay plain numbers, lists of tensors lists.
+    const plain = new Map<string, PythonTree>();
+    for (const [g, { params }] of saved.groups.entries()) {
+      for (const [i, param] of params.entries()) {
+        for (const [name, value] of base.state.get(base.groups[g]!.params[i]!) ?? []) {
+          if (tensorOf(value) !== undefined) continue;
+          const held = this.#states.get(param)?.get(name) ?? "";
+          const tensor = this.tensors.get(held);
+          const now = saved.counters[param]?.[name] ?? (tensor && (await scalarOf(tensor)));
+          if (now !== undefined) this.#placed.add(held);
+          const kept = renameTensors(value, (inner) => {
+            this.#placed.add(inner);
+            return this.tensors.has(inner) ? inner : undefined;
+          })!;
+          const isNew = now !== undefined && !same(now, plainOf(value));
+          plain.set(`${param}.${name}`, isNew ? treeOf(now, !Number.isInteger(value)) : kept);
+        }
+      }
+    }
+    const groups: TorchGroup[] = [];
+    for (const [g, group] of base.groups.entries()) {
+      groups.push({ ...group, options: await this.#stillTensors(group.options, saved.groups[g]!) });
+    }
+    return this.#optimizer(saved, form, { ...base, groups }, plain);
+  }
+
+  /** A file's options: those that were tensors stay tensors where these hold what the options are now. */
+  async #stillTensors(
+    theirs: ReadonlyMap<string, PythonTree>,
+    ours: { readonly [option: string]: Json },
+  ): Promise<ReadonlyMap<string, PythonTree>> {
+    const options = new Map<string, PythonTree>();
+    for (const [name, value] of theirs) {
+      const read = new Set<string>();
+      const number = await inNumbers(value, this.tensors, read);
+      const now = ours[ourOption(name)];
+      if (now === undefined || read.size === 0 || same(now, plainOf(number))) {
+        const kept = renameTensors(value, (inner) => (this.tensors.has(inner) ? inner : undefined));
+        if (kept !== undefined) options.set(name, kept);
+      } else {
+        options.set(name, optionTree(name, now));
+        for (const tensor of read) this.#placed.add(tensor);
+      }
+    }
+    return options;
+  }
+
+  #optimizer(
+    saved: SavedOptimizer,
+    form: OptimizerForm,
+    base: TorchOptimizer | undefined,
+    plain: ReadonlyMap<string, PythonTree>,
+  ): PythonTree {
+    let count = 0;
+    const state: [string | number, [string, PythonTree][], string][] = [];
+    const groups: { options: [PythonTree, PythonTree][]; keys: (string | number)[]; params: readonly string[] }[] = [];
+    const initialLrs = this.#initialLrs(saved.groups);
+    for (const [g, { params, ...options }] of saved.groups.entries()) {
+      const from = base?.groups[g];
+      const keys = params.map((param, i): string | number => {
+        const before = from?.params[i];
+        const number = count++;
+        const key = form === "numbered" ? (before === undefined ? number : Number(before)) : param;
+        const held = this.#states.get(param) ?? new Map<string, string>();
+        const states = new Map<string, PythonTree>();
+        const others = [...held.keys()].filter((name) => !this.#placed.has(held.get(name)!));
+        for (const name of [...(base?.state.get(before ?? "")?.keys() ?? []), ...others]) {
+          const tensor = held.get(name);
+          const known = plain.get(`${param}.${name}`);
+          const value = known !== undefined || tensor === undefined ? known : { tensor };
+          if (value !== undefined) states.set(name, value);
+        }
+        if (states.size > 0) state.push([key, [...states], param]);
+        return key;
+      });
+      const written = optionsOf(from ? options : { ...initialLrs[g], ...options }, from?.options);
+      // A distributed load into an optimizer with named parameters asks for them; one without takes them.
+      const names = base?.form !== form ? params : from?.names && params;
+      if (form !== "flat" && names !== undefined) written.unshift(["param_names", { list: [...names] }]);
+      groups.push({ options: written, keys, params });
+    }
+    if (form === "flat") {
+      const members = state.flatMap(([key, states]) =>
+        states.map(([name, value]): [PythonTree, PythonTree] => [`state.${key}.${name}`, value]),
+      );
+      for (const { options, params } of groups) {
+        for (const param of params) {
+          for (const [name, value] of options) members.push([`param_groups.${param}.${plainOf(name)}`, value]);
+        }
+      }
+      return { dict: members };
+    }
+    return {
+      dict: [
+        ["state", { dict: state.map(([key, states]) => [key, { dict: states }]) }],
+        [
+          "param_groups",
+          { list: groups.map(({ options, keys }) => ({ dict: [...options, ["params", { list: keys }]] })) },
+        ],
+      ],
+    };
+  }
+
+  /**
+   * What torch's schedules keep in every group, and a distributed load into an optimizer that has one asks for: the lr with which the
+   * schedule began, where one was saved that stands at the groups' lr; else this lr itself.
+   */
+  #initialLrs(groups: SavedOptimizer["groups"]): { readonly [option: string]: Json }[] {
+    const lrs = groups.map(({ lr }) => lr ?? null);
+    const schedule = [...this.#values.values()].find((value) => isObject(value) && same(value.lr, lrs));
+    const base = isObject(schedule) && Array.isArray(schedule.baseLrs) ? schedule.baseLrs : [];
+    return lrs.map((lr, g): { readonly [option: string]: Json } => (lr === null ? {} : { initialLr: base[g] ?? lr }));
+  }
+
+  #statesOf(param: string): Map<string, string> {
+    const known = this.#states.get(param) ?? new Map<string, string>();
+    this.#states.set(param, known);
+    return known;
+  }
+
+  /** Counters that we keep as numbers are tensors of one float32 in PyTorch. */
+  #addCounters(counters: SavedOptimizer["counters"]): void {
+    for (const [param, numbers] of Object.entries(counters)) {
+      for (const [name, value] of Object.entries(numbers)) {
+        const states = this.#statesOf(param);
+        if (states.has(name)) continue;
+        const tensor = `${param}.${name}`;
+        const bytes = memorySource(this.#source.path, new Uint8Array(Float32Array.of(value).buffer));
+        this.tensors.set(tensor, wholeTensor(tensor, { dtype: "F32", shape: [], bytes }, this.#source.path));
+        states.set(name, tensor);
+      }
+    }
+  }
+}
+
+/** A group's options under torch's names: as the file had them where they are the same, as ours where they changed. */
+function optionsOf(
+  ours: { readonly [option: string]: Json },
+  theirs: ReadonlyMap<string, PythonTree> | undefined,
+): [PythonTree, PythonTree][] {
+  const options = new Map<string, PythonTree>();
+  for (const [name, value] of theirs ?? []) {
+    const now = ours[ourOption(name)];
+    const plain = plainOf(value);
+    // What has no plain form was looked at before: tensors.
+    options.set(name, now === undefined || plain === undefined || same(now, plain) ? value : optionTree(name, now));
+  }
+  for (const [name, value] of Object.entries(ours)) {
+    const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (!options.has(theirName)) options.set(theirName, optionTree(theirName, value));
+  }
+  if (theirs === undefined) {
+    for (const [name, value] of TORCH_OPTIONS) if (!options.has(name)) options.set(name, value);
+  }
+  return [...options];
+}
+
+/** Options are floats, and lists of them tuples. */
+function optionTree(name: string, value: Json): PythonTree {
+  if (COUNTS.includes(name)) return treeOf(value);
+  return Array.isArray(value) ? { tuple: value.map((item) => treeOf(item, true)) } : treeOf(value, true);
+}
+
+/** Plain JSON as Python has it; `floats`: integers are meant as floats. */
+function treeOf(value: Json, floats = false): PythonTree {
+  if (typeof value === "number") {
+    return !Number.isInteger(value) || (Number.isSafeInteger(value) && !floats) ? value : { float: String(value) };
+  }
+  if (Array.isArray(value)) return { list: value.map((item) => treeOf(item, floats)) };
+  if (typeof value !== "object" || value === null) return value;
+  return { dict: Object.entries(value).map(([key, item]) => [key, treeOf(item, floats)]) };
+}
+
+function same(a: Json | undefined, b: Json | undefined): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** What PyTorch's modules count in I64 is i32 in a Tensor. */
+function asCounted(tensor: SourceTensor): SourceTensor {
+  const isCount = tensor.dtype === "I32" && /(^|\.)(num_batches_tracked|n_averaged)$/.test(tensor.name);
+  return isCount ? castTensor(tensor, "I64") : tensor;
+}
+
+/** `fc.weight.exp_avg` and `moments.fc.weight` alike. */
+function stateName(name: string, follows: string): string {
+  if (name.startsWith(follows)) return name.slice(follows.length + 1);
+  return name.endsWith(follows) ? name.slice(0, -follows.length - 1) : name;
+}
+
+function isSavedOptimizer(value: Json): boolean {
+  if (!isObject(value) || !Array.isArray(value.groups) || !isObject(value.counters as Json)) return false;
+  return value.groups.every((group) => isObject(group) && Array.isArray(group.params));
+}

@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { memorySource, readBytes } from "../bytes/source";
+import { openZip } from "./read";
+import { zipParts } from "./write";
+
+/** What the parts write; no content is streamed. */
+const archive = (members: Parameters<typeof zipParts>[0]) =>
+  Buffer.concat(zipParts(members).map((part) => part.head()));
+
+it("members come back, their contents aligned to 64 bytes", async () => {
+  const contents = ["hello", "", "worlds"].map((text) => Buffer.from(text));
+  const bytes = archive(contents.map((content, i) => ({ name: `données/${i}`, content })));
+  const members = await openZip(memorySource("made.zip", bytes));
+  expect([...members.keys()]).toEqual(["données/0", "données/1", "données/2"]);
+  for (const [i, content] of contents.entries()) {
+    expect(Buffer.from(await readBytes(members.get(`données/${i}`)!, 0, content.length))).toEqual(content);
+    if (content.length > 0) expect(bytes.indexOf(content) % 64).toBe(0);
+  }
+});
+
+it("more members than 16 bits count", async () => {
+  const names = Array.from({ length: 65_536 }, (_, i) => `${i}`);
+  const bytes = archive(names.map((name) => ({ name, content: Buffer.from(name) })));
+  const members = await openZip(memorySource("made.zip", bytes), { maxTensors: 70_000 });
+  expect(members.size).toBe(65_536);
+  expect(Buffer.from(await readBytes(members.get("65535")!, 0, 5)).toString()).toBe("65535");
+});

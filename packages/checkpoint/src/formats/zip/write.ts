@@ -1,0 +1,130 @@
+/** Zip archives of stored members as PyTorch writes them: contents aligned to 64 bytes, checksums behind them, zip64 where it must be. */
+import { crc32 } from "../../format/crc32";
+import { known, type Part } from "../bytes/write-sequence";
+import {
+  CENTRAL,
+  CRC_BEHIND,
+  DESCRIPTOR,
+  END,
+  LOCAL,
+  littleEndian,
+  SEE_WIDE,
+  SEE_WIDE_COUNT,
+  UTF8,
+  WIDE_DESCRIPTOR,
+  WIDE_END,
+  WIDE_FIELD,
+  WIDE_LOCATOR,
+} from "./records";
+
+export interface Member {
+  readonly name: string;
+  /** The bytes themselves, or only their number where they are streamed. */
+  readonly content: Uint8Array | number;
+}
+
+const ALIGNMENT = 64;
+const VERSION = { madeBy: 45, needs: 45 };
+const FLAGS = CRC_BEHIND | UTF8;
+
+interface Written {
+  readonly name: Uint8Array;
+  readonly size: number;
+  readonly offset: number;
+  crc: number;
+}
+
+/** The parts of an archive whose first byte is the first part's. Streamed contents are expected in the order of the members. */
+export function zipParts(members: readonly Member[]): Part[] {
+  const parts: Part[] = [];
+  const written: Written[] = [];
+  let position = 0;
+  const add = (part: Part): void => {
+    parts.push(part);
+    position += part.byteLength + part.content;
+  };
+  for (const { name, content } of members) {
+    const size = typeof content === "number" ? content : content.byteLength;
+    const entry: Written = { name: new TextEncoder().encode(name), size, offset: position, crc: 0 };
+    written.push(entry);
+    if (typeof content === "number") {
+      add(
+        known(localHeader(entry), size, (crc) => {
+          entry.crc = crc;
+        }),
+      );
+    } else {
+      entry.crc = crc32(content);
+      add(known(localHeader(entry)));
+      add(known(content));
+    }
+    add({ byteLength: descriptorOf(size).byteLength, head: () => descriptor(entry), content: 0 });
+  }
+  const begin = position;
+  const length = written.reduce(
+    (sum, entry) => sum + CENTRAL.byteLength + entry.name.length + centralExtra(entry).length,
+    0,
+  );
+  const end = endOfDirectory(written.length, begin, length);
+  add({ byteLength: length, head: () => join(written.map(centralHeader)), content: 0 });
+  add(known(end));
+  return parts;
+}
+
+const isWide = (size: number): boolean => size > SEE_WIDE;
+
+function localHeader({ name, size, offset }: Written): Uint8Array {
+  const sizes = isWide(size) ? wideField(size, size) : new Uint8Array(0);
+  // The padding is an extra field of its own, as torch's "FB" is.
+  const unpadded = offset + LOCAL.byteLength + name.length + sizes.length + 4;
+  const padding = (ALIGNMENT - (unpadded % ALIGNMENT)) % ALIGNMENT;
+  const extra = join([sizes, littleEndian([0x4246, 2], [padding, 2]), new Uint8Array(padding)]);
+  const stored = Math.min(size, SEE_WIDE);
+  const lengths = { packed: stored, size: stored, name: name.length, extra: extra.length };
+  return join([LOCAL.write({ ...VERSION, flags: FLAGS, ...lengths }), name, extra]);
+}
+
+const descriptorOf = (size: number) => (isWide(size) ? WIDE_DESCRIPTOR : DESCRIPTOR);
+
+function descriptor({ size, crc }: Written): Uint8Array {
+  return descriptorOf(size).write({ crc32: crc, packed: size, size });
+}
+
+function wideField(...values: readonly number[]): Uint8Array {
+  if (values.length === 0) return new Uint8Array(0);
+  return littleEndian([WIDE_FIELD, 2], [values.length * 8, 2], ...values.map((value) => [value, 8] as const));
+}
+
+function centralExtra({ size, offset }: Written): Uint8Array {
+  return wideField(...(isWide(size) ? [size, size] : []), ...(isWide(offset) ? [offset] : []));
+}
+
+function centralHeader(entry: Written): Uint8Array {
+  const { name, size, offset, crc } = entry;
+  const extra = centralExtra(entry);
+  const stored = Math.min(size, SEE_WIDE);
+  const lengths = { packed: stored, size: stored, name: name.length, extra: extra.length };
+  const begin = Math.min(offset, SEE_WIDE);
+  return join([CENTRAL.write({ ...VERSION, flags: FLAGS, crc32: crc, ...lengths, begin }), name, extra]);
+}
+
+function endOfDirectory(count: number, begin: number, length: number): Uint8Array {
+  if (count <= SEE_WIDE_COUNT && !isWide(begin + length))
+    return END.write({ countHere: count, count, size: length, begin });
+  const rest = WIDE_END.byteLength - 12;
+  return join([
+    WIDE_END.write({ rest, ...VERSION, countHere: count, count, size: length, begin }),
+    WIDE_LOCATOR.write({ begin: begin + length, disks: 1 }),
+    END.write({ countHere: SEE_WIDE_COUNT, count: SEE_WIDE_COUNT, size: SEE_WIDE, begin: SEE_WIDE }),
+  ]);
+}
+
+function join(pieces: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
