@@ -62,6 +62,23 @@ describe("every format, made here", () => {
       {},
     ],
     [
+      "PyTorch before 1.6, storages that are parts of another",
+      {
+        "a.pth": made.legacyTorch(
+          {
+            all: torchTensorCall("0", [6]),
+            part: torchTensorCall("0", [2], { count: 6, view: [3, 2] }),
+            inside: torchTensorCall("0", [1], { count: 6, view: [3, 2], offset: 1 }),
+          },
+          { 0: STORAGES[0] },
+        ),
+      },
+      "a.pth",
+      "PyTorch",
+      { all: [1, 2, 3, 4, 5, 6], part: [4, 5], inside: [5] },
+      {},
+    ],
+    [
       "a transposed view",
       { "a.pt": made.torchZip({ t: torchTensorCall("0", [3, 2], { stride: [1, 3], count: 6 }) }, STORAGES) },
       "a.pt",
@@ -240,12 +257,16 @@ describe("refusals", () => {
   const { "rank_3/net-9_100.ckpt": _a, "rank_3/net-10_2.ckpt": _b, ...threeRanks } = RANKS;
   const { "ckpt_strategy.ckpt": _c, ...noStrategy } = RANKS;
 
+  const outside = torchTensorCall("0", [2], { count: 6, view: [5, 2] });
+  const beyond = made.legacyTorch({ outside }, { 0: STORAGES[0] });
+
   it.each<[string, string, Files, string]>([
     ["a torch file that calls os.system", "REFUSED", { "a.pt": made.torchZip(evil, {}) }, "a.pt"],
     ["a legacy torch file that calls os.system", "REFUSED", { "a.pt": made.legacyTorch(evil, {}) }, "a.pt"],
     ["a Paddle file that calls os.system", "REFUSED", { "a.pdparams": pickleOf(evil) }, "a.pdparams"],
     ["DCP metadata that calls os.system", "REFUSED", { ".metadata": pickleOf(evil) }, ""],
     ["a DCP chunk outside of the folder", "REFUSED", made.dcpFolder({ path: "../__0_0.distcp" }), ""],
+    ["a legacy storage that leaves the one it is a part of", "CORRUPT", { "a.pt": beyond }, "a.pt"],
     ["a DCP chunk at an absolute path", "REFUSED", made.dcpFolder({ path: "/etc/passwd" }), ""],
     ["TF.js weights outside of the folder", "REFUSED", made.tfjsFolder({ paths: ["../weights.bin"] }), ""],
     ["an index that leaves the folder", "REFUSED", { "m.safetensors.index.json": index("../w.safetensors") }, ""],
@@ -289,6 +310,14 @@ describe("refusals", () => {
   ])("meet %s", async (_, code, files, name) => {
     await expectCode(code as never, openFiles(files, name));
   });
+
+  it.each([[[4]], [[1, 4]], [[2, 2, 1]]])(
+    "meet a DCP chunk of %s where its metadata say [2, 2], when it is read",
+    async (stored) => {
+      const source = await openFiles(made.dcpFolder({ stored }), "");
+      await expectCode("CORRUPT", readFloats(source, "w"));
+    },
+  );
 
   it("meet a MindSpore file whose bytes do not match its checksum, when it is read", async () => {
     const source = await openFiles({ "a.ckpt": flipped(withCrc, withCrc.length - 20) });

@@ -158,3 +158,66 @@ describe("a map", () => {
 it("no file at all is refused", async () => {
   await expectCode("BAD_ARGUMENT", underOurNames([]));
 });
+
+it("what a file says of a tensor goes before what its name looks like", async () => {
+  const tensors = {
+    w: f32(1),
+    "w.m": { numbers: f32(2), role: "param" as const },
+    "w.v": { numbers: f32(3), role: "scalar" as const },
+    "w.exp_avg": f32(4),
+  };
+  const named = await underOurNames(fileOf("safetensors", tensors));
+  expect([...named.tensors.values()].map(({ name, role, follows }) => [name, role, follows])).toEqual([
+    ["w", "param", undefined],
+    ["w.m", "param", undefined],
+    ["w.v", "scalar", undefined],
+    ["w.exp_avg", "state", "w"],
+  ]);
+});
+
+it("a state follows its parameter to a new name", async () => {
+  const state = { numbers: f32(2), role: "state" as const, follows: "w" };
+  const named = await underOurNames(fileOf("safetensors", { w: f32(1), "w.odd": state }), { map: { w: "v" } });
+  expect(named.tensors.get("v.odd")).toMatchObject({ role: "state", follows: "v" });
+});
+
+it.each([[0], [1]])("a counter of all steps leaves parameters theirs, whichever file is first (%i)", async (first) => {
+  const counted = fileOf("TF.js", { ...MODEL, ...STATES, iter: Int32Array.of(9) }, { path: "counted" });
+  const structure = {
+    dict: [
+      [
+        "state",
+        {
+          dict: [
+            [
+              0,
+              {
+                dict: [
+                  ["step", 5],
+                  ["exp_avg", { tensor: "state.0.exp_avg" }],
+                ],
+              },
+            ],
+          ],
+        },
+      ],
+      [
+        "param_groups",
+        {
+          list: [
+            {
+              dict: [
+                ["params", { list: [0] }],
+                ["param_names", { list: ["own"] }],
+              ],
+            },
+          ],
+        },
+      ],
+    ],
+  };
+  const own = fileOf("PyTorch", { "state.0.exp_avg": f32(1) }, { path: "own", structure: structure as Json });
+  const named = await underOurNames(first === 0 ? [counted, own] : [own, counted]);
+  expect(await readFloats(named, "own.step")).toEqual([5]);
+  expect(await readFloats(named, "w.step")).toEqual([9]);
+});

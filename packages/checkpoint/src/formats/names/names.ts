@@ -58,10 +58,8 @@ export async function underOurNames(
     renamed.set(name, redescribed(tensor, { name }));
   }
   checkMappedStates(mapped, renamed, whole.path);
-  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, states.get(name), renamed));
-  for (const renaming of renamings) {
-    for (const step of await stepsOf(whole, renaming, renamed)) renamed.set(step.name, step);
-  }
+  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, states.get(name), nameOf, renamed));
+  for (const step of await stepsOf(whole, renamings, renamed)) renamed.set(step.name, step);
   const { structure, unreadable, ...rest } = whole;
   const values = { ...whole.values };
   for (const [i, { values: own }] of renamings.entries()) {
@@ -145,28 +143,35 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
   return names;
 }
 
+/** What the file says of a tensor, else what its format's rules say, else what the names look like. */
 function withRole(
   tensor: SourceTensor,
   told: string | undefined,
+  nameOf: (name: string) => string,
   all: ReadonlyMap<string, SourceTensor>,
 ): SourceTensor {
-  const follows = tensor.follows ?? told ?? followedName(tensor.name, all);
+  const { role } = tensor;
+  if (tensor.follows !== undefined) return redescribed(tensor, { role: "state", follows: nameOf(tensor.follows) });
+  if (role !== undefined) return tensor;
+  const follows = told ?? followedName(tensor.name, all);
   if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
-  return redescribed(tensor, { role: tensor.role ?? (tensor.shape.length === 0 ? "scalar" : "param") });
+  return redescribed(tensor, { role: tensor.shape.length === 0 ? "scalar" : "param" });
 }
 
-/** Steps that are no tensors of their parameters yet: counted once for all, or plain values. Ours are, so that a run can go on. */
+/** Steps that are no tensors of their parameters yet: plain values, or else counted once for all. Ours are, so that a run can go on. */
 async function stepsOf(
   source: TensorSource,
-  { counter, steps }: Renaming,
+  renamings: readonly Renaming[],
   tensors: ReadonlyMap<string, SourceTensor>,
 ): Promise<SourceTensor[]> {
-  const counted = source.tensors.get(counter ?? "");
-  const count = counted && /^I\d/.test(counted.dtype) ? await scalarOf(counted) : undefined;
+  const own = new Map(renamings.flatMap(({ steps }) => [...(steps ?? [])]));
+  const counters = renamings.map(({ counter }) => source.tensors.get(counter ?? ""));
+  const counter = counters.find((tensor) => tensor && /^I\d/.test(tensor.dtype));
+  const count = counter && (await scalarOf(counter));
   const followed = new Set([...tensors.values()].map(({ follows }) => follows));
   return [...followed].flatMap((parameter) => {
     if (parameter === undefined || tensors.has(`${parameter}.step`)) return [];
-    const step = steps?.get(parameter) ?? count;
+    const step = own.get(parameter) ?? count;
     if (step === undefined) return [];
     const bytes = memorySource(source.path, new Uint8Array(Float32Array.of(step).buffer));
     const tensor = wholeTensor(`${parameter}.step`, { dtype: "F32", shape: [], bytes }, source.path);

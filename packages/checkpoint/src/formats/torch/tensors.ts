@@ -120,7 +120,9 @@ export function torchDType(value: unknown): StoredDType | undefined {
 /** Throws CORRUPT for a persistent id that names no storage. */
 export function storageId(value: unknown, path: string): StorageId {
   const id = value instanceof PicklePersistent && value.id instanceof PickleTuple ? value.id.items : [];
-  const [kind, type, key, , count, view] = id;
+  const [kind, type, key, , whole, view] = id;
+  // A legacy file's storage may be a part of the one that is stored, whose length its id then names.
+  const [first, count] = view instanceof PickleTuple ? view.items.slice(1) : [0, whole];
   const name = type instanceof PickleGlobal ? type.name.replace("torch.", "") : "";
   const dtype = Object.hasOwn(STORAGES, name) ? STORAGES[name] : undefined;
   if (kind !== "storage" || (typeof key !== "string" && typeof key !== "number") || !isCount(count)) {
@@ -130,7 +132,6 @@ export function storageId(value: unknown, path: string): StorageId {
   if (dtype === undefined && unread === undefined && name !== "storage.UntypedStorage") {
     throw corrupt(path, "a storage has no element type");
   }
-  const first = view instanceof PickleTuple ? view.items[1] : 0;
   if (!isCount(first)) throw corrupt(path, "a storage's view has no valid offset");
   const width = dtype === undefined ? (unread ?? 1) : bytesPerElement(dtype);
   return { dtype, width, key: String(key), count, first };

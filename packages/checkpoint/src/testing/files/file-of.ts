@@ -10,7 +10,7 @@ const DTYPES = { Float32Array: "F32", Int32Array: "I32", BigInt64Array: "I64", U
 /** A file of one-dimensional tensors, or of those whose shapes are given, that was never on a disk. */
 export function fileOf(
   format: string,
-  tensors: Record<string, Numbers | { numbers: Numbers; shape?: number[]; role?: Role }>,
+  tensors: Record<string, Numbers | { numbers: Numbers; shape?: number[]; role?: Role; follows?: string }>,
   more: Partial<TensorSource> = {},
 ): TensorSource {
   const made = Object.entries(tensors).map(([name, given]): [string, SourceTensor] => {

@@ -15,10 +15,16 @@ export function floats(...values: number[]): Uint8Array {
 export function torchTensorCall(
   key: string,
   size: readonly number[],
-  { stride = size.map((_, d) => size.slice(d + 1).reduce((a, b) => a * b, 1)), offset = 0, count = 0 } = {},
+  {
+    stride = size.map((_, d) => size.slice(d + 1).reduce((a, b) => a * b, 1)),
+    offset = 0,
+    count = 0,
+    view = undefined as readonly [first: number, count: number] | undefined,
+  } = {},
 ): Call {
   const numel = count || size.reduce((a, b) => a * b, 1);
-  const storage = new Persistent(new Tuple("storage", new Name("torch", "FloatStorage"), key, "cpu", numel));
+  const part = view === undefined ? [] : [new Tuple("part", ...view)];
+  const storage = new Persistent(new Tuple("storage", new Name("torch", "FloatStorage"), key, "cpu", numel, ...part));
   const hooks = new Call(new Name("collections", "OrderedDict"), []);
   const args = [storage, offset, new Tuple(...size), new Tuple(...stride), false, hooks];
   return new Call(new Name("torch._utils", "_rebuild_tensor_v2"), args);
@@ -75,13 +81,13 @@ export function numpyCall(
 
 const DCP = "torch.distributed.checkpoint.metadata";
 
-/** A DCP folder with a tensor `w` of [4, 2] in two chunks, and the number `epoch`. */
-export function dcpFolder({ path = "__0_0.distcp" } = {}): Record<string, Uint8Array> {
+/** A DCP folder with a tensor `w` of [4, 2] in two chunks, and the number `epoch`. `stored`: the shape in the files of chunks. */
+export function dcpFolder({ path = "__0_0.distcp", stored = [2, 2] } = {}): Record<string, Uint8Array> {
   const object = (name: string, state: object, module = DCP): Call => new Call(new Name(module, name), [], state);
   const size = (...dims: number[]): Call => new Call(new Name("torch", "Size"), [new Tuple(...dims)]);
   const files = [
-    torchZip(torchTensorCall("0", [2, 2]), { 0: floats(0, 1, 2, 3) }),
-    torchZip(torchTensorCall("0", [2, 2]), { 0: floats(4, 5, 6, 7) }),
+    torchZip(torchTensorCall("0", stored), { 0: floats(0, 1, 2, 3) }),
+    torchZip(torchTensorCall("0", stored), { 0: floats(4, 5, 6, 7) }),
     torchZip(3, {}),
   ];
   const places: [string, Call | null][] = [
