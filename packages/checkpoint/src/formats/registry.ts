@@ -1,8 +1,8 @@
-/** The formats of other systems: each looks at what stands at a path and says whether it is its own. */
-
-import { OptError } from "@opt/core";
+/** The formats of other systems, and by what each is known: contents before names. Readers are loaded when one of them is needed. */
+import { MAX_HEADER_BYTES } from "../format/safetensors-writer";
 import {
   type Candidate,
+  type FormatReader,
   type Importer,
   type ImportOptions,
   openRandomAccess,
@@ -10,7 +10,12 @@ import {
 } from "../format/source";
 import { diskError, type FileSystem } from "../stores/file-system";
 import { basename } from "../stores/path";
-import { importers } from "./signatures";
+import { missing, unsupported } from "./bytes/errors";
+import { latin1 } from "./bytes/latin1";
+import { isHdf5 } from "./keras/signature";
+import { ENCRYPTED_MAGIC } from "./mindspore/format";
+
+type Row = [format: string, recognises: (candidate: Candidate) => boolean, load: () => Promise<FormatReader>];
 
 const HEAD = 64;
 
@@ -27,7 +32,7 @@ export async function lookAt(path: string, fileSystem: FileSystem): Promise<Cand
     return { path, name, kind, head: new Uint8Array(0), byteLength: 0, entries };
   }
   if (kind !== "file") {
-    throw new OptError("MISSING", path, "no file or folder is there.", "Check the path.");
+    throw missing(path, "no file or folder is there", "Check the path.");
   }
   const file = await openRandomAccess(fileSystem, path);
   try {
@@ -55,7 +60,122 @@ export async function openForeign(
   if (importer === undefined) {
     const known = importers.map(({ format }) => format).join(", ");
     const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;
-    throw new OptError("UNSUPPORTED", path, "no known checkpoint format is recognised.", advice);
+    throw unsupported(path, "no known checkpoint format is recognised", advice);
   }
   return importer.open(path, fileSystem, options);
+}
+
+const has = ({ entries }: Candidate, test: (name: string) => boolean, wanted: "file" | "folder" = "file") =>
+  entries.some(({ name, kind }) => kind === wanted && test(name));
+
+const endsWith = (candidate: Candidate, end: string) =>
+  candidate.kind === "file" ? candidate.name.endsWith(end) : candidate.entries.some(({ name }) => name.endsWith(end));
+
+/** Every foreign format, the surest signatures first. */
+const FORMATS: readonly Row[] = [
+  [
+    "PyTorch",
+    ({ kind, head }) => kind === "file" && (isTorchZip(head) || LEGACY_HEAD.every((byte, i) => head[i] === byte)),
+    async () => (await import("./torch/read")).torchFileReader,
+  ],
+  [
+    "Keras",
+    ({ kind, name, head }) =>
+      kind === "file" && (isHdf5(head) || (latin1(head).startsWith("PK") && name.endsWith(".keras"))),
+    async () => (await import("./keras/read")).kerasReader,
+  ],
+  [
+    "PyTorch DCP",
+    (candidate) => has(candidate, (name) => name === ".metadata"),
+    async () => (await import("./torch/read-dcp")).dcpReader,
+  ],
+  [
+    "MindSpore ranks",
+    (candidate) => has(candidate, (name) => /^rank_\d+$/.test(name), "folder"),
+    async () => (await import("./mindspore/read-ranks")).mindsporeRanksReader,
+  ],
+  [
+    "sharded safetensors",
+    (candidate) => endsWith(candidate, ".safetensors.index.json"),
+    async () => safetensorsIndex(),
+  ],
+  [
+    "sharded PyTorch",
+    (candidate) => endsWith(candidate, ".bin.index.json"),
+    async () => (await import("./torch/read")).binIndexReader,
+  ],
+  [
+    "safetensors shards",
+    (candidate) => has(candidate, (name) => name.endsWith(".safetensors")),
+    async () => (await import("./safetensors/read-shards")).safetensorsShardsReader,
+  ],
+  [
+    "TF.js",
+    ({ kind, name, head, entries }) =>
+      kind === "folder"
+        ? entries.some((entry) => entry.name === "model.json")
+        : name.endsWith(".json") && /^\s*\{/.test(new TextDecoder().decode(head)) && !name.endsWith(".index.json"),
+    async () => (await import("./tfjs/read")).tfjsReader,
+  ],
+  [
+    "Paddle",
+    ({ kind, name, head }) => kind === "file" && head[0] === 0x80 && /\.pd(params|opt|iparams)$/.test(name),
+    async () => (await import("./paddle/read")).paddleReader,
+  ],
+  [
+    "safetensors",
+    ({ kind, head, name }) => kind === "file" && (beginsWithHeader(head) || name.endsWith(".safetensors")),
+    async () => (await import("./safetensors/read")).safetensorsReader,
+  ],
+  [
+    "MindSpore ckpt",
+    ({ kind, head, name }) => kind === "file" && (beginsWithValue(head) || isEncrypted(head) || name.endsWith(".ckpt")),
+    async () => (await import("./mindspore/read")).mindsporeReader,
+  ],
+];
+
+const importers = FORMATS.map(
+  ([format, recognises, load]): Importer => ({
+    format,
+    recognises,
+    open: async (path, fileSystem, options) => (await load()).open(path, fileSystem, options),
+  }),
+);
+
+async function safetensorsIndex(): Promise<FormatReader> {
+  const [{ readSafetensors }, { indexReader }] = await Promise.all([
+    import("./safetensors/read"),
+    import("./safetensors/read-index"),
+  ]);
+  return indexReader("sharded safetensors", ".safetensors.index.json", readSafetensors);
+}
+
+/** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
+const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
+
+/** A PyTorch zip is told from other zips by its first member, `<root>/data.pkl`. */
+function isTorchZip(head: Uint8Array): boolean {
+  const text = latin1(head);
+  return text.startsWith("PK\x03\x04") && text.slice(30).includes("/data.pkl");
+}
+
+/** Eight bytes of header length, of one that may be, then the JSON's brace: also where the rest is missing. */
+function beginsWithHeader(head: Uint8Array): boolean {
+  if (head.length < 9 || head[8] !== 0x7b) return false;
+  return new DataView(head.buffer, head.byteOffset).getBigUint64(0, true) <= BigInt(MAX_HEADER_BYTES);
+}
+
+/** A `Checkpoint` message begins with field 1, and in it a `Value` with its tag and then a tensor. */
+function beginsWithValue(head: Uint8Array): boolean {
+  if (head[0] !== 0x0a) return false;
+  let at = 1;
+  while (at < 10 && head[at]! >= 128) at++;
+  const length = head[at + 2];
+  if (head[at + 1] !== 0x0a || length === undefined || length === 0 || length >= 128) return false;
+  const tag = head.subarray(at + 3, at + 3 + length);
+  return tag.every((byte) => byte >= 0x20) && [undefined, 0x12].includes(head[at + 3 + length]);
+}
+
+function isEncrypted(head: Uint8Array): boolean {
+  return head.length >= 4 && ENCRYPTED_MAGIC.includes(new DataView(head.buffer, head.byteOffset).getUint32(0, true));
 }

@@ -1,7 +1,8 @@
-import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { SourceBox, SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
+import { basename } from "../../stores/path";
+import { corrupt, duplicate } from "./errors";
 import type { ByteSource } from "./source";
 
 /** A tensor, or a part of one, as an importer finds it: its bytes row-major and little-endian. */
@@ -15,12 +16,8 @@ export interface ForeignTensor {
 export function checkFilled({ dtype, shape, bytes }: ForeignTensor, name: string): void {
   const count = elementCount(shape);
   if (count !== undefined && count * bytesPerElement(dtype) === bytes.byteLength) return;
-  throw new OptError(
-    "CORRUPT",
-    bytes.path,
-    `tensor ${JSON.stringify(name)}, ${dtype} [${shape}], does not fill its ${bytes.byteLength} bytes exactly.`,
-    "The file is damaged: use an intact copy.",
-  );
+  const problem = `tensor ${JSON.stringify(name)}, ${dtype} [${shape}], does not fill its ${bytes.byteLength} bytes exactly`;
+  throw corrupt(bytes.path, problem);
 }
 
 /** The box of a part whose first element is at `offset` of the whole. */
@@ -44,13 +41,16 @@ export function wholeTensor(name: string, tensor: ForeignTensor, file: string): 
   return { name, dtype, shape, boxes: [boxOf(tensor, file, offset)] };
 }
 
+/** The tensors of one file, each in one box. */
+export function wholeTensors(tensors: Iterable<readonly [string, ForeignTensor]>, path: string): SourceTensor[] {
+  return Array.from(tensors, ([name, tensor]) => wholeTensor(name, tensor, basename(path)));
+}
+
 /** Tensors by name. Throws DUPLICATE where a name occurs twice. */
 export function byName(tensors: Iterable<SourceTensor>, path: string): Map<string, SourceTensor> {
   const map = new Map<string, SourceTensor>();
   for (const tensor of tensors) {
-    if (map.has(tensor.name)) {
-      throw new OptError("DUPLICATE", path, `two tensors are called ${JSON.stringify(tensor.name)}.`, "Rename one.");
-    }
+    if (map.has(tensor.name)) throw duplicate(path, `two tensors are called ${JSON.stringify(tensor.name)}`);
     map.set(tensor.name, tensor);
   }
   return map;

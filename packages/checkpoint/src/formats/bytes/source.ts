@@ -1,9 +1,9 @@
 /** Views of a file that importers compose: a part, parts joined end to end, and bytes that must match their checksum. */
-import { OptError } from "@opt/core";
 import { crc32 } from "../../format/crc32";
 import type { RandomAccess } from "../../format/source";
 import type { FilePool } from "../../stores/file-pool";
 import { diskError, type OpenFile } from "../../stores/file-system";
+import { corrupt } from "./errors";
 
 /** Bytes read at random positions, whoever closes them: a file, or a part of one. */
 export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "read"> {
@@ -13,29 +13,15 @@ export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "
   readonly isChecked?: boolean;
 }
 
-/** A whole file. */
-export function wholeFile(file: RandomAccess): ByteSource {
-  return {
-    path: file.path,
-    byteLength: file.byteLength,
-    begin: 0,
-    async read(target, position) {
-      checkRange(this, position, target.byteLength);
-      await file.read(target, position);
-    },
-  };
-}
-
 /** Throws CORRUPT unless `[position, position + length)` lies inside of the source: before anything is allocated for it. */
 export function checkRange(source: ByteSource, position: number, length: number): void {
   const end = position + length;
   if (Number.isSafeInteger(position) && Number.isSafeInteger(end) && position >= 0 && length >= 0) {
     if (end <= source.byteLength) return;
   }
-  throw new OptError(
-    "CORRUPT",
+  throw corrupt(
     source.path,
-    `bytes ${position} to ${end} are referred to, but there are ${source.byteLength}.`,
+    `bytes ${position} to ${end} are referred to, but there are ${source.byteLength}`,
     "The file is cut short or damaged: use an intact copy.",
   );
 }
@@ -139,12 +125,8 @@ export async function crcOf(source: ByteSource, begin: number, end: number): Pro
 /** Throws CORRUPT unless the checksums are equal. */
 export function checkCrc(path: string, expected: number, actual: number): void {
   if (actual === expected) return;
-  throw new OptError(
-    "CORRUPT",
-    path,
-    `the checksum must be ${expected.toString(16)}, got ${actual.toString(16)}.`,
-    "The bytes changed since they were written: use an intact copy.",
-  );
+  const problem = `the checksum must be ${expected.toString(16)}, got ${actual.toString(16)}`;
+  throw corrupt(path, problem, "The bytes changed since they were written: use an intact copy.");
 }
 
 /** The same bytes, checked whole against their CRC-32 before the first of them is given out. */

@@ -1,8 +1,9 @@
 /** The parts that MindSpore's ranks hold of a tensor, as one tensor: by a layout where there is one, as replicas that must be equal where not. */
 
-import { check, OptError } from "@opt/core";
+import { check } from "@opt/core";
 import type { SourceBox, SourceTensor } from "../../format/source";
 import { boxesOfRank, type Layout, matchesPattern, ranksOf, wholeShape } from "../../layout/layout";
+import { badState, missing } from "../bytes/errors";
 import { comparedBox } from "../bytes/replicas";
 import { type MindsporeLayout, mindsporePart } from "./strategy";
 
@@ -32,26 +33,24 @@ export function mergeParts(name: string, held: readonly HeldPart[], context: Mer
   const follows = parameterOf(name, context);
   const given = context.sourceLayout === undefined ? undefined : matching(context.sourceLayout, name, follows);
   const layout = context.strategy.get(name) ?? (follows === undefined ? undefined : context.strategy.get(follows));
+  const first = held[0]!;
   const { shape, placed } =
     given !== undefined
       ? byLayout(name, follows, held, given, context)
       : layout !== undefined
         ? byStrategy(name, held, layout, context)
         : {
-            shape: held[0]!.tensor.shape,
+            shape: first.tensor.shape,
             placed: held.map((part) => ({ ...part, offset: part.tensor.shape.map(() => 0) })),
           };
-  const first = held[0]!;
   const named = given !== undefined || layout !== undefined;
   const odd = held.find(({ tensor }) => tensor.dtype !== dtype || !(named || `${tensor.shape}` === `${shape}`));
-  check(
-    odd === undefined,
-    "BAD_STATE",
-    context.path,
-    () =>
-      `rank ${odd!.rank} holds ${name} as ${odd!.tensor.dtype} [${odd!.tensor.shape}], rank ${first.rank} as ${dtype} [${first.tensor.shape}].`,
-    "The files are of different runs, or this tensor needs a source layout (--source-layout).",
-  );
+  if (odd !== undefined) {
+    const [theirs, ours] = [odd.tensor, first.tensor];
+    const problem = `rank ${odd.rank} holds ${name} as ${theirs.dtype} [${theirs.shape}], rank ${first.rank} as ${dtype} [${ours.shape}]`;
+    const advice = "The files are of different runs, or this tensor needs a source layout (--source-layout).";
+    throw badState(context.path, problem, advice);
+  }
   const places = new Map<string, Placed[]>();
   for (const part of placed) {
     const key = part.offset.join(",");
@@ -118,13 +117,10 @@ function byStrategy(
   { ranks, path }: MergeContext,
 ): { shape: readonly number[]; placed: Placed[] } {
   const devices = layout.deviceMatrix.reduce((product, size) => product * size, 1);
-  check(
-    ranks % devices === 0,
-    "MISSING",
-    path,
-    () => `${JSON.stringify(name)} was split over ${devices} devices, got the files of ${ranks} ranks.`,
-    "Bring the folders of all ranks together.",
-  );
+  if (ranks % devices !== 0) {
+    const problem = `${JSON.stringify(name)} was split over ${devices} devices, got the files of ${ranks} ranks`;
+    throw missing(path, problem, "Bring the folders of all ranks together.");
+  }
   const [first] = held;
   const local = first!.tensor.shape;
   const whole = mindsporePart(layout, first!.rank % devices, local.length).parts.map((parts, d) => parts * local[d]!);
@@ -132,12 +128,8 @@ function byStrategy(
     const { shape } = part.tensor;
     const { parts, index } = mindsporePart(layout, part.rank % devices, shape.length);
     if (`${shape.map((length, d) => length * parts[d]!)}` !== `${whole}`) {
-      throw new OptError(
-        "BAD_STATE",
-        path,
-        `rank ${part.rank} holds a part [${shape}] of ${name}, rank ${first!.rank} one of [${local}].`,
-        "The files are of different runs, or the strategy is another run's.",
-      );
+      const problem = `rank ${part.rank} holds a part [${shape}] of ${name}, rank ${first!.rank} one of [${local}]`;
+      throw badState(path, problem, "The files are of different runs, or the strategy is another run's.");
     }
     return { ...part, offset: shape.map((length, d) => length * index[d]!) };
   });
@@ -153,12 +145,7 @@ function replicated(name: string, [first, ...others]: readonly Placed[], path: s
   const theirs = others.map(({ tensor }) => tensor.boxes[0]!);
   return comparedBox(placed, theirs, (other) => {
     const ranks = `${first!.rank} and ${others[other]!.rank}`;
-    const problem = `ranks ${ranks} hold ${JSON.stringify(name)} with different bytes, and nothing says that it is split between them.`;
-    return new OptError(
-      "BAD_STATE",
-      path,
-      problem,
-      "Give a source layout (--source-layout) that says how it is split.",
-    );
+    const problem = `ranks ${ranks} hold ${JSON.stringify(name)} with different bytes, and nothing says that it is split between them`;
+    return badState(path, problem, "Give a source layout (--source-layout) that says how it is split.");
   });
 }

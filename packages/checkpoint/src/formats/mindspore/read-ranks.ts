@@ -1,93 +1,68 @@
 /** The folder of a parallel MindSpore run: `rank_<n>/<prefix>-<epoch>_<step>.ckpt`, and strategy files that say what is whose. */
-
-import { check, OptError } from "@opt/core";
-import type { FormatReader, ImportOptions, Json, SourceTensor } from "../../format/source";
-import { FilePool } from "../../stores/file-pool";
-import { diskError, type FileSystem, type FolderEntry } from "../../stores/file-system";
+import type { Json, SourceTensor } from "../../format/source";
+import { diskError, type FolderEntry } from "../../stores/file-system";
 import { join } from "../../stores/path";
-import { pooledFile } from "../bytes/source";
+import { badState, missing } from "../bytes/errors";
+import { formatReader, type Opening } from "../bytes/reader";
 import { type HeldPart, mergeParts } from "./merge-parts";
 import { readMindspore } from "./read";
 import { type MindsporeLayout, readMindsporeStrategy } from "./strategy";
 
 const RANK = /^rank_(\d+)$/;
 
-export const mindsporeRanksReader: FormatReader = {
-  format: "MindSpore ranks",
-  async open(path, fileSystem, options = {}) {
-    const files = new FilePool(fileSystem, "read");
-    try {
-      const strategy = await readStrategies(path, fileSystem, files);
-      check(
-        strategy.size > 0 || options.sourceLayout !== undefined,
-        "MISSING",
-        path,
-        () => "no strategy file says how the ranks' parts belong together.",
-        'Put it into this folder, as ckpt_strategy.ckpt, or give a source layout (--source-layout; { "*": "replicate" } where every rank holds the same).',
-      );
-      const ranks = await filesOfStep(path, fileSystem, options);
-      const parts = new Map<string, HeldPart[]>();
-      const values: Record<string, Json> = {};
-      const unreadable = new Map<string, string>();
-      for (const [rank, file] of ranks.files.entries()) {
-        const read = await readMindspore(await pooledFile(files, join(path, file)), file, options);
-        Object.assign(values, read.values);
-        for (const [name, reason] of read.unreadable) unreadable.set(name, reason);
-        for (const tensor of read.tensors) {
-          const held = parts.get(tensor.name) ?? [];
-          parts.set(tensor.name, held);
-          held.push({ rank, tensor });
-        }
-      }
-      const { sourceLayout } = options;
-      const layout = sourceLayout === undefined ? {} : { sourceLayout };
-      const context = { path, ranks: ranks.files.length, strategy, names: parts, ...layout };
-      const tensors = new Map<string, SourceTensor>();
-      for (const [name, held] of parts) tensors.set(name, mergeParts(name, held, context));
-      const close = (): Promise<void> => files.close();
-      return { format: this.format, path, step: ranks.step, tensors, values, unreadable, close };
-    } catch (error) {
-      await files.close();
-      throw error;
+export const mindsporeRanksReader = formatReader("MindSpore ranks", async (opening) => {
+  const { path, file, options } = opening;
+  const strategy = await readStrategies(opening);
+  if (strategy.size === 0 && options.sourceLayout === undefined) {
+    const how = 'give a source layout (--source-layout; { "*": "replicate" } where every rank holds the same)';
+    const problem = "no strategy file says how the ranks' parts belong together";
+    throw missing(path, problem, `Put it into this folder, as ckpt_strategy.ckpt, or ${how}.`);
+  }
+  const { files, step } = await filesOfStep(opening);
+  const parts = new Map<string, HeldPart[]>();
+  const values: Record<string, Json> = {};
+  const unreadable = new Map<string, string>();
+  for (const [rank, name] of files.entries()) {
+    const read = await readMindspore(await file(join(path, name)), name, options);
+    Object.assign(values, read.values);
+    for (const [key, reason] of read.unreadable) unreadable.set(key, reason);
+    for (const tensor of read.tensors) {
+      const held = parts.get(tensor.name) ?? [];
+      parts.set(tensor.name, held);
+      held.push({ rank, tensor });
     }
-  },
-};
+  }
+  const { sourceLayout } = options;
+  const context = { path, ranks: files.length, strategy, names: parts, ...(sourceLayout && { sourceLayout }) };
+  const tensors: SourceTensor[] = [];
+  for (const [name, held] of parts) tensors.push(mergeParts(name, held, context));
+  return { step, tensors, values, unreadable };
+});
 
 /** Every strategy file of the folder or its `strategy` folder, together: stages of a pipeline have one each. Throws BAD_STATE. */
-async function readStrategies(
-  path: string,
-  fileSystem: FileSystem,
-  files: FilePool,
-): Promise<Map<string, MindsporeLayout>> {
-  const entries = await list(fileSystem, path);
-  const found = entries.filter(isStrategy).map(({ name }) => join(path, name));
+async function readStrategies(opening: Opening): Promise<Map<string, MindsporeLayout>> {
+  const { path, file } = opening;
+  const entries = await list(opening, path);
+  const isFile = ({ kind }: FolderEntry): boolean => kind === "file";
+  const found = entries.filter((entry) => isFile(entry) && /strategy.*\.ckpt$/.test(entry.name));
+  const paths = found.map(({ name }) => join(path, name));
   if (entries.some(({ name, kind }) => kind === "folder" && name === "strategy")) {
-    const inner = await list(fileSystem, join(path, "strategy"));
-    found.push(
-      ...inner
-        .filter(({ kind, name }) => kind === "file" && name.endsWith(".ckpt"))
-        .map(({ name }) => join(path, "strategy", name)),
-    );
+    const folder = join(path, "strategy");
+    const inner = (await list(opening, folder)).filter((entry) => isFile(entry) && entry.name.endsWith(".ckpt"));
+    paths.push(...inner.map(({ name }) => join(folder, name)));
   }
   const layouts = new Map<string, MindsporeLayout>();
-  for (const file of found.sort()) {
-    for (const [name, layout] of await readMindsporeStrategy(await pooledFile(files, file))) {
+  for (const where of paths.sort()) {
+    for (const [name, layout] of await readMindsporeStrategy(await file(where))) {
       const known = layouts.get(name);
-      check(
-        known === undefined || JSON.stringify(known) === JSON.stringify(layout),
-        "BAD_STATE",
-        file,
-        () => `it splits ${JSON.stringify(name)} in another way than the strategy files before it.`,
-        "Keep the files of one run only.",
-      );
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(layout)) {
+        const problem = `it splits ${JSON.stringify(name)} in another way than the strategy files before it`;
+        throw badState(where, problem, "Keep the files of one run only.");
+      }
       layouts.set(name, layout);
     }
   }
   return layouts;
-}
-
-function isStrategy({ name, kind }: FolderEntry): boolean {
-  return kind === "file" && /strategy.*\.ckpt$/.test(name);
 }
 
 interface Age {
@@ -96,32 +71,30 @@ interface Age {
 }
 
 /** A file of each rank, in the order of ranks: all of one epoch and step, the newest or the one asked for. Throws MISSING. */
-async function filesOfStep(
-  path: string,
-  fileSystem: FileSystem,
-  { step }: ImportOptions,
-): Promise<{ files: string[]; step: number }> {
-  const folders = (await list(fileSystem, path)).filter(({ name, kind }) => kind === "folder" && RANK.test(name));
-  const ranks = folders
-    .map(({ name }) => ({ name, rank: Number(RANK.exec(name)![1]) }))
-    .sort((a, b) => a.rank - b.rank);
-  const missing = ranks.findIndex(({ rank }, i) => rank !== i);
-  if (missing >= 0) throw absent(path, `rank_${missing} is not there`);
+async function filesOfStep(opening: Opening): Promise<{ files: string[]; step: number }> {
+  const { path, options } = opening;
+  const { step } = options;
+  const folders = (await list(opening, path)).filter(({ name, kind }) => kind === "folder" && RANK.test(name));
+  const rankOf = (name: string): number => Number(RANK.exec(name)![1]);
+  const ranks = folders.map(({ name }) => name).sort((a, b) => rankOf(a) - rankOf(b));
+  const absent = ranks.findIndex((name, i) => rankOf(name) !== i);
+  if (absent >= 0) throw incomplete(path, `rank_${absent} is not there`);
   const saved: Map<string, string>[] = [];
-  for (const { name } of ranks) {
-    const entries = (await list(fileSystem, join(path, name))).filter((entry) => entry.kind === "file");
-    const checkpoints = entries.filter((entry) => entry.name.endsWith(".ckpt")).map((entry) => entry.name);
-    saved.push(new Map(checkpoints.map((file) => [JSON.stringify(ageOf(file)), join(name, file)])));
+  for (const rank of ranks) {
+    const files = (await list(opening, join(path, rank))).filter(({ kind, name }) => kind === "file" && isCkpt(name));
+    saved.push(new Map(files.map(({ name }) => [JSON.stringify(ageOf(name)), join(rank, name)])));
   }
   const common = [...(saved[0]?.keys() ?? [])]
     .filter((age) => saved.every((files) => files.has(age)))
     .map((key) => ({ key, ...(JSON.parse(key) as Age) }))
     .filter((age) => step === undefined || age.step === step);
   const [newest] = common.sort((a, b) => b.epoch - a.epoch || b.step - a.step);
-  if (newest === undefined)
-    throw absent(path, `${step === undefined ? "no step" : `step ${step}`} is not there for every rank`);
+  const wanted = step === undefined ? "no step" : `step ${step}`;
+  if (newest === undefined) throw incomplete(path, `${wanted} is not there for every rank`);
   return { files: saved.map((files) => files.get(newest.key)!), step: newest.step };
 }
+
+const isCkpt = (name: string): boolean => name.endsWith(".ckpt");
 
 /** Epoch and step of `<prefix>-<epoch>_<step>.ckpt`: compared as numbers. */
 export function ageOf(name: string): Age {
@@ -129,12 +102,11 @@ export function ageOf(name: string): Age {
   return { epoch: Number(epoch), step: Number(step) };
 }
 
-async function list(fileSystem: FileSystem, path: string): Promise<FolderEntry[]> {
+async function list({ fileSystem }: Opening, path: string): Promise<FolderEntry[]> {
   return fileSystem.list(path).catch((error: unknown) => {
     throw diskError(error, path, "listing");
   });
 }
 
-function absent(path: string, problem: string): OptError {
-  return new OptError("MISSING", path, `${problem}.`, "Bring the folders of all ranks together.");
-}
+const incomplete = (path: string, problem: string) =>
+  missing(path, problem, "Bring the folders of all ranks together.");

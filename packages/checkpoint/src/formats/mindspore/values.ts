@@ -1,7 +1,8 @@
 /** The values of a MindSpore `.ckpt`, read one after another with their contents left where they lie; and their bytes again. */
-import { check, OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { type ImportOptions, mostTensors } from "../../format/source";
 import { ByteCursor } from "../bytes/cursor";
+import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
 import { type ByteSource, checkCrc, crcOf, partOf, readBytes } from "../bytes/source";
 import { CRC_MARK, CRC_TRAILER, ENCRYPTED_MAGIC } from "./format";
@@ -42,12 +43,8 @@ export async function readMindsporeValues(
     values.push(await readValue(cursor, field.end));
   });
   if (values.length === 0 && source.byteLength > 0) {
-    throw new OptError(
-      "CORRUPT",
-      source.path,
-      "the file holds no parameter.",
-      "If it is a strategy file, open the folder that holds it together with rank_0, rank_1 and so on.",
-    );
+    const advice = "If it is a strategy file, open the folder that holds it together with rank_0, rank_1 and so on.";
+    throw corrupt(source.path, "the file holds no parameter", advice);
   }
   return { values, crc, end };
 }
@@ -87,7 +84,7 @@ async function readValue(cursor: ByteCursor, end: number): Promise<MindsporeValu
     if (field.kind !== "bytes") return;
     if (field.number === 1) tag = await readText(cursor, field.end, LONGEST_TEXT);
     else if (field.number === 2) tensor = await readTensor(cursor, field.end);
-    else if (field.number === 3) throw unsupported(cursor.source.path, "a map parameter (a growing hash table)");
+    else if (field.number === 3) throw unread(cursor.source.path, "a map parameter (a growing hash table)");
   });
   if (tag === undefined || tensor === undefined) throw cursor.corrupt("a value has no tag or no tensor");
   return { tag, ...(tensor as Omit<MindsporeValue, "tag">) };
@@ -118,7 +115,7 @@ async function refuseEncrypted(source: ByteSource): Promise<void> {
   if (source.byteLength < 4) return;
   const head = await readBytes(source, 0, 4);
   if (ENCRYPTED_MAGIC.includes(new DataView(head.buffer).getUint32(0, true))) {
-    throw unsupported(source.path, "an encrypted checkpoint");
+    throw unread(source.path, "an encrypted checkpoint");
   }
 }
 
@@ -130,6 +127,5 @@ async function storedCrc(source: ByteSource): Promise<number | undefined> {
   return mark === CRC_MARK ? new DataView(trailer.buffer).getUint32(CRC_TRAILER - 4, false) : undefined;
 }
 
-function unsupported(path: string, what: string): OptError {
-  return new OptError("UNSUPPORTED", path, `${what} cannot be read.`, "Save a plain checkpoint with MindSpore first.");
-}
+const unread = (path: string, what: string) =>
+  unsupported(path, `${what} cannot be read`, "Save a plain checkpoint with MindSpore first.");

@@ -1,62 +1,47 @@
 /** Folders of safetensors that `HuggingFaceStorageWriter` (PyTorch DCP) wrote: each entry says where in its tensor it begins. */
-
-import { OptError } from "@opt/core";
-import type { SafetensorsEntry } from "../../format/safetensors";
-import type { FormatReader, Json, SourceBox, SourceTensor } from "../../format/source";
+import type { Json, SourceBox, SourceTensor } from "../../format/source";
 import { sameBox } from "../../layout/box";
 import { join } from "../../stores/path";
+import { badState, corrupt, isCount, missing } from "../bytes/errors";
 import { boxOf } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
+import { formatReader } from "../bytes/reader";
 import { comparedBox } from "../bytes/replicas";
-import { partOf } from "../bytes/source";
-import { openSafetensors, reasons, saidValues, withPool } from "./read";
+import { readSafetensors, saidValues } from "./read";
 
 const SHARDING = "DCP_SHARDING_INFO";
 
-export const safetensorsShardsReader: FormatReader = {
-  format: "safetensors shards",
-  async open(path, fileSystem) {
-    return withPool(fileSystem, this.format, path, async (pool) => {
-      const parts = new Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>();
-      const values: Record<string, Json> = {};
-      const unreadable = new Map<string, string>();
-      const files = (await fileSystem.list(path))
-        .map(({ name }) => name)
-        .filter((name) => name.endsWith(".safetensors"));
-      refuseUncommitted(files, path);
-      for (const file of files.sort()) {
-        const { source, header } = await openSafetensors(pool, join(path, file));
-        const { [SHARDING]: sharding, DCP_VERSION: _, ...metadata } = header.metadata;
-        Object.assign(values, saidValues(metadata));
-        for (const [name, reason] of reasons(header)) unreadable.set(name, reason);
-        const offsets = readOffsets(sharding, join(path, file));
-        for (const entry of header.entries) {
-          const { name, dtype, shape } = entry;
-          const offset = offsets.get(name) ?? shape.map(() => 0);
-          const part = { dtype, shape, bytes: partOf(source, entry.begin, entry.end - entry.begin) };
-          addBox(parts, entry, boxOf(part, file, offset), join(path, file));
-        }
-      }
-      return { tensors: [...parts.values()], values, unreadable };
-    });
-  },
-};
+type Gathered = SourceTensor & { boxes: SourceBox[]; shape: number[] };
 
-/** Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows. */
-function refuseUncommitted(files: readonly string[], path: string): void {
-  if (!files.some((file) => /^rank-\d{5,}(-[0-9a-f]{12})?\.safetensors$/.test(file))) return;
-  throw new OptError(
-    "MISSING",
-    path,
-    "manifest.json is not there, so that this step was never saved whole.",
-    "Use another step, or open one of its files by itself.",
-  );
-}
+export const safetensorsShardsReader = formatReader("safetensors shards", async ({ path, fileSystem, file }) => {
+  const parts = new Map<string, Gathered>();
+  const values: Record<string, Json> = {};
+  const unreadable = new Map<string, string>();
+  const names = (await fileSystem.list(path)).map(({ name }) => name).filter((name) => name.endsWith(".safetensors"));
+  // Shards of ours without their manifest are a save that did not end: how far its tensors reach nobody knows.
+  if (names.some((name) => /^rank-\d{5,}(-[0-9a-f]{12})?\.safetensors$/.test(name))) {
+    const problem = "manifest.json is not there, so that this step was never saved whole";
+    throw missing(path, problem, "Use another step, or open one of its files by itself.");
+  }
+  for (const name of names.sort()) {
+    const where = join(path, name);
+    const read = await readSafetensors(await file(where));
+    const { [SHARDING]: sharding, DCP_VERSION: _, ...metadata } = read.metadata;
+    Object.assign(values, saidValues(metadata));
+    for (const [key, reason] of read.unreadable) unreadable.set(key, reason);
+    const offsets = readOffsets(sharding, where);
+    for (const [key, part] of read.tensors) {
+      const offset = offsets.get(key) ?? part.shape.map(() => 0);
+      addBox(parts, { ...part, name: key }, boxOf(part, name, offset), where);
+    }
+  }
+  return { tensors: parts.values(), values, unreadable };
+});
 
 /** A tensor reaches as far as its boxes do: whether they fill it is the planner's to say. */
 function addBox(
-  parts: Map<string, SourceTensor & { boxes: SourceBox[]; shape: number[] }>,
-  { name, dtype }: SafetensorsEntry,
+  parts: Map<string, Gathered>,
+  { name, dtype }: Pick<SourceTensor, "name" | "dtype">,
   box: SourceBox,
   where: string,
 ): void {
@@ -66,25 +51,16 @@ function addBox(
     parts.set(name, { name, dtype, shape: reach, boxes: [box] });
     return;
   }
+  const [text, first] = [JSON.stringify(name), known.boxes[0]!];
   if (known.dtype !== dtype || known.shape.length !== reach.length) {
-    throw new OptError(
-      "BAD_STATE",
-      where,
-      `a part of ${JSON.stringify(name)} is ${dtype} [${box.size}], another is ${known.dtype} [${known.boxes[0]!.size}].`,
-      "The files are of different runs.",
-    );
+    throw badState(where, `a part of ${text} is ${dtype} [${box.size}], another is ${known.dtype} [${first.size}]`);
   }
   const same = known.boxes.findIndex((one) => sameBox(one, box));
   if (same >= 0) {
-    known.boxes[same] = comparedBox(known.boxes[same]!, [box], () => {
-      const problem = `${known.boxes[same]!.file} and ${box.file} hold ${JSON.stringify(name)} at the same place with different bytes.`;
-      return new OptError(
-        "BAD_STATE",
-        where,
-        problem,
-        "The ranks have drifted apart, or the files are of different runs.",
-      );
-    });
+    const held = known.boxes[same]!;
+    const problem = `${held.file} and ${box.file} hold ${text} at the same place with different bytes`;
+    const advice = "The ranks have drifted apart, or the files are of different runs.";
+    known.boxes[same] = comparedBox(held, [box], () => badState(where, problem, advice));
     return;
   }
   known.boxes.push(box);
@@ -97,10 +73,9 @@ function readOffsets(text: string | undefined, where: string): Map<string, numbe
   if (text === undefined) return offsets;
   for (const [name, info] of Object.entries(parseJson(new TextEncoder().encode(text), where))) {
     const saved = isObject(info) ? info.saved_offsets : undefined;
-    if (!Array.isArray(saved) || !saved.every((n): n is number => Number.isSafeInteger(n) && (n as number) >= 0)) {
-      throw new OptError("CORRUPT", where, `${SHARDING} of ${JSON.stringify(name)} is no list.`, "Use an intact copy.");
-    }
-    offsets.set(name, saved);
+    const isList = Array.isArray(saved) && saved.every(isCount);
+    if (!isList) throw corrupt(where, `${SHARDING} of ${JSON.stringify(name)} is no list`);
+    offsets.set(name, saved as number[]);
   }
   return offsets;
 }

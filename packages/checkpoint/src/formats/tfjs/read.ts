@@ -1,15 +1,14 @@
 /** TF.js: `model.json` lists the weights in the order in which they lie, end to end, in its `.bin` files. */
-
-import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { type FormatReader, type Json, readWhole, type SourceTensor } from "../../format/source";
+import { type Json, readWhole, type SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { basename, dirname, join } from "../../stores/path";
+import { corrupt, isCount, unsupported } from "../bytes/errors";
 import { wholeTensor } from "../bytes/foreign-tensor";
 import { isObject, parseJson } from "../bytes/json";
+import { formatReader } from "../bytes/reader";
 import { insideOf } from "../bytes/safe-path";
-import { joined, partOf, pooledFile } from "../bytes/source";
-import { withPool } from "../safetensors/read";
+import { joined, partOf } from "../bytes/source";
 
 const LARGEST_MODEL = 256 * 1024 * 1024;
 const DTYPES: Record<string, StoredDType> = {
@@ -20,65 +19,48 @@ const DTYPES: Record<string, StoredDType> = {
   complex64: "C64",
 };
 
-export const tfjsReader: FormatReader = {
-  format: "TF.js",
-  async open(path, fileSystem) {
-    const model = path.endsWith(".json") ? path : join(path, "model.json");
-    return withPool(fileSystem, this.format, path, async (pool) => {
-      const root = parseJson(await readWhole(fileSystem, model, LARGEST_MODEL), model);
-      if (root.weightsManifest === undefined) throw notTfjs(model);
-      if (!Array.isArray(root.weightsManifest)) throw corrupt(model, "weightsManifest is no list");
-      const tensors: SourceTensor[] = [];
-      for (const group of root.weightsManifest) {
-        if (!isObject(group) || !Array.isArray(group.paths) || !Array.isArray(group.weights)) {
-          throw corrupt(model, "a group of weights has no paths or no weights");
-        }
-        const paths = group.paths.map((file) => insideOf(dirname(model), file, model));
-        const bytes = joined(model, await Promise.all(paths.map((file) => pooledFile(pool, file))));
-        let begin = 0;
-        for (const weight of group.weights) {
-          const { name, dtype, shape } = readWeight(weight, model);
-          const byteLength = elementCount(shape)! * bytesPerElement(dtype);
-          const file = group.paths.length === 1 ? String(group.paths[0]) : basename(model);
-          tensors.push(wholeTensor(name, { dtype, shape, bytes: partOf(bytes, begin, byteLength) }, file));
-          begin += byteLength;
-        }
-        if (begin !== bytes.byteLength) throw corrupt(model, `weights fill ${begin} of ${bytes.byteLength} bytes`);
-      }
-      const { weightsManifest: _, ...values } = root;
-      return { tensors, values: values as Record<string, Json> };
-    });
-  },
-};
+export const tfjsReader = formatReader("TF.js", async ({ path, fileSystem, file }) => {
+  const model = path.endsWith(".json") ? path : join(path, "model.json");
+  const { weightsManifest: groups, ...values } = parseJson(await readWhole(fileSystem, model, LARGEST_MODEL), model);
+  // Any JSON is taken for a model until it is read.
+  if (groups === undefined) {
+    const problem =
+      "it is JSON, and no checkpoint: of single JSON files TF.js' model.json is one, with a weightsManifest";
+    const files = ".safetensors, .pt, .ckpt, .keras, .h5, .pdparams";
+    throw unsupported(model, problem, `Give the folder of a run or of a step, or a file of weights: ${files}.`);
+  }
+  if (!Array.isArray(groups)) throw damaged(model, "weightsManifest is no list");
+  const tensors: SourceTensor[] = [];
+  for (const group of groups) {
+    if (!isObject(group) || !Array.isArray(group.paths) || !Array.isArray(group.weights)) {
+      throw damaged(model, "a group of weights has no paths or no weights");
+    }
+    const { paths } = group;
+    const files = paths.map((name) => file(insideOf(dirname(model), name, model)));
+    const bytes = joined(model, await Promise.all(files));
+    const held = paths.length === 1 ? String(paths[0]) : basename(model);
+    let begin = 0;
+    for (const weight of group.weights) {
+      const { name, dtype, shape } = readWeight(weight, model);
+      const byteLength = elementCount(shape)! * bytesPerElement(dtype);
+      tensors.push(wholeTensor(name, { dtype, shape, bytes: partOf(bytes, begin, byteLength) }, held));
+      begin += byteLength;
+    }
+    if (begin !== bytes.byteLength) throw damaged(model, `weights fill ${begin} of ${bytes.byteLength} bytes`);
+  }
+  return { tensors, values: values as Record<string, Json> };
+});
 
 function readWeight(weight: Json, path: string): { name: string; dtype: StoredDType; shape: number[] } {
   const { name, dtype, shape, quantization } = isObject(weight) ? weight : ({} as Record<string, Json>);
   const known = typeof dtype === "string" && Object.hasOwn(DTYPES, dtype) ? DTYPES[dtype] : undefined;
   if (known === undefined || quantization !== undefined) {
-    throw new OptError(
-      "UNSUPPORTED",
-      path,
-      `${JSON.stringify(name)} is ${quantization === undefined ? String(dtype) : "quantized"}.`,
-      "Save the model with plain numbers.",
-    );
+    throw unsupported(path, `${JSON.stringify(name)} is ${quantization === undefined ? String(dtype) : "quantized"}`);
   }
-  const isCount = (n: Json): n is number => Number.isSafeInteger(n) && (n as number) >= 0;
   if (typeof name !== "string" || !Array.isArray(shape) || !shape.every(isCount) || elementCount(shape) === undefined) {
-    throw corrupt(path, "a weight has no name or no shape");
+    throw damaged(path, "a weight has no name or no shape");
   }
   return { name, dtype: known, shape };
 }
 
-/** Any JSON is taken for a model until it is read. */
-function notTfjs(path: string): OptError {
-  return new OptError(
-    "UNSUPPORTED",
-    path,
-    "it is JSON, and no checkpoint: of single JSON files TF.js' model.json is one, with a weightsManifest.",
-    "Give the folder of a run or of a step, or a file of weights: .safetensors, .pt, .ckpt, .keras, .h5, .pdparams.",
-  );
-}
-
-function corrupt(path: string, problem: string): OptError {
-  return new OptError("CORRUPT", path, `${problem}.`, "The model is damaged, or no TF.js model.");
-}
+const damaged = (path: string, problem: string) => corrupt(path, problem, "The model is damaged, or no TF.js model.");

@@ -1,0 +1,47 @@
+/** What the readers of all formats share: files that are open while they are in use, and closed when reading fails. */
+import type { FormatReader, ImportOptions, SourceTensor, TensorSource } from "../../format/source";
+import { FilePool } from "../../stores/file-pool";
+import type { FileSystem } from "../../stores/file-system";
+import { byName } from "./foreign-tensor";
+import { type ByteSource, pooledFile } from "./source";
+
+/** What stands at a path, to be read. */
+export interface Opening {
+  readonly path: string;
+  readonly fileSystem: FileSystem;
+  readonly options: ImportOptions;
+  /** A file of the checkpoint, the one at `path` without another. Throws MISSING, IO. */
+  file(path?: string): Promise<ByteSource>;
+}
+
+/** What a reader found. */
+export interface Contents extends Partial<Pick<TensorSource, "values" | "unreadable" | "structure">> {
+  readonly tensors: Iterable<SourceTensor>;
+  readonly step?: number | undefined;
+  close?(): Promise<void>;
+}
+
+/** The reader of a format. Throws DUPLICATE where a name occurs twice, and what `read` throws. */
+export function formatReader(format: string, read: (opening: Opening) => Promise<Contents>): FormatReader {
+  return {
+    format,
+    async open(path, fileSystem, options = {}) {
+      const pool = new FilePool(fileSystem, "read");
+      let closeContents: Contents["close"];
+      const close = async (): Promise<void> => {
+        await closeContents?.();
+        await pool.close();
+      };
+      try {
+        const file = (other = path): Promise<ByteSource> => pooledFile(pool, other);
+        const { tensors, step, values = {}, close: own, ...rest } = await read({ path, fileSystem, options, file });
+        closeContents = own;
+        const known = step === undefined ? {} : { step };
+        return { format, path, tensors: byName(tensors, path), ...known, values, ...rest, close };
+      } catch (error) {
+        await close();
+        throw error;
+      }
+    },
+  };
+}
