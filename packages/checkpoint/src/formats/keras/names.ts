@@ -1,19 +1,12 @@
 /** Keras 3 numbers its optimizer's variables: the model's config tells the order of layers, and shapes prove it. */
-import type { Json, SourceTensor, TensorSource } from "../../format/source";
+import type { SourceTensor, TensorSource } from "../../format/source";
 import { isObject } from "../bytes/json";
 import type { NamingContext, Renaming, Unproven } from "../names/renaming";
+import { KERAS_STATES } from "../names/states";
 
 const OPTIMIZER = "optimizer/vars/";
 /** Number 0 counts the steps, 1 is the learning rate; scalars after them (Nadam's product) belong to no parameter. */
 const COUNTERS = [`${OPTIMIZER}0`, `${OPTIMIZER}1`];
-
-/** The states of each optimizer, in the order in which they follow each other for one parameter. */
-const STATES: Record<string, string[]> = {
-  Adam: ["exp_avg", "exp_avg_sq"],
-  AdamW: ["exp_avg", "exp_avg_sq"],
-  Nadam: ["exp_avg", "exp_avg_sq"],
-  SGD: ["momentum_buffer"],
-};
 
 export function kerasNames({ source }: NamingContext): Renaming {
   const names = new Map<string, string>();
@@ -50,16 +43,11 @@ function numberOf({ name }: SourceTensor): number {
 }
 
 /** The states that the optimizer keeps for each parameter, in order; undefined where the config does not name one that is known. */
-function statesOf({ values }: TensorSource): string[] | undefined {
+function statesOf({ values }: TensorSource): readonly string[] | undefined {
   const config = isObject(values.config) ? values.config : {};
-  const name = optimizerName(config);
-  return name === undefined || !Object.hasOwn(STATES, name) ? undefined : STATES[name];
-}
-
-function optimizerName(config: { [key: string]: Json }): string | undefined {
-  const compiled = isObject(config.compile_config) ? config.compile_config.optimizer : undefined;
-  const name = isObject(compiled) ? compiled.class_name : compiled;
-  return typeof name === "string" ? name : undefined;
+  const optimizer = isObject(config.compile_config) ? config.compile_config.optimizer : undefined;
+  const name = isObject(optimizer) ? optimizer.class_name : optimizer;
+  return typeof name === "string" && Object.hasOwn(KERAS_STATES, name) ? KERAS_STATES[name] : undefined;
 }
 
 /** The trainable variables in the order of the model's layers; undefined where a layer is missing from the file. */

@@ -10,7 +10,7 @@ import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { known, SequenceWriter } from "../bytes/write-sequence";
 import { writeFile, writeFolder } from "../bytes/write-whole";
-import { mindsporeName } from "../names/state-words";
+import { mindsporeName } from "../names/states";
 import { type MindsporeLayout, mindsporeStrategy } from "./strategy";
 import { mindsporeCrcTrailer } from "./values";
 import { type MindsporeOptions, mindsporeParts, mindsporeTexts, mindsporeTypeOf } from "./write";

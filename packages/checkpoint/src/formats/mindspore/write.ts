@@ -7,7 +7,7 @@ import { streamTensors } from "../../read/stream";
 import type { ExportOptions } from "../bytes/write-options";
 import { known, type Part, SequenceWriter } from "../bytes/write-sequence";
 import { writeWhole } from "../bytes/write-whole";
-import { mindsporeName } from "../names/state-words";
+import { mindsporeName } from "../names/states";
 import { LARGEST_PIECE, METADATA_TAG, MINDSPORE_TEXT, mindsporeType } from "./format";
 import { mindsporeCrcTrailer, mindsporeValueHead } from "./values";
 

@@ -2,12 +2,8 @@
 import { OptError } from "@opt/core";
 import { isFloating } from "../../format/dtype";
 import type { SourceTensor } from "../../format/source";
-
-/** States that have the shape of their parameter. */
-export const SHAPED_STATES: readonly string[] =
-  "exp_avg exp_avg_sq max_exp_avg_sq momentum_buffer square_avg acc_delta grad_avg sum exp_inf prev master_param".split(
-    " ",
-  );
+import { badState } from "../bytes/errors";
+import { SHAPED_STATES } from "./states";
 
 /** Counters and states of generators are none, and a file of nothing else is not the model's. */
 export function isWeight({ dtype, shape }: SourceTensor): boolean {
@@ -26,15 +22,11 @@ export function refuseMapped(
   const says = `the map gives the state ${JSON.stringify(entry)} to ${JSON.stringify(name)}`;
   if (meant.length === 0) {
     const some = [...new Set(parameters.map(([known]) => known))].slice(0, 8).join(", ");
-    throw new OptError("BAD_STATE", path, `${says}, which is no parameter.`, `There are ${some}.`);
+    throw badState(path, `${says}, which is no parameter`, `There are ${some}.`);
   }
   if (shape === undefined || meant.some((tensor) => `${tensor.shape}` === `${shape}`)) return;
-  throw new OptError(
-    "BAD_SHAPE",
-    path,
-    `${says} of [${meant[0]!.shape}], the state has [${shape}].`,
-    "Correct the map.",
-  );
+  const problem = `${says} of [${meant[0]!.shape}], the state has [${shape}].`;
+  throw new OptError("BAD_SHAPE", path, problem, "Correct the map.");
 }
 
 /** The same for tensors that the map names `<parameter>.<state>` themselves. `mapped`: new names by the source's; `all` by the new. */

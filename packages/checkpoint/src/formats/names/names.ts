@@ -10,7 +10,7 @@ import { torchNames } from "../torch/names";
 import { checkMappedStates } from "./mapped";
 import { type Naming, type NamingContext, type Renaming, STRUCTURE_KEY } from "./renaming";
 import { scalarOf } from "./scalars";
-import { prefixedNames, suffixedNames } from "./state-words";
+import { prefixedNames, suffixedNames } from "./states";
 
 const RULES: Record<string, (context: NamingContext) => Renaming | Promise<Renaming>> = {
   PyTorch: torchNames,

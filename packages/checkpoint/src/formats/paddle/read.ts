@@ -3,7 +3,7 @@ import { corrupt, missing } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { joined } from "../bytes/source";
-import { PADDLE_NAMES } from "../names/state-words";
+import { PADDLE_NAMES } from "../names/states";
 import { NUMPY_GLOBALS, numpyArray } from "../python/numpy-array";
 import { readPickleOf } from "../python/pickle";
 import { pickleMemory } from "../python/pickle-stack";

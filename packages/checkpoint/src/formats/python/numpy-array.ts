@@ -1,7 +1,8 @@
 /** NumPy arrays and scalars as pickles describe them. */
-import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { numberReader } from "../../format/numbers";
 import { elementCount } from "../../layout/box";
+import { corrupt, isCount, unsupported } from "../bytes/errors";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import { type ByteSource, checkRange, memorySource, partOf, readBytes } from "../bytes/source";
 import { denseStrides, stridedSource } from "../bytes/strided";
@@ -33,29 +34,30 @@ const DTYPES: Record<string, StoredDType> = {
   bfloat16: "BF16",
 };
 
-function unsupported(path: string, what: string): OptError {
-  return new OptError("UNSUPPORTED", path, `${what} cannot be read.`, "Save numbers in little-endian order.");
-}
+const unread = (path: string, what: string) =>
+  unsupported(path, `${what} cannot be read`, "Save numbers in little-endian order.");
 
 /** The array that an object describes, or undefined when it is none. Throws CORRUPT, UNSUPPORTED. */
 export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | undefined {
   if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray._reconstruct")) return undefined;
   const state = value.state instanceof PickleTuple ? value.state.items : [];
   const [, sizes, type, columnMajor, data] = state;
-  if (!(sizes instanceof PickleTuple)) throw unsupported(source.path, "an array without shape");
+  if (!(sizes instanceof PickleTuple)) throw unread(source.path, "an array without shape");
   const shape = sizes.items.map(Number);
   const dtype = dtypeOf(type, source.path);
   const count = elementCount(shape);
-  if (count === undefined || !shape.every((length) => Number.isSafeInteger(length) && length >= 0)) {
-    throw new OptError("CORRUPT", source.path, `an array has the shape [${shape}].`, "Use an intact copy.");
+  if (count === undefined || !shape.every(isCount)) {
+    throw corrupt(source.path, `an array has the shape [${shape}]`);
   }
   const width = bytesPerElement(dtype);
   const storage = rawBytes(data, source, count * width);
-  if (storage === undefined) throw unsupported(source.path, "an array of Python objects");
+  if (storage === undefined) throw unread(source.path, "an array of Python objects");
   if (columnMajor !== true) return { dtype, shape, bytes: storage };
   const strides = denseStrides(shape, "column");
   return { dtype, shape, bytes: stridedSource(storage, { bytesPerElement: width, offset: 0, shape, strides }) };
 }
+
+const SCALARS: readonly StoredDType[] = ["F64", "F32", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"];
 
 /** The number of a NumPy scalar, or undefined when the object is none. */
 export function numpyScalar(value: unknown): number | boolean | string | undefined {
@@ -64,37 +66,12 @@ export function numpyScalar(value: unknown): number | boolean | string | undefin
   const bytes = shortBytes(data);
   const dtype = dtypeOf(type, "numpy scalar");
   if (bytes === undefined || bytes.byteLength !== bytesPerElement(dtype)) return undefined;
+  if (!SCALARS.includes(dtype)) return undefined;
+  const number = numberReader(dtype, bytes, "numpy scalar")(0);
+  if (dtype === "BOOL") return number !== 0;
+  if (Number.isSafeInteger(number) || !/64$/.test(dtype) || dtype === "F64") return number;
   const view = new DataView(bytes.buffer, bytes.byteOffset);
-  switch (dtype) {
-    case "F64":
-      return view.getFloat64(0, true);
-    case "F32":
-      return view.getFloat32(0, true);
-    case "BOOL":
-      return view.getUint8(0) !== 0;
-    case "I8":
-      return view.getInt8(0);
-    case "U8":
-      return view.getUint8(0);
-    case "I16":
-      return view.getInt16(0, true);
-    case "U16":
-      return view.getUint16(0, true);
-    case "I32":
-      return view.getInt32(0, true);
-    case "U32":
-      return view.getUint32(0, true);
-    case "I64":
-      return exact(view.getBigInt64(0, true));
-    case "U64":
-      return exact(view.getBigUint64(0, true));
-    default:
-      return undefined;
-  }
-}
-
-function exact(value: bigint): number | string {
-  return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
+  return String(dtype === "I64" ? view.getBigInt64(0, true) : view.getBigUint64(0, true));
 }
 
 function dtypeOf(type: unknown, path: string): StoredDType {
@@ -103,7 +80,7 @@ function dtypeOf(type: unknown, path: string): StoredDType {
   const order = call?.state instanceof PickleTuple ? call.state.items[1] : "|";
   const dtype = Object.hasOwn(DTYPES, code) ? DTYPES[code] : undefined;
   if (dtype === undefined || (order === ">" && bytesPerElement(dtype) > 1)) {
-    throw unsupported(path, `an array of ${order === ">" ? "big-endian " : ""}${code.slice(0, 50)}`);
+    throw unread(path, `an array of ${order === ">" ? "big-endian " : ""}${code.slice(0, 50)}`);
   }
   return dtype;
 }

@@ -29,7 +29,7 @@ export class PickleTuple {
 }
 
 export class PickleSet {
-  readonly items: unknown[] = [];
+  constructor(readonly items: unknown[] = []) {}
 }
 
 /** A float that JavaScript would take for an integer: `1.0` is no `1` in Python, and is written back as it was. */

@@ -1,6 +1,7 @@
 /** Python objects that a pickle describes, as named tensors and plain values: nested dicts and lists become dotted names. */
 import { OptError } from "@opt/core";
 import { type ImportOptions, type Json, mostTensors } from "../../format/source";
+import { corrupt, duplicate, unsupported } from "../bytes/errors";
 import { type ByteSource, readBytes } from "../bytes/source";
 import { numpyScalar } from "./numpy-array";
 import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle-objects";
@@ -49,7 +50,7 @@ export async function nameTree<T>(
   let budget = Math.min(source.byteLength + 1000, NODES_PER_TENSOR * mostTensors(source.byteLength, options));
   const readLeaf = (value: unknown, name: string, put: (leaf: PythonTree) => void): void => {
     if (tensors.has(name) || values.has(name) || unreadable.has(name)) {
-      throw new OptError("DUPLICATE", source.path, `two entries are called ${JSON.stringify(name)}.`, "Rename one.");
+      throw duplicate(source.path, `two entries are called ${JSON.stringify(name)}`);
     }
     try {
       const tensor = tensorOf(value);
@@ -79,7 +80,8 @@ export async function nameTree<T>(
     put(leafOf(value, plain));
   };
   const visit = (value: unknown, name: string, depth: number, put: (tree: PythonTree) => void): void => {
-    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME) throw endless(source.path);
+    if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME)
+      throw corrupt(source.path, "the objects nest or repeat without end", "The file is damaged, or hostile.");
     const children = childrenOf(value);
     if (children === undefined) {
       readLeaf(value, name, put);
@@ -135,16 +137,11 @@ function pairOf(item: unknown): [unknown, unknown][] {
   return Array.isArray(pair) && pair.length === 2 ? [[pair[0], pair[1]]] : [];
 }
 
-function endless(path: string): OptError {
-  return new OptError("CORRUPT", path, "the objects nest or repeat without end.", "The file is damaged, or hostile.");
-}
-
 function keyText(key: unknown, path: string): string {
   if (typeof key === "string") return key;
   if (typeof key === "number" || typeof key === "bigint" || typeof key === "boolean") return String(key);
-  if (key instanceof PickleFloat) return python(key, 0);
-  if (key instanceof PickleTuple) return python(key, 0);
-  throw new OptError("UNSUPPORTED", path, "a dict has a key that is no name or number.", "Save names as keys.");
+  if (key instanceof PickleFloat || key instanceof PickleTuple) return python(key, 0);
+  throw unsupported(path, "a dict has a key that is no name or number", "Save names as keys.");
 }
 
 /** A value that is no tensor, as JSON; what JSON has no form for is written as Python prints it. */
@@ -159,12 +156,7 @@ function plainValue(value: unknown): Json {
 
 async function readText(range: PickleRange, source: ByteSource): Promise<string> {
   if (range.length > LONGEST_VALUE) {
-    throw new OptError(
-      "UNSUPPORTED",
-      source.path,
-      `a text of ${range.length} bytes is no plain value.`,
-      "Save it apart.",
-    );
+    throw unsupported(source.path, `a text of ${range.length} bytes is no plain value`, "Save it apart.");
   }
   return new TextDecoder().decode(await readBytes(source, range.offset, range.length));
 }

@@ -2,82 +2,82 @@
  * Writes pickles of protocol 2: plain values, and the few calls that a reader needs to build tensors. Only the names that its callers
  * spell out get into a file. Source: CPython's pickletools.
  */
-const MARK = 0x28;
+import { OP } from "./opcodes";
 
 export class PickleWriter {
   #bytes = new Uint8Array(1024);
   #length = 0;
 
   constructor() {
-    this.#put(0x80, 2);
+    this.#put(OP.PROTO, 2);
   }
 
   /** The pickle as it is, ended. */
   finish(): Uint8Array {
-    this.#put(0x2e);
+    this.#put(OP.STOP);
     return this.#bytes.slice(0, this.#length);
   }
 
   none(): void {
-    this.#put(0x4e);
+    this.#put(OP.NONE);
   }
 
   boolean(value: boolean): void {
-    this.#put(value ? 0x88 : 0x89);
+    this.#put(value ? OP.NEWTRUE : OP.NEWFALSE);
   }
 
   float(value: number): void {
     this.#room(9);
-    this.#put(0x47);
+    this.#put(OP.BINFLOAT);
     new DataView(this.#bytes.buffer).setFloat64(this.#length, value, false);
     this.#length += 8;
   }
 
   integer(value: number | bigint): void {
-    if (value >= 0 && value < 256) this.#put(0x4b, Number(value));
+    if (value >= 0 && value < 256) this.#put(OP.BININT1, Number(value));
     else if (value >= -(2 ** 31) && value < 2 ** 31) {
-      this.#put(0x4a);
+      this.#put(OP.BININT);
       this.#int32(Number(value));
     } else this.#long(BigInt(value));
   }
 
   text(value: string): void {
     const bytes = new TextEncoder().encode(value);
-    this.#put(0x58);
+    this.#put(OP.BINUNICODE);
     this.#int32(bytes.length);
     this.#append(bytes);
   }
 
   list(items: Iterable<() => void>): void {
-    this.#put(0x5d, MARK);
+    this.#put(OP.EMPTY_LIST, OP.MARK);
     for (const write of items) write();
-    this.#put(0x65);
+    this.#put(OP.APPENDS);
   }
 
   tuple(items: Iterable<() => void>): void {
-    this.#put(MARK);
+    this.#put(OP.MARK);
     for (const write of items) write();
-    this.#put(0x74);
+    this.#put(OP.TUPLE);
   }
 
   dict(entries: Iterable<readonly [key: () => void, value: () => void]>): void {
-    this.#put(0x7d);
+    this.#put(OP.EMPTY_DICT);
     this.items(entries);
   }
 
   /** Sets items on the dict that was written last. */
   items(entries: Iterable<readonly [key: () => void, value: () => void]>): void {
-    this.#put(MARK);
+    this.#put(OP.MARK);
     for (const [key, value] of entries) {
       key();
       value();
     }
-    this.#put(0x75);
+    this.#put(OP.SETITEMS);
   }
 
   /** A class or function by its module and name. */
   global(module: string, name: string): void {
-    this.#put(0x63);
+    this.#put(OP.GLOBAL);
     this.#append(new TextEncoder().encode(`${module}\n${name}\n`));
   }
 
@@ -85,20 +85,20 @@ export class PickleWriter {
   call(module: string, name: string, args: Iterable<() => void>): void {
     this.global(module, name);
     this.tuple(args);
-    this.#put(0x52);
+    this.#put(OP.REDUCE);
   }
 
   /** An object of a class made without its constructor, and the state it is given. */
   object(module: string, name: string, state: () => void): void {
     this.global(module, name);
-    this.#put(0x29, 0x81);
+    this.#put(OP.EMPTY_TUPLE, OP.NEWOBJ);
     state();
-    this.#put(0x62);
+    this.#put(OP.BUILD);
   }
 
   persistent(id: () => void): void {
     id();
-    this.#put(0x51);
+    this.#put(OP.BINPERSID);
   }
 
   #long(value: bigint): void {
@@ -109,7 +109,7 @@ export class PickleWriter {
       if ((rest >> 8n === 0n && (bytes.at(-1)! & 128) === 0) || (rest >> 8n === -1n && (bytes.at(-1)! & 128) !== 0))
         break;
     }
-    this.#put(0x8a, bytes.length, ...bytes);
+    this.#put(OP.LONG1, bytes.length, ...bytes);
   }
 
   #int32(value: number): void {

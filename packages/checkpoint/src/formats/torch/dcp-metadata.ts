@@ -1,11 +1,12 @@
 /** `.metadata` of a PyTorch DCP folder: a pickle (protocol 4) of which chunk of which tensor lies where. */
-import { OptError } from "@opt/core";
 import type { StoredDType } from "../../format/dtype";
 import type { ImportOptions } from "../../format/source";
+import { corrupt, missing, unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { type PickleLimits, readPickleOf } from "../python/pickle";
 import { PickleCall, PickleTuple } from "../python/pickle-objects";
 import { pickleMemory } from "../python/pickle-stack";
+import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
 const METADATA = "torch.distributed.checkpoint.metadata.";
@@ -68,7 +69,7 @@ export async function readDcpMetadata(source: ByteSource, options: ImportOptions
   const root = fields(await readPickleOf(source, { ...LIMITS, ...pickleMemory(options) }), "Metadata", where);
   const items = new Map<string, DcpTensor | undefined>();
   for (const [name, stored] of table(root.get("state_dict_metadata"), where)) {
-    if (typeof name !== "string") throw corrupt(where, "an item has no name");
+    if (typeof name !== "string") throw damaged(where, "an item has no name");
     const isTensor = stored instanceof PickleCall && stored.callable === `${METADATA}TensorStorageMetadata`;
     items.set(name, isTensor ? readTensor(stored, where) : undefined);
   }
@@ -88,12 +89,7 @@ export async function readDcpMetadata(source: ByteSource, options: ImportOptions
       const location = locations.get(keyOf(name, offset));
       if (location !== undefined) return location;
       const chunk = offset === undefined ? "" : ` at [${offset}]`;
-      throw new OptError(
-        "MISSING",
-        where,
-        `nothing is stored for ${name}${chunk}.`,
-        "The save did not end: use another.",
-      );
+      throw missing(where, `nothing is stored for ${name}${chunk}`, "The save did not end: use another.");
     },
   };
 }
@@ -129,9 +125,9 @@ function readLocation(value: unknown, where: string): DcpLocation {
   const [begin, byteLength] = [info.get("offset"), info.get("length")];
   const transforms = info.get("transform_descriptors");
   if (transforms !== undefined && transforms !== null) {
-    throw new OptError("UNSUPPORTED", where, "the chunks are compressed or encrypted.", "Save without extensions.");
+    throw unsupported(where, "the chunks are compressed or encrypted", "Save without extensions.");
   }
-  if (!Number.isSafeInteger(begin) || !Number.isSafeInteger(byteLength)) throw corrupt(where, "a chunk has no place");
+  if (!Number.isSafeInteger(begin) || !Number.isSafeInteger(byteLength)) throw damaged(where, "a chunk has no place");
   return { file: info.get("relative_path"), begin: begin as number, byteLength: byteLength as number };
 }
 
@@ -139,12 +135,12 @@ function fields(value: unknown, name: string, where: string): Map<unknown, unkno
   if (value instanceof PickleCall && value.callable === `${METADATA}${name}` && value.state instanceof Map) {
     return value.state;
   }
-  throw corrupt(where, `a ${name} is missing`);
+  throw damaged(where, `a ${name} is missing`);
 }
 
 function table(value: unknown, where: string): Map<unknown, unknown> {
   if (value instanceof Map) return value;
-  throw corrupt(where, "a table is missing");
+  throw damaged(where, "a table is missing");
 }
 
 function keyOf(name: unknown, offset: readonly number[] | undefined): string {
@@ -156,6 +152,53 @@ function itemsOf(value: unknown): readonly unknown[] {
   return value instanceof PickleTuple ? value.items : [];
 }
 
-function corrupt(where: string, problem: string): OptError {
-  return new OptError("CORRUPT", where, `${problem}.`, "The file is damaged, or of a version that is not known here.");
+const damaged = (where: string, problem: string) =>
+  corrupt(where, problem, "The file is damaged, or of a version that is not known here.");
+
+type Path = readonly (string | number)[];
+
+interface Branch {
+  readonly members: Map<string | number, Branch | { readonly leaf: PythonTree }>;
+}
+
+/** The tree whose leaves stand at their paths; an item without a path stands under its own name. */
+export function nestedTree(leaves: ReadonlyMap<string, PythonTree>, paths: ReadonlyMap<string, Path>): PythonTree {
+  const root: Branch = { members: new Map() };
+  for (const [name, leaf] of leaves) {
+    const path = paths.get(name) ?? guessedPath(name);
+    const branch = path.slice(0, -1).reduce<Branch | undefined>((at, key) => at && branchAt(at, key), root);
+    const last = path.at(-1)!;
+    // Two items at one place, or one below another, cannot both be nested: this one stays flat.
+    if (branch === undefined || branch.members.has(last)) root.members.set(name, { leaf });
+    else branch.members.set(last, { leaf });
+  }
+  return treeOf(root);
+}
+
+function branchAt(branch: Branch, key: string | number): Branch | undefined {
+  const known = branch.members.get(key);
+  if (known !== undefined) return "members" in known ? known : undefined;
+  const made: Branch = { members: new Map() };
+  branch.members.set(key, made);
+  return made;
+}
+
+/** Without paths (saved with `flatten_state_dict=False`) an optimizer's state is told by its name. */
+function guessedPath(name: string): Path {
+  const [, outer, parameter, state] = /^(.+?)\.state\.(.+)\.([^.]+)$/.exec(name) ?? [];
+  if (state !== undefined) return [outer!, `state.${parameter}.${state}`];
+  const [, holder, rest] = /^(.+?)\.(param_groups\..+\.[^.]+)$/.exec(name) ?? [];
+  return rest === undefined ? [name] : [holder!, rest];
+}
+
+function treeOf({ members }: Branch): PythonTree {
+  const trees = [...members].map(([key, member]): [string | number, PythonTree] => [
+    key,
+    "members" in member ? treeOf(member) : member.leaf,
+  ]);
+  if (trees.length > 0 && trees.every(([key]) => typeof key === "number")) {
+    trees.sort(([a], [b]) => Number(a) - Number(b));
+    return { list: trees.map(([, tree]) => tree) };
+  }
+  return { dict: trees };
 }

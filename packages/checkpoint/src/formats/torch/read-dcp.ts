@@ -10,8 +10,7 @@ import { insideOf } from "../bytes/safe-path";
 import { partOf } from "../bytes/source";
 import { type PythonTree, renameTensors } from "../python/tree";
 import type { NamedTree } from "../python/values";
-import { type DcpChunk, type DcpLocation, readDcpMetadata } from "./dcp-metadata";
-import { nestedTree } from "./nested";
+import { type DcpChunk, type DcpLocation, nestedTree, readDcpMetadata } from "./dcp-metadata";
 import { readTorch, stepOf } from "./read";
 
 type Stored = NamedTree<ForeignTensor>;

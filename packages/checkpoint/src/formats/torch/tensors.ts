@@ -1,6 +1,6 @@
 /** Tensors as PyTorch pickles them: a rebuild call on a storage, which lies outside of the pickle. */
-import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
+import { corrupt, isCount, unsupported } from "../bytes/errors";
 import type { ForeignTensor } from "../bytes/foreign-tensor";
 import type { ByteSource } from "../bytes/source";
 import { stridedSource } from "../bytes/strided";
@@ -9,51 +9,41 @@ import type { PickleLimits } from "../python/pickle";
 import { PickleCall, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
 import { PLAIN_GLOBALS } from "../python/values";
 
-const STORAGES: Record<string, StoredDType> = {
-  FloatStorage: "F32",
-  DoubleStorage: "F64",
-  HalfStorage: "F16",
-  BFloat16Storage: "BF16",
-  LongStorage: "I64",
-  IntStorage: "I32",
-  ShortStorage: "I16",
-  CharStorage: "I8",
-  ByteStorage: "U8",
-  BoolStorage: "BOOL",
-  ComplexFloatStorage: "C64",
+/** Element types as torch calls them, and the storages of those that have one of their own; newer ones have a storage of bytes. */
+const TYPES: Readonly<Partial<Record<StoredDType, readonly [dtype: string, storage?: string]>>> = {
+  F32: ["float32", "FloatStorage"],
+  F64: ["float64", "DoubleStorage"],
+  F16: ["float16", "HalfStorage"],
+  BF16: ["bfloat16", "BFloat16Storage"],
+  I64: ["int64", "LongStorage"],
+  I32: ["int32", "IntStorage"],
+  I16: ["int16", "ShortStorage"],
+  I8: ["int8", "CharStorage"],
+  U8: ["uint8", "ByteStorage"],
+  BOOL: ["bool", "BoolStorage"],
+  C64: ["complex64", "ComplexFloatStorage"],
+  U64: ["uint64"],
+  U32: ["uint32"],
+  U16: ["uint16"],
+  F8_E4M3: ["float8_e4m3fn"],
+  F8_E5M2: ["float8_e5m2"],
+  F8_E4M3FNUZ: ["float8_e4m3fnuz"],
+  F8_E5M2FNUZ: ["float8_e5m2fnuz"],
+  F8_E8M0: ["float8_e8m0fnu"],
 };
+const ENTRIES = Object.entries(TYPES) as [StoredDType, [string, string?]][];
+const DTYPES = new Map(ENTRIES.map(([dtype, [name]]) => [name, dtype]));
+const STORAGES = new Map(ENTRIES.flatMap(([dtype, [, storage]]) => (storage ? [[storage, dtype]] : [])));
 
 /** Storages of numbers that we have no form for, and their width: a legacy file's storages are stepped over by it. */
-const UNREAD_STORAGES: Record<string, number> = {
-  ComplexDoubleStorage: 16,
-  QInt8Storage: 1,
-  QUInt8Storage: 1,
-  QInt32Storage: 4,
-  QUInt4x2Storage: 1,
-  QUInt2x4Storage: 1,
-};
-
-const DTYPES: Record<string, StoredDType> = {
-  float32: "F32",
-  float64: "F64",
-  float16: "F16",
-  bfloat16: "BF16",
-  int64: "I64",
-  int32: "I32",
-  int16: "I16",
-  int8: "I8",
-  uint64: "U64",
-  uint32: "U32",
-  uint16: "U16",
-  uint8: "U8",
-  bool: "BOOL",
-  complex64: "C64",
-  float8_e4m3fn: "F8_E4M3",
-  float8_e5m2: "F8_E5M2",
-  float8_e4m3fnuz: "F8_E4M3FNUZ",
-  float8_e5m2fnuz: "F8_E5M2FNUZ",
-  float8_e8m0fnu: "F8_E8M0",
-};
+const UNREAD_STORAGES = new Map([
+  ["ComplexDoubleStorage", 16],
+  ["QInt8Storage", 1],
+  ["QUInt8Storage", 1],
+  ["QInt32Storage", 4],
+  ["QUInt4x2Storage", 1],
+  ["QUInt2x4Storage", 1],
+]);
 
 /** Element types that are known to exist, and nothing more. */
 const UNREAD_DTYPES = [
@@ -64,6 +54,7 @@ const UNREAD_DTYPES = [
   ...[1, 2, 3, 4, 5, 6, 7].flatMap((bits) => [`int${bits}`, `uint${bits}`]),
 ];
 
+const torchName = (name: string): string => `torch.${name}`;
 const REBUILD = "torch._utils._rebuild_";
 
 /** Tensors whose elements do not lie in one strided storage: noted, so that the rest of the file can be read. */
@@ -78,10 +69,8 @@ export const TORCH_PICKLE: PickleLimits = {
   globals: new Set([
     ...PLAIN_GLOBALS,
     ...NUMPY_GLOBALS,
-    ...Object.keys(STORAGES).map((name) => `torch.${name}`),
-    ...Object.keys(UNREAD_STORAGES).map((name) => `torch.${name}`),
-    ...[...Object.keys(DTYPES), ...UNREAD_DTYPES].map((name) => `torch.${name}`),
-    ...["per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams"].map((name) => `torch.${name}`),
+    ...[...STORAGES.keys(), ...UNREAD_STORAGES.keys(), ...DTYPES.keys(), ...UNREAD_DTYPES].map(torchName),
+    ...["per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams"].map(torchName),
     "torch._tensor._rebuild_from_type_v2",
     "torch.nn.parameter.Parameter",
     "torch.storage.UntypedStorage",
@@ -106,15 +95,13 @@ export interface StorageId {
 
 /** How torch names a dtype and its storage, for writing: newer dtypes have a storage of bytes only. */
 export function torchTypeNames(dtype: StoredDType): { dtype: string; storage: string | undefined } {
-  const keyOf = (table: Record<string, StoredDType>): string | undefined =>
-    Object.keys(table).find((name) => table[name] === dtype);
-  return { dtype: keyOf(DTYPES)!, storage: keyOf(STORAGES) };
+  const [name, storage] = TYPES[dtype]!;
+  return { dtype: name, storage };
 }
 
 export function torchDType(value: unknown): StoredDType | undefined {
   if (!(value instanceof PickleGlobal) || !value.name.startsWith("torch.")) return undefined;
-  const name = value.name.slice("torch.".length);
-  return Object.hasOwn(DTYPES, name) ? DTYPES[name] : undefined;
+  return DTYPES.get(value.name.slice("torch.".length));
 }
 
 /** Throws CORRUPT for a persistent id that names no storage. */
@@ -124,11 +111,11 @@ export function storageId(value: unknown, path: string): StorageId {
   // A legacy file's storage may be a part of the one that is stored, whose length its id then names.
   const [first, count] = view instanceof PickleTuple ? view.items.slice(1) : [0, whole];
   const name = type instanceof PickleGlobal ? type.name.replace("torch.", "") : "";
-  const dtype = Object.hasOwn(STORAGES, name) ? STORAGES[name] : undefined;
+  const dtype = STORAGES.get(name);
   if (kind !== "storage" || (typeof key !== "string" && typeof key !== "number") || !isCount(count)) {
     throw corrupt(path, "a tensor's storage has no valid id");
   }
-  const unread = Object.hasOwn(UNREAD_STORAGES, name) ? UNREAD_STORAGES[name] : undefined;
+  const unread = UNREAD_STORAGES.get(name);
   if (dtype === undefined && unread === undefined && name !== "storage.UntypedStorage") {
     throw corrupt(path, "a storage has no element type");
   }
@@ -147,10 +134,10 @@ export function torchTensor(
   const array = numpyArray(value, pickle);
   if (array !== undefined) return array;
   if (value.callable === "torch._tensor._rebuild_from_type_v2")
-    throw unsupported(pickle.path, "a tensor of a class of its own");
+    throw unread(pickle.path, "a tensor of a class of its own");
   if (!value.callable.startsWith(REBUILD)) return undefined;
   const kind = value.callable.slice(REBUILD.length);
-  if (UNREAD_REBUILDS.includes(kind)) throw unsupported(pickle.path, `a ${kind}`);
+  if (UNREAD_REBUILDS.includes(kind)) throw unread(pickle.path, `a ${kind}`);
   if (kind.startsWith("parameter")) {
     const [data] = value.args;
     // Parameters hold tensors only, so one step inwards is enough and nothing can nest without end.
@@ -165,8 +152,8 @@ export function torchTensor(
   // `x.conj()` and its imaginary part share the elements of x, and have another sign.
   const [changes] = more;
   if (changes instanceof Map && [...changes.values()].some((isSet) => isSet !== false))
-    throw unsupported(pickle.path, `a view whose elements lie there otherwise (${[...changes.keys()].join(", ")})`);
-  if (dtype === undefined) throw unsupported(pickle.path, "an element type that is not known here");
+    throw unread(pickle.path, `a view whose elements lie there otherwise (${[...changes.keys()].join(", ")})`);
+  if (dtype === undefined) throw unread(pickle.path, "an element type that is not known here");
   const shape = counts(size, pickle.path);
   const strides = counts(stride, pickle.path);
   if (!isCount(offset)) throw corrupt(pickle.path, "a tensor begins before its storage");
@@ -182,14 +169,4 @@ export function counts(value: unknown, path: string): number[] {
   return items;
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function unsupported(path: string, what: string): OptError {
-  return new OptError("UNSUPPORTED", path, `it is ${what}.`, "Save it as a dense tensor of plain numbers.");
-}
-
-function corrupt(path: string, problem: string): OptError {
-  return new OptError("CORRUPT", path, `${problem}.`, "The file is damaged: use an intact copy.");
-}
+const unread = (path: string, what: string) => unsupported(path, `it is ${what}`);

@@ -1,7 +1,7 @@
 /** Python objects as `torch.save` writes them: the pickle, and the tensors whose storages follow it. */
-import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import { elementCount } from "../../layout/box";
+import { unsupported } from "../bytes/errors";
 import { denseStrides } from "../bytes/strided";
 import type { PythonTree } from "../python/tree";
 import { PickleWriter } from "../python/write-pickle";
@@ -106,12 +106,8 @@ function writeTree(out: PickleWriter, tree: PythonTree, where: string, writeTens
     } else out.dict(entries);
   } else {
     const what = "text" in tree ? tree.text : "global" in tree ? tree.global : tree.call;
-    throw new OptError(
-      "UNSUPPORTED",
-      where,
-      `${what.slice(0, 100)} has no plain form in a PyTorch file.`,
-      "Leave it out, or save it as a tensor or a plain value.",
-    );
+    const problem = `${what.slice(0, 100)} has no plain form in a PyTorch file`;
+    throw unsupported(where, problem, "Leave it out, or save it as a tensor or a plain value.");
   }
 }
 

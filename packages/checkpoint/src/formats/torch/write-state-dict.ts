@@ -13,6 +13,7 @@ import { inNumbers, scalarOf } from "../names/scalars";
 import { dictOf, itemsOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
 import { ourOption } from "./names";
 import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
+import { optionsOf, optionTree, same, treeOf } from "./write-groups";
 
 export interface TorchObject {
   readonly tree: PythonTree;
@@ -25,20 +26,6 @@ interface SavedOptimizer {
   readonly groups: readonly ({ readonly params: readonly string[] } & { readonly [option: string]: Json })[];
   readonly counters: { readonly [param: string]: { readonly [name: string]: number } };
 }
-
-/** What torch 2.13's optimizers keep in every group besides what ours have: a distributed load asks for each of them. */
-const TORCH_OPTIONS: [string, PythonTree][] = [
-  ["amsgrad", false],
-  ["maximize", false],
-  ["foreach", null],
-  ["capturable", false],
-  ["differentiable", false],
-  ["fused", null],
-  ["decoupled_weight_decay", false],
-];
-
-/** Options that torch counts by; it takes no float for them. */
-const COUNTS = ["ns_steps"];
 
 /** `numbered` for files that `optimizer.load_state_dict` takes, `named` for what `set_state_dict` takes. */
 export async function torchObject(source: TensorSource, form: "numbered" | "named"): Promise<TorchObject> {
@@ -283,48 +270,6 @@ class Context {
       }
     }
   }
-}
-
-/** A group's options under torch's names: as the file had them where they are the same, as ours where they changed. */
-function optionsOf(
-  ours: { readonly [option: string]: Json },
-  theirs: ReadonlyMap<string, PythonTree> | undefined,
-): [PythonTree, PythonTree][] {
-  const options = new Map<string, PythonTree>();
-  for (const [name, value] of theirs ?? []) {
-    const now = ours[ourOption(name)];
-    const plain = plainOf(value);
-    // What has no plain form was looked at before: tensors.
-    options.set(name, now === undefined || plain === undefined || same(now, plain) ? value : optionTree(name, now));
-  }
-  for (const [name, value] of Object.entries(ours)) {
-    const theirName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    if (!options.has(theirName)) options.set(theirName, optionTree(theirName, value));
-  }
-  if (theirs === undefined) {
-    for (const [name, value] of TORCH_OPTIONS) if (!options.has(name)) options.set(name, value);
-  }
-  return [...options];
-}
-
-/** Options are floats, and lists of them tuples. */
-function optionTree(name: string, value: Json): PythonTree {
-  if (COUNTS.includes(name)) return treeOf(value);
-  return Array.isArray(value) ? { tuple: value.map((item) => treeOf(item, true)) } : treeOf(value, true);
-}
-
-/** Plain JSON as Python has it; `floats`: integers are meant as floats. */
-function treeOf(value: Json, floats = false): PythonTree {
-  if (typeof value === "number") {
-    return !Number.isInteger(value) || (Number.isSafeInteger(value) && !floats) ? value : { float: String(value) };
-  }
-  if (Array.isArray(value)) return { list: value.map((item) => treeOf(item, floats)) };
-  if (typeof value !== "object" || value === null) return value;
-  return { dict: Object.entries(value).map(([key, item]) => [key, treeOf(item, floats)]) };
-}
-
-function same(a: Json | undefined, b: Json | undefined): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** What PyTorch's modules count in I64 is i32 in a Tensor. */

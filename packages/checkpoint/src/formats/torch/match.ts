@@ -1,0 +1,211 @@
+/** Finds the model that an optimizer of PyTorch trains, and which of its parameters each number is. */
+import type { SourceTensor, TensorSource } from "../../format/source";
+import { badState } from "../bytes/errors";
+import { isWeight, refuseMapped } from "../names/mapped";
+import type { NamingContext, Unproven } from "../names/renaming";
+import { SHAPED_STATES } from "../names/states";
+import { dictOf, type PythonTree, tensorOf } from "../python/tree";
+import { keyOf, survey, type TorchOptimizer } from "./optimizers";
+
+const BUFFERS = /(^|\.)(running_mean|running_var|num_batches_tracked)$/;
+
+/** What models are called beside their optimizer; other dicts of the same parameters (averages, copies) are not the model. */
+const MODEL_WORDS = ["", "model", "state_dict", "model_state_dict", "net", "network", "module"];
+
+/** A dict of tensors, or a file of tensors only, that may be the optimizer's model. */
+interface Model {
+  readonly prefix: string;
+  /** By the parameter's name inside of the model. */
+  readonly parameters: ReadonlyMap<string, SourceTensor>;
+  readonly buffers: readonly string[];
+  /** Whether the file keeps the model's order: safetensors files sort. */
+  readonly ordered: boolean;
+}
+
+interface Resolved {
+  readonly optimizer: TorchOptimizer;
+  /** By key: the parameter's name inside of the model. */
+  readonly names: ReadonlyMap<string, string>;
+  readonly model: Model | undefined;
+  readonly unproven: readonly Unproven[];
+}
+
+/** Keys of parameters that have tensors in the source. */
+function entriesOf({ groups, state }: TorchOptimizer, { tensors }: TensorSource): string[] {
+  const keys = new Set([...groups.flatMap(({ params }) => params), ...state.keys()]);
+  return [...keys].filter((key) =>
+    [...(state.get(key)?.values() ?? [])].some((value) => tensors.has(tensorOf(value) ?? "")),
+  );
+}
+
+export function modelsIn(source: TensorSource): Model[] {
+  if (source.structure !== undefined) {
+    return survey(source.structure as PythonTree).models.map(([prefix, tree]) => modelOf(prefix, tree, source));
+  }
+  return [splitBuffers("", [...source.tensors], false)];
+}
+
+export function modelOf(prefix: string, tree: PythonTree, source: TensorSource): Model {
+  const held = (dictOf(tree) ?? []).flatMap(([key, value]): [string, SourceTensor][] => {
+    const tensor = source.tensors.get(tensorOf(value) ?? "");
+    return tensor === undefined ? [] : [[keyOf(key), tensor]];
+  });
+  // DCP keeps the order of ranks, not of the model.
+  return splitBuffers(prefix, held, source.format === "PyTorch");
+}
+
+function splitBuffers(prefix: string, held: readonly [string, SourceTensor][], ordered: boolean): Model {
+  const parameters = new Map(held.filter(([name]) => !BUFFERS.test(name)));
+  const buffers = held.map(([name]) => name).filter((name) => BUFFERS.test(name));
+  return { prefix, parameters, buffers, ordered };
+}
+
+export function resolve(optimizer: TorchOptimizer, models: readonly Model[], context: NamingContext): Resolved {
+  const entries = entriesOf(optimizer, context.source);
+  const given = new Map<string, string>();
+  for (const { params, names } of optimizer.groups) {
+    params.forEach((key, i) => {
+      const written = optimizer.form === "numbered" ? names?.[i] : key;
+      const name = context.map?.[`${optimizer.prefix}state.${key}`] ?? written;
+      if (name !== undefined) given.set(key, name);
+    });
+  }
+  for (const key of given.keys()) checkMapped(key, optimizer, models, context);
+  const open = entries.filter((key) => !given.has(key));
+  if (entries.length === 0)
+    return { optimizer, names: given, model: trainedModel(optimizer, models, given), unproven: [] };
+  if (open.length === 0) {
+    const needed = entries.map((key) => given.get(key)!);
+    const holding = models.filter(({ parameters }) => needed.every((name) => parameters.has(name)));
+    return { optimizer, names: given, model: onlyModel(holding, context.source), unproven: [] };
+  }
+  const shapes = new Map(open.map((key) => [key, shapeOf(optimizer, key, context.source)]));
+  const attempts = models.flatMap((model) => {
+    const names = matchShapes(optimizer, shapes, model, given, context.parameterOrder === "model");
+    return names === undefined ? [] : [{ model, names }];
+  });
+  const complete = attempts.filter(({ names }) => open.every((key) => names.has(key)));
+  if (context.parameterOrder === "model" && complete.length > 0) {
+    const problems = complete.map(({ model, names }) => disorderOf(optimizer, names, model));
+    const [problem] = problems;
+    if (!problems.includes(undefined)) throw badState(context.source.path, problem!, "Name them by a map (--map).");
+  }
+  const [first] = complete;
+  if (first !== undefined) {
+    const answers = new Set(complete.map(({ names }) => JSON.stringify(open.map((key) => names.get(key)))));
+    const models = complete.map(({ model }) => model);
+    const model = answers.size === 1 ? onlyModel(models, context.source) : undefined;
+    if (model !== undefined) return { optimizer, names: new Map([...given, ...first.names]), model, unproven: [] };
+  }
+  const taken = new Set(given.values());
+  const unproven = open.map((key) => {
+    const shape = shapes.get(key);
+    const fits = ([name, tensor]: [string, SourceTensor]): boolean =>
+      !taken.has(name) && (shape === undefined || `${tensor.shape}` === `${shape}`);
+    const candidates = new Set(
+      attempts.flatMap(({ model }) => [...model.parameters].filter(fits).map(([name]) => name)),
+    );
+    const some = [...candidates].slice(0, 3).join(" | ");
+    const what = shape === undefined ? "a parameter" : `a parameter of [${shape.join(", ")}]`;
+    return {
+      key: `${optimizer.prefix}state.${key}`,
+      meaning: some === "" ? what : candidates.size > 3 ? `${some} | ...` : some,
+    };
+  });
+  return { optimizer, names: given, model: undefined, unproven };
+}
+
+/** Where there is no state (plain SGD, no step yet) names are needed for the options of groups alone, which positions tell as well. */
+function trainedModel(
+  { groups }: TorchOptimizer,
+  models: readonly Model[],
+  names: ReadonlyMap<string, string>,
+): Model | undefined {
+  const keys = groups.flatMap(({ params }) => params);
+  const isNamed = names.size === keys.length;
+  const holding = models.filter(({ parameters }) =>
+    isNamed ? keys.every((key) => parameters.has(names.get(key)!)) : parameters.size === keys.length,
+  );
+  return holding.length === 1 ? holding[0] : holding.find(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
+}
+
+/** The one model, or the one with a model's name; undefined for none. Throws BAD_STATE where several are equally likely. */
+function onlyModel(models: readonly Model[], source: TensorSource): Model | undefined {
+  if (models.length <= 1) return models[0];
+  const named = models.filter(({ prefix }) => MODEL_WORDS.includes(prefix.slice(0, -1)));
+  if (named.length === 1) return named[0];
+  const [a, b] = models.map(({ prefix }) => JSON.stringify(prefix));
+  throw badState(
+    source.path,
+    `the optimizer's parameters stand under ${a} and under ${b}`,
+    "Leave one out with exclude.",
+  );
+}
+
+/** Names by key for the shapes that leave no doubt; undefined where the model does not have these shapes at all. */
+function matchShapes(
+  { groups }: TorchOptimizer,
+  shapes: ReadonlyMap<string, readonly number[] | undefined>,
+  model: Model,
+  given: ReadonlyMap<string, string>,
+  inOrder: boolean,
+): Map<string, string> | undefined {
+  const taken = new Set(given.values());
+  const parameters = [...model.parameters].filter(([name]) => !taken.has(name));
+  const classes = new Map<string, string[]>();
+  for (const [key, shape] of shapes) {
+    if (shape === undefined) continue;
+    classes.set(`${shape}`, [...(classes.get(`${shape}`) ?? []), key]);
+  }
+  const names = new Map<string, string>();
+  for (const [shape, keys] of classes) {
+    const fitting = parameters.filter(([, tensor]) => `${tensor.shape}` === shape);
+    if (fitting.length < keys.length) return undefined;
+    const ofOneGroup = groups.some(({ params }) => keys.every((key) => params.includes(key)));
+    const told = fitting.length === 1 || (inOrder && model.ordered && ofOneGroup);
+    if (!told || fitting.length !== keys.length) continue;
+    for (const [i, key] of keys.entries()) names.set(key, fitting[i]![0]);
+  }
+  return names;
+}
+
+function shapeOf(optimizer: TorchOptimizer, key: string, { tensors }: TensorSource): readonly number[] | undefined {
+  const states = optimizer.state.get(key);
+  for (const state of SHAPED_STATES) {
+    const tensor = tensors.get(tensorOf(states?.get(state)) ?? "");
+    if (tensor !== undefined) return tensor.shape;
+  }
+  return undefined;
+}
+
+/** A name from the map is that of a parameter of some model that is there, and of one with the shape of the state. */
+function checkMapped(key: string, optimizer: TorchOptimizer, all: readonly Model[], context: NamingContext): void {
+  const entry = `${optimizer.prefix}state.${key}`;
+  const name = context.map?.[entry];
+  const models = all.filter(({ parameters }) => [...parameters.values()].some(isWeight));
+  if (name === undefined || models.length === 0) return;
+  const known = models.flatMap(({ prefix, parameters }) =>
+    ["", prefix].flatMap((word) => [...parameters].map(([own, tensor]) => [word + own, tensor] as const)),
+  );
+  refuseMapped(entry, name, shapeOf(optimizer, key, context.source), known, context.source.path);
+}
+
+/** Where the shapes prove another order than the model's; undefined where they do not. */
+function disorderOf(
+  { groups, prefix }: TorchOptimizer,
+  names: ReadonlyMap<string, string>,
+  model: Model,
+): string | undefined {
+  if (!model.ordered) return undefined;
+  const places = new Map([...model.parameters.keys()].map((name, i) => [name, i]));
+  for (const { params } of groups) {
+    const told = params.filter((key) => names.has(key));
+    const wrong = told.findIndex(
+      (key, i) => i > 0 && places.get(names.get(key)!)! < places.get(names.get(told[i - 1]!)!)!,
+    );
+    if (wrong < 0) continue;
+    const [before, after] = [told[wrong - 1]!, told[wrong]!].map((key) => `${prefix}state.${key} is ${names.get(key)}`);
+    return `its groups must list parameters in the model's order, the shapes say that ${before} and ${after}`;
+  }
+  return undefined;
+}
