@@ -92,35 +92,8 @@ export async function convertCheckpoint(
   options: ConvertOptions,
 ): Promise<ConvertResult> {
   checkOptions("convertCheckpoint", options, CONVERT_OPTIONS);
+  checkTarget(options);
   const { to, exclude = [], rename = {} } = options;
-  check(
-    TARGETS.includes(to),
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `to must be one of ${TARGETS.join(", ")}, got ${to}.`,
-  );
-  check(
-    options.parameterOrder === undefined || options.parameterOrder === "model",
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `parameterOrder must be "model", got ${JSON.stringify(options.parameterOrder)}.`,
-    "Leave it out where the order is not the model's.",
-  );
-  const cut = options.ranks !== undefined || options.layout !== undefined;
-  check(
-    (options.job === undefined || (to === "ckpt" && cut)) && (!cut || to === "ckpt" || to === "checkpoint"),
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
-    "Leave them out.",
-  );
-  check(
-    options.maxShardSize === undefined || to === "safetensors",
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `maxShardSize is for safetensors, got it with ${to}.`,
-    "Leave it out.",
-  );
   const sources: TensorSource[] = [];
   try {
     for (const one of [path].flat() as readonly string[]) sources.push(await openSource(one, options));
@@ -141,6 +114,31 @@ export async function convertCheckpoint(
   } finally {
     for (const source of sources) await source.close();
   }
+}
+
+/** Throws BAD_ARGUMENT for options that do not belong to the target. */
+function checkTarget({ to, parameterOrder, ranks, layout, job, maxShardSize }: ConvertOptions): void {
+  const isCut = ranks !== undefined || layout !== undefined;
+  const order = JSON.stringify(parameterOrder);
+  const rules: [holds: boolean, rule: string, advice?: string][] = [
+    [TARGETS.includes(to), `to must be one of ${TARGETS.join(", ")}, got ${to}.`],
+    [
+      parameterOrder === undefined || parameterOrder === "model",
+      `parameterOrder must be "model", got ${order}.`,
+      "Leave it out where the order is not the model's.",
+    ],
+    [
+      (job === undefined || (to === "ckpt" && isCut)) && (!isCut || to === "ckpt" || to === "checkpoint"),
+      `ranks, layout and job are for ckpt and checkpoint, and job needs ranks, got them with ${to}.`,
+      "Leave them out.",
+    ],
+    [
+      maxShardSize === undefined || to === "safetensors",
+      `maxShardSize is for safetensors, got it with ${to}.`,
+      "Leave it out.",
+    ],
+  ];
+  for (const [holds, rule, advice] of rules) check(holds, "BAD_ARGUMENT", "convertCheckpoint", () => rule, advice);
 }
 
 interface Written {

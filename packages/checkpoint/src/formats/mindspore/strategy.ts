@@ -1,6 +1,6 @@
 /** MindSpore strategy files (node_strategy.proto): how each parameter was split over the devices of a run. */
-import { OptError } from "@opt/core";
 import { ByteCursor } from "../bytes/cursor";
+import { unsupported } from "../bytes/errors";
 import type { ByteSource } from "../bytes/source";
 import { eachField, lengthHead, readText, readVarint, varint } from "./protobuf";
 
@@ -49,12 +49,8 @@ async function readLayout(cursor: ByteCursor, end: number): Promise<MindsporeLay
   const tensorMap = lists.get(2) ?? [];
   const [splitShape, indicesOffset, fieldSize] = [lists.get(3) ?? [], lists.get(4) ?? [], numbers.get(5) ?? 0];
   if (fieldSize !== 0 || splitShape.length > 0 || indicesOffset.length > 0) {
-    throw new OptError(
-      "UNSUPPORTED",
-      cursor.source.path,
-      "a parameter is split by fields or by hand-made sizes.",
-      "Merge it with MindSpore first.",
-    );
+    const problem = "a parameter is split by fields or by hand-made sizes";
+    throw unsupported(cursor.source.path, problem, "Merge it with MindSpore first.");
   }
   const axes = deviceMatrix.length;
   if (!deviceMatrix.every((size) => size >= 1) || !tensorMap.every((axis) => axis >= -1 && axis < axes)) {

@@ -8,6 +8,7 @@ import { type StreamTarget, streamTensors } from "../../read/stream";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { join } from "../../stores/path";
+import { unsupported } from "../bytes/errors";
 import { known, SequenceWriter } from "../bytes/write-sequence";
 import { writeFile, writeFolder } from "../bytes/write-whole";
 import { mindsporeName } from "../names/states";
@@ -175,23 +176,11 @@ function strategyOf(layout: Layout, tensor: SourceTensor): MindsporeLayout {
   const { name, shape } = tensor;
   const entry = entryFor(layout, tensor);
   const refuse = (problem: string): never => {
-    check(
-      false,
-      "UNSUPPORTED",
-      `tensor ${JSON.stringify(name)}`,
-      () => `${problem}.`,
-      "MindSpore splits a dimension evenly over one mesh axis.",
-    );
-    throw new Error("unreachable");
+    const advice = "MindSpore splits a dimension evenly over one mesh axis.";
+    throw unsupported(`tensor ${JSON.stringify(name)}`, problem, advice);
   };
-  const spec =
-    entry === "replicate"
-      ? []
-      : "boxes" in entry
-        ? refuse("its layout lists boxes")
-        : "split" in entry
-          ? entry.split
-          : entry;
+  if (entry !== "replicate" && "boxes" in entry) refuse("its layout lists boxes");
+  const spec = entry === "replicate" || "boxes" in entry ? [] : "split" in entry ? entry.split : entry;
   const { axes, shape: mesh } = layout.mesh;
   const tensorMap = shape.map((length, d) => {
     const split = spec[d] ?? null;

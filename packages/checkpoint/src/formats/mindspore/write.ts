@@ -1,9 +1,9 @@
 /** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
-import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { elementCount, wholeOf } from "../../layout/box";
 import { streamTensors } from "../../read/stream";
+import { unsupported } from "../bytes/errors";
 import type { ExportOptions } from "../bytes/write-options";
 import { known, type Part, SequenceWriter } from "../bytes/write-sequence";
 import { writeWhole } from "../bytes/write-whole";
@@ -76,5 +76,5 @@ export function mindsporeTexts({ values, step }: TensorSource): Part[] {
 export function mindsporeTypeOf({ name, dtype }: SourceTensor): string {
   const type = mindsporeType(dtype);
   if (type !== undefined) return type;
-  throw new OptError("UNSUPPORTED", name, `MindSpore has no ${dtype}.`, "Convert the tensor to another dtype first.");
+  throw unsupported(name, `MindSpore has no ${dtype}`, "Convert the tensor to another dtype first.");
 }

@@ -45,3 +45,7 @@ export class PickleRange {
     readonly length: number,
   ) {}
 }
+
+/** A dict whose keys are texts. */
+export const dictionary = (members: Readonly<Record<string, unknown>>) =>
+  new Map<unknown, unknown>(Object.entries(members));

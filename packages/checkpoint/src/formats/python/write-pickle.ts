@@ -1,10 +1,18 @@
 /**
- * Writes pickles of protocol 2: plain values, and the few calls that a reader needs to build tensors. Only the names that its callers
- * spell out get into a file. Source: CPython's pickletools.
+ * Writes pickles of protocol 2 from what their reader builds: plain values, and names and calls. Only the names that callers spell out
+ * get into a file. Source: CPython's pickletools.
  */
 import { OP } from "./opcodes";
+import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "./pickle-objects";
 
-export class PickleWriter {
+/** The pickle of null, booleans, numbers, bigints, texts, lists, Maps and pickle objects. */
+export function writePickle(value: unknown): Uint8Array {
+  const writer = new PickleWriter();
+  writer.write(value);
+  return writer.finish();
+}
+
+class PickleWriter {
   #bytes = new Uint8Array(1024);
   #length = 0;
 
@@ -12,93 +20,72 @@ export class PickleWriter {
     this.#put(OP.PROTO, 2);
   }
 
-  /** The pickle as it is, ended. */
   finish(): Uint8Array {
     this.#put(OP.STOP);
     return this.#bytes.slice(0, this.#length);
   }
 
-  none(): void {
-    this.#put(OP.NONE);
+  write(value: unknown): void {
+    if (value === null) this.#put(OP.NONE);
+    else if (typeof value === "boolean") this.#put(value ? OP.NEWTRUE : OP.NEWFALSE);
+    else if (typeof value === "string") this.#text(OP.BINUNICODE, value);
+    else if (typeof value === "bigint" || Number.isInteger(value)) this.#integer(value as number | bigint);
+    else if (typeof value === "number") this.#float(value);
+    else if (value instanceof PickleFloat) this.#float(value.value);
+    else if (Array.isArray(value)) {
+      this.#put(OP.EMPTY_LIST);
+      this.#marked(value, OP.APPENDS);
+    } else if (value instanceof PickleTuple) this.#marked(value.items, OP.TUPLE);
+    else if (value instanceof Map) {
+      this.#put(OP.EMPTY_DICT);
+      this.#marked([...value].flat(1), OP.SETITEMS);
+    } else if (value instanceof PickleGlobal) this.#global(value.name);
+    else if (value instanceof PickleCall) this.#call(value);
+    else if (value instanceof PicklePersistent) {
+      this.write(value.id);
+      this.#put(OP.BINPERSID);
+    } else throw new TypeError(`no pickle for ${value}`);
   }
 
-  boolean(value: boolean): void {
-    this.#put(value ? OP.NEWTRUE : OP.NEWFALSE);
+  #marked(items: Iterable<unknown>, opcode: number): void {
+    this.#put(OP.MARK);
+    for (const item of items) this.write(item);
+    this.#put(opcode);
   }
 
-  float(value: number): void {
-    this.#room(9);
+  /** With a state: an object made without its constructor, which is given the state. */
+  #call({ callable, args, state, entries }: PickleCall): void {
+    this.#global(callable);
+    if (state === undefined) {
+      this.#marked(args, OP.TUPLE);
+      this.#put(OP.REDUCE);
+    } else {
+      this.#put(OP.EMPTY_TUPLE, OP.NEWOBJ);
+      this.write(state);
+      this.#put(OP.BUILD);
+    }
+    if (entries.size > 0) this.#marked([...entries].flat(1), OP.SETITEMS);
+  }
+
+  #global(name: string): void {
+    const dot = name.lastIndexOf(".");
+    this.#put(OP.GLOBAL);
+    this.#append(new TextEncoder().encode(`${name.slice(0, dot)}\n${name.slice(dot + 1)}\n`));
+  }
+
+  #float(value: number): void {
     this.#put(OP.BINFLOAT);
+    this.#room(8);
     new DataView(this.#bytes.buffer).setFloat64(this.#length, value, false);
     this.#length += 8;
   }
 
-  integer(value: number | bigint): void {
+  #integer(value: number | bigint): void {
     if (value >= 0 && value < 256) this.#put(OP.BININT1, Number(value));
     else if (value >= -(2 ** 31) && value < 2 ** 31) {
       this.#put(OP.BININT);
       this.#int32(Number(value));
     } else this.#long(BigInt(value));
-  }
-
-  text(value: string): void {
-    const bytes = new TextEncoder().encode(value);
-    this.#put(OP.BINUNICODE);
-    this.#int32(bytes.length);
-    this.#append(bytes);
-  }
-
-  list(items: Iterable<() => void>): void {
-    this.#put(OP.EMPTY_LIST, OP.MARK);
-    for (const write of items) write();
-    this.#put(OP.APPENDS);
-  }
-
-  tuple(items: Iterable<() => void>): void {
-    this.#put(OP.MARK);
-    for (const write of items) write();
-    this.#put(OP.TUPLE);
-  }
-
-  dict(entries: Iterable<readonly [key: () => void, value: () => void]>): void {
-    this.#put(OP.EMPTY_DICT);
-    this.items(entries);
-  }
-
-  /** Sets items on the dict that was written last. */
-  items(entries: Iterable<readonly [key: () => void, value: () => void]>): void {
-    this.#put(OP.MARK);
-    for (const [key, value] of entries) {
-      key();
-      value();
-    }
-    this.#put(OP.SETITEMS);
-  }
-
-  /** A class or function by its module and name. */
-  global(module: string, name: string): void {
-    this.#put(OP.GLOBAL);
-    this.#append(new TextEncoder().encode(`${module}\n${name}\n`));
-  }
-
-  /** What the callable gives for the arguments. */
-  call(module: string, name: string, args: Iterable<() => void>): void {
-    this.global(module, name);
-    this.tuple(args);
-    this.#put(OP.REDUCE);
-  }
-
-  /** An object of a class made without its constructor, and the state it is given. */
-  object(module: string, name: string, state: () => void): void {
-    this.global(module, name);
-    this.#put(OP.EMPTY_TUPLE, OP.NEWOBJ);
-    state();
-    this.#put(OP.BUILD);
-  }
-
-  persistent(id: () => void): void {
-    id();
-    this.#put(OP.BINPERSID);
   }
 
   #long(value: bigint): void {
@@ -116,6 +103,14 @@ export class PickleWriter {
     this.#room(4);
     new DataView(this.#bytes.buffer).setInt32(this.#length, value, true);
     this.#length += 4;
+  }
+
+  /** Bytes after an opcode and their length. */
+  #text(opcode: number, text: string): void {
+    const bytes = new TextEncoder().encode(text);
+    this.#put(opcode);
+    this.#int32(bytes.length);
+    this.#append(bytes);
   }
 
   #put(...bytes: readonly number[]): void {

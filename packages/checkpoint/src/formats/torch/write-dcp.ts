@@ -3,17 +3,18 @@
  * chunk of a tensor, and every plain object, is a `torch.save` archive of its own; `.metadata` says where each lies.
  */
 
-import { OptError } from "@opt/core";
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { type Box, elementsIn, wholeOf } from "../../layout/box";
 import { type StreamedTensor, streamTensors } from "../../read/stream";
 import { join } from "../../stores/path";
+import { duplicate } from "../bytes/errors";
 import type { ExportOptions } from "../bytes/write-options";
 import { known, SequenceWriter } from "../bytes/write-sequence";
 import { writeFile, writeFolder } from "../bytes/write-whole";
+import { dictionary, PickleCall, PickleGlobal, PickleTuple } from "../python/pickle-objects";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
-import { PickleWriter } from "../python/write-pickle";
+import { writePickle } from "../python/write-pickle";
 import { zipParts } from "../zip/write";
 import { keyOf } from "./optimizers";
 import { torchTypeNames } from "./tensors";
@@ -97,8 +98,7 @@ function flatten(tree: PythonTree, where: string): Item[] {
     else if (isTraversed(value)) for (const [i, member] of value.list.entries()) visit(member, [...path, i]);
     else {
       const name = path.join(".");
-      if (items.has(name))
-        throw new OptError("DUPLICATE", where, `two items are called ${JSON.stringify(name)}.`, "Rename one.");
+      if (items.has(name)) throw duplicate(where, `two items are called ${JSON.stringify(name)}`);
       items.set(name, { name, path, leaf: value });
     }
   };
@@ -130,63 +130,39 @@ function metadataPickle(
   chunks: ReadonlyMap<string, readonly Box[]>,
   tensorOfLeaf: (leaf: PythonTree) => SourceTensor | undefined,
 ): Uint8Array {
-  const out = new PickleWriter();
-  const text = (value: string) => () => out.text(value);
-  const integer = (value: number) => () => out.integer(value);
-  const size = (dims: readonly number[]) => () => out.call("torch", "Size", [() => out.tuple(dims.map(integer))]);
-  const object =
-    (name: string, state: readonly (readonly [string, () => void])[], module = METADATA) =>
-    () =>
-      out.object(module, name, () => out.dict(state.map(([key, value]) => [text(key), value])));
-  const properties = (dtype: SourceTensor["dtype"]) => () =>
-    out.object(METADATA, "TensorProperties", () =>
-      out.tuple([
-        () => out.global("torch", torchTypeNames(dtype).dtype),
-        () => out.call("torch.serialization", "_get_layout", [text("torch.strided")]),
-        () => out.boolean(false),
-        () => out.call(METADATA, "_MEM_FORMAT_ENCODING", [integer(0)]),
-        () => out.boolean(false),
-      ]),
-    );
+  const size = (dims: readonly number[]) => new PickleCall("torch.Size", [new PickleTuple(dims)]);
+  const object = (name: string, state: object, module = METADATA): PickleCall => {
+    const call = new PickleCall(`${module}.${name}`, []);
+    call.state = state instanceof PickleTuple ? state : dictionary({ ...state });
+    return call;
+  };
+  const properties = (dtype: SourceTensor["dtype"]): PickleCall => {
+    const layout = new PickleCall("torch.serialization._get_layout", ["torch.strided"]);
+    const format = new PickleCall(`${METADATA}._MEM_FORMAT_ENCODING`, [0]);
+    const type = new PickleGlobal(`torch.${torchTypeNames(dtype).dtype}`);
+    return object("TensorProperties", new PickleTuple([type, layout, false, format, false]));
+  };
   const described = items.map(({ name, leaf }) => {
     const tensor = tensorOfLeaf(leaf);
-    if (tensor === undefined) return [text(name), object("BytesStorageMetadata", [])] as const;
-    const parts = chunks.get(name)!.map((box) =>
-      object("ChunkStorageMetadata", [
-        ["offsets", size(box.offset)],
-        ["sizes", size(box.size)],
-      ]),
-    );
-    const state = [
-      ["properties", properties(tensor.dtype)],
-      ["size", size(tensor.shape)],
-      ["chunks", () => out.list(parts)],
-    ] as const;
-    return [text(name), object("TensorStorageMetadata", state)] as const;
+    if (tensor === undefined) return [name, object("BytesStorageMetadata", {})] as const;
+    const parts = chunks.get(name)!.map((box) => {
+      return object("ChunkStorageMetadata", { offsets: size(box.offset), sizes: size(box.size) });
+    });
+    const state = { properties: properties(tensor.dtype), size: size(tensor.shape), chunks: parts };
+    return [name, object("TensorStorageMetadata", state)] as const;
   });
   const places = stored.map(({ name, offset, begin, length }) => {
-    const index = object("MetadataIndex", [
-      ["fqn", text(name)],
-      ["offset", offset === undefined ? () => out.none() : size(offset)],
-      ["index", () => out.none()],
-    ]);
-    const place = [
-      ["relative_path", text(DATA)],
-      ["offset", integer(begin)],
-      ["length", integer(length)],
-    ] as const;
-    return [index, object("_StorageInfo", place, "torch.distributed.checkpoint.filesystem")] as const;
+    const index = { fqn: name, offset: offset === undefined ? null : size(offset), index: null };
+    const place = { relative_path: DATA, offset: begin, length };
+    const info = object("_StorageInfo", place, "torch.distributed.checkpoint.filesystem");
+    return [object("MetadataIndex", index), info] as const;
   });
-  const paths = items.map(({ name, path }) => {
-    const keys = path.map((key) => (typeof key === "number" ? integer(key) : text(key)));
-    return [text(name), () => out.tuple(keys)] as const;
-  });
-  object("Metadata", [
-    ["state_dict_metadata", () => out.dict(described)],
-    ["planner_data", () => out.dict(paths)],
-    ["storage_data", () => out.dict(places)],
-    ["storage_meta", () => out.none()],
-    ["version", text("1.0.0")],
-  ])();
-  return out.finish();
+  const metadata = {
+    state_dict_metadata: new Map(described),
+    planner_data: new Map(items.map(({ name, path }) => [name, new PickleTuple(path)])),
+    storage_data: new Map(places),
+    storage_meta: null,
+    version: "1.0.0",
+  };
+  return writePickle(object("Metadata", metadata));
 }

@@ -3,8 +3,9 @@ import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import { elementCount } from "../../layout/box";
 import { unsupported } from "../bytes/errors";
 import { denseStrides } from "../bytes/strided";
+import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
 import type { PythonTree } from "../python/tree";
-import { PickleWriter } from "../python/write-pickle";
+import { writePickle } from "../python/write-pickle";
 import type { Member } from "../zip/write";
 import { torchTypeNames } from "./tensors";
 
@@ -15,12 +16,12 @@ export interface WrittenTensor {
 
 /** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
 const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
-const PLAIN_CALLS: Record<string, [module: string, name: string]> = {
-  "torch.Size": ["torch", "Size"],
-  "torch.device": ["torch", "device"],
-  "builtins.complex": ["__builtin__", "complex"],
-  "__builtin__.complex": ["__builtin__", "complex"],
-  "_codecs.encode": ["_codecs", "encode"],
+const PLAIN_CALLS: Readonly<Record<string, string>> = {
+  "torch.Size": "torch.Size",
+  "torch.device": "torch.device",
+  "builtins.complex": "__builtin__.complex",
+  "__builtin__.complex": "__builtin__.complex",
+  "_codecs.encode": "_codecs.encode",
 };
 
 /**
@@ -33,14 +34,12 @@ export function torchArchive(
   where: string,
 ): { members: Member[]; tensors: string[] } {
   const keys = new Map<string, number>();
-  const out = new PickleWriter();
-  const write = (value: PythonTree): void => writeTree(out, value, where, writeTensor);
-  const writeTensor = (name: string): void => {
+  const rebuilt = (name: string): PickleCall => {
     const key = keys.get(name) ?? keys.size;
     keys.set(name, key);
-    rebuild(out, tensorOf(name), key);
+    return rebuild(tensorOf(name), key);
   };
-  write(tree);
+  const pickle = writePickle(pickled(tree, where, rebuilt));
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
   const tensors = [...keys.keys()];
   const storages = tensors.map((name, key): Member => {
@@ -48,7 +47,7 @@ export function torchArchive(
     return { name: `archive/data/${key}`, content: elementCount(shape)! * bytesPerElement(dtype) };
   });
   const members: Member[] = [
-    { name: "archive/data.pkl", content: out.finish() },
+    { name: "archive/data.pkl", content: pickle },
     { name: "archive/byteorder", content: text("little") },
     ...storages,
     { name: "archive/version", content: text("3\n") },
@@ -56,65 +55,43 @@ export function torchArchive(
   return { members, tensors };
 }
 
-function rebuild(out: PickleWriter, { dtype, shape }: WrittenTensor, key: number): void {
-  const names = torchTypeNames(dtype);
-  const count = elementCount(shape)!;
-  const numbers = (list: readonly number[]) => () => out.tuple(list.map((n) => () => out.integer(n)));
-  const storage = () =>
-    out.persistent(() =>
-      out.tuple([
-        () => out.text("storage"),
-        () => out.global(...storageClass(names.storage)),
-        () => out.text(String(key)),
-        () => out.text("cpu"),
-        () => out.integer(names.storage === undefined ? count * bytesPerElement(dtype) : count),
-      ]),
-    );
-  const args = [
-    storage,
-    () => out.integer(0),
-    numbers(shape),
-    numbers(denseStrides(shape, "row")),
-    () => out.boolean(false),
-    () => out.call("collections", "OrderedDict", []),
-  ];
-  if (names.storage !== undefined) out.call("torch._utils", "_rebuild_tensor_v2", args);
-  else out.call("torch._utils", "_rebuild_tensor_v3", [...args, () => out.global("torch", names.dtype)]);
+function rebuild({ dtype, shape }: WrittenTensor, key: number): PickleCall {
+  const { dtype: name, storage } = torchTypeNames(dtype);
+  const elements = elementCount(shape)!;
+  const type = new PickleGlobal(storage === undefined ? "torch.storage.UntypedStorage" : `torch.${storage}`);
+  const count = storage === undefined ? elements * bytesPerElement(dtype) : elements;
+  const id = new PicklePersistent(new PickleTuple(["storage", type, String(key), "cpu", count]));
+  const strides = new PickleTuple(denseStrides(shape, "row"));
+  const hooks = new PickleCall("collections.OrderedDict", []);
+  const args = [id, 0, new PickleTuple(shape), strides, false, hooks];
+  if (storage !== undefined) return new PickleCall("torch._utils._rebuild_tensor_v2", args);
+  return new PickleCall("torch._utils._rebuild_tensor_v3", [...args, new PickleGlobal(`torch.${name}`)]);
 }
 
-function storageClass(name: string | undefined): [module: string, name: string] {
-  return name === undefined ? ["torch.storage", "UntypedStorage"] : ["torch", name];
-}
-
-function writeTree(out: PickleWriter, tree: PythonTree, where: string, writeTensor: (name: string) => void): void {
-  const write = (value: PythonTree) => () => writeTree(out, value, where, writeTensor);
-  if (typeof tree !== "object" || tree === null) writeScalar(out, tree);
-  else if ("tensor" in tree) writeTensor(tree.tensor);
-  else if ("float" in tree) out.float(Number(tree.float));
-  else if ("int" in tree) out.integer(BigInt(tree.int));
-  else if ("list" in tree) out.list(tree.list.map(write));
-  else if ("tuple" in tree) out.tuple(tree.tuple.map(write));
-  else if ("set" in tree) out.call("__builtin__", "set", [() => out.list(tree.set.map(write))]);
-  else if ("global" in tree && PLAIN_GLOBAL.test(tree.global)) out.global("torch", tree.global.slice("torch.".length));
-  else if ("call" in tree && Object.hasOwn(PLAIN_CALLS, tree.call)) {
-    out.call(...PLAIN_CALLS[tree.call]!, tree.args.map(write));
-  } else if ("dict" in tree) {
-    const entries = tree.dict.map(([key, value]) => [write(key), write(value)] as const);
-    if (tree.ordered === true) {
-      out.call("collections", "OrderedDict", []);
-      out.items(entries);
-    } else out.dict(entries);
-  } else {
-    const what = "text" in tree ? tree.text : "global" in tree ? tree.global : tree.call;
-    const problem = `${what.slice(0, 100)} has no plain form in a PyTorch file`;
-    throw unsupported(where, problem, "Leave it out, or save it as a tensor or a plain value.");
+/** What a pickle holds for a tree; `tensor` makes the calls that build tensors. */
+function pickled(tree: PythonTree, where: string, tensor: (name: string) => PickleCall): unknown {
+  const all = (items: readonly PythonTree[]): unknown[] => items.map((item) => pickled(item, where, tensor));
+  if (typeof tree !== "object" || tree === null) return tree;
+  if ("tensor" in tree) return tensor(tree.tensor);
+  if ("float" in tree) return new PickleFloat(Number(tree.float));
+  if ("int" in tree) return BigInt(tree.int);
+  if ("list" in tree) return all(tree.list);
+  if ("tuple" in tree) return new PickleTuple(all(tree.tuple));
+  if ("set" in tree) return new PickleCall("__builtin__.set", [all(tree.set)]);
+  if ("global" in tree && PLAIN_GLOBAL.test(tree.global)) return new PickleGlobal(tree.global);
+  if ("call" in tree && Object.hasOwn(PLAIN_CALLS, tree.call)) {
+    return new PickleCall(PLAIN_CALLS[tree.call]!, all(tree.args));
   }
-}
-
-function writeScalar(out: PickleWriter, value: null | boolean | number | string): void {
-  if (value === null) out.none();
-  else if (typeof value === "boolean") out.boolean(value);
-  else if (typeof value === "string") out.text(value);
-  else if (Number.isInteger(value)) out.integer(value);
-  else out.float(value);
+  if ("dict" in tree) {
+    const ordered = tree.ordered === true ? new PickleCall("collections.OrderedDict", []) : undefined;
+    const entries = ordered?.entries ?? new Map<unknown, unknown>();
+    for (const pair of tree.dict) {
+      const [key, value] = all(pair);
+      entries.set(key, value);
+    }
+    return ordered ?? entries;
+  }
+  const what = "text" in tree ? tree.text : "global" in tree ? tree.global : tree.call;
+  const problem = `${what.slice(0, 100)} has no plain form in a PyTorch file`;
+  throw unsupported(where, problem, "Leave it out, or save it as a tensor or a plain value.");
 }

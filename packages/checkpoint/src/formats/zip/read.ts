@@ -1,6 +1,7 @@
 /** Zip archives as checkpoints use them: stored members, found by the central directory and read where they lie. */
 import { check, OptError } from "@opt/core";
 import { type ImportOptions, mostTensors } from "../../format/source";
+import { corrupt, unsupported } from "../bytes/errors";
 import { latin1 } from "../bytes/latin1";
 import { type ByteSource, checkRange, partOf, readBytes, verified } from "../bytes/source";
 import {
@@ -44,11 +45,11 @@ export async function openZip(source: ByteSource, options: ImportOptions = {}): 
   for (const entry of entries) {
     const { name, byteLength, begin } = entry;
     const path = `${source.path}:${name}`;
-    if (members.has(name)) throw corrupt(path, "two members have this name");
+    if (members.has(name)) throw damaged(path, "two members have this name");
     if (entry.isEncrypted || entry.method !== 0) throw packed(path, entry);
-    if (begin < end) throw corrupt(path, "the member overlaps the one before it");
+    if (begin < end) throw damaged(path, "the member overlaps the one before it");
     const header = await window.view(begin, LOCAL.byteLength);
-    if (!LOCAL.isAt(header)) throw corrupt(path, "no header stands where the directory says");
+    if (!LOCAL.isAt(header)) throw damaged(path, "no header stands where the directory says");
     const { name: nameLength, extra } = LOCAL.read(header);
     const data = begin + LOCAL.byteLength + nameLength + extra;
     end = data + byteLength;
@@ -62,24 +63,24 @@ async function findDirectory(window: Window): Promise<{ count: number; begin: nu
   const { path, byteLength } = window.source;
   // The end's own record may be followed by a comment of 64 KiB.
   const from = Math.max(0, byteLength - END.byteLength - 0xffff);
-  if (byteLength < END.byteLength) throw corrupt(path, "it is too short for a zip archive");
+  if (byteLength < END.byteLength) throw damaged(path, "it is too short for a zip archive");
   const tail = await window.view(from, byteLength - from);
   let at = tail.byteLength - END.byteLength;
   const isEnd = () => END.isAt(tail, at) && END.read(tail, at).comment === tail.byteLength - at - END.byteLength;
   while (at >= 0 && !isEnd()) at--;
-  if (at < 0) throw corrupt(path, "it has no central directory: it is truncated, or no zip archive");
+  if (at < 0) throw damaged(path, "it has no central directory: it is truncated, or no zip archive");
   let { count, size, begin, disk } = END.read(tail, at);
   if (count === SEE_WIDE_COUNT || size === SEE_WIDE || begin === SEE_WIDE) {
     const locator = from + at - WIDE_LOCATOR.byteLength;
     if (locator >= 0 && WIDE_LOCATOR.isAt(await window.view(locator, 4))) {
       const place = WIDE_LOCATOR.read(await window.view(locator, WIDE_LOCATOR.byteLength)).begin;
       const end = await window.view(exact(place, path), WIDE_END.byteLength);
-      if (!WIDE_END.isAt(end)) throw corrupt(path, "the end of its directory is not where it says");
+      if (!WIDE_END.isAt(end)) throw damaged(path, "the end of its directory is not where it says");
       ({ count, size, begin } = WIDE_END.read(end));
       for (const value of [count, size, begin]) exact(value, path);
     }
-  } else if (disk !== 0) throw corrupt(path, "it is one of several disks");
-  if (begin + size > from + at) throw corrupt(path, "its directory leaves the file");
+  } else if (disk !== 0) throw damaged(path, "it is one of several disks");
+  if (begin + size > from + at) throw damaged(path, "its directory leaves the file");
   return { count, begin, end: begin + size };
 }
 
@@ -90,12 +91,12 @@ async function readDirectory(window: Window, most: number): Promise<Entry[]> {
   const entries: Entry[] = [];
   let at = begin;
   while (entries.length < count) {
-    if (at + CENTRAL.byteLength > end) throw corrupt(path, `its directory has ${entries.length} of ${count} members`);
+    if (at + CENTRAL.byteLength > end) throw damaged(path, `its directory has ${entries.length} of ${count} members`);
     const fixed = await window.view(at, CENTRAL.byteLength);
-    if (!CENTRAL.isAt(fixed)) throw corrupt(path, `its directory is damaged at byte ${at}`);
+    if (!CENTRAL.isAt(fixed)) throw damaged(path, `its directory is damaged at byte ${at}`);
     const { name: nameLength, extra, comment } = CENTRAL.read(fixed);
     const next = at + CENTRAL.byteLength + nameLength + extra + comment;
-    if (next > end) throw corrupt(path, `its directory is damaged at byte ${at}`);
+    if (next > end) throw damaged(path, `its directory is damaged at byte ${at}`);
     const whole = await window.view(at, CENTRAL.byteLength + nameLength + extra);
     entries.push(entryOf(whole, path));
     at = next;
@@ -108,12 +109,8 @@ function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + CENTRAL.byteLength, nameLength);
   const name = flags & UTF8 ? new TextDecoder().decode(bytes) : latin1(bytes);
   if (/^\/|^[A-Za-z]:|\\/.test(name) || name.split("/").includes("..")) {
-    throw new OptError(
-      "REFUSED",
-      path,
-      `a member leaves the archive: ${JSON.stringify(name)}.`,
-      "Do not unpack this file.",
-    );
+    const problem = `a member leaves the archive: ${JSON.stringify(name)}.`;
+    throw new OptError("REFUSED", path, problem, "Do not unpack this file.");
   }
   // What does not fit into 32 bits stands in an extra field, in this order, as far as it is needed.
   let wide = wideField(view, CENTRAL.byteLength + nameLength, path);
@@ -125,7 +122,7 @@ function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
   const byteLength = widened(narrow.size);
   const packedLength = widened(narrow.packed);
   const begin = widened(narrow.begin);
-  if (method === 0 && packedLength !== byteLength) throw corrupt(`${path}:${name}`, "its two lengths differ");
+  if (method === 0 && packedLength !== byteLength) throw damaged(`${path}:${name}`, "its two lengths differ");
   return { name, isEncrypted: (flags & ENCRYPTED) !== 0, method, crc32, byteLength, begin };
 }
 
@@ -133,7 +130,7 @@ function entryOf(view: DataView<ArrayBufferLike>, path: string): Entry {
 function wideField(view: DataView<ArrayBufferLike>, begin: number, path: string): number | undefined {
   for (let at = begin; at + 4 <= view.byteLength; ) {
     const [id, length] = [view.getUint16(at, true), view.getUint16(at + 2, true)];
-    if (at + 4 + length > view.byteLength) throw corrupt(path, "an extra field leaves its member");
+    if (at + 4 + length > view.byteLength) throw damaged(path, "an extra field leaves its member");
     if (id === WIDE_FIELD) return at + 4;
     at += 4 + length;
   }
@@ -141,22 +138,16 @@ function wideField(view: DataView<ArrayBufferLike>, begin: number, path: string)
 }
 
 function exact(value: number, path: string): number {
-  if (!Number.isSafeInteger(value)) throw corrupt(path, "a length of its directory is no length");
+  if (!Number.isSafeInteger(value)) throw damaged(path, "a length of its directory is no length");
   return value;
 }
 
-function corrupt(path: string, problem: string): OptError {
-  return new OptError("CORRUPT", path, `${problem}.`, "The archive is damaged: use an intact copy.");
-}
+const damaged = (path: string, problem: string) =>
+  corrupt(path, problem, "The archive is damaged: use an intact copy.");
 
 function packed(path: string, { isEncrypted, method }: Entry): OptError {
   const how = isEncrypted ? "encrypted" : `compressed by method ${method}`;
-  return new OptError(
-    "UNSUPPORTED",
-    path,
-    `members must be stored, this one is ${how}.`,
-    "Zip it again with `zip -0`.",
-  );
+  return unsupported(path, `members must be stored, this one is ${how}`, "Zip it again with `zip -0`.");
 }
 
 /** A source with a window, so that small reads do not each go to the disk. */
