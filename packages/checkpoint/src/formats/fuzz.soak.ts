@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type FuzzSeed, fuzz, madeSeeds, seedsIn } from "../testing/fuzz";
 
-const SAMPLES = join(fileURLToPath(new URL("../../../../../../w", import.meta.url)), "shared/samples");
+const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples");
 const MINUTE = 60_000;
 
 // Every run begins elsewhere; the seed is in the message of a failure.

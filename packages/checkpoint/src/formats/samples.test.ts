@@ -12,7 +12,7 @@ import { underOurNames } from "./names/names";
 import { openForeign } from "./registry";
 
 // Checkpoints that other systems wrote, and what those systems read from them. They are no part of the project.
-const SAMPLES = join(fileURLToPath(new URL("../../../../../../w", import.meta.url)), "shared/samples");
+const SAMPLES = join(fileURLToPath(new URL("../../../../..", import.meta.url)), "shared/samples");
 const present = existsSync(join(SAMPLES, "expected.json"));
 
 interface Expected {

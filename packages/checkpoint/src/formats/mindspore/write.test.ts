@@ -11,7 +11,7 @@ import { underOurNames } from "../names/names";
 import { openForeign } from "../registry";
 import { writeMindspore } from "./write";
 
-const SAMPLES = join(fileURLToPath(new URL("../../../../../../../w", import.meta.url)), "shared/samples/mindspore");
+const SAMPLES = join(fileURLToPath(new URL("../../../../../..", import.meta.url)), "shared/samples/mindspore");
 const REAL = [
   "mindpet_checkpoint_base-1_3.ckpt",
   "ythlml_checkpoint_lenet-1_1875.ckpt",
