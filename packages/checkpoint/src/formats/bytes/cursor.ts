@@ -1,4 +1,5 @@
-import { OptError } from "@opt/core";
+import type { OptError } from "@opt/core";
+import { corrupt } from "./errors";
 import { type ByteSource, readBytes } from "./source";
 
 const WINDOW = 64 * 1024;
@@ -85,12 +86,8 @@ export class ByteCursor {
   }
 
   corrupt(problem: string): OptError {
-    return new OptError(
-      "CORRUPT",
-      this.source.path,
-      `${problem} at byte ${this.#position}.`,
-      "The file is cut short or damaged: use an intact copy.",
-    );
+    const advice = "The file is cut short or damaged: use an intact copy.";
+    return corrupt(this.source.path, `${problem} at byte ${this.#position}`, advice);
   }
 
   #advance(length: number): number {

@@ -3,7 +3,7 @@ import type { SourceBox, SourceTensor } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { basename } from "../../stores/path";
 import { corrupt, duplicate } from "./errors";
-import type { ByteSource } from "./source";
+import { type ByteSource, memorySource } from "./source";
 
 /** A tensor, or a part of one, as an importer finds it: its bytes row-major and little-endian. */
 export interface ForeignTensor {
@@ -54,4 +54,10 @@ export function byName(tensors: Iterable<SourceTensor>, path: string): Map<strin
     map.set(tensor.name, tensor);
   }
   return map;
+}
+
+/** A number as a tensor of one float32 without dimensions, as PyTorch counts steps. */
+export function scalarTensor(name: string, value: number, path: string): SourceTensor {
+  const bytes = memorySource(path, new Uint8Array(Float32Array.of(value).buffer));
+  return wholeTensor(name, { dtype: "F32", shape: [], bytes }, path);
 }

@@ -1,6 +1,7 @@
-import { OptError } from "@opt/core";
 import { problemOfJson } from "../../format/json-text";
 import { isObject, type Json } from "../../format/source";
+
+import { corrupt } from "./errors";
 
 export { isObject } from "../../format/source";
 
@@ -16,8 +17,8 @@ export function parseJson(bytes: Uint8Array, path: string): { [key: string]: Jso
     if (problem !== undefined) throw new Error(problem);
     value = JSON.parse(text);
   } catch (error) {
-    throw new OptError("CORRUPT", path, `JSON is needed, got ${(error as Error).message}.`, "Use an intact copy.");
+    throw corrupt(path, `JSON is needed, got ${(error as Error).message}`);
   }
   if (isObject(value)) return value;
-  throw new OptError("CORRUPT", path, "a JSON object is needed, got something else.", "Use an intact copy.");
+  throw corrupt(path, "a JSON object is needed, got something else");
 }

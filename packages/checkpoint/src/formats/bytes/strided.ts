@@ -1,5 +1,6 @@
-import { OptError } from "@opt/core";
+import type { OptError } from "@opt/core";
 import { elementCount } from "../../layout/box";
+import { corrupt, isCount, unsupported } from "./errors";
 import { type ByteSource, partOf, readBytes } from "./source";
 
 /** A view of elements in a storage: element `i` of the tensor lies at `offset + sum(index_d * strides_d)`. */
@@ -25,12 +26,8 @@ export function stridedSource(storage: ByteSource, view: StridedView): ByteSourc
   if (!Number.isSafeInteger(last) || (last + 1) * width > storage.byteLength) throw invalid(storage.path, view);
   if (isRowMajor(shape, strides)) return partOf(storage, offset * width, count * width);
   if (count * width > storage.byteLength) {
-    throw new OptError(
-      "UNSUPPORTED",
-      storage.path,
-      `the view [${shape}] repeats elements of a storage of ${storage.byteLength} bytes.`,
-      "Save a contiguous copy of the tensor.",
-    );
+    const problem = `the view [${shape}] repeats elements of a storage of ${storage.byteLength} bytes`;
+    throw unsupported(storage.path, problem, "Save a contiguous copy of the tensor.");
   }
   return {
     path: storage.path,
@@ -98,15 +95,6 @@ function* elements({ offset, shape, strides }: StridedView, first: number, end: 
   }
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
-}
-
 function invalid(path: string, { offset, shape, strides }: StridedView): OptError {
-  return new OptError(
-    "CORRUPT",
-    path,
-    `shape [${shape}] with strides [${strides}] from element ${offset} leaves its storage.`,
-    "The file is damaged: use an intact copy.",
-  );
+  return corrupt(path, `shape [${shape}] with strides [${strides}] from element ${offset} leaves its storage`);
 }

@@ -1,12 +1,20 @@
 /** Files and folders that appear complete or not at all: written under another name, made durable, then renamed. */
 
-import { check, OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { fileSystemOf } from "../../platform/local";
 import { endAttempt, newAttempt } from "../../save/step/owner";
 import { replaceFile, sweep } from "../../save/step/replace-file";
 import { diskError, type FileSystem, type OpenFile } from "../../stores/file-system";
 import { dirname } from "../../stores/path";
-import type { ExportOptions } from "./write-options";
+
+/** What every writer of another system's files takes. */
+export interface ExportOptions {
+  /** Most bytes of buffers, 64 MiB without it. */
+  readonly maxMemory?: number;
+  /** Called with the bytes of each piece that was passed on. */
+  readonly progress?: (bytes: number) => void;
+  readonly fileSystem?: FileSystem;
+}
 
 /** Writes one file by `body`, which tells its length. Throws IO, and what `body` throws: then there is no new file. */
 export async function writeWhole(
@@ -46,9 +54,8 @@ export async function writeFolder(
   body: (folder: string, fileSystem: FileSystem) => Promise<void>,
 ): Promise<void> {
   const fileSystem = fileSystemOf(options.fileSystem);
-  const advice = "Write it to a disk and copy it.";
   const problem = () => "other systems' folders are complete when they get their name, and nothing is renamed here.";
-  check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, advice);
+  check(!fileSystem.unfinished, "UNSUPPORTED", path, problem, "Write it to a disk and copy it.");
   const target = fileSystem.resolve(path);
   const attempt = newAttempt();
   const temporary = `${target}.tmp-${attempt}`;
@@ -58,14 +65,8 @@ export async function writeFolder(
     const isOther = () => "a folder is to be written, a pipe, a socket or a device is there.";
     check(kind !== "other", "BAD_ARGUMENT", path, isOther, "Write elsewhere.");
     const taken = kind === "file" || (kind === "folder" && (await fileSystem.list(target)).length > 0);
-    if (taken && options.overwrite !== true) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        path,
-        "something is there already.",
-        "Pass overwrite: true, or write elsewhere.",
-      );
-    }
+    const advice = "Pass overwrite: true, or write elsewhere.";
+    check(!taken || options.overwrite === true, "BAD_ARGUMENT", path, () => "something is there already.", advice);
     await fileSystem.makeFolder(temporary);
     await body(temporary, fileSystem);
     await fileSystem.syncFolder(temporary);

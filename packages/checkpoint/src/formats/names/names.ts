@@ -1,9 +1,9 @@
 /** Names as we give them: parameters keep theirs, an optimizer's state is called `<parameter>.<state>` with PyTorch's words for states. */
-import { check, OptError } from "@opt/core";
+import { OptError } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { followedName } from "../../format/tensors";
-import { byName, wholeTensor } from "../bytes/foreign-tensor";
-import { memorySource } from "../bytes/source";
+import { badState, duplicate, missing } from "../bytes/errors";
+import { byName, scalarTensor } from "../bytes/foreign-tensor";
 import { kerasNames } from "../keras/names";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { torchNames } from "../torch/names";
@@ -52,9 +52,8 @@ export async function underOurNames(
   for (const tensor of whole.tensors.values()) {
     if (idle.has(tensor.name)) continue;
     const name = nameOf(tensor.name);
-    if (renamed.has(name)) {
-      throw new OptError("DUPLICATE", whole.path, `two tensors would be called ${JSON.stringify(name)}.`, "Use --map.");
-    }
+    const problem = `two tensors would be called ${JSON.stringify(name)}`;
+    if (renamed.has(name)) throw duplicate(whole.path, problem, "Use --map.");
     renamed.set(name, redescribed(tensor, { name }));
   }
   checkMappedStates(mapped, renamed, whole.path);
@@ -109,13 +108,13 @@ function refuseUnproven(
     .slice(0, SHOWN)
     .map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
   const more = unproven.length > SHOWN ? `, and ${unproven.length - SHOWN} more` : "";
-  check(
-    unproven.length === 0,
-    "BAD_STATE",
-    path,
-    () => `nothing proves whose optimizer state this is: { ${shown.join(", ")}${more} }.`,
-    "Give their names as a map of this form (--map), or the model's file beside it; where every group of a PyTorch optimizer lists its parameters in the model's order, say so (parameterOrder: \"model\", --parameter-order model); or leave it out (--exclude).",
-  );
+  if (unproven.length === 0) return;
+  const how = [
+    "Give their names as a map of this form (--map), or the model's file beside it",
+    'where every group of a PyTorch optimizer lists its parameters in the model\'s order, say so (parameterOrder: "model", --parameter-order model)',
+    "or leave it out (--exclude).",
+  ];
+  throw badState(path, `nothing proves whose optimizer state this is: { ${shown.join(", ")}${more} }`, how.join("; "));
 }
 
 /** Whether a key is the name, or its beginning up to a dot or slash. */
@@ -128,13 +127,9 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
   // The longest key that fits comes last, and wins.
   for (const [from, to] of Object.entries(map).sort(([a], [b]) => a.length - b.length)) {
     const meant = [...source.tensors.keys()].filter((name) => isUnder(name, from));
-    check(
-      meant.length > 0,
-      "MISSING",
-      source.path,
-      () => `the map names ${JSON.stringify(from)}.`,
-      `There are ${[...source.tensors.keys()].slice(0, 3).join(", ")} and so on.`,
-    );
+    const some = [...source.tensors.keys()].slice(0, 3).join(", ");
+    const problem = `the map names ${JSON.stringify(from)}`;
+    if (meant.length === 0) throw missing(source.path, problem, `There are ${some} and so on.`);
     for (const name of meant) {
       const rest = name.slice(from.length);
       names.set(name, to === "" ? rest.slice(1) : to + rest);
@@ -173,8 +168,7 @@ async function stepsOf(
     if (parameter === undefined || tensors.has(`${parameter}.step`)) return [];
     const step = own.get(parameter) ?? count;
     if (step === undefined) return [];
-    const bytes = memorySource(source.path, new Uint8Array(Float32Array.of(step).buffer));
-    const tensor = wholeTensor(`${parameter}.step`, { dtype: "F32", shape: [], bytes }, source.path);
+    const tensor = scalarTensor(`${parameter}.step`, step, source.path);
     return [redescribed(tensor, { role: "state", follows: parameter })];
   });
 }

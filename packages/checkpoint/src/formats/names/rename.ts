@@ -1,7 +1,7 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
-import { check } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { matchesPattern } from "../../layout/layout";
+import { duplicate, missing } from "../bytes/errors";
 import { isObject } from "../bytes/json";
 import { renameTensors, treeFrom } from "../python/tree";
 import { STRUCTURE_KEY } from "./renaming";
@@ -34,24 +34,14 @@ export function renamePatterns(source: TensorSource, rename: Rename): TensorSour
   const tensors = new Map<string, SourceTensor>();
   for (const tensor of source.tensors.values()) {
     const name = nameOf(tensor.name);
-    check(
-      !tensors.has(name),
-      "DUPLICATE",
-      source.path,
-      () => `two tensors would be called ${JSON.stringify(name)}.`,
-      "Change rename.",
-    );
+    const problem = `two tensors would be called ${JSON.stringify(name)}`;
+    if (tensors.has(name)) throw duplicate(source.path, problem, "Change rename.");
     const follows = tensor.follows === undefined ? {} : { follows: nameOf(tensor.follows) };
     tensors.set(name, redescribed(tensor, { name, ...follows }));
   }
   const idle = patterns.find(([pattern]) => !used.has(pattern));
-  check(
-    idle === undefined,
-    "MISSING",
-    source.path,
-    () => `it holds no tensor ${JSON.stringify(idle![0])} to rename.`,
-    "Check the pattern.",
-  );
+  const problem = `it holds no tensor ${JSON.stringify(idle?.[0])} to rename`;
+  if (idle !== undefined) throw missing(source.path, problem, "Check the pattern.");
   const values = Object.entries(source.values).map(([key, value]): [string, Json] => [
     key,
     renamedValue(key, value, nameOf),

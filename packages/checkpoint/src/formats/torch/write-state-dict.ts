@@ -5,9 +5,8 @@
 
 import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { castTensor } from "../../read/cast";
-import { wholeTensor } from "../bytes/foreign-tensor";
+import { scalarTensor } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
-import { memorySource } from "../bytes/source";
 import { STRUCTURE_KEY } from "../names/renaming";
 import { inNumbers, scalarOf } from "../names/scalars";
 import { dictOf, itemsOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
@@ -264,8 +263,7 @@ class Context {
         const states = this.#statesOf(param);
         if (states.has(name)) continue;
         const tensor = `${param}.${name}`;
-        const bytes = memorySource(this.#source.path, new Uint8Array(Float32Array.of(value).buffer));
-        this.tensors.set(tensor, wholeTensor(tensor, { dtype: "F32", shape: [], bytes }, this.#source.path));
+        this.tensors.set(tensor, scalarTensor(tensor, value, this.#source.path));
         states.set(name, tensor);
       }
     }

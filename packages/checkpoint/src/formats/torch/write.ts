@@ -3,9 +3,8 @@
 import type { TensorSource } from "../../format/source";
 import { wholeOf } from "../../layout/box";
 import { streamTensors } from "../../read/stream";
-import type { ExportOptions } from "../bytes/write-options";
 import { SequenceWriter } from "../bytes/write-sequence";
-import { writeWhole } from "../bytes/write-whole";
+import { type ExportOptions, writeWhole } from "../bytes/write-whole";
 import { zipParts } from "../zip/write";
 import { torchArchive } from "./write-object";
 import { torchObject } from "./write-state-dict";
