@@ -17,7 +17,7 @@ import { writePickle } from "../python/write-pickle";
 import { zipParts } from "../zip/write";
 import { keyOf } from "./optimizers";
 import { torchTypeNames } from "./tensors";
-import { torchArchive } from "./write-object";
+import { torchArchive } from "./write";
 import { torchObject } from "./write-state-dict";
 
 export interface DcpOptions extends ExportOptions {

@@ -1,12 +1,17 @@
 /** Writes PyTorch `.pt` files: what `torch.load` gives is `{ model, optimizer, ... }`, or what was read from a PyTorch file before. */
-
+import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { TensorSource } from "../../format/source";
-import { wholeOf } from "../../layout/box";
+import { elementCount, wholeOf } from "../../layout/box";
 import { streamTensors } from "../../read/stream";
+import { unsupported } from "../bytes/errors";
+import { denseStrides } from "../bytes/strided";
 import { SequenceWriter } from "../bytes/write-sequence";
 import { type ExportOptions, writeWhole } from "../bytes/write-whole";
-import { zipParts } from "../zip/write";
-import { torchArchive } from "./write-object";
+import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
+import type { PythonTree } from "../python/tree";
+import { writePickle } from "../python/write-pickle";
+import { type Member, zipParts } from "../zip/write";
+import { torchTypeNames } from "./tensors";
 import { torchObject } from "./write-state-dict";
 
 /**
@@ -33,4 +38,91 @@ export async function writeTorch(
     );
     return writer.finish();
   });
+}
+
+export interface WrittenTensor {
+  readonly dtype: StoredDType;
+  readonly shape: readonly number[];
+}
+
+/** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
+const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
+const PLAIN_CALLS: Readonly<Record<string, string>> = {
+  "torch.Size": "torch.Size",
+  "torch.device": "torch.device",
+  "builtins.complex": "__builtin__.complex",
+  "__builtin__.complex": "__builtin__.complex",
+  "_codecs.encode": "_codecs.encode",
+};
+
+/**
+ * The members of a `torch.save` archive but for its storages, which follow as `archive/data/<number>` in the order of `keys`.
+ * Throws UNSUPPORTED for a value that has no plain form.
+ */
+export function torchArchive(
+  tree: PythonTree,
+  tensorOf: (name: string) => WrittenTensor,
+  where: string,
+): { members: Member[]; tensors: string[] } {
+  const keys = new Map<string, number>();
+  const rebuilt = (name: string): PickleCall => {
+    const key = keys.get(name) ?? keys.size;
+    keys.set(name, key);
+    return rebuild(tensorOf(name), key);
+  };
+  const pickle = writePickle(pickled(tree, where, rebuilt));
+  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
+  const tensors = [...keys.keys()];
+  const storages = tensors.map((name, key): Member => {
+    const { dtype, shape } = tensorOf(name);
+    return { name: `archive/data/${key}`, content: elementCount(shape)! * bytesPerElement(dtype) };
+  });
+  const members: Member[] = [
+    { name: "archive/data.pkl", content: pickle },
+    { name: "archive/byteorder", content: text("little") },
+    ...storages,
+    { name: "archive/version", content: text("3\n") },
+  ];
+  return { members, tensors };
+}
+
+function rebuild({ dtype, shape }: WrittenTensor, key: number): PickleCall {
+  const { dtype: name, storage } = torchTypeNames(dtype);
+  const elements = elementCount(shape)!;
+  const type = new PickleGlobal(storage === undefined ? "torch.storage.UntypedStorage" : `torch.${storage}`);
+  const count = storage === undefined ? elements * bytesPerElement(dtype) : elements;
+  const id = new PicklePersistent(new PickleTuple(["storage", type, String(key), "cpu", count]));
+  const strides = new PickleTuple(denseStrides(shape, "row"));
+  const hooks = new PickleCall("collections.OrderedDict", []);
+  const args = [id, 0, new PickleTuple(shape), strides, false, hooks];
+  if (storage !== undefined) return new PickleCall("torch._utils._rebuild_tensor_v2", args);
+  return new PickleCall("torch._utils._rebuild_tensor_v3", [...args, new PickleGlobal(`torch.${name}`)]);
+}
+
+/** What a pickle holds for a tree; `tensor` makes the calls that build tensors. */
+function pickled(tree: PythonTree, where: string, tensor: (name: string) => PickleCall): unknown {
+  const all = (items: readonly PythonTree[]): unknown[] => items.map((item) => pickled(item, where, tensor));
+  if (typeof tree !== "object" || tree === null) return tree;
+  if ("tensor" in tree) return tensor(tree.tensor);
+  if ("float" in tree) return new PickleFloat(Number(tree.float));
+  if ("int" in tree) return BigInt(tree.int);
+  if ("list" in tree) return all(tree.list);
+  if ("tuple" in tree) return new PickleTuple(all(tree.tuple));
+  if ("set" in tree) return new PickleCall("__builtin__.set", [all(tree.set)]);
+  if ("global" in tree && PLAIN_GLOBAL.test(tree.global)) return new PickleGlobal(tree.global);
+  if ("call" in tree && Object.hasOwn(PLAIN_CALLS, tree.call)) {
+    return new PickleCall(PLAIN_CALLS[tree.call]!, all(tree.args));
+  }
+  if ("dict" in tree) {
+    const ordered = tree.ordered === true ? new PickleCall("collections.OrderedDict", []) : undefined;
+    const entries = ordered?.entries ?? new Map<unknown, unknown>();
+    for (const pair of tree.dict) {
+      const [key, value] = all(pair);
+      entries.set(key, value);
+    }
+    return ordered ?? entries;
+  }
+  const what = "text" in tree ? tree.text : "global" in tree ? tree.global : tree.call;
+  const problem = `${what.slice(0, 100)} has no plain form in a PyTorch file`;
+  throw unsupported(where, problem, "Leave it out, or save it as a tensor or a plain value.");
 }
