@@ -28,11 +28,6 @@ export interface SafetensorsHeader {
 /** The header, its members, and lists in them. */
 const DEEPEST = 3;
 
-/** The most a header usually takes in a file of this length: 250,000 tensors, and more where they hold something. */
-function usualHeader(fileLength: number): number {
-  return Math.min(MAX_HEADER_BYTES, Math.max(12 << 20, fileLength / 4));
-}
-
 function corrupt(where: string, problem: string): OptError {
   return new OptError("CORRUPT", where, `header: ${problem}`, "The file is damaged, or no safetensors file.");
 }
@@ -48,9 +43,9 @@ export async function readSafetensorsHeader(file: RandomAccess, limits: ReadLimi
   const prefix = new Uint8Array(8);
   await file.read(prefix, 0);
   const length = headerLength(prefix, file.byteLength, file.path);
-  const limit = limits.maxHeaderBytes ?? usualHeader(file.byteLength);
-  const problem = () => `a header of ${length} bytes in a file of ${file.byteLength} could fill the memory.`;
-  check(length <= limit, "REFUSED", file.path, problem, "If it is to be trusted, raise maxHeaderBytes.");
+  const { maxHeaderBytes: limit = MAX_HEADER_BYTES } = limits;
+  const problem = () => `a header must be at most ${limit} bytes, got ${length}.`;
+  check(length <= limit, "REFUSED", file.path, problem, "To trust the file, raise maxHeaderBytes.");
   const header = new Uint8Array(length);
   await file.read(header, 8);
   return parseSafetensorsHeader(header, file.byteLength, file.path);

@@ -138,7 +138,7 @@ export interface Candidate {
 
 /** What keeps a small file from filling the memory. */
 export interface ReadLimits {
-  /** Most bytes of a header or manifest; without it, what is usual for a file of its size. */
+  /** Most bytes of a header or manifest. Default: 100 MB for a header, what is usual for its files for a manifest. */
   readonly maxHeaderBytes?: number;
 }
 
