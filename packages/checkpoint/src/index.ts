@@ -2,7 +2,7 @@
 
 export type { StoredDType } from "./format/dtype";
 export { type OptimizerContents, optimizerContents, optimizerState } from "./format/optimizer-state";
-export type { Json, Role, SourceBox, SourceTensor, StoredFile, TensorSource } from "./format/source";
+export type { Json, Role, SourceBox, SourceTensor, TensorSource } from "./format/source";
 export type { AnnotatedTensor, PartialTensor, PlainTensor, SavedTensor } from "./format/tensors";
 export type { ConvertOptions, ConvertResult, ConvertTarget } from "./formats/convert";
 export type { Rename } from "./formats/names/rename";
@@ -51,7 +51,15 @@ export type { CleanOptions, CleanResult } from "./save/step/clean";
 export type { Leftover } from "./save/step/leftovers";
 export type { Retention } from "./save/step/retention";
 export { blobFileSystem, type NamedBlob } from "./stores/blob";
-export type { Checksum, FileSystem, FolderEntry, OpenFile, OpenMode, UnfinishedFiles } from "./stores/file-system";
+export type {
+  Checksum,
+  FileSystem,
+  FolderEntry,
+  OpenFile,
+  OpenMode,
+  StoredFile,
+  UnfinishedFiles,
+} from "./stores/file-system";
 export { type HttpOptions, httpFileSystem } from "./stores/http";
 export { type MemoryFileSystem, memoryFileSystem } from "./stores/memory";
 export { type ObjectStat, type ObjectStore, type ObjectWriter, objectFileSystem, type Upload } from "./stores/objects";

@@ -111,7 +111,7 @@ const BUFFER = 2 << 20;
 
 /** SHA-256 of an open file, as hexadecimal digits. */
 export async function sha256Of(
-  file: { read(target: Uint8Array, position: number): Promise<number> },
+  file: { read(target: Uint8Array, position: number): Promise<unknown> },
   byteLength: number,
 ): Promise<string> {
   const hash = await platform.sha256();

@@ -4,8 +4,8 @@
  */
 import { OptError } from "@opt/core";
 import type { Layout } from "../layout/layout";
-import { type Checksum, diskError, type FileSystem, type FolderEntry } from "../stores/file-system";
-import type { StoredDType } from "./dtype";
+import { type Checksum, diskError, type FileSystem, type FolderEntry, type StoredFile } from "../stores/file-system";
+import { bytesPerElement, type StoredDType } from "./dtype";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -31,14 +31,6 @@ export interface SourceBox {
   read(target: Uint8Array, start: number, sum?: Checksum): Promise<void>;
   /** Where its bytes lie as they are, so that small neighbours are read at once. */
   readonly stored?: { readonly file: StoredFile; readonly begin: number } | undefined;
-  /** Told what was read of it by way of `stored`, from `start` on. Throws CORRUPT where a checksum does not match. */
-  accept?(bytes: Uint8Array, start: number): void;
-}
-
-/** A file in which boxes lie; the same object for all boxes of one file. */
-export interface StoredFile {
-  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
-  read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
 }
 
 /** A box that lies in a file in one piece. */
@@ -75,6 +67,30 @@ export interface SourceTensor {
   /** The parameter whose state this is. */
   readonly follows?: string;
   readonly boxes: readonly SourceBox[];
+  /** Compares what is read of its boxes with their checksums. */
+  readonly verification?: Verifier | undefined;
+  /** Its boxes have another dtype. */
+  readonly conversion?: Conversion | undefined;
+}
+
+export interface Verifier {
+  /**
+   * Takes bytes of a box from `begin` on; `own` is their checksum, if whoever read them took it. `isSummed`: the box's other bytes are read
+   * too. Throws CORRUPT as soon as the last byte of a box shows that one has changed.
+   */
+  accept(tensor: string, box: SourceBox, begin: number, bytes: Uint8Array, isSummed: boolean, own?: number): void;
+}
+
+/** From the elements that boxes hold to those of the tensor. */
+export interface Conversion {
+  /** Bytes of an element on either side. */
+  readonly widths: { readonly from: number; readonly to: number };
+  convert(source: Uint8Array, target: Uint8Array): void;
+}
+
+/** Bytes of an element as its boxes hold it. */
+export function storedWidth({ dtype, conversion }: SourceTensor): number {
+  return conversion?.widths.from ?? bytesPerElement(dtype);
 }
 
 type Description = Omit<SourceTensor, "boxes">;
@@ -86,12 +102,17 @@ export class LazyTensor implements SourceTensor {
   readonly shape: readonly number[];
   declare readonly role?: Role;
   declare readonly follows?: string;
+  readonly verification: Verifier | undefined;
+  readonly conversion: Conversion | undefined;
   readonly #boxes: () => readonly SourceBox[];
 
-  constructor({ name, dtype, shape, role, follows }: Description, boxes: () => readonly SourceBox[]) {
+  constructor(described: Description, boxes: () => readonly SourceBox[]) {
+    const { name, dtype, shape, role, follows, verification, conversion } = described;
     this.name = name;
     this.dtype = dtype;
     this.shape = shape;
+    this.verification = verification;
+    this.conversion = conversion;
     if (role !== undefined) this.role = role;
     if (follows !== undefined) this.follows = follows;
     this.#boxes = boxes;
@@ -102,7 +123,7 @@ export class LazyTensor implements SourceTensor {
   }
 }
 
-/** The same boxes under another name, or in another role. */
+/** The same boxes under another name, in another role, or read in another way. */
 export function redescribed(tensor: SourceTensor, changes: Partial<Description>): SourceTensor {
   return new LazyTensor({ ...tensor, ...changes }, () => tensor.boxes);
 }
@@ -171,11 +192,9 @@ export interface Importer extends FormatReader {
 }
 
 /** A file read at random positions. */
-export interface RandomAccess {
+export interface RandomAccess extends StoredFile {
   readonly path: string;
   readonly byteLength: number;
-  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
-  read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -184,30 +203,35 @@ export async function openRandomAccess(fileSystem: FileSystem, path: string): Pr
   try {
     const file = await fileSystem.open(path, "read");
     const byteLength = await file.size();
-    return {
-      path,
-      byteLength,
-      async read(target, position, sum) {
-        let count: number;
-        try {
-          count = await file.read(target, position, sum);
-        } catch (error) {
-          throw diskError(error, path, "reading");
-        }
-        if (count < target.length) {
-          throw new OptError(
-            "CORRUPT",
-            path,
-            `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`,
-            "The file is truncated: copy it again.",
-          );
-        }
-      },
-      close: () => file.close(),
-    };
+    const { read } = filling(path, (...range) => file.read(...range));
+    return { path, byteLength, read, close: () => file.close() };
   } catch (error) {
     throw diskError(error, path, "opening");
   }
+}
+
+/** A file whose reads fill all of their target, or throw CORRUPT past the end, IO. */
+export function filling(
+  path: string,
+  read: (target: Uint8Array, position: number, sum?: Checksum) => Promise<number>,
+): StoredFile {
+  return {
+    async read(target, position, sum) {
+      let count: number;
+      try {
+        count = await read(target, position, sum);
+      } catch (error) {
+        throw diskError(error, path, "reading");
+      }
+      if (count >= target.length) return;
+      throw new OptError(
+        "CORRUPT",
+        path,
+        `bytes ${position} to ${position + target.length} must be there, but the file ends at ${position + count}.`,
+        "The file is truncated: copy it again.",
+      );
+    },
+  };
 }
 
 /** Reads a small file whole. Throws REFUSED above `limit` bytes, so that nobody's header fills the memory. */

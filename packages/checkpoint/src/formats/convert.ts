@@ -1,8 +1,8 @@
 /** Converting: a checkpoint of any known system into another's form, under the names it has there. */
 import { check, checkOptions, OptError } from "@opt/core";
-import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import type { TensorSource } from "../format/source";
+import { Verification } from "../format/verification";
 import { elementCount } from "../layout/box";
 import type { Layout } from "../layout/layout";
 import { mergeSource } from "../read/merge";

@@ -22,6 +22,11 @@ function walkOf(source: Box, target: Box, region: Box, elementBytes: number): { 
   return { inner, length };
 }
 
+/** The bytes of each run of `region`. */
+export function runLength(source: Box, target: Box, region: Box, elementBytes: number): number {
+  return walkOf(source, target, region, elementBytes).length;
+}
+
 /** Where the region begins in a box, in bytes. */
 function startOf(box: Box, region: Box, elementBytes: number): number {
   let start = 0;

@@ -2,11 +2,8 @@
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
-import { LazyTensor, type SourceBox, type SourceTensor } from "../format/source";
+import { type Conversion, redescribed, type SourceTensor, storedWidth } from "../format/source";
 import { otherDType, whereOf } from "./held";
-
-/** Converted at once, so that a conversion needs little memory beside its result. */
-const ELEMENTS = 64 << 10;
 
 /** The same tensor in another dtype, converted as it is read. Throws UNSUPPORTED for dtypes that are no plain numbers. */
 export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTensor {
@@ -35,27 +32,19 @@ export function exactI32(tensor: SourceTensor): SourceTensor {
   });
 }
 
-type Convert = (source: Uint8Array, target: Uint8Array) => void;
+type Convert = Conversion["convert"];
 
+/** The same boxes, converted as they are read; after another conversion, if there is one. */
 function converted(tensor: SourceTensor, dtype: StoredDType, convert: Convert): SourceTensor {
-  const boxes = () => tensor.boxes.map((box) => castBox(box, tensor.dtype, dtype, convert));
-  return new LazyTensor({ ...tensor, dtype }, boxes);
-}
-
-function castBox(box: SourceBox, from: StoredDType, to: StoredDType, convert: Convert): SourceBox {
-  const [fromWidth, toWidth] = [bytesPerElement(from), bytesPerElement(to)];
-  const read = async (target: Uint8Array, start: number) => {
-    const count = target.length / toWidth;
-    const buffer = new Uint8Array(Math.min(count, ELEMENTS) * fromWidth);
-    for (let done = 0; done < count; done += ELEMENTS) {
-      const now = Math.min(ELEMENTS, count - done);
-      const bytes = buffer.subarray(0, now * fromWidth);
-      await box.read(bytes, (start / toWidth + done) * fromWidth);
-      convert(bytes, target.subarray(done * toWidth, (done + now) * toWidth));
-    }
+  const first = tensor.conversion;
+  const [held, to] = [bytesPerElement(tensor.dtype), bytesPerElement(dtype)];
+  const second: Convert = (source, target) => {
+    const between = new Uint8Array((source.length / first!.widths.from) * held);
+    first!.convert(source, between);
+    convert(between, target);
   };
-  const { offset, size, file } = box;
-  return { offset, size, file, byteLength: (box.byteLength / fromWidth) * toWidth, read };
+  const conversion = { widths: { from: storedWidth(tensor), to }, convert: first ? second : convert };
+  return redescribed(tensor, { dtype, conversion });
 }
 
 function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target: Uint8Array, where: string): void {

@@ -1,20 +1,20 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
 import { check, checkOptions, OptError } from "@opt/core";
 import { platform } from "#platform";
-import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { sameJson } from "../format/json";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
-import { elementsIn } from "../layout/box";
+import { Verification } from "../format/verification";
+import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { matchesPattern } from "../layout/layout";
+import { chunksOf, inBatches } from "../plan/chunks";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { Scratch } from "../stores/scratch";
 import { type OpenOptions, useSource } from "./open";
-import { TensorReader } from "./reader";
+import { PlannedSource, ReadRequest } from "./read-plan";
+import { ReadPool } from "./read-pool";
 import { type Selection, selectTensors } from "./select";
-import { chunksOf } from "./stream";
 
 export interface DiffOptions extends Omit<Selection, "dtype">, Omit<OpenOptions, "step"> {
   /** Numbers a and b are equal where |a - b| <= atol + rtol |b|, or both are NaN, whatever their dtypes. Without either, bits are compared. */
@@ -99,10 +99,8 @@ async function diffSources(
   );
   const differences: Difference[] = [];
   const isTolerant = options.atol > 0 || options.rtol > 0;
-  const buffers = [new Scratch(PIECE), new Scratch(PIECE), new Scratch(PIECE)] as const;
+  const pairs: Pair[] = [];
   const names = [...meant].sort();
-  const total = names.reduce((sum, name) => sum + bytesOf(inA!.get(name)), 0);
-  const report = reporter(options.progress, total);
   for (const name of names) {
     const [left, right] = [inA!.get(name), inB!.get(name)];
     if (!left || !right) differences.push({ name, kind: left ? "missing in b" : "missing in a" });
@@ -110,11 +108,11 @@ async function diffSources(
       differences.push({ name, kind: "shape", a: `[${left.shape}]`, b: `[${right.shape}]` });
     else if (left.dtype !== right.dtype && !(isTolerant && isNumeric(left.dtype) && isNumeric(right.dtype)))
       differences.push({ name, kind: "dtype", a: left.dtype, b: right.dtype });
-    else {
-      const difference = await compare(left, right, options, buffers, report);
-      if (difference) differences.push(difference);
-    }
+    else pairs.push(new Pair(left, right));
   }
+  await comparePairs(pairs, options);
+  differences.push(...pairs.flatMap((pair) => pair.difference() ?? []));
+  differences.sort((x, y) => (x.name < y.name ? -1 : 1));
   const keys = [...new Set([...Object.keys(a.values), ...Object.keys(b.values)])].sort();
   const values = keys.filter((key) => !sameJson(a.values[key], b.values[key]));
   return { equal: differences.length === 0, tensors: names.length, differences, values };
@@ -124,42 +122,90 @@ function namesIn(source: TensorSource, patterns: readonly string[]): string[] {
   return [...source.tensors.keys()].filter((name) => patterns.some((pattern) => matchesPattern(pattern, name)));
 }
 
-function bytesOf(tensor: SourceTensor | undefined): number {
-  return tensor ? elementsIn({ offset: [], size: tensor.shape }) * bytesPerElement(tensor.dtype) : 0;
-}
+/** A tensor on either side, and how far they were found to differ. */
+class Pair {
+  #position = 0;
+  #count = 0;
+  #maxAbs = 0;
+  #first: number | undefined;
 
-async function compare(
-  a: SourceTensor,
-  b: SourceTensor,
-  { atol, rtol }: { atol: number; rtol: number },
-  [scratch, bufferA, bufferB]: readonly [Scratch, Scratch, Scratch],
-  report: (bytes: number) => void,
-): Promise<Difference | undefined> {
-  const [widthA, widthB] = [bytesPerElement(a.dtype), bytesPerElement(b.dtype)];
-  const [readerA, readerB] = [new TensorReader(a, scratch), new TensorReader(b, scratch)];
-  let [count, position, maxAbs] = [0, 0, 0];
-  let first: number | undefined;
-  for (const region of chunksOf(a.shape, PIECE / Math.max(widthA, widthB))) {
-    const elements = elementsIn(region);
-    const [left, right] = [bufferA.take(elements * widthA), bufferB.take(elements * widthB)];
-    await readerA.read(region, left);
-    await readerB.read(region, right);
-    if (a.dtype !== b.dtype || !sameBytes(left, right)) {
-      const unequal = unequalElements(a, b, left, right, atol, rtol);
-      for (const { index, distance } of unequal) {
-        first ??= position + index;
-        count++;
-        if (distance > maxAbs) maxAbs = distance;
+  constructor(
+    readonly a: SourceTensor,
+    readonly b: SourceTensor,
+  ) {}
+
+  /** Takes the next elements of both sides. */
+  compare(left: Uint8Array, right: Uint8Array, atol: number, rtol: number): void {
+    const { a, b } = this;
+    if (a.dtype !== b.dtype || !platform.sameBytes(left, right)) {
+      for (const { index, distance } of unequalElements(a, b, left, right, atol, rtol)) {
+        this.#first ??= this.#position + index;
+        this.#count++;
+        if (distance > this.#maxAbs) this.#maxAbs = distance;
       }
     }
-    position += elements;
-    report(left.length);
+    this.#position += left.length / bytesPerElement(a.dtype);
   }
-  return count === 0 ? undefined : { name: a.name, kind: "values", count, elements: position, first: first!, maxAbs };
+
+  difference(): Difference | undefined {
+    if (this.#count === 0) return undefined;
+    const [count, elements, first, maxAbs] = [this.#count, this.#position, this.#first!, this.#maxAbs];
+    return { name: this.a.name, kind: "values", count, elements, first, maxAbs };
+  }
 }
 
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return platform.sameBytes(a, b);
+/** A piece of a pair. */
+class PairPart {
+  readonly byteLengths: readonly [number, number];
+
+  constructor(
+    readonly pair: Pair,
+    readonly sources: readonly [PlannedSource, PlannedSource],
+    readonly region: Box,
+  ) {
+    const { a, b } = pair;
+    const elements = elementsIn(region);
+    this.byteLengths = [elements * bytesPerElement(a.dtype), elements * bytesPerElement(b.dtype)];
+  }
+}
+
+function* partsOf(pairs: readonly Pair[]): Generator<PairPart> {
+  for (const pair of pairs) {
+    const { a, b } = pair;
+    const sources = [new PlannedSource(a), new PlannedSource(b)] as const;
+    const width = Math.max(bytesPerElement(a.dtype), bytesPerElement(b.dtype));
+    for (const region of chunksOf(a.shape, PIECE / width)) yield new PairPart(pair, sources, region);
+  }
+}
+
+async function comparePairs(
+  pairs: readonly Pair[],
+  { atol, rtol, progress }: DiffOptions & { atol: number; rtol: number },
+): Promise<void> {
+  const total = pairs.reduce((sum, { a }) => sum + elementsIn(wholeOf(a.shape)) * bytesPerElement(a.dtype), 0);
+  const report = reporter(progress, total);
+  const [pool, memory] = [new ReadPool(), [new Uint8Array(PIECE), new Uint8Array(PIECE)] as const];
+  for (const parts of inBatches(partsOf(pairs), PIECE, ({ byteLengths }) => Math.max(...byteLengths))) {
+    const takes = memory.map(inTurn);
+    const sides = parts.map(({ byteLengths }) => byteLengths.map((length, side) => takes[side]!(length)));
+    const requests = parts.flatMap(({ sources, region }, i) =>
+      sources.map((source, side) => new ReadRequest(source, region, sides[i]![side]!, "chunk")),
+    );
+    await pool.fill(requests);
+    for (const [i, { pair }] of parts.entries()) {
+      pair.compare(sides[i]![0]!, sides[i]![1]!, atol, rtol);
+      report(sides[i]![0]!.length);
+    }
+  }
+}
+
+/** Gives out the memory piece by piece. */
+function inTurn(memory: Uint8Array): (length: number) => Uint8Array {
+  let filled = 0;
+  return (length) => {
+    filled += length;
+    return memory.subarray(filled - length, filled);
+  };
 }
 
 /** `distance` is NaN where one side is no number, or the dtype none that can be read as numbers. */

@@ -1,14 +1,11 @@
 /** Loading: whole tensors, slices, or what one rank of another layout holds, verified on the way. */
 import { check, checkOptions, OptError, show, type Tensor } from "@opt/core";
-import { Verification } from "../format/checked";
-import { bytesPerElement } from "../format/dtype";
 import type { Json, TensorSource } from "../format/source";
 import { isTensor, type PlainTensor } from "../format/tensors";
-import { elementsIn } from "../layout/box";
+import { Verification } from "../format/verification";
+import { inBatches } from "../plan/chunks";
 import { localFileSystem } from "../platform/local";
-import { allOf } from "../stores/lanes";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { Scratch } from "../stores/scratch";
 import { exactI32 } from "./cast";
 import { heldDType } from "./held";
 import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place as Origin, useSource } from "./open";
@@ -21,10 +18,10 @@ import {
   stagedInto,
   tensorPlaces,
 } from "./places";
-import { readAll, TensorReader } from "./reader";
+import { PlannedSource, planReads, ReadRequest } from "./read-plan";
+import { ReadPool } from "./read-pool";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { chunksOf } from "./stream";
-import { BATCH, batchesOf, boxesWanted, bytesIn, type Parts, type Wanted } from "./wanted";
+import { boxesWanted, bytesIn, type Parts, type Wanted } from "./wanted";
 
 export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   extends Omit<Selection, "verify">,
@@ -52,11 +49,8 @@ export interface Loaded<T> {
   readonly bytesRead: number;
 }
 
-/** Files read at once. */
-const LANES = 4;
-const SCRATCH = 4 << 20;
-/** What of a large tensor is looked at together before `into` is filled: it stays in a processor's cache. */
-const LOOK = 2 << 20;
+/** Small tensors that are read together have so many bytes. */
+const BATCH = 4 << 20;
 
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
@@ -138,34 +132,41 @@ async function loadFrom(
   const looksFirst = into !== undefined && isNear && verify !== false;
   const total = wanted.reduce((sum, one) => sum + bytesIn(one), 0);
   const report = reporter(options.progress, looksFirst ? 2 * total : total);
-  if (looksFirst) {
-    await inLanes(wanted, async (batch, scratch, nowhere) => {
-      await look(batch, scratch, nowhere);
-      for (const one of batch) report(bytesIn(one));
-    });
-  }
-  const newPlace = options.as === "plain" ? plainPlace : tensorPlaces();
-  const placeOf = (one: Wanted): Place => {
-    const target = into?.[one.tensor.name];
-    if (!target) return newPlace(one);
-    return isNear ? placeInto(one, target) : stagedInto(one, target);
-  };
-  const loaded = new Map<string, Tensor | LoadedPlainTensor>();
-  const open = new Map<string, Place>();
-  try {
-    await inLanes(wanted, async (batch, scratch) => {
-      const requests = batch.map((one) => {
-        const place = placeOf(one);
-        open.set(one.tensor.name, place);
-        return { reader: new TensorReader(one.tensor, scratch), region: one.box, target: place.data };
-      });
-      if (verify === "whole") for (const { reader, region } of requests) await reader.verifyWhole(region);
-      await readAll(requests, scratch);
-      for (const one of batch) {
-        // What a far store gave waits until all of it is whole; the rest is finished at once, so that nothing is held twice.
-        if (isNear || !into) finish(one.tensor.name);
-        report(bytesIn(one));
+  const pool = new ReadPool();
+  const extent = verify === "whole" ? "whole" : "region";
+  const read = (targetOf: (one: Wanted) => Uint8Array | undefined, done: (one: Wanted) => void) =>
+    pool.run(function* (room) {
+      for (const batch of inBatches(wanted, BATCH, bytesIn)) {
+        const request = (one: Wanted) =>
+          new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), extent, () => {
+            done(one);
+            report(bytesIn(one));
+          });
+        yield* planReads(batch.map(request), room);
       }
+    });
+  if (looksFirst)
+    await read(
+      () => undefined,
+      () => {},
+    );
+  const newPlace = options.as === "plain" ? plainPlace : tensorPlaces();
+  const open = new Map<string, Place>();
+  const loaded = new Map<string, Tensor | LoadedPlainTensor>();
+  const finish = (name: string) => {
+    loaded.set(name, open.get(name)!.finish());
+    open.delete(name);
+  };
+  const openPlace = (one: Wanted) => {
+    const target = into?.[one.tensor.name];
+    const place = !target ? newPlace(one) : isNear ? placeInto(one, target) : stagedInto(one, target);
+    open.set(one.tensor.name, place);
+    return place.data;
+  };
+  try {
+    await read(openPlace, ({ tensor }) => {
+      // What a far store gave waits until all of it is whole; the rest is finished at once, so that nothing is held twice.
+      if (isNear || !into) finish(tensor.name);
     });
     for (const name of [...open.keys()]) finish(name);
   } catch (error) {
@@ -173,48 +174,7 @@ async function loadFrom(
     for (const [name, one] of loaded) if (isTensor(one) && one !== into?.[name]) one.dispose();
     throw error;
   }
-  function finish(name: string): void {
-    loaded.set(name, open.get(name)!.finish());
-    open.delete(name);
-  }
   const tensors = Object.fromEntries(wanted.map(({ tensor: { name } }) => [name, loaded.get(name)!]));
   const unverified = verify === false ? wanted.map(({ tensor }) => tensor.name) : verification.unverified();
   return { step: source.step, tensors, values: source.values, unverified, bytesRead: verification.bytesRead };
-}
-
-/** Several batches at once, each with memory of its lane's own. */
-async function inLanes(
-  wanted: readonly Wanted[],
-  work: (batch: readonly Wanted[], scratch: Scratch, nowhere: Scratch) => Promise<void>,
-): Promise<void> {
-  const batches = batchesOf(wanted);
-  const lane = async () => {
-    const [scratch, nowhere] = [new Scratch(SCRATCH), new Scratch(BATCH)];
-    for (const batch of batches) await work(batch, scratch, nowhere);
-  };
-  await allOf(Array.from({ length: LANES }, lane));
-}
-
-/** Reads a batch to nowhere: what is missing or damaged shows. */
-async function look(batch: readonly Wanted[], scratch: Scratch, nowhere: Scratch): Promise<void> {
-  const memory = nowhere.take(nowhere.length);
-  const [one] = batch;
-  if (batch.length > 1) {
-    let filled = 0;
-    const requests = batch.map((one) => {
-      const target = memory.subarray(filled, filled + bytesIn(one));
-      filled += target.length;
-      return { reader: new TensorReader(one.tensor, scratch), region: one.box, target };
-    });
-    await readAll(requests, scratch);
-    return;
-  }
-  const { tensor, box } = one!;
-  const width = bytesPerElement(tensor.dtype);
-  const reader = new TensorReader(tensor, scratch);
-  // One after the other: a checksum is taken from a box's first byte to its last.
-  for (const { offset, size } of chunksOf(box.size, LOOK / width)) {
-    const region = { offset: offset.map((at, d) => at + box.offset[d]!), size };
-    await reader.read(region, memory.subarray(0, elementsIn(region) * width));
-  }
 }

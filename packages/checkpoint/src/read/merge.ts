@@ -1,10 +1,10 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
 
 import { checkOptions } from "@opt/core";
-import { Verification } from "../format/checked";
 import { bytesPerElement } from "../format/dtype";
 import { encodeMerged } from "../format/merged";
 import type { TensorSource } from "../format/source";
+import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
 import { fileSystemOf } from "../platform/local";
 import { fileOrder } from "../save/shards/plan";

@@ -1,6 +1,6 @@
 /** Our own checkpoints as a TensorSource. */
 
-import { check, OptError } from "@opt/core";
+import { check } from "@opt/core";
 import {
   MANIFEST_FILE,
   MAX_MANIFEST_BYTES,
@@ -10,6 +10,7 @@ import {
   parseManifest,
 } from "../format/manifest";
 import {
+  filling,
   type Importer,
   LazyTensor,
   openRandomAccess,
@@ -17,12 +18,11 @@ import {
   readWhole,
   type SourceTensor,
   StoredBox,
-  type StoredFile,
   type TensorSource,
 } from "../format/source";
 import { findStep } from "../format/steps";
 import { FilePool } from "../stores/file-pool";
-import { diskError, type FileSystem } from "../stores/file-system";
+import type { FileSystem, StoredFile } from "../stores/file-system";
 import { join } from "../stores/path";
 
 export interface NativeSource extends TensorSource {
@@ -67,40 +67,22 @@ export async function openCheckpoint(
   const path = await findStep(fileSystem, folder, step);
   const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
-  const files = manifest.files.map(({ name }) => ({ name, read: pooledRead(pool, join(path, name)) }));
+  const files = manifest.files.map(({ name }) => {
+    const file = join(path, name);
+    return { name, ...filling(file, (...range) => pool.use(file, (open) => open.read(...range))) };
+  });
   const tensors = new Map<string, SourceTensor>();
   for (const tensor of manifest.tensors) tensors.set(tensor.name, nativeTensor(tensor, files));
   const { values } = manifest;
   return { format: "Opt checkpoint", path, step: manifest.step, manifest, tensors, values, close: () => pool.close() };
 }
 
-interface NamedFile extends StoredFile {
-  readonly name: string;
-}
+type NamedFile = StoredFile & { readonly name: string };
 
 function nativeTensor(tensor: ManifestTensor, files: readonly NamedFile[]): SourceTensor {
   const boxOf = ({ offset, size, file, byteOffset, byteLength, crc32 }: ManifestBox) =>
     new StoredBox(offset, size, files[file]!.name, byteOffset, byteLength, crc32, files[file]!);
   return new LazyTensor(tensor, () => tensor.boxes.map(boxOf));
-}
-
-function pooledRead(pool: FilePool, path: string): StoredFile["read"] {
-  return async (target, position, sum) => {
-    let count: number;
-    try {
-      count = await pool.use(path, (open) => open.read(target, position, sum));
-    } catch (error) {
-      throw diskError(error, path, "reading");
-    }
-    if (count === target.length) return;
-    const range = `bytes ${position} to ${position + target.length}`;
-    throw new OptError(
-      "CORRUPT",
-      path,
-      `${range} must be there, the file ends before.`,
-      "It is truncated: restore it.",
-    );
-  };
 }
 
 export const checkpointImporter: Importer = {

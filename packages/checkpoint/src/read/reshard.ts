@@ -1,9 +1,9 @@
 /** Re-slicing: a checkpoint for another number of ranks or another layout, without ever holding a whole tensor. */
 import { checkOptions, OptError } from "@opt/core";
-import { Verification } from "../format/checked";
 import { byteLengthOf, shardName } from "../format/shard";
 import { redescribed, type SourceTensor, type TensorSource } from "../format/source";
 import { followedName } from "../format/tensors";
+import { Verification } from "../format/verification";
 import type { Box } from "../layout/box";
 import { defaultLayout, type Layout, ranksOf } from "../layout/layout";
 import { fileSystemOf } from "../platform/local";

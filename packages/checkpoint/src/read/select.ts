@@ -1,8 +1,7 @@
 /** Which tensors of a source are meant, and as which dtype. */
 import { check, OptError } from "@opt/core";
-import { checkedTensor, type Verification } from "../format/checked";
 import { isFloating, storedDType } from "../format/dtype";
-import type { SourceTensor, TensorSource } from "../format/source";
+import { redescribed, type SourceTensor, type TensorSource, type Verifier } from "../format/source";
 import { matchesPattern } from "../layout/layout";
 import { castTensor } from "./cast";
 
@@ -22,7 +21,7 @@ export interface Selection {
 export const SELECTION_OPTIONS = { names: "array", dtype: ["string", "object"], verify: "boolean" } as const;
 
 /** The selected tensors, checked and converted as they are read. Throws MISSING for a pattern that matches nothing. */
-export function selectTensors(source: TensorSource, selection: Selection, verification: Verification): SourceTensor[] {
+export function selectTensors(source: TensorSource, selection: Selection, verification: Verifier): SourceTensor[] {
   const { names, dtype, verify = true } = selection;
   const areTexts = names?.every((name) => typeof name === "string") ?? true;
   check(areTexts, "BAD_ARGUMENT", "names", () => `must be strings, got ${JSON.stringify(names)}.`);
@@ -41,7 +40,7 @@ export function selectTensors(source: TensorSource, selection: Selection, verifi
     ({ name }) => names?.some((pattern) => matchesPattern(pattern, name)) ?? true,
   );
   return meant.map((tensor) => {
-    const checked = verify ? checkedTensor(tensor, verification) : tensor;
+    const checked = verify ? redescribed(tensor, { verification }) : tensor;
     const wanted =
       typeof dtype === "string"
         ? dtype

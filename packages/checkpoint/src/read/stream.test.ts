@@ -3,12 +3,13 @@ import { describe, expect, it } from "vitest";
 import type { SourceBox } from "../format/source";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
 import { boxesOf } from "../layout/layout";
+import { chunksOf } from "../plan/chunks";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
 import { random, randomBytes } from "../testing/fixtures";
 import { loadCheckpoint } from "./load";
-import { chunksOf, streamTensors } from "./stream";
+import { streamTensors } from "./stream";
 
 describe("chunks", () => {
   it("are the tensor's elements in order, none larger than asked", () => {

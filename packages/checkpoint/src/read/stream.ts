@@ -6,20 +6,21 @@ import { OptError } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
-import { type Box, elementCount, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
+import { type Box, elementsIn, intersect, sameBox, wholeOf } from "../layout/box";
 import { BoxIndex } from "../plan/box-index";
+import { chunksOf, inBatches } from "../plan/chunks";
 import { copyRegion, onlyRun } from "../plan/runs";
 import { allOf } from "../stores/lanes";
 import { PAGE, Scratch } from "../stores/scratch";
-import { readAll, TensorReader } from "./reader";
+import { PlannedSource, ReadRequest } from "./read-plan";
+import { ReadPool } from "./read-pool";
 
 export const DEFAULT_MAX_MEMORY = 64 << 20;
 const LEAST_MEMORY = 64 << 10;
-/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
+/** Small tensors that are read and written together have so many bytes. */
 const BATCH = 8 << 20;
-const MOST = 256;
 /** One is read while the others are on their way to the disk, which does more at once than one after the other. */
-const LANES = 3;
+const CHUNKS = 3;
 /** Of parts of memory from this length on a page more or less is nothing. */
 const LARGE = 1 << 20;
 
@@ -40,33 +41,6 @@ export interface StreamedTensor {
   readonly tensor: SourceTensor;
   /** Together they need not cover the tensor, nor be disjoint. */
   readonly targets: readonly StreamTarget[];
-}
-
-/** The regions, in order, that a tensor is cut into so that none has more than `most` elements. Each is one piece of its elements. */
-export function* chunksOf(shape: readonly number[], most: number): Generator<Box> {
-  let split = 0;
-  let inner = elementsIn({ offset: [], size: shape });
-  while (split < shape.length && inner > most) inner /= shape[split++]!;
-  if (split === 0) {
-    yield { offset: shape.map(() => 0), size: shape };
-    return;
-  }
-  // The last dimension divided is cut into ranges; the ones before it are walked one index at a time.
-  const cut = split - 1;
-  const rows = Math.max(1, Math.floor(most / inner));
-  const offset = shape.map(() => 0);
-  const size = shape.map((length, d) => (d < cut ? 1 : length));
-  for (;;) {
-    for (let row = 0; row < shape[cut]!; row += rows) {
-      yield { offset: offset.with(cut, row), size: size.with(cut, Math.min(rows, shape[cut]! - row)) };
-    }
-    let d = cut - 1;
-    for (; d >= 0; d--) {
-      if (++offset[d]! < shape[d]!) break;
-      offset[d] = 0;
-    }
-    if (d < 0) return;
-  }
 }
 
 /** What is left of a cap of which a store takes `writing` bytes to write, and sockets and the allocator about a quarter; at least a quarter. */
@@ -94,8 +68,8 @@ export class StreamBuffers {
     }
     // As much again is for who writes.
     const part = Math.floor(maxMemory / 5);
-    const lane = Math.floor((2 * part) / LANES / PAGE) * PAGE;
-    this.chunks = new Scratch(LANES * lane, platform.pages);
+    const chunk = Math.floor((2 * part) / CHUNKS / PAGE) * PAGE;
+    this.chunks = new Scratch(CHUNKS * chunk, platform.pages);
     [this.read, this.write] = [new Scratch(part), new Scratch(part)];
   }
 }
@@ -109,28 +83,29 @@ export async function streamTensors(
   options: { maxMemory?: number; buffers?: StreamBuffers; progress?: (bytes: number) => void } = {},
 ): Promise<void> {
   const { chunks, read, write } = options.buffers ?? new StreamBuffers(options.maxMemory);
-  const lanes = Array.from({ length: LANES }, (_, lane) => ({
-    take: chunks.lane(lane, LANES),
+  const pool = new ReadPool(read);
+  const lanes = Array.from({ length: CHUNKS }, (_, lane) => ({
+    take: chunks.lane(lane, CHUNKS),
     free: Promise.resolve(),
   }));
-  const most = chunks.length / LANES;
+  const most = chunks.length / CHUNKS;
   let given: Promise<void> = Promise.resolve();
   let turn = 0;
   let streamed = 0;
   // Where all goes into one file, whose data begin with a page, its pages are pages of the memory: the disk takes them from there.
   const skew = most < LARGE ? 0 : PAGE;
   try {
-    for (const chunk of inChunks(tensors, most - skew, read)) {
-      const lane = lanes[turn++ % LANES]!;
+    const parts = inParts(tensors, most - skew);
+    for (const chunk of inBatches(parts, Math.min(most - skew, BATCH), ({ byteLength }) => byteLength)) {
+      const lane = lanes[turn++ % CHUNKS]!;
       await lane.free;
       const begin = skew && streamed % skew;
       let filled = begin;
       for (const part of chunk) {
-        const length = elementsIn(part.region) * bytesPerElement(part.reader.tensor.dtype);
-        part.target = lane.take().subarray(filled, filled + length);
-        filled += length;
+        part.target = lane.take().subarray(filled, filled + part.byteLength);
+        filled += part.byteLength;
       }
-      await readAll(chunk, read);
+      await pool.fill(chunk.map(({ source, region, target }) => new ReadRequest(source, region, target, "chunk")));
       await given;
       const writing: Promise<void>[] = [];
       given = giveAll(chunk, write, writing);
@@ -146,58 +121,48 @@ export async function streamTensors(
   await Promise.all(lanes.map(({ free }) => free));
 }
 
-function bytesIn({ shape, dtype }: SourceTensor): number {
-  return elementCount(shape)! * bytesPerElement(dtype);
+class ChunkPart {
+  /** Where it is read to, once its turn has come. */
+  target: Uint8Array = NOWHERE;
+  readonly byteLength: number;
+
+  constructor(
+    readonly source: PlannedSource,
+    readonly region: Box,
+    /** Those that share an element with the region. */
+    readonly targets: readonly StreamTarget[],
+  ) {
+    this.byteLength = elementsIn(region) * bytesPerElement(source.tensor.dtype);
+  }
 }
 
 const NOWHERE = new Uint8Array(0);
 
-class ChunkPart {
-  /** Where it is read to, once its turn has come. */
-  target: Uint8Array = NOWHERE;
-
-  constructor(
-    readonly reader: TensorReader,
-    readonly region: Box,
-    /** Those that share an element with the region. */
-    readonly targets: readonly StreamTarget[],
-  ) {}
-}
-
-/** What is read at once: a piece of a large tensor, or small tensors that follow each other. */
-function* inChunks(tensors: Iterable<StreamedTensor>, bytes: number, scratch: Scratch): Generator<ChunkPart[]> {
-  let small: ChunkPart[] = [];
-  let filled = 0;
+/** Small tensors, and pieces of large ones: of at most `most` bytes. */
+function* inParts(tensors: Iterable<StreamedTensor>, most: number): Generator<ChunkPart> {
   let whole = wholeOf([]);
   for (const { tensor, targets } of tensors) {
     if (targets.length === 0) continue;
-    const length = bytesIn(tensor);
-    const isSmall = length <= Math.min(bytes, BATCH);
-    if (small.length > 0 && (!isSmall || filled + length > Math.min(bytes, BATCH) || small.length === MOST)) {
-      yield small;
-      [small, filled] = [[], 0];
-    }
-    const reader = new TensorReader(tensor, scratch);
-    if (isSmall) {
-      // Tensors that follow each other mostly share their shape.
-      if (whole.size !== tensor.shape) whole = wholeOf(tensor.shape);
-      small.push(new ChunkPart(reader, whole, targets));
-      filled += length;
+    // Tensors that follow each other mostly share their shape.
+    if (whole.size !== tensor.shape) whole = wholeOf(tensor.shape);
+    const source = new PlannedSource(tensor);
+    const elements = Math.floor(most / bytesPerElement(tensor.dtype));
+    if (elementsIn(whole) <= elements) {
+      yield new ChunkPart(source, whole, targets);
       continue;
     }
     const index = new BoxIndex(targets.map(({ box }) => box));
-    for (const region of chunksOf(tensor.shape, Math.floor(bytes / bytesPerElement(tensor.dtype)))) {
+    for (const region of chunksOf(tensor.shape, elements)) {
       const touched = index.touching(region).map((i) => targets[i]!);
-      if (touched.length > 0) yield [new ChunkPart(reader, region, touched)];
+      if (touched.length > 0) yield new ChunkPart(source, region, touched);
     }
   }
-  if (small.length > 0) yield small;
 }
 
 /** Gives its bytes to each target; `writing` are those that targets have not taken yet. */
 async function giveAll(parts: readonly ChunkPart[], scratch: Scratch, writing: Promise<void>[]): Promise<void> {
-  for (const { reader, region, targets, target } of parts) {
-    const width = bytesPerElement(reader.tensor.dtype);
+  for (const { source, region, targets, target } of parts) {
+    const width = bytesPerElement(source.tensor.dtype);
     for (const to of targets) {
       const piece = pieceOf(region, target, to.box, width, scratch);
       const taken = to.write(piece);

@@ -1,27 +1,25 @@
 /** Verifying: every byte of a checkpoint is read and compared with its checksum; what is wrong is named, and nothing is thrown for it. */
 
 import { checkOptions, OptError } from "@opt/core";
-import { platform } from "#platform";
-import { checkedTensor, extended, Verification } from "../format/checked";
-import { crcText, joinCrc32 } from "../format/crc32";
+import { crc32, crcText } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
 import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/manifest";
-import type { FileRecord } from "../format/shard";
-import { openRandomAccess, type RandomAccess, type ReadLimits } from "../format/source";
+import { type FileRecord, sha256Of } from "../format/shard";
+import { filling, openRandomAccess, type ReadLimits, redescribed } from "../format/source";
 import { findStep } from "../format/steps";
+import { Sums, Verification } from "../format/verification";
 import { lookAt } from "../formats/registry";
 import { elementsIn, wholeOf } from "../layout/box";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
-import { type Checksum, checkedPath, type FileSystem } from "../stores/file-system";
-import { allOf } from "../stores/lanes";
+import { FilePool } from "../stores/file-pool";
+import { checkedPath, diskError, type FileSystem, type StoredFile } from "../stores/file-system";
 import { join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { Scratch } from "../stores/scratch";
 import { checkpointImporter, readManifest } from "./native";
 import { hasNewManifest, OPEN_OPTIONS, type OpenOptions, openSource } from "./open";
-import { TensorReader } from "./reader";
-import { chunksOf } from "./stream";
+import { PlannedSource, type Read, ReadRequest } from "./read-plan";
+import { ReadPool } from "./read-pool";
 
 export interface VerifyOptions extends OpenOptions {
   readonly progress?: ProgressCallback;
@@ -48,8 +46,6 @@ export interface VerifyResult {
   readonly unverified: readonly string[];
 }
 
-const PIECE = 4 << 20;
-const LANES = 4;
 /** How often a step may be replaced under the reader's hands. */
 const TRIES = 5;
 
@@ -99,17 +95,12 @@ class StepVerifier {
       return this.#result(0);
     }
     for (const tensor of manifest.tensors) this.#checkCoverage(tensor);
-    const report = reporter(
-      this.#progress,
-      manifest.files.reduce((sum, file) => sum + file.byteLength, 0),
-    );
-    const queue = [...manifest.files.entries()];
-    const lane = async () => {
-      const scratch = new Scratch(PIECE);
-      for (let next = queue.shift(); next; next = queue.shift())
-        await this.#verifyFile(next[1], segmentsOf(manifest, next[0]), scratch, report);
-    };
-    await allOf(Array.from({ length: LANES }, lane));
+    const handles = new FilePool(this.#fileSystem, "read");
+    try {
+      await this.#verifyFiles(manifest, handles);
+    } finally {
+      await handles.close();
+    }
     return this.#result(manifest.tensors.length);
   }
 
@@ -141,103 +132,127 @@ class StepVerifier {
     }
   }
 
-  async #verifyFile(
-    record: FileRecord,
-    segments: readonly Segment[],
-    scratch: Scratch,
-    report: (bytes: number) => void,
-  ): Promise<void> {
-    let file: RandomAccess;
-    try {
-      file = await openRandomAccess(this.#fileSystem, join(this.#folder, record.name));
-    } catch (error) {
-      for (const { subject, begin, end } of segments) this.#note(subject, record.name, begin, end, error);
-      return;
-    }
-    try {
-      const before = this.#problems.length;
-      if (file.byteLength !== record.byteLength) {
-        const [begin, end] = [
-          Math.min(file.byteLength, record.byteLength),
-          Math.max(file.byteLength, record.byteLength),
-        ];
-        this.#note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${file.byteLength}.`);
+  async #verifyFiles(manifest: Manifest, handles: FilePool): Promise<void> {
+    const report = reporter(
+      this.#progress,
+      manifest.files.reduce((sum, file) => sum + file.byteLength, 0),
+    );
+    const read = (bytes: number) => {
+      this.#bytes += bytes;
+      report(bytes);
+    };
+    const files: VerifiedFile[] = [];
+    for (const [index, segments] of segmentsOf(manifest).entries()) {
+      const record = manifest.files[index]!;
+      const path = join(this.#folder, record.name);
+      try {
+        const length = await handles.use(path, (file) => file.size());
+        if (length !== record.byteLength) {
+          const [begin, end] = [length, record.byteLength].sort((a, b) => a - b) as [number, number];
+          this.#note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
+        }
+        const file = filling(path, (...range) => handles.use(path, (open) => open.read(...range)));
+        files.push({ record, file, segments, sums: new Sums() });
+      } catch (error) {
+        const problem = diskError(error, path, "opening");
+        for (const { subject, begin, end } of segments) this.#note(subject, record.name, begin, end, problem);
       }
-      const hash = record.sha256 === undefined ? undefined : await platform.sha256();
-      let whole = 0;
-      for (const segment of segments) {
-        const crc = await this.#checksum(file, segment, scratch, hash, report);
-        if (crc === undefined) continue;
-        whole = joinCrc32(whole, crc, segment.end - segment.begin);
-        if (segment.crc32 === undefined || segment.crc32 === crc) continue;
-        const problem = `checksum must be ${crcText(segment.crc32)}, got ${crcText(crc)}.`;
-        this.#note(segment.subject, record.name, segment.begin, segment.end, problem);
-      }
-      if (this.#problems.length > before) return;
-      const isWhole = whole === record.crc32 && (hash === undefined || hash.digest() === record.sha256);
-      if (!isWhole)
-        this.#note("file", record.name, 0, record.byteLength, "the checksum of the whole file does not match.");
-    } finally {
-      await file.close();
     }
+    await new ReadPool().run(function* (room) {
+      for (const file of files) for (const segment of file.segments) yield* readsOf(file, segment, room, read);
+    });
+    for (const file of files) await this.#judge(file, handles);
   }
 
-  async #checksum(
-    file: RandomAccess,
-    { subject, begin, end }: Segment,
-    scratch: Scratch,
-    hash: { update(data: Uint8Array): unknown } | undefined,
-    report: (bytes: number) => void,
-  ): Promise<number | undefined> {
-    let crc = 0;
-    try {
-      for (let position = begin; position < end; position += PIECE) {
-        const piece = scratch.take(Math.min(PIECE, end - position));
-        const sum: Checksum = {};
-        await file.read(piece, position, sum);
-        crc = extended(crc, piece, sum.crc32);
-        hash?.update(piece);
-        this.#bytes += piece.length;
-        report(piece.length);
+  async #judge({ record, segments, sums }: VerifiedFile, handles: FilePool): Promise<void> {
+    const { name, byteLength } = record;
+    for (const { subject, begin, end, crc32, sums, error } of segments) {
+      const crc = sums.of(begin, end);
+      if (crc === undefined) this.#note(subject, name, begin, end, error);
+      else if (crc32 !== undefined && crc32 !== crc) {
+        this.#note(subject, name, begin, end, `checksum must be ${crcText(crc32)}, got ${crcText(crc)}.`);
       }
-      return crc;
-    } catch (error) {
-      this.#note(subject, file.path.slice(this.#folder.length + 1), begin, end, error);
-      return undefined;
     }
+    if (this.#problems.some(({ file }) => file === name)) return;
+    const path = join(this.#folder, name);
+    const isWhole =
+      sums.of(0, byteLength) === record.crc32 &&
+      (record.sha256 === undefined ||
+        (await handles.use(path, (file) => sha256Of(file, byteLength))) === record.sha256);
+    if (!isWhole) this.#note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
   }
 }
 
-interface Segment {
-  readonly subject: string;
-  readonly begin: number;
-  readonly end: number;
-  readonly crc32?: number;
+interface VerifiedFile {
+  readonly record: FileRecord;
+  readonly file: StoredFile;
+  readonly segments: readonly Segment[];
+  /** Of the file as a whole. */
+  readonly sums: Sums;
 }
 
-/** A file from end to end: its header, its boxes, and what lies between (a replica that another file's stands for). */
-function segmentsOf(manifest: Manifest, file: number): Segment[] {
-  const { headerLength, headerCrc32, byteLength } = manifest.files[file]!;
-  const segments: Segment[] = [{ subject: "header", begin: 0, end: headerLength, crc32: headerCrc32 }];
-  for (const { name, boxes } of manifest.tensors) {
-    for (const box of boxes) {
-      if (box.file === file)
-        segments.push({ subject: name, begin: box.byteOffset, end: box.byteOffset + box.byteLength, crc32: box.crc32 });
+/** Bytes of a file that have a checksum, or that nothing tells of. */
+class Segment {
+  readonly sums = new Sums();
+  error: unknown;
+
+  constructor(
+    readonly subject: string,
+    readonly begin: number,
+    readonly end: number,
+    readonly crc32?: number,
+  ) {}
+}
+
+/** Reads all of a segment; `done` is told of the bytes. */
+function* readsOf(
+  { file, sums }: VerifiedFile,
+  segment: Segment,
+  room: number,
+  done: (bytes: number) => void,
+): Generator<Read> {
+  for (let position = segment.begin; position < segment.end; position += room) {
+    const end = Math.min(position + room, segment.end);
+    yield {
+      file,
+      position,
+      length: end - position,
+      isSummed: true,
+      take(bytes, own) {
+        const crc = own ?? crc32(bytes);
+        segment.sums.add(position, end, crc);
+        sums.add(position, end, crc);
+        done(bytes.length);
+      },
+      fail(error) {
+        segment.error ??= error;
+      },
+    };
+  }
+}
+
+/** Each file from end to end: its header, its boxes, and what lies between (a replica that another file's stands for). */
+function segmentsOf({ files, tensors }: Manifest): Segment[][] {
+  const known = files.map(({ headerLength, headerCrc32 }) => [new Segment("header", 0, headerLength, headerCrc32)]);
+  for (const { name, boxes } of tensors) {
+    for (const { file, byteOffset, byteLength, crc32 } of boxes)
+      known[file]!.push(new Segment(name, byteOffset, byteOffset + byteLength, crc32));
+  }
+  return known.map((segments, file) => {
+    segments.sort((a, b) => a.begin - b.begin || a.end - b.end);
+    const complete: Segment[] = [];
+    let position = 0;
+    const gap = (end: number) => {
+      if (end > position) complete.push(new Segment("file", position, end));
+    };
+    for (const segment of segments) {
+      gap(segment.begin);
+      complete.push(segment);
+      position = segment.end;
     }
-  }
-  segments.sort((a, b) => a.begin - b.begin || a.end - b.end);
-  const complete: Segment[] = [];
-  let position = 0;
-  const gap = (end: number) => {
-    if (end > position) complete.push({ subject: "file", begin: position, end });
-  };
-  for (const segment of segments) {
-    gap(segment.begin);
-    complete.push(segment);
-    position = segment.end;
-  }
-  gap(byteLength);
-  return complete;
+    gap(files[file]!.byteLength);
+    return complete;
+  });
 }
 
 /** Other formats are read whole: their readers throw at what is wrong. */
@@ -257,17 +272,14 @@ async function verifyForeign(path: string, options: VerifyOptions): Promise<Veri
       0,
     );
     const report = reporter(options.progress, total);
-    const [scratch, buffer] = [new Scratch(PIECE), new Scratch(PIECE)];
+    const pool = new ReadPool();
     try {
       for (const tensor of source.tensors.values()) {
-        const width = bytesPerElement(tensor.dtype);
+        const whole = wholeOf(tensor.shape);
         try {
-          const reader = new TensorReader(checkedTensor(tensor, verification), scratch);
-          for (const region of chunksOf(tensor.shape, PIECE / width)) {
-            const chunk = buffer.take(elementsIn(region) * width);
-            await reader.read(region, chunk);
-            report(chunk.length);
-          }
+          const checked = new PlannedSource(redescribed(tensor, { verification }));
+          await pool.fill([new ReadRequest(checked, whole, undefined)]);
+          report(elementsIn(whole) * bytesPerElement(tensor.dtype));
         } catch (error) {
           note(tensor.name, tensor.boxes[0]?.file ?? path, error, tensor.boxes[0]?.byteLength ?? 0);
         }

@@ -22,28 +22,8 @@ export interface Wanted {
   readonly box: Box;
 }
 
-/** Bytes and tensors that are read together at most: few enough that what is made for them is collected while it is young. */
-export const BATCH = 4 << 20;
-const MOST = 256;
-
 export function bytesIn({ tensor, box }: Wanted): number {
   return elementsIn(box) * bytesPerElement(tensor.dtype);
-}
-
-/** Small tensors that follow each other are read together, a large one on its own. */
-export function* batchesOf(wanted: readonly Wanted[]): Generator<Wanted[]> {
-  let batch: Wanted[] = [];
-  let bytes = 0;
-  for (const one of wanted) {
-    const more = bytesIn(one);
-    if (batch.length > 0 && (bytes + more > BATCH || batch.length === MOST)) {
-      yield batch;
-      [batch, bytes] = [[], 0];
-    }
-    batch.push(one);
-    bytes += more;
-  }
-  if (batch.length > 0) yield batch;
 }
 
 function isPair(cut: unknown): boolean {

@@ -6,6 +6,12 @@ export interface Checksum {
   crc32?: number | undefined;
 }
 
+/** A file in which boxes lie; the same object for all boxes of one file. */
+export interface StoredFile {
+  /** Fills all of `target` from `position`. Throws CORRUPT past the end. */
+  read(target: Uint8Array, position: number, sum?: Checksum): Promise<void>;
+}
+
 export interface OpenFile {
   /** Fills `target` from `position`; returns the bytes read, fewer only at the end of the file. */
   read(target: Uint8Array, position: number, sum?: Checksum): Promise<number>;

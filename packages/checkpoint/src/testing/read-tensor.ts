@@ -1,18 +1,15 @@
 import { bytesPerElement } from "../format/dtype";
 import type { TensorSource } from "../format/source";
-import { elementCount } from "../layout/box";
-import { TensorReader } from "../read/reader";
-import { Scratch } from "../stores/scratch";
+import { elementCount, wholeOf } from "../layout/box";
+import { PlannedSource, ReadRequest } from "../read/read-plan";
+import { ReadPool } from "../read/read-pool";
 
 /** The bytes of a whole tensor, put together from its boxes by the package's own reader. */
 export async function readTensor(source: TensorSource, name: string): Promise<Uint8Array> {
   const tensor = source.tensors.get(name);
   if (tensor === undefined) throw new Error(`${name} is not among ${[...source.tensors.keys()].join(", ")}`);
   const bytes = new Uint8Array(elementCount(tensor.shape)! * bytesPerElement(tensor.dtype));
-  await new TensorReader(tensor, new Scratch(1 << 20)).read(
-    { offset: tensor.shape.map(() => 0), size: tensor.shape },
-    bytes,
-  );
+  await new ReadPool().fill([new ReadRequest(new PlannedSource(tensor), wholeOf(tensor.shape), bytes)]);
   return bytes;
 }
 

@@ -1,16 +1,15 @@
 /** Numbers that systems keep as tensors of one element: counters, learning rates, betas. */
 import { isNumeric, numberReader } from "../../format/numbers";
 import type { SourceTensor } from "../../format/source";
+import { readBox } from "../../format/verification";
 import { itemsOf, type PythonTree, tensorOf } from "../python/tree";
 
 /** The number that a tensor of one element holds, or undefined for any other tensor. */
-export async function scalarOf({ name, dtype, shape, boxes }: SourceTensor): Promise<number | undefined> {
+export async function scalarOf(tensor: SourceTensor): Promise<number | undefined> {
+  const { name, dtype, shape, boxes } = tensor;
   if (shape.some((length) => length !== 1) || !isNumeric(dtype)) return undefined;
   const [box] = boxes;
-  if (box === undefined) return undefined;
-  const bytes = new Uint8Array(box.byteLength);
-  await box.read(bytes, 0);
-  return numberReader(dtype, bytes, name)(0);
+  return box && numberReader(dtype, await readBox(tensor, box), name)(0);
 }
 
 /** The tree with its tensors of one element as numbers; `read` gets their names. */

@@ -1,9 +1,9 @@
 /** Writes a set as Hugging Face's libraries split it: `model-00001-of-00003.safetensors` and so on, and the index that says what is where. */
 
 import { check } from "@opt/core";
-import { Verification } from "../../format/checked";
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
+import { Verification } from "../../format/verification";
 import { elementCount } from "../../layout/box";
 import { type MergeOptions, mergeSource } from "../../read/merge";
 import { selectTensors } from "../../read/select";

@@ -1,0 +1,255 @@
+/** From regions that are wanted to reads: which bytes of which file, and where they go. Nothing here reads. */
+import { type SourceBox, type SourceTensor, storedWidth } from "../format/source";
+import { type Box, elementsIn, intersect, sameBox } from "../layout/box";
+import { chunksOf, nearPieces } from "../plan/chunks";
+import { SourcePlan } from "../plan/plan";
+import { copyBytes, onlyRun, type Run, runLength, runsOf } from "../plan/runs";
+import type { StoredFile } from "../stores/file-system";
+
+/** Runs of at least this length are read straight to where they belong. */
+const DIRECT = 64 << 10;
+/** Reading over a gap of this length costs less than another read. */
+const GAP = 32 << 10;
+/** Read at once at most: what a store gives in memory of its own is given back soon. */
+const PIECE = 4 << 20;
+
+/** Bytes of a file that are read at once. */
+export interface Read {
+  readonly file: StoredFile;
+  readonly position: number;
+  readonly length: number;
+  /** Where all of them belong; without it they go through a lane's own memory. */
+  readonly into?: Uint8Array | undefined;
+  /** Whoever reads them is asked for the checksum of all of them. */
+  readonly isSummed: boolean;
+  /** Follows this one, and never runs beside it. */
+  readonly next?: Read | undefined;
+  /** Takes what was read; `crc32` is of all of it, if whoever read it took it. */
+  take(bytes: Uint8Array, crc32: number | undefined): void;
+  /** Takes what reading threw; without it, the whole plan ends. */
+  fail?(error: unknown): void;
+}
+
+/** A tensor whose boxes are checked and indexed once, however often it is read from. */
+export class PlannedSource {
+  readonly #boxes: readonly SourceBox[];
+  readonly #plan: SourcePlan;
+
+  constructor(readonly tensor: SourceTensor) {
+    this.#boxes = tensor.boxes;
+    this.#plan = new SourcePlan(tensor, this.#boxes);
+  }
+
+  /** The boxes that together hold `region`. Throws MISSING where none does. */
+  boxesOf(region: Box): SourceBox[] {
+    return this.#plan.sourcesOf(region).map((index) => this.#boxes[index]!);
+  }
+}
+
+/** How much of the boxes that hold a region is read: `chunk`: other requests read the rest; `whole`: this one does, to verify them. */
+export type Extent = "region" | "chunk" | "whole";
+
+/** A region of a tensor, and the memory that it fills, row-major; without memory it is read to be verified only. */
+export class ReadRequest {
+  /** Parts that are not read yet. */
+  pending = 0;
+
+  constructor(
+    readonly source: PlannedSource,
+    readonly region: Box,
+    readonly target: Uint8Array | undefined,
+    readonly extent: Extent = "region",
+    /** Called when all of it is read. */
+    readonly done?: () => void,
+  ) {}
+}
+
+/**
+ * What a box gives to one request: its bytes from `begin` on. As all that is made per tensor and lives until its batch is read, it comes
+ * from a constructor: what a literal makes V8 makes old from the start, once it has seen much of it live, and collects late.
+ */
+class Part {
+  constructor(
+    readonly request: ReadRequest,
+    readonly box: SourceBox,
+    readonly begin: number,
+    readonly length: number,
+    /** Where in the file `begin` is. */
+    readonly position: number,
+    /** Where in the target the bytes go, if they go there in one piece. */
+    readonly to: number | undefined,
+    /** Else which elements of them go to the target. */
+    readonly wanted: Box | undefined,
+    /** In the end all of the box is read. */
+    readonly isSummed: boolean,
+  ) {
+    request.pending++;
+  }
+
+  get into(): Uint8Array | undefined {
+    return this.to === undefined ? undefined : this.request.target!.subarray(this.to, this.to + this.length);
+  }
+
+  take(bytes: Uint8Array, isInPlace: boolean, crc32: number | undefined): void {
+    const { request, box, begin, isSummed, to } = this;
+    const { name, verification } = request.source.tensor;
+    verification?.accept(name, box, begin, bytes, isSummed, crc32);
+    if (to === undefined) this.#scatter(bytes);
+    else if (!isInPlace) copyBytes(bytes, 0, request.target!, to, bytes.length);
+    if (--request.pending === 0) request.done?.();
+  }
+
+  #scatter(bytes: Uint8Array): void {
+    const { request, box, begin, wanted } = this;
+    const { region, source, target } = request;
+    const { conversion } = source.tensor;
+    if (!wanted || !(target || conversion)) return;
+    if (!conversion) {
+      for (const { from, to, length } of runsOf(box, region, wanted, storedWidth(source.tensor)))
+        copyBytes(bytes, from - begin, target!, to, length);
+      return;
+    }
+    const { from: stored, to: held } = conversion.widths;
+    for (const { from, to, length } of runsOf(box, region, wanted, 1)) {
+      const run = bytes.subarray(from * stored - begin, (from + length) * stored - begin);
+      // Also what goes nowhere is converted: a number may not fit.
+      conversion.convert(run, target?.subarray(to * held, (to + length) * held) ?? new Uint8Array(length * held));
+    }
+  }
+}
+
+/** Parts that lie near each other in one file. */
+class TensorRead implements Read {
+  readonly length: number;
+  readonly position: number;
+
+  constructor(
+    readonly file: StoredFile,
+    readonly parts: readonly Part[],
+    readonly next: Read | undefined = undefined,
+  ) {
+    this.position = parts[0]!.position;
+    let end = this.position;
+    for (const { position, length } of parts) end = Math.max(end, position + length);
+    this.length = end - this.position;
+  }
+
+  get into(): Uint8Array | undefined {
+    return this.parts.length === 1 ? this.parts[0]!.into : undefined;
+  }
+
+  get isSummed(): boolean {
+    const [{ box, isSummed, request }] = this.parts as readonly [Part];
+    const isVerified = request.source.tensor.verification !== undefined;
+    return this.parts.length === 1 && isSummed && isVerified && box.crc32 !== undefined;
+  }
+
+  take(bytes: Uint8Array, crc32: number | undefined): void {
+    const { parts, position } = this;
+    if (parts.length === 1) parts[0]!.take(bytes, parts[0]!.to !== undefined, crc32);
+    else
+      for (const part of parts) {
+        const begin = part.position - position;
+        part.take(bytes.subarray(begin, begin + part.length), false, undefined);
+      }
+  }
+}
+
+/**
+ * The reads that fill all requests, in the order of each file's bytes. What lies near each other in a file is read at once, whichever
+ * tensors it is of, if `room` bytes hold it. Throws MISSING where boxes are missing, before anything is read.
+ */
+export function* planReads(requests: Iterable<ReadRequest>, room: number): Generator<Read> {
+  const files = new Map<StoredFile, Part[]>();
+  const chains: Read[] = [];
+  for (const request of requests) {
+    for (const box of request.source.boxesOf(request.region)) {
+      const { stored } = box;
+      if (stored) {
+        const parts = files.get(stored.file) ?? Array.of<Part>();
+        for (const part of partsOf(request, box, stored.begin, room)) parts.push(part);
+        files.set(stored.file, parts);
+        continue;
+      }
+      // What is no plain bytes of a file may have to be unpacked, from front to back.
+      const parts = [...partsOf(request, box, 0, room)];
+      let chain: Read | undefined;
+      for (const part of parts.reverse()) chain = new TensorRead(box, [part], chain);
+      if (chain) chains.push(chain);
+    }
+    if (request.pending === 0) request.done?.();
+  }
+  yield* chains;
+  for (const [file, parts] of files) yield* spansOf(file, parts, room);
+}
+
+/** What a request takes from a box, in pieces: straight to the target, or no larger than `room`. */
+function* partsOf(request: ReadRequest, box: SourceBox, base: number, room: number): Generator<Part> {
+  const { region, target, extent, source } = request;
+  const { tensor } = source;
+  const width = storedWidth(tensor);
+  const shared = intersect(box, region)!;
+  const isSummed = extent !== "region" || sameBox(shared, box);
+  const part = (begin: number, length: number, to: number | undefined, wanted: Box | undefined) =>
+    new Part(request, box, begin, length, base + begin, to, wanted, isSummed);
+  if (extent === "whole") {
+    let begin = 0;
+    for (const { offset, size } of chunksOf(box.size, Math.floor(room / width))) {
+      const chunk = { offset: offset.map((at, d) => at + box.offset[d]!), size };
+      const length = elementsIn(chunk) * width;
+      yield part(begin, length, undefined, intersect(chunk, shared));
+      begin += length;
+    }
+    return;
+  }
+  if (target && !tensor.conversion) {
+    const only = onlyRun(box, region, shared, width);
+    const length = only?.length ?? runLength(box, region, shared, width);
+    if (only || length >= DIRECT || length > room) {
+      const runs: Iterable<Run> = only ? [only] : runsOf(box, region, shared, width);
+      for (const { from, to } of runs) {
+        for (let at = 0; at < length; at += PIECE)
+          yield part(from + at, Math.min(PIECE, length - at), to + at, undefined);
+      }
+      return;
+    }
+  }
+  for (const piece of nearPieces(box, shared, width, room, GAP)) {
+    const begin = placeIn(box, piece, false) * width;
+    yield part(begin, placeIn(box, piece, true) * width + width - begin, undefined, piece);
+  }
+}
+
+/** How many elements of a box lie before the first of a region, or before its last. */
+function placeIn(box: Box, { offset, size }: Box, isLast: boolean): number {
+  let place = 0;
+  for (let d = 0; d < size.length; d++) {
+    const at = offset[d]! - box.offset[d]! + (isLast ? size[d]! - 1 : 0);
+    place = place * box.size[d]! + at;
+  }
+  return place;
+}
+
+/** Parts in the order of their bytes, those that are read at once together. */
+function* spansOf(file: StoredFile, parts: Part[], room: number): Generator<Read> {
+  parts.sort((a, b) => a.position - b.position);
+  let span = Array.of<Part>();
+  let end = 0;
+  for (const part of parts) {
+    const [first] = span;
+    const joins = first && part.position - end <= GAP && part.position + part.length - first.position <= room;
+    // What is long enough goes straight to its place.
+    const isLong = part.to !== undefined && part.length >= DIRECT;
+    if (first && (!joins || isLong)) {
+      yield new TensorRead(file, span);
+      span = Array.of<Part>();
+    }
+    if (isLong) {
+      yield new TensorRead(file, Array.of(part));
+      continue;
+    }
+    end = span.length === 0 ? part.position + part.length : Math.max(end, part.position + part.length);
+    span.push(part);
+  }
+  if (span.length > 0) yield new TensorRead(file, span);
+}

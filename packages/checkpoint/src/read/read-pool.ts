@@ -1,0 +1,52 @@
+/** Runs the reads of a plan, several at once. */
+
+import type { Checksum } from "../stores/file-system";
+import { allOf } from "../stores/lanes";
+import { Scratch } from "../stores/scratch";
+import { planReads, type Read, type ReadRequest } from "./read-plan";
+
+/** Reads at once. Node reads four at a time; stores behind a network have more on their way. */
+const LANES = 8;
+/** A lane's memory: a processor's cache holds it while its checksum is taken. */
+const ROOM = 2 << 20;
+
+export class ReadPool {
+  /** What goes through a lane's own memory may have so many bytes. */
+  readonly #room: number;
+  readonly #memory: Scratch;
+
+  constructor(memory = new Scratch(LANES * ROOM)) {
+    this.#memory = memory;
+    this.#room = Math.floor(memory.length / LANES);
+  }
+
+  /** Fills all requests. Throws MISSING before reading where boxes are missing, CORRUPT, IO. */
+  fill(requests: Iterable<ReadRequest>): Promise<void> {
+    return this.run((room) => planReads(requests, room));
+  }
+
+  /** Runs a plan that is made while it runs; `plan` gets how much may be read through the pool's own memory at once. One at a time. */
+  async run(plan: (room: number) => IterableIterator<Read>): Promise<void> {
+    const reads = plan(this.#room);
+    const lane = async (number: number) => {
+      const memory = this.#memory.lane(number, LANES);
+      // Where one fails, it ends the plan of all lanes.
+      for (const first of reads)
+        for (let read: Read | undefined = first; read; read = read.next) await one(read, memory);
+    };
+    await allOf(Array.from({ length: LANES }, (_, number) => lane(number)));
+  }
+}
+
+async function one(read: Read, memory: () => Uint8Array): Promise<void> {
+  const bytes = read.into ?? memory().subarray(0, read.length);
+  const sum: Checksum | undefined = read.isSummed ? {} : undefined;
+  try {
+    await read.file.read(bytes, read.position, sum);
+  } catch (error) {
+    if (!read.fail) throw error;
+    read.fail(error);
+    return;
+  }
+  read.take(bytes, sum?.crc32);
+}
