@@ -26,11 +26,7 @@ export {
 export { traceAllocations } from "./device/allocation-trace";
 export type { Device } from "./device/device";
 export { afterEachRun, dependsOn, runsOnce } from "./device/host-code";
-export { hostCopy } from "./device/host-copy";
-export { hostCrc32 } from "./device/host-crc32";
-export { hostMap } from "./device/host-map";
-export { hostPages } from "./device/host-pages";
-export { hostRead } from "./device/host-read";
+export { type HostIo, hostIo, registerHostIo } from "./device/host-io";
 export { type DeviceListing, init, listDevices, registerBackend } from "./device/registry";
 export { keep, type Scoped, tidy } from "./device/scope";
 export { type GradOptions, grad } from "./engine";

@@ -106,11 +106,6 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   viewAsReal: () => [core.viewAsComplex(core.tensor([1, 2]))],
   onGradient: () => [core.parameter([1]), () => {}],
   hostBytes: () => [x(), "read"],
-  hostCopy: () => [new Uint8Array(4), new Uint8Array(4)],
-  hostCrc32: () => [new Uint8Array(4)],
-  hostMap: () => [0, 0, 1],
-  hostPages: () => [1],
-  hostRead: () => [0, new Uint8Array(4), 0],
   compile: () => [() => 1, { check: "never" }],
   dependsOn: () => [() => 1],
   combine: () => [x(), [x()], "add", 2],
@@ -136,7 +131,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
 
 /** Helpers of packages and what the optimizers' and devices' own tests try. */
 const ELSEWHERE = new Set(
-  "check needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend".split(
+  "check needing runsOnce afterEachRun algorithmOf ruleHashes checkOptions checkTensor checkGenerator checkBetas checkBoolean checkNotNegative checkNotSummary show defineRule l1 l2 clipGradNorm clipGradNormEach clipGradValue init listDevices registerBackend hostIo registerHostIo".split(
     " ",
   ),
 );

@@ -40,9 +40,6 @@ class CpuBackend implements Backend {
   readonly draws = true;
   readonly fuses = FUSED_KINDS;
   readonly epilogues = true;
-  readonly crc32?: (bytes: Uint8Array, before: number) => number;
-  readonly readFile?: (file: number, bytes: Uint8Array, position: number) => Promise<number | undefined>;
-  readonly mapFile?: (file: number, offset: number, bytes: number) => ArrayBuffer | undefined;
   private readonly allocator: Allocator;
   private readonly command: CommandWriter;
   private readonly ruleNumbers: Numbers;
@@ -55,10 +52,6 @@ class CpuBackend implements Backend {
   ) {
     this.allocator = new Allocator(addon);
     this.command = new CommandWriter(addon);
-    if (addon.crc32 !== undefined) this.crc32 = addon.crc32;
-    if (addon.readFile !== undefined) this.readFile = addon.readFile;
-    if (addon.mapFile !== undefined)
-      this.mapFile = (file, offset, bytes) => addon.mapFile!(file, offset, bytes) ?? undefined;
     const numbered = (hashes: readonly string[]) => new Map(hashes.map((hash, number) => [hash, number]));
     this.ruleNumbers = numbered(addon.ruleHashes());
     this.rowNumbers = numbered(addon.rowHashes());
@@ -90,14 +83,6 @@ class CpuBackend implements Backend {
 
   async read(memory: Memory, byteOffset: number, bytes: number): Promise<Uint8Array> {
     return this.readSync(memory, byteOffset, bytes);
-  }
-
-  copyBytes(target: Uint8Array, source: Uint8Array): void {
-    this.addon.copyBytes(target, source, this.threads);
-  }
-
-  pages(bytes: number): Uint8Array {
-    return this.allocator.pages(bytes);
   }
 
   kernel<K extends Kind>(spec: Spec<K>): Kernel<K> {
@@ -154,7 +139,7 @@ function failure(kind: Kind | "list", status: number): OptError {
  */
 export function openCpuBackend({
   instructionSet = environmentVariable("OPT_CPU_ISA"),
-  threads = defaultThreads(),
+  threads,
 }: CpuOptions = {}): Backend {
   const addon = loadAddon();
   return new CpuBackend(addon, chooseInstructionSet(addon.instructionSets(), instructionSet), checkThreads(threads));
@@ -165,7 +150,8 @@ function defaultThreads(): number {
   return asked ? Number(asked) : availableParallelism();
 }
 
-function checkThreads(threads: number): number {
+/** @throws OptError BAD_ARGUMENT */
+export function checkThreads(threads = defaultThreads()): number {
   if (Number.isInteger(threads) && threads >= 1 && threads <= 256) return threads;
   throw new OptError(
     "BAD_ARGUMENT",

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { hostRead, init } from "@opt/core";
+import { hostIo, init } from "@opt/core";
 import { platformName } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import "./index";
@@ -18,6 +18,8 @@ const missing = missingDevice ?? (loadAddon().readFile ? undefined : " (skipped:
 const binary = () =>
   process.env.OPT_CPU_BINARY || createRequire(import.meta.url).resolve(`@opt/kernels-cpu-${platformName()}`);
 
+const readFile = (file: number, bytes: Uint8Array, position: number) => hostIo().read!(file, bytes, position);
+
 describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
   const folder = mkdtempSync(join(tmpdir(), "opt-files-"));
   const bytes = someBytes(3_000_001);
@@ -26,7 +28,6 @@ describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
   beforeAll(async () => {
     await writeFile(join(folder, "bytes"), bytes);
     file = await open(join(folder, "bytes"), "r");
-    await init("cpu");
   });
 
   afterAll(async () => {
@@ -49,7 +50,7 @@ describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
     const memory = new Uint8Array(length + 20).fill(7);
     const target = memory.subarray(13, 13 + length);
     const wanted = bytes.subarray(position, position + length);
-    expect(await hostRead(file.fd, target, position)).toBe(crc32(wanted));
+    expect(await readFile(file.fd, target, position)).toBe(crc32(wanted));
     expect(Buffer.compare(target, wanted)).toBe(0);
     expect([...memory.subarray(0, 13), ...memory.subarray(13 + length)]).toEqual(Array(20).fill(7));
   });
@@ -59,11 +60,11 @@ describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
     const { fd } = closed;
     await closed.close();
     const target = new Uint8Array(100);
-    expect(await hostRead(file.fd, target, bytes.length - 99)).toBeUndefined();
-    expect(await hostRead(file.fd, target, bytes.length)).toBeUndefined();
-    expect(await hostRead(file.fd, target, 2 ** 52)).toBeUndefined();
-    expect(await hostRead(fd, target, 0)).toBeUndefined();
-    expect(await hostRead(directory.fd, target, 0)).toBeUndefined();
+    expect(await readFile(file.fd, target, bytes.length - 99)).toBeUndefined();
+    expect(await readFile(file.fd, target, bytes.length)).toBeUndefined();
+    expect(await readFile(file.fd, target, 2 ** 52)).toBeUndefined();
+    expect(await readFile(fd, target, 0)).toBeUndefined();
+    expect(await readFile(directory.fd, target, 0)).toBeUndefined();
     await directory.close();
   });
 
@@ -72,20 +73,19 @@ describe.skipIf(missing)(`cpu reads of files${missing ?? ""}`, () => {
     const position = 2 ** 32 + 12_345;
     await large.write(bytes, 0, 1_000_000, position);
     const target = new Uint8Array(1_000_000);
-    expect(await hostRead(large.fd, target, position)).toBe(crc32(bytes.subarray(0, 1_000_000)));
+    expect(await readFile(large.fd, target, position)).toBe(crc32(bytes.subarray(0, 1_000_000)));
     expect(Buffer.compare(target, bytes.subarray(0, 1_000_000))).toBe(0);
     await large.close();
   });
 
   it("go on at the same time, in memory that nobody else keeps, and after the device is closed", async () => {
     const device = await init("cpu");
-    const sums = Array.from({ length: 64 }, (_, i) => hostRead(file.fd, new Uint8Array(1_000_000), i * 1000));
+    const sums = Array.from({ length: 64 }, (_, i) => readFile(file.fd, new Uint8Array(1_000_000), i * 1000));
     await device.close();
     const churn = Array.from({ length: 200 }, (_, i) => new Uint8Array(100_000).fill(i));
     const wanted = sums.map((_, i) => crc32(bytes.subarray(i * 1000, i * 1000 + 1_000_000)));
     expect(await Promise.all(sums)).toEqual(wanted);
     expect(churn.length).toBe(200);
-    await init("cpu");
   });
 
   // Programs of their own: what they end with is what native code did to them.

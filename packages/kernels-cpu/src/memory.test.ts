@@ -3,7 +3,7 @@ import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { openCpuBackend } from "./backend";
 import { loadAddon } from "./load-addon";
-import { Allocator } from "./memory";
+import { Allocator, newPages } from "./memory";
 import { missingDevice } from "./testing/missing-device";
 import { everyOp } from "./testing/rules";
 
@@ -20,7 +20,7 @@ describe.skipIf(missingDevice)(`cpu memory${missingDevice ?? ""}`, () => {
 
   it.each([0, 1, 4096, 5_000_000])("of %d bytes for the disk begins with a huge page, and is zeros", (bytes) => {
     const addon = loadAddon();
-    const pages = new Allocator(addon).pages(bytes);
+    const pages = newPages(addon, bytes);
     expect([pages.length, addon.address(pages) % 2 ** 21]).toEqual([bytes, 0]);
     expect(pages.every((byte) => byte === 0)).toBe(true);
   });

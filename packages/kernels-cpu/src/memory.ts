@@ -101,6 +101,16 @@ function alignmentOf(blockBytes: number): number {
 /** V8 maps a buffer that may change its length: it is new and untouched, where the C library may give memory that it has had before. */
 const Resizable = ArrayBuffer as new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
 
+/** New memory, zeros, that begins with a huge page. It is the caller's, and the garbage collector's in the end. */
+export function newPages(addon: Addon, bytes: number): Uint8Array {
+  const length = bytes + HUGE_PAGE;
+  const buffer = new Resizable(length, { maxByteLength: length });
+  const address = addon.address(new Uint8Array(buffer, 0, 1));
+  const byteOffset = (HUGE_PAGE - (address % HUGE_PAGE)) % HUGE_PAGE;
+  addon.useHugePages?.(address, length, address + byteOffset, bytes);
+  return new Uint8Array(buffer, byteOffset, bytes);
+}
+
 interface Block {
   readonly view: Uint8Array;
   readonly address: number;
@@ -134,16 +144,6 @@ export class Allocator {
     const block = this.takeKept(blockBytes) ?? this.newBlock(bytes, blockBytes);
     const { view, address, byteOffset } = placed(block, alignmentOf(blockBytes));
     return new CpuMemory(bytes, address, view, byteOffset, blockBytes);
-  }
-
-  /** Memory that is the caller's, and the garbage collector's in the end. */
-  pages(bytes: number): Uint8Array {
-    const length = bytes + HUGE_PAGE;
-    const buffer = new Resizable(length, { maxByteLength: length });
-    const address = this.addon.address(new Uint8Array(buffer, 0, 1));
-    const byteOffset = (HUGE_PAGE - (address % HUGE_PAGE)) % HUGE_PAGE;
-    this.addon.useHugePages?.(address, length, address + byteOffset, bytes);
-    return new Uint8Array(buffer, byteOffset, bytes);
   }
 
   wrap(array: TypedArray): CpuMemory {

@@ -1,13 +1,13 @@
 /** CRC-32 (ISO-HDLC, the one of zlib and zip), and joining the checksums of two neighbouring pieces without their bytes. */
-import { hostCrc32 } from "@opt/core";
+import { hostIo } from "@opt/core";
 import { platform } from "#platform";
 
-/** From this length on the way into a device's native code is short beside the work. */
+/** From this length on the way into native code is short beside the work. */
 const LONG = 4096;
 
 /** Of `bytes` that follow others, whose checksum is `before`. */
 export function crc32(bytes: Uint8Array, before = 0): number {
-  return (bytes.length < LONG ? undefined : hostCrc32(bytes, before)) ?? platform.crc32(bytes, before);
+  return (bytes.length < LONG ? undefined : hostIo().crc32?.(bytes, before)) ?? platform.crc32(bytes, before);
 }
 
 /** As manifests write it: eight lower-case hexadecimal digits. */

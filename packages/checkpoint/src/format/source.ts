@@ -67,6 +67,10 @@ export interface SourceTensor {
   /** The parameter whose state this is. */
   readonly follows?: string;
   readonly boxes: readonly SourceBox[];
+}
+
+/** A tensor, and how it is read. */
+export interface SelectedTensor extends SourceTensor {
   /** Compares what is read of its boxes with their checksums. */
   readonly verification?: Verifier | undefined;
   /** Its boxes have another dtype. */
@@ -89,14 +93,14 @@ export interface Conversion {
 }
 
 /** Bytes of an element as its boxes hold it. */
-export function storedWidth({ dtype, conversion }: SourceTensor): number {
+export function storedWidth({ dtype, conversion }: SelectedTensor): number {
   return conversion?.widths.from ?? bytesPerElement(dtype);
 }
 
-type Description = Omit<SourceTensor, "boxes">;
+type Description = Omit<SelectedTensor, "boxes">;
 
 /** A tensor whose boxes are made when it is their turn: of a hundred thousand tensors' boxes few are needed at a time. */
-export class LazyTensor implements SourceTensor {
+export class LazyTensor implements SelectedTensor {
   readonly name: string;
   readonly dtype: StoredDType;
   readonly shape: readonly number[];
@@ -124,7 +128,7 @@ export class LazyTensor implements SourceTensor {
 }
 
 /** The same boxes under another name, in another role, or read in another way. */
-export function redescribed(tensor: SourceTensor, changes: Partial<Description>): SourceTensor {
+export function redescribed(tensor: SourceTensor, changes: Partial<Description>): SelectedTensor {
   return new LazyTensor({ ...tensor, ...changes }, () => tensor.boxes);
 }
 

@@ -1,7 +1,7 @@
 /** Checksums on the way in: a box whose bytes are all read is verified, in whatever pieces and order they are read. */
 import { OptError } from "@opt/core";
 import { crc32, crcText, joinCrc32 } from "./crc32";
-import type { SourceBox, SourceTensor, Verifier } from "./source";
+import type { SelectedTensor, SourceBox, Verifier } from "./source";
 
 interface Sum {
   readonly begin: number;
@@ -78,7 +78,7 @@ function corruptBox(tensor: string, box: SourceBox, got: number): OptError {
 }
 
 /** All bytes of one of a tensor's boxes, verified and converted as the tensor says. */
-export async function readBox({ name, verification, conversion }: SourceTensor, box: SourceBox): Promise<Uint8Array> {
+export async function readBox({ name, verification, conversion }: SelectedTensor, box: SourceBox): Promise<Uint8Array> {
   const bytes = new Uint8Array(box.byteLength);
   await box.read(bytes, 0);
   verification?.accept(name, box, 0, bytes, true);

@@ -1,9 +1,12 @@
 /** Copies of tensors that another thread writes, in shared memory that one save leaves to the next. */
-import { hostCopy } from "@opt/core";
+import { hostIo } from "@opt/core";
 import type { ThreadCopies } from "./platform";
 
 /** Small copies lie together in memory of this size: a thread is given one piece after the other, and each takes its time. */
 const TOGETHER = 1 << 20;
+
+/** From this length on several threads are done sooner than one. */
+const LONG = 1 << 20;
 
 /** Left to the next save at most: the first use of memory costs several times the copy. */
 const MOST = 512 * 2 ** 20;
@@ -31,7 +34,9 @@ export function threadCopies(most = MOST): ThreadCopies {
   return {
     copy(bytes) {
       const copy = room(bytes.length);
-      hostCopy(copy, bytes);
+      const { copy: byThreads } = hostIo();
+      if (byThreads && bytes.length >= LONG) byThreads(copy, bytes);
+      else copy.set(bytes);
       return copy;
     },
     free() {

@@ -2,11 +2,11 @@
 import { OptError } from "@opt/core";
 import { bytesPerElement, type StoredDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
-import { type Conversion, redescribed, type SourceTensor, storedWidth } from "../format/source";
+import { type Conversion, redescribed, type SelectedTensor, storedWidth } from "../format/source";
 import { otherDType, whereOf } from "./held";
 
 /** The same tensor in another dtype, converted as it is read. Throws UNSUPPORTED for dtypes that are no plain numbers. */
-export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTensor {
+export function castTensor(tensor: SelectedTensor, dtype: StoredDType): SelectedTensor {
   if (dtype === tensor.dtype) return tensor;
   const where = whereOf(tensor.name);
   numberReader(tensor.dtype, new Uint8Array(0), where);
@@ -18,7 +18,7 @@ export function castTensor(tensor: SourceTensor, dtype: StoredDType): SourceTens
  * Integers of 64 bits (PyTorch's counters) as i32, the only integers that tensors have: the same numbers, or none. What is read throws
  * BAD_DTYPE where one does not fit.
  */
-export function exactI32(tensor: SourceTensor): SourceTensor {
+export function exactI32(tensor: SelectedTensor): SelectedTensor {
   return converted(tensor, "I32", (source, target) => {
     const [from, to] = [source, target].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     for (let i = 0; i < target.length / 4; i++) {
@@ -35,7 +35,7 @@ export function exactI32(tensor: SourceTensor): SourceTensor {
 type Convert = Conversion["convert"];
 
 /** The same boxes, converted as they are read; after another conversion, if there is one. */
-function converted(tensor: SourceTensor, dtype: StoredDType, convert: Convert): SourceTensor {
+function converted(tensor: SelectedTensor, dtype: StoredDType, convert: Convert): SelectedTensor {
   const first = tensor.conversion;
   const [held, to] = [bytesPerElement(tensor.dtype), bytesPerElement(dtype)];
   const second: Convert = (source, target) => {

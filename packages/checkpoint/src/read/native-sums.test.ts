@@ -1,9 +1,8 @@
-/** Checksums that the default device's code takes of what it reads: whoever verifies relies on them, and does without where there are none. */
+/** Checksums that native code takes of what it reads: whoever verifies relies on them, and does without where there are none. */
 import { readSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { type Device, init, registerBackend } from "@opt/core";
-import type { Backend } from "@opt/core/backend";
+import { registerHostIo } from "@opt/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { localFileSystem } from "../platform/local";
 import { saveCheckpoint } from "../save/save";
@@ -24,21 +23,18 @@ const tensors = Object.fromEntries(
 /** What native code answers, made of the right answer. */
 let answer: (sum: number) => number | undefined;
 let readings: number[];
-let device: Device;
 let run: string;
 
 beforeEach(async () => {
   [answer, readings] = [(sum) => sum, []];
-  const readFile = async (file: number, bytes: Uint8Array, position: number) => {
+  const read = async (file: number, bytes: Uint8Array, position: number) => {
     readings.push(bytes.length);
     return readSync(file, bytes, 0, bytes.length, position) === bytes.length ? answer(crc32(bytes)) : undefined;
   };
-  const backend = { readFile, sync: async () => {}, close() {} };
-  registerBackend({ name: "summing", rank: -1, load: async () => backend as unknown as Backend });
   run = (await saveCheckpoint(join(folder.path, "run"), { step: 1, tensors })).path;
-  device = await init("summing");
+  registerHostIo(() => ({ read }));
 });
-afterEach(() => device.close());
+afterEach(() => registerHostIo(() => ({})));
 
 const into = () =>
   Object.fromEntries(

@@ -1,5 +1,5 @@
 /** From regions that are wanted to reads: which bytes of which file, and where they go. Nothing here reads. */
-import { type SourceBox, type SourceTensor, storedWidth } from "../format/source";
+import { type SelectedTensor, type SourceBox, storedWidth } from "../format/source";
 import { type Box, elementsIn, intersect, sameBox } from "../layout/box";
 import { chunksOf, nearPieces } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
@@ -35,7 +35,7 @@ export class PlannedSource {
   readonly #boxes: readonly SourceBox[];
   readonly #plan: SourcePlan;
 
-  constructor(readonly tensor: SourceTensor) {
+  constructor(readonly tensor: SelectedTensor) {
     this.#boxes = tensor.boxes;
     this.#plan = new SourcePlan(tensor, this.#boxes);
   }

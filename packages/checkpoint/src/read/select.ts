@@ -1,7 +1,7 @@
 /** Which tensors of a source are meant, and as which dtype. */
 import { check, OptError } from "@opt/core";
 import { isFloating, storedDType } from "../format/dtype";
-import { redescribed, type SourceTensor, type TensorSource, type Verifier } from "../format/source";
+import { redescribed, type SelectedTensor, type TensorSource, type Verifier } from "../format/source";
 import { matchesPattern } from "../layout/layout";
 import { castTensor } from "./cast";
 
@@ -21,7 +21,7 @@ export interface Selection {
 export const SELECTION_OPTIONS = { names: "array", dtype: ["string", "object"], verify: "boolean" } as const;
 
 /** The selected tensors, checked and converted as they are read. Throws MISSING for a pattern that matches nothing. */
-export function selectTensors(source: TensorSource, selection: Selection, verification: Verifier): SourceTensor[] {
+export function selectTensors(source: TensorSource, selection: Selection, verification: Verifier): SelectedTensor[] {
   const { names, dtype, verify = true } = selection;
   const areTexts = names?.every((name) => typeof name === "string") ?? true;
   check(areTexts, "BAD_ARGUMENT", "names", () => `must be strings, got ${JSON.stringify(names)}.`);

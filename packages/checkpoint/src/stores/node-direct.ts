@@ -3,7 +3,7 @@
  * is left for the end of the file.
  */
 import * as fs from "node:fs/promises";
-import { hostPages } from "@opt/core";
+import { hostIo } from "@opt/core";
 import { PAGE } from "./scratch";
 
 /** Less memory is not worth a mapping of its own. */
@@ -26,7 +26,7 @@ const begins = new WeakMap<ArrayBufferLike, number>();
 /** New memory, zeros, that begins with a page, and whose bytes are known again when they are to be written. */
 export function pages(bytes: number): Uint8Array {
   if (bytes < MAPPED) return new Uint8Array(bytes);
-  const made = hostPages(bytes) ?? new Uint8Array(new Resizable(bytes, { maxByteLength: bytes }));
+  const made = hostIo().pages?.(bytes) ?? new Uint8Array(new Resizable(bytes, { maxByteLength: bytes }));
   begins.set(made.buffer, made.byteOffset);
   return made;
 }

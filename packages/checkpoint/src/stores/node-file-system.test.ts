@@ -17,8 +17,7 @@ import promises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { init, registerBackend } from "@opt/core";
-import type { Backend } from "@opt/core/backend";
+import { registerHostIo } from "@opt/core";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { randomBytes } from "../testing/fixtures";
@@ -244,12 +243,7 @@ describe("long writes", () => {
 
   it("arrive where the memory's pages are no pages to the system", async () => {
     const odd = (bytes: number) => new Uint8Array(new ArrayBuffer(bytes + 1), 1);
-    registerBackend({
-      name: "odd",
-      rank: -1,
-      load: async () => ({ pages: odd, sync: async () => {}, close() {} }) as unknown as Backend,
-    });
-    const device = await init("odd");
+    registerHostIo(() => ({ pages: odd }));
     const source = pages(1 << 20);
     source.set(memory);
     const { wanted } = await write(
@@ -260,7 +254,7 @@ describe("long writes", () => {
       ],
       source,
     );
-    await device.close();
+    registerHostIo(() => ({}));
     expect(Buffer.compare(readFileSync(path), wanted)).toBe(0);
   });
 

@@ -1,7 +1,7 @@
 /** The machine's own disk, through Node. */
 import * as fs from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { hostRead } from "@opt/core";
+import { hostIo } from "@opt/core";
 import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "./file-system";
 import { DirectWrites, isLarge } from "./node-direct";
 import { withRoom } from "./room";
@@ -48,10 +48,10 @@ export const nodeFileSystem: FileSystem = {
     return {
       async read(target, position, sum) {
         if (sum && target.length >= LONG) {
-          sum.crc32 = await hostRead(handle.fd, target, position);
+          sum.crc32 = await hostIo().read?.(handle.fd, target, position);
           if (sum.crc32 !== undefined) return target.length;
         }
-        // Also where the device's code could not: Node says what is wrong.
+        // Also where native code could not: Node says what is wrong.
         let done = 0;
         while (done < target.length) {
           const { bytesRead } = await handle.read(

@@ -58,20 +58,6 @@ export interface Backend {
   /** The bytes themselves, not a copy, where they lie in the host's memory and stay there until they are freed. */
   hostView?(memory: Memory, byteOffset: number, bytes: number): Uint8Array;
 
-  /** zlib's CRC-32 of host bytes that follow others, whose checksum is `before`: where it is faster than what JavaScript's host has. */
-  crc32?(bytes: Uint8Array, before: number): number;
-  /**
-   * Fills all of host bytes from `position` of an open file (its descriptor), by other threads than JavaScript's: their CRC-32, as `crc32`
-   * has it; undefined where the file ends before or the system refuses.
-   */
-  readFile?(file: number, bytes: Uint8Array, position: number): Promise<number | undefined>;
-  /** Copies host bytes to others of the same length, which share none with them: by several threads. */
-  copyBytes?(target: Uint8Array, source: Uint8Array): void;
-  /** Bytes of an open file in the host's memory, shared with whoever maps them, too. `offset` is a multiple of a page. Undefined where the system refuses. */
-  mapFile?(file: number, offset: number, bytes: number): ArrayBuffer | undefined;
-  /** New memory of the host's, zeros, that begins with a page: in large pages where the system has some. It is JavaScript's own. */
-  pages?(bytes: number): Uint8Array;
-
   /** Loads the kernels of ops that were imported since it opened: each `init` calls it. */
   load?(): Promise<void>;
   /** Compiles. Core calls it once per `specKey`. @throws OptError UNSUPPORTED if the device has no such kernel. */

@@ -3,7 +3,7 @@
  * device has one, which copies two or three times as fast, else by `pwrite` and `pread`.
  */
 import { readSync, writeSync } from "node:fs";
-import { hostMap } from "@opt/core";
+import { hostIo } from "@opt/core";
 
 /** What is mapped at once: small, because the garbage collector takes it for memory of this process. */
 const SEGMENT = 32 << 20;
@@ -39,7 +39,7 @@ export class SharedFile {
     const number = Math.floor(offset / SEGMENT);
     const begin = offset - number * SEGMENT;
     if (begin + length > SEGMENT) return undefined;
-    this.#segments[number] ??= hostMap(this.file, number * SEGMENT, SEGMENT);
+    this.#segments[number] ??= hostIo().map?.(this.file, number * SEGMENT, SEGMENT);
     return this.#segments[number]?.subarray(begin, begin + length);
   }
 }
