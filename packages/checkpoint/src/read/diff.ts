@@ -189,7 +189,7 @@ async function comparePairs(
     const takes = memory.map(inTurn);
     const sides = parts.map(({ byteLengths }) => byteLengths.map((length, side) => takes[side]!(length)));
     const requests = parts.flatMap(({ sources, region }, i) =>
-      sources.map((source, side) => new ReadRequest(source, region, sides[i]![side]!, "chunk")),
+      sources.map((source, side) => new ReadRequest(source, region, sides[i]![side]!, { extent: "chunk" })),
     );
     await pool.fill(requests);
     for (const [i, { pair }] of parts.entries()) {

@@ -138,9 +138,12 @@ async function loadFrom(
     pool.run(function* (room) {
       for (const batch of inBatches(wanted, BATCH, bytesIn)) {
         const request = (one: Wanted) =>
-          new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), extent, () => {
-            done(one);
-            report(bytesIn(one));
+          new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), {
+            extent,
+            done: () => {
+              done(one);
+              report(bytesIn(one));
+            },
           });
         yield* planReads(batch.map(request), room);
       }

@@ -6,29 +6,12 @@ import { SourcePlan } from "../plan/plan";
 import { copyBytes, onlyRun, type Run, runLength, runsOf } from "../plan/runs";
 import type { StoredFile } from "../stores/file-system";
 
-/** Runs of at least this length are read straight to where they belong. */
+/** Runs of at least this length are read on their own, straight to where they belong. */
 const DIRECT = 64 << 10;
 /** Reading over a gap of this length costs less than another read. */
 const GAP = 32 << 10;
 /** Read at once at most: what a store gives in memory of its own is given back soon. */
 const PIECE = 4 << 20;
-
-/** Bytes of a file that are read at once. */
-export interface Read {
-  readonly file: StoredFile;
-  readonly position: number;
-  readonly length: number;
-  /** Where all of them belong; without it they go through a lane's own memory. */
-  readonly into?: Uint8Array | undefined;
-  /** Whoever reads them is asked for the checksum of all of them. */
-  readonly isSummed: boolean;
-  /** Follows this one, and never runs beside it. */
-  readonly next?: Read | undefined;
-  /** Takes what was read; `crc32` is of all of it, if whoever read it took it. */
-  take(bytes: Uint8Array, crc32: number | undefined): void;
-  /** Takes what reading threw; without it, the whole plan ends. */
-  fail?(error: unknown): void;
-}
 
 /** A tensor whose boxes are checked and indexed once, however often it is read from. */
 export class PlannedSource {
@@ -46,8 +29,14 @@ export class PlannedSource {
   }
 }
 
-/** How much of the boxes that hold a region is read: `chunk`: other requests read the rest; `whole`: this one does, to verify them. */
-export type Extent = "region" | "chunk" | "whole";
+export interface RequestOptions {
+  /** How much of the boxes that hold it is read. `chunk`: other requests read the rest; `whole`: this one does, to verify them. */
+  readonly extent?: "region" | "chunk" | "whole";
+  /** Called when all of it is read. */
+  readonly done?: () => void;
+  /** Takes what reading it threw; without it, the whole plan ends. */
+  readonly failed?: (error: unknown) => void;
+}
 
 /** A region of a tensor, and the memory that it fills, row-major; without memory it is read to be verified only. */
 export class ReadRequest {
@@ -58,9 +47,7 @@ export class ReadRequest {
     readonly source: PlannedSource,
     readonly region: Box,
     readonly target: Uint8Array | undefined,
-    readonly extent: Extent = "region",
-    /** Called when all of it is read. */
-    readonly done?: () => void,
+    readonly options: RequestOptions = {},
   ) {}
 }
 
@@ -96,7 +83,7 @@ class Part {
     verification?.accept(name, box, begin, bytes, isSummed, crc32);
     if (to === undefined) this.#scatter(bytes);
     else if (!isInPlace) copyBytes(bytes, 0, request.target!, to, bytes.length);
-    if (--request.pending === 0) request.done?.();
+    if (--request.pending === 0) request.options.done?.();
   }
 
   #scatter(bytes: Uint8Array): void {
@@ -118,15 +105,16 @@ class Part {
   }
 }
 
-/** Parts that lie near each other in one file. */
-class TensorRead implements Read {
+/** Bytes of a file that are read at once: parts that lie near each other. */
+export class Read {
   readonly length: number;
   readonly position: number;
 
   constructor(
     readonly file: StoredFile,
     readonly parts: readonly Part[],
-    readonly next: Read | undefined = undefined,
+    /** Follows this one, and never runs beside it. */
+    readonly next?: Read,
   ) {
     this.position = parts[0]!.position;
     let end = this.position;
@@ -134,16 +122,27 @@ class TensorRead implements Read {
     this.length = end - this.position;
   }
 
+  /** Where all of the bytes belong; undefined where they go through a lane's own memory. */
   get into(): Uint8Array | undefined {
     return this.parts.length === 1 ? this.parts[0]!.into : undefined;
   }
 
+  /** Whoever reads is asked for the checksum of all bytes. */
   get isSummed(): boolean {
     const [{ box, isSummed, request }] = this.parts as readonly [Part];
     const isVerified = request.source.tensor.verification !== undefined;
     return this.parts.length === 1 && isSummed && isVerified && box.crc32 !== undefined;
   }
 
+  /** What to read in its place, so that it shows which part it was; throws the error where nobody wants to know. */
+  failed(error: unknown): Read[] {
+    if (this.parts.some(({ request }) => !request.options.failed)) throw error;
+    if (this.parts.length > 1) return this.parts.map((part) => new Read(this.file, [part]));
+    this.parts[0]!.request.options.failed!(error);
+    return [];
+  }
+
+  /** Takes what was read; `crc32` is of all of it, if whoever read it took it. */
   take(bytes: Uint8Array, crc32: number | undefined): void {
     const { parts, position } = this;
     if (parts.length === 1) parts[0]!.take(bytes, parts[0]!.to !== undefined, crc32);
@@ -174,10 +173,10 @@ export function* planReads(requests: Iterable<ReadRequest>, room: number): Gener
       // What is no plain bytes of a file may have to be unpacked, from front to back.
       const parts = [...partsOf(request, box, 0, room)];
       let chain: Read | undefined;
-      for (const part of parts.reverse()) chain = new TensorRead(box, [part], chain);
+      for (const part of parts.reverse()) chain = new Read(box, [part], chain);
       if (chain) chains.push(chain);
     }
-    if (request.pending === 0) request.done?.();
+    if (request.pending === 0) request.options.done?.();
   }
   yield* chains;
   for (const [file, parts] of files) yield* spansOf(file, parts, room);
@@ -185,7 +184,8 @@ export function* planReads(requests: Iterable<ReadRequest>, room: number): Gener
 
 /** What a request takes from a box, in pieces: straight to the target, or no larger than `room`. */
 function* partsOf(request: ReadRequest, box: SourceBox, base: number, room: number): Generator<Part> {
-  const { region, target, extent, source } = request;
+  const { region, target, source } = request;
+  const { extent = "region" } = request.options;
   const { tensor } = source;
   const width = storedWidth(tensor);
   const shared = intersect(box, region)!;
@@ -238,18 +238,18 @@ function* spansOf(file: StoredFile, parts: Part[], room: number): Generator<Read
   for (const part of parts) {
     const [first] = span;
     const joins = first && part.position - end <= GAP && part.position + part.length - first.position <= room;
-    // What is long enough goes straight to its place.
-    const isLong = part.to !== undefined && part.length >= DIRECT;
+    // What is long enough goes straight to its place, and whoever reads takes its checksum.
+    const isLong = part.length >= DIRECT;
     if (first && (!joins || isLong)) {
-      yield new TensorRead(file, span);
+      yield new Read(file, span);
       span = Array.of<Part>();
     }
     if (isLong) {
-      yield new TensorRead(file, Array.of(part));
+      yield new Read(file, Array.of(part));
       continue;
     }
     end = span.length === 0 ? part.position + part.length : Math.max(end, part.position + part.length);
     span.push(part);
   }
-  if (span.length > 0) yield new TensorRead(file, span);
+  if (span.length > 0) yield new Read(file, span);
 }

@@ -44,8 +44,7 @@ async function one(read: Read, memory: () => Uint8Array): Promise<void> {
   try {
     await read.file.read(bytes, read.position, sum);
   } catch (error) {
-    if (!read.fail) throw error;
-    read.fail(error);
+    for (const again of read.failed(error)) await one(again, memory);
     return;
   }
   read.take(bytes, sum?.crc32);

@@ -105,7 +105,7 @@ export async function streamTensors(
         part.target = lane.take().subarray(filled, filled + part.byteLength);
         filled += part.byteLength;
       }
-      await pool.fill(chunk.map(({ source, region, target }) => new ReadRequest(source, region, target, "chunk")));
+      await pool.fill(chunk.map(({ source, region, target }) => new ReadRequest(source, region, target, CHUNK)));
       await given;
       const writing: Promise<void>[] = [];
       given = giveAll(chunk, write, writing);
@@ -136,6 +136,7 @@ class ChunkPart {
   }
 }
 
+const CHUNK = { extent: "chunk" } as const;
 const NOWHERE = new Uint8Array(0);
 
 /** Small tensors, and pieces of large ones: of at most `most` bytes. */

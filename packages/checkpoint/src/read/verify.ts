@@ -1,15 +1,24 @@
 /** Verifying: every byte of a checkpoint is read and compared with its checksum; what is wrong is named, and nothing is thrown for it. */
 
 import { checkOptions, OptError } from "@opt/core";
-import { crc32, crcText } from "../format/crc32";
+import { crc32, crcText, joinCrc32 } from "../format/crc32";
 import { bytesPerElement } from "../format/dtype";
-import { MANIFEST_FILE, type Manifest, type ManifestTensor } from "../format/manifest";
+import { MANIFEST_FILE, type Manifest } from "../format/manifest";
 import { type FileRecord, sha256Of } from "../format/shard";
-import { filling, openRandomAccess, type ReadLimits, redescribed } from "../format/source";
+import {
+  filling,
+  openRandomAccess,
+  redescribed,
+  type SourceBox,
+  type SourceTensor,
+  StoredBox,
+  type Verifier,
+} from "../format/source";
 import { findStep } from "../format/steps";
 import { Sums, Verification } from "../format/verification";
 import { lookAt } from "../formats/registry";
 import { elementsIn, wholeOf } from "../layout/box";
+import { inBatches } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
 import { FilePool } from "../stores/file-pool";
@@ -18,7 +27,7 @@ import { join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
 import { checkpointImporter, readManifest } from "./native";
 import { hasNewManifest, OPEN_OPTIONS, type OpenOptions, openSource } from "./open";
-import { PlannedSource, type Read, ReadRequest } from "./read-plan";
+import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 
 export interface VerifyOptions extends OpenOptions {
@@ -48,6 +57,8 @@ export interface VerifyResult {
 
 /** How often a step may be replaced under the reader's hands. */
 const TRIES = 5;
+/** Small tensors that are read together have so many bytes. */
+const BATCH = 4 << 20;
 
 /** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
@@ -58,176 +69,168 @@ export async function verifyCheckpoint(path: string, options: VerifyOptions = {}
   if (!isOurs) return verifyForeign(path, options);
   for (let tries = 1; ; tries++) {
     const folder = await findStep(fileSystem, path, options.step);
-    const verifier = new StepVerifier(fileSystem, folder, options);
-    const result = await verifier.verify();
-    if (result.ok || tries >= TRIES || !(await verifier.isReplaced())) return result;
+    const { result, attempt } = await verifyStep(fileSystem, folder, options);
+    // What was found while another save took this one's place says nothing.
+    if (result.ok || tries >= TRIES || !(await hasNewManifest(fileSystem, folder, attempt))) return result;
   }
 }
 
-class StepVerifier {
-  readonly #fileSystem: FileSystem;
-  readonly #folder: string;
-  readonly #progress: ProgressCallback | undefined;
-  readonly #problems: Problem[] = [];
-  readonly #limits: ReadLimits;
-  #attempt: string | undefined;
-  #bytes = 0;
+/** What is found on the way. */
+class Findings {
+  readonly problems: Problem[] = [];
+  /** Bytes read. */
+  bytes = 0;
 
-  constructor(fileSystem: FileSystem, folder: string, { progress, ...limits }: VerifyOptions) {
-    this.#fileSystem = fileSystem;
-    this.#folder = folder;
-    this.#progress = progress;
-    this.#limits = limits;
-  }
+  constructor(readonly path: string) {}
 
-  /** Whether another save has taken this one's place meanwhile: what was found then says nothing. */
-  isReplaced(): Promise<boolean> {
-    return hasNewManifest(this.#fileSystem, this.#folder, this.#attempt);
-  }
-
-  async verify(): Promise<VerifyResult> {
-    let manifest: Manifest;
-    try {
-      manifest = await readManifest(this.#fileSystem, this.#folder, this.#limits);
-      this.#attempt = manifest.attempt;
-    } catch (error) {
-      this.#note("manifest", MANIFEST_FILE, 0, await this.#lengthOf(MANIFEST_FILE), error);
-      return this.#result(0);
-    }
-    for (const tensor of manifest.tensors) this.#checkCoverage(tensor);
-    const handles = new FilePool(this.#fileSystem, "read");
-    try {
-      await this.#verifyFiles(manifest, handles);
-    } finally {
-      await handles.close();
-    }
-    return this.#result(manifest.tensors.length);
-  }
-
-  #result(tensors: number): VerifyResult {
-    const problems = this.#problems.sort((a, b) => (a.file === b.file ? a.begin - b.begin : a.file < b.file ? -1 : 1));
-    return { ok: problems.length === 0, path: this.#folder, problems, tensors, bytes: this.#bytes, unverified: [] };
-  }
-
-  #note(subject: string, file: string, begin: number, end: number, problem: unknown): void {
+  note(subject: string, file: string, begin: number, end: number, problem: unknown): void {
     const text = problem instanceof Error ? problem.message : String(problem);
-    this.#problems.push({ subject, file, begin, end, problem: text });
+    this.problems.push({ subject, file, begin, end, problem: text });
   }
 
-  async #lengthOf(name: string): Promise<number> {
-    try {
-      const file = await openRandomAccess(this.#fileSystem, join(this.#folder, name));
-      await file.close();
-      return file.byteLength;
-    } catch {
-      return 0;
-    }
+  result(tensors: number, unverified: readonly string[] = []): VerifyResult {
+    const { problems, path, bytes } = this;
+    problems.sort((a, b) => (a.file === b.file ? a.begin - b.begin : a.file < b.file ? -1 : 1));
+    return { ok: problems.length === 0, path, problems, tensors, bytes, unverified };
   }
+}
 
-  #checkCoverage(tensor: ManifestTensor): void {
+async function verifyStep(
+  fileSystem: FileSystem,
+  folder: string,
+  { progress, ...limits }: VerifyOptions,
+): Promise<{ result: VerifyResult; attempt: string | undefined }> {
+  const found = new Findings(folder);
+  let manifest: Manifest;
+  try {
+    manifest = await readManifest(fileSystem, folder, limits);
+  } catch (error) {
+    found.note("manifest", MANIFEST_FILE, 0, await lengthOf(fileSystem, join(folder, MANIFEST_FILE)), error);
+    return { result: found.result(0), attempt: undefined };
+  }
+  for (const { name, shape, boxes } of manifest.tensors) {
     try {
-      new SourcePlan(tensor, tensor.boxes).sourcesOf(wholeOf(tensor.shape));
+      new SourcePlan({ name, shape }, boxes).sourcesOf(wholeOf(shape));
     } catch (error) {
-      this.#note(tensor.name, MANIFEST_FILE, 0, 0, error);
+      found.note(name, MANIFEST_FILE, 0, 0, error);
     }
   }
+  const total = manifest.files.reduce((sum, file) => sum + file.byteLength, 0);
+  const handles = new FilePool(fileSystem, "read");
+  try {
+    await verifyFiles(manifest, handles, found, reporter(progress, total));
+  } finally {
+    await handles.close();
+  }
+  return { result: found.result(manifest.tensors.length), attempt: manifest.attempt };
+}
 
-  async #verifyFiles(manifest: Manifest, handles: FilePool): Promise<void> {
-    const report = reporter(
-      this.#progress,
-      manifest.files.reduce((sum, file) => sum + file.byteLength, 0),
-    );
-    const read = (bytes: number) => {
-      this.#bytes += bytes;
-      report(bytes);
-    };
-    const files: VerifiedFile[] = [];
-    for (const [index, segments] of segmentsOf(manifest).entries()) {
-      const record = manifest.files[index]!;
-      const path = join(this.#folder, record.name);
-      try {
-        const length = await handles.use(path, (file) => file.size());
-        if (length !== record.byteLength) {
-          const [begin, end] = [length, record.byteLength].sort((a, b) => a - b) as [number, number];
-          this.#note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
-        }
-        const file = filling(path, (...range) => handles.use(path, (open) => open.read(...range)));
-        files.push({ record, file, segments, sums: new Sums() });
-      } catch (error) {
-        const problem = diskError(error, path, "opening");
-        for (const { subject, begin, end } of segments) this.#note(subject, record.name, begin, end, problem);
+async function lengthOf(fileSystem: FileSystem, path: string): Promise<number> {
+  try {
+    const file = await openRandomAccess(fileSystem, path);
+    await file.close();
+    return file.byteLength;
+  } catch {
+    return 0;
+  }
+}
+
+async function verifyFiles(
+  manifest: Manifest,
+  handles: FilePool,
+  found: Findings,
+  report: (bytes: number) => void,
+): Promise<void> {
+  const files: VerifiedFile[] = [];
+  for (const [index, segments] of segmentsOf(manifest).entries()) {
+    const record = manifest.files[index]!;
+    const path = join(found.path, record.name);
+    try {
+      const length = await handles.use(path, (file) => file.size());
+      if (length !== record.byteLength) {
+        const [begin, end] = [length, record.byteLength].sort((a, b) => a - b) as [number, number];
+        found.note("file", record.name, begin, end, `must have ${record.byteLength} bytes, has ${length}.`);
       }
+      const file = filling(path, (...range) => handles.use(path, (open) => open.read(...range)));
+      files.push({ path, record, file, segments });
+    } catch (error) {
+      const problem = diskError(error, path, "opening");
+      for (const { subject, begin, end } of segments) found.note(subject, record.name, begin, end, problem);
     }
-    await new ReadPool().run(function* (room) {
-      for (const file of files) for (const segment of file.segments) yield* readsOf(file, segment, room, read);
+  }
+  const request = ({ file, segment }: { file: StoredFile; segment: Segment }) =>
+    segment.request(file, () => {
+      found.bytes += segment.byteLength;
+      report(segment.byteLength);
     });
-    for (const file of files) await this.#judge(file, handles);
-  }
+  const all = files.flatMap(({ file, segments }) => segments.map((segment) => ({ file, segment })));
+  const isHeader = ({ segment }: { segment: Segment }) => segment.begin === 0;
+  await new ReadPool().run(function* (room) {
+    yield* planReads(all.filter(isHeader).map(request), room);
+    const others = all.filter((one) => !isHeader(one));
+    for (const batch of inBatches(others, BATCH, ({ segment }) => segment.byteLength))
+      yield* planReads(batch.map(request), room);
+  });
+  for (const file of files) await judge(file, handles, found);
+}
 
-  async #judge({ record, segments, sums }: VerifiedFile, handles: FilePool): Promise<void> {
-    const { name, byteLength } = record;
-    for (const { subject, begin, end, crc32, sums, error } of segments) {
-      const crc = sums.of(begin, end);
-      if (crc === undefined) this.#note(subject, name, begin, end, error);
-      else if (crc32 !== undefined && crc32 !== crc) {
-        this.#note(subject, name, begin, end, `checksum must be ${crcText(crc32)}, got ${crcText(crc)}.`);
-      }
-    }
-    if (this.#problems.some(({ file }) => file === name)) return;
-    const path = join(this.#folder, name);
-    const isWhole =
-      sums.of(0, byteLength) === record.crc32 &&
-      (record.sha256 === undefined ||
-        (await handles.use(path, (file) => sha256Of(file, byteLength))) === record.sha256);
-    if (!isWhole) this.#note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
+/** Compares what was read of a file with what the manifest says. */
+async function judge({ path, record, segments }: VerifiedFile, handles: FilePool, found: Findings): Promise<void> {
+  const { name, byteLength, sha256 } = record;
+  let whole = 0;
+  for (const { subject, begin, end, expected, crc32, error } of segments) {
+    if (crc32 === undefined) found.note(subject, name, begin, end, error);
+    else if (expected !== undefined && expected !== crc32)
+      found.note(subject, name, begin, end, `checksum must be ${crcText(expected)}, got ${crcText(crc32)}.`);
+    else whole = joinCrc32(whole, crc32, end - begin);
   }
+  if (found.problems.some(({ file }) => file === name)) return;
+  const isWhole =
+    whole === record.crc32 &&
+    (sha256 === undefined || (await handles.use(path, (file) => sha256Of(file, byteLength))) === sha256);
+  if (!isWhole) found.note("file", name, 0, byteLength, "the checksum of the whole file does not match.");
 }
 
 interface VerifiedFile {
+  readonly path: string;
   readonly record: FileRecord;
   readonly file: StoredFile;
   readonly segments: readonly Segment[];
-  /** Of the file as a whole. */
-  readonly sums: Sums;
 }
 
-/** Bytes of a file that have a checksum, or that nothing tells of. */
-class Segment {
-  readonly sums = new Sums();
+/** Bytes of a file that have a checksum, or that nothing tells of: read as a tensor of bytes. */
+class Segment implements Verifier {
   error: unknown;
+  readonly byteLength: number;
+  readonly #sums = new Sums();
 
   constructor(
     readonly subject: string,
     readonly begin: number,
     readonly end: number,
-    readonly crc32?: number,
-  ) {}
-}
+    readonly expected?: number,
+  ) {
+    this.byteLength = end - begin;
+  }
 
-/** Reads all of a segment; `done` is told of the bytes. */
-function* readsOf(
-  { file, sums }: VerifiedFile,
-  segment: Segment,
-  room: number,
-  done: (bytes: number) => void,
-): Generator<Read> {
-  for (let position = segment.begin; position < segment.end; position += room) {
-    const end = Math.min(position + room, segment.end);
-    yield {
-      file,
-      position,
-      length: end - position,
-      isSummed: true,
-      take(bytes, own) {
-        const crc = own ?? crc32(bytes);
-        segment.sums.add(position, end, crc);
-        sums.add(position, end, crc);
-        done(bytes.length);
-      },
-      fail(error) {
-        segment.error ??= error;
-      },
+  /** Undefined where not all of it could be read. */
+  get crc32(): number | undefined {
+    return this.#sums.of(0, this.byteLength);
+  }
+
+  accept(_tensor: string, _box: SourceBox, begin: number, bytes: Uint8Array, _isSummed: boolean, own?: number): void {
+    this.#sums.add(begin, begin + bytes.length, own ?? crc32(bytes));
+  }
+
+  request(file: StoredFile, done: () => void): ReadRequest {
+    const { subject, begin, byteLength, expected } = this;
+    const shape = [byteLength];
+    const boxes = [new StoredBox([0], shape, subject, begin, byteLength, expected, file)];
+    const source = new PlannedSource({ name: subject, dtype: "U8", shape, boxes, verification: this });
+    const failed = (error: unknown) => {
+      this.error ??= error;
     };
+    return new ReadRequest(source, wholeOf(shape), undefined, { done, failed });
   }
 }
 
@@ -257,29 +260,29 @@ function segmentsOf({ files, tensors }: Manifest): Segment[][] {
 
 /** Other formats are read whole: their readers throw at what is wrong. */
 async function verifyForeign(path: string, options: VerifyOptions): Promise<VerifyResult> {
-  const problems: Problem[] = [];
+  const found = new Findings(path);
   const verification = new Verification();
   const note = (subject: string, file: string, error: unknown, length: number) => {
     if (!(error instanceof OptError) || error.code === "INTERNAL") throw error;
-    problems.push({ subject, file, begin: 0, end: length, problem: error.message });
+    found.note(subject, file, 0, length, error);
   };
   let tensors = 0;
   try {
     const source = await openSource(path, options);
     tensors = source.tensors.size;
-    const total = [...source.tensors.values()].reduce(
-      (sum, { dtype, shape }) => sum + elementsIn(wholeOf(shape)) * bytesPerElement(dtype),
-      0,
+    const bytesOf = ({ dtype, shape }: SourceTensor) => elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
+    const all = [...source.tensors.values()];
+    const report = reporter(
+      options.progress,
+      all.reduce((sum, tensor) => sum + bytesOf(tensor), 0),
     );
-    const report = reporter(options.progress, total);
     const pool = new ReadPool();
     try {
-      for (const tensor of source.tensors.values()) {
-        const whole = wholeOf(tensor.shape);
+      for (const tensor of all) {
         try {
           const checked = new PlannedSource(redescribed(tensor, { verification }));
-          await pool.fill([new ReadRequest(checked, whole, undefined)]);
-          report(elementsIn(whole) * bytesPerElement(tensor.dtype));
+          await pool.fill([new ReadRequest(checked, wholeOf(tensor.shape), undefined)]);
+          report(bytesOf(tensor));
         } catch (error) {
           note(tensor.name, tensor.boxes[0]?.file ?? path, error, tensor.boxes[0]?.byteLength ?? 0);
         }
@@ -291,6 +294,6 @@ async function verifyForeign(path: string, options: VerifyOptions): Promise<Veri
     if (error instanceof OptError && (error.code === "MISSING" || error.code === "UNSUPPORTED")) throw error;
     note("header", path, error, 0);
   }
-  const unverified = verification.unverified();
-  return { ok: problems.length === 0, path, problems, tensors, bytes: verification.bytesRead, unverified };
+  found.bytes = verification.bytesRead;
+  return found.result(tensors, verification.unverified());
 }
