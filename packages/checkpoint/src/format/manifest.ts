@@ -1,5 +1,5 @@
 /** The manifest: which boxes of which tensors lie where, with every checksum, and its own at the end. */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import { type Box, elementCount, elementsIn, fits } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
@@ -104,14 +104,8 @@ export function parseManifest(bytes: Uint8Array, where: string): Manifest {
     fail,
   );
   if (raw.format !== FORMAT_NAME) fail(`format must be ${FORMAT_NAME}, got ${JSON.stringify(raw.format)}.`);
-  if (raw.version !== FORMAT_VERSION) {
-    throw new OptError(
-      "UNSUPPORTED",
-      where,
-      `version ${raw.version} is not known, only ${FORMAT_VERSION}.`,
-      "Update @opt/checkpoint.",
-    );
-  }
+  const version = () => `version ${raw.version} is not known, only ${FORMAT_VERSION}.`;
+  check(raw.version === FORMAT_VERSION, "UNSUPPORTED", where, version, "Update @opt/checkpoint.");
   if (!Array.isArray(raw.tensors) || (list && raw.tensors.length > 0)) fail("tensors must be a list.");
   const checker = new ManifestChecker(where, fail);
   return checker.check(raw, list ? lines(bytes, list, fail) : (raw.tensors as unknown[]));

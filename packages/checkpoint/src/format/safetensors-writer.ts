@@ -1,5 +1,5 @@
 /** The header of a safetensors file that is to be written. */
-import { OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, type StoredDType } from "./dtype";
 import { listText, TextBytes } from "./text-bytes";
@@ -37,24 +37,12 @@ export function encodeSafetensorsHeader(
     );
     comma = ",";
   }
-  if (names.size < ends.length) {
-    throw new OptError(
-      "DUPLICATE",
-      "safetensors",
-      "every tensor must have its own name, and none be __metadata__.",
-      "Rename.",
-    );
-  }
+  const twice = () => "every tensor must have its own name, and none be __metadata__.";
+  check(names.size === ends.length, "DUPLICATE", "safetensors", twice, "Rename.");
   json.add("}");
   const length = Math.ceil(json.length / align) * align;
-  if (length - 8 > MAX_HEADER_BYTES) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "safetensors",
-      `a header must be at most ${MAX_HEADER_BYTES} bytes.`,
-      "Use more files.",
-    );
-  }
+  const long = () => `a header must be at most ${MAX_HEADER_BYTES} bytes.`;
+  check(length - 8 <= MAX_HEADER_BYTES, "BAD_ARGUMENT", "safetensors", long, "Use more files.");
   json.add(" ".repeat(length - json.length));
   const bytes = json.bytes();
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length - 8), true);

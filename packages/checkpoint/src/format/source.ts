@@ -2,7 +2,7 @@
  * What every checkpoint format looks like once it is open: named tensors made of boxes whose bytes are read when asked for.
  * Merging, re-slicing, comparing and converting work on this alone; an importer is a function from a path to a TensorSource.
  */
-import { OptError } from "@opt/core";
+import { check, OptError } from "@opt/core";
 import type { Layout } from "../layout/layout";
 import { type Checksum, diskError, type FileSystem, type FolderEntry, type StoredFile } from "../stores/file-system";
 import { bytesPerElement, type StoredDType } from "./dtype";
@@ -242,14 +242,8 @@ export function filling(
 export async function readWhole(fileSystem: FileSystem, path: string, limit: number): Promise<Uint8Array> {
   const file = await openRandomAccess(fileSystem, path);
   try {
-    if (file.byteLength > limit) {
-      throw new OptError(
-        "REFUSED",
-        path,
-        `must be at most ${limit} bytes, got ${file.byteLength}.`,
-        "Is it the right file?",
-      );
-    }
+    const problem = () => `must be at most ${limit} bytes, got ${file.byteLength}.`;
+    check(file.byteLength <= limit, "REFUSED", path, problem, "Is it the right file?");
     const bytes = new Uint8Array(file.byteLength);
     await file.read(bytes, 0);
     return bytes;

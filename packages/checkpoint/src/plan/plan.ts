@@ -20,13 +20,8 @@ export class SourcePlan {
     this.#tensor = tensor;
     this.#boxes = boxes;
     for (const box of boxes) {
-      if (fits(box, tensor.shape)) continue;
-      throw new OptError(
-        "CORRUPT",
-        where(tensor),
-        `box ${describeBox(box)} leaves the tensor [${tensor.shape}].`,
-        REDO,
-      );
+      if (!fits(box, tensor.shape))
+        this.#fail("CORRUPT", `box ${describeBox(box)} leaves the tensor [${tensor.shape}].`);
     }
     this.#index = new BoxIndex(boxes);
     this.#refuseOverlaps();
@@ -37,7 +32,12 @@ export class SourcePlan {
     const pair = this.#index.overlap();
     if (!pair) return;
     const [a, b] = pair.map((id) => describeBox(this.#boxes[id]!));
-    throw new OptError("CORRUPT", where(this.#tensor), `boxes must not overlap, got ${a} and ${b}.`, REDO);
+    this.#fail("CORRUPT", `boxes must not overlap, got ${a} and ${b}.`);
+  }
+
+  #fail(code: "CORRUPT" | "MISSING", problem: string): never {
+    const advice = "The checkpoint is incomplete or damaged: restore its files, or use another step.";
+    throw new OptError(code, `tensor ${JSON.stringify(this.#tensor.name)}`, problem, advice);
   }
 
   /** The source boxes, ascending, that together fill `target`. Throws MISSING, listing the boxes that nothing holds. */
@@ -58,19 +58,8 @@ export class SourcePlan {
     );
     const shown = missing.slice(0, 4).map(describeBox).join(", ");
     const more = missing.length > 4 ? ` and ${missing.length - 4} more` : "";
-    throw new OptError(
-      "MISSING",
-      where(this.#tensor),
-      `${describeBox(target)} is wanted, nothing holds ${shown}${more}.`,
-      REDO,
-    );
+    this.#fail("MISSING", `${describeBox(target)} is wanted, nothing holds ${shown}${more}.`);
   }
-}
-
-const REDO = "The checkpoint is incomplete or damaged: restore its files, or use another step.";
-
-function where(tensor: PlannedTensor): string {
-  return `tensor ${JSON.stringify(tensor.name)}`;
 }
 
 /** Plans one tensor: for each target box the source boxes that fill it; what each gives is their intersection. */

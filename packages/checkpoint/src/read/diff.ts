@@ -1,5 +1,5 @@
 /** Comparing two checkpoints tensor by tensor, whatever their layouts and formats. */
-import { check, checkOptions, OptError } from "@opt/core";
+import { check, checkOptions } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import { sameJson } from "../format/json";
@@ -64,14 +64,8 @@ export async function diffCheckpoints(a: string, b: string, options: DiffOptions
     progress: "function",
   });
   const { atol = 0, rtol = 0 } = options;
-  if (!(atol >= 0 && rtol >= 0)) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "diffCheckpoints",
-      `atol and rtol must be at least 0, got ${atol} and ${rtol}.`,
-      "Fix them.",
-    );
-  }
+  const problem = () => `atol and rtol must be at least 0, got ${atol} and ${rtol}.`;
+  check(atol >= 0 && rtol >= 0, "BAD_ARGUMENT", "diffCheckpoints", problem, "Fix them.");
   const fileSystem = options.otherFileSystem ?? options.fileSystem;
   const there = { ...options, ...(fileSystem && { fileSystem }) };
   return useSource(a, options, (left) =>

@@ -1,5 +1,5 @@
 /** Where loaded bytes go: new tensors, plain tensors, or tensors that are there already. */
-import { empty, hostBytes, OptError, type Tensor } from "@opt/core";
+import { check, empty, hostBytes, OptError, type Tensor } from "@opt/core";
 import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { elementsIn } from "../layout/box";
@@ -90,14 +90,8 @@ export function stagedInto(one: Wanted, target: Tensor | PlainTensor): Place {
 /** What is loaded must fit what is there. Throws BAD_SHAPE, BAD_DTYPE, UNSUPPORTED for what tensors cannot hold, DISPOSED. */
 export function checkInto({ tensor, box }: Wanted, target: Tensor | PlainTensor): void {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
-  if (target.shape.length !== box.size.length || target.shape.some((length, d) => length !== box.size[d])) {
-    throw new OptError(
-      "BAD_SHAPE",
-      where,
-      `the checkpoint gives [${box.size}], into has [${target.shape}].`,
-      "Use the right model.",
-    );
-  }
+  const shapes = () => `the checkpoint gives [${box.size}], into has [${target.shape}].`;
+  check(`${target.shape}` === `${box.size}`, "BAD_SHAPE", where, shapes, "Use the right model.");
   const dtype = storedDType(target.dtype, where);
   if (dtype !== tensor.dtype) {
     const advice = `Ask for the conversion: { dtype: { ${JSON.stringify(tensor.name)}: "${target.dtype}" } }.`;

@@ -2,7 +2,7 @@
  * The executor: streams tensors from their source boxes to any target boxes under a memory cap. A tensor passes by in the order of its
  * own elements, so each box on either side is read or written once, from front to back, and its checksum can be taken on the way.
  */
-import { OptError } from "@opt/core";
+import { check } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
 import type { SourceTensor } from "../format/source";
@@ -58,14 +58,8 @@ export class StreamBuffers {
   readonly write: Scratch;
 
   constructor(maxMemory = DEFAULT_MAX_MEMORY) {
-    if (!(maxMemory >= LEAST_MEMORY)) {
-      throw new OptError(
-        "BAD_ARGUMENT",
-        "maxMemory",
-        `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`,
-        "Give it more.",
-      );
-    }
+    const problem = () => `must be at least ${LEAST_MEMORY} bytes, got ${maxMemory}.`;
+    check(maxMemory >= LEAST_MEMORY, "BAD_ARGUMENT", "maxMemory", problem, "Give it more.");
     // As much again is for who writes.
     const part = Math.floor(maxMemory / 5);
     const chunk = Math.floor((2 * part) / CHUNKS / PAGE) * PAGE;

@@ -158,18 +158,18 @@ async function verifyFiles(
       for (const { subject, begin, end } of segments) found.note(subject, record.name, begin, end, problem);
     }
   }
-  const request = ({ file, segment }: { file: StoredFile; segment: Segment }) =>
-    segment.request(file, () => {
-      found.bytes += segment.byteLength;
-      report(segment.byteLength);
-    });
-  const all = files.flatMap(({ file, segments }) => segments.map((segment) => ({ file, segment })));
-  const isHeader = ({ segment }: { segment: Segment }) => segment.begin === 0;
   await new ReadPool().run(function* (room) {
-    yield* planReads(all.filter(isHeader).map(request), room);
-    const others = all.filter((one) => !isHeader(one));
-    for (const batch of inBatches(others, BATCH, ({ segment }) => segment.byteLength))
-      yield* planReads(batch.map(request), room);
+    for (const { file, segments } of files) {
+      const request = (segment: Segment) =>
+        segment.request(file, () => {
+          found.bytes += segment.byteLength;
+          report(segment.byteLength);
+        });
+      const [header, ...others] = segments;
+      yield* planReads([request(header!)], room);
+      for (const batch of inBatches(others, BATCH, ({ byteLength }) => byteLength))
+        yield* planReads(batch.map(request), room);
+    }
   });
   for (const file of files) await judge(file, handles, found);
 }
@@ -200,9 +200,11 @@ interface VerifiedFile {
 
 /** Bytes of a file that have a checksum, or that nothing tells of: read as a tensor of bytes. */
 class Segment implements Verifier {
+  /** Undefined where not all of it could be read. */
+  crc32: number | undefined;
   error: unknown;
   readonly byteLength: number;
-  readonly #sums = new Sums();
+  #sums: Sums | undefined;
 
   constructor(
     readonly subject: string,
@@ -211,15 +213,15 @@ class Segment implements Verifier {
     readonly expected?: number,
   ) {
     this.byteLength = end - begin;
-  }
-
-  /** Undefined where not all of it could be read. */
-  get crc32(): number | undefined {
-    return this.#sums.of(0, this.byteLength);
+    if (this.byteLength === 0) this.crc32 = 0;
   }
 
   accept(_tensor: string, _box: SourceBox, begin: number, bytes: Uint8Array, _isSummed: boolean, own?: number): void {
-    this.#sums.add(begin, begin + bytes.length, own ?? crc32(bytes));
+    this.crc32 = own ?? crc32(bytes);
+    if (bytes.length === this.byteLength) return;
+    this.#sums ??= new Sums();
+    this.#sums.add(begin, begin + bytes.length, this.crc32);
+    this.crc32 = this.#sums.of(0, this.byteLength);
   }
 
   request(file: StoredFile, done: () => void): ReadRequest {

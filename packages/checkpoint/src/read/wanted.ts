@@ -43,14 +43,14 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
       offset: shape.map((_, d) => slice[d]?.[0] ?? 0),
       size: shape.map((length, d) => (slice[d] ? slice[d][1] - slice[d][0] : length)),
     };
-    if (slice.length > shape.length || !fits(box, shape)) {
-      throw new OptError(
-        "BAD_SHAPE",
-        where,
-        `slice ${describeBox(box)} leaves the shape [${shape}].`,
-        "Use [begin, end) pairs inside it.",
-      );
-    }
+    const leaves = () => `slice ${describeBox(box)} leaves the shape [${shape}].`;
+    check(
+      slice.length <= shape.length && fits(box, shape),
+      "BAD_SHAPE",
+      where,
+      leaves,
+      "Use [begin, end) pairs inside it.",
+    );
     return [box];
   }
   if (parts.rank === undefined) {
@@ -58,22 +58,10 @@ export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] 
     throw new OptError("BAD_ARGUMENT", "loadCheckpoint", "a layout or world needs a rank.", "Give rank.");
   }
   const layout = parts.layout ?? defaultLayout(parts.world ?? 1);
-  if (!(parts.rank >= 0 && parts.rank < ranksOf(layout))) {
-    throw new OptError(
-      "BAD_ARGUMENT",
-      "loadCheckpoint",
-      `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`,
-      "Give world.",
-    );
-  }
+  const noRank = () => `rank must be in [0, ${ranksOf(layout)}), got ${parts.rank}.`;
+  check(parts.rank >= 0 && parts.rank < ranksOf(layout), "BAD_ARGUMENT", "loadCheckpoint", noRank, "Give world.");
   const boxes = boxesOfRank(layout, tensor, parts.rank);
-  if (boxes.length > 1) {
-    throw new OptError(
-      "UNSUPPORTED",
-      where,
-      `rank ${parts.rank} holds ${boxes.length} boxes of it.`,
-      "Load them by slices.",
-    );
-  }
+  const several = () => `rank ${parts.rank} holds ${boxes.length} boxes of it.`;
+  check(boxes.length <= 1, "UNSUPPORTED", where, several, "Load them by slices.");
   return boxes;
 }
