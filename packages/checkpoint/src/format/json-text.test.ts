@@ -23,6 +23,9 @@ describe("JSON text", () => {
   });
 });
 
+/** What a header says of a tensor without elements. */
+const EMPTY = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}';
+
 describe("safetensors headers", () => {
   it("of 100,000 tensors are read back: a string of 8 MB overflows no stack", () => {
     const names = Array.from({ length: 100_000 }, (_, i) => `layers.${i}.attention.weight.with.a.long.name`);
@@ -31,6 +34,33 @@ describe("safetensors headers", () => {
     const { bytes, begins } = encodeSafetensorsHeader(tensors, { DCP_SHARDING_INFO: offsets });
     const { entries } = parseSafetensorsHeader(bytes.subarray(8), begins.at(-1)!, "w");
     expect(entries).toEqual(tensors.map((tensor, i) => ({ ...tensor, begin: begins[i], end: begins[i + 1] })));
+  });
+
+  const headerOf = async (text: string) => parseSafetensorsHeader(new TextEncoder().encode(text), 1 << 30, "f");
+  it.each([
+    ["", "no {"],
+    ["[]", "no {"],
+    ["{", "no }"],
+    ["{]", "no }"],
+    ["{} x", "no }"],
+    [`{"a":1`, "no }"],
+    [`{"a`, "no }"],
+    ["{,}", "JSON"],
+    [`{"a":{},}`, "JSON"],
+    [`{"a":[}}`, "JSON"],
+    [`{"a":[1}]}`, "JSON"],
+    [`{"${"a".repeat(70_000)}":${EMPTY},}`, "missing"],
+    [`{"a":{"shape":[${"0,".repeat(600_000)}0]}}`, "too long"],
+    [`{"b":{},"a":{"shape":[${"0,".repeat(600_000)}0]}}`, "too long"],
+    [`{"__metadata__":{${Array.from({ length: 100_001 }, (_, i) => `"${i}":""`)}}}`, "100000 keys"],
+    [`{"a":${EMPTY},"${"x".repeat(70_000)}":${EMPTY},"a":${EMPTY}}`, "twice"],
+  ])("that are no object of tensors are refused: %#", async (text, reason) => {
+    expect(await expectCode("CORRUPT", headerOf(text))).toContain(reason);
+  });
+
+  it("of metadata that is most of the file are read", () => {
+    const { bytes } = encodeSafetensorsHeader([], { long: 'x"'.repeat(2 << 20) });
+    expect(parseSafetensorsHeader(bytes.subarray(8), bytes.length, "f").metadata.long).toHaveLength(4 << 20);
   });
 
   it("of 13 MiB are read, however short the file, unless the reader allows less", async () => {

@@ -2,9 +2,25 @@
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const [OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
+}
+
+/** The end of the bytes where there is none. */
+function closingQuote(bytes: Uint8Array, begin: number): number {
+  for (let end = bytes.indexOf(QUOTE, begin + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
+    let slashes = 0;
+    while (bytes[end - 1 - slashes] === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return bytes.length;
+}
 
 /** What is wrong with the text, or undefined. What is no JSON at all is left to JSON.parse. */
-export function problemOfJson(text: string, maxDepth: number): string | undefined {
+export function problemOfJson(text: string, maxDepth: number, maxKeys = Number.POSITIVE_INFINITY): string | undefined {
   const open: (Set<string> | undefined)[] = [];
   for (let i = 0; i < text.length; i++) {
     const char = text.charCodeAt(i);
@@ -21,11 +37,53 @@ export function problemOfJson(text: string, maxDepth: number): string | undefine
         const key = raw.includes("\\") ? unescaped(raw) : raw;
         if (keys.has(key)) return `key ${key} occurs twice`;
         keys.add(key);
+        if (keys.size > maxKeys) return `an object has more than ${maxKeys} keys`;
       }
       i = end - 1;
     }
   }
   return undefined;
+}
+
+/** Pieces of an object have about so many bytes. */
+const PIECE = 64 << 10;
+
+/**
+ * The members of the object that the bytes are, in pieces that end between two of them, so that no text of the whole is made.
+ * Throws what `fail` makes: where the bytes are no object, or a member is longer than `mostOf` says of where it begins.
+ */
+export function* piecesOfObject(
+  bytes: Uint8Array,
+  mostOf: (begin: number) => number,
+  fail: (problem: string) => Error,
+): Generator<Uint8Array> {
+  const piece = (begin: number, end: number) => {
+    const members = bytes.subarray(begin, end);
+    // Only an object without members has a piece without any.
+    if (members.every(isSpace) && (begin > 1 || bytes[end] === COMMA)) throw fail("a member that is missing");
+    return members;
+  };
+  if (bytes[0] !== OPEN) throw fail("no { at the start");
+  let [depth, begin, member] = [0, 1, 1];
+  let most = mostOf(member);
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (byte === QUOTE) i = closingQuote(bytes, i);
+    else if (byte === OPEN || byte === OPEN_LIST) depth++;
+    else if (byte === CLOSE || byte === CLOSE_LIST) {
+      if (--depth > 0) continue;
+      if (byte !== CLOSE || bytes.subarray(i + 1).some((rest) => !isSpace(rest))) throw fail("no } at the end");
+      return yield piece(begin, i);
+    } else if (byte === COMMA && depth === 1) {
+      member = i + 1;
+      most = mostOf(member);
+      if (i - begin < PIECE) continue;
+      yield piece(begin, i);
+      begin = member;
+    }
+    if (i - member > most) throw fail("a member that is too long");
+  }
+  throw fail("no } at the end");
 }
 
 /** Behind the closing quote; -1 where there is none. */

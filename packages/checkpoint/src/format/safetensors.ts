@@ -2,7 +2,7 @@
 import { check, OptError } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
-import { problemOfJson } from "./json-text";
+import { piecesOfObject, problemOfJson } from "./json-text";
 import { MAX_HEADER_BYTES } from "./safetensors-writer";
 import type { RandomAccess, ReadLimits } from "./source";
 
@@ -24,6 +24,8 @@ export interface SafetensorsHeader {
   /** Length of the size field and the header together: where the data begin. */
   readonly byteLength: number;
 }
+
+const METADATA_NAME = "__metadata__";
 
 /** The header, its members, and lists in them. */
 const DEEPEST = 3;
@@ -61,12 +63,11 @@ function headerLength(prefix: Uint8Array, fileLength: number, where: string): nu
 
 /** Checks a header's JSON against the length of its file: dtypes, shapes, holes, overlaps, duplicates, overflow. */
 export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, where: string): SafetensorsHeader {
-  const parsed = parseObject(header, where);
   const byteLength = 8 + header.length;
   const entries: (Omit<SafetensorsEntry, "dtype"> & { readonly dtype: string })[] = [];
   let metadata: Record<string, string> = {};
-  for (const [name, value] of Object.entries(parsed)) {
-    if (name === "__metadata__") metadata = parseMetadata(value, where);
+  for (const [name, value] of membersOf(header, where)) {
+    if (name === METADATA_NAME) metadata = parseMetadata(value, where);
     else entries.push(parseEntry(name, value, byteLength, where));
   }
   entries.sort((a, b) => a.begin - b.begin || a.end - b.end);
@@ -90,19 +91,34 @@ export function parseSafetensorsHeader(header: Uint8Array, fileLength: number, w
   return { entries: known, unreadable, metadata, byteLength };
 }
 
-function parseObject(header: Uint8Array, where: string): Record<string, unknown> {
-  let text: string;
-  let parsed: unknown;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
-    const problem = problemOfJson(text, DEEPEST);
-    if (problem !== undefined) throw new Error(problem);
-    parsed = JSON.parse(text);
-  } catch (error) {
-    throw corrupt(where, `must be JSON in UTF-8, got ${error instanceof Error ? error.message : error}.`);
+/** What a tensor says of itself is short; metadata may be most of a header. */
+const LONGEST = 1 << 20;
+const MOST_METADATA = 100_000;
+const METADATA = new TextEncoder().encode(`"${METADATA_NAME}"`);
+
+/** The members, piece by piece: what is parsed of a piece is dropped before the next. */
+function* membersOf(header: Uint8Array, where: string): Generator<[name: string, value: unknown]> {
+  const names = new Set<string>();
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const fail = (problem: string) => corrupt(where, `must be JSON in UTF-8, got ${problem}.`);
+  const isMetadata = (begin: number) => METADATA.every((byte, i) => header[begin + i] === byte);
+  const most = (begin: number) => (isMetadata(begin) ? MAX_HEADER_BYTES : LONGEST);
+  for (const piece of piecesOfObject(header, most, fail)) {
+    let parsed: Record<string, unknown>;
+    try {
+      const text = `{${decoder.decode(piece)}}`;
+      const problem = problemOfJson(text, DEEPEST, MOST_METADATA);
+      if (problem !== undefined) throw new Error(problem);
+      parsed = JSON.parse(text);
+    } catch (error) {
+      throw fail(error instanceof Error ? error.message : String(error));
+    }
+    for (const [name, value] of Object.entries(parsed)) {
+      if (names.has(name)) throw fail(`key ${JSON.stringify(name)} occurs twice`);
+      names.add(name);
+      yield [name, value];
+    }
   }
-  if (!text.startsWith("{")) throw corrupt(where, "must begin with {.");
-  return parsed as Record<string, unknown>;
 }
 
 function parseMetadata(value: unknown, where: string): Record<string, string> {
