@@ -1,5 +1,5 @@
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import type { SourceBox, SourceTensor } from "../../format/source";
+import { type SourceBox, type SourceTensor, StoredBox } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { basename } from "../../stores/path";
 import { corrupt, duplicate } from "./errors";
@@ -21,15 +21,17 @@ export function checkFilled({ dtype, shape, bytes }: ForeignTensor, name: string
 }
 
 /** The box of a part whose first element is at `offset` of the whole. */
-export function boxOf(part: ForeignTensor, file: string, offset: readonly number[]): SourceBox {
+export function boxOf({ shape, bytes }: ForeignTensor, file: string, offset: readonly number[]): SourceBox {
+  const { byteLength, stored, isChecked = false } = bytes;
+  if (stored && !isChecked) return new StoredBox(offset, shape, file, stored.begin, byteLength, undefined, stored.file);
   return {
     offset,
-    size: part.shape,
-    byteLength: part.bytes.byteLength,
+    size: shape,
+    byteLength,
     file,
-    isChecked: part.bytes.isChecked ?? false,
-    ...(part.bytes.begin === undefined ? {} : { byteOffset: part.bytes.begin }),
-    read: (target, start) => part.bytes.read(target, start),
+    isChecked,
+    ...(stored ? { byteOffset: stored.begin } : {}),
+    read: (target, start) => bytes.read(target, start),
   };
 }
 

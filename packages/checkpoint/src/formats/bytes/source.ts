@@ -2,13 +2,13 @@
 import { crc32 } from "../../format/crc32";
 import type { RandomAccess } from "../../format/source";
 import type { FilePool } from "../../stores/file-pool";
-import { diskError, type OpenFile } from "../../stores/file-system";
+import { diskError, type OpenFile, type StoredFile } from "../../stores/file-system";
 import { corrupt } from "./errors";
 
 /** Bytes read at random positions, whoever closes them: a file, or a part of one. */
 export interface ByteSource extends Pick<RandomAccess, "path" | "byteLength" | "read"> {
-  /** Where the bytes begin in their file, if they lie there in one piece. */
-  readonly begin?: number;
+  /** Where the bytes lie as they are, if that is in one piece. */
+  readonly stored?: { readonly file: StoredFile; readonly begin: number };
   /** All of them are compared with a checksum before any is given out. */
   readonly isChecked?: boolean;
 }
@@ -47,7 +47,9 @@ export async function pooledFile(pool: FilePool, path: string): Promise<ByteSour
   const source: ByteSource = {
     path,
     byteLength,
-    begin: 0,
+    get stored() {
+      return { file: source, begin: 0 };
+    },
     async read(target, position) {
       checkRange(source, position, target.byteLength);
       const count = await use("reading", (file) => file.read(target, position));
@@ -77,7 +79,7 @@ export function partOf(source: ByteSource, begin: number, byteLength: number, pa
   return {
     path,
     byteLength,
-    ...(source.begin === undefined ? {} : { begin: source.begin + begin }),
+    ...(source.stored ? { stored: { file: source.stored.file, begin: source.stored.begin + begin } } : {}),
     ...(source.isChecked ? { isChecked: true } : {}),
     async read(target, position) {
       checkRange(this, position, target.byteLength);

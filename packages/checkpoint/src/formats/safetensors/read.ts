@@ -1,7 +1,7 @@
 /** safetensors files. */
 import { decodeMerged } from "../../format/merged";
 import { readSafetensorsHeader, type SafetensorsEntry } from "../../format/safetensors";
-import type { ReadLimits } from "../../format/source";
+import { type ReadLimits, redescribed } from "../../format/source";
 import { quoted } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
@@ -13,7 +13,7 @@ export const safetensorsReader = formatReader("safetensors", async ({ path, file
   const tensors = wholeTensors(read.tensors, path);
   const merged = decodeMerged(metadata);
   if (!merged) return { tensors, values: saidValues(metadata), unreadable: read.unreadable };
-  const described = tensors.map((tensor) => ({ ...tensor, ...merged.tensors[tensor.name] }));
+  const described = tensors.map((tensor) => redescribed(tensor, merged.tensors[tensor.name] ?? {}));
   return { tensors: described, values: merged.values, unreadable: read.unreadable, step: merged.step };
 });
 
