@@ -33,11 +33,12 @@ export function* nearPieces(box: Box, region: Box, width: number, room: number, 
   yield region;
 }
 
-/** So few are read together that what is made for them is collected while it is young. */
+/** Bytes and things that are read together: so few that what is made for them is collected while it is young. */
+const BATCH = 4 << 20;
 const MOST = 256;
 
 /** Small things that follow each other, together, up to `most` bytes; a larger one on its own. */
-export function* inBatches<T>(items: Iterable<T>, most: number, bytesOf: (item: T) => number): Generator<T[]> {
+export function* inBatches<T>(items: Iterable<T>, bytesOf: (item: T) => number, most = BATCH): Generator<T[]> {
   let batch = Array.of<T>();
   let bytes = 0;
   for (const item of items) {

@@ -179,7 +179,7 @@ async function comparePairs(
   const total = pairs.reduce((sum, { a }) => sum + elementsIn(wholeOf(a.shape)) * bytesPerElement(a.dtype), 0);
   const report = reporter(progress, total);
   const [pool, memory] = [new ReadPool(), [new Uint8Array(PIECE), new Uint8Array(PIECE)] as const];
-  for (const parts of inBatches(partsOf(pairs), PIECE, ({ byteLengths }) => Math.max(...byteLengths))) {
+  for (const parts of inBatches(partsOf(pairs), ({ byteLengths }) => Math.max(...byteLengths), PIECE)) {
     const takes = memory.map(inTurn);
     const sides = parts.map(({ byteLengths }) => byteLengths.map((length, side) => takes[side]!(length)));
     const requests = parts.flatMap(({ sources, region }, i) =>

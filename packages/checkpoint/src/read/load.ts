@@ -49,9 +49,6 @@ export interface Loaded<T> {
   readonly bytesRead: number;
 }
 
-/** Small tensors that are read together have so many bytes. */
-const BATCH = 4 << 20;
-
 /**
  * Loads a checkpoint of ours (a step, or a run's latest) or of any known system.
  * Nothing is returned, and nothing in `into` changed, unless all of it is whole: files of this machine are read once to see that, and
@@ -136,7 +133,7 @@ async function loadFrom(
   const extent = verify === "whole" ? "whole" : "region";
   const read = (targetOf: (one: Wanted) => Uint8Array | undefined, done: (one: Wanted) => void) =>
     pool.run(function* (room) {
-      for (const batch of inBatches(wanted, BATCH, bytesIn)) {
+      for (const batch of inBatches(wanted, bytesIn)) {
         const request = (one: Wanted) =>
           new ReadRequest(new PlannedSource(one.tensor), one.box, targetOf(one), {
             extent,

@@ -90,7 +90,7 @@ export async function streamTensors(
   const skew = most < LARGE ? 0 : PAGE;
   try {
     const parts = inParts(tensors, most - skew);
-    for (const chunk of inBatches(parts, Math.min(most - skew, BATCH), ({ byteLength }) => byteLength)) {
+    for (const chunk of inBatches(parts, ({ byteLength }) => byteLength, Math.min(most - skew, BATCH))) {
       const lane = lanes[turn++ % CHUNKS]!;
       await lane.free;
       const begin = skew && streamed % skew;

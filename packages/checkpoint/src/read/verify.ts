@@ -57,8 +57,6 @@ export interface VerifyResult {
 
 /** How often a step may be replaced under the reader's hands. */
 const TRIES = 5;
-/** Small tensors that are read together have so many bytes. */
-const BATCH = 4 << 20;
 
 /** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
@@ -167,8 +165,7 @@ async function verifyFiles(
         });
       const [header, ...others] = segments;
       yield* planReads([request(header!)], room);
-      for (const batch of inBatches(others, BATCH, ({ byteLength }) => byteLength))
-        yield* planReads(batch.map(request), room);
+      for (const batch of inBatches(others, ({ byteLength }) => byteLength)) yield* planReads(batch.map(request), room);
     }
   });
   for (const file of files) await judge(file, handles, found);
