@@ -15,6 +15,7 @@ import {
   type Spec,
   viewElements,
 } from "@opt/core/backend";
+import { loadFma } from "./emit/fma";
 import { HOST_FUNCTIONS } from "./host";
 import { type Execution, type KernelSource, numbersOf, type Split, type Target } from "./kernel";
 import { FUSES, kernelSource, loadKernels } from "./kernels";
@@ -65,7 +66,7 @@ export async function openWasmBackend(options: TestedOptions = {}): Promise<Wasm
   }
   const shared = threads > 1 && typeof SharedArrayBuffer === "function";
   const target = { ...probeTarget(shared), ...options.target };
-  await loadKernels();
+  await Promise.all([loadKernels(), loadFma(target)]);
   const memory = new LinearMemory(shared);
   const pool = shared ? await ThreadPool.start(memory.memory, threads, simdProbe()) : undefined;
   return new WasmBackend(memory, target, pool);

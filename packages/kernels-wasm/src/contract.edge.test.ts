@@ -1,6 +1,7 @@
 /** The contract where memory ends: a byte read behind a slice is a trap here. */
 import { contractSuite } from "@opt/testkit";
 import { WasmBackend } from "./backend";
+import { loadFma } from "./emit/fma";
 import { FUSES } from "./kernels";
 import { Block, LinearMemory } from "./memory/linear";
 import { enableQ8 } from "./q8";
@@ -40,7 +41,9 @@ class EdgeMemory extends LinearMemory {
 
 async function open(): Promise<WasmBackend> {
   const memory = new EdgeMemory();
-  const backend = new WasmBackend(memory, probeTarget(false), undefined);
+  const target = probeTarget(false);
+  const backend = new WasmBackend(memory, target, undefined);
+  await loadFma(target);
   await backend.load();
   memory.armed = true;
   return backend;

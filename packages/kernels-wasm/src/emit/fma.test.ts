@@ -5,7 +5,7 @@ import { i32, ModuleBuilder, v128 } from "../assembler";
 import { HOST_FUNCTIONS } from "../host";
 import type { Target } from "../kernel";
 import { probeTarget } from "../target";
-import { emitFma } from "./fma";
+import { emitFma, loadFma } from "./fma";
 
 const BATCH = 4096;
 const ARRAYS = { f32: Float32Array, f64: Float64Array };
@@ -76,6 +76,8 @@ const specials = (dtype: ComputeDType) => {
 
 const here = probeTarget(false);
 const emulated: Target = { ...here, fused: { f32: false, f64: false } };
+await loadFma(emulated);
+
 const targets = [["emulated", emulated] as const, ["as this engine does it", here] as const];
 
 describe.each(targets)("fma, %s", (_name, target) => {

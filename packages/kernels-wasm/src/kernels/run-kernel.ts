@@ -11,12 +11,14 @@ import {
   type TypedArray,
   viewElements,
 } from "@opt/core/backend";
+import { loadFma } from "../emit/fma";
 import { type Execution, type KernelSource, numbersOf, type Target } from "../kernel";
 
 const GUARD_BYTES = 64;
 const GUARD = 0xa5;
 const POISON = 0xff;
 const PLAIN: Target = { shared: false, relaxedSimd: false, fused: { f32: false, f64: false } };
+await loadFma(PLAIN);
 
 /** Data to be copied in, or the length of an output. */
 export interface Argument {

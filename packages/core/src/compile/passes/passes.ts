@@ -2,13 +2,13 @@
 import type { Memory } from "../../backend/memory";
 import type { Device } from "../../device/device";
 import type { Step } from "../steps";
+import { carriedPasses } from "./carried-passes";
 import { removeCopies } from "./copies";
 import { withoutDead } from "./dead";
 import { fuseEpilogues } from "./fuse-epilogues";
 import { fuseMaps, type MapKernels } from "./fuse-maps";
 import { plan } from "./memory-plan";
 import { splitPadded } from "./split-padded";
-import { strideHeads } from "./stride-heads";
 import { Uses } from "./uses";
 
 export interface Optimized {
@@ -35,7 +35,7 @@ export function optimized(
   removeCopies(uses);
   fuseMaps(uses, kernels);
   uses = new Uses(splitPadded(uses, kernels), temporaries);
-  strideHeads(uses);
+  for (const pass of carriedPasses()) pass(uses);
   if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
   const { steps } = uses;
   return { steps, ...plan(steps, temporaries, true) };

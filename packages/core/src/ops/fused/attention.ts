@@ -1,6 +1,8 @@
 /** Attention of whole batches in one kernel, on devices that have it. */
 
 import { type AttentionSizes, denseHeads } from "../../backend/spec";
+import { withPass } from "../../compile/passes/carried-passes";
+import { strideHeads } from "../../compile/passes/stride-heads";
 import { checkOptions } from "../../errors/options";
 import { attentionGrad as attentionGradOnJs, attention as attentionOnJs } from "../../js/attention";
 import { carried } from "../../js/carried";
@@ -16,7 +18,7 @@ import { matmul } from "../matmul";
 import { sum } from "../reduce/reduce";
 import { softmax } from "../rows/softmax";
 
-const ATTENTION = /* @__PURE__ */ carried("attention", attentionOnJs);
+const ATTENTION = /* @__PURE__ */ withPass(/* @__PURE__ */ carried("attention", attentionOnJs), strideHeads);
 const ATTENTION_GRAD = /* @__PURE__ */ carried("attentionGrad", attentionGradOnJs);
 
 /** What `fusedAttention` computes: scores are multiplied by `scale`; with `isCausal` query i sees keys 0 to i alone. */
