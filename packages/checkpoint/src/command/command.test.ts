@@ -29,6 +29,20 @@ describe("opt-checkpoint", () => {
     expect(json).toMatchObject({ step: 4, steps: [4], world: 4, values: { epoch: 2 } });
   });
 
+  it("without a command prints its help in lines", async () => {
+    const { code, out, error } = await run();
+    expect([code, error]).toEqual([0, ""]);
+    expect(out).toMatch(/^Usage: opt-checkpoint .*\n\n/);
+    expect(out).toMatch(/^ {2}merge .*\n/m);
+  });
+
+  it("inspect of a folder of runs names them", async () => {
+    await saveCheckpoint(at("b"), { step: 1, tensors: sampleTensors(1) });
+    const { code, error } = await run("inspect", folder.path);
+    expect(code).toBe(1);
+    expect(error).toContain("it is a folder of runs. Give one of them: b, run.");
+  });
+
   it("verify: 0 where whole; 1, the tensor, file and bytes named, where not", async () => {
     expect(await run("verify", at("run"))).toMatchObject({
       code: 0,
@@ -115,7 +129,6 @@ describe("opt-checkpoint", () => {
     ["a job that is none", ["convert", "x", "--to", "ckpt", "--out", "y", "--job", "half"]],
     ["a rename without a name", ["convert", "x", "--to", "ckpt", "--out", "y", "--rename", "fc"]],
     ["an unknown format", ["convert", "x", "--to", "onnx", "--out", "y"]],
-    ["no command", []],
     ["an unknown command", ["melt"]],
     ["an unknown option", ["inspect", "x", "--loud"]],
     ["no path", ["verify"]],

@@ -28,7 +28,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
     code = exit;
   });
   try {
-    await program.parseAsync([...args], { from: "user" });
+    await program.parseAsync(args.length === 0 ? ["--help"] : [...args], { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -208,6 +208,7 @@ function build(output: Output, exit: (code: number) => void): Command {
     "convert <paths...>",
     "Write a checkpoint of any known format in another, optimizer state under the names it has there.",
     [
+      "convert model.pt --to safetensors --out model.safetensors",
       "convert optimizer.pt model.pt --to checkpoint --out runs/b",
       "convert runs/a --to dcp --out dcp --exclude 'ema.*' --rename 'encoder.*=*'",
       "convert runs/a --to ckpt --out ranks --ranks 8 --job 1/4",

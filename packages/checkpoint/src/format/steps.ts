@@ -51,3 +51,12 @@ export async function findStep(fileSystem: FileSystem, folder: string, step?: nu
     "Check the path; folders with a suffix are unfinished saves.",
   );
 }
+
+/** Names of the folders in it that hold complete steps. */
+export async function runsIn(fileSystem: FileSystem, folder: string): Promise<string[]> {
+  const runs: string[] = [];
+  for (const { name, kind } of await fileSystem.list(folder)) {
+    if (kind === "folder" && (await listSteps(fileSystem, join(folder, name))).length > 0) runs.push(name);
+  }
+  return runs.sort();
+}

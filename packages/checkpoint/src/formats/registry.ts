@@ -8,6 +8,7 @@ import {
   openRandomAccess,
   type TensorSource,
 } from "../format/source";
+import { runsIn } from "../format/steps";
 import { diskError, type FileSystem } from "../stores/file-system";
 import { basename } from "../stores/path";
 import { missing, unsupported } from "./bytes/errors";
@@ -58,7 +59,9 @@ export async function openForeign(
 ): Promise<TensorSource> {
   const importer = await detect(path, fileSystem);
   if (importer === undefined) {
+    const runs = (await fileSystem.kind(path)) === "folder" ? await runsIn(fileSystem, path) : [];
     const known = importers.map(({ format }) => format).join(", ");
+    if (runs.length > 0) throw unsupported(path, "it is a folder of runs", `Give one of them: ${runs.join(", ")}.`);
     const advice = `Give the folder of a run or of a step, or a checkpoint of another system. Known: ${known}.`;
     throw unsupported(path, "no known checkpoint format is recognised", advice);
   }
