@@ -12,7 +12,7 @@ import type { ProgressCallback } from "../stores/progress";
 import { oneAtATime } from "./queue";
 import { agree, checkSlices, describeTensor, type Said } from "./ranks/agreement";
 import { type Communicator, singleProcess } from "./ranks/communicator";
-import { type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
+import { failureOf, type Outcome, outcomeOf, unwrap } from "./ranks/outcome";
 import { assembleManifest, compareReplicas, type RankReport, type RecordedTensor } from "./shards/assemble";
 import { executeSave } from "./shards/execute";
 import { Holdings } from "./shards/holdings";
@@ -77,7 +77,12 @@ const WHERE = "saveCheckpoint";
  */
 export function saveCheckpoint(folder: string, contents: CheckpointContents, options: SaveOptions = {}): Saving {
   const begin = async () => {
-    const save = new Save(folder, contents, options);
+    let save: Save;
+    try {
+      save = new Save(folder, contents, options);
+    } catch (error) {
+      return refuse(options, error);
+    }
     const copying = options.async ? save.holdings.snapshot() : undefined;
     copying?.catch(() => {}); // told to all ranks, when its turn has come
     const saved = oneAtATime(save.queues, () => save.run(copying).finally(() => save.holdings.release()));
@@ -90,6 +95,28 @@ export function saveCheckpoint(folder: string, contents: CheckpointContents, opt
     begun.then(({ saved }) => saved),
     { copied },
   );
+}
+
+/** Throws this rank's error once it has told the other ranks, which would wait for it. */
+async function refuse(options: SaveOptions, error: unknown): Promise<never> {
+  const communicator = speaking(options);
+  if (isCommunicator(communicator)) {
+    await oneAtATime([communicator], async () => {
+      const said = await communicator.gather<Outcome<Said>>(failureOf(error));
+      await communicator.broadcast(said && failureOf(error));
+    });
+  }
+  throw error;
+}
+
+/** Over which ranks speak of this save. */
+function speaking({ async, communicator }: SaveOptions): Communicator | undefined {
+  return (async && communicator?.aside?.()) || communicator;
+}
+
+function isCommunicator(given: Communicator | undefined): given is Communicator {
+  const { rank, size, barrier, gather, broadcast } = (given ?? {}) as Partial<Communicator>;
+  return isCount(rank) && isCount(size) && [barrier, gather, broadcast].every((one) => typeof one === "function");
 }
 
 /** What rank 0 tells all. */
@@ -122,8 +149,8 @@ class Save {
     const { communicator, whole = false } = options;
     this.#isWhole = whole || !communicator;
     this.holdings = new Holdings(localTensors(contents.tensors), this.#isWhole);
-    const aside = options.async && communicator?.aside?.();
-    this.#options = aside ? { ...options, communicator: aside } : options;
+    const spoken = speaking(options);
+    this.#options = spoken ? { ...options, communicator: spoken } : options;
     this.#fileSystem = fileSystemOf(options.fileSystem);
     // Now: when its turn comes, the process may stand elsewhere.
     this.#folder = this.#fileSystem.resolve(folder);
@@ -233,7 +260,8 @@ function checkedLayout(options: SaveOptions): Layout {
   const { communicator, layout, world } = options;
   if (communicator) {
     const { rank, size } = communicator;
-    refuseUnless(isCount(rank) && isCount(size), () => "communicator has no rank and size.");
+    const lacking = () => "communicator must have rank, size, barrier, gather and broadcast.";
+    refuseUnless(isCommunicator(communicator), lacking, "See communicatorOver.");
     refuseUnless(rank < size, () => `rank must be below ${size}, got ${rank}.`);
     refuseUnless((world ?? size) === size, () => `world is ${world}, the communicator says ${size}.`, "Drop it.");
   }

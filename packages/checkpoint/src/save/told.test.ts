@@ -79,6 +79,36 @@ it("leaves nothing where the disk refuses", async () => {
   expect(await disk.list("/r")).toEqual([]);
 });
 
+it.each([0, 1])("what is refused of rank %s alone is told to all, and the next save goes on", async (wrong) => {
+  const fileSystem = new MemoryFileSystem();
+  const communicators = localCommunicators(3);
+  const saveAll = (step: number, loss: (rank: number) => number, async = false) =>
+    Promise.allSettled(
+      communicators.map((communicator) => {
+        const contents = {
+          step,
+          tensors: { w: sampleTensors(1)["fc.weight"]! },
+          values: { loss: loss(communicator.rank) },
+        };
+        return saveCheckpoint("run", contents, { communicator, whole: true, fileSystem, async });
+      }),
+    );
+  for (const async of [false, true]) {
+    const refused = await saveAll(1, (rank) => (rank === wrong ? Number.NaN : 1), async);
+    for (const one of refused) expect(one).toMatchObject({ status: "rejected", reason: { code: "BAD_ARGUMENT" } });
+  }
+  const saved = await saveAll(2, () => 1);
+  expect(saved.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});
+
+it("a communicator without its methods is refused", async () => {
+  const communicator = { rank: 0, size: 2 } as never;
+  await expect(saveCheckpoint("run", { step: 1, tensors: {} }, { communicator })).rejects.toMatchObject({
+    code: "BAD_ARGUMENT",
+    message: expect.stringContaining("must have rank, size, barrier, gather and broadcast"),
+  });
+});
+
 it("ranks whose step has its name, but not for sure after a power cut, reject", async () => {
   const disk = new MemoryFileSystem();
   const counting = new FaultyFileSystem(disk);
