@@ -1,25 +1,28 @@
 /** The `opt-checkpoint` command. Exit codes: 0 done, 1 the data says no, 2 wrong usage. */
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { OptError } from "@opt/core";
-import { Command, CommanderError, InvalidArgumentError } from "commander";
-import type { ConvertTarget } from "../formats/convert";
-import { convertCheckpoint } from "../formats/convert";
-import type { Layout } from "../layout/layout";
-import { compareLedgers, type Ledger, type LedgerDifference, type LedgerLine, ledger } from "../ledger/ledger";
-import { localFileSystem } from "../platform/local";
-import { type DiffResult, diffCheckpoints } from "../read/diff";
-import { type Inspection, inspectCheckpoint } from "../read/inspect";
+import { check, OptError } from "@opt/core";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../formats/convert";
+import { compareLedgers, type Ledger, ledger } from "../ledger/ledger";
+import { type DiffOptions, diffCheckpoints } from "../read/diff";
+import { inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
-import { type VerifyResult, verifyCheckpoint } from "../read/verify";
-import { type CleanResult, cleanCheckpoints } from "../save/step/clean";
-import { formatBytes, type Output, parseBytes, table, withBar } from "./output";
+import { verifyCheckpoint } from "../read/verify";
+import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
+import { formatBytes, type Output, parseBytes, withBar } from "./output";
 import { placeOf, placesOf } from "./place";
-
-const SIZE_HELP = "most memory for buffers, e.g. 64MiB";
-
-const SOURCE_LAYOUT_HELP = "JSON as for --layout: how the ranks that wrote MindSpore files held them";
+import {
+  oneLine,
+  showCleaned,
+  showDiff,
+  showInspection,
+  showLedger,
+  showLedgerDifference,
+  showProblems,
+  showVerified,
+} from "./show";
 
 /** Runs the command line given without the program's own name, and returns the exit code. */
 export async function runCommand(args: readonly string[], output: Output): Promise<number> {
@@ -38,171 +41,179 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   }
 }
 
-/** By the package's own name: from source, as built and in a bundle the way to the file differs. */
-function versionOf(): string {
-  return createRequire(import.meta.url)("@opt/checkpoint/package.json").version;
+/** What commands are told, under the names of their functions' options. */
+interface Flags extends Omit<ConvertOptions, "to" | "progress">, Pick<DiffOptions, "atol" | "rtol">, CleanOptions {
+  readonly out: string;
+  readonly to: ConvertTarget;
 }
 
-function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, " ");
+/** What a command has found. */
+interface Answer {
+  /** For machines. */
+  readonly result: unknown;
+  /** For people. */
+  text(): string;
+  /** The data says no. */
+  readonly isNo?: boolean;
+  /** What is wrong, a line each, in place of the text. */
+  readonly problems?: readonly string[];
 }
+
+const flag = (flags: string, about: string, parse?: (text: string, before: never) => unknown) =>
+  parse
+    ? new Option(flags, about).argParser(parse as (text: string, before: unknown) => unknown)
+    : new Option(flags, about);
+const needed = (flags: string, about: string) => flag(flags, about).makeOptionMandatory();
+
+const STEP = flag("--step <n>", "a step of a run's folder; the latest without it", parseCount);
+const NAMES = flag("--names <patterns...>", "only these tensors; * stands for anything");
+const RANKS = flag("--ranks <n>", "number of ranks to cut for; may be left out with --layout", parseCount);
+const LAYOUT = flag("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }", readJson);
+const OVERWRITE = flag("--overwrite", "replace the folder or step if it exists");
+/** Of all that write tensors. */
+const WRITTEN = [
+  STEP,
+  flag("--max-memory <size>", "most memory for buffers, e.g. 64MiB", parseSize),
+  NAMES,
+  flag("--dtype <dtype>", "convert every tensor, e.g. bf16"),
+  flag("--source-layout <file>", "JSON as for --layout: how the ranks that wrote MindSpore files held them", readJson),
+];
 
 function build(output: Output, exit: (code: number) => void): Command {
+  // By the package's own name: from source, as built and in a bundle the way to the file differs.
+  const { version } = createRequire(import.meta.url)("@opt/checkpoint/package.json");
   const program = new Command("opt-checkpoint")
     .description("Sharded checkpoints: look at, verify, merge, re-slice, compare and convert them.")
-    .version(versionOf(), "--version", "print the version")
+    .version(version, "--version", "print the version")
     .exitOverride()
     .configureOutput({ writeOut: output.out, writeErr: (text) => output.error(`${oneLine(text.trim())}\n`) })
     .showHelpAfterError(false);
-  const add = (name: string, summary: string, examples: readonly string[]) =>
-    program
+  const add = (
+    name: string,
+    summary: string,
+    examples: readonly string[],
+    flags: readonly Option[],
+    run: (paths: string[], flags: Flags) => Promise<Answer>,
+  ) => {
+    const command = program
       .command(name)
       .description(summary)
       .addHelpText("after", `\nExamples:\n${examples.map((example) => `  $ opt-checkpoint ${example}`).join("\n")}\n`)
       .option("--json", "print JSON for machines");
-  const print = (asJson: boolean | undefined, result: unknown, text: () => string) =>
-    output.out(`${asJson ? JSON.stringify(result, null, 2) : text()}\n`);
-
-  add("inspect <path>", "Show what a checkpoint of any known format holds.", [
-    "inspect runs/a",
-    "inspect model.safetensors --json",
-  ])
-    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
-    .action(async (path: string, options: { json?: boolean; step?: number }) => {
-      const { path: at, fileSystem } = await placeOf(path);
-      const inspection = await inspectCheckpoint(at, { ...stepOf(options), ...given({ fileSystem }) });
-      print(options.json, inspection, () => showInspection(inspection));
+    for (const one of flags) command.addOption(one);
+    command.action(async () => {
+      const { json, ...given } = command.opts();
+      const { result, text, isNo, problems } = await run(command.args, given as Flags);
+      if (isNo) exit(1);
+      if (json) output.out(`${JSON.stringify(result, null, 2)}\n`);
+      else if (problems) for (const line of problems) output.error(`${line}\n`);
+      else output.out(`${text()}\n`);
     });
+  };
 
-  add("verify <path>", "Read every byte and compare checksums. Exit 1 names each bad tensor, file and byte range.", [
-    "verify runs/a",
-  ])
-    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
-    .action(async (path: string, options: { json?: boolean; step?: number }) => {
-      const { path: at, fileSystem } = await placeOf(path);
-      const result = await withBar(output, (progress) =>
-        verifyCheckpoint(at, { ...stepOf(options), ...given({ fileSystem, progress }) }),
-      );
-      if (!result.ok) exit(1);
-      if (options.json) output.out(`${JSON.stringify(result, null, 2)}\n`);
-      else if (result.ok) output.out(`${showVerified(result)}\n`);
-      else for (const line of showProblems(result)) output.error(`${line}\n`);
-    });
+  add(
+    "inspect <path>",
+    "Show what a checkpoint of any known format holds.",
+    ["inspect runs/a", "inspect model.safetensors --json"],
+    [STEP],
+    async ([path], flags) => {
+      const { path: at, fileSystem } = await placeOf(path!);
+      const result = await inspectCheckpoint(at, { ...flags, fileSystem });
+      return { result, text: () => showInspection(result) };
+    },
+  );
 
-  add("merge <path>", "Join all slices into one safetensors file of whole tensors.", [
-    "merge runs/a --out model.safetensors",
-    "merge s3://training/runs/a --out model.safetensors",
-    "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
-  ])
-    .requiredOption("--out <file>", "the file to write")
-    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
-    .option("--max-memory <size>", SIZE_HELP, parseSize)
-    .option("--names <patterns...>", "only these tensors; * stands for anything")
-    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
-    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
-    .action(async (path: string, options: MergeFlags & { out: string }) => {
-      const sourceLayout = await layoutIn(options.sourceLayout);
-      const stores = await fromAndTo(path, options.out);
-      const result = await withBar(output, (progress) =>
-        mergeCheckpoint(stores.path, stores.out, {
-          ...selectionOf(options),
-          ...stores.options,
-          ...given({ sourceLayout, progress }),
-        }),
-      );
-      print(options.json, result, () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}`);
-    });
+  add(
+    "verify <path>",
+    "Read every byte and compare checksums. Exit 1 names each bad tensor, file and byte range.",
+    ["verify runs/a"],
+    [STEP],
+    async ([path], flags) => {
+      const { path: at, fileSystem } = await placeOf(path!);
+      const result = await withBar(output, (bar) => verifyCheckpoint(at, { ...flags, fileSystem, ...bar }));
+      if (result.ok) return { result, text: () => showVerified(result) };
+      return { result, text: () => "", isNo: true, problems: showProblems(result) };
+    },
+  );
 
-  add("reshard <path>", "Slice a checkpoint anew for another number of ranks or another layout.", [
-    "reshard runs/a --out runs/b --ranks 2",
-    "reshard runs/a --out runs/b --layout layout.json --max-memory 64MiB",
-  ])
-    .requiredOption("--out <folder>", "the run's folder to write the step into")
-    .option("--ranks <n>", "number of ranks; may be left out with --layout", parseCount)
-    .option("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }")
-    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
-    .option("--max-memory <size>", SIZE_HELP, parseSize)
-    .option("--names <patterns...>", "only these tensors; * stands for anything")
-    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
-    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
-    .option("--overwrite", "replace the step if it exists")
-    .action(
-      async (
-        path: string,
-        options: MergeFlags & { out: string; ranks?: number; layout?: string; overwrite?: boolean },
-      ) => {
-        const { ranks, overwrite } = options;
-        if (ranks === undefined && options.layout === undefined) {
-          throw new OptError(
-            "BAD_ARGUMENT",
-            "reshard",
-            "--ranks or --layout is needed, got neither.",
-            "For example --ranks 2.",
-          );
-        }
-        const layout = await layoutIn(options.layout);
-        const sourceLayout = await layoutIn(options.sourceLayout);
-        const stores = await fromAndTo(path, options.out);
-        const result = await withBar(output, (progress) =>
-          reshardCheckpoint(stores.path, stores.out, {
-            ...selectionOf(options),
-            ...stores.options,
-            ...given({ ranks, layout, sourceLayout, overwrite, progress }),
-          }),
-        );
-        print(options.json, result, () => `${result.path}: ${result.ranks} ranks`);
-      },
-    );
+  add(
+    "merge <path>",
+    "Join all slices into one safetensors file of whole tensors.",
+    [
+      "merge runs/a --out model.safetensors",
+      "merge s3://training/runs/a --out model.safetensors",
+      "merge runs/a --out model.safetensors --max-memory 64MiB --dtype bf16 --names 'model.*'",
+    ],
+    [needed("--out <file>", "the file to write"), ...WRITTEN],
+    async ([path], { out, ...flags }) => {
+      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
+      const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
+      const result = await withBar(output, (bar) => mergeCheckpoint(from, to.path, { ...options, ...bar }));
+      return { result, text: () => `${result.path}: ${result.tensors} tensors, ${formatBytes(result.byteLength)}` };
+    },
+  );
 
-  add("diff <a> <b>", "Compare two checkpoints. Exit 1 names each tensor that differs.", [
-    "diff runs/a runs/b",
-    "diff a.safetensors b.pt --rtol 1e-5",
-  ])
-    .option("--atol <x>", "absolute tolerance", parseTolerance)
-    .option("--rtol <y>", "relative tolerance", parseTolerance)
-    .option("--names <patterns...>", "only these tensors; * stands for anything")
-    .action(
-      async (a: string, b: string, options: { json?: boolean; atol?: number; rtol?: number; names?: string[] }) => {
-        const { atol, rtol, names } = options;
-        const [first, second] = [await placeOf(a), await placeOf(b)];
-        const { fileSystem = localFileSystem } = first;
-        const { fileSystem: otherFileSystem = localFileSystem } = second;
-        const result = await withBar(output, (progress) =>
-          diffCheckpoints(first.path, second.path, {
-            fileSystem,
-            otherFileSystem,
-            ...given({ atol, rtol, names, progress }),
-          }),
-        );
-        if (!result.equal) exit(1);
-        print(options.json, result, () => showDiff(result));
-      },
-    );
+  add(
+    "reshard <path>",
+    "Slice a checkpoint anew for another number of ranks or another layout.",
+    ["reshard runs/a --out runs/b --ranks 2", "reshard runs/a --out runs/b --layout layout.json --max-memory 64MiB"],
+    [needed("--out <folder>", "the run's folder to write the step into"), RANKS, LAYOUT, ...WRITTEN, OVERWRITE],
+    async ([path], { out, ...flags }) => {
+      const isCut = flags.ranks !== undefined || flags.layout !== undefined;
+      const problem = () => "--ranks or --layout is needed, got neither.";
+      check(isCut, "BAD_ARGUMENT", "reshard", problem, "For example --ranks 2.");
+      const [{ path: from, fileSystem }, to] = [await placeOf(path!), await placeOf(out)];
+      const options = { ...flags, fileSystem, outFileSystem: to.fileSystem };
+      const result = await withBar(output, (bar) => reshardCheckpoint(from, to.path, { ...options, ...bar }));
+      return { result, text: () => `${result.path}: ${result.ranks} ranks` };
+    },
+  );
 
-  add("clean <folder>", "Remove what saves that died have left in a run's folder. Steps are never touched.", [
-    "clean runs/a",
-    "clean runs/a --dry-run",
-  ])
-    .option("--dry-run", "only tell what would go")
-    .option("--force", "remove also what belongs to processes that cannot be seen from here")
-    .action(async (folder: string, options: { json?: boolean; dryRun?: boolean; force?: boolean }) => {
-      const { dryRun, force } = options;
-      const { path, fileSystem } = await placeOf(folder);
-      const result = await cleanCheckpoints(path, given({ dryRun, force, fileSystem }));
-      print(options.json, result, () => showCleaned(result, dryRun ?? false));
-    });
+  add(
+    "diff <a> <b>",
+    "Compare two checkpoints. Exit 1 names each tensor that differs.",
+    ["diff runs/a runs/b", "diff a.safetensors b.pt --rtol 1e-5"],
+    [
+      flag("--atol <x>", "absolute tolerance", parseTolerance),
+      flag("--rtol <y>", "relative tolerance", parseTolerance),
+      NAMES,
+    ],
+    async ([a, b], flags) => {
+      const [{ path: first, fileSystem }, second] = [await placeOf(a!), await placeOf(b!)];
+      const options = { ...flags, fileSystem, otherFileSystem: second.fileSystem };
+      const result = await withBar(output, (bar) => diffCheckpoints(first, second.path, { ...options, ...bar }));
+      return { result, text: () => showDiff(result), isNo: !result.equal };
+    },
+  );
+
+  add(
+    "clean <folder>",
+    "Remove what saves that died have left in a run's folder. Steps are never touched.",
+    ["clean runs/a", "clean runs/a --dry-run"],
+    [
+      flag("--dry-run", "only tell what would go"),
+      flag("--force", "remove also what belongs to processes that cannot be seen from here"),
+    ],
+    async ([folder], flags) => {
+      const { path, fileSystem } = await placeOf(folder!);
+      const result = await cleanCheckpoints(path, { ...flags, fileSystem });
+      return { result, text: () => showCleaned(result, flags.dryRun ?? false) };
+    },
+  );
 
   add(
     "ledger <a> [b]",
     "Show a run's checksums by step, or compare two runs. Exit 1 names the first step that differs.",
     ["ledger runs/a", "ledger runs/a runs/b"],
-  ).action(async (a: string, b: string | undefined, options: { json?: boolean }) => {
-    const { lines } = await storedLedger(a);
-    if (b === undefined) return print(options.json, lines, () => showLedger(lines));
-    const result = compareLedgers(lines, (await storedLedger(b)).lines);
-    if (result.first !== null || result.steps === 0) exit(1);
-    print(options.json, result, () => showLedgerDifference(result));
-  });
+    [],
+    async ([a, b]) => {
+      const { lines } = await storedLedger(a!);
+      if (b === undefined) return { result: lines, text: () => showLedger(lines) };
+      const result = compareLedgers(lines, (await storedLedger(b)).lines);
+      const isNo = result.first !== null || result.steps === 0;
+      return { result, text: () => showLedgerDifference(result), isNo };
+    },
+  );
 
   add(
     "convert <paths...>",
@@ -213,94 +224,34 @@ function build(output: Output, exit: (code: number) => void): Command {
       "convert runs/a --to dcp --out dcp --exclude 'ema.*' --rename 'encoder.*=*'",
       "convert runs/a --to ckpt --out ranks --ranks 8 --job 1/4",
     ],
-  )
-    .requiredOption("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint")
-    .requiredOption("--out <path>", "the file or folder to write")
-    .option("--map <file>", 'JSON of names: { "theirs": "ours" }')
-    .option(
-      "--parameter-order <order>",
-      '"model": each group of the optimizer lists its parameters in the model\'s order',
-    )
-    .option("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair)
-    .option("--names <patterns...>", "only these tensors; * stands for anything")
-    .option("--exclude <patterns...>", "leave these tensors out")
-    .option("--dtype <dtype>", "convert every tensor, e.g. bf16")
-    .option("--step <n>", "a step of a run's folder; the latest without it", parseCount)
-    .option("--max-memory <size>", SIZE_HELP, parseSize)
-    .option("--ranks <n>", "number of ranks to cut a checkpoint or MindSpore's files for", parseCount)
-    .option("--layout <file>", "JSON: { mesh: { shape, axes }, tensors: { pattern: split } }")
-    .option("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob)
-    .option("--source-layout <file>", SOURCE_LAYOUT_HELP)
-    .option("--max-shard-size <size>", "safetensors as a Hugging Face set of files, e.g. 5GB", parseSize)
-    .option("--max-tensors <n>", "more tensors than this are refused", parseCount)
-    .option("--max-unpacked <size>", "packed data (HDF5) may unpack to so much, e.g. 2GiB", parseSize)
-    .option("--crc", "end MindSpore files with a checksum")
-    .option("--overwrite", "replace the folder or step if it exists")
-    .action(async (paths: string[], options: ConvertFlags) => {
-      const { to, out, json, map: file, rename: pairs, layout: cut, sourceLayout: held, ...plain } = options;
-      const { parameterOrder, exclude, crc, overwrite, ranks, job, maxShardSize, maxTensors, maxUnpacked } = plain;
-      const map = file === undefined ? undefined : ((await readJson(file)) as Record<string, string>);
-      const rename = pairs === undefined ? undefined : Object.fromEntries(pairs);
-      const [layout, sourceLayout] = [await layoutIn(cut), await layoutIn(held)];
-      const [from, target] = [await placesOf(paths), await placeOf(out)];
-      const result = await withBar(output, (progress) =>
-        convertCheckpoint(from.paths, target.path, {
-          to: to as ConvertTarget,
-          fileSystem: from.fileSystem ?? localFileSystem,
-          outFileSystem: target.fileSystem ?? localFileSystem,
-          ...selectionOf(options),
-          ...given({ map, parameterOrder, rename, exclude, crc, overwrite, progress }),
-          ...given({ ranks, layout, job, sourceLayout, maxShardSize, maxTensors, maxUnpacked }),
-        }),
-      );
-      print(json, result, () => `${out}: written as ${to}`);
-    });
+    [
+      needed("--to <format>", "safetensors, ckpt (MindSpore), pt or dcp (PyTorch), or checkpoint"),
+      needed("--out <path>", "the file or folder to write"),
+      flag("--map <file>", 'JSON of names: { "theirs": "ours" }', readJson),
+      flag(
+        "--parameter-order <order>",
+        '"model": each group of the optimizer lists its parameters in the model\'s order',
+      ),
+      flag("--rename <pattern=name...>", "names in the result, e.g. 'encoder.*=*'", parsePair),
+      flag("--exclude <patterns...>", "leave these tensors out"),
+      ...WRITTEN,
+      RANKS,
+      LAYOUT,
+      flag("--job <i/n>", "part i of n of the ranks' files, so that n processes share the work", parseJob),
+      flag("--max-shard-size <size>", "safetensors as a Hugging Face set of files, e.g. 5GB", parseSize),
+      flag("--max-tensors <n>", "more tensors than this are refused", parseCount),
+      flag("--max-unpacked <size>", "packed data (HDF5) may unpack to so much, e.g. 2GiB", parseSize),
+      flag("--crc", "end MindSpore files with a checksum"),
+      OVERWRITE,
+    ],
+    async (paths, { out, ...flags }) => {
+      const [from, to] = [await placesOf(paths), await placeOf(out)];
+      const options = { ...flags, fileSystem: from.fileSystem, outFileSystem: to.fileSystem };
+      const result = await withBar(output, (bar) => convertCheckpoint(from.paths, to.path, { ...options, ...bar }));
+      return { result, text: () => `${out}: written as ${flags.to}` };
+    },
+  );
   return program;
-}
-
-async function fromAndTo(path: string, out: string) {
-  const [from, to] = [await placeOf(path), await placeOf(out)];
-  const { fileSystem = localFileSystem } = from;
-  return { path: from.path, out: to.path, options: { fileSystem, outFileSystem: to.fileSystem ?? localFileSystem } };
-}
-
-interface MergeFlags {
-  readonly json?: boolean;
-  readonly step?: number;
-  readonly maxMemory?: number;
-  readonly names?: string[];
-  readonly dtype?: string;
-  readonly sourceLayout?: string;
-}
-
-interface ConvertFlags extends MergeFlags {
-  readonly to: string;
-  readonly out: string;
-  readonly map?: string;
-  readonly parameterOrder?: "model";
-  readonly rename?: [string, string][];
-  readonly exclude?: string[];
-  readonly ranks?: number;
-  readonly layout?: string;
-  readonly job?: [number, number];
-  readonly maxShardSize?: number;
-  readonly maxTensors?: number;
-  readonly maxUnpacked?: number;
-  readonly crc?: boolean;
-  readonly overwrite?: boolean;
-}
-
-/** The members that are there: options left out and options of undefined are the same to a person. */
-function given<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
-}
-
-function stepOf({ step }: { step?: number }): { step?: number } {
-  return step === undefined ? {} : { step };
-}
-
-function selectionOf({ step, maxMemory, names, dtype }: MergeFlags) {
-  return given({ step, maxMemory, names, dtype });
 }
 
 function parseCount(text: string): number {
@@ -320,9 +271,9 @@ function parseJob(text: string): [number, number] {
   throw new InvalidArgumentError("must be part/parts, such as 1/4.");
 }
 
-function parsePair(text: string, before: [string, string][] = []): [string, string][] {
+function parsePair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf("=");
-  if (at > 0) return [...before, [text.slice(0, at), text.slice(at + 1)]];
+  if (at > 0) return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
   throw new InvalidArgumentError("must be a pattern and a name, such as 'encoder.*=*'.");
 }
 
@@ -332,100 +283,18 @@ function parseSize(text: string): number {
   throw new InvalidArgumentError("must be a size such as 64MiB.");
 }
 
-async function layoutIn(file: string | undefined): Promise<Layout | undefined> {
-  return file === undefined ? undefined : ((await readJson(file)) as Layout);
-}
-
-async function readJson(file: string): Promise<unknown> {
+function readJson(file: string): unknown {
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    return JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new OptError(
-      "BAD_ARGUMENT",
-      file,
-      `must be a readable JSON file, got ${reason}.`,
-      "Check the path and its contents.",
-    );
+    const problem = `must be a readable JSON file, got ${error instanceof Error ? error.message : error}.`;
+    throw new OptError("BAD_ARGUMENT", file, problem, "Check the path and its contents.");
   }
-}
-
-function showInspection(inspection: Inspection): string {
-  const { format, path, step, steps, world, mesh, files, tensors, values, unreadable = {}, bytes } = inspection;
-  const facts: [string, string][] = [
-    ["format", format],
-    ["path", path],
-  ];
-  if (step !== undefined)
-    facts.push(["step", steps && steps.length > 1 ? `${step} of ${steps.join(", ")}` : `${step}`]);
-  if (world !== undefined && mesh)
-    facts.push(["ranks", `${world}, mesh ${mesh.axes.map((axis, i) => `${axis} ${mesh.shape[i]}`).join(" x ")}`]);
-  if (files) facts.push(["files", `${files.length}`]);
-  facts.push(["tensors", `${tensors.length}, ${formatBytes(bytes)}`]);
-  const width = Math.max(...facts.map(([name]) => name.length));
-  const head = facts.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
-  const rows = tensors.map(({ name, dtype, shape, bytes: size, role, follows, boxes }) => {
-    const what = follows === undefined ? (role ?? "") : `${role} of ${follows}`;
-    return [name, dtype, `[${shape.join(", ")}]`, formatBytes(size), `${boxes}`, what];
-  });
-  const body =
-    rows.length === 0 ? "" : `\n\n${table(["tensor", "dtype", "shape", "size", "boxes", "role"], rows, [3, 4])}`;
-  const plain = Object.entries(values).map(([name, value]) => `${name} = ${abridged(JSON.stringify(value))}`);
-  const unread = Object.entries(unreadable).map(([name, reason]) => `\n\n${name} cannot be read: ${reason}`);
-  return `${head}${body}${unread.join("")}${plain.length === 0 ? "" : `\n\nvalues\n  ${plain.join("\n  ")}`}`;
-}
-
-function abridged(text: string): string {
-  return text.length <= 100 ? text : `${text.slice(0, 97)}...`;
-}
-
-function showVerified({ path, tensors, bytes, unverified }: VerifyResult): string {
-  const doubt =
-    unverified.length === 0 ? "" : ` (${unverified.length} tensors have no checksum: only their structure was checked)`;
-  return `${path}: whole, ${tensors} tensors, ${formatBytes(bytes)} read${doubt}`;
-}
-
-function showCleaned({ removed, kept }: CleanResult, dryRun: boolean): string {
-  const gone = removed.map((path) => `${dryRun ? "would remove" : "removed"} ${path}`);
-  const stays = kept.map(
-    ({ path, owner }) =>
-      `kept ${path}: ${owner === "alive" ? "being written" : "its process cannot be seen from here"}`,
-  );
-  return [...gone, ...stays].join("\n") || "nothing to remove";
-}
-
-function showProblems({ problems }: VerifyResult): string[] {
-  return problems.map(({ subject, file, begin, end, problem }) =>
-    oneLine(`${subject}: ${file} bytes ${begin} to ${end}: ${problem}`),
-  );
 }
 
 async function storedLedger(path: string): Promise<Ledger> {
   const { path: at, fileSystem } = await placeOf(path);
-  const book = await ledger(at, given({ fileSystem }));
+  const book = await ledger(at, { fileSystem });
   if (book.lines.length > 0) return book;
   throw new OptError("MISSING", path, "there is no ledger.", "Give the file that ledger() wrote, or its folder.");
-}
-
-function showLedger(lines: readonly LedgerLine[]): string {
-  const rows = lines.flatMap(({ step, tensors }) =>
-    Object.entries(tensors).map(([name, sum]) => [`${step}`, name, sum] as const),
-  );
-  return table(["step", "tensor", "crc32"], rows, [0]);
-}
-
-function showLedgerDifference({ steps, first }: LedgerDifference): string {
-  if (first !== null) return `step ${first.step} differs: ${first.tensors.join(", ")}`;
-  return steps === 0 ? "no step is in both" : `equal: ${steps} steps`;
-}
-
-function showDiff({ equal, tensors, differences, values }: DiffResult): string {
-  const note = values.length === 0 ? "" : `\nplain values that differ (not counted): ${values.join(", ")}`;
-  if (equal) return `equal: ${tensors} tensors${note}`;
-  const lines = differences.map(({ name, kind, a, b, count, elements, first, maxAbs }) => {
-    if (kind === "values")
-      return `${name}: ${count} of ${elements} elements differ, the first is number ${first}, largest distance ${maxAbs}`;
-    return a === undefined ? `${name}: ${kind}` : `${name}: ${kind} ${a} and ${b}`;
-  });
-  return `${lines.join("\n")}${note}`;
 }

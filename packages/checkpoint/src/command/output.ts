@@ -50,9 +50,9 @@ export function table(
 /** A progress bar on stderr while `body` runs; nothing where no person watches. */
 export async function withBar<T>(
   output: Output,
-  body: (progress: ProgressCallback | undefined) => Promise<T>,
+  body: (bar: { readonly progress?: ProgressCallback }) => Promise<T>,
 ): Promise<T> {
-  if (!output.isTerminal) return body(undefined);
+  if (!output.isTerminal) return body({});
   const bar = new SingleBar({
     format: "{bar} {percentage}% | {done} of {whole} | {duration_formatted}",
     stream: process.stderr,
@@ -61,11 +61,13 @@ export async function withBar<T>(
   });
   let started = false;
   try {
-    return await body(({ bytes, total }) => {
-      const texts = { done: formatBytes(bytes), whole: formatBytes(total) };
-      if (!started) bar.start(total, bytes, texts);
-      else bar.update(bytes, texts);
-      started = true;
+    return await body({
+      progress({ bytes, total }) {
+        const texts = { done: formatBytes(bytes), whole: formatBytes(total) };
+        if (!started) bar.start(total, bytes, texts);
+        else bar.update(bytes, texts);
+        started = true;
+      },
     });
   } finally {
     bar.stop();

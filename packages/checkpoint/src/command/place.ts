@@ -1,11 +1,11 @@
 /** Where a path of the command line leads: to the disk, or with `s3://bucket/` into a bucket. */
 import { check } from "@opt/core";
+import { localFileSystem } from "../platform/local";
 import type { FileSystem } from "../stores/file-system";
 
 export interface Place {
   readonly path: string;
-  /** Absent for the disk. */
-  readonly fileSystem?: FileSystem;
+  readonly fileSystem: FileSystem;
 }
 
 const BUCKET = /^s3:\/\/([^/]+)\/?(.*)$/;
@@ -13,16 +13,15 @@ const BUCKET = /^s3:\/\/([^/]+)\/?(.*)$/;
 /** Credentials, region and endpoint come from the environment. Throws BAD_ARGUMENT where they are missing. */
 export async function placeOf(path: string): Promise<Place> {
   const [, bucket, key] = BUCKET.exec(path) ?? [];
-  if (bucket === undefined) return { path };
+  if (bucket === undefined) return { path, fileSystem: localFileSystem };
   const { s3FileSystem } = await import("../bucket/s3");
   return { path: key || ".", fileSystem: s3FileSystem({ bucket }) };
 }
 
 /** Several files that make one checkpoint, in one store. */
-export async function placesOf(paths: readonly string[]): Promise<{ paths: string[]; fileSystem?: FileSystem }> {
+export async function placesOf(paths: readonly string[]): Promise<{ paths: string[]; fileSystem: FileSystem }> {
   const buckets = new Set(paths.map((path) => BUCKET.exec(path)?.[1]));
   check(buckets.size <= 1, "BAD_ARGUMENT", "convert", () => "the files must lie in one store.", "Copy them together.");
   const places = await Promise.all(paths.map(placeOf));
-  const [first] = places;
-  return { paths: places.map(({ path }) => path), ...(first?.fileSystem && { fileSystem: first.fileSystem }) };
+  return { paths: places.map(({ path }) => path), fileSystem: places[0]!.fileSystem };
 }
