@@ -36,9 +36,8 @@ export type { MergeOptions, MergeResult } from "./read/merge";
 export type { OpenOptions, Place } from "./read/open";
 export type { LoadedPlainTensor } from "./read/places";
 export type { ReshardOptions, ReshardResult } from "./read/reshard";
-export type { Selection } from "./read/select";
+export type { Selection, Slice } from "./read/select";
 export type { Problem, VerifyOptions, VerifyResult } from "./read/verify";
-export type { Slice } from "./read/wanted";
 export {
   type Communicator,
   communicatorOver,

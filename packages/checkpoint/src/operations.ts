@@ -43,7 +43,7 @@ export async function loadCheckpoint(path: Place, options?: LoadOptions<"tensor"
  * const { step } = await loadCheckpoint(blob);
  */
 export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
-  const { checkpointBlob: make } = await import("./read/blob");
+  const { checkpointBlob: make } = await import("./read/merge");
   return make(contents);
 }
 

@@ -1,9 +1,8 @@
-/** Conversion between dtypes: with loss only ever when it was asked for. */
-import { OptError } from "@opt/core";
-import { bytesPerElement, type StoredDType } from "../format/dtype";
+/** Conversion between dtypes, with loss only ever when it was asked for, and what tensors can hold. */
+import { type DType, OptError, type Tensor, tensorFromBytes } from "@opt/core";
+import { bytesPerElement, isFloating, type StoredDType, tensorDType } from "../format/dtype";
 import { numberReader, numberWriter } from "../format/numbers";
 import { type Conversion, redescribed, type SelectedTensor, storedWidth } from "../format/source";
-import { otherDType, whereOf } from "./held";
 
 /** The same tensor in another dtype, converted as it is read. Throws UNSUPPORTED for dtypes that are no plain numbers. */
 export function castTensor(tensor: SelectedTensor, dtype: StoredDType): SelectedTensor {
@@ -52,4 +51,26 @@ function convert(from: StoredDType, source: Uint8Array, to: StoredDType, target:
   const write = numberWriter(to, target, where);
   const count = source.length / bytesPerElement(from);
   for (let i = 0; i < count; i++) write(i, read(i));
+}
+
+/** A Tensor of loaded bytes. Throws UNSUPPORTED for what tensors cannot hold. */
+export function toTensor(name: string, dtype: StoredDType, shape: readonly number[], bytes: Uint8Array): Tensor {
+  return tensorFromBytes(bytes, [...shape], { dtype: heldDType(name, dtype) });
+}
+
+/** The dtype of a Tensor that is loaded. Throws UNSUPPORTED for what tensors cannot hold. */
+export function heldDType(name: string, dtype: StoredDType): DType {
+  const core = tensorDType(dtype);
+  if (core) return core;
+  throw new OptError("UNSUPPORTED", whereOf(name), `tensors cannot hold ${dtype}.`, otherDType(name, dtype));
+}
+
+function whereOf(name: string): string {
+  return `tensor ${JSON.stringify(name)}`;
+}
+
+/** How to load what tensors cannot hold. By name: one dtype for all is not meant for counters and masks. */
+function otherDType(name: string, dtype: StoredDType): string {
+  const other = isFloating(dtype) ? "f32" : "f64";
+  return `Ask for another with { dtype: { ${JSON.stringify(name)}: "${other}" } }, or for plain data with { as: "plain" }.`;
 }

@@ -6,8 +6,7 @@ import { Verification } from "../format/verification";
 import { inBatches } from "../plan/chunks";
 import { localFileSystem } from "../platform/local";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { exactI32 } from "./cast";
-import { heldDType } from "./held";
+import { exactI32, heldDType } from "./cast";
 import { checkedPlace, OPEN_OPTIONS, type OpenOptions, type Place as Origin, useSource } from "./open";
 import {
   checkInto,
@@ -20,8 +19,15 @@ import {
 } from "./places";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
-import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { boxesWanted, bytesIn, type Parts, type Wanted } from "./wanted";
+import {
+  boxesWanted,
+  bytesIn,
+  type Parts,
+  SELECTION_OPTIONS,
+  type Selection,
+  selectTensors,
+  type Wanted,
+} from "./select";
 
 export interface LoadOptions<As extends "tensor" | "plain" = "tensor">
   extends Omit<Selection, "verify">,

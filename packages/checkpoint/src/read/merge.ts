@@ -1,22 +1,24 @@
 /** Merging: every slice of a checkpoint into one safetensors file of whole tensors. */
 
-import { checkOptions } from "@opt/core";
+import { check, checkOptions } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
+import { checkedValues } from "../format/json";
 import { encodeMerged } from "../format/merged";
-import type { TensorSource } from "../format/source";
+import type { SourceTensor, TensorSource } from "../format/source";
+import { type LocalTensor, localTensors } from "../format/tensors";
 import { Verification } from "../format/verification";
 import { elementsIn, wholeOf } from "../layout/box";
 import { fileSystemOf } from "../platform/local";
+import type { CheckpointContents } from "../save/save";
 import { fileOrder } from "../save/shards/plan";
-import { ShardWriter } from "../save/shards/shard-writer";
 import { replaceFile } from "../save/step/replace-file";
-import { FilePool } from "../stores/file-pool";
 import { checkedPath, type FileSystem } from "../stores/file-system";
+import { memoryFileSystem } from "../stores/memory";
 import { basename, dirname } from "../stores/path";
-import { type ProgressCallback, reporter } from "../stores/progress";
+import type { ProgressCallback } from "../stores/progress";
 import { OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { SELECTION_OPTIONS, type Selection, selectTensors } from "./select";
-import { besides, streamTensors, writerBuffer } from "./stream";
+import { streamFiles } from "./stream-files";
 
 export interface MergeOptions extends Selection, OpenOptions {
   /** Most bytes of buffers, 64 MiB without it: how large the checkpoint is does not matter. */
@@ -60,32 +62,55 @@ export async function mergeSource(
   const verification = new Verification();
   const pieces = selectTensors(source, options, verification).map((tensor) => ({ tensor, box: wholeOf(tensor.shape) }));
   pieces.sort(fileOrder);
-  const total = pieces.reduce((sum, { tensor, box }) => sum + elementsIn(box) * bytesPerElement(tensor.dtype), 0);
   const metadata = encodeMerged(
     source,
     pieces.map(({ tensor }) => tensor),
   );
   const byteLength = await replaceFile(fileSystem, outFile, "merging", async (temporary) => {
-    const pool = new FilePool(fileSystem, "update");
-    const maxMemory = besides(fileSystem.unfinished?.memory([total]) ?? 0, options.maxMemory);
-    const store = { fileSystem, pool, bufferBytes: writerBuffer(maxMemory, 1), isStable: true };
-    const writer = new ShardWriter(dirname(temporary), basename(temporary), pieces, store, { metadata });
-    try {
-      await writer.create();
-      const targets = pieces.map(({ tensor, box }, i) => ({
-        tensor,
-        targets: [{ box, write: (bytes: Uint8Array) => writer.write(i, bytes), isQueue: true }],
-      }));
-      await streamTensors(targets, { progress: reporter(options.progress, total), maxMemory });
-      await writer.finish();
-      await pool.close();
-      return writer.byteLength;
-    } catch (error) {
-      await writer.settle();
-      await pool.close().catch(() => {}); // the first error is the one that tells
-      throw error;
-    }
+    const file = { folder: dirname(temporary), name: basename(temporary), boxes: pieces, metadata };
+    const [written] = await streamFiles(fileSystem, [file], options);
+    return written!.file.byteLength;
   });
   const unverified = options.verify === false ? pieces.map(({ tensor }) => tensor.name) : verification.unverified();
   return { path: fileSystem.resolve(outFile), tensors: pieces.length, byteLength, unverified };
+}
+
+/**
+ * A safetensors file of everything that `saveCheckpoint` takes, whole; `loadCheckpoint(blob)` gives it back bit for bit. The tensors may
+ * be changed when the promise has resolved. Throws BAD_ARGUMENT, BAD_SHAPE, BAD_DTYPE, DUPLICATE, MISSING (boxes leave a hole).
+ */
+export async function checkpointBlob(contents: CheckpointContents): Promise<Blob> {
+  const where = "checkpointBlob";
+  checkOptions(where, contents, { step: "number", tensors: "any", values: "any" });
+  const { step } = contents;
+  const isStep = Number.isSafeInteger(step) && step >= 0;
+  check(isStep, "BAD_ARGUMENT", where, () => `step must be a whole number from 0, got ${step}.`, "Count from 0.");
+  const source: TensorSource = {
+    format: "memory",
+    path: where,
+    step,
+    tensors: new Map(localTensors(contents.tensors).map((tensor) => [tensor.name, inMemory(tensor)])),
+    values: checkedValues(contents.values ?? {}),
+    close: async () => {},
+  };
+  const fileSystem = memoryFileSystem();
+  await mergeSource(source, "checkpoint.safetensors", { fileSystem });
+  return fileSystem.blob("checkpoint.safetensors");
+}
+
+function inMemory(tensor: LocalTensor): SourceTensor {
+  const { name, dtype, shape, role, follows } = tensor;
+  const boxes = (tensor.boxes ?? [wholeOf(shape)]).map((box, index) => {
+    let bytes: Uint8Array | Promise<Uint8Array> | undefined;
+    return {
+      ...box,
+      byteLength: elementsIn(box) * bytesPerElement(dtype),
+      file: "memory",
+      async read(target: Uint8Array, start: number) {
+        bytes ??= tensor.bytes(index);
+        target.set((await bytes).subarray(start, start + target.length));
+      },
+    };
+  });
+  return { name, dtype, shape, role, ...(follows === undefined ? {} : { follows }), boxes };
 }

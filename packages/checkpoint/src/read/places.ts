@@ -3,8 +3,8 @@ import { check, empty, hostBytes, OptError, type Tensor } from "@opt/core";
 import { bytesPerElement, storedDType, tensorDType } from "../format/dtype";
 import { isTensor, type PlainTensor } from "../format/tensors";
 import { elementsIn } from "../layout/box";
-import { heldDType, toTensor } from "./held";
-import { bytesIn, type Wanted } from "./wanted";
+import { heldDType, toTensor } from "./cast";
+import { bytesIn, type Wanted } from "./select";
 
 export interface LoadedPlainTensor extends PlainTensor {
   readonly data: Uint8Array;

@@ -24,11 +24,6 @@ const CHUNKS = 3;
 /** Of parts of memory from this length on a page more or less is nothing. */
 const LARGE = 1 << 20;
 
-/** The bytes of each of the buffers through which `writers` files are written: together a fifth of the memory. */
-export function writerBuffer(maxMemory = DEFAULT_MAX_MEMORY, writers: number): number {
-  return Math.max(PAGE, Math.min(1 << 20, Math.floor(maxMemory / 5 / 4 / writers / PAGE) * PAGE));
-}
-
 export interface StreamTarget {
   readonly box: Box;
   /** Takes the next bytes of the box; they are valid until it returns, or until its promise resolves. */
@@ -41,12 +36,6 @@ export interface StreamedTensor {
   readonly tensor: SourceTensor;
   /** Together they need not cover the tensor, nor be disjoint. */
   readonly targets: readonly StreamTarget[];
-}
-
-/** What is left of a cap of which a store takes `writing` bytes to write, and sockets and the allocator about a quarter; at least a quarter. */
-export function besides(writing: number, maxMemory = DEFAULT_MAX_MEMORY): number {
-  const quarter = Math.floor(maxMemory / 4);
-  return writing === 0 ? maxMemory : Math.max(maxMemory - writing - quarter, quarter);
 }
 
 /** The memory through which tensors stream, `maxMemory` bytes in all. Throws BAD_ARGUMENT. */

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { checkpointBlob } from "../read/blob";
 import { inspectCheckpoint } from "../read/inspect";
 import { loadCheckpoint } from "../read/load";
+import { checkpointBlob } from "../read/merge";
 import { saveCheckpoint } from "../save/save";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors } from "../testing/fixtures";
