@@ -3,8 +3,8 @@ import { OptError } from "@opt/core";
 import { AwsV4Signer } from "aws4fetch";
 import { platform } from "#platform";
 import type { HttpAnswer } from "../platform/platform";
+import { sleep } from "../stores/lanes";
 import { fail } from "../stores/objects";
-import { sleep } from "../stores/sleep";
 import type { Settings } from "./options";
 import { tagsIn } from "./xml";
 

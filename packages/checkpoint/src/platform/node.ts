@@ -4,9 +4,9 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { threadId, Worker } from "node:worker_threads";
 import { crc32 } from "node:zlib";
-import { pages } from "../stores/node-direct";
-import { nodeFileSystem } from "../stores/node-file-system";
 import { threadCopies } from "./node-copies";
+import { pages } from "./node-direct";
+import { nodeFileSystem } from "./node-file-system";
 import { nodeRequest } from "./node-request";
 import type { Platform } from "./platform";
 

@@ -10,12 +10,12 @@ interface Pooled {
 }
 
 /** Those that may have files open. */
-export const pools = new Set<FilePool>();
+const pools = new Set<FilePool>();
 
 /** Who waits until a file is used no more. */
-export const waiting: (() => void)[] = [];
+const waiting: (() => void)[] = [];
 
-export function goOn(): void {
+function goOn(): void {
   for (const resume of waiting.splice(0)) resume();
 }
 
@@ -92,4 +92,36 @@ export class FilePool {
     const closed = await Promise.allSettled(files.map(async ({ file }) => (await file).close()));
     for (const result of closed) if (result.status === "rejected" && this.#mode === "update") throw result.reason;
   }
+}
+
+/** What the system says to a process, or itself, when all are taken. */
+const FULL = new Set(["EMFILE", "ENFILE"]);
+
+/** Calls that the system has not answered. */
+let opening = 0;
+
+/** Calls `open`, again when there may be room. Who uses a file of a pool must not: it could wait for itself. */
+export async function withRoom<T>(open: () => Promise<T>): Promise<T> {
+  for (;;) {
+    opening++;
+    const answer = await open().then(
+      (value) => ({ value }),
+      (error: NodeJS.ErrnoException) => ({ error }),
+    );
+    opening--;
+    if ("error" in answer && FULL.has(answer.error.code ?? "") && (await makeRoom())) continue;
+    goOn();
+    if ("error" in answer) throw answer.error;
+    return answer.value;
+  }
+}
+
+/** Closes files, or waits until one is free; false where nobody of this process has any to give. */
+async function makeRoom(): Promise<boolean> {
+  const closed = await Promise.all([...pools].map((pool) => pool.shrink()));
+  if (closed.some((count) => count > 0)) return true;
+  const open = [...pools].flatMap((pool) => pool.open);
+  if (open.length === 0 && opening === 0) return false;
+  if (open.every(({ users }) => users > 0)) await new Promise<void>((resume) => waiting.push(resume));
+  return true;
 }

@@ -1,9 +1,9 @@
 /** What a web server answers: lengths, and ranges of bytes. Loaded when the first is asked for. */
 import { check, OptError } from "@opt/core";
+import { sleep } from "./lanes";
 import { fail, MARKER, type ObjectStat, type ObjectStore } from "./objects";
 import { basename, join } from "./path";
 import { fillFrom } from "./response";
-import { sleep } from "./sleep";
 
 /** Milliseconds until a request is made anew; the next time twice as long. */
 const FIRST_WAIT = 100;

@@ -2,3 +2,7 @@
 export async function allOf(running: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(running)) if (result.status === "rejected") throw result.reason;
 }
+
+export function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

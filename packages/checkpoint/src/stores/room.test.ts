@@ -4,9 +4,8 @@ import { writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { scratchFolder } from "../testing/fixtures";
 import { buildProgram } from "../testing/programs/build-program";
-import { FilePool } from "./file-pool";
+import { FilePool, withRoom } from "./file-pool";
 import type { FileSystem } from "./file-system";
-import { withRoom } from "./room";
 
 const scratch = scratchFolder();
 

@@ -4,7 +4,7 @@
  */
 import * as fs from "node:fs/promises";
 import { hostIo } from "@opt/core";
-import { PAGE } from "./scratch";
+import { PAGE } from "../stores/scratch";
 
 /** Less memory is not worth a mapping of its own. */
 const MAPPED = 1 << 20;

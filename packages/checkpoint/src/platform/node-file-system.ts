@@ -2,9 +2,9 @@
 import * as fs from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { hostIo } from "@opt/core";
-import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "./file-system";
+import { withRoom } from "../stores/file-pool";
+import { type FileSystem, type FolderEntry, isMissing, type OpenMode } from "../stores/file-system";
 import { DirectWrites, isLarge } from "./node-direct";
-import { withRoom } from "./room";
 
 const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = fs.constants;
 
