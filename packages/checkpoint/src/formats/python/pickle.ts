@@ -2,7 +2,6 @@
 import { OptError } from "@opt/core";
 import { ByteCursor } from "../bytes/cursor";
 import type { ByteSource } from "../bytes/source";
-import { OP } from "./opcodes";
 import { PickleCall, PickleGlobal, PicklePersistent, PickleSet, PickleTuple } from "./pickle-objects";
 import { float, PicklePayloads } from "./pickle-payloads";
 import { PickleStack } from "./pickle-stack";
@@ -36,75 +35,94 @@ export function readPickleOf(source: ByteSource, limits: PickleLimits): Promise<
 
 type Step = (machine: PickleMachine) => boolean | Promise<boolean>;
 
-/** What each opcode does: true (or a promise of it) ends the pickle. Only long payloads wait. */
-const STEPS: Readonly<Record<number, Step>> = {
-  [OP.PROTO]: ({ cursor }) => {
-    if (cursor.uint8() > 5) throw cursor.corrupt("the pickle has a protocol above 5");
-    return false;
-  },
-  [OP.FRAME]: ({ cursor }) => cursor.length64() < 0,
-  [OP.STOP]: (machine) => {
-    machine.result = machine.stack.pop();
-    return true;
-  },
-  [OP.MARK]: ({ stack }) => stack.mark(),
-  [OP.POP]: ({ stack }) => stack.drop(),
-  [OP.POP_MARK]: ({ stack }) => {
-    stack.popToMark();
-    return false;
-  },
-  [OP.DUP]: ({ stack }) => stack.push(stack.top()),
-  [OP.NONE]: ({ stack }) => stack.push(null),
-  [OP.NEWTRUE]: ({ stack }) => stack.push(true),
-  [OP.NEWFALSE]: ({ stack }) => stack.push(false),
-  [OP.BININT]: ({ stack, cursor }) => stack.push(cursor.int32()),
-  [OP.BININT1]: ({ stack, cursor }) => stack.push(cursor.uint8()),
-  [OP.BININT2]: ({ stack, cursor }) => stack.push(cursor.uint16()),
-  [OP.BINFLOAT]: ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian())),
-  [OP.LONG1]: (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint8())),
-  [OP.LONG4]: (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint32())),
-  [OP.INT]: (machine) => machine.pushRead(machine.payloads.decimal()),
-  [OP.LONG]: (machine) => machine.pushRead(machine.payloads.decimal()),
-  [OP.FLOAT]: (machine) => machine.pushRead(machine.payloads.line().then((line) => float(Number(line)))),
-  [OP.SHORT_BINUNICODE]: (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint8())),
-  [OP.BINUNICODE]: (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint32())),
-  [OP.BINUNICODE8]: (machine) => machine.pushRead(machine.payloads.string(machine.cursor.length64())),
-  [OP.SHORT_BINBYTES]: (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint8())),
-  [OP.BINBYTES]: (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint32())),
-  [OP.BINBYTES8]: (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64())),
-  [OP.BYTEARRAY8]: (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64())),
-  [OP.SHORT_BINSTRING]: (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint8())),
-  [OP.BINSTRING]: (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint32())),
-  [OP.EMPTY_DICT]: ({ stack }) => stack.push(new Map()),
-  [OP.EMPTY_LIST]: ({ stack }) => stack.push([]),
-  [OP.EMPTY_TUPLE]: ({ stack }) => stack.push(new PickleTuple([])),
-  [OP.EMPTY_SET]: ({ stack }) => stack.push(new PickleSet()),
-  [OP.TUPLE1]: ({ stack }) => stack.push(new PickleTuple(stack.popMany(1))),
-  [OP.TUPLE2]: ({ stack }) => stack.push(new PickleTuple(stack.popMany(2))),
-  [OP.TUPLE3]: ({ stack }) => stack.push(new PickleTuple(stack.popMany(3))),
-  [OP.TUPLE]: ({ stack }) => stack.push(new PickleTuple(stack.popToMark())),
-  [OP.LIST]: ({ stack }) => stack.push(stack.popToMark()),
-  [OP.DICT]: (machine) => machine.setItems(machine.stack.popToMark(), new Map(), true),
-  [OP.FROZENSET]: ({ stack }) => stack.push(new PickleSet(stack.popToMark())),
-  [OP.SETITEM]: (machine) => machine.setItems(machine.stack.popMany(2), machine.stack.top()),
-  [OP.SETITEMS]: (machine) => machine.setItems(machine.stack.popToMark(), machine.stack.top()),
-  [OP.APPEND]: (machine) => machine.append(machine.stack.popMany(1), machine.stack.top()),
-  [OP.APPENDS]: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
-  [OP.ADDITEMS]: (machine) => machine.append(machine.stack.popToMark(), machine.stack.top()),
-  [OP.BINPUT]: ({ stack, cursor }) => stack.put(cursor.uint8()),
-  [OP.LONG_BINPUT]: ({ stack, cursor }) => stack.put(cursor.uint32()),
-  [OP.MEMOIZE]: ({ stack }) => stack.put(),
-  [OP.BINGET]: ({ stack, cursor }) => stack.get(cursor.uint8()),
-  [OP.LONG_BINGET]: ({ stack, cursor }) => stack.get(cursor.uint32()),
-  [OP.GLOBAL]: (machine) => machine.named(),
-  [OP.STACK_GLOBAL]: (machine) => {
-    const [module, name] = machine.stack.popMany(2);
-    return machine.global(module, name);
-  },
-  [OP.REDUCE]: (machine) => machine.call(),
-  [OP.NEWOBJ]: (machine) => machine.call(),
-  [OP.BUILD]: (machine) => machine.build(),
-  [OP.BINPERSID]: (machine) => machine.persistent(new PicklePersistent(machine.stack.pop())),
+/** The opcodes that data need, and what each does: true (or a promise of it) ends the pickle. Only long payloads wait. */
+const OPCODES = {
+  PROTO: [
+    0x80,
+    ({ cursor }) => {
+      if (cursor.uint8() > 5) throw cursor.corrupt("the pickle has a protocol above 5");
+      return false;
+    },
+  ],
+  FRAME: [0x95, ({ cursor }) => cursor.length64() < 0],
+  STOP: [
+    0x2e,
+    (machine) => {
+      machine.result = machine.stack.pop();
+      return true;
+    },
+  ],
+  MARK: [0x28, ({ stack }) => stack.mark()],
+  POP: [0x30, ({ stack }) => stack.drop()],
+  POP_MARK: [
+    0x31,
+    ({ stack }) => {
+      stack.popToMark();
+      return false;
+    },
+  ],
+  DUP: [0x32, ({ stack }) => stack.push(stack.top())],
+  NONE: [0x4e, ({ stack }) => stack.push(null)],
+  NEWTRUE: [0x88, ({ stack }) => stack.push(true)],
+  NEWFALSE: [0x89, ({ stack }) => stack.push(false)],
+  BININT: [0x4a, ({ stack, cursor }) => stack.push(cursor.int32())],
+  BININT1: [0x4b, ({ stack, cursor }) => stack.push(cursor.uint8())],
+  BININT2: [0x4d, ({ stack, cursor }) => stack.push(cursor.uint16())],
+  BINFLOAT: [0x47, ({ stack, cursor }) => stack.push(float(cursor.float64BigEndian()))],
+  LONG1: [0x8a, (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint8()))],
+  LONG4: [0x8b, (machine) => machine.pushRead(machine.payloads.integer(machine.cursor.uint32()))],
+  INT: [0x49, (machine) => machine.pushRead(machine.payloads.decimal())],
+  LONG: [0x4c, (machine) => machine.pushRead(machine.payloads.decimal())],
+  FLOAT: [0x46, (machine) => machine.pushRead(machine.payloads.line().then((line) => float(Number(line))))],
+  SHORT_BINUNICODE: [0x8c, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint8()))],
+  BINUNICODE: [0x58, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.uint32()))],
+  BINUNICODE8: [0x8d, (machine) => machine.pushRead(machine.payloads.string(machine.cursor.length64()))],
+  SHORT_BINBYTES: [0x43, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint8()))],
+  BINBYTES: [0x42, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.uint32()))],
+  BINBYTES8: [0x8e, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64()))],
+  BYTEARRAY8: [0x96, (machine) => machine.pushRead(machine.payloads.bytes(machine.cursor.length64()))],
+  SHORT_BINSTRING: [0x55, (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint8()))],
+  BINSTRING: [0x54, (machine) => machine.pushRead(machine.payloads.byteString(machine.cursor.uint32()))],
+  EMPTY_DICT: [0x7d, ({ stack }) => stack.push(new Map())],
+  EMPTY_LIST: [0x5d, ({ stack }) => stack.push([])],
+  EMPTY_TUPLE: [0x29, ({ stack }) => stack.push(new PickleTuple([]))],
+  EMPTY_SET: [0x8f, ({ stack }) => stack.push(new PickleSet())],
+  TUPLE1: [0x85, ({ stack }) => stack.push(new PickleTuple(stack.popMany(1)))],
+  TUPLE2: [0x86, ({ stack }) => stack.push(new PickleTuple(stack.popMany(2)))],
+  TUPLE3: [0x87, ({ stack }) => stack.push(new PickleTuple(stack.popMany(3)))],
+  TUPLE: [0x74, ({ stack }) => stack.push(new PickleTuple(stack.popToMark()))],
+  LIST: [0x6c, ({ stack }) => stack.push(stack.popToMark())],
+  DICT: [0x64, (machine) => machine.setItems(machine.stack.popToMark(), new Map(), true)],
+  FROZENSET: [0x91, ({ stack }) => stack.push(new PickleSet(stack.popToMark()))],
+  SETITEM: [0x73, (machine) => machine.setItems(machine.stack.popMany(2), machine.stack.top())],
+  SETITEMS: [0x75, (machine) => machine.setItems(machine.stack.popToMark(), machine.stack.top())],
+  APPEND: [0x61, (machine) => machine.append(machine.stack.popMany(1), machine.stack.top())],
+  APPENDS: [0x65, (machine) => machine.append(machine.stack.popToMark(), machine.stack.top())],
+  ADDITEMS: [0x90, (machine) => machine.append(machine.stack.popToMark(), machine.stack.top())],
+  BINPUT: [0x71, ({ stack, cursor }) => stack.put(cursor.uint8())],
+  LONG_BINPUT: [0x72, ({ stack, cursor }) => stack.put(cursor.uint32())],
+  MEMOIZE: [0x94, ({ stack }) => stack.put()],
+  BINGET: [0x68, ({ stack, cursor }) => stack.get(cursor.uint8())],
+  LONG_BINGET: [0x6a, ({ stack, cursor }) => stack.get(cursor.uint32())],
+  GLOBAL: [0x63, (machine) => machine.named()],
+  STACK_GLOBAL: [
+    0x93,
+    (machine) => {
+      const [module, name] = machine.stack.popMany(2);
+      return machine.global(module, name);
+    },
+  ],
+  REDUCE: [0x52, (machine) => machine.call()],
+  NEWOBJ: [0x81, (machine) => machine.call()],
+  BUILD: [0x62, (machine) => machine.build()],
+  BINPERSID: [0x51, (machine) => machine.persistent(new PicklePersistent(machine.stack.pop()))],
+} satisfies Record<string, [code: number, Step]>;
+
+const STEPS = new Map<number, Step>(Object.values(OPCODES));
+
+/** The opcodes' numbers, for who writes them. */
+export const OP = Object.fromEntries(Object.entries(OPCODES).map(([name, [code]]) => [name, code])) as {
+  readonly [name in keyof typeof OPCODES]: number;
 };
 
 class PickleMachine {
@@ -123,7 +141,7 @@ class PickleMachine {
 
   step(): boolean | Promise<boolean> {
     const opcode = this.cursor.uint8();
-    const step = STEPS[opcode];
+    const step = STEPS.get(opcode);
     if (step !== undefined) return step(this);
     const code = opcode.toString(16).padStart(2, "0");
     throw this.cursor.corrupt(`pickle opcode 0x${code} is not one that data needs`);

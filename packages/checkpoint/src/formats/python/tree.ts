@@ -26,8 +26,12 @@ export type PythonNode =
 /** Calls that build plain values, and that are written again. */
 const PLAIN_CALLS = ["torch.Size", "torch.device", "builtins.complex", "__builtin__.complex"];
 
-/** A leaf that is no tensor and no container; `printed` is what Python prints for it. */
-export function leafOf(value: unknown, printed: Json): PythonTree {
+const DEEPEST = 200;
+
+/** A leaf that is no tensor and no container. */
+export function leafOf(value: unknown, depth = 0): PythonTree {
+  if (depth > DEEPEST) return { text: "..." };
+  const leaves = (items: Iterable<unknown>): PythonTree[] => Array.from(items, (item) => leafOf(item, depth + 1));
   if (value === null || value === undefined || typeof value === "boolean" || typeof value === "string") {
     return value ?? null;
   }
@@ -35,19 +39,16 @@ export function leafOf(value: unknown, printed: Json): PythonTree {
   if (value instanceof PickleFloat) return floatOf(value.value);
   if (typeof value === "bigint") return { int: value.toString() };
   if (value instanceof PickleGlobal) return { global: value.name };
-  if (value instanceof PickleSet) return { set: value.items.map((item) => leafOf(item, String(item))) };
-  if (value instanceof PickleTuple) return { tuple: value.items.map((item) => leafOf(item, String(item))) };
-  if (value instanceof PickleCall && PLAIN_CALLS.includes(value.callable)) {
-    return { call: value.callable, args: value.args.map((item) => leafOf(item, String(item))) };
-  }
-  if (value instanceof PickleCall && value.callable === "_codecs.encode" && typeof value.args[0] === "string") {
-    return { call: value.callable, args: [value.args[0], "latin1"] };
-  }
-  if (value instanceof PickleCall && /\.(frozen)?set$/.test(value.callable)) {
-    const held = [...(Array.isArray(value.args[0]) ? value.args[0] : []), ...value.items];
-    return { set: held.map((item) => leafOf(item, String(item))) };
-  }
-  return typeof printed === "string" ? { text: printed } : (printed as PythonTree);
+  if (value instanceof PickleSet) return { set: leaves(value.items) };
+  if (value instanceof PickleTuple) return { tuple: leaves(value.items) };
+  if (Array.isArray(value)) return { list: leaves(value) };
+  if (!(value instanceof PickleCall)) return { text: String(value) };
+  const { callable, args, items } = value;
+  const [first] = args;
+  if (PLAIN_CALLS.includes(callable)) return { call: callable, args: leaves(args) };
+  if (callable === "_codecs.encode" && typeof first === "string") return { call: callable, args: [first, "latin1"] };
+  if (/\.(frozen)?set$/.test(callable)) return { set: leaves([...(Array.isArray(first) ? first : []), ...items]) };
+  return { text: `${callable}(${leaves(args).map(printed).join(", ")})` };
 }
 
 function floatOf(value: number): PythonTree {
@@ -56,14 +57,46 @@ function floatOf(value: number): PythonTree {
   return { float: text };
 }
 
+/** As Python prints them. */
+const NOT_FINITE: Record<string, string> = { NaN: "nan", Infinity: "inf", "-Infinity": "-inf" };
+
+/** A tree without tensors as Python's repr() writes it. */
+export function printed(tree: PythonTree): string {
+  const list = (items: readonly PythonTree[]): string => items.map(printed).join(", ");
+  if (tree === null) return "None";
+  if (typeof tree === "boolean") return tree ? "True" : "False";
+  if (typeof tree === "string") return `'${tree.replace(/[\\']/g, "\\$&")}'`;
+  if (typeof tree === "number") return String(tree);
+  if ("float" in tree) return NOT_FINITE[tree.float] ?? Number(tree.float).toFixed(1);
+  if ("list" in tree) return `[${list(tree.list)}]`;
+  if ("tuple" in tree) return tree.tuple.length === 1 ? `(${list(tree.tuple)},)` : `(${list(tree.tuple)})`;
+  if ("set" in tree) return tree.set.length === 0 ? "set()" : `{${list(tree.set)}}`;
+  if ("global" in tree) return tree.global;
+  if (!("call" in tree)) return String(plainOf(tree));
+  const [first = null, second] = tree.args;
+  if (tree.call === "torch.Size") return `torch.Size(${printed(listed(first))})`;
+  if (tree.call === "torch.device") {
+    return `device(type=${printed(first)}${second === undefined ? "" : `, index=${printed(second)}`})`;
+  }
+  if (!tree.call.endsWith(".complex")) return `${tree.call}(${list(tree.args)})`;
+  const [real, imaginary] = [first, second].map((part) => Number(isFloat(part) ? part.float : part)) as [
+    number,
+    number,
+  ];
+  return `(${real}${imaginary < 0 ? "" : "+"}${imaginary}j)`;
+}
+
+const isFloat = (tree: PythonTree | undefined): tree is { float: string } =>
+  typeof tree === "object" && tree !== null && "float" in tree;
+
+const listed = (tree: PythonTree): PythonTree => {
+  const list = itemsOf(tree);
+  return list === undefined ? tree : { list };
+};
+
 /** The members of a dict, or undefined for anything else. */
 export function dictOf(tree: PythonTree | undefined): [PythonTree, PythonTree][] | undefined {
   return typeof tree === "object" && tree !== null && "dict" in tree ? tree.dict : undefined;
-}
-
-/** What a dict holds under a name. */
-export function memberOf(tree: PythonTree | undefined, name: string): PythonTree | undefined {
-  return dictOf(tree)?.find(([key]) => key === name)?.[1];
 }
 
 /** The items of a list or tuple, or undefined for anything else. */
@@ -76,9 +109,6 @@ export function itemsOf(tree: PythonTree | undefined): PythonTree[] | undefined 
 export function tensorOf(tree: PythonTree | undefined): string | undefined {
   return typeof tree === "object" && tree !== null && "tensor" in tree ? tree.tensor : undefined;
 }
-
-/** As Python prints them. */
-const NOT_FINITE: Record<string, string> = { NaN: "nan", Infinity: "inf", "-Infinity": "-inf" };
 
 /** The plain value of a tree without tensors: dicts become objects, tuples arrays. Undefined where JSON has none. */
 export function plainOf(tree: PythonTree): Json | undefined {
@@ -119,8 +149,6 @@ export function renameTensors(tree: PythonTree, nameOf: (name: string) => string
   });
   return { ...tree, dict };
 }
-
-const DEEPEST = 200;
 
 /** The tree that JSON from a file is, or undefined where it is none: nothing of it is trusted. */
 export function treeFrom(json: unknown, depth = 0): PythonTree | undefined {

@@ -4,8 +4,8 @@ import { type ImportOptions, type Json, mostTensors } from "../../format/source"
 import { corrupt, duplicate, unsupported } from "../bytes/errors";
 import { type ByteSource, readBytes } from "../bytes/source";
 import { numpyScalar } from "./numpy-array";
-import { PickleCall, PickleFloat, PickleGlobal, PickleRange, PickleSet, PickleTuple } from "./pickle-objects";
-import { leafOf, type PythonTree } from "./tree";
+import { PickleCall, PickleFloat, PickleRange, PickleTuple } from "./pickle-objects";
+import { leafOf, type PythonTree, plainOf, printed } from "./tree";
 
 /** Globals of Python's own plain types, as Python 2 and 3 spell them. */
 export const PLAIN_GLOBALS = [
@@ -75,9 +75,10 @@ export async function nameTree<T>(
       waiting.push(reading);
       return;
     }
-    const plain = plainValue(value);
-    values.set(name, plain);
-    put(leafOf(value, plain));
+    const leaf = numpyScalar(value) ?? leafOf(value);
+    const plain = plainOf(leaf);
+    values.set(name, plain === undefined ? printed(leaf) : plain);
+    put(leaf);
   };
   const visit = (value: unknown, name: string, depth: number, put: (tree: PythonTree) => void): void => {
     if (--budget < 0 || depth > DEEPEST || name.length > LONGEST_NAME)
@@ -101,7 +102,7 @@ export async function nameTree<T>(
     const dict: [PythonTree, PythonTree][] = [];
     for (const [key, child] of children) {
       const text = keyText(key, source.path);
-      const member: [PythonTree, PythonTree] = [leafOf(key, text), null];
+      const member: [PythonTree, PythonTree] = [leafOf(key), null];
       dict.push(member);
       visit(child, inside(text), depth + 1, (item) => {
         member[1] = item;
@@ -140,18 +141,8 @@ function pairOf(item: unknown): [unknown, unknown][] {
 function keyText(key: unknown, path: string): string {
   if (typeof key === "string") return key;
   if (typeof key === "number" || typeof key === "bigint" || typeof key === "boolean") return String(key);
-  if (key instanceof PickleFloat || key instanceof PickleTuple) return python(key, 0);
+  if (key instanceof PickleFloat || key instanceof PickleTuple) return printed(leafOf(key));
   throw unsupported(path, "a dict has a key that is no name or number", "Save names as keys.");
-}
-
-/** A value that is no tensor, as JSON; what JSON has no form for is written as Python prints it. */
-function plainValue(value: unknown): Json {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
-  if (value instanceof PickleFloat) return value.value;
-  if (typeof value === "number") return Number.isFinite(value) ? value : python(value, 0);
-  if (typeof value === "bigint") return value.toString();
-  const number = numpyScalar(value);
-  return number ?? python(value, 0);
 }
 
 async function readText(range: PickleRange, source: ByteSource): Promise<string> {
@@ -159,48 +150,4 @@ async function readText(range: PickleRange, source: ByteSource): Promise<string>
     throw unsupported(source.path, `a text of ${range.length} bytes is no plain value`, "Save it apart.");
   }
   return new TextDecoder().decode(await readBytes(source, range.offset, range.length));
-}
-
-/** As Python's repr() writes it. */
-function python(value: unknown, depth: number): string {
-  if (depth > DEEPEST) return "...";
-  const list = (items: Iterable<unknown>): string => Array.from(items, (item) => python(item, depth + 1)).join(", ");
-  if (value === null || value === undefined) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "number" && !Number.isFinite(value)) {
-    return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
-  }
-  if (value instanceof PickleFloat) return value.value.toFixed(1);
-  if (typeof value === "string") return `'${value.replace(/[\\']/g, "\\$&")}'`;
-  if (Array.isArray(value)) return `[${list(value)}]`;
-  if (value instanceof PickleTuple)
-    return value.items.length === 1 ? `(${list(value.items)},)` : `(${list(value.items)})`;
-  if (value instanceof PickleSet) return value.items.length === 0 ? "set()" : `{${list(value.items)}}`;
-  if (value instanceof PickleGlobal) return value.name;
-  if (value instanceof PickleCall) return pythonCall(value, depth);
-  return String(value);
-}
-
-function pythonCall({ callable, args, items }: PickleCall, depth: number): string {
-  const [first, second] = args;
-  const text = (value: unknown): string => python(value, depth + 1);
-  switch (callable.slice(callable.lastIndexOf(".") + 1)) {
-    case "set":
-    case "frozenset": {
-      const held = [...(Array.isArray(first) ? first : []), ...items];
-      return held.length === 0 ? "set()" : `{${held.map(text).join(", ")}}`;
-    }
-    case "complex":
-      return `(${numberOf(first)}${numberOf(second) < 0 ? "" : "+"}${numberOf(second)}j)`;
-    case "Size":
-      return `torch.Size(${text(first instanceof PickleTuple ? first.items : first)})`;
-    case "device":
-      return `device(type=${text(first)}${second === undefined ? "" : `, index=${text(second)}`})`;
-    default:
-      return `${callable}(${args.map(text).join(", ")})`;
-  }
-}
-
-function numberOf(value: unknown): number {
-  return value instanceof PickleFloat ? value.value : Number(value);
 }

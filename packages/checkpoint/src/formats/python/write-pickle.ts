@@ -2,7 +2,7 @@
  * Writes pickles of protocol 2 from what their reader builds: plain values, and names and calls. Only the names that callers spell out
  * get into a file. Source: CPython's pickletools.
  */
-import { OP } from "./opcodes";
+import { OP } from "./pickle";
 import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "./pickle-objects";
 
 /** The pickle of null, booleans, numbers, bigints, texts, lists, Maps and pickle objects. */
