@@ -100,7 +100,7 @@ const FORMATS: readonly Row[] = [
   [
     "sharded safetensors",
     (candidate) => endsWith(candidate, ".safetensors.index.json"),
-    async () => safetensorsIndex(),
+    async () => (await import("./safetensors/read")).safetensorsIndexReader,
   ],
   [
     "sharded PyTorch",
@@ -144,14 +144,6 @@ const importers = FORMATS.map(
     open: async (path, fileSystem, options) => (await load()).open(path, fileSystem, options),
   }),
 );
-
-async function safetensorsIndex(): Promise<FormatReader> {
-  const [{ readSafetensors }, { indexReader }] = await Promise.all([
-    import("./safetensors/read"),
-    import("./safetensors/read-index"),
-  ]);
-  return indexReader("sharded safetensors", ".safetensors.index.json", readSafetensors);
-}
 
 /** The legacy file begins with a pickle (protocol 2, LONG1 of 10 bytes) of its magic number. */
 const LEGACY_HEAD = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];

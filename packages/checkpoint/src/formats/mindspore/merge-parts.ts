@@ -39,10 +39,7 @@ export function mergeParts(name: string, held: readonly HeldPart[], context: Mer
       ? byLayout(name, follows, held, given, context)
       : layout !== undefined
         ? byStrategy(name, held, layout, context)
-        : {
-            shape: first.tensor.shape,
-            placed: held.map((part) => ({ ...part, offset: part.tensor.shape.map(() => 0) })),
-          };
+        : asReplicas(held);
   const named = given !== undefined || layout !== undefined;
   const odd = held.find(({ tensor }) => tensor.dtype !== dtype || !(named || `${tensor.shape}` === `${shape}`));
   if (odd !== undefined) {
@@ -52,16 +49,9 @@ export function mergeParts(name: string, held: readonly HeldPart[], context: Mer
     throw badState(context.path, problem, advice);
   }
   const places = new Map<string, Placed[]>();
-  for (const part of placed) {
-    const key = part.offset.join(",");
-    places.set(key, [...(places.get(key) ?? []), part]);
-  }
-  return {
-    name,
-    dtype,
-    shape,
-    boxes: [...places.values()].map((replicas) => replicated(name, replicas, context.path)),
-  };
+  for (const part of placed) places.set(`${part.offset}`, [...(places.get(`${part.offset}`) ?? []), part]);
+  const boxes = [...places.values()].map((replicas) => replicated(name, replicas, context.path));
+  return { name, dtype, shape, boxes };
 }
 
 /** A state follows its parameter where nothing names it itself: `moments.fc.weight` is split as `fc.weight` is. */
@@ -77,6 +67,11 @@ function matching(layout: Layout, name: string, follows: string | undefined): La
   return meant ? layout : undefined;
 }
 
+function asReplicas(held: readonly HeldPart[]): { shape: readonly number[]; placed: Placed[] } {
+  const placed = held.map((part) => ({ ...part, offset: part.tensor.shape.map(() => 0) }));
+  return { shape: held[0]!.tensor.shape, placed };
+}
+
 function byLayout(
   name: string,
   follows: string | undefined,
@@ -84,26 +79,19 @@ function byLayout(
   layout: Layout,
   { ranks, path }: MergeContext,
 ): { shape: readonly number[]; placed: Placed[] } {
-  check(
-    ranksOf(layout) === ranks,
-    "BAD_ARGUMENT",
-    "sourceLayout",
-    () => `its mesh has ${ranksOf(layout)} ranks, ${path} has ${ranks}.`,
-    "Describe the run that wrote the files.",
-  );
+  const problem = () => `its mesh has ${ranksOf(layout)} ranks, ${path} has ${ranks}.`;
+  const advice = "Describe the run that wrote the files.";
+  check(ranksOf(layout) === ranks, "BAD_ARGUMENT", "sourceLayout", problem, advice);
   const parts = new Map(held.map(({ rank, tensor }) => [rank, tensor.shape]));
   const rank = held[0]!.tensor.shape.length;
   const one = { name, ...(follows === undefined ? {} : { follows }) };
   const shape = wholeShape(layout, { ...one, rank }, (r) => parts.get(r));
   const placed = held.map((part): Placed => {
     const [box, ...more] = boxesOfRank(layout, { ...one, shape }, part.rank);
-    check(
-      box !== undefined && more.length === 0 && `${box.size}` === `${part.tensor.shape}`,
-      "BAD_SHAPE",
-      `tensor ${JSON.stringify(name)}`,
-      () => `rank ${part.rank} holds [${part.tensor.shape}], the source layout says [${box?.size}].`,
-      'Check the layout; uneven parts need { split, sizes } or another rule ("ceil").',
-    );
+    const fits = box !== undefined && more.length === 0 && `${box.size}` === `${part.tensor.shape}`;
+    const problem = () => `rank ${part.rank} holds [${part.tensor.shape}], the source layout says [${box?.size}].`;
+    const advice = 'Check the layout; uneven parts need { split, sizes } or another rule ("ceil").';
+    check(fits, "BAD_SHAPE", `tensor ${JSON.stringify(name)}`, problem, advice);
     return { ...part, offset: box.offset };
   });
   return { shape, placed };

@@ -33,13 +33,8 @@ export async function readMindsporeValues(
   const most = mostTensors(source.byteLength, options);
   await eachField(cursor, end, async (field) => {
     if (field.number !== 1 || field.kind !== "bytes") return;
-    check(
-      values.length < most,
-      "REFUSED",
-      source.path,
-      () => `the file names more than ${most} parameters.`,
-      "If you trust it, raise maxTensors (--max-tensors).",
-    );
+    const advice = "If you trust it, raise maxTensors (--max-tensors).";
+    check(values.length < most, "REFUSED", source.path, () => `the file names more than ${most} parameters.`, advice);
     values.push(await readValue(cursor, field.end));
   });
   if (values.length === 0 && source.byteLength > 0) {

@@ -4,17 +4,14 @@ import { check } from "@opt/core";
 import type { SourceTensor, TensorSource } from "../../format/source";
 import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
 import { fileSystemOf } from "../../platform/local";
-import { type StreamTarget, streamTensors } from "../../read/stream";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem, OpenFile } from "../../stores/file-system";
 import { join } from "../../stores/path";
 import { unsupported } from "../bytes/errors";
-import { known, SequenceWriter } from "../bytes/write-sequence";
-import { writeFile, writeFolder } from "../bytes/write-whole";
+import { writeBytes, writeFolder } from "../bytes/write-whole";
 import { mindsporeName } from "../names/states";
 import { type MindsporeLayout, mindsporeStrategy } from "./strategy";
-import { mindsporeCrcTrailer } from "./values";
-import { type MindsporeOptions, mindsporeParts, mindsporeTexts, mindsporeTypeOf } from "./write";
+import { type MindsporeOptions, mindsporeTypeOf, writeMindsporeFiles } from "./write";
 
 export interface MindsporeRanksOptions extends MindsporeOptions {
   /** How many ranks will load it; may be left out where a layout says. */
@@ -39,17 +36,12 @@ export async function writeMindsporeRanks(
   for (const tensor of tensors) mindsporeTypeOf(tensor);
   const layout = options.layout ?? evenLayout(options.ranks ?? 1, tensors);
   const ranks = ranksOf(layout);
-  check(
-    options.ranks === undefined || options.ranks === ranks,
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `the layout's mesh has ${ranks} ranks, ranks says ${options.ranks}.`,
-    "Drop one.",
-  );
+  const problem = () => `the layout's mesh has ${ranks} ranks, ranks says ${options.ranks}.`;
+  check((options.ranks ?? ranks) === ranks, "BAD_ARGUMENT", "convertCheckpoint", problem, "Drop one.");
   const strategies = new Map(
     tensors.map((tensor) => [mindsporeName(tensor.name, tensor.follows), strategyOf(layout, tensor)]),
   );
-  const writing = { source, tensors, layout, options };
+  const writing = { source, layout, options };
   if (options.job === undefined) {
     const all = Array.from({ length: ranks }, (_, rank) => rank);
     await writeFolder(folder, options, async (temporary, fileSystem) => {
@@ -76,20 +68,14 @@ export async function writeMindsporeRanks(
 /** A share of the ranks: the first jobs have one more where they do not divide. Throws BAD_ARGUMENT. */
 export function ranksOfJob([i, n]: readonly [number, number], ranks: number): number[] {
   const whole = Number.isSafeInteger(i) && Number.isSafeInteger(n) && i >= 1 && i <= n;
-  check(
-    whole,
-    "BAD_ARGUMENT",
-    "job",
-    () => `must be i of n with 1 <= i <= n, got ${i} of ${n}.`,
-    "For example [1, 4].",
-  );
+  const problem = () => `must be i of n with 1 <= i <= n, got ${i} of ${n}.`;
+  check(whole, "BAD_ARGUMENT", "job", problem, "For example [1, 4].");
   const all = Array.from({ length: ranks }, (_, rank) => rank);
   return all.slice(Math.ceil(((i - 1) * ranks) / n), Math.ceil((i * ranks) / n));
 }
 
 interface Writing {
   readonly source: TensorSource;
-  readonly tensors: readonly SourceTensor[];
   readonly layout: Layout;
   readonly options: MindsporeRanksOptions;
 }
@@ -98,34 +84,24 @@ type Output = Pick<OpenFile, "write" | "finish">;
 
 /** The files of some ranks, all in one pass over the tensors. */
 async function writeRanks(
-  { source, tensors, layout, options }: Writing,
+  { source, layout, options }: Writing,
   ranks: readonly number[],
   folderOf: (rank: number) => string,
   fileSystem: FileSystem,
 ): Promise<void> {
-  const opened: { file: Output; writer: SequenceWriter; folder: string }[] = [];
+  const opened: { file: Output; folder: string }[] = [];
   const pool = new FilePool(fileSystem, "update");
   try {
     for (const rank of ranks) {
       const folder = folderOf(rank);
       await fileSystem.makeFolder(folder);
       const file = await created(fileSystem, join(folder, `opt-0_${source.step ?? 0}.ckpt`), pool);
-      opened.push({ file, writer: new SequenceWriter(file), folder });
+      opened.push({ file, folder });
     }
-    const streamed = tensors.map((tensor) => {
-      const targets = opened.map(({ writer }, i): StreamTarget => {
-        const box = boxesOfRank(layout, tensor, ranks[i]!)[0]!;
-        writer.announce(...mindsporeParts(tensor, box.size, options.largestPiece));
-        return { box, write: (bytes) => writer.write(bytes) };
-      });
-      return { tensor, targets };
-    });
-    for (const { writer } of opened) writer.announce(...mindsporeTexts(source));
-    await streamTensors(streamed, options);
-    for (const { file, writer, folder } of opened) {
-      await writer.finish();
-      if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
-      await writer.finish();
+    const boxOf = (tensor: SourceTensor, i: number) => boxesOfRank(layout, tensor, ranks[i]!)[0]!;
+    const files = opened.map(({ file }) => file);
+    await writeMindsporeFiles(source, files, boxOf, options);
+    for (const { file, folder } of opened) {
       await file.finish();
       await fileSystem.syncFolder(folder);
     }
@@ -149,23 +125,14 @@ async function writeStrategy(
   strategies: ReadonlyMap<string, MindsporeLayout>,
 ): Promise<void> {
   await fileSystem.makeFolder(folder);
-  await writeFile(fileSystem, join(folder, "ckpt_strategy.ckpt"), async (file) => {
-    const writer = new SequenceWriter(file);
-    writer.announce(known(mindsporeStrategy(strategies)));
-    return writer.finish();
-  });
+  await writeBytes(fileSystem, join(folder, "ckpt_strategy.ckpt"), mindsporeStrategy(strategies));
   await fileSystem.syncFolder(folder);
 }
 
 /** First dimensions that the number of ranks divides are split, everything else is whole on every rank. */
 function evenLayout(ranks: number, tensors: readonly SourceTensor[]): Layout {
-  check(
-    Number.isSafeInteger(ranks) && ranks >= 1,
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `ranks must be a positive whole number, got ${ranks}.`,
-    "Or give a layout.",
-  );
+  const problem = () => `ranks must be a positive whole number, got ${ranks}.`;
+  check(Number.isSafeInteger(ranks) && ranks >= 1, "BAD_ARGUMENT", "convertCheckpoint", problem, "Or give a layout.");
   const divides = ({ shape }: SourceTensor): boolean => shape.length > 0 && shape[0]! > 0 && shape[0]! % ranks === 0;
   const split = Object.fromEntries(tensors.filter(divides).map(({ name }) => [name, ["rank"]]));
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { ...split, "*": "replicate" } };

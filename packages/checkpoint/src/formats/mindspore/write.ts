@@ -1,8 +1,9 @@
 /** Writes MindSpore `.ckpt` files, byte for byte as MindSpore does: a message for each tensor, large ones in several. */
 import { bytesPerElement } from "../../format/dtype";
 import type { SourceTensor, TensorSource } from "../../format/source";
-import { elementCount, wholeOf } from "../../layout/box";
-import { streamTensors } from "../../read/stream";
+import { type Box, elementCount, wholeOf } from "../../layout/box";
+import { type StreamTarget, streamTensors } from "../../read/stream";
+import type { OpenFile } from "../../stores/file-system";
 import { unsupported } from "../bytes/errors";
 import { known, type Part, SequenceWriter } from "../bytes/write-sequence";
 import { type ExportOptions, writeWhole } from "../bytes/write-whole";
@@ -26,25 +27,42 @@ export async function writeMindspore(
   path: string,
   options: MindsporeOptions = {},
 ): Promise<{ byteLength: number }> {
-  const tensors = [...source.tensors.values()];
-  for (const tensor of tensors) mindsporeTypeOf(tensor);
+  for (const tensor of source.tensors.values()) mindsporeTypeOf(tensor);
   return writeWhole(path, options, async (file) => {
-    const writer = new SequenceWriter(file);
-    const write = (bytes: Uint8Array): Promise<void> => writer.write(bytes);
-    for (const tensor of tensors) writer.announce(...mindsporeParts(tensor, tensor.shape, options.largestPiece));
-    writer.announce(...mindsporeTexts(source));
-    await streamTensors(
-      tensors.map((tensor) => ({ tensor, targets: [{ box: wholeOf(tensor.shape), write }] })),
-      options,
-    );
-    await writer.finish();
-    if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
-    return writer.finish();
+    const [byteLength] = await writeMindsporeFiles(source, [file], ({ shape }) => wholeOf(shape), options);
+    return byteLength!;
   });
 }
 
+/** Writes what each file holds of the tensors, all in one pass over them; returns the files' lengths. */
+export async function writeMindsporeFiles(
+  source: TensorSource,
+  files: readonly Pick<OpenFile, "write">[],
+  boxOf: (tensor: SourceTensor, file: number) => Box,
+  options: MindsporeOptions,
+): Promise<number[]> {
+  const writers = files.map((file) => new SequenceWriter(file));
+  const streamed = Array.from(source.tensors.values(), (tensor) => {
+    const targets = writers.map((writer, i): StreamTarget => {
+      const box = boxOf(tensor, i);
+      writer.announce(...mindsporeParts(tensor, box.size, options.largestPiece));
+      return { box, write: (bytes) => writer.write(bytes) };
+    });
+    return { tensor, targets };
+  });
+  for (const writer of writers) writer.announce(...mindsporeTexts(source));
+  await streamTensors(streamed, options);
+  const lengths: number[] = [];
+  for (const writer of writers) {
+    await writer.finish();
+    if (options.crc === true) writer.announce(known(mindsporeCrcTrailer(writer.crc)));
+    lengths.push(await writer.finish());
+  }
+  return lengths;
+}
+
 /** The values of a tensor whose part of this shape is stored: one, or several where it is large. */
-export function mindsporeParts(tensor: SourceTensor, shape: readonly number[], largestPiece = LARGEST_PIECE): Part[] {
+function mindsporeParts(tensor: SourceTensor, shape: readonly number[], largestPiece = LARGEST_PIECE): Part[] {
   const width = bytesPerElement(tensor.dtype);
   const count = elementCount(shape)!;
   const name = mindsporeName(tensor.name, tensor.follows);
@@ -59,7 +77,7 @@ export function mindsporeParts(tensor: SourceTensor, shape: readonly number[], l
 }
 
 /** Texts under their own names; what MindSpore has no form for in one text of ours. */
-export function mindsporeTexts({ values, step }: TensorSource): Part[] {
+function mindsporeTexts({ values, step }: TensorSource): Part[] {
   const texts = Object.entries(values).filter((entry): entry is [string, string] => typeof entry[1] === "string");
   const others = Object.entries(values).filter(([, value]) => typeof value !== "string");
   if (others.length > 0) texts.push([METADATA_TAG, JSON.stringify({ step, values: Object.fromEntries(others) })]);

@@ -6,6 +6,7 @@ import { quoted } from "../bytes/errors";
 import { type ForeignTensor, wholeTensors } from "../bytes/foreign-tensor";
 import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf } from "../bytes/source";
+import { indexReader } from "./read-index";
 
 /** A single safetensors file. */
 export const safetensorsReader = formatReader("safetensors", async ({ path, file, options }) => {
@@ -16,6 +17,9 @@ export const safetensorsReader = formatReader("safetensors", async ({ path, file
   const described = tensors.map((tensor) => redescribed(tensor, merged.tensors[tensor.name] ?? {}));
   return { tensors: described, values: merged.values, unreadable: read.unreadable, step: merged.step };
 });
+
+/** `model.safetensors.index.json` and its files. */
+export const safetensorsIndexReader = indexReader("sharded safetensors", ".safetensors.index.json", readSafetensors);
 
 /** What a file says beside its tensors, without whose arrays it holds (`format`): that is of the file, and no value of the run. */
 export function saidValues({ format: _, ...values }: Readonly<Record<string, string>>): Record<string, string> {

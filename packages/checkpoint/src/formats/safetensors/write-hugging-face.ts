@@ -8,8 +8,7 @@ import { elementCount } from "../../layout/box";
 import { type MergeOptions, mergeSource } from "../../read/merge";
 import { selectTensors } from "../../read/select";
 import { join } from "../../stores/path";
-import { known, SequenceWriter } from "../bytes/write-sequence";
-import { writeFile, writeFolder } from "../bytes/write-whole";
+import { writeBytes, writeFolder } from "../bytes/write-whole";
 
 export interface HuggingFaceOptions extends MergeOptions {
   /** Most bytes of tensors in one file; a larger tensor has one of its own. */
@@ -24,13 +23,9 @@ export async function writeHuggingFace(
   options: HuggingFaceOptions,
 ): Promise<{ tensors: number; unverified: readonly string[] }> {
   const { maxShardSize, progress } = options;
-  check(
-    Number.isSafeInteger(maxShardSize) && maxShardSize > 0,
-    "BAD_ARGUMENT",
-    "convertCheckpoint",
-    () => `maxShardSize must be a positive whole number of bytes, got ${maxShardSize}.`,
-    "For example 5e9.",
-  );
+  const problem = () => `maxShardSize must be a positive whole number of bytes, got ${maxShardSize}.`;
+  const isSize = Number.isSafeInteger(maxShardSize) && maxShardSize > 0;
+  check(isSize, "BAD_ARGUMENT", "convertCheckpoint", problem, "For example 5e9.");
   const selected = selectTensors(source, options, new Verification());
   const shards = shardsOf(selected, maxShardSize);
   const total = selected.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
@@ -61,11 +56,8 @@ export async function writeHuggingFace(
     }
     if (shards.length === 1) return;
     const index = { metadata: { total_size: total }, weight_map: Object.fromEntries(weightMap) };
-    await writeFile(fileSystem, join(temporary, "model.safetensors.index.json"), async (file) => {
-      const writer = new SequenceWriter(file);
-      writer.announce(known(new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`)));
-      return writer.finish();
-    });
+    const text = new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`);
+    await writeBytes(fileSystem, join(temporary, "model.safetensors.index.json"), text);
   });
   return { tensors: selected.length, unverified };
 }

@@ -9,26 +9,19 @@ import { pickleMemory } from "../python/pickle-stack";
 import type { PythonTree } from "../python/tree";
 import { counts, TORCH_PICKLE, torchDType } from "./tensors";
 
-const METADATA = "torch.distributed.checkpoint.metadata.";
+/** The classes of which `.metadata` is made, for who reads and who writes it. */
+export const METADATA = "torch.distributed.checkpoint.metadata.";
+export const STORAGE_INFO = "torch.distributed.checkpoint.filesystem._StorageInfo";
 const PARTS = [
-  "Metadata",
-  "MetadataIndex",
-  "TensorStorageMetadata",
-  "BytesStorageMetadata",
-  "ChunkStorageMetadata",
-  "TensorProperties",
-  "StorageMeta",
-  "_MEM_FORMAT_ENCODING",
+  ...["Metadata", "MetadataIndex", "TensorStorageMetadata", "BytesStorageMetadata", "ChunkStorageMetadata"],
+  ...["TensorProperties", "StorageMeta", "_MEM_FORMAT_ENCODING"],
 ];
 const LIMITS: PickleLimits = {
   globals: new Set([
     ...TORCH_PICKLE.globals,
     ...PARTS.map((name) => `${METADATA}${name}`),
-    "torch.distributed.checkpoint.filesystem._StorageInfo",
-    "pathlib.PosixPath",
-    "pathlib.WindowsPath",
-    "pathlib._local.PosixPath",
-    "pathlib._local.WindowsPath",
+    STORAGE_INFO,
+    ...["pathlib", "pathlib._local"].flatMap((module) => [`${module}.PosixPath`, `${module}.WindowsPath`]),
   ]),
 };
 

@@ -9,12 +9,13 @@ import { type Box, elementsIn, wholeOf } from "../../layout/box";
 import { type StreamedTensor, streamTensors } from "../../read/stream";
 import { join } from "../../stores/path";
 import { duplicate } from "../bytes/errors";
-import { known, SequenceWriter } from "../bytes/write-sequence";
-import { type ExportOptions, writeFile, writeFolder } from "../bytes/write-whole";
+import { SequenceWriter } from "../bytes/write-sequence";
+import { type ExportOptions, writeBytes, writeFile, writeFolder } from "../bytes/write-whole";
 import { dictionary, PickleCall, PickleGlobal, PickleTuple } from "../python/pickle-objects";
 import { dictOf, type PythonTree, tensorOf } from "../python/tree";
 import { writePickle } from "../python/write-pickle";
 import { zipParts } from "../zip/write";
+import { METADATA, STORAGE_INFO } from "./dcp-metadata";
 import { keyOf } from "./optimizers";
 import { torchTypeNames } from "./tensors";
 import { torchArchive } from "./write";
@@ -28,7 +29,6 @@ export interface DcpOptions extends ExportOptions {
 
 const LARGEST_CHUNK = 256 * 1024 * 1024;
 const DATA = "__0_0.distcp";
-const METADATA = "torch.distributed.checkpoint.metadata";
 
 /** One item of the flattened state dict, as DCP flattens it. */
 interface Item {
@@ -80,11 +80,7 @@ export async function writeDcp(source: TensorSource, path: string, options: DcpO
       return writer.finish();
     });
     const metadata = metadataPickle(items, stored, chunks, (leaf) => tensors.get(tensorOf(leaf) ?? ""));
-    await writeFile(fileSystem, join(folder, ".metadata"), async (file) => {
-      const writer = new SequenceWriter(file);
-      writer.announce(known(metadata));
-      return writer.finish();
-    });
+    await writeBytes(fileSystem, join(folder, ".metadata"), metadata);
   });
 }
 
@@ -130,14 +126,14 @@ function metadataPickle(
   tensorOfLeaf: (leaf: PythonTree) => SourceTensor | undefined,
 ): Uint8Array {
   const size = (dims: readonly number[]) => new PickleCall("torch.Size", [new PickleTuple(dims)]);
-  const object = (name: string, state: object, module = METADATA): PickleCall => {
-    const call = new PickleCall(`${module}.${name}`, []);
+  const object = (name: string, state: object): PickleCall => {
+    const call = new PickleCall(name.includes(".") ? name : `${METADATA}${name}`, []);
     call.state = state instanceof PickleTuple ? state : dictionary({ ...state });
     return call;
   };
   const properties = (dtype: SourceTensor["dtype"]): PickleCall => {
     const layout = new PickleCall("torch.serialization._get_layout", ["torch.strided"]);
-    const format = new PickleCall(`${METADATA}._MEM_FORMAT_ENCODING`, [0]);
+    const format = new PickleCall(`${METADATA}_MEM_FORMAT_ENCODING`, [0]);
     const type = new PickleGlobal(`torch.${torchTypeNames(dtype).dtype}`);
     return object("TensorProperties", new PickleTuple([type, layout, false, format, false]));
   };
@@ -153,8 +149,7 @@ function metadataPickle(
   const places = stored.map(({ name, offset, begin, length }) => {
     const index = { fqn: name, offset: offset === undefined ? null : size(offset), index: null };
     const place = { relative_path: DATA, offset: begin, length };
-    const info = object("_StorageInfo", place, "torch.distributed.checkpoint.filesystem");
-    return [object("MetadataIndex", index), info] as const;
+    return [object("MetadataIndex", index), object(STORAGE_INFO, place)] as const;
   });
   const metadata = {
     state_dict_metadata: new Map(described),
