@@ -1,5 +1,5 @@
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
-import { type SourceBox, type SourceTensor, StoredBox } from "../../format/source";
+import { redescribed, type SourceBox, type SourceTensor, StoredBox } from "../../format/source";
 import { elementCount } from "../../layout/box";
 import { basename } from "../../stores/path";
 import { corrupt, duplicate } from "./errors";
@@ -54,6 +54,22 @@ export function byName(tensors: Iterable<SourceTensor>, path: string): Map<strin
   for (const tensor of tensors) {
     if (map.has(tensor.name)) throw duplicate(path, `two tensors are called ${JSON.stringify(tensor.name)}`);
     map.set(tensor.name, tensor);
+  }
+  return map;
+}
+
+/** The same tensors under new names. Throws DUPLICATE where two fall together. */
+export function renamed(
+  tensors: Iterable<SourceTensor>,
+  nameOf: (name: string) => string,
+  { path, advice }: { readonly path: string; readonly advice: string },
+): Map<string, SourceTensor> {
+  const map = new Map<string, SourceTensor>();
+  for (const tensor of tensors) {
+    const name = nameOf(tensor.name);
+    if (map.has(name)) throw duplicate(path, `two tensors would be called ${JSON.stringify(name)}`, advice);
+    const follows = tensor.follows === undefined ? {} : { follows: nameOf(tensor.follows) };
+    map.set(name, redescribed(tensor, { name, ...follows }));
   }
   return map;
 }

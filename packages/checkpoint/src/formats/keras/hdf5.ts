@@ -115,14 +115,10 @@ export class Hdf5File {
           found.push(dataset);
           unpacked += dataset.bytes.byteLength;
           const fits = unpacked <= mostUnpacked && chunkBytes <= Math.max(LARGEST_CHUNK, options.maxUnpacked ?? 0);
-          check(
-            found.length <= most && fits,
-            "REFUSED",
-            this.#source.path,
-            () =>
-              `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`,
-            "If you trust it, raise maxUnpacked (--max-unpacked) or maxTensors (--max-tensors).",
-          );
+          const problem = () =>
+            `${name} makes it ${found.length} datasets that unpack to ${unpacked} bytes, in chunks of ${chunkBytes}.`;
+          const advice = "If you trust it, raise maxUnpacked (--max-unpacked) or maxTensors (--max-tensors).";
+          check(found.length <= most && fits, "REFUSED", this.#source.path, problem, advice);
         }
       }
     };

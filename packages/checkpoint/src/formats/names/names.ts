@@ -2,8 +2,8 @@
 import { OptError } from "@opt/core";
 import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
 import { followedName } from "../../format/tensors";
-import { badState, duplicate, missing } from "../bytes/errors";
-import { byName, scalarTensor } from "../bytes/foreign-tensor";
+import { badState, missing } from "../bytes/errors";
+import { byName, renamed, scalarTensor } from "../bytes/foreign-tensor";
 import { kerasNames } from "../keras/names";
 import { type PythonTree, renameTensors } from "../python/tree";
 import { torchNames } from "../torch/names";
@@ -48,17 +48,11 @@ export async function underOurNames(
   const nameOf = (name: string): string => mapped.get(name) ?? found.get(name) ?? name;
   const states = new Map(renamings.flatMap(({ follows = [] }) => [...follows]));
   const idle = new Set(whole.structure === undefined ? renamings.flatMap(({ kept = [] }) => [...kept]) : []);
-  const renamed = new Map<string, SourceTensor>();
-  for (const tensor of whole.tensors.values()) {
-    if (idle.has(tensor.name)) continue;
-    const name = nameOf(tensor.name);
-    const problem = `two tensors would be called ${JSON.stringify(name)}`;
-    if (renamed.has(name)) throw duplicate(whole.path, problem, "Use --map.");
-    renamed.set(name, redescribed(tensor, { name }));
-  }
-  checkMappedStates(mapped, renamed, whole.path);
-  for (const [name, tensor] of renamed) renamed.set(name, withRole(tensor, states.get(name), nameOf, renamed));
-  for (const step of await stepsOf(whole, renamings, renamed)) renamed.set(step.name, step);
+  const active = [...whole.tensors.values()].filter(({ name }) => !idle.has(name));
+  const tensors = renamed(active, nameOf, { path: whole.path, advice: "Use --map." });
+  checkMappedStates(mapped, tensors, whole.path);
+  for (const [name, tensor] of tensors) tensors.set(name, withRole(tensor, states.get(name), tensors));
+  for (const step of await stepsOf(whole, renamings, tensors)) tensors.set(step.name, step);
   const { structure, unreadable, ...rest } = whole;
   const values = { ...whole.values };
   for (const [i, { values: own }] of renamings.entries()) {
@@ -69,7 +63,7 @@ export async function underOurNames(
   const tree = renameTensors((structure ?? null) as PythonTree, nameOf);
   if (structure !== undefined) values[STRUCTURE_KEY] = tree as Json;
   const unread = new Map([...(unreadable ?? [])].map(([name, reason]) => [nameOf(name), reason]));
-  return { ...rest, tensors: renamed, values, unreadable: unread };
+  return { ...rest, tensors, values, unreadable: unread };
 }
 
 /** Files that belong together as one source; how each nests its names is lost where there are several. */
@@ -142,12 +136,10 @@ function mapNames(source: TensorSource, map: Readonly<Record<string, string>>): 
 function withRole(
   tensor: SourceTensor,
   told: string | undefined,
-  nameOf: (name: string) => string,
   all: ReadonlyMap<string, SourceTensor>,
 ): SourceTensor {
-  const { role } = tensor;
-  if (tensor.follows !== undefined) return redescribed(tensor, { role: "state", follows: nameOf(tensor.follows) });
-  if (role !== undefined) return tensor;
+  if (tensor.follows !== undefined) return redescribed(tensor, { role: "state" });
+  if (tensor.role !== undefined) return tensor;
   const follows = told ?? followedName(tensor.name, all);
   if (follows !== undefined) return redescribed(tensor, { role: "state", follows });
   return redescribed(tensor, { role: tensor.shape.length === 0 ? "scalar" : "param" });

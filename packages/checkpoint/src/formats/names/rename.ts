@@ -1,7 +1,8 @@
 /** Other names for a whole checkpoint: its tensors, what follows them, an optimizer's groups and PyTorch's nesting alike. */
-import { type Json, redescribed, type SourceTensor, type TensorSource } from "../../format/source";
+import type { Json, SourceTensor, TensorSource } from "../../format/source";
 import { matchesPattern } from "../../layout/layout";
-import { duplicate, missing } from "../bytes/errors";
+import { missing } from "../bytes/errors";
+import { renamed } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
 import { renameTensors, treeFrom } from "../python/tree";
 import { STRUCTURE_KEY } from "./renaming";
@@ -31,21 +32,11 @@ export function renamePatterns(source: TensorSource, rename: Rename): TensorSour
   };
   const names = new Map([...source.tensors.values()].map((tensor) => [tensor.name, follow(tensor)]));
   const nameOf = (name: string): string => names.get(name) ?? own(name) ?? name;
-  const tensors = new Map<string, SourceTensor>();
-  for (const tensor of source.tensors.values()) {
-    const name = nameOf(tensor.name);
-    const problem = `two tensors would be called ${JSON.stringify(name)}`;
-    if (tensors.has(name)) throw duplicate(source.path, problem, "Change rename.");
-    const follows = tensor.follows === undefined ? {} : { follows: nameOf(tensor.follows) };
-    tensors.set(name, redescribed(tensor, { name, ...follows }));
-  }
+  const tensors = renamed(source.tensors.values(), nameOf, { path: source.path, advice: "Change rename." });
   const idle = patterns.find(([pattern]) => !used.has(pattern));
   const problem = `it holds no tensor ${JSON.stringify(idle?.[0])} to rename`;
   if (idle !== undefined) throw missing(source.path, problem, "Check the pattern.");
-  const values = Object.entries(source.values).map(([key, value]): [string, Json] => [
-    key,
-    renamedValue(key, value, nameOf),
-  ]);
+  const values = Object.entries(source.values).map(([key, value]) => [key, renamedValue(key, value, nameOf)] as const);
   return { ...source, tensors, values: Object.fromEntries(values) };
 }
 
@@ -61,8 +52,8 @@ function renamedValue(key: string, value: Json, nameOf: (name: string) => string
       : group,
   );
   const counters = isObject(value.counters as Json) ? (value.counters as { [key: string]: Json }) : {};
-  const renamed = Object.entries(counters).map(([param, counts]): [string, Json] => [nameOf(param), counts]);
-  return { ...value, groups, counters: Object.fromEntries(renamed) };
+  const counts = Object.entries(counters).map(([param, count]) => [nameOf(param), count] as const);
+  return { ...value, groups, counters: Object.fromEntries(counts) };
 }
 
 /** The source without the tensors that a pattern matches; patterns that matched are taken off `unused`. */

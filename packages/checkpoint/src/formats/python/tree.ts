@@ -23,8 +23,14 @@ export type PythonNode =
   /** Anything else, as Python prints it. */
   | { text: string };
 
-/** Calls that build plain values, and that are written again. */
-const PLAIN_CALLS = ["torch.Size", "torch.device", "builtins.complex", "__builtin__.complex"];
+/** Calls that build plain values, and what they are called where they are written again. */
+export const PLAIN_CALLS = new Map([
+  ["torch.Size", "torch.Size"],
+  ["torch.device", "torch.device"],
+  ["builtins.complex", "__builtin__.complex"],
+  ["__builtin__.complex", "__builtin__.complex"],
+  ["_codecs.encode", "_codecs.encode"],
+]);
 
 const DEEPEST = 200;
 
@@ -45,8 +51,8 @@ export function leafOf(value: unknown, depth = 0): PythonTree {
   if (!(value instanceof PickleCall)) return { text: String(value) };
   const { callable, args, items } = value;
   const [first] = args;
-  if (PLAIN_CALLS.includes(callable)) return { call: callable, args: leaves(args) };
   if (callable === "_codecs.encode" && typeof first === "string") return { call: callable, args: [first, "latin1"] };
+  if (PLAIN_CALLS.has(callable) && callable !== "_codecs.encode") return { call: callable, args: leaves(args) };
   if (/\.(frozen)?set$/.test(callable)) return { set: leaves([...(Array.isArray(first) ? first : []), ...items]) };
   return { text: `${callable}(${leaves(args).map(printed).join(", ")})` };
 }
@@ -103,6 +109,11 @@ export function dictOf(tree: PythonTree | undefined): [PythonTree, PythonTree][]
 export function itemsOf(tree: PythonTree | undefined): PythonTree[] | undefined {
   if (typeof tree !== "object" || tree === null) return undefined;
   return "list" in tree ? tree.list : "tuple" in tree ? tree.tuple : undefined;
+}
+
+/** What a dict, list or tuple holds, by key or index; undefined for anything else. */
+export function membersOf(tree: PythonTree): [PythonTree, PythonTree][] | undefined {
+  return dictOf(tree) ?? itemsOf(tree)?.map((item, i) => [i, item]);
 }
 
 /** The name of a tensor, or undefined for anything else. */

@@ -5,7 +5,7 @@
 import type { Json, TensorSource } from "../../format/source";
 import type { NamingContext, Renaming } from "../names/renaming";
 import { inNumbers } from "../names/scalars";
-import { dictOf, itemsOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
+import { membersOf, type PythonTree, plainOf, tensorOf } from "../python/tree";
 import { modelOf, modelsIn, resolve } from "./match";
 import { keyOf, survey, type TorchOptimizer } from "./optimizers";
 
@@ -72,8 +72,7 @@ export async function torchNames(context: NamingContext): Promise<Renaming> {
 function nameTensors(state: PythonTree, name: string, put: (tensor: string, name: string) => void): void {
   const tensor = tensorOf(state);
   if (tensor !== undefined) put(tensor, name);
-  const items = itemsOf(state)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
-  for (const [key, item] of items ?? dictOf(state) ?? []) nameTensors(item, `${name}.${keyOf(key)}`, put);
+  for (const [key, item] of membersOf(state) ?? []) nameTensors(item, `${name}.${keyOf(key)}`, put);
 }
 
 /** The options of each group as ours are called (`weightDecay`), so that a run goes on with them; `kept` gets the tensors among them. */

@@ -1,5 +1,5 @@
 /** Finds optimizers in what PyTorch saved: `{ state, param_groups }`, by number or by name, nested or flattened. */
-import { dictOf, itemsOf, type PythonTree, plainOf } from "../python/tree";
+import { dictOf, itemsOf, membersOf, type PythonTree, plainOf } from "../python/tree";
 
 /** How the state dict calls its parameters: `0`, `fc.weight`, or `state.fc.weight.exp_avg` in one flat dict. */
 export type OptimizerForm = "numbered" | "named" | "flat";
@@ -39,10 +39,8 @@ export function survey(root: PythonTree): { optimizers: TorchOptimizer[]; models
       optimizers.push(optimizer);
       return;
     }
-    const members = dictOf(tree);
-    if (members !== undefined) models.push([prefix, tree]);
-    const inner = members ?? itemsOf(tree)?.map((item, i): [PythonTree, PythonTree] => [i, item]) ?? [];
-    for (const [key, member] of inner) visit(member, `${prefix}${keyOf(key)}.`);
+    if (dictOf(tree) !== undefined) models.push([prefix, tree]);
+    for (const [key, member] of membersOf(tree) ?? []) visit(member, `${prefix}${keyOf(key)}.`);
   };
   visit(root, "");
   return { optimizers, models };

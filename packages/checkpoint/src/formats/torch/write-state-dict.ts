@@ -9,7 +9,7 @@ import { scalarTensor } from "../bytes/foreign-tensor";
 import { isObject } from "../bytes/json";
 import { STRUCTURE_KEY } from "../names/renaming";
 import { inNumbers, scalarOf } from "../names/scalars";
-import { dictOf, itemsOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
+import { dictOf, membersOf, type PythonTree, plainOf, renameTensors, tensorOf, treeFrom } from "../python/tree";
 import { ourOption } from "./names";
 import { keyOf, type OptimizerForm, optimizerOf, survey, type TorchGroup, type TorchOptimizer } from "./optimizers";
 import { optionsOf, optionTree, same, treeOf } from "./write-groups";
@@ -98,8 +98,7 @@ class Context {
       }
       const tensor = tensorOf(tree);
       if (tensor !== undefined) return this.tensors.has(tensor) ? tree : undefined;
-      const members = dictOf(tree);
-      const items = members ?? itemsOf(tree)?.map((item, i): [PythonTree, PythonTree] => [i, item]);
+      const items = membersOf(tree);
       if (items === undefined) {
         const name = prefix.slice(0, -1);
         const [now, plain] = [left.get(name), plainOf(tree)];
@@ -112,7 +111,7 @@ class Context {
         const kept = await visit(value, `${prefix}${keyOf(key)}.`);
         if (kept !== undefined) inner.push([key, kept]);
       }
-      if (members !== undefined) return { ...(tree as { dict: [PythonTree, PythonTree][] }), dict: inner };
+      if (dictOf(tree) !== undefined) return { ...(tree as { dict: [PythonTree, PythonTree][] }), dict: inner };
       const list = inner.map(([, value]) => value);
       return typeof tree === "object" && tree !== null && "tuple" in tree ? { tuple: list } : { list };
     };

@@ -8,7 +8,7 @@ import { denseStrides } from "../bytes/strided";
 import { SequenceWriter } from "../bytes/write-sequence";
 import { type ExportOptions, writeWhole } from "../bytes/write-whole";
 import { PickleCall, PickleFloat, PickleGlobal, PicklePersistent, PickleTuple } from "../python/pickle-objects";
-import type { PythonTree } from "../python/tree";
+import { PLAIN_CALLS, type PythonTree } from "../python/tree";
 import { writePickle } from "../python/write-pickle";
 import { type Member, zipParts } from "../zip/write";
 import { torchTypeNames } from "./tensors";
@@ -47,13 +47,6 @@ export interface WrittenTensor {
 
 /** Globals of plain values that are written again; every other one that a file held is left out by its reader already. */
 const PLAIN_GLOBAL = /^torch\.(float|bfloat|complex|u?int|bool)\w*$/;
-const PLAIN_CALLS: Readonly<Record<string, string>> = {
-  "torch.Size": "torch.Size",
-  "torch.device": "torch.device",
-  "builtins.complex": "__builtin__.complex",
-  "__builtin__.complex": "__builtin__.complex",
-  "_codecs.encode": "_codecs.encode",
-};
 
 /**
  * The members of a `torch.save` archive but for its storages, which follow as `archive/data/<number>` in the order of `keys`.
@@ -110,9 +103,8 @@ function pickled(tree: PythonTree, where: string, tensor: (name: string) => Pick
   if ("tuple" in tree) return new PickleTuple(all(tree.tuple));
   if ("set" in tree) return new PickleCall("__builtin__.set", [all(tree.set)]);
   if ("global" in tree && PLAIN_GLOBAL.test(tree.global)) return new PickleGlobal(tree.global);
-  if ("call" in tree && Object.hasOwn(PLAIN_CALLS, tree.call)) {
-    return new PickleCall(PLAIN_CALLS[tree.call]!, all(tree.args));
-  }
+  const call = "call" in tree ? PLAIN_CALLS.get(tree.call) : undefined;
+  if (call !== undefined && "call" in tree) return new PickleCall(call, all(tree.args));
   if ("dict" in tree) {
     const ordered = tree.ordered === true ? new PickleCall("collections.OrderedDict", []) : undefined;
     const entries = ordered?.entries ?? new Map<unknown, unknown>();
