@@ -101,12 +101,8 @@ export async function convertCheckpoint(
     const kept = sources.map((source) => withoutTensors(source, exclude, unused));
     const named = withoutTensors(await underOurNames(kept, options), exclude, unused);
     const [wrong] = unused;
-    check(
-      wrong === undefined,
-      "MISSING",
-      named.path,
-      () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`,
-    );
+    const problem = () => `it holds no tensor ${JSON.stringify(wrong)} to leave out.`;
+    check(wrong === undefined, "MISSING", named.path, problem);
     const result = renamePatterns(named, rename);
     const fileSystem = options.outFileSystem ?? options.fileSystem;
     const { tensors, unverified } = await write(result, destination, { ...options, ...(fileSystem && { fileSystem }) });

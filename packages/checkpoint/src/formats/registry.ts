@@ -23,18 +23,15 @@ const HEAD = 64;
 /** Looks at what stands at a path. Throws MISSING, IO. */
 export async function lookAt(path: string, fileSystem: FileSystem): Promise<Candidate> {
   const name = basename(path);
-  const kind = await fileSystem.kind(path).catch((error: unknown) => {
-    throw diskError(error, path, "looking");
-  });
+  const failed = (doing: string) => (error: unknown) => {
+    throw diskError(error, path, doing);
+  };
+  const kind = await fileSystem.kind(path).catch(failed("looking"));
   if (kind === "folder") {
-    const entries = await fileSystem.list(path).catch((error: unknown) => {
-      throw diskError(error, path, "listing");
-    });
+    const entries = await fileSystem.list(path).catch(failed("listing"));
     return { path, name, kind, head: new Uint8Array(0), byteLength: 0, entries };
   }
-  if (kind !== "file") {
-    throw missing(path, "no file or folder is there", "Check the path.");
-  }
+  if (kind !== "file") throw missing(path, "no file or folder is there", "Check the path.");
   const file = await openRandomAccess(fileSystem, path);
   try {
     const head = new Uint8Array(Math.min(HEAD, file.byteLength));

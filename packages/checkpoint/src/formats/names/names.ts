@@ -72,15 +72,13 @@ function joinSources(files: readonly TensorSource[]): TensorSource {
   if (first === undefined) throw new OptError("BAD_ARGUMENT", "convert", "a path is needed, got none.", "Name a file.");
   if (others.length === 0) return first;
   const path = files.map((file) => file.path).join(" + ");
+  const tensors = files.flatMap((file) => [...file.tensors.values()]);
   const step = files.find((file) => file.step !== undefined)?.step;
   return {
     format: [...new Set(files.map(({ format }) => format))].join(" + "),
     path,
     ...(step === undefined ? {} : { step }),
-    tensors: byName(
-      files.flatMap(({ tensors }) => [...tensors.values()]),
-      path,
-    ),
+    tensors: byName(tensors, path),
     values: Object.assign({}, ...files.map(({ values }) => values)),
     unreadable: new Map(files.flatMap(({ unreadable }) => [...(unreadable ?? [])])),
     async close() {
@@ -98,11 +96,10 @@ function refuseUnproven(
   const unproven = renamings
     .flatMap((renaming) => renaming.unproven ?? [])
     .filter(({ key }) => left.some((name) => isUnder(name, key)));
-  const shown = unproven
-    .slice(0, SHOWN)
-    .map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
-  const more = unproven.length > SHOWN ? `, and ${unproven.length - SHOWN} more` : "";
   if (unproven.length === 0) return;
+  const lines = unproven.map(({ key, meaning }) => `${JSON.stringify(key)}: ${JSON.stringify(meaning)}`);
+  const shown = lines.slice(0, SHOWN);
+  const more = lines.length > SHOWN ? `, and ${lines.length - SHOWN} more` : "";
   const how = [
     "Give their names as a map of this form (--map), or the model's file beside it",
     'where every group of a PyTorch optimizer lists its parameters in the model\'s order, say so (parameterOrder: "model", --parameter-order model)',

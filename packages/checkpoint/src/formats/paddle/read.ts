@@ -44,11 +44,9 @@ function joinParts(tensors: Map<string, ForeignTensor>, table: unknown, path: st
     if (first === undefined || pieces.some((piece) => piece.dtype !== first.dtype) || tensors.has(name)) {
       throw damaged(path, `the parts of ${JSON.stringify(name)} do not fit each other`);
     }
-    const bytes = joined(
-      path,
-      pieces.map((piece) => piece.bytes),
-    );
-    tensors.set(name, { dtype: first.dtype, shape: counts(info.get("OriginShape"), path), bytes });
+    const bytes = pieces.map((piece) => piece.bytes);
+    const shape = counts(info.get("OriginShape"), path);
+    tensors.set(name, { dtype: first.dtype, shape, bytes: joined(path, bytes) });
     for (const slice of slices) tensors.delete(slice);
   }
 }

@@ -105,13 +105,7 @@ const OPCODES = {
   BINGET: [0x68, ({ stack, cursor }) => stack.get(cursor.uint8())],
   LONG_BINGET: [0x6a, ({ stack, cursor }) => stack.get(cursor.uint32())],
   GLOBAL: [0x63, (machine) => machine.named()],
-  STACK_GLOBAL: [
-    0x93,
-    (machine) => {
-      const [module, name] = machine.stack.popMany(2);
-      return machine.global(module, name);
-    },
-  ],
+  STACK_GLOBAL: [0x93, (machine) => machine.global(machine.stack.popMany(2))],
   REDUCE: [0x52, (machine) => machine.call()],
   NEWOBJ: [0x81, (machine) => machine.call()],
   BUILD: [0x62, (machine) => machine.build()],
@@ -149,8 +143,7 @@ class PickleMachine {
 
   /** GLOBAL: two lines. */
   async named(): Promise<boolean> {
-    const module = await this.payloads.line();
-    return this.global(module, await this.payloads.line());
+    return this.global([await this.payloads.line(), await this.payloads.line()]);
   }
 
   pushRead(read: unknown): false | Promise<false> {
@@ -171,7 +164,7 @@ class PickleMachine {
     return false;
   }
 
-  global(module: unknown, attribute: unknown): false {
+  global([module, attribute]: readonly unknown[]): false {
     if (typeof module !== "string" || typeof attribute !== "string") throw this.cursor.corrupt("a global has no name");
     const name = `${module}.${attribute}`;
     if (!this.#limits.globals.has(name)) {

@@ -8,7 +8,6 @@ import { formatReader } from "../bytes/reader";
 import { type ByteSource, partOf } from "../bytes/source";
 import { indexReader } from "./read-index";
 
-/** A single safetensors file. */
 export const safetensorsReader = formatReader("safetensors", async ({ path, file, options }) => {
   const { metadata, ...read } = await readSafetensors(await file(), options);
   const tensors = wholeTensors(read.tensors, path);

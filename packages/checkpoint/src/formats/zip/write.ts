@@ -48,11 +48,10 @@ export function zipParts(members: readonly Member[]): Part[] {
     const entry: Written = { name: new TextEncoder().encode(name), size, offset: position, crc: 0 };
     written.push(entry);
     if (typeof content === "number") {
-      add(
-        known(localHeader(entry), size, (crc) => {
-          entry.crc = crc;
-        }),
-      );
+      const done = (crc: number): void => {
+        entry.crc = crc;
+      };
+      add(known(localHeader(entry), size, done));
     } else {
       entry.crc = crc32(content);
       add(known(localHeader(entry)));
@@ -61,10 +60,8 @@ export function zipParts(members: readonly Member[]): Part[] {
     add({ byteLength: descriptorOf(size).byteLength, head: () => descriptor(entry), content: 0 });
   }
   const begin = position;
-  const length = written.reduce(
-    (sum, entry) => sum + CENTRAL.byteLength + entry.name.length + centralExtra(entry).length,
-    0,
-  );
+  const lengths = written.map((entry) => CENTRAL.byteLength + entry.name.length + centralExtra(entry).length);
+  const length = lengths.reduce((sum, one) => sum + one, 0);
   const end = endOfDirectory(written.length, begin, length);
   add({ byteLength: length, head: () => join(written.map(centralHeader)), content: 0 });
   add(known(end));
