@@ -78,9 +78,8 @@ export class StepFolder {
     await this.#sweep().catch(() => {});
     if (!this.#options.overwrite) await this.#refuseExisting();
     if (fs.unfinished) return this.#showSign();
-    const parents = await newParents(fs, this.#run);
+    await makeDurable(fs, this.#run);
     await fs.makeFolder(this.path);
-    for (const parent of parents) await fs.syncFolder(parent);
   }
 
   /** Shown again now and then, so that those who cannot see this process know that it is at work. */
@@ -260,10 +259,16 @@ function pulse(body: () => Promise<void>, milliseconds: number): () => Promise<v
   };
 }
 
-/** The folders in which an entry will be new once `folder` is made, and that must keep it. */
-async function newParents(fileSystem: FileSystem, folder: string): Promise<string[]> {
-  const parents: string[] = [];
-  for (let at = folder; at !== dirname(at) && (await fileSystem.kind(at)) === undefined; at = dirname(at))
-    parents.push(dirname(at));
-  return parents;
+/** Makes the folder and its parents, each durable before the next is made in it. */
+async function makeDurable(fileSystem: FileSystem, folder: string): Promise<void> {
+  const missing: string[] = [];
+  let there = folder;
+  for (; there !== dirname(there) && (await fileSystem.kind(there)) === undefined; there = dirname(there))
+    missing.unshift(there);
+  // A save that died may have made this one and no more. A folder of somebody else's may forbid this.
+  await fileSystem.syncFolder(dirname(there)).catch(() => {});
+  for (const path of missing) {
+    await fileSystem.makeFolder(path);
+    await fileSystem.syncFolder(dirname(path));
+  }
 }

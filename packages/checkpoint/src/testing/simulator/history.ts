@@ -1,0 +1,218 @@
+/** One history: lives of a job of ranks that resume, save, overwrite and die, on a disk that forgets what is not synced. */
+
+import { boxesOfRank, defaultLayout } from "../../layout/layout";
+import type { Communicator } from "../../save/ranks/communicator";
+import { type SaveOptions, saveCheckpoint } from "../../save/save";
+import { endAttempt } from "../../save/step/owner";
+import type { FileSystem } from "../../stores/file-system";
+// The save loads them when it needs them; loaded already, that takes no turn of the event loop, which decides nothing then.
+import "../../save/step/leftovers";
+import "../../save/step/retention";
+import { Disk } from "./disk";
+import { atOnce, callsOf, diskFileSystem } from "./file-system";
+import { Network } from "./network";
+import { hasCode, loadLatest, Oracle, ROWS, RUN, type Save, Violation } from "./oracle";
+import { Actor, Scheduler } from "./scheduler";
+
+/** What stands between the package and the simulated world, to plant faults. */
+export interface Planted {
+  fileSystem?(inner: FileSystem): FileSystem;
+  communicator?(inner: Communicator): Communicator;
+}
+
+export interface History {
+  readonly seed: number;
+  /** What went wrong. */
+  readonly violation: string | undefined;
+  readonly log: readonly string[];
+  readonly events: number;
+}
+
+export async function runHistory(seed: number, planted: Planted = {}): Promise<History> {
+  const job = new Job(seed, planted);
+  let violation: string | undefined;
+  try {
+    await job.run();
+  } catch (error) {
+    if (!(error instanceof Violation)) throw error;
+    violation = error.message;
+  }
+  const { log, events } = job.scheduler;
+  return { seed, violation, log, events };
+}
+
+interface PlannedSave extends Save {
+  readonly options: SaveOptions;
+  readonly isWhole: boolean;
+  /** How many ranks have not ended it. */
+  left: number;
+  readonly told: Set<string>;
+}
+
+type Disaster = "none" | "rank" | "job" | "power" | "full" | "call";
+
+class Job {
+  readonly scheduler: Scheduler;
+  readonly #planted: Planted;
+  readonly #disk: Disk;
+  readonly #oracle = new Oracle();
+  #ids = 0;
+  #open = new Set<string>();
+  #violation: Violation | undefined;
+
+  constructor(seed: number, planted: Planted) {
+    this.scheduler = new Scheduler(seed);
+    this.#planted = planted;
+    this.#disk = new Disk(this.scheduler);
+  }
+
+  async run(): Promise<void> {
+    const { scheduler } = this;
+    const lives = 1 + scheduler.below(4);
+    for (let life = 1; life <= lives; life++) {
+      const disaster = scheduler.pick<Disaster>(["none", "rank", "job", "power", "power", "full", "call", "call"]);
+      await this.#live(life, disaster);
+    }
+    // At the end all goes well, and nothing that has died is left over.
+    await this.#live(lives + 1, "none", () => {
+      const left = this.#disk.list(RUN).filter(({ name }) => !/^step-\d+$/.test(name));
+      if (left.length > 0) throw new Violation(`left over: ${left.map(({ name }) => name)}`);
+    });
+  }
+
+  async #live(life: number, disaster: Disaster, atEnd = () => {}): Promise<void> {
+    const { scheduler } = this;
+    forget();
+    const size = 1 + scheduler.below(3);
+    const ranks = Array.from({ length: size }, (_, rank) => new Actor(`life ${life} rank ${rank}`));
+    for (const actor of ranks) actor.weight = scheduler.pick([1, 1, 4, 16]);
+    const network = new Network(scheduler, ranks);
+    const saves = this.#plan(size);
+    scheduler.say(`life ${life} of ${size}, ${disaster}; ${saves.map(describe).join("; ")}`);
+    let at = disaster === "none" ? -1 : scheduler.events + scheduler.below(60 * size * saves.length);
+    const victim = scheduler.pick(ranks);
+    if (disaster === "call") {
+      victim.failAt = scheduler.below(40 * saves.length);
+      victim.code = scheduler.pick(["EIO", "ENOSPC", "EACCES"]);
+    }
+    const happens = () => {
+      this.#rethrow();
+      if (at < 0 || scheduler.events < at) return;
+      at = -1;
+      if (disaster === "full") this.#disk.isFull = true;
+      const dying = disaster === "rank" ? [victim] : disaster === "job" || disaster === "power" ? ranks : [];
+      for (const actor of dying) this.#kill(actor);
+      if (disaster === "rank") network.break();
+      if (disaster === "power") this.#disk.losePower();
+    };
+    const isCalm = disaster === "none";
+    for (const [rank, actor] of ranks.entries()) this.#start(rank, actor, network, saves, isCalm);
+    await scheduler.drain(happens);
+    this.#rethrow();
+    const hanging = ranks.filter(({ isAlive, name }) => isAlive && this.#open.has(name));
+    if (hanging.length > 0) throw new Violation(`${hanging[0]!.name} waits forever`);
+    atEnd();
+    for (const actor of ranks) this.#kill(actor);
+    for (const save of saves) this.#oracle.ended(save);
+    this.#disk.isFull = false;
+    const isLost = disaster === "power" || scheduler.chance(0.25);
+    if (isLost) this.#disk.losePower();
+    await this.#oracle.check(diskFileSystem(this.#disk, atOnce), isLost);
+  }
+
+  #rethrow(): void {
+    if (this.#violation) throw this.#violation;
+  }
+
+  #kill(actor: Actor): void {
+    this.scheduler.kill(actor);
+    for (const attempt of actor.attempts) endAttempt(attempt);
+  }
+
+  #plan(size: number): PlannedSave[] {
+    const { scheduler } = this;
+    let last = this.#oracle.steps.at(-1) ?? 0;
+    return Array.from({ length: 1 + scheduler.below(3) }, () => {
+      const overwrite = scheduler.chance(0.4);
+      const isAgain = last > 0 && scheduler.chance(overwrite ? 0.7 : 0.1);
+      const step = isAgain ? last : ++last;
+      const keep = scheduler.chance(0.4) ? 1 + scheduler.below(2) : undefined;
+      const async = scheduler.chance(0.3);
+      const checkReplicas = scheduler.chance(0.2);
+      const isWhole = scheduler.chance(0.5);
+      const options = { overwrite, async, checkReplicas, whole: isWhole, ...(keep === undefined ? {} : { keep }) };
+      return { id: ++this.#ids, step, keep, options, isWhole, left: size, told: new Set<string>() };
+    });
+  }
+
+  /** The program of a rank. */
+  #start(rank: number, actor: Actor, network: Network, saves: readonly PlannedSave[], isCalm: boolean): void {
+    const { fileSystem: plant = (inner) => inner, communicator: plantBetween = (inner) => inner } = this.#planted;
+    const fileSystem = plant(diskFileSystem(this.#disk, callsOf(this.scheduler, actor)));
+    const communicator = plantBetween(network.communicator(rank));
+    const program = async () => {
+      if (rank === 0) await this.#resume(actor, fileSystem, isCalm);
+      const running: Promise<void>[] = [];
+      for (const save of saves) {
+        const ended = this.#save(rank, actor, save, { communicator, fileSystem }, isCalm);
+        running.push(ended);
+        if (!save.options.async) await ended;
+        if (network.isBroken) break;
+      }
+      await Promise.all(running);
+    };
+    this.#open.add(actor.name);
+    program()
+      .catch((error: unknown) => {
+        this.#violation ??=
+          error instanceof Violation ? error : new Violation(`${actor.name}: ${(error as Error).stack}`);
+      })
+      .finally(() => this.#open.delete(actor.name));
+  }
+
+  async #resume(actor: Actor, fileSystem: FileSystem, isCalm: boolean): Promise<void> {
+    try {
+      const { id, step } = await loadLatest(fileSystem);
+      if (actor.isAlive) this.#oracle.read(step, id);
+    } catch (error) {
+      if (error instanceof Violation || (isCalm && !hasCode(error, "MISSING"))) throw error;
+    }
+  }
+
+  async #save(rank: number, actor: Actor, save: PlannedSave, places: SaveOptions, isCalm: boolean): Promise<void> {
+    const { id, step, isWhole, options } = save;
+    const { size } = places.communicator!;
+    const whole = [ROWS, 2];
+    const layout = defaultLayout(size);
+    const [box] = boxesOfRank(layout, { name: "rows", shape: whole }, rank);
+    const shape = isWhole ? whole : box!.size;
+    const rows = { dtype: "U8", shape, data: new Uint8Array(shape[0]! * 2).fill(id) };
+    const same = { dtype: "U8", shape: [], data: Uint8Array.of(id) };
+    this.#oracle.begins(save, options.overwrite ?? false);
+    try {
+      await saveCheckpoint(RUN, { step, tensors: { rows, same }, values: { id } }, { ...options, ...places });
+      if (!actor.isAlive) return;
+      this.scheduler.say(`${actor.name} is told: save ${id} is there`);
+      save.told.add("saved");
+      this.#oracle.succeeded(save);
+    } catch (error) {
+      if (!actor.isAlive) return;
+      this.scheduler.say(`${actor.name} is told: save ${id} has failed: ${(error as Error).message}`);
+      save.told.add("failed");
+      if (isCalm && !hasCode(error, "DUPLICATE")) throw error;
+    }
+    if (isCalm && save.told.size > 1) throw new Violation(`ranks were told different ends of save ${id}`);
+    if (--save.left === 0) this.#oracle.ended(save);
+  }
+}
+
+function describe({ id, step, options }: PlannedSave): string {
+  return `save ${id} of step ${step} ${JSON.stringify(options)}`;
+}
+
+/** What the package knows of saves of this process: those of other histories and lives have died. */
+function forget(): void {
+  const shared = globalThis as { [key: symbol]: unknown };
+  shared[Symbol.for("@opt/checkpoint.saves")] = new Map();
+  shared[Symbol.for("@opt/checkpoint.attempts")] = new Set();
+}

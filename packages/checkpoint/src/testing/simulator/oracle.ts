@@ -1,0 +1,134 @@
+/** Knows what was saved and who was told what, and says where the disk disagrees. */
+import { type ErrorCode, OptError } from "@opt/core";
+import { readWhole } from "../../format/source";
+import { listSteps } from "../../format/steps";
+import { loadCheckpoint } from "../../read/load";
+import { readManifest } from "../../read/native";
+import type { FileSystem } from "../../stores/file-system";
+import { join } from "../../stores/path";
+
+export const RUN = "/runs/a";
+
+/** What a promise of the package was broken by. */
+export class Violation extends Error {}
+
+export interface Save {
+  /** In every element of its tensors. */
+  readonly id: number;
+  readonly step: number;
+  readonly keep: number | undefined;
+}
+
+/** A save holds a tensor of two columns, which ranks cut by rows, and a scalar. */
+export const ROWS = 5;
+
+export class Oracle {
+  /** By step, the saves whose contents may be there. Those that were told last, and those since that may have ended or not. */
+  readonly #possible = new Map<number, Set<number>>();
+  /** Steps that were told to be there and that nothing may have removed. */
+  readonly #promised = new Set<number>();
+  readonly #running = new Set<Save>();
+  #keep: number | undefined;
+
+  /** Steps that may be there, oldest first. */
+  get steps(): number[] {
+    return [...this.#possible.keys()].sort((a, b) => a - b);
+  }
+
+  begins(save: Save, overwrite: boolean): void {
+    this.#running.add(save);
+    if (save.keep !== undefined) this.#keep = Math.min(save.keep, this.#keep ?? save.keep);
+    // What is promised and must not be replaced has no other contents.
+    if (!overwrite && this.#promised.has(save.step)) return;
+    const possible = this.#possible.get(save.step) ?? new Set();
+    this.#possible.set(save.step, possible.add(save.id));
+  }
+
+  /** All that runs of this save has ended. */
+  ended(save: Save): void {
+    this.#running.delete(save);
+  }
+
+  /** A rank was told that the save's step is there. */
+  succeeded(save: Save): void {
+    const others = [...this.#running].filter((one) => one.step === save.step).map(({ id }) => id);
+    this.#possible.set(save.step, new Set([save.id, ...others]));
+    this.#promised.add(save.step);
+  }
+
+  /** All that is on the disk now, against all that was said. `isSettled`: nothing of it can get lost any more. */
+  async check(fileSystem: FileSystem, isSettled: boolean): Promise<void> {
+    const steps = (await listSteps(fileSystem, RUN).catch(ifMissing)) ?? [];
+    const there = steps.map(({ step }) => step);
+    for (const { step, path } of steps) {
+      const id = await readStep(fileSystem, step, path);
+      const possible = this.#possible.get(step) ?? new Set();
+      if (!possible.has(id)) {
+        throw new Violation(`step ${step} is of save ${id}, it may be of ${[...possible]}`);
+      }
+      if (!isSettled) continue;
+      this.#possible.set(step, new Set([id]));
+      this.#promised.add(step);
+    }
+    for (const step of this.#possible.keys()) {
+      if (there.includes(step)) continue;
+      const newer = there.filter((one) => one > step).length;
+      const isRetired = this.#keep !== undefined && newer >= this.#keep;
+      if (this.#promised.has(step) && !isRetired) throw new Violation(`step ${step} was there and is lost`);
+      if (!isSettled) continue;
+      this.#possible.delete(step);
+      this.#promised.delete(step);
+    }
+    const latest = there.at(-1);
+    if (latest === undefined) return;
+    const loaded = await loadLatest(fileSystem).catch((error: unknown) => {
+      throw new Violation(`the latest step cannot be loaded: ${error}`);
+    });
+    if (loaded.step !== latest) throw new Violation(`step ${latest} is the latest, ${loaded.step} was loaded`);
+  }
+
+  /** What a reader has got while others were saving. */
+  read(step: number, id: number): void {
+    if (this.#possible.get(step)?.has(id)) return;
+    throw new Violation(`a reader got save ${id} as step ${step}`);
+  }
+}
+
+/** The save that a whole step is of. Files are read here by hand: not by what is tested, and with less memory. */
+async function readStep(fileSystem: FileSystem, step: number, path: string): Promise<number> {
+  try {
+    const manifest = await readManifest(fileSystem, path);
+    const ids = new Set<unknown>([manifest.values.id]);
+    let elements = 0;
+    for (const { file, byteOffset, byteLength } of manifest.tensors.flatMap(({ boxes }) => boxes)) {
+      const bytes = await readWhole(fileSystem, join(path, manifest.files[file]!.name), 1 << 20);
+      for (const id of bytes.subarray(byteOffset, byteOffset + byteLength)) ids.add(id);
+      elements += byteLength;
+    }
+    if (elements !== 2 * ROWS + 1) throw new Error(`it has ${elements} elements`);
+    return onlyOne(ids, step);
+  } catch (error) {
+    throw error instanceof Violation ? error : new Violation(`step ${step} is not whole: ${error}`);
+  }
+}
+
+function onlyOne(ids: ReadonlySet<unknown>, step: number | undefined): number {
+  if (ids.size > 1) throw new Violation(`step ${step} is of several saves: ${[...ids]}`);
+  return [...ids][0] as number;
+}
+
+/** Loads the latest step; every element of it must tell the same save. Throws what loading throws. */
+export async function loadLatest(fileSystem: FileSystem): Promise<{ id: number; step: number }> {
+  const { step, tensors, values } = await loadCheckpoint(RUN, { fileSystem, as: "plain" });
+  const elements = ["rows", "same"].flatMap((name) => [...(tensors[name]!.data as Uint8Array)]);
+  return { id: onlyOne(new Set([values.id, ...elements]), step), step: step! };
+}
+
+/** Nothing was ever saved there. */
+function ifMissing(error: unknown): undefined {
+  if (!hasCode(error, "MISSING")) throw error;
+}
+
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof OptError && error.code === code;
+}
