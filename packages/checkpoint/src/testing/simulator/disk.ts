@@ -88,6 +88,8 @@ function fail(code: string, path: string): never {
   throw Object.assign(new Error(`${code}: ${path}`), { code });
 }
 
+const partsOf = (path: string) => path.split("/").filter((part) => part !== "");
+
 export class Disk {
   readonly #scheduler: Scheduler;
   readonly #root = new FolderNode();
@@ -100,8 +102,7 @@ export class Disk {
 
   #node(path: string): Node | undefined {
     let node: Node | undefined = this.#root;
-    for (const part of path.split("/").filter(Boolean))
-      node = node instanceof FolderNode ? node.names.get(part) : undefined;
+    for (const part of partsOf(path)) node = node instanceof FolderNode ? node.names.get(part) : undefined;
     return node;
   }
 
@@ -139,7 +140,7 @@ export class Disk {
 
   makeFolder(path: string): void {
     let [folder, at] = [this.#root, ""];
-    for (const part of path.split("/").filter(Boolean)) {
+    for (const part of partsOf(path)) {
       at += `/${part}`;
       let next = folder.names.get(part);
       if (!next) {

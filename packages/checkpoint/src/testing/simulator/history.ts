@@ -49,6 +49,16 @@ interface PlannedSave extends Save {
   readonly told: Set<string>;
 }
 
+interface Ranks {
+  readonly run: string;
+  readonly ranks: readonly Actor[];
+  readonly network: Network;
+  readonly saves: readonly PlannedSave[];
+}
+
+/** Written otherwise, so that saves of two simulated processes do not wait for each other, as those of one process do. */
+const SAME_RUN = "//runs/a";
+
 type Disaster = "none" | "rank" | "job" | "power" | "full" | "call";
 
 class Job {
@@ -71,53 +81,60 @@ class Job {
     const lives = 1 + scheduler.below(4);
     for (let life = 1; life <= lives; life++) {
       const disaster = scheduler.pick<Disaster>(["none", "rank", "job", "power", "power", "full", "call", "call"]);
-      await this.#live(life, disaster);
+      await this.#live(`life ${life}`, disaster);
     }
     // At the end all goes well, and nothing that has died is left over.
-    await this.#live(lives + 1, "none", () => {
-      const left = this.#disk.list(RUN).filter(({ name }) => !/^step-\d+$/.test(name));
-      if (left.length > 0) throw new Violation(`left over: ${left.map(({ name }) => name)}`);
-    });
+    await this.#live("the last life", "none", true);
   }
 
-  async #live(life: number, disaster: Disaster, atEnd = () => {}): Promise<void> {
+  async #live(life: string, disaster: Disaster, isLast = false): Promise<void> {
     const { scheduler } = this;
     forget();
-    const size = 1 + scheduler.below(3);
-    const ranks = Array.from({ length: size }, (_, rank) => new Actor(`life ${life} rank ${rank}`));
-    for (const actor of ranks) actor.weight = scheduler.pick([1, 1, 4, 16]);
-    const network = new Network(scheduler, ranks);
-    const saves = this.#plan(size);
-    scheduler.say(`life ${life} of ${size}, ${disaster}; ${saves.map(describe).join("; ")}`);
-    let at = disaster === "none" ? -1 : scheduler.events + scheduler.below(60 * size * saves.length);
+    scheduler.isUnfair = scheduler.chance(0.4);
+    const jobs = [this.#job(`${life}, rank`, RUN, 1 + scheduler.below(3))];
+    if (!isLast && scheduler.chance(0.3)) jobs.push(this.#job(`${life}, other`, SAME_RUN, 1));
+    this.#oracle.isShared ||= jobs.length > 1;
+    scheduler.say(`${life}: ${disaster}; ${jobs.map(({ saves }) => saves.map(describe).join("; ")).join(" | ")}`);
+    const ranks = jobs.flatMap((job) => job.ranks);
+    const saves = jobs.flatMap((job) => job.saves);
+    let at = disaster === "none" ? -1 : scheduler.events + scheduler.below(40 * ranks.length * saves.length);
     const victim = scheduler.pick(ranks);
     if (disaster === "call") {
-      victim.failAt = scheduler.below(40 * saves.length);
+      victim.failAt = scheduler.below(30 * saves.length);
       victim.code = scheduler.pick(["EIO", "ENOSPC", "EACCES"]);
     }
     const happens = () => {
       this.#rethrow();
-      if (at < 0 || scheduler.events < at) return;
+      if (at < 0 || scheduler.events < at) return false;
       at = -1;
       if (disaster === "full") this.#disk.isFull = true;
       const dying = disaster === "rank" ? [victim] : disaster === "job" || disaster === "power" ? ranks : [];
       for (const actor of dying) this.#kill(actor);
-      if (disaster === "rank") network.break();
+      if (disaster === "rank") jobs.find((job) => job.ranks.includes(victim))!.network.break();
       if (disaster === "power") this.#disk.losePower();
+      return true;
     };
-    const isCalm = disaster === "none";
-    for (const [rank, actor] of ranks.entries()) this.#start(rank, actor, network, saves, isCalm);
+    for (const job of jobs) for (const rank of job.ranks.keys()) this.#start(rank, job, disaster);
     await scheduler.drain(happens);
     this.#rethrow();
-    const hanging = ranks.filter(({ isAlive, name }) => isAlive && this.#open.has(name));
-    if (hanging.length > 0) throw new Violation(`${hanging[0]!.name} waits forever`);
-    atEnd();
+    const hanging = ranks.find(({ isAlive, name }) => isAlive && this.#open.has(name));
+    if (hanging) throw new Violation(`${hanging.name} waits forever`);
+    const left = this.#disk.kind(RUN) ? this.#disk.list(RUN).filter(({ name }) => !/^step-\d+$/.test(name)) : [];
+    if (isLast && left.length > 0) throw new Violation(`left over: ${left.map(({ name }) => name)}`);
     for (const actor of ranks) this.#kill(actor);
     for (const save of saves) this.#oracle.ended(save);
     this.#disk.isFull = false;
     const isLost = disaster === "power" || scheduler.chance(0.25);
     if (isLost) this.#disk.losePower();
-    await this.#oracle.check(diskFileSystem(this.#disk, atOnce), isLost);
+    await this.#oracle.check(diskFileSystem(this.#disk, atOnce), isLost, isLast);
+  }
+
+  /** Processes that save together. */
+  #job(name: string, run: string, size: number): Ranks {
+    const { scheduler } = this;
+    const ranks = Array.from({ length: size }, (_, rank) => new Actor(`${name} ${rank}`));
+    for (const actor of ranks) actor.weight = scheduler.pick([1, 1, 4, 16]);
+    return { run, ranks, network: new Network(scheduler, ranks), saves: this.#plan(size) };
   }
 
   #rethrow(): void {
@@ -134,6 +151,7 @@ class Job {
     let last = this.#oracle.steps.at(-1) ?? 0;
     return Array.from({ length: 1 + scheduler.below(3) }, () => {
       const overwrite = scheduler.chance(0.4);
+      // Two jobs choose the same step now and then.
       const isAgain = last > 0 && scheduler.chance(overwrite ? 0.7 : 0.1);
       const step = isAgain ? last : ++last;
       const keep = scheduler.chance(0.4) ? 1 + scheduler.below(2) : undefined;
@@ -146,15 +164,16 @@ class Job {
   }
 
   /** The program of a rank. */
-  #start(rank: number, actor: Actor, network: Network, saves: readonly PlannedSave[], isCalm: boolean): void {
+  #start(rank: number, { run, ranks, network, saves }: Ranks, disaster: Disaster): void {
+    const actor = ranks[rank]!;
     const { fileSystem: plant = (inner) => inner, communicator: plantBetween = (inner) => inner } = this.#planted;
     const fileSystem = plant(diskFileSystem(this.#disk, callsOf(this.scheduler, actor)));
     const communicator = plantBetween(network.communicator(rank));
     const program = async () => {
-      if (rank === 0) await this.#resume(actor, fileSystem, isCalm);
+      if (rank === 0) await this.#resume(run, actor, fileSystem, disaster !== "call");
       const running: Promise<void>[] = [];
       for (const save of saves) {
-        const ended = this.#save(rank, actor, save, { communicator, fileSystem }, isCalm);
+        const ended = this.#save(run, rank, actor, save, { communicator, fileSystem }, disaster === "none");
         running.push(ended);
         if (!save.options.async) await ended;
         if (network.isBroken) break;
@@ -163,23 +182,29 @@ class Job {
     };
     this.#open.add(actor.name);
     program()
-      .catch((error: unknown) => {
-        this.#violation ??=
-          error instanceof Violation ? error : new Violation(`${actor.name}: ${(error as Error).stack}`);
+      .catch((error: Error) => {
+        this.#violation ??= error instanceof Violation ? error : new Violation(`${actor.name}: ${error.stack}`);
       })
       .finally(() => this.#open.delete(actor.name));
   }
 
-  async #resume(actor: Actor, fileSystem: FileSystem, isCalm: boolean): Promise<void> {
+  async #resume(run: string, actor: Actor, fileSystem: FileSystem, isReadable: boolean): Promise<void> {
     try {
-      const { id, step } = await loadLatest(fileSystem);
+      const { id, step } = await loadLatest(fileSystem, run);
       if (actor.isAlive) this.#oracle.read(step, id);
     } catch (error) {
-      if (error instanceof Violation || (isCalm && !hasCode(error, "MISSING"))) throw error;
+      if (error instanceof Violation || (isReadable && !hasCode(error, "MISSING"))) throw error;
     }
   }
 
-  async #save(rank: number, actor: Actor, save: PlannedSave, places: SaveOptions, isCalm: boolean): Promise<void> {
+  async #save(
+    run: string,
+    rank: number,
+    actor: Actor,
+    save: PlannedSave,
+    places: SaveOptions,
+    isCalm: boolean,
+  ): Promise<void> {
     const { id, step, isWhole, options } = save;
     const { size } = places.communicator!;
     const whole = [ROWS, 2];
@@ -190,7 +215,7 @@ class Job {
     const same = { dtype: "U8", shape: [], data: Uint8Array.of(id) };
     this.#oracle.begins(save, options.overwrite ?? false);
     try {
-      await saveCheckpoint(RUN, { step, tensors: { rows, same }, values: { id } }, { ...options, ...places });
+      await saveCheckpoint(run, { step, tensors: { rows, same }, values: { id } }, { ...options, ...places });
       if (!actor.isAlive) return;
       this.scheduler.say(`${actor.name} is told: save ${id} is there`);
       save.told.add("saved");

@@ -27,8 +27,13 @@ export class Oracle {
   readonly #possible = new Map<number, Set<number>>();
   /** Steps that were told to be there and that nothing may have removed. */
   readonly #promised = new Set<number>();
-  readonly #running = new Set<Save>();
+  /** With the saves of the same step that have run at the same time. */
+  readonly #running = new Map<Save, Set<number>>();
+  /** By step, all that was ever saved as it. */
+  readonly #ever = new Map<number, Set<number>>();
   #keep: number | undefined;
+  /** Several jobs save into the run: one's steps may be lost that another's retention has counted. */
+  isShared = false;
 
   /** Steps that may be there, oldest first. */
   get steps(): number[] {
@@ -36,7 +41,12 @@ export class Oracle {
   }
 
   begins(save: Save, overwrite: boolean): void {
-    this.#running.add(save);
+    if (!this.#running.has(save)) {
+      const others = [...this.#running].filter(([one]) => one.step === save.step);
+      for (const [, ids] of others) ids.add(save.id);
+      this.#running.set(save, new Set(others.map(([one]) => one.id)));
+    }
+    this.#ever.set(save.step, (this.#ever.get(save.step) ?? new Set()).add(save.id));
     if (save.keep !== undefined) this.#keep = Math.min(save.keep, this.#keep ?? save.keep);
     // What is promised and must not be replaced has no other contents.
     if (!overwrite && this.#promised.has(save.step)) return;
@@ -51,19 +61,21 @@ export class Oracle {
 
   /** A rank was told that the save's step is there. */
   succeeded(save: Save): void {
-    const others = [...this.#running].filter((one) => one.step === save.step).map(({ id }) => id);
-    this.#possible.set(save.step, new Set([save.id, ...others]));
+    this.#possible.set(save.step, new Set([save.id, ...this.#running.get(save)!]));
     this.#promised.add(save.step);
   }
 
   /** All that is on the disk now, against all that was said. `isSettled`: nothing of it can get lost any more. */
-  async check(fileSystem: FileSystem, isSettled: boolean): Promise<void> {
+  async check(fileSystem: FileSystem, isSettled: boolean, loads: boolean): Promise<void> {
     const steps = (await listSteps(fileSystem, RUN).catch(ifMissing)) ?? [];
     const there = steps.map(({ step }) => step);
     for (const { step, path } of steps) {
       const id = await readStep(fileSystem, step, path);
       const possible = this.#possible.get(step) ?? new Set();
-      if (!possible.has(id)) {
+      // While one job sets a step aside to overwrite it, another's retention may take the new one: the old one comes back.
+      const isRetired =
+        this.isShared && this.#keep !== undefined && there.at(-1)! > step && this.#ever.get(step)?.has(id);
+      if (!possible.has(id) && !isRetired) {
         throw new Violation(`step ${step} is of save ${id}, it may be of ${[...possible]}`);
       }
       if (!isSettled) continue;
@@ -73,24 +85,24 @@ export class Oracle {
     for (const step of this.#possible.keys()) {
       if (there.includes(step)) continue;
       const newer = there.filter((one) => one > step).length;
-      const isRetired = this.#keep !== undefined && newer >= this.#keep;
+      const isRetired = this.#keep !== undefined && newer >= (this.isShared ? 1 : this.#keep);
       if (this.#promised.has(step) && !isRetired) throw new Violation(`step ${step} was there and is lost`);
       if (!isSettled) continue;
       this.#possible.delete(step);
       this.#promised.delete(step);
     }
     const latest = there.at(-1);
-    if (latest === undefined) return;
+    if (latest === undefined || !loads) return;
     const loaded = await loadLatest(fileSystem).catch((error: unknown) => {
       throw new Violation(`the latest step cannot be loaded: ${error}`);
     });
     if (loaded.step !== latest) throw new Violation(`step ${latest} is the latest, ${loaded.step} was loaded`);
   }
 
-  /** What a reader has got while others were saving. */
+  /** What a reader has got, maybe while others were saving. */
   read(step: number, id: number): void {
-    if (this.#possible.get(step)?.has(id)) return;
-    throw new Violation(`a reader got save ${id} as step ${step}`);
+    const possible = (this.isShared ? this.#ever : this.#possible).get(step);
+    if (!possible?.has(id)) throw new Violation(`a reader got save ${id} as step ${step}`);
   }
 }
 
@@ -118,8 +130,8 @@ function onlyOne(ids: ReadonlySet<unknown>, step: number | undefined): number {
 }
 
 /** Loads the latest step; every element of it must tell the same save. Throws what loading throws. */
-export async function loadLatest(fileSystem: FileSystem): Promise<{ id: number; step: number }> {
-  const { step, tensors, values } = await loadCheckpoint(RUN, { fileSystem, as: "plain" });
+export async function loadLatest(fileSystem: FileSystem, run = RUN): Promise<{ id: number; step: number }> {
+  const { step, tensors, values } = await loadCheckpoint(run, { fileSystem, as: "plain" });
   const elements = ["rows", "same"].flatMap((name) => [...(tensors[name]!.data as Uint8Array)]);
   return { id: onlyOne(new Set([values.id, ...elements]), step), step: step! };
 }

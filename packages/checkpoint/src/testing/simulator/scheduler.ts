@@ -23,6 +23,8 @@ interface Pending {
   readonly actor: Actor;
   readonly name: string;
   readonly run: () => void;
+  /** Who has more goes first, in histories of that kind. */
+  readonly rank: number;
   /** What may still happen of it if the process dies now. */
   readonly partly: (() => void) | undefined;
 }
@@ -31,6 +33,8 @@ export class Scheduler {
   readonly log: string[] = [];
   readonly #next: () => number;
   #pending: Pending[] = [];
+  /** Some calls wait until nothing else is left; otherwise each is as likely as the next. */
+  isUnfair = false;
   /** Calls that have taken effect. */
   events = 0;
 
@@ -75,7 +79,7 @@ export class Scheduler {
           reject(error);
         }
       };
-      this.#pending.push({ actor, name, run, partly });
+      this.#pending.push({ actor, name, run, partly, rank: this.#next() });
     });
   }
 
@@ -92,12 +96,12 @@ export class Scheduler {
     }
   }
 
-  /** Lets calls take effect until none is pending. `before` runs between any two. */
-  async drain(before: () => void): Promise<void> {
+  /** Lets calls take effect until none is pending. Between any two, `before` may do something, and tells whether it has. */
+  async drain(before: () => boolean): Promise<void> {
     for (;;) {
       // All that follows from the last answer happens before the next.
       await new Promise((resolve) => setImmediate(resolve));
-      before();
+      if (before()) continue;
       if (this.#pending.length === 0) return;
       const [one] = this.#pending.splice(this.#choose(), 1);
       this.events++;
@@ -107,6 +111,10 @@ export class Scheduler {
   }
 
   #choose(): number {
+    if (this.isUnfair) {
+      const first = this.#pending.reduce((most, one) => (one.rank > most.rank ? one : most));
+      return this.#pending.indexOf(first);
+    }
     let left = this.below(this.#pending.reduce((sum, { actor }) => sum + actor.weight, 0));
     return this.#pending.findIndex(({ actor }) => {
       left -= actor.weight;

@@ -1,0 +1,152 @@
+/** Faults of the protocol, each put between the package and the simulated world: the simulator must find every one. */
+import type { Communicator } from "../../save/ranks/communicator";
+import type { FileSystem, OpenFile } from "../../stores/file-system";
+import { basename } from "../../stores/path";
+import type { Planted } from "./history";
+import { RUN } from "./oracle";
+
+const isShard = (path: string) => path.endsWith(".safetensors");
+const isTemporary = (path: string) => /\.tmp-[^/]+$/.test(path);
+const isStep = (path: string) => /\/step-\d+$/.test(path);
+const nothing = async () => {};
+
+/** Another way to make some calls. */
+const onDisk = (change: (inner: FileSystem) => Partial<FileSystem>): Planted => ({
+  fileSystem: (inner) => ({ ...inner, ...change(inner) }),
+});
+
+/** Another way to write some files. */
+const onFiles = (change: (file: OpenFile, path: string) => Partial<OpenFile>): Planted =>
+  onDisk((inner) => ({
+    async open(path, mode, byteLength) {
+      const file = await inner.open(path, mode, byteLength);
+      return mode === "read" ? file : { ...file, ...change(file, path) };
+    },
+  }));
+
+const noSyncOf = (isIt: (path: string) => boolean): Planted =>
+  onDisk((inner) => ({ syncFolder: async (path) => (isIt(path) ? undefined : inner.syncFolder(path)) }));
+
+/** What every save's second broadcast says when the step is there. */
+const success = { value: { path: RUN, step: 0, warnings: [] } };
+
+/** The n-th call of a communicator, and of its `aside`. */
+const onMessages = (change: (inner: Communicator) => Partial<Communicator>): Planted => {
+  const communicator = (inner: Communicator): Communicator => {
+    let aside: Communicator | undefined;
+    const own = { ...inner, ...change(inner) };
+    return { ...own, aside: () => (aside ??= communicator(inner.aside!())) };
+  };
+  return { communicator };
+};
+
+/** By what is wrong; made anew for each history. */
+export const FAULTS: Readonly<Record<string, () => Planted>> = {
+  "a shard is not synced": () => onFiles((_, path) => (isShard(path) ? { finish: nothing } : {})),
+  "the manifest is not synced": () => onFiles((_, path) => (isShard(path) ? {} : { finish: nothing })),
+  "a sync is not waited for": () => onFiles((file) => ({ finish: async () => void file.finish().catch(() => {}) })),
+  "a sync that fails is taken for done": () => onFiles((file) => ({ finish: () => file.finish().catch(() => {}) })),
+  "a write is not waited for": () =>
+    onFiles((file) => ({ write: async (data, at) => void file.write(data.slice(), at).catch(() => {}) })),
+  "a write that fails is taken for done": () =>
+    onFiles((file) => ({ write: (data, at) => file.write(data, at).catch(() => {}) })),
+  "the step's names are not synced": () => noSyncOf(isTemporary),
+  "the run's names are not synced": () => noSyncOf((path) => basename(path) === basename(RUN)),
+  "the name of the run is not synced": () => noSyncOf((path) => !path.includes(basename(RUN))),
+  "a step is renamed before its names are synced": () =>
+    onDisk((inner) => ({
+      syncFolder: async (path) => (isTemporary(path) ? undefined : inner.syncFolder(path)),
+      async rename(from, to) {
+        await inner.rename(from, to);
+        if (isTemporary(from)) await inner.syncFolder(to);
+      },
+    })),
+  "an overwrite removes the old step first": () =>
+    onDisk((inner) => ({
+      rename: (from, to) => (to.includes(".old-") ? inner.remove(from) : inner.rename(from, to)),
+    })),
+  "a step that was set aside is swept, though it is the only one": () =>
+    onDisk((inner) => ({
+      async list(path) {
+        const entries = await inner.list(path);
+        for (const { name } of entries) if (name.includes(".old-")) await inner.remove(`${path}/${name}`);
+        return entries.filter(({ name }) => !name.includes(".old-"));
+      },
+    })),
+  "what is being saved is swept": () =>
+    onDisk((inner) => ({
+      async makeFolder(path) {
+        const others = isTemporary(path) ? (await inner.list(RUN)).filter(({ name }) => isTemporary(name)) : [];
+        for (const { name } of others) await inner.remove(`${RUN}/${name}`);
+        await inner.makeFolder(path);
+      },
+    })),
+  "an old step is removed under its name": () => {
+    const hidden = new Map<string, string>();
+    return onDisk((inner) => ({
+      async rename(from, to) {
+        if (isStep(from) && isTemporary(to)) hidden.set(to, from);
+        else await inner.rename(from, to);
+      },
+      remove: (path) => inner.remove(hidden.get(path) ?? path),
+    }));
+  },
+  "an old step is removed before its new name is durable": () =>
+    onDisk((inner) => {
+      let isHiding = false;
+      return {
+        async rename(from, to) {
+          isHiding = isStep(from) && isTemporary(to);
+          await inner.rename(from, to);
+        },
+        syncFolder: async (path) => (isHiding ? undefined : inner.syncFolder(path)),
+      };
+    }),
+  "an old step goes before the new one is there": () =>
+    onDisk((inner) => ({
+      async makeFolder(path) {
+        await inner.makeFolder(path);
+        const steps = isTemporary(path) ? (await inner.list(RUN)).filter(({ name }) => isStep(`/${name}`)) : [];
+        if (steps.length > 2) await inner.remove(`${RUN}/${steps.map(({ name }) => name).sort()[0]}`);
+      },
+    })),
+  "ranks are told before the commit": () =>
+    onMessages((inner) => {
+      let number = 0;
+      return {
+        broadcast: async (value) => (number++ % 2 && inner.rank > 0 ? (success as never) : inner.broadcast(value)),
+      };
+    }),
+  "a dead rank is taken for a commit": () =>
+    onMessages((inner) => ({ broadcast: (value) => inner.broadcast(value).catch(() => success as never) })),
+  "the report of an earlier life is taken for this one's": () => {
+    let before: unknown[] = [];
+    return onMessages((inner) => {
+      let number = 0;
+      return {
+        async gather(value) {
+          const all = await inner.gather(value);
+          if (!all || number++ % 2 === 0) return all;
+          const late = all.map((own, rank) => (rank > 0 && before.length === all.length ? before[rank] : own));
+          before = all;
+          return late as typeof all;
+        },
+      };
+    });
+  },
+  "the name of an earlier life is taken for this one's": () => {
+    let before: unknown;
+    return onMessages((inner) => {
+      let number = 0;
+      return {
+        async broadcast(value) {
+          const now = await inner.broadcast(value);
+          if (number++ % 2 || inner.rank === 0) return now;
+          const late = before ?? now;
+          before = now;
+          return late as typeof now;
+        },
+      };
+    });
+  },
+};
