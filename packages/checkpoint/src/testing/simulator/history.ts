@@ -97,7 +97,10 @@ class Job {
     scheduler.say(`${life}: ${disaster}; ${jobs.map(({ saves }) => saves.map(describe).join("; ")).join(" | ")}`);
     const ranks = jobs.flatMap((job) => job.ranks);
     const saves = jobs.flatMap((job) => job.saves);
-    let at = disaster === "none" ? -1 : scheduler.events + scheduler.below(40 * ranks.length * saves.length);
+    const isAimed = scheduler.chance(0.4);
+    const renames = scheduler.renames + 1 + scheduler.below(2 * saves.length);
+    let at = isAimed ? Infinity : scheduler.events + scheduler.below(40 * ranks.length * saves.length);
+    let isOver = disaster === "none";
     const victim = scheduler.pick(ranks);
     if (disaster === "call") {
       victim.failAt = scheduler.below(30 * saves.length);
@@ -105,8 +108,9 @@ class Job {
     }
     const happens = () => {
       this.#rethrow();
-      if (at < 0 || scheduler.events < at) return false;
-      at = -1;
+      if (isAimed && scheduler.renames === renames) at = Math.min(at, scheduler.events + scheduler.below(4));
+      if (isOver || scheduler.events < at) return false;
+      isOver = true;
       if (disaster === "full") this.#disk.isFull = true;
       const dying = disaster === "rank" ? [victim] : disaster === "job" || disaster === "power" ? ranks : [];
       for (const actor of dying) this.#kill(actor);
@@ -170,10 +174,11 @@ class Job {
     const fileSystem = plant(diskFileSystem(this.#disk, callsOf(this.scheduler, actor)));
     const communicator = plantBetween(network.communicator(rank));
     const program = async () => {
-      if (rank === 0) await this.#resume(run, actor, fileSystem, disaster !== "call");
+      if (rank === 0 && this.scheduler.chance(0.5)) await this.#resume(run, actor, fileSystem, disaster !== "call");
       const running: Promise<void>[] = [];
       for (const save of saves) {
         const ended = this.#save(run, rank, actor, save, { communicator, fileSystem }, disaster === "none");
+        ended.catch(() => {}); // awaited below, unless another one fails first
         running.push(ended);
         if (!save.options.async) await ended;
         if (network.isBroken) break;

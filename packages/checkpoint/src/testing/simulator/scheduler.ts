@@ -37,6 +37,8 @@ export class Scheduler {
   isUnfair = false;
   /** Calls that have taken effect. */
   events = 0;
+  /** How many of them gave something another name: what goes wrong there does most harm. */
+  renames = 0;
 
   constructor(seed: number) {
     this.#next = random(seed);
@@ -105,6 +107,7 @@ export class Scheduler {
       if (this.#pending.length === 0) return;
       const [one] = this.#pending.splice(this.#choose(), 1);
       this.events++;
+      if (one!.name.startsWith("rename ")) this.renames++;
       this.say(`${one!.actor.name} ${one!.name}`);
       one!.run();
     }
