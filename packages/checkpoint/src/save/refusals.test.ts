@@ -4,7 +4,7 @@ import { listSteps } from "../format/steps";
 import type { Layout } from "../layout/layout";
 import { readManifest } from "../read/native";
 import { MemoryFileSystem } from "../testing/disks/memory-file-system";
-import { localCommunicators, singleProcess } from "./ranks/communicator";
+import { singleProcess } from "./ranks/communicator";
 import { type CheckpointContents, type SaveOptions, saveCheckpoint } from "./save";
 
 const f32 = (shape: number[], ...values: number[]) => ({ dtype: "f32", shape, data: Float32Array.from(values) });
