@@ -81,6 +81,16 @@ export function withSlices(launch: Launch, replace: (slice: Slice) => Slice): La
   return replaced as unknown as Launch;
 }
 
+/** The slices of a launch that are in one piece of memory. */
+export function slicesIn(launch: Launch, memory: Memory): Slice[] {
+  const found: Slice[] = [];
+  withSlices(launch, (slice) => {
+    if (slice.memory === memory) found.push(slice);
+    return slice;
+  });
+  return found;
+}
+
 /** All memory of a launch. */
 export function memoriesOf(launch: Launch): Set<Memory> {
   return new Set([...readsOf(launch), ...writesOf(launch)]);

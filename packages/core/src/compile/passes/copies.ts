@@ -1,6 +1,6 @@
 /** Plain copies of a whole range fall out: who reads the copy reads the original. */
-import { withSlices } from "../../backend/launches";
-import type { Memory, Slice } from "../../backend/memory";
+import { slicesIn, withSlices } from "../../backend/launches";
+import type { Slice } from "../../backend/memory";
 import type { Launch } from "../../backend/spec";
 import { byteSize } from "../../values/dtype";
 import { isDense, sizeOf } from "./layout";
@@ -38,13 +38,4 @@ function remove({ source, target, shape, kernel }: Launch<"copy">, index: number
 function isPlain({ kernel, shape, sourceStrides, targetStrides }: Launch<"copy">): boolean {
   const { from, to } = kernel.spec;
   return from === to && isDense(shape, sourceStrides) && isDense(shape, targetStrides);
-}
-
-function slicesIn(launch: Launch, memory: Memory): Slice[] {
-  const found: Slice[] = [];
-  withSlices(launch, (slice) => {
-    if (slice.memory === memory) found.push(slice);
-    return slice;
-  });
-  return found;
 }

@@ -10,35 +10,36 @@ import { byteSize } from "../../values/dtype";
 import type { Step } from "../steps";
 import { expressionOf } from "./expression-of";
 import type { MapKernels } from "./fuse-maps";
+import { joinParts, type Padded } from "./join-parts";
 import { isDense, isSameSlice, sizeOf } from "./layout";
 import type { Uses } from "./uses";
 
-/** Memory that holds `value`, but for a part of its elements. */
-interface Padded {
-  readonly value: number;
-  readonly part: Slice;
-  readonly begin: number;
-  readonly end: number;
-  /** The steps that make it. */
-  readonly steps: readonly number[];
-}
-
 export function splitPadded(uses: Uses, kernels: MapKernels): Step[] {
+  // First of all, as a part may itself be a sum that is split.
+  forEachSum(uses, (sum, index, padded) => joinParts(sum, index, padded, uses, kernels));
   const split = new Map<number, readonly Step[]>();
-  for (let index = 0; index < uses.length; index++) {
-    const sum = uses.launch("map", index);
-    if (sum === undefined) continue;
-    const padded = sum.inputs.map((input) => paddedAt(input, index, sum, uses));
-    const walks = sum.inputs.every((_, i) => isDense(sum.shape, sum.strides[i]!));
-    if (!walks || !padded.some((one) => one !== undefined)) continue;
+  forEachSum(uses, (sum, index, padded) => {
     const launches = stretchesOf(sum, padded, kernels);
     split.set(
       index,
       launches.map((launch) => ({ kind: "launch", launch, live: undefined })),
     );
     for (const one of padded) for (const step of one?.steps ?? []) uses.replace(step, null);
-  }
+  });
   return Array.from({ length: uses.length }, (_, index) => split.get(index) ?? uses.at(index) ?? []).flat();
+}
+
+/** The elementwise programs with inputs that are filled up. */
+function forEachSum(
+  uses: Uses,
+  visit: (sum: Launch<"map">, index: number, padded: readonly (Padded | undefined)[]) => void,
+): void {
+  for (let index = 0; index < uses.length; index++) {
+    const sum = uses.launch("map", index);
+    if (!sum?.inputs.every((_, i) => isDense(sum.shape, sum.strides[i]!))) continue;
+    const padded = sum.inputs.map((input) => paddedAt(input, index, sum, uses));
+    if (padded.some((one) => one !== undefined)) visit(sum, index, padded);
+  }
 }
 
 /** How an input is filled up; undefined if it is not. */

@@ -49,10 +49,9 @@ function placeHeads(launch: Attention, index: number, uses: Uses): void {
     if (!Number.isInteger(heads) || batch % heads !== 0) continue;
     const walks = boxes.map((box, i) => box && alongAxes(box, [batch / heads, heads, ...shapes[i]!]));
     const isPlaced = walks.map((walk) => walk?.[3] === 1);
-    // The copy of several outputs falls out if each has its place.
-    const all = boxes.map(
-      (box, i) => isPlaced[i] && boxes.every((other, k) => other?.copy !== box!.copy || isPlaced[k]),
-    );
+    // The copy of several operands falls out if each has its place.
+    const memories = ARGUMENTS[launch.kind].map((name) => slices[name]!.memory);
+    const all = memories.map((memory) => memories.every((other, k) => other !== memory || isPlaced[k]));
     if (!all.some((isGiven) => isGiven)) continue;
     const strides = walks.map((walk, i) => {
       const [rows, length] = shapes[i]!;
