@@ -83,6 +83,7 @@ export class WasmBackend implements Backend, Execution {
   readonly sharesMemory = true;
   readonly exact = true;
   readonly fuses = FUSES;
+  readonly epilogues = true;
   /** See `enableQ8`. */
   declare readonly packs?: boolean;
   /** See `enableStochasticRounding`. */

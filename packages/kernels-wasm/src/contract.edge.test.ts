@@ -50,4 +50,4 @@ async function open(): Promise<WasmBackend> {
 }
 
 const portable = probeTarget(false).fused.f32;
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES, portable });
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, edge: true, fuses: FUSES, epilogues: true, portable });

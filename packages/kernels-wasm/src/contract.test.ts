@@ -13,4 +13,4 @@ const rules = await workspaceRules();
 // Weights are made of fused multiply-adds, which Node 20 lacks.
 const portable = probeTarget(false).fused.f32;
 const open = () => openWasmBackend({ threads: 2 });
-contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, rules, fuses: FUSES, portable });
+contractSuite({ name: "wasm", dtypes: ["f32", "f64"], open, rules, fuses: FUSES, epilogues: true, portable });

@@ -22,16 +22,15 @@ export const map: KernelSource<"map"> = {
   launch: launchMap,
 };
 
-/** Exports `elements(start, end, table, ...scalars)` over one row's elements and `rows(...)`, the same over rows. */
-export function emitMap(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
+/** (output, length, for each input its address and byte stride, ...scalars): one row. */
+export function emitRow(module: ModuleBuilder, program: Program, dtype: ComputeDType, target: Target) {
   const lanes = LANES[dtype];
-  const module = new ModuleBuilder(target);
   const operations = emitOperations(module, program, dtype, target);
   const slots = program.buffers.map((_, slot) => slot);
   const scalarTypes = program.scalars.map(() => "f64" as const);
   const rowTypes = ["i32", "i32", ...slots.flatMap(() => ["i32", "i32"] as const), ...scalarTypes] as const;
 
-  const row = module.function({ parameters: rowTypes }, (f, output, remaining, ...rest) => {
+  return module.function({ parameters: rowTypes }, (f, output, remaining, ...rest) => {
     const pointers = slots.map((slot) => rest[2 * slot] as Local<"i32">);
     const strides = slots.map((slot) => rest[2 * slot + 1] as Local<"i32">);
     const writer = new ProgramWriter(f, program, dtype, operations, rest.slice(2 * slots.length) as Value<"f64">[]);
@@ -76,7 +75,15 @@ export function emitMap(program: Program, dtype: ComputeDType, target: Target): 
       advance(1, (slot) => strides[slot]!);
     });
   });
+}
 
+/** Exports `elements(start, end, table, ...scalars)` over one row's elements and `rows(...)`, the same over rows. */
+export function emitMap(program: Program, dtype: ComputeDType, target: Target): ModuleBuilder {
+  const lanes = LANES[dtype];
+  const module = new ModuleBuilder(target);
+  const slots = program.buffers.map((_, slot) => slot);
+  const row = emitRow(module, program, dtype, target);
+  const scalarTypes = program.scalars.map(() => "f64" as const);
   const parameters = ["i32", "i32", "i32", ...scalarTypes] as const;
   /** Address of a word of input `slot`: 0 its address, 1 its innermost stride, 2 + d that of outer dimension d. */
   const inputWord = (table: Local<"i32">, rank: Value<"i32">, slot: number, word: Value<"i32"> | number) => {
@@ -153,6 +160,11 @@ const FUNCTIONS: ReadonlySet<string> = new Set(TRANSCENDENTAL_OPS);
 
 const countFunctions = (program: Program) => program.nodes.filter(({ op }) => FUNCTIONS.has(op)).length;
 
+/** What an element costs, in the time of reading one. */
+export function costOf(program: Program): number {
+  return program.buffers.length + 1 + COST_OF_FUNCTION * countFunctions(program);
+}
+
 function launchMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"map">, execution: Execution): void {
   const { program, dtype } = kernel.spec;
   const bytes = byteSize(dtype);
@@ -166,7 +178,7 @@ function launchMap({ kernel, inputs, output, scalars, shape, strides }: Launch<"
     words.push(execution.address(slice), (steps.at(-1) as number) * bytes);
     for (let dimension = 0; dimension < rank; dimension++) words.push((steps[dimension] as number) * bytes);
   }
-  const work = rows * length * (inputs.length + 1 + COST_OF_FUNCTION * countFunctions(program));
+  const work = rows * length * costOf(program);
   const table = execution.table(words);
   if (rows === 1) execution.run("elements", { range: length, grain: GRAIN, work }, table, ...scalars);
   else execution.run("rows", { range: rows, grain: Math.ceil(GRAIN / length), work }, table, ...scalars);

@@ -2,8 +2,9 @@
  * Matrix product, after Goto & van de Geijn (2008): blocks of B are packed into panels that tiles of C stream through.
  * Every element of C is a chain over each piece of k, and the sum of these in order, whatever its tile or thread.
  */
-import type { Spec } from "@opt/core/backend";
+import type { ComputeDType, Program, Spec } from "@opt/core/backend";
 import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } from "../../assembler";
+import { costOf, emitRow } from "../../emit/map";
 import type { KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
 import { readWords } from "../words";
@@ -40,12 +41,12 @@ interface Range {
   readonly to: Local<"i32">;
 }
 
-type Form = Omit<Spec<"matmul">, "kind" | "epilogue">;
+type Form = Omit<Spec<"matmul">, "kind">;
 
-/** (start, end, table): the stripes `start` to `end` of a product. */
+/** (start, end, table, ...scalars of the epilogue): the stripes `start` to `end` of a product. */
 export function emitProduct(
   module: ModuleBuilder,
-  { transposeA, transposeB, dtype }: Form,
+  { transposeA, transposeB, dtype, epilogue }: Form,
   target: Target,
   name?: string,
 ) {
@@ -57,9 +58,12 @@ export function emitProduct(
   const multiplyPanel = emitPanelProduct(module, float, target);
   const packB = emitPackB(module, float, transposeB);
   const packA = transposeA ? emitPackA(module, float) : undefined;
+  const finish = epilogue && emitEpilogue(module, epilogue, dtype, target);
 
   const exported = name === undefined ? {} : { export: name };
-  return module.function({ parameters: ["i32", "i32", "i32"], ...exported }, (f, start, end, table) => {
+  const scalarTypes = epilogue?.scalars.map(() => "f64" as const) ?? [];
+  const parameters = ["i32", "i32", "i32", ...scalarTypes] as const;
+  return module.function({ parameters, ...exported }, (f, start, end, table, ...scalars) => {
     const words = readWords(f, table, WORDS);
     const { m, k } = words;
     const [batches, rows, columns] = rangesOf(f, words, start, end);
@@ -126,9 +130,40 @@ export function emitProduct(
             });
           });
         });
+        finish?.(f, words, table, scalars, batch, rows, { from: firstColumn, to: lastColumn });
       });
     });
   });
+}
+
+/** Writes the epilogue of a block of C that is whole, from the caches. Its words: the output, then of each operand the address and byte strides. */
+function emitEpilogue(module: ModuleBuilder, program: Program, dtype: ComputeDType, target: Target) {
+  const row = emitRow(module, program, dtype, target);
+  const { bytes } = floatOf(dtype);
+  return (
+    f: FunctionBuilder,
+    { c, m, n }: Words,
+    table: Local<"i32">,
+    scalars: readonly Local<"f64">[],
+    batch: Local<"i32">,
+    rows: Range,
+    columns: Range,
+  ) => {
+    const word = (index: number) => i32.load(table, 4 * (PRODUCT_WORDS + index));
+    const i = f.local("i32");
+    f.for(i, rows.from, rows.to, 1, () => {
+      const element = i32.add(i32.mul(i32.add(i32.mul(batch, m), i), n), columns.from);
+      const offset = f.local("i32", i32.mul(element, bytes));
+      const operands = program.buffers.slice(1).flatMap((_, slot) => {
+        const stride = (axis: number) => word(2 + 4 * slot + axis);
+        const steps = [batch, i, columns.from].map((index, axis) => i32.mul(index, stride(axis)));
+        return [steps.reduce((sum, step) => i32.add(sum, step), word(1 + 4 * slot)), stride(2)];
+      });
+      const length = i32.sub(columns.to, columns.from);
+      const product = [i32.add(c, offset), i32.const(bytes)];
+      f.do(row(i32.add(word(0), offset), length, ...product, ...operands, ...scalars));
+    });
+  };
 }
 
 /** Pieces of k as equal as can be: piece i begins at floor(k * i / pieces). Runs once at least: with k = 0 the tiles write zeros. */
@@ -263,9 +298,9 @@ export const matmul: KernelSource<"matmul"> = {
     emitProduct(module, spec, target, "multiply");
     return module;
   },
-  launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB }, execution) {
+  launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue }, execution) {
     if (batch * m * n === 0) return;
-    const { dtype, transposeA, transposeB } = kernel.spec;
+    const { dtype, transposeA, transposeB, epilogue: program } = kernel.spec;
     const float = floatOf(dtype);
     const width = panelColumns(float);
     const work = batch * m * n * Math.max(k, 1);
@@ -275,10 +310,12 @@ export const matmul: KernelSource<"matmul"> = {
     const unit = work < SMALL ? extent : grain * Math.ceil(extent / grain / STRIPES);
     const range = Math.ceil(extent / unit);
     const packing = packingBytes(float, n, transposeA);
+    // The product must not overwrite what is read after it.
+    const isOperand = !epilogue?.product && epilogue?.operands.some(({ memory }) => memory === output.memory);
     const words = wordsOfProduct({
       a: execution.address(a),
       b: execution.address(b),
-      c: execution.address(output),
+      c: isOperand ? execution.scratch(batch * m * n * float.bytes) : execution.address(epilogue?.product ?? output),
       ...{ m, n, k, batch, strideA, strideB },
       ...{ rowA: transposeA ? m : k, rowB: transposeB ? k : n, rowC: n },
       axis: AXES.indexOf(axis),
@@ -286,6 +323,10 @@ export const matmul: KernelSource<"matmul"> = {
       scratch: execution.scratch(range * packing.slotBytes),
       ...packing,
     });
-    execution.run("multiply", { range, work: work / MULTIPLY_ADDS }, execution.table(words));
+    if (epilogue) words.push(execution.address(output));
+    for (const [i, operand] of epilogue?.operands.entries() ?? [])
+      words.push(execution.address(operand), ...epilogue!.strides[i]!.map((stride) => stride * float.bytes));
+    const read = work / MULTIPLY_ADDS + (program ? batch * m * n * costOf(program) : 0);
+    execution.run("multiply", { range, work: read }, execution.table(words), ...(epilogue?.scalars ?? []));
   },
 };
