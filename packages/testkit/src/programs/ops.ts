@@ -11,11 +11,13 @@ import {
   div,
   erf,
   fma,
+  fusedAttention,
   gather,
   gelu,
   layerNorm,
   leakyRelu,
   less,
+  maskedFill,
   maximum,
   maxPool2d,
   minimum,
@@ -27,6 +29,7 @@ import {
   softplus,
   sub,
   type Tensor,
+  tril,
 } from "@opt/core";
 import { ARRANGING } from "./arranging";
 import { CHOOSING } from "./choosing";
@@ -146,6 +149,19 @@ export const OPS: Readonly<Record<string, OpKind>> = {
       const leading = broadcast([a!.shape.slice(0, -2), b!.shape.slice(0, -2)]) ?? [];
       return { shape: [...leading, m, n], dtype: promote(a!.dtype, b!.dtype) };
     },
+  },
+  /** By one kernel where the device has it. */
+  attention: {
+    run: (operands, { isCausal }) => {
+      const [query, key, value] = operands as [Tensor, Tensor, Tensor];
+      const seen = fusedAttention(query, key, value, { scale: 0.5, isCausal: !!isCausal });
+      if (seen !== null) return seen;
+      const scores = query.mul(0.5).matmul(key, { transposeB: true });
+      // tril of ones is 1 where a query sees a key.
+      const unseen = tril(scores.detach().mul(0).add(1)).eq(0);
+      return (isCausal ? maskedFill(scores, unseen, Number.NEGATIVE_INFINITY) : scores).softmax(-1).matmul(value);
+    },
+    spec: ([query]) => query!,
   },
   gather: {
     run: ([table, indices]) => gather(table as Tensor, indices as Tensor),

@@ -109,6 +109,7 @@ OPS = {
     "sum": reduced(torch.sum), "mean": reduced(torch.mean), "max": reduced(torch.amax),
     "softmax": lambda x, axis: torch.softmax(x, axis), "logSoftmax": lambda x, axis: torch.log_softmax(x, axis),
     "layerNorm": lambda x, w, b=None: F.layer_norm(x, w.shape, w, b),
+    "attention": lambda q, k, v, isCausal: F.scaled_dot_product_attention(q, k, v, is_causal=isCausal, scale=0.5),
     "matmul": matmul, "gather": lambda table, at: table[at.long()], "crossEntropy": cross_entropy,
     "conv2d": lambda x, w, **options: F.conv2d(x, w, **options),
     "maxPool2d": lambda x, kernel, stride: F.max_pool2d(x, kernel, stride),
