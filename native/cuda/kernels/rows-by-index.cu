@@ -18,6 +18,7 @@ __device__ void scatterAdd(const T* source, const int* indices, T* output, Index
   for (Index e = firstElement(); e < width * parts; e += elementStride()) {
     const Index column = e % width;
     const auto part = static_cast<unsigned>(e / width);
+    for (Index row = part; row < rows; row += parts) output[row * width + column] = 0;
     for (Index i = 0; i < count; i++) {
       const int row = indices[i];
       if (row >= 0 && row < rows && static_cast<unsigned>(row) % step == part) output[row * width + column] += source[i * width + column];

@@ -203,7 +203,7 @@ const LAUNCHES: { readonly [K in OwnKind]: Start<K> } = {
 
   scatterAdd(on, { kernel, source, indices, output, rows, width, count }) {
     const { dtype } = kernel.spec;
-    if (count * width * rows === 0) return;
+    if (width * rows === 0) return;
     // Parts of the rows, so that narrow tables keep the GPU busy too; every part reads all indices.
     const parts = Math.max(1, Math.min(rows, 256, Math.floor((on.gpu.multiprocessors * 512) / width)));
     on.arguments

@@ -33,6 +33,7 @@ Status scatterAdd(const ScatterAddFields<T>& given, int threads) {
   const int64_t rows = given.rows, width = given.width, count = given.count;
   const int64_t parts = smaller<int64_t>(16, larger<int64_t>(1, count * width / 16384));
   parallelFor(rows, ceilDivide(rows, parts), threads, [=](int64_t begin, int64_t end) {
+    std::memset(given.output + begin * width, 0, sizeof(T) * static_cast<size_t>((end - begin) * width));
     for (int64_t i = 0; i < count; i++) {
       const int64_t row = given.indices[i];
       if (row < begin || row >= end) continue;

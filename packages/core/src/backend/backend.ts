@@ -33,7 +33,7 @@ export interface Backend {
   readonly draws?: boolean;
   /** The fused kernels that it has: of an op with its gradient, both. */
   readonly fuses?: readonly FusedKind[];
-  /** Products take epilogues. */
+  /** Products take epilogues and sums. */
   readonly epilogues?: boolean;
   /** Memory is the host's own: `readSync` copies, and waits for nothing. */
   readonly sharesMemory?: boolean;

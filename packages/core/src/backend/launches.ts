@@ -25,9 +25,6 @@ const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   lstmGrad: ["inputsGradient", "firstHiddenGradient", "firstCellGradient"],
 };
 
-/** Arguments that are read before they are written. */
-const UPDATED: ReadonlySet<Kind> = new Set(["rule", "scatterAdd"]);
-
 export function isSlice(value: unknown): value is Slice {
   return typeof value === "object" && value !== null && "memory" in value && "byteOffset" in value;
 }
@@ -59,7 +56,7 @@ export function readsOf(launch: Launch): Set<Memory> {
     else if (Array.isArray(value)) value.forEach(visit);
   };
   for (const [name, value] of Object.entries(launch)) {
-    if (UPDATED.has(launch.kind) || !written.includes(name)) visit(value);
+    if (!written.includes(name)) visit(value);
     if (name === "epilogue" && value) visit((value as { operands: unknown }).operands);
   }
   return read;

@@ -26,7 +26,7 @@ export interface Specs {
   copy: { from: NumberDType; to: NumberDType };
   /** Rows by index: output[i] = table[indices[i]]. An index out of range gives a row of NaN. */
   gather: { dtype: ComputeDType };
-  /** output[indices[i]] += source[i], in the order of i. Indices out of range add nothing. */
+  /** output[indices[i]] += source[i], from zeros on, in the order of i. Indices out of range add nothing. */
   scatterAdd: { dtype: ComputeDType };
   /** What a row program computes from each row of matrices. */
   rows: { program: RowProgram; dtype: ComputeDType };
@@ -183,7 +183,7 @@ export interface LaunchArguments {
   };
   /** table [rows, width], indices i32 [count], output [count, width]. */
   gather: { table: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
-  /** source [count, width], indices i32 [count], output [rows, width] (added to). */
+  /** source [count, width], indices i32 [count], output [rows, width]: the sum of the rows at each index, in their order. */
   scatterAdd: { source: Slice; indices: Slice; output: Slice; rows: number; width: number; count: number };
   /** Inputs and outputs in the order of the program: a matrix is [rows, length], a vector or columns [length], numbers are [rows]. labels i32 [rows]. */
   rows: {

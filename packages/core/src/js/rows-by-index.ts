@@ -20,6 +20,7 @@ export function scatterAdd(dtype: ComputeDType, launch: LaunchArguments["scatter
   const source = elements(launch.source, dtype);
   const indices = elements(launch.indices, "i32");
   const out = elements(launch.output, dtype);
+  out.fill(0);
   for (let i = 0; i < count; i++) {
     const row = indices[i]!;
     if (row < 0 || row >= rows) continue;

@@ -1,6 +1,6 @@
 /** Rows added up by index. Each thread owns rows of the output and goes through all indices, so that sums keep their order. */
 import type { Spec } from "@opt/core/backend";
-import { i32, ModuleBuilder } from "../assembler";
+import { i32, ModuleBuilder, memory } from "../assembler";
 import type { KernelSource, Target } from "../kernel";
 import { floatOf } from "./float";
 import { walkRow } from "./row";
@@ -15,6 +15,7 @@ function emit({ dtype }: Spec<"scatterAdd">, target: Target): ModuleBuilder {
       const i = f.local("i32");
       const rowBytes = f.local("i32", i32.mul(width, bytes));
       const owned = f.local("i32", i32.sub(end, start));
+      f.do(memory.fill(i32.add(output, i32.mul(start, rowBytes)), 0, i32.mul(owned, rowBytes)));
       f.for(i, 0, count, 1, () => {
         const row = f.local("i32", i32.load(i32.add(indices, i32.mul(i, 4))));
         // Unsigned: rows before `start` and negative ones wrap to large numbers.

@@ -38,6 +38,7 @@ const SCATTER_ADD: Shader = {
       "if (item >= params.width * params.shares) { return; }",
       "let column = item % params.width;",
       "let share = item / params.width;",
+      "for (var row = share; row < u32(params.rows); row += params.shares) { put_output(row * params.width + column, 0.0); }",
       "for (var i = 0u; i < params.count; i++) {",
       "  let index = indices(i);",
       "  if (index < 0 || index >= params.rows || u32(index) % params.shares != share) { continue; }",
@@ -53,7 +54,7 @@ const ENOUGH_INVOCATIONS = 4096;
 export const scatterAdd: KernelSource<"scatterAdd", Shader> = {
   prepare: () => SCATTER_ADD,
   launch({ source, indices, output, rows, width, count }: Launch<"scatterAdd">, shader: Shader, execution: Execution) {
-    if (rows * width * count === 0) return;
+    if (rows * width === 0) return;
     const shares = Math.max(1, Math.min(rows, 64, Math.floor(ENOUGH_INVOCATIONS / width)));
     const groups = Math.ceil((width * shares) / LANES);
     execution.dispatch(shader, [source, indices, output], { rows, width, count, shares }, groups);

@@ -10,7 +10,6 @@ import type { Shape } from "../../values/shape";
 import { cast, computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
-import { fill } from "../map";
 import { checkIndices } from "./check-indices";
 
 const GATHER = /* @__PURE__ */ carried("gather", gatherOnJs);
@@ -64,7 +63,7 @@ export function gather(table: Tensor, indices: Tensor): Tensor {
 export function scatterAdd(source: Tensor, indices: Tensor, shape: Shape): Tensor {
   const { device } = source;
   const dtype = source.dtype as ComputeDType;
-  const result = fill(shape, 0, dtype, device);
+  const result = Tensor.empty(shape, dtype, device);
   const rows = shape[0]!;
   device.launch({
     kind: "scatterAdd",
