@@ -1,8 +1,10 @@
 /** Passes for one op, which come with it: only those ship them who use the op. */
+
+import type { Device } from "../../device/device";
 import { shared } from "../../host/shared";
 import type { Uses } from "./uses";
 
-export type Pass = (uses: Uses) => void;
+export type Pass = (uses: Uses, device: Device) => void;
 
 const passes = /* @__PURE__ */ shared("carriedPasses", () => new Set<Pass>());
 

@@ -35,7 +35,7 @@ export function optimized(
   removeCopies(uses);
   fuseMaps(uses, kernels);
   uses = new Uses(splitPadded(uses, kernels), temporaries);
-  for (const pass of carriedPasses()) pass(uses);
+  for (const pass of carriedPasses()) pass(uses, device);
   if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
   const { steps } = uses;
   return { steps, ...plan(steps, temporaries, true) };

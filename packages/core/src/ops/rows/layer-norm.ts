@@ -1,8 +1,10 @@
 /** Layer normalisation over the last axes. */
 
+import { addToRows } from "../../compile/passes/add-to-rows";
+import { withPass } from "../../compile/passes/carried-passes";
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
-import { layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
+import { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "../../rule/row-programs/layer-norm";
 import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, promote } from "../../values/dtype";
@@ -14,6 +16,11 @@ import { elementwise } from "../elementwise/elementwise";
 import { fill } from "../map";
 import { mean, sumTo } from "../reduce/reduce";
 import { launchRows } from "./launch-rows";
+
+const GRADIENTS = /* @__PURE__ */ withPass(
+  layerNormGradRows,
+  /* @__PURE__ */ addToRows(layerNormGradRows, layerNormGradAddRows),
+);
 
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias over the trailing axes that `weight` covers (Ba, Kiros & Hinton 2016).
@@ -90,7 +97,7 @@ function layerNormGrad(gradient: Tensor, saved: readonly Tensor[], rows: number,
   const inputGradient = Tensor.empty(x.shape, x.dtype, device);
   const weightGradient = Tensor.empty(weight.shape, x.dtype, device);
   const biasGradient = Tensor.empty(weight.shape, x.dtype, device);
-  launchRows(layerNormGradRows, {
+  launchRows(GRADIENTS, {
     inputs: { x, w: weight, mean: average, rstd, g: gradient },
     outputs: { dx: inputGradient, dw: weightGradient, db: biasGradient },
     rows,

@@ -1,5 +1,5 @@
 /** Layer normalisation of rows and its gradients. */
-import { columns, defineRows, narrow, sum, widen } from "../rows/row-program";
+import { columns, defineRows, narrow, type RowExpression, sum, widen } from "../rows/row-program";
 import { add, div, mul, sqrt, sub } from "../symbols";
 
 /** (x - mean) rstd w + b. The variance is summed from distances, and the mean used in two parts: rows may lie far from 0. */
@@ -17,14 +17,30 @@ export const layerNormRows = /* @__PURE__ */ defineRows({
   },
 });
 
+const GRADIENT_INPUTS = { x: "matrix", w: "vector", mean: "number", rstd: "number", g: "matrix" } as const;
+
+type GradientInputs = Record<keyof typeof GRADIENT_INPUTS, RowExpression>;
+
 /** With h = (x - mean) rstd and d = g w: rstd (d - mean(d) - h mean(d h)). */
+function gradients({ x, w, mean, rstd, g }: GradientInputs, count: RowExpression) {
+  const h = mul(sub(x, mean), rstd);
+  const d = mul(g, w);
+  const [meanD, meanDH] = [d, mul(d, h)].map((terms) => narrow(div(sum(terms), count))) as [typeof d, typeof d];
+  return { dx: mul(rstd, sub(sub(d, meanD), mul(h, meanDH))), dw: columns(mul(g, h)), db: columns(g) };
+}
+
 export const layerNormGradRows = /* @__PURE__ */ defineRows({
   name: "layerNormGrad",
-  inputs: { x: "matrix", w: "vector", mean: "number", rstd: "number", g: "matrix" },
-  rows({ x, w, mean, rstd, g }, { count }) {
-    const h = mul(sub(x, mean), rstd);
-    const d = mul(g, w);
-    const [meanD, meanDH] = [d, mul(d, h)].map((terms) => narrow(div(sum(terms), count))) as [typeof d, typeof d];
-    return { dx: mul(rstd, sub(sub(d, meanD), mul(h, meanDH))), dw: columns(mul(g, h)), db: columns(g) };
+  inputs: GRADIENT_INPUTS,
+  rows: (given, { count }) => gradients(given, count),
+});
+
+/** The same, and `r` is added to dx. */
+export const layerNormGradAddRows = /* @__PURE__ */ defineRows({
+  name: "layerNormGradAdd",
+  inputs: { ...GRADIENT_INPUTS, r: "matrix" },
+  rows({ r, ...given }, { count }) {
+    const { dx, ...rest } = gradients(given, count);
+    return { dx: add(r, dx), ...rest };
   },
 });

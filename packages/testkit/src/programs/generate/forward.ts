@@ -8,7 +8,7 @@ import { CHOICES, condition } from "./choosing";
 import { type Draft, NO_LIMIT, type Value } from "./draft";
 import { type Growth, MOST } from "./growth";
 import { LAYERS } from "./layers";
-import { PIECES } from "./pieces";
+import { PIECES, RESIDUAL } from "./pieces";
 
 /** Above it, numbers are brought back before anything else is done with them. */
 const LARGE = 200;
@@ -18,7 +18,7 @@ export function grow(draft: Draft): Value | null {
   const floats = draft.floats();
   const recent = floats.slice(-4);
   const x = draft.chance(0.6) ? random.pick(recent) : random.pick(floats);
-  if (draft.chance(0.05)) return PIECES(draft, tamed(draft, x));
+  if (draft.chance(0.07)) return random.pick([PIECES, PIECES, RESIDUAL])(draft, tamed(draft, x));
   if (draft.chance(0.07)) return random.pick(LAYERS)(draft, tamed(draft, x));
   if (draft.chance(0.2)) return random.pick(draft.chance(0.5) ? CHOICES : ARRANGEMENTS)(draft, tamed(draft, x));
   return random.pick(draft.chance(0.35) ? MOVES : draft.chance(0.4) ? UNARY : OTHERS)(draft, tamed(draft, x));

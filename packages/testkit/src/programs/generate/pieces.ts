@@ -1,4 +1,4 @@
-/** Growth by pieces that fill a value. Backward pads their gradients and adds them up. */
+/** Growth by pieces that fill a value, and around layers. Backward pads the gradients of pieces, and adds gradients up. */
 import { isFloat, sizeOf } from "../numbers";
 import type { Draft, Value } from "./draft";
 import type { Growth } from "./growth";
@@ -10,6 +10,18 @@ const MOST_KEYS = 64;
 export const PIECES: Growth = (draft, x) => {
   const whole = isCut(x) && x.requiresGrad && draft.chance(0.4) ? x : product(draft);
   return joined(draft, cut(draft, whole, 0));
+};
+
+/** x + f(norm(x)): gradients flow through the layers and around them. */
+export const RESIDUAL: Growth = (draft, x) => {
+  const width = x.shape.at(-1) ?? 0;
+  if (width < 3 || x.shape.length < 2 || sizeOf(x.shape) === 0 || !x.requiresGrad) return null;
+  const [scale, shift] = [0, 1].map(() => draft.leaf("parameter", [width], x.dtype)) as [Value, Value];
+  const normal = draft.op("layerNorm", [x, scale, shift], { bound: 4 * Math.sqrt(width) + 4 });
+  const weights = { weight: [width, width], bias: [width] };
+  const [layer, own] = draft.layer("Linear", [width, width], x.dtype, weights, { bias: true });
+  const inner = draft.op("Linear", [normal, ...own], { bound: normal.bound * width + 1 }, { layer });
+  return draft.op("add", draft.chance(0.5) ? [x, inner] : [inner, x], { bound: x.bound + inner.bound });
 };
 
 /** Of shapes that have pieces of pieces. */
