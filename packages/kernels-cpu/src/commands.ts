@@ -107,18 +107,27 @@ const ofState = ({ batch, width }: SequenceSizes) => batch * width;
 const ofStates = ({ length, batch, width }: SequenceSizes) => length * batch * width;
 const ofGates = (sizes: SequenceSizes) => 4 * ofStates(sizes);
 
+const REDUCE = new Fields<On<"reduce">>("Reduce")
+  .number("reduction", "integer", ({ kernel }) => REDUCTION_NUMBER[kernel.spec.op])
+  .integers("outer", "length", "inner")
+  .reads(({ outer, length, inner }) => outer * length * inner, "input")
+  .field("output", "bytes", (to, { kernel, output, outer, inner }) => {
+    to.slice(output, kernel.spec.op === "argmax" ? "i32" : kernel.spec.dtype, outer * inner);
+  });
+
+/** Of no rows where a product has no sums. */
+const sumsOf = ({ kernel: { spec }, a, sums, m, k }: On<"matmul">) =>
+  ({
+    kernel: { spec: { op: "sum", dtype: spec.dtype } },
+    ...{ input: a, output: sums ?? a, outer: sums ? 1 : 0, length: k, inner: m },
+  }) as On<"reduce">;
+
 type Command<K extends Kind> = Described & Pick<Fields<On<K>>, "write">;
 
 export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
   rule: RULE,
   map: PROGRAM,
-  reduce: new Fields<On<"reduce">>("Reduce")
-    .number("reduction", "integer", ({ kernel }) => REDUCTION_NUMBER[kernel.spec.op])
-    .integers("outer", "length", "inner")
-    .reads(({ outer, length, inner }) => outer * length * inner, "input")
-    .field("output", "bytes", (to, { kernel, output, outer, inner }) => {
-      to.slice(output, kernel.spec.op === "argmax" ? "i32" : kernel.spec.dtype, outer * inner);
-    }),
+  reduce: REDUCE,
   sumSquares: new Fields<On<"sumSquares">>("SumSquares")
     .number("format", "integer", ({ kernel }) => FORMAT_NUMBER[kernel.spec.stored ?? kernel.spec.dtype])
     .flag("nonFinite", ({ kernel }) => kernel.spec.nonFinite ?? false)
@@ -135,6 +144,7 @@ export const COMMANDS: { readonly [K in Kind]: Command<K> } = {
     .reads(({ batch, m, k, strideA }) => (batch === 0 ? 0 : (batch - 1) * strideA + m * k), "a")
     .reads(({ batch, n, k, strideB }) => (batch === 0 ? 0 : (batch - 1) * strideB + k * n), "b")
     .writes(({ batch, m, n }) => batch * m * n, "output")
+    .group("sums", REDUCE, sumsOf)
     // The rest is the epilogue; without one its code is null.
     .number("code", "code", ({ kernel }) => kernel.codeAddress ?? 0)
     .list("scalars", (to, { kernel, epilogue }) => {

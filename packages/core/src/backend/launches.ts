@@ -8,7 +8,7 @@ const WRITTEN: Readonly<Record<Exclude<Kind, "rule">, readonly string[]>> = {
   map: ["output"],
   reduce: ["output"],
   sumSquares: ["output"],
-  matmul: ["output"],
+  matmul: ["output", "sums"],
   copy: ["target"],
   gather: ["output"],
   scatterAdd: ["output"],

@@ -11,6 +11,7 @@ import {
   gatherSparse,
   init,
   keep,
+  layerNorm,
   noGrad,
   onGradient,
   parameter,
@@ -664,6 +665,32 @@ describe("passes", () => {
     expect(placed.found).toEqual(plain.found);
     expect(placed.kinds).not.toContain("copy");
     expect(plain.kinds.filter((kind) => kind === "copy")).toHaveLength(10);
+  });
+
+  it("add gradients up within norms, and biases' within products", async () => {
+    const device = await init("js");
+    const random = (shape: number[], seed: number) => randn(shape, { device, generator: new Generator(seed) });
+    const [w, b, scale] = [random([5, 5], 1), random([5], 2), random([5], 3)].map((x) => parameter(x)) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const train = (options: CompileOptions) => {
+      const f = compile((x: Tensor) => {
+        const hidden = x.matmul(w);
+        const normal = layerNorm(hidden, scale, b);
+        hidden.add(normal.matmul(w).add(b)).pow(2).sum().backward();
+        const grads = [w, b, scale].map((leaf) => leaf.grad!.mul(1));
+        for (const leaf of [w, b, scale]) leaf.grad = null;
+        return grads;
+      }, options);
+      const x = random([7, 5], 4);
+      const found = Array.from({ length: 4 }, () => f(x).map(numbers));
+      return { found, launches: f.explain().launches };
+    };
+    const [fused, plain] = [train({}), train({ passes: false })];
+    expect(fused.found).toEqual(plain.found);
+    expect([fused.launches, plain.launches]).toEqual([14, 21]);
   });
 
   it("are explained, programs of rows too", () => {

@@ -7,6 +7,7 @@ import { fma32, fma64 } from "../rule/fma";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import type { MapFunction } from "./compile";
 import { elements } from "./memory";
+import { reduce } from "./reduce";
 import { forEachRow } from "./strided";
 
 /** Steps along k of the longest chain: 2 KiB of a row. */
@@ -19,6 +20,8 @@ export interface MatmulKernel extends Kernel<"matmul"> {
 export function matmul(launch: Launch<"matmul">): void {
   const { spec, epilogue: apply } = launch.kernel as MatmulKernel;
   const { epilogue, output, batch, m, n } = launch;
+  if (launch.sums)
+    reduce("sum", spec.dtype, { input: launch.a, output: launch.sums, outer: 1, length: launch.k, inner: m });
   const out = elements(output, spec.dtype);
   // The output may be an operand, which the product must not overwrite.
   const product = epilogue?.product ? elements(epilogue.product, spec.dtype) : epilogue ? out.slice() : out;

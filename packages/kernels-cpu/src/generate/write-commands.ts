@@ -14,7 +14,9 @@ const capital = (name: string) => name[0]!.toUpperCase() + name.slice(1);
 const constant = (name: string) => name.replace(/([A-Z])/g, "_$1").toUpperCase();
 
 function struct({ struct: name, isTyped, fields }: Described): string {
-  const types = fields.map(({ type }) => (typeof type === "string" ? CPP_TYPES[type] : `${type.struct}Fields`));
+  const types = fields.map(({ type }) =>
+    typeof type === "string" ? CPP_TYPES[type] : `${type.struct}Fields${type.isTyped ? "<T>" : ""}`,
+  );
   const read = (k: number) => {
     const { type } = fields[k]!;
     if (typeof type !== "string") return "command";

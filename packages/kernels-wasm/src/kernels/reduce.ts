@@ -1,5 +1,5 @@
 /** Sum, mean, maximum and its position over the middle axis of [outer, length, inner]. */
-import { byteSize, type ComputeDType, type Spec } from "@opt/core/backend";
+import { byteSize, type ComputeDType, type LaunchArguments, type Spec } from "@opt/core/backend";
 import { f64, f64x2, i32, type Local, ModuleBuilder } from "../assembler";
 import type { Execution, KernelSource, Target } from "../kernel";
 import { type Float, floatOf, narrow, vectorOf, widen } from "./float";
@@ -41,7 +41,7 @@ function emitRows(module: ModuleBuilder, float: Float, isMax: boolean): void {
 }
 
 /** Items are groups of COLUMNS columns: `perOuter` of them in each of the outer matrices. A chunk counts rows. */
-function emitColumns(module: ModuleBuilder, float: Float, isMax: boolean): void {
+export function emitColumns(module: ModuleBuilder, float: Float, isMax: boolean): void {
   const { bytes, lanes } = float;
   module.items(
     "columns",
@@ -104,6 +104,17 @@ function emitArgmax(module: ModuleBuilder, float: Float): void {
   });
 }
 
+export function runColumns(
+  execution: Execution,
+  op: "sum" | "mean" | "max",
+  { input, output, outer, length, inner }: LaunchArguments["reduce"],
+): void {
+  const perOuter = Math.ceil(inner / COLUMNS);
+  const split = { range: outer * perOuter, work: outer * length * inner };
+  const divisor = op === "mean" ? length : 1;
+  execution.run("columns", split, input, output, length, inner, perOuter, rowsOfChunk(inner), divisor);
+}
+
 export const reduce: KernelSource<"reduce"> = {
   emit,
   launch({ kernel, input, output, outer, length, inner }, execution: Execution) {
@@ -112,11 +123,8 @@ export const reduce: KernelSource<"reduce"> = {
     const work = outer * length * inner;
     const divisor = op === "mean" ? length : 1;
     if (op === "argmax") execution.run("argmax", { range: outer * inner, work }, input, output, length, inner);
-    else if (inner > 1) {
-      const perOuter = Math.ceil(inner / COLUMNS);
-      const split = { range: outer * perOuter, work };
-      execution.run("columns", split, input, output, length, inner, perOuter, rowsOfChunk(inner), divisor);
-    } else if (outer < FEW_ROWS && length > CHUNK) {
+    else if (inner > 1) runColumns(execution, op, { input, output, outer, length, inner });
+    else if (outer < FEW_ROWS && length > CHUNK) {
       const ranges = Array.from({ length: outer }, (_, row) => {
         return [execution.address(input) + row * length * byteSize(dtype), length] as const;
       });

@@ -1,4 +1,4 @@
-/** Epilogues of matrix products: the bits of a map that is launched after the product. */
+/** Epilogues and sums of matrix products: the bits of a map or a reduction that is launched after the product. */
 import type { Node, Op, Program, Slice, TypedArray } from "@opt/core/backend";
 import { describe, expect, it } from "vitest";
 import { type ContractContext, LARGE } from "./context";
@@ -165,6 +165,41 @@ export function epilogueContract(context: ContractContext): void {
       },
     );
   }
+
+  it.each([
+    [43, 50, 300],
+    [7, 1, 2],
+    [130, 64, 1100],
+    [3, 2, 0],
+  ] as const)("matmul with the sums of %d rows, times %d columns, over %d", async (m, n, k) => {
+    const a = context.seeded(m * k, 1, { specials: context.specials });
+    const b = context.seeded(n * k, 2);
+    const sizes = { batch: 1, m, n, k, strideA: m * k, strideB: k * n };
+    const plain = { kind: "matmul", transposeA: true, transposeB: false, dtype } as const;
+    const expected = await guardedLaunch(
+      context.backend,
+      context.kernel(plain),
+      { input: { a, b }, output: { output: context.empty(m * n) } },
+      "apart",
+      (slices) => ({ ...slices, ...sizes }),
+    );
+    const { sums } = await guardedLaunch(
+      context.backend,
+      context.kernel({ kind: "reduce", op: "sum", dtype }),
+      { input: { a }, output: { sums: context.empty(m) } },
+      "apart",
+      (slices) => ({ input: slices.a, output: slices.sums, outer: 1, length: k, inner: m }),
+    );
+    await context.check(
+      { ...plain, sums: true },
+      { input: { a, b }, output: { output: context.empty(m * n), sums: context.empty(m) } },
+      (slices) => ({ ...slices, ...sizes }),
+      (results, label) => {
+        expect(results.output, label).toAgreeWith(expected.output);
+        expect(results.sums, `sums, ${label}`).toAgreeWith(sums);
+      },
+    );
+  });
 
   describe.each(CASES)("matmul with the epilogue: $name", (epilogue) => {
     it.each(SHAPES)("%d x [%d, %d] over %d", (...shape) => checkEpilogue(epilogue, shape));

@@ -188,7 +188,8 @@ template <typename T>
 Status matmul(const MatmulFields<T>& given, int most) {
   Product<T> product{given};
   const int64_t m = product.m, n = product.n, size = product.batch * m * n;
-  if (size == 0) return Status::OK;
+  const Status summed = run(given.sums, most);
+  if (summed != Status::OK || size == 0) return summed;
   const bool hasEpilogue = given.code != nullptr;
   const int64_t work = size * (product.k + (hasEpilogue ? EPILOGUE_WORK : 0));
   const int64_t threads = larger<int64_t>(1, smaller<int64_t>(most, work / WORK));

@@ -7,6 +7,7 @@ import { removeCopies } from "./copies";
 import { withoutDead } from "./dead";
 import { fuseEpilogues } from "./fuse-epilogues";
 import { fuseMaps, type MapKernels } from "./fuse-maps";
+import { fuseSums } from "./fuse-sums";
 import { plan } from "./memory-plan";
 import { splitPadded } from "./split-padded";
 import { Uses } from "./uses";
@@ -36,7 +37,10 @@ export function optimized(
   fuseMaps(uses, kernels);
   uses = new Uses(splitPadded(uses, kernels), temporaries);
   for (const pass of carriedPasses()) pass(uses, device);
-  if (device.backend.epilogues) fuseEpilogues(uses, (spec) => device.kernel(spec));
+  if (device.backend.epilogues) {
+    fuseEpilogues(uses, (spec) => device.kernel(spec));
+    fuseSums(uses, (spec) => device.kernel(spec));
+  }
   const { steps } = uses;
   return { steps, ...plan(steps, temporaries, true) };
 }

@@ -7,6 +7,7 @@ import { type FunctionBuilder, i32, type Local, ModuleBuilder, type Operand } fr
 import { costOf, emitRow } from "../../emit/map";
 import type { KernelSource, Target } from "../../kernel";
 import { type Float, floatOf } from "../float";
+import { emitColumns, runColumns } from "../reduce";
 import { readWords } from "../words";
 import { depthOf, emitPackA, emitPackB, panelBytes, panelColumns, rowBytesOfA } from "./pack";
 import { emitTile, TILE_VECTORS, tileShape } from "./tile";
@@ -296,11 +297,13 @@ export const matmul: KernelSource<"matmul"> = {
   emit(spec, target) {
     const module = new ModuleBuilder(target);
     emitProduct(module, spec, target, "multiply");
+    if (spec.sums) emitColumns(module, floatOf(spec.dtype), false);
     return module;
   },
-  launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue }, execution) {
+  launch({ kernel, a, b, output, batch, m, n, k, strideA, strideB, epilogue, sums }, execution) {
     if (batch * m * n === 0) return;
     const { dtype, transposeA, transposeB, epilogue: program } = kernel.spec;
+    if (sums) runColumns(execution, "sum", { input: a, output: sums, outer: 1, length: k, inner: m });
     const float = floatOf(dtype);
     const width = panelColumns(float);
     const work = batch * m * n * Math.max(k, 1);
