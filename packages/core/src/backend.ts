@@ -61,7 +61,7 @@ export { rewritten } from "./rule/rewrite";
 export { DIVISOR_REACH, type MultipliedRoots, multipliedRoots } from "./rule/root-division";
 export { DRAW_FACTORS, isRandom, withoutDraws } from "./rule/rounding";
 export { crossEntropyGradRows, crossEntropyRows } from "./rule/row-programs/cross-entropy";
-export { layerNormGradRows, layerNormRows } from "./rule/row-programs/layer-norm";
+export { layerNormGradAddRows, layerNormGradRows, layerNormRows } from "./rule/row-programs/layer-norm";
 export { logSoftmaxGradRows, logSoftmaxRows, softmaxGradRows, softmaxRows } from "./rule/row-programs/softmax";
 export {
   atLabel,

@@ -2,6 +2,7 @@
 import {
   crossEntropyGradRows,
   crossEntropyRows,
+  layerNormGradAddRows,
   layerNormGradRows,
   layerNormRows,
   logSoftmaxGradRows,
@@ -166,6 +167,25 @@ export function rowsContract(context: ContractContext): void {
         const total = context.sumTolerance(16 * rows); // |g h| stays below 16 on average
         expect(results.dw, `weight, ${label}`).toAgreeWith(expected.weightGradient, total);
         expect(results.db, `bias, ${label}`).toAgreeWith(expected.biasGradient, total);
+      });
+    });
+
+    it("gradient, and another added to it: the bits of a sum", async () => {
+      const [rows, length] = [37, 65];
+      const [x, g, r] = [8, 9, 10].map((seed) => context.seeded(rows * length, seed)) as [
+        TypedArray,
+        TypedArray,
+        TypedArray,
+      ];
+      const [mean, rstd] = [11, 12].map((seed) => context.seeded(rows, seed)) as [TypedArray, TypedArray];
+      const inputs = { x, w: context.seeded(length, 13), mean, rstd, g };
+      let plain: Record<string, TypedArray> = {};
+      await checkRows(layerNormGradRows, { inputs, rows, length }, (results) => {
+        plain = results;
+      });
+      const sum = context.empty(rows * length).map((_, i) => r[i]! + plain.dx![i]!);
+      await checkRows(layerNormGradAddRows, { inputs: { ...inputs, r }, rows, length }, (results, label) => {
+        expect(results, label).toEqual({ ...plain, dx: sum });
       });
     });
   });
