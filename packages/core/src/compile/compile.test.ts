@@ -23,6 +23,8 @@ import {
 } from "../index";
 import { FakeDevice } from "../testing/fake-backend";
 
+await init("js"); // loads the passes
+
 /** A device, and a tensor of it. */
 function setUp(values: readonly number[] = [1, 2, 3]) {
   const device = new FakeDevice();

@@ -6,6 +6,7 @@ import {
   compile,
   type DType,
   ExponentialMovingAverage,
+  init,
   less,
   noGrad,
   rand,
@@ -19,6 +20,8 @@ import { StepLR } from "../schedules";
 import { FakeDevice } from "../testing/fake-backend";
 import { Momentum } from "../testing/momentum";
 import { type Parts, parts, train } from "../testing/regression";
+
+await init("js"); // loads the passes
 
 /** What a program does in each iteration: `step` is compiled, `before` and `after` are not. */
 interface Program {

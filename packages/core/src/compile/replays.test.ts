@@ -1,8 +1,10 @@
 // What a later call meets that the first one did not.
 import { expectCode } from "@opt/testkit";
 import { expect, it } from "vitest";
-import { compile, Generator, manualSeed, onGradient, parameter, tensor, zeros } from "../index";
+import { compile, Generator, init, manualSeed, onGradient, parameter, tensor, zeros } from "../index";
 import { FakeDevice } from "../testing/fake-backend";
+
+await init("js"); // loads the passes
 
 it("a hook of a later call cannot replace a gradient", () => {
   const w = parameter([1, 2]);

@@ -5,14 +5,18 @@ import type { Memory, Scalar, Slice } from "../backend/memory";
 import type { Launch } from "../backend/spec";
 import type { Device } from "../device/device";
 import type { Live } from "../device/live";
+import { loadedLater } from "../device/loaded-later";
 import type { Overwritable } from "../device/tracer";
 import { Storage } from "../tensor/storage";
 import { Tensor } from "../tensor/tensor";
 import { type Explanation, explain } from "./explain";
-import { type Optimized, optimized } from "./passes/passes";
+import { plan } from "./passes/memory-plan";
+import type { Optimized } from "./passes/passes";
 import type { Left, Step, View } from "./steps";
 import { type Input, type Tracing, viewOf } from "./tracing";
 import { mapTensors, mapTree } from "./tree";
+
+const PASSES = /* @__PURE__ */ loadedLater(() => import("./passes/passes"));
 
 /** A tensor in the result of the function: a view, or a tensor that was there before. */
 class Placeholder {
@@ -112,7 +116,11 @@ export class Trace {
     this.#open = [...inputs.keys(), ...outputs];
     const temporaries = new Set([...made.keys()].filter((memory) => freed.has(memory) && !outputs.has(memory)));
     const backend = this.#device?.backend;
-    this.#optimized = optimized(steps, temporaries, { usePasses, device: this.#device });
+    const passes = usePasses && this.#device !== null ? PASSES.code : undefined;
+    this.#optimized = passes?.optimized(steps, temporaries, this.#device!) ?? {
+      steps,
+      ...plan(steps, temporaries, false),
+    };
     const isOpen = new Set(this.#open);
     const isHeld = (memory: Memory) => !isOpen.has(memory) && !temporaries.has(memory);
     const used = this.#optimized.steps.flatMap(memoriesUsedBy);

@@ -6,6 +6,7 @@ import { check, type ErrorCode } from "../errors/errors";
 import { show } from "../errors/show";
 import { openJsBackend } from "../js/backend";
 import { Device } from "./device";
+import { loadLater } from "./loaded-later";
 
 export interface DeviceListing {
   readonly name: string;
@@ -44,7 +45,8 @@ export class Registry {
   }
 
   async init(name?: string): Promise<Device> {
-    this.#current = name === undefined ? await this.#openBest() : await this.#openNamed(name);
+    const opening = name === undefined ? this.#openBest() : this.#openNamed(name);
+    [this.#current] = await Promise.all([opening, loadLater()]);
     return this.#current;
   }
 

@@ -19,18 +19,8 @@ export interface Optimized {
   readonly arenaBytes: number;
 }
 
-export interface PassOptions {
-  readonly usePasses: boolean;
-  readonly device: Device | null;
-}
-
 /** @param temporaries memory that nobody sees before or after */
-export function optimized(
-  given: readonly Step[],
-  temporaries: ReadonlySet<Memory>,
-  { usePasses, device }: PassOptions,
-): Optimized {
-  if (!usePasses || device === null) return { steps: given, ...plan(given, temporaries, false) };
+export function optimized(given: readonly Step[], temporaries: ReadonlySet<Memory>, device: Device): Optimized {
   const kernels: MapKernels = (program, dtype) => device.kernel({ kind: "map", program, dtype });
   let uses = new Uses(withoutDead(given, temporaries), temporaries);
   removeCopies(uses);
