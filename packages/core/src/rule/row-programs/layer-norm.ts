@@ -21,7 +21,6 @@ const GRADIENT_INPUTS = { x: "matrix", w: "vector", mean: "number", rstd: "numbe
 
 type GradientInputs = Record<keyof typeof GRADIENT_INPUTS, RowExpression>;
 
-/** With h = (x - mean) rstd and d = g w: rstd (d - mean(d) - h mean(d h)). */
 function gradients({ x, w, mean, rstd, g }: GradientInputs, count: RowExpression) {
   const h = mul(sub(x, mean), rstd);
   const d = mul(g, w);
@@ -29,13 +28,14 @@ function gradients({ x, w, mean, rstd, g }: GradientInputs, count: RowExpression
   return { dx: mul(rstd, sub(sub(d, meanD), mul(h, meanDH))), dw: columns(mul(g, h)), db: columns(g) };
 }
 
+/** With h = (x - mean) rstd and d = g w: rstd (d - mean(d) - h mean(d h)). */
 export const layerNormGradRows = /* @__PURE__ */ defineRows({
   name: "layerNormGrad",
   inputs: GRADIENT_INPUTS,
   rows: (given, { count }) => gradients(given, count),
 });
 
-/** The same, and `r` is added to dx. */
+/** The gradient of layerNorm, and `r` is added to dx. */
 export const layerNormGradAddRows = /* @__PURE__ */ defineRows({
   name: "layerNormGradAdd",
   inputs: { ...GRADIENT_INPUTS, r: "matrix" },
