@@ -21,7 +21,7 @@ export class TextBytes {
 
   /** `before` bytes stand before the text, zero. */
   constructor(before = 0) {
-    this.#bytes = new Uint8Array(before + WIDEST * PIECE);
+    this.#bytes = new Uint8Array(before);
     this.#filled = before;
   }
 

@@ -13,11 +13,11 @@ const ROOM = 2 << 20;
 export class ReadPool {
   /** What goes through a lane's own memory may have so many bytes. */
   readonly #room: number;
-  readonly #memory: Scratch;
+  readonly #lanes: readonly Scratch[];
 
   constructor(memory = new Scratch(LANES * ROOM)) {
-    this.#memory = memory;
-    this.#room = Math.floor(memory.length / LANES);
+    this.#lanes = memory.lanes(LANES);
+    this.#room = this.#lanes[0]!.length;
   }
 
   /** Fills all requests. Throws MISSING before reading where boxes are missing, CORRUPT, IO. */
@@ -28,18 +28,17 @@ export class ReadPool {
   /** Runs a plan that is made while it runs; `plan` gets how much may be read through the pool's own memory at once. One at a time. */
   async run(plan: (room: number) => IterableIterator<Read>): Promise<void> {
     const reads = plan(this.#room);
-    const lane = async (number: number) => {
-      const memory = this.#memory.lane(number, LANES);
+    const lane = async (memory: Scratch) => {
       // Where one fails, it ends the plan of all lanes.
       for (const first of reads)
         for (let read: Read | undefined = first; read; read = read.next) await one(read, memory);
     };
-    await allOf(Array.from({ length: LANES }, (_, number) => lane(number)));
+    await allOf(this.#lanes.map(lane));
   }
 }
 
-async function one(read: Read, memory: () => Uint8Array): Promise<void> {
-  const bytes = read.into ?? memory().subarray(0, read.length);
+async function one(read: Read, memory: Scratch): Promise<void> {
+  const bytes = read.into ?? memory.take(read.length);
   const sum: Checksum | undefined = read.isSummed ? {} : undefined;
   try {
     await read.file.read(bytes, read.position, sum);

@@ -67,10 +67,7 @@ export async function streamTensors(
 ): Promise<void> {
   const { chunks, read, write } = options.buffers ?? new StreamBuffers(options.maxMemory);
   const pool = new ReadPool(read);
-  const lanes = Array.from({ length: CHUNKS }, (_, lane) => ({
-    take: chunks.lane(lane, CHUNKS),
-    free: Promise.resolve(),
-  }));
+  const lanes = chunks.lanes(CHUNKS).map((memory) => ({ memory, free: Promise.resolve() }));
   const most = chunks.length / CHUNKS;
   let given: Promise<void> = Promise.resolve();
   let turn = 0;
@@ -85,7 +82,7 @@ export async function streamTensors(
       const begin = skew && streamed % skew;
       let filled = begin;
       for (const part of chunk) {
-        part.target = lane.take().subarray(filled, filled + part.byteLength);
+        part.target = lane.memory.take().subarray(filled, filled + part.byteLength);
         filled += part.byteLength;
       }
       await pool.fill(chunk.map(({ source, region, target }) => new ReadRequest(source, region, target, CHUNK)));

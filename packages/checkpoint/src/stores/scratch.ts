@@ -3,25 +3,28 @@
 /** Memory and files are cut alike into pieces of this length, a multiple of what disks ask for. */
 export const PAGE = 4096;
 
+/** Whoever needs no more than this gets no more: to clear megabytes takes longer than to read a small file. */
+const LITTLE = 16 << 10;
+
 /** Memory for what is read only to be scattered, made when first needed. Readers that do not run at the same time may share it. */
 export class Scratch {
   readonly length: number;
   readonly #make: (bytes: number) => Uint8Array;
-  #bytes: Uint8Array | undefined;
+  #bytes: Uint8Array = new Uint8Array(0);
 
   constructor(length: number, make: (bytes: number) => Uint8Array = (bytes) => new Uint8Array(bytes)) {
     this.length = length;
     this.#make = make;
   }
 
-  /** One of `count` equal parts, for work that goes on at the same time. */
-  lane(number: number, count: number): () => Uint8Array {
-    const length = Math.floor(this.length / count);
-    return () => this.take(this.length).subarray(number * length, (number + 1) * length);
+  /** `count` equal parts, for work that goes on at the same time. */
+  lanes(count: number): Scratch[] {
+    return Array.from({ length: count }, () => new Scratch(Math.floor(this.length / count), this.#make));
   }
 
-  take(length: number): Uint8Array {
-    this.#bytes ??= this.#make(this.length);
+  take(length = this.length): Uint8Array {
+    if (this.#bytes.length < length)
+      this.#bytes = this.#make(length > LITTLE ? this.length : Math.min(LITTLE, this.length));
     return this.#bytes.subarray(0, length);
   }
 }
