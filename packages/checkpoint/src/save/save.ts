@@ -165,6 +165,7 @@ class Save {
   /** Ranks agree, all write, rank 0 commits, and all learn how it ended. */
   async run(ready: Promise<void> | undefined): Promise<SaveResult> {
     const { communicator = singleProcess() } = this.#options;
+    let mayWrite = communicator.size > 1;
     try {
       const agreed = await this.#agree(communicator, ready);
       const step = this.#begun ?? new StepFolder(this.#fileSystem, this.#folder, this.#step, agreed.attempt, agreed);
@@ -172,6 +173,7 @@ class Save {
       const written = await outcomeOf(() => this.#write(step, agreed.tensors, plan));
       const conclude = async () => {
         const all = await communicator.gather(written);
+        mayWrite = false;
         const commit = () => this.#commit(step, agreed.tensors, plan, all!.flatMap(unwrap));
         return communicator.broadcast(all && (await outcomeOf(commit)));
       };
@@ -182,7 +184,7 @@ class Save {
       });
       return unwrap(await concluded);
     } catch (error) {
-      await this.#begun?.abandon();
+      await this.#begun?.abandon(mayWrite);
       throw error;
     }
   }

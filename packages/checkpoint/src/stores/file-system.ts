@@ -61,6 +61,8 @@ export interface UnfinishedFiles {
   list(folder: string): Promise<string[]>;
   /** Forgets what was written; what stood at the path before stays. */
   discard(path: string): Promise<void>;
+  /** Removes a folder that nothing is in, where the store keeps such. */
+  removeEmpty(folder: string): Promise<void>;
   /** Writes a small file where there is none; false where one is. Of several at the same moment one gets true. */
   createOnce(path: string, data: Uint8Array | string): Promise<boolean>;
   /** Bytes that are held while files of these lengths are written at the same time. */

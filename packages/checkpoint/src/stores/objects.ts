@@ -155,6 +155,7 @@ export function objectFileSystem(store: ObjectStore): FileSystem {
         return [...new Set([...own, ...((await writing(path).unfinished?.(folder)) ?? [])])];
       },
       discard,
+      removeEmpty: (path) => writing(path).remove(keyOf(path)),
       createOnce: async (path, data) =>
         writing(path).putOnce(keyOf(path), typeof data === "string" ? new TextEncoder().encode(data) : data),
       memory(byteLengths) {

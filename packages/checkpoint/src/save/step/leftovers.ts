@@ -104,8 +104,8 @@ async function removeUnclaimed(fileSystem: FileSystem, step: string, sign: strin
     await fileSystem.unfinished!.discard(join(step, name));
     await fileSystem.remove(join(step, name));
   }
-  // Some stores keep folders that nothing is in.
-  if (listed.every((name) => unclaimed.has(name))) await fileSystem.remove(step);
+  // Not with what is in it: another save may have come meanwhile.
+  if (listed.every((name) => unclaimed.has(name))) await fileSystem.unfinished!.removeEmpty(step);
 }
 
 async function ownerOf(fileSystem: FileSystem, path: string, attempt: string): Promise<Leftover["owner"]> {

@@ -3,7 +3,7 @@
  * Whatever dies on the way leaves the older steps as they were and a folder that the next save sweeps away.
  */
 
-import { check } from "@opt/core";
+import { check, type OptError } from "@opt/core";
 import { encodeManifest, MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, parseManifest } from "../../format/manifest";
 import { readWhole } from "../../format/source";
 import { listSteps, stepName } from "../../format/steps";
@@ -101,8 +101,11 @@ export class StepFolder {
 
   /** Whether the step that exists is of this attempt. */
   async isCommitted(): Promise<boolean> {
-    const bytes = await readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
-    return parseManifest(bytes, this.#manifest).attempt === this.attempt;
+    const read = readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
+    const bytes = await read.catch((error: OptError) => {
+      if (error.code !== "MISSING") throw error;
+    });
+    return bytes !== undefined && parseManifest(bytes, this.#manifest).attempt === this.attempt;
   }
 
   /** For ranks that were not told: whether the step exists and is durable. */
@@ -167,9 +170,11 @@ export class StepFolder {
   async #takePlace(): Promise<void> {
     const fs = this.#fileSystem;
     for (let tries = 0; ; tries++) {
-      if (!this.#options.overwrite) await this.#refuseExisting();
       // A set-aside step counts as the step until the new one has its name, so there is no instant without one.
-      if ((await fs.kind(this.finalPath)) !== undefined) await this.#setAside(tries);
+      if ((await fs.kind(this.finalPath)) !== undefined) {
+        if (!this.#options.overwrite) await this.#refuseExisting();
+        await this.#setAside(tries);
+      }
       try {
         return await fs.rename(this.path, this.finalPath);
       } catch (error) {
@@ -182,18 +187,21 @@ export class StepFolder {
     const fs = this.#fileSystem;
     const aside = (number: number) => `${this.finalPath}.old-${this.attempt}.${number}`;
     if (tries > 0) {
-      // Of two that are set aside, no reader could tell which is newer.
       await fs.syncFolder(this.#run);
       await fs.remove(aside(tries - 1));
     }
+    // Of two that are set aside, no reader could tell which is newer: a power cut must not bring back an earlier one.
+    await fs.syncFolder(this.#run);
     await fs.rename(this.finalPath, aside(tries)).catch((error: unknown) => {
       if (!isMissing(error)) throw error; // else another save has been quicker
     });
   }
 
-  /** Removes what this attempt has written so far. */
-  async abandon(): Promise<void> {
+  /** Removes what this attempt has written so far. `mayWrite`: other ranks may still be writing. */
+  async abandon(mayWrite = false): Promise<void> {
     await this.#endPulse?.();
+    // What they put after the sign has gone would never be found: the sign stays until this process has ended.
+    if (mayWrite && this.#fileSystem.unfinished) return;
     if (!this.#isUncertain) await this.#removeOwn().catch(() => {}); // the next save sweeps it
     endAttempt(this.attempt);
   }

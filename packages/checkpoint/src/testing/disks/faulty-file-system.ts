@@ -47,6 +47,7 @@ export class FaultyFileSystem implements FileSystem {
     return {
       list: (folder) => this.#call("list", () => inner.list(folder)),
       discard: (path) => this.#call("discard", () => inner.discard(path)),
+      removeEmpty: (folder) => this.#call("removeEmpty", () => inner.removeEmpty(folder)),
       createOnce: (path, data) => this.#call("createOnce", () => inner.createOnce(path, data)),
       memory: (lengths) => inner.memory(lengths),
     };

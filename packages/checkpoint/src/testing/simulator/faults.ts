@@ -1,17 +1,19 @@
 /** Faults of the protocol, each put between the package and the simulated world: the simulator must find every one. */
 import type { Communicator } from "../../save/ranks/communicator";
-import type { FileSystem, OpenFile } from "../../stores/file-system";
-import { basename } from "../../stores/path";
+import type { FileSystem, OpenFile, UnfinishedFiles } from "../../stores/file-system";
+import { basename, dirname } from "../../stores/path";
 import type { Planted } from "./history";
 import { RUN } from "./oracle";
 
 const isShard = (path: string) => path.endsWith(".safetensors");
+const isManifest = (path: string) => path.endsWith("/manifest.json");
 const isTemporary = (path: string) => /\.tmp-[^/]+$/.test(path);
 const isStep = (path: string) => /\/step-\d+$/.test(path);
 const nothing = async () => {};
 
 /** Another way to make some calls. */
 const onDisk = (change: (inner: FileSystem) => Partial<FileSystem>): Planted => ({
+  store: "disk",
   fileSystem: (inner) => ({ ...inner, ...change(inner) }),
 });
 
@@ -23,6 +25,12 @@ const onFiles = (change: (file: OpenFile, path: string) => Partial<OpenFile>): P
       return mode === "read" ? file : { ...file, ...change(file, path) };
     },
   }));
+
+/** Another way to make some calls to a bucket. */
+const inBucket = (change: (inner: FileSystem, unfinished: UnfinishedFiles) => Partial<FileSystem>): Planted => ({
+  store: "bucket",
+  fileSystem: (inner) => ({ ...inner, ...change(inner, inner.unfinished!) }),
+});
 
 const noSyncOf = (isIt: (path: string) => boolean): Planted =>
   onDisk((inner) => ({ syncFolder: async (path) => (isIt(path) ? undefined : inner.syncFolder(path)) }));
@@ -110,6 +118,80 @@ export const FAULTS: Readonly<Record<string, () => Planted>> = {
         if (steps.length > 2) await inner.remove(`${RUN}/${steps.map(({ name }) => name).sort()[0]}`);
       },
     })),
+  "a bucket's shard is not waited for": () => ({
+    ...onFiles((file, path) => (isShard(path) ? { finish: async () => void file.finish().catch(() => {}) } : {})),
+    store: "bucket",
+  }),
+  "a bucket's manifest replaces another's": () =>
+    inBucket((inner, unfinished) => ({
+      unfinished: {
+        ...unfinished,
+        async createOnce(path, data) {
+          if (!isManifest(path)) return unfinished.createOnce(path, data);
+          const file = await inner.open(path, "create");
+          await file.write(data as Uint8Array, 0);
+          await file.finish();
+          return true;
+        },
+      },
+    })),
+  "a bucket's manifest of another save is taken for this one's": () =>
+    inBucket((_, unfinished) => ({
+      unfinished: {
+        ...unfinished,
+        createOnce: async (path, data) => (await unfinished.createOnce(path, data)) || isManifest(path),
+      },
+    })),
+  "an overwrite in a bucket removes the old manifest first": () =>
+    inBucket((inner) => ({
+      async open(path, mode, byteLength) {
+        if (mode === "create" && isManifest(path)) await inner.remove(path);
+        return inner.open(path, mode, byteLength);
+      },
+    })),
+  "an overwrite in a bucket removes the old shards first": () =>
+    inBucket((inner) => ({
+      async open(path, mode, byteLength) {
+        const step = dirname(path);
+        const others = mode === "create" && isManifest(path) ? await inner.list(step) : [];
+        const isOld = (name: string) => isShard(name) && !name.includes(path.slice(-12));
+        for (const { name } of others) if (isOld(name)) await inner.remove(`${step}/${name}`);
+        return inner.open(path, mode, byteLength);
+      },
+    })),
+  "a save in a bucket shows no sign": () =>
+    inBucket((_, unfinished) => ({
+      unfinished: {
+        ...unfinished,
+        createOnce: async (path, data) => isTemporary(path) || unfinished.createOnce(path, data),
+      },
+    })),
+  "signs of other saves in a bucket are passed over": () =>
+    inBucket((inner) => {
+      let isSweeping = false;
+      return {
+        async list(path) {
+          const entries = await inner.list(path);
+          const isHidden = isSweeping && !isStep(path);
+          isSweeping = isStep(path);
+          return isHidden ? entries.filter(({ name }) => !isTemporary(name)) : entries;
+        },
+      };
+    }),
+  "a folder in a bucket goes with what another save has put there": () =>
+    inBucket((inner, unfinished) => ({ unfinished: { ...unfinished, removeEmpty: inner.remove } })),
+  "an old step in a bucket loses its manifest last": () => {
+    const kept = new Set<string>();
+    return inBucket((inner) => ({
+      async remove(path) {
+        if (isManifest(path)) return void kept.add(path);
+        for (const manifest of isTemporary(path) ? kept : []) await inner.remove(manifest);
+        await inner.remove(path);
+      },
+    }));
+  },
+  "uploads of the dead are never ended": () =>
+    inBucket((_, unfinished) => ({ unfinished: { ...unfinished, discard: nothing } })),
   "ranks are told before the commit": () =>
     onMessages((inner) => {
       let number = 0;

@@ -11,9 +11,9 @@ export function callsOf(scheduler: Scheduler, actor: Actor): Call {
   return (name, body, partly) => {
     const attempt = /\.tmp-([^/ ]+)$/.exec(name)?.[1];
     if (attempt !== undefined && /^(makeFolder|putOnce) /.test(name)) actor.attempts.add(attempt);
-    const number = actor.calls++;
+    const fails = name.startsWith(actor.failing) && actor.succeed-- === 0;
     const run = () => {
-      if (number !== actor.failAt) return body();
+      if (!fails) return body();
       if (scheduler.chance(0.5)) partly?.();
       throw Object.assign(new Error(`${actor.code}: ${name}`), { code: actor.code });
     };

@@ -1,4 +1,4 @@
-/** One history: lives of a job of ranks that resume, save, overwrite and die, on a disk that forgets what is not synced. */
+/** One history: lives of a job of ranks that resume, save, overwrite and die, on a disk that forgets what is not synced, or in a bucket. */
 
 import { boxesOfRank, defaultLayout } from "../../layout/layout";
 import type { Communicator } from "../../save/ranks/communicator";
@@ -8,14 +8,17 @@ import type { FileSystem } from "../../stores/file-system";
 // The save loads them when it needs them; loaded already, that takes no turn of the event loop, which decides nothing then.
 import "../../save/step/leftovers";
 import "../../save/step/retention";
+import { Bucket } from "./bucket";
 import { Disk } from "./disk";
-import { atOnce, callsOf, diskFileSystem } from "./file-system";
+import { atOnce, type Call, callsOf, diskFileSystem } from "./file-system";
 import { Network } from "./network";
-import { hasCode, loadLatest, Oracle, ROWS, RUN, type Save, Violation } from "./oracle";
+import { hasCode, leftOver, loadLatest, Oracle, ROWS, RUN, type Save, Violation } from "./oracle";
 import { Actor, Scheduler } from "./scheduler";
 
 /** What stands between the package and the simulated world, to plant faults. */
 export interface Planted {
+  /** Where histories save; without it the seed chooses. */
+  readonly store?: "disk" | "bucket";
   fileSystem?(inner: FileSystem): FileSystem;
   communicator?(inner: Communicator): Communicator;
 }
@@ -31,11 +34,19 @@ export interface History {
 export async function runHistory(seed: number, planted: Planted = {}): Promise<History> {
   const job = new Job(seed, planted);
   let violation: string | undefined;
+  const { setInterval, clearInterval } = globalThis;
+  const { timers } = job.scheduler;
+  Object.assign(globalThis, {
+    setInterval: (body: () => void) => timers.add(body) && body,
+    clearInterval: (body: () => void) => timers.delete(body),
+  });
   try {
     await job.run();
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
     violation = error.message;
+  } finally {
+    Object.assign(globalThis, { setInterval, clearInterval });
   }
   const { log, events } = job.scheduler;
   return { seed, violation, log, events };
@@ -64,7 +75,7 @@ type Disaster = "none" | "rank" | "job" | "power" | "full" | "call";
 class Job {
   readonly scheduler: Scheduler;
   readonly #planted: Planted;
-  readonly #disk: Disk;
+  readonly #store: Disk | Bucket;
   readonly #oracle = new Oracle();
   #ids = 0;
   #open = new Set<string>();
@@ -73,7 +84,8 @@ class Job {
   constructor(seed: number, planted: Planted) {
     this.scheduler = new Scheduler(seed);
     this.#planted = planted;
-    this.#disk = new Disk(this.scheduler);
+    const isBucket = planted.store ? planted.store === "bucket" : this.scheduler.chance(0.3);
+    this.#store = isBucket ? new Bucket(this.scheduler) : new Disk(this.scheduler);
   }
 
   async run(): Promise<void> {
@@ -103,7 +115,8 @@ class Job {
     let isOver = disaster === "none";
     const victim = scheduler.pick(ranks);
     if (disaster === "call") {
-      victim.failAt = scheduler.below(30 * saves.length);
+      victim.failing = scheduler.pick(["", "write", "finish", "finish", "syncFolder", "rename"]);
+      victim.succeed = scheduler.below((victim.failing ? 3 : 30) * saves.length);
       victim.code = scheduler.pick(["EIO", "ENOSPC", "EACCES"]);
     }
     const happens = () => {
@@ -111,11 +124,11 @@ class Job {
       if (isAimed && scheduler.renames === renames) at = Math.min(at, scheduler.events + scheduler.below(4));
       if (isOver || scheduler.events < at) return false;
       isOver = true;
-      if (disaster === "full") this.#disk.isFull = true;
+      if (disaster === "full") this.#store.isFull = true;
       const dying = disaster === "rank" ? [victim] : disaster === "job" || disaster === "power" ? ranks : [];
       for (const actor of dying) this.#kill(actor);
       if (disaster === "rank") jobs.find((job) => job.ranks.includes(victim))!.network.break();
-      if (disaster === "power") this.#disk.losePower();
+      if (disaster === "power") this.#store.losePower();
       return true;
     };
     for (const job of jobs) for (const rank of job.ranks.keys()) this.#start(rank, job, disaster);
@@ -123,14 +136,22 @@ class Job {
     this.#rethrow();
     const hanging = ranks.find(({ isAlive, name }) => isAlive && this.#open.has(name));
     if (hanging) throw new Violation(`${hanging.name} waits forever`);
-    const left = this.#disk.kind(RUN) ? this.#disk.list(RUN).filter(({ name }) => !/^step-\d+$/.test(name)) : [];
-    if (isLast && left.length > 0) throw new Violation(`left over: ${left.map(({ name }) => name)}`);
+    const seen = this.#seen(atOnce);
+    const left = isLast ? await leftOver(seen) : [];
+    if (left.length > 0) throw new Violation(`left over: ${left}`);
     for (const actor of ranks) this.#kill(actor);
+    scheduler.timers.clear();
     for (const save of saves) this.#oracle.ended(save);
-    this.#disk.isFull = false;
-    const isLost = disaster === "power" || scheduler.chance(0.25);
-    if (isLost) this.#disk.losePower();
-    await this.#oracle.check(diskFileSystem(this.#disk, atOnce), isLost, isLast);
+    this.#store.isFull = false;
+    const isLost =
+      this.#store instanceof Bucket || disaster === "power" || scheduler.chance(disaster === "call" ? 0.75 : 0.25);
+    if (isLost) this.#store.losePower();
+    await this.#oracle.check(seen, isLost, isLast);
+  }
+
+  /** The store as one process sees it. */
+  #seen(call: Call): FileSystem {
+    return this.#store instanceof Bucket ? this.#store.fileSystem(call) : diskFileSystem(this.#store, call);
   }
 
   /** Processes that save together. */
@@ -163,7 +184,7 @@ class Job {
       const checkReplicas = scheduler.chance(0.2);
       const isWhole = scheduler.chance(0.5);
       const options = { overwrite, async, checkReplicas, whole: isWhole, ...(keep === undefined ? {} : { keep }) };
-      return { id: ++this.#ids, step, keep, options, isWhole, left: size, told: new Set<string>() };
+      return { id: ++this.#ids, step, keep, overwrite, options, isWhole, left: size, told: new Set<string>() };
     });
   }
 
@@ -171,7 +192,7 @@ class Job {
   #start(rank: number, { run, ranks, network, saves }: Ranks, disaster: Disaster): void {
     const actor = ranks[rank]!;
     const { fileSystem: plant = (inner) => inner, communicator: plantBetween = (inner) => inner } = this.#planted;
-    const fileSystem = plant(diskFileSystem(this.#disk, callsOf(this.scheduler, actor)));
+    const fileSystem = plant(this.#seen(callsOf(this.scheduler, actor)));
     const communicator = plantBetween(network.communicator(rank));
     const program = async () => {
       if (rank === 0 && this.scheduler.chance(0.5)) await this.#resume(run, actor, fileSystem, disaster !== "call");
@@ -218,7 +239,7 @@ class Job {
     const shape = isWhole ? whole : box!.size;
     const rows = { dtype: "U8", shape, data: new Uint8Array(shape[0]! * 2).fill(id) };
     const same = { dtype: "U8", shape: [], data: Uint8Array.of(id) };
-    this.#oracle.begins(save, options.overwrite ?? false);
+    this.#oracle.begins(save);
     try {
       await saveCheckpoint(run, { step, tensors: { rows, same }, values: { id } }, { ...options, ...places });
       if (!actor.isAlive) return;
@@ -226,6 +247,7 @@ class Job {
       save.told.add("saved");
       this.#oracle.succeeded(save);
     } catch (error) {
+      if (error instanceof Violation) throw error;
       if (!actor.isAlive) return;
       this.scheduler.say(`${actor.name} is told: save ${id} has failed: ${(error as Error).message}`);
       save.told.add("failed");

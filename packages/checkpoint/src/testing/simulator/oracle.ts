@@ -17,6 +17,7 @@ export interface Save {
   readonly id: number;
   readonly step: number;
   readonly keep: number | undefined;
+  readonly overwrite: boolean;
 }
 
 /** A save holds a tensor of two columns, which ranks cut by rows, and a scalar. */
@@ -31,6 +32,9 @@ export class Oracle {
   readonly #running = new Map<Save, Set<number>>();
   /** By step, all that was ever saved as it. */
   readonly #ever = new Map<number, Set<number>>();
+  /** By step, the save that was told first that it has made it, where nothing was to overwrite it. */
+  readonly #makers = new Map<number, number>();
+  readonly #overwritten = new Set<number>();
   #keep: number | undefined;
   /** Several jobs save into the run: one's steps may be lost that another's retention has counted. */
   isShared = false;
@@ -40,18 +44,21 @@ export class Oracle {
     return [...this.#possible.keys()].sort((a, b) => a - b);
   }
 
-  begins(save: Save, overwrite: boolean): void {
+  begins(save: Save): void {
+    const others = [...this.#running].filter(([one]) => one.step === save.step && one !== save);
     if (!this.#running.has(save)) {
-      const others = [...this.#running].filter(([one]) => one.step === save.step);
       for (const [, ids] of others) ids.add(save.id);
       this.#running.set(save, new Set(others.map(([one]) => one.id)));
     }
     this.#ever.set(save.step, (this.#ever.get(save.step) ?? new Set()).add(save.id));
     if (save.keep !== undefined) this.#keep = Math.min(save.keep, this.#keep ?? save.keep);
-    // What is promised and must not be replaced has no other contents.
-    if (!overwrite && this.#promised.has(save.step)) return;
+    if (save.overwrite) this.#overwritten.add(save.step);
+    // What is promised and must not be replaced has no other contents. While one job replaces it, another finds its name free.
+    const isReplaced = save.overwrite || others.some(([one]) => one.overwrite);
+    if (!isReplaced && this.#promised.has(save.step)) return;
     const possible = this.#possible.get(save.step) ?? new Set();
     this.#possible.set(save.step, possible.add(save.id));
+    if (save.overwrite) for (const [one] of others) possible.add(one.id);
   }
 
   /** All that runs of this save has ended. */
@@ -61,6 +68,11 @@ export class Oracle {
 
   /** A rank was told that the save's step is there. */
   succeeded(save: Save): void {
+    const maker = this.#makers.get(save.step) ?? save.id;
+    this.#makers.set(save.step, maker);
+    const mayBeGone = this.#keep !== undefined || this.#overwritten.has(save.step);
+    if (maker !== save.id && !mayBeGone)
+      throw new Violation(`saves ${maker} and ${save.id} both made step ${save.step}`);
     this.#possible.set(save.step, new Set([save.id, ...this.#running.get(save)!]));
     this.#promised.add(save.step);
   }
@@ -104,6 +116,24 @@ export class Oracle {
     const possible = (this.isShared ? this.#ever : this.#possible).get(step);
     if (!possible?.has(id)) throw new Violation(`a reader got save ${id} as step ${step}`);
   }
+}
+
+/** What is in a run and of no step. */
+export async function leftOver(fileSystem: FileSystem): Promise<string[]> {
+  const left: string[] = [];
+  for (const { name } of await fileSystem.list(RUN).catch(() => [])) {
+    const path = join(RUN, name);
+    const manifest = /^step-\d+$/.test(name) ? await readManifest(fileSystem, path).catch(() => undefined) : undefined;
+    if (!manifest) {
+      left.push(name);
+      continue;
+    }
+    const known = new Set(["manifest.json", ...manifest.files.map((file) => file.name)]);
+    const files = (await fileSystem.list(path)).map((file) => file.name);
+    const uploads = (await fileSystem.unfinished?.list(path)) ?? [];
+    left.push(...[...files, ...uploads].filter((file) => !known.has(file)).map((file) => join(name, file)));
+  }
+  return left;
 }
 
 /** The save that a whole step is of. Files are read here by hand: not by what is tested, and with less memory. */

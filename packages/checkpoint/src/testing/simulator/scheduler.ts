@@ -9,9 +9,9 @@ export class Actor {
   weight = 1;
   /** Names of saves that it began, for `endAttempt`. */
   readonly attempts = new Set<string>();
-  calls = 0;
-  /** The call that fails, and how. */
-  failAt = -1;
+  /** How many calls that begin with `failing` succeed before one fails, and how. */
+  succeed = Infinity;
+  failing = "";
   code = "EIO";
 
   constructor(name: string) {
@@ -35,9 +35,11 @@ export class Scheduler {
   #pending: Pending[] = [];
   /** Some calls wait until nothing else is left; otherwise each is as likely as the next. */
   isUnfair = false;
+  /** What processes do again and again while they live: the seed says when. */
+  readonly timers = new Set<() => void>();
   /** Calls that have taken effect. */
   events = 0;
-  /** How many of them gave something another name: what goes wrong there does most harm. */
+  /** How many of them gave something its name: what goes wrong there does most harm. */
   renames = 0;
 
   constructor(seed: number) {
@@ -105,9 +107,10 @@ export class Scheduler {
       await new Promise((resolve) => setImmediate(resolve));
       if (before()) continue;
       if (this.#pending.length === 0) return;
+      if (this.timers.size > 0 && this.chance(0.02)) this.pick([...this.timers])();
       const [one] = this.#pending.splice(this.#choose(), 1);
       this.events++;
-      if (one!.name.startsWith("rename ")) this.renames++;
+      if (/^(rename|putOnce|complete) /.test(one!.name)) this.renames++;
       this.say(`${one!.actor.name} ${one!.name}`);
       one!.run();
     }
