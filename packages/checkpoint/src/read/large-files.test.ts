@@ -58,7 +58,7 @@ it("a disk that is full in the middle leaves nothing behind", async () => {
   mkdirSync(join(folder.path, "out"));
   for (const at of [1, 2, 3]) {
     for (const written of [0, 0.4]) {
-      const fault = { at, how: "once", only: "write", code: "ENOSPC", written } as const;
+      const fault = { at, only: "write", code: "ENOSPC", written } as const;
       const outFileSystem = new FaultyFileSystem(localFileSystem, fault);
       const merging = mergeCheckpoint(run, join(folder.path, "out", "merged"), { outFileSystem });
       await expect(merging).rejects.toMatchObject({ code: "IO", message: expect.stringContaining("space") });

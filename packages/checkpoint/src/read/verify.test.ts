@@ -68,9 +68,9 @@ describe("a whole step", () => {
   it("gives its files back, whatever is found", async () => {
     const { path, fileSystem, flip } = await saved({ a: bytesOf(9), b: bytesOf(5) });
     flip(first, -1);
-    const counted = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, how: "once", only: "close" });
+    const counted = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, only: "close" });
     await verifyCheckpoint(path, { fileSystem: counted });
-    const opened = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, how: "once", only: "open" });
+    const opened = new FaultyFileSystem(fileSystem, { at: Number.POSITIVE_INFINITY, only: "open" });
     await verifyCheckpoint(path, { fileSystem: opened });
     expect(counted.calls).toBe(opened.calls);
   });
@@ -122,7 +122,7 @@ describe("what is found", () => {
 
   it("a file that cannot be read, its range and name", async () => {
     const { path, fileSystem } = await saved({ a: bytesOf(9) });
-    const faulty = new FaultyFileSystem(fileSystem, { at: 1, how: "once", only: "read" });
+    const faulty = new FaultyFileSystem(fileSystem, { at: 1, only: "read" });
     const { problems } = await verifyCheckpoint(path, { fileSystem: faulty });
     expect(problems).toMatchObject([{ subject: "header", file: first, begin: 0 }]);
   });
@@ -234,7 +234,7 @@ describe("a file of another system", () => {
   it("gives its files back", async () => {
     const files = memoryFiles({ "m.safetensors": safetensorsFile(named) });
     const calls = async (only: string) => {
-      const counted = new FaultyFileSystem(files, { at: Number.POSITIVE_INFINITY, how: "once", only });
+      const counted = new FaultyFileSystem(files, { at: Number.POSITIVE_INFINITY, only });
       await verifyCheckpoint("/root/m.safetensors", { fileSystem: counted });
       return counted.calls;
     };

@@ -1,12 +1,10 @@
 // Saves into a store that renames nothing: the manifest, put last, is the commit.
 import { expect, it } from "vitest";
-import { listSteps } from "../format/steps";
 import { loadCheckpoint } from "../read/load";
 import { mergeCheckpoint } from "../read/merge";
 import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { memoryFileSystem } from "../stores/memory";
-import { FaultyFileSystem } from "../testing/disks/faulty-file-system";
 import { expectCode } from "../testing/expect-code";
 import { sampleTensors } from "../testing/fixtures";
 import { localCommunicators } from "./ranks/communicator";
@@ -69,24 +67,6 @@ it("of two saves of one step at the same moment one wins, and the other's files 
   expect((await loadCheckpoint("run", { fileSystem })).values).toEqual({ epoch: winner });
   expect(await names(fileSystem, "run/step-00000005")).toHaveLength(2);
   expect(await names(fileSystem)).toEqual(["step-00000005"]);
-});
-
-it("whichever call is the last of a process: older steps are whole, the new one is whole or not there, and the next save tidies up", async () => {
-  const first = memoryFileSystem();
-  const counting = new FaultyFileSystem(first);
-  await saveCheckpoint("run", contents(1), { fileSystem: counting, world: 2, keep: 1 });
-  for (let at = 0; at < counting.calls + 20; at++) {
-    const fileSystem = memoryFileSystem();
-    await saveCheckpoint("run", contents(1), { fileSystem, world: 2 });
-    const dying = new FaultyFileSystem(fileSystem, { at, how: "dies" });
-    await saveCheckpoint("run", contents(2), { fileSystem: dying, world: 2, keep: 1 }).catch(() => {});
-    const steps = (await listSteps(fileSystem, "run")).map(({ step }) => step);
-    expect(steps.length).toBeGreaterThan(0);
-    for (const step of steps) await expectWhole(fileSystem, step);
-    await saveCheckpoint("run", contents(3), { fileSystem, world: 2, keep: 1 });
-    expect(await names(fileSystem)).toEqual(["step-00000003"]);
-    await expectWhole(fileSystem, 3);
-  }
 });
 
 it("a commit whose answer is lost is a commit", async () => {

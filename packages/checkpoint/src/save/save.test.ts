@@ -180,7 +180,7 @@ describe("ranks", () => {
   it.each([0, 1])("of which rank %i finds its disk full: every rank learns it, and nothing is left", async (full) => {
     const disk = new MemoryFileSystem();
     const saves = localCommunicators(2).map((communicator) => {
-      const fault = { at: 0, how: "once", code: "ENOSPC", only: "write" } as const;
+      const fault = { at: 0, code: "ENOSPC", only: "write" } as const;
       const fileSystem = communicator.rank === full ? new FaultyFileSystem(disk, fault) : disk;
       return saveCheckpoint("/r", { step: 1, tensors: { w: f32([1], 1) } }, { communicator, fileSystem });
     });

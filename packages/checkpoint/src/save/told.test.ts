@@ -74,7 +74,7 @@ it("warns of what PyTorch's reader cannot take, and of nothing else", async () =
 
 it("leaves nothing where the disk refuses", async () => {
   const disk = new MemoryFileSystem();
-  const fileSystem = new FaultyFileSystem(disk, { at: 1, how: "once", code: "ENOSPC", only: "write" });
+  const fileSystem = new FaultyFileSystem(disk, { at: 1, code: "ENOSPC", only: "write" });
   await expect(saveCheckpoint("/r", one, { fileSystem, world: 2 })).rejects.toMatchObject({ code: "IO" });
   expect(await disk.list("/r")).toEqual([]);
 });

@@ -51,7 +51,7 @@ describe("folders that appear complete or not at all", () => {
 
   it("stay what they were where the new one does not get the name", async () => {
     await write("first");
-    const fileSystem = new FaultyFileSystem(localFileSystem, { at: 1, how: "once", only: "rename" });
+    const fileSystem = new FaultyFileSystem(localFileSystem, { at: 1, only: "rename" });
     await expectCode("IO", write("second", { fileSystem, overwrite: true }));
     expect([text(), readdirSync(scratch.path)]).toEqual(["first", ["out"]]);
   });

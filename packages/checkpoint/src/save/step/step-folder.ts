@@ -101,11 +101,16 @@ export class StepFolder {
 
   /** Whether the step that exists is of this attempt. */
   async isCommitted(): Promise<boolean> {
-    const read = readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
-    const bytes = await read.catch((error: OptError) => {
-      if (error.code !== "MISSING") throw error;
-    });
-    return bytes !== undefined && parseManifest(bytes, this.#manifest).attempt === this.attempt;
+    try {
+      const bytes = await readWhole(this.#fileSystem, this.#manifest, MAX_MANIFEST_BYTES);
+      return parseManifest(bytes, this.#manifest).attempt === this.attempt;
+    } catch (error) {
+      // Another save has replaced it while it was read, or removed it.
+      const { code, cause } = error as OptError;
+      if ((cause as NodeJS.ErrnoException | undefined)?.code === "ESTALE") return this.isCommitted();
+      if (code === "MISSING") return false;
+      throw error;
+    }
   }
 
   /** For ranks that were not told: whether the step exists and is durable. */

@@ -4,8 +4,6 @@ import type { FileSystem, OpenFile, OpenMode, UnfinishedFiles } from "../../stor
 export interface Fault {
   /** The call that fails, counted from 0. */
   readonly at: number;
-  /** `once`: the disk refuses this call; `dies`: nothing works from here on, as if the process had been killed. */
-  readonly how: "once" | "dies";
   /** The system's code for the refusal. */
   readonly code?: string;
   /** Where the call is a write: this share of its bytes still arrives. */
@@ -18,7 +16,6 @@ export class FaultyFileSystem implements FileSystem {
   readonly #inner: FileSystem;
   readonly #fault: Fault | undefined;
   calls = 0;
-  failed = false;
 
   constructor(inner: FileSystem, fault?: Fault) {
     this.#inner = inner;
@@ -28,9 +25,8 @@ export class FaultyFileSystem implements FileSystem {
   async #call<T>(name: string, body: () => Promise<T>, partly?: (share: number) => Promise<void>): Promise<T> {
     const counts = this.#fault?.only === undefined || this.#fault.only === name;
     const number = counts ? this.calls++ : -1;
-    if (this.#fault && (number === this.#fault.at || (this.failed && this.#fault.how === "dies"))) {
-      if (!this.failed && this.#fault.written && partly) await partly(this.#fault.written);
-      this.failed = true;
+    if (number === this.#fault?.at) {
+      if (this.#fault.written) await partly?.(this.#fault.written);
       const code = this.#fault.code ?? "EIO";
       throw Object.assign(new Error(`${code}: injected fault at call ${number}, ${name}`), { code });
     }

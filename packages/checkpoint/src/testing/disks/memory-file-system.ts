@@ -1,35 +1,16 @@
-/**
- * A disk in memory that remembers what was made durable. After a crash it can be looked at as the worst and the best of disks would
- * leave it: with or without the contents that were not synced, with or without the names that were not.
- */
+/** A disk in memory. */
 import { dirname, resolve, sep } from "node:path";
 import type { FileSystem, FolderEntry, OpenMode } from "../../stores/file-system";
 
 interface FileNode {
   data: Uint8Array;
-  durable: Uint8Array;
 }
 
 interface FolderNode {
   readonly children: Map<string, Node>;
-  durable: Map<string, Node>;
 }
 
 type Node = FileNode | FolderNode;
-
-export interface CrashKind {
-  /** Whether contents that were never synced survive. */
-  readonly contents: boolean;
-  /** Whether names (renames, new and removed entries) that were never synced survive. */
-  readonly names: boolean;
-}
-
-export const CRASHES: readonly CrashKind[] = [
-  { contents: true, names: true },
-  { contents: false, names: true },
-  { contents: true, names: false },
-  { contents: false, names: false },
-];
 
 const isFolder = (node: Node | undefined): node is FolderNode => node !== undefined && "children" in node;
 
@@ -38,7 +19,7 @@ function fail(code: string, path: string): never {
 }
 
 export class MemoryFileSystem implements FileSystem {
-  #root: FolderNode = { children: new Map(), durable: new Map() };
+  #root: FolderNode = { children: new Map() };
   isNear = true;
   /** Bytes handed out by reads, per file name, to count what was really read. */
   bytesRead = 0;
@@ -78,7 +59,7 @@ export class MemoryFileSystem implements FileSystem {
       const folder = this.#folder(dirname(path));
       const known = this.#node(path);
       if (known && !isFolder(known)) known.data = new Uint8Array(0);
-      else folder.children.set(MemoryFileSystem.#name(path), { data: new Uint8Array(0), durable: new Uint8Array(0) });
+      else folder.children.set(MemoryFileSystem.#name(path), { data: new Uint8Array(0) });
     }
     const file = this.#file(path);
     return {
@@ -97,12 +78,8 @@ export class MemoryFileSystem implements FileSystem {
         file.data.set(data, position);
       },
       size: async () => file.data.length,
-      sync: async () => {
-        file.durable = file.data.slice();
-      },
-      finish: async () => {
-        file.durable = file.data.slice();
-      },
+      sync: async () => {},
+      finish: async () => {},
       close: async () => {},
     };
   }
@@ -112,7 +89,7 @@ export class MemoryFileSystem implements FileSystem {
   async makeFolder(path: string) {
     let folder = this.#root;
     for (const part of resolve(path).split(sep).filter(Boolean)) {
-      const next = folder.children.get(part) ?? { children: new Map(), durable: new Map() };
+      const next = folder.children.get(part) ?? { children: new Map() };
       if (!isFolder(next)) fail("ENOTDIR", path);
       folder.children.set(part, next);
       folder = next;
@@ -146,24 +123,6 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   async syncFolder(path: string) {
-    const folder = this.#folder(path);
-    folder.durable = new Map(folder.children);
-  }
-
-  /** The disk as the next process would find it. */
-  afterCrash({ contents, names }: CrashKind): MemoryFileSystem {
-    const survivor = (node: Node): Node => {
-      if (!isFolder(node)) {
-        const data = (contents ? node.data : node.durable).slice();
-        return { data, durable: data.slice() };
-      }
-      const children = new Map(
-        [...(names ? node.children : node.durable)].map(([name, child]) => [name, survivor(child)]),
-      );
-      return { children, durable: new Map(children) };
-    };
-    const after = new MemoryFileSystem();
-    after.#root = survivor(this.#root) as FolderNode;
-    return after;
+    this.#folder(path);
   }
 }
