@@ -30,6 +30,7 @@ export async function cleanCheckpoints(folder: string, options: CleanOptions = {
   });
   const goes = ({ owner }: Leftover) => owner === "dead" || (force && owner === "unknown");
   const removed: string[] = [];
+  if (!dryRun) await fileSystem.syncFolder(folder); // as the next save does before it removes
   for (const leftover of leftovers.filter(goes)) {
     if (!dryRun) {
       await removeLeftover(fileSystem, leftover.path).catch((error: unknown) => {

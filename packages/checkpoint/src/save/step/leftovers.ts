@@ -41,12 +41,11 @@ export async function leftoversOf(fileSystem: FileSystem, folder: string): Promi
 /** Removes what the dead have left, but for `own`. A step that was set aside, and that nothing has replaced, gets its name back. */
 export async function sweep(fileSystem: FileSystem, folder: string, own?: string): Promise<void> {
   if (!fileSystem.unfinished) await restore(fileSystem, folder);
-  for (const { path, owner } of await leftoversOf(fileSystem, folder)) {
-    if (path === own || owner !== "dead") continue;
-    // What has replaced it may not be durable yet.
-    if (suffixOf(path)[2] === "old") await fileSystem.syncFolder(folder);
-    await removeLeftover(fileSystem, path);
-  }
+  const leftovers = await leftoversOf(fileSystem, folder);
+  const dead = leftovers.filter(({ path, owner }) => path !== own && owner === "dead");
+  // Their names, and those of what replaced them, may not be durable: half of one must not come back as a step.
+  if (dead.length > 0) await fileSystem.syncFolder(folder);
+  for (const { path } of dead) await removeLeftover(fileSystem, path);
 }
 
 async function restore(fileSystem: FileSystem, folder: string): Promise<void> {
