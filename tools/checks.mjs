@@ -99,8 +99,8 @@ async function checkBundleSize() {
 
 const checkpointBudget = 26.5 * 1024;
 
-/** Words that only readers of pickles, HDF5 and zip archives write. */
-const loadedLater = ["_rebuild_tensor_v2", "h5wasm", "central directory"];
+/** Words that only readers of pickles, HDF5 and zip archives contain, and the writer of ledgers. */
+const loadedLater = ["_rebuild_tensor_v2", "h5wasm", "central directory", "ledger.jsonl"];
 
 /** What a page loads of checkpoints at first, with every export kept: the rest comes when it is called. Nothing of Node's is in any of it. */
 async function checkCheckpointBundle() {

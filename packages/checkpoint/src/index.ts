@@ -8,20 +8,15 @@ export type { ConvertOptions, ConvertResult, ConvertTarget } from "./formats/con
 export type { Rename } from "./formats/names/rename";
 export type { Box } from "./layout/box";
 export { defaultLayout, type Layout, type Mesh, type Split, type TensorLayout, type UnevenRule } from "./layout/layout";
-export {
-  compareLedgers,
-  type Ledger,
-  type LedgerDifference,
-  type LedgerLine,
-  type LedgerOptions,
-  ledger,
-} from "./ledger/ledger";
+export { compareLedgers, type LedgerDifference, type LedgerLine } from "./ledger/compare";
+export type { Ledger, LedgerOptions } from "./ledger/ledger";
 export {
   checkpointBlob,
   cleanCheckpoints,
   convertCheckpoint,
   diffCheckpoints,
   inspectCheckpoint,
+  ledger,
   loadCheckpoint,
   mergeCheckpoint,
   openSource,

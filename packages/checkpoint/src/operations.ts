@@ -5,6 +5,7 @@
 import type { Tensor } from "@opt/core";
 import type { TensorSource } from "./format/source";
 import type { ConvertOptions, ConvertResult } from "./formats/convert";
+import type { Ledger, LedgerOptions } from "./ledger/ledger";
 import type { DiffOptions, DiffResult } from "./read/diff";
 import type { Inspection } from "./read/inspect";
 import type { Loaded, LoadOptions } from "./read/load";
@@ -111,4 +112,16 @@ export async function convertCheckpoint(
 ): Promise<ConvertResult> {
   const { convertCheckpoint: convert } = await import("./formats/convert");
   return convert(path, destination, options);
+}
+
+/**
+ * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.
+ * @example
+ * const book = await ledger("runs/a");
+ * await book.append(1, { w: tensor([1, 2]) });
+ * @throws OptError BAD_ARGUMENT, CORRUPT where the file is not a ledger, IO
+ */
+export async function ledger(path?: string, options?: LedgerOptions): Promise<Ledger> {
+  const { ledger: open } = await import("./ledger/ledger");
+  return open(path, options);
 }

@@ -1,5 +1,5 @@
 /** What people read of the results of commands. */
-import type { LedgerDifference, LedgerLine } from "../ledger/ledger";
+import type { LedgerDifference, LedgerLine } from "../ledger/compare";
 import type { DiffResult } from "../read/diff";
 import type { Inspection } from "../read/inspect";
 import type { VerifyResult } from "../read/verify";

@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { memoryFileSystem } from "../stores/memory";
 import { scratchFolder } from "../testing/fixtures";
 import { run } from "../testing/run-command";
-import { compareLedgers, ledger } from "./ledger";
+import { compareLedgers } from "./compare";
+import { ledger } from "./ledger";
 
 await init("js");
 const folder = scratchFolder();

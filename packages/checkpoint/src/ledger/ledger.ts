@@ -4,23 +4,10 @@ import { crc32, crcText } from "../format/crc32";
 import { localTensors, type SavedTensor } from "../format/tensors";
 import { fileSystemOf } from "../platform/local";
 import { checkedPath, diskError, type FileSystem } from "../stores/file-system";
-
-export interface LedgerLine {
-  readonly step: number;
-  /** CRC-32 of dtype, shape and elements by name: eight hexadecimal digits. */
-  readonly tensors: Readonly<Record<string, string>>;
-}
+import type { LedgerLine } from "./compare";
 
 export interface LedgerOptions {
   readonly fileSystem?: FileSystem;
-}
-
-/** The first step at which two ledgers differ, and the tensors that do. */
-export interface LedgerDifference {
-  /** Steps that both have. */
-  readonly steps: number;
-  /** `null`: all of them are equal. */
-  readonly first: { readonly step: number; readonly tensors: readonly string[] } | null;
 }
 
 export interface Ledger {
@@ -33,13 +20,7 @@ export interface Ledger {
   append(step: number, tensors: Readonly<Record<string, SavedTensor>>): Promise<LedgerLine>;
 }
 
-/**
- * Opens the ledger of a run: in a file, in the file `ledger.jsonl` of a folder, or without a path in memory.
- * @example
- * const book = await ledger("runs/a");
- * await book.append(1, { w: tensor([1, 2]) });
- * @throws OptError BAD_ARGUMENT, CORRUPT where the file is not a ledger, IO
- */
+/** See `ledger` in operations.ts. */
 export async function ledger(path?: string, options: LedgerOptions = {}): Promise<Ledger> {
   checkOptions("ledger", options, { fileSystem: "object" });
   if (path === undefined) return new Book([], async () => {});
@@ -65,19 +46,6 @@ export async function ledger(path?: string, options: LedgerOptions = {}): Promis
     }
     end += added.length;
   });
-}
-
-/** Compares the steps that both ledgers have. */
-export function compareLedgers(a: readonly LedgerLine[], b: readonly LedgerLine[]): LedgerDifference {
-  const others = new Map(b.map((line) => [line.step, line.tensors]));
-  const shared = a.filter(({ step }) => others.has(step));
-  for (const { step, tensors } of shared) {
-    const other = others.get(step)!;
-    const names = new Set([...Object.keys(tensors), ...Object.keys(other)]);
-    const differing = [...names].filter((name) => tensors[name] !== other[name]);
-    if (differing.length > 0) return { steps: shared.length, first: { step, tensors: differing } };
-  }
-  return { steps: shared.length, first: null };
 }
 
 class Book implements Ledger {

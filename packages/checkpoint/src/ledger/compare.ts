@@ -1,0 +1,29 @@
+// Lines of ledgers, and where two ledgers part. A page compares them without the code that writes them.
+
+/** A step of a run, with the checksum of each tensor. */
+export interface LedgerLine {
+  readonly step: number;
+  /** CRC-32 of dtype, shape and elements by name: eight hexadecimal digits. */
+  readonly tensors: Readonly<Record<string, string>>;
+}
+
+/** The first step at which two ledgers differ, and the tensors that do. */
+export interface LedgerDifference {
+  /** Steps that both have. */
+  readonly steps: number;
+  /** `null`: all of them are equal. */
+  readonly first: { readonly step: number; readonly tensors: readonly string[] } | null;
+}
+
+/** Compares the steps that both ledgers have. */
+export function compareLedgers(a: readonly LedgerLine[], b: readonly LedgerLine[]): LedgerDifference {
+  const others = new Map(b.map((line) => [line.step, line.tensors]));
+  const shared = a.filter(({ step }) => others.has(step));
+  for (const { step, tensors } of shared) {
+    const other = others.get(step)!;
+    const names = new Set([...Object.keys(tensors), ...Object.keys(other)]);
+    const differing = [...names].filter((name) => tensors[name] !== other[name]);
+    if (differing.length > 0) return { steps: shared.length, first: { step, tensors: differing } };
+  }
+  return { steps: shared.length, first: null };
+}
