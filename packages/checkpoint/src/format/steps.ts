@@ -1,7 +1,7 @@
 /** Steps of a run: a step is a folder `step-00000042` that holds a manifest; whatever has a suffix is no step. */
 
 import { OptError } from "@opt/core";
-import { diskError, type FileSystem } from "../stores/file-system";
+import { diskError, type FileSystem, isMissing } from "../stores/file-system";
 import { join } from "../stores/path";
 import { MANIFEST_FILE } from "./manifest";
 
@@ -17,23 +17,46 @@ export function stepName(step: number): string {
 /** A step that was set aside while another took its place: it counts only while the other is not there. */
 const FOLDER = /^step-(\d{8,15})(\.old-(?!.*\.tmp-).+)?$/;
 
+/** How often a folder is listed again because a step moved meanwhile. */
+const TRIES = 20;
+
 /** The complete steps in a folder, oldest first. Throws MISSING where there is no folder. */
 export async function listSteps(fileSystem: FileSystem, folder: string): Promise<Step[]> {
-  const found = new Map<number, Step & { setAside: boolean }>();
   try {
-    for (const { name, kind } of await fileSystem.list(folder)) {
-      const match = FOLDER.exec(name);
-      if (!match || kind !== "folder") continue;
-      const step = Number(match[1]);
-      const path = join(folder, name);
-      const setAside = match[2] !== undefined;
-      if (stepName(step) !== name.replace(/\.old-.+$/, "") || (found.has(step) && setAside)) continue;
-      if ((await fileSystem.kind(join(path, MANIFEST_FILE))) === "file") found.set(step, { step, path, setAside });
+    for (let tries = 1; ; tries++) {
+      const { steps, moved } = await listOnce(fileSystem, folder);
+      if (tries >= TRIES || moved.every((step) => steps.has(step)))
+        return [...steps].sort(([a], [b]) => a - b).map(([step, path]) => ({ step, path }));
     }
   } catch (error) {
     throw diskError(error, folder, "listing");
   }
-  return [...found.values()].sort((a, b) => a.step - b.step).map(({ step, path }) => ({ step, path }));
+}
+
+/** `moved`: steps that were renamed or removed between being listed and being looked at. */
+async function listOnce(fileSystem: FileSystem, folder: string) {
+  const steps = new Map<number, string>();
+  const moved: number[] = [];
+  for (const { name, kind } of await fileSystem.list(folder)) {
+    const [, digits, aside] = FOLDER.exec(name) ?? [];
+    const step = Number(digits);
+    if (kind !== "folder" || digits === undefined || stepName(step) + (aside ?? "") !== name) continue;
+    const path = join(folder, name);
+    if ((await fileSystem.kind(join(path, MANIFEST_FILE))) === "file") {
+      if (aside === undefined || !steps.has(step)) steps.set(step, path);
+    } else if (aside !== undefined || (await isAnother(fileSystem, path))) moved.push(step);
+  }
+  return { steps, moved };
+}
+
+/** Whether a folder that had no manifest is gone, or has one now. Only one listing of it tells: between two calls it may be replaced. */
+async function isAnother(fileSystem: FileSystem, folder: string): Promise<boolean> {
+  try {
+    return (await fileSystem.list(folder)).some(({ name }) => name === MANIFEST_FILE);
+  } catch (error) {
+    if (isMissing(error)) return true;
+    throw error;
+  }
 }
 
 /** The folder of a step: `folder` itself if it is one, else the step asked for in it, else its latest. Throws MISSING. */

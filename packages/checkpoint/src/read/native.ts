@@ -64,7 +64,11 @@ export async function openCheckpoint(
   step?: number,
   limits?: ReadLimits,
 ): Promise<NativeSource> {
-  const path = await findStep(fileSystem, folder, step);
+  return openStep(await findStep(fileSystem, folder, step), fileSystem, limits);
+}
+
+/** Opens the folder of a step. Throws MISSING, CORRUPT, REFUSED, UNSUPPORTED, IO. */
+export async function openStep(path: string, fileSystem: FileSystem, limits?: ReadLimits): Promise<NativeSource> {
   const manifest = await readManifest(fileSystem, path, limits);
   const pool = new FilePool(fileSystem, "read");
   const files = manifest.files.map(({ name }) => {

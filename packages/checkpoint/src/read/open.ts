@@ -8,7 +8,7 @@ import { fileSystemOf } from "../platform/local";
 import { blobFileSystem } from "../stores/blob";
 import { checkedPath, type FileSystem } from "../stores/file-system";
 import { basename, dirname } from "../stores/path";
-import { checkpointImporter, type NativeSource, openCheckpoint, readManifest } from "./native";
+import { checkpointImporter, type NativeSource, openCheckpoint, openStep } from "./native";
 
 export interface OpenOptions extends ImportOptions {
   readonly fileSystem?: FileSystem;
@@ -24,8 +24,8 @@ export const OPEN_OPTIONS = {
   sourceLayout: "object",
 } as const;
 
-/** How often a step may be replaced under a reader's hands before it gives up. */
-const TRIES = 5;
+/** How often a step may be replaced while a reader reads it. Then the reader gives up. */
+const TRIES = 20;
 
 /** What to read: a path in `fileSystem`, or a file that a user has chosen. */
 export type Place = string | Blob;
@@ -41,9 +41,24 @@ export async function openSource(place: Place, options: OpenOptions = {}): Promi
     const name = (place as Partial<File>).name || "blob";
     return openSource(name, { ...options, fileSystem: blobFileSystem({ [name]: place }) });
   }
-  const path = place;
+  checkedPath("openSource", place);
+  for (let tries = 1; ; tries++) {
+    try {
+      return await openNow(place, options);
+    } catch (error) {
+      if (tries >= TRIES || !isGone(error)) throw error;
+    }
+  }
+}
+
+/** Whether a file was there when it was looked for, and not when it was opened or read. */
+function isGone(error: unknown): boolean {
+  const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code;
+  return code === "ENOENT" || code === "ESTALE";
+}
+
+async function openNow(path: string, options: OpenOptions): Promise<TensorSource> {
   const fileSystem = fileSystemOf(options.fileSystem);
-  checkedPath("openSource", path);
   try {
     const isOurs =
       checkpointImporter.recognises(await lookAt(path, fileSystem)) ||
@@ -57,7 +72,7 @@ export async function openSource(place: Place, options: OpenOptions = {}): Promi
     if (step === undefined || !(error instanceof OptError) || error.code !== "MISSING") throw error;
     const aside = await findStep(fileSystem, dirname(path), Number(step)).catch(() => undefined);
     if (aside === undefined) throw error;
-    return openCheckpoint(aside, fileSystem, undefined, options);
+    return openStep(aside, fileSystem, options);
   }
 }
 
@@ -69,48 +84,42 @@ async function openForeignStep(path: string, fileSystem: FileSystem, options: Op
   throw new OptError("MISSING", path, `step ${options.step} is asked for, the checkpoint ${has}.`, "Leave step out.");
 }
 
-/** Opens, runs `body` and closes. What fails because the step was replaced or removed meanwhile is done again with what is there now. */
+/**
+ * Opens, runs `body` and closes. If it fails, or `isSure` doubts its result, and the step was replaced, renamed or removed meanwhile,
+ * it is done again with what is there now.
+ */
 export async function useSource<T>(
-  path: Place,
+  place: Place,
   options: OpenOptions,
   body: (source: TensorSource) => Promise<T>,
+  isSure: (result: T) => boolean = () => true,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
-    const source = await openSource(path, options).catch((error: OptError) => {
-      // Its manifest, between looking at it and reading it.
-      if (tries >= TRIES || (error.cause as NodeJS.ErrnoException)?.code !== "ESTALE") throw error;
-    });
-    if (!source) continue;
+    const source = await openSource(place, options);
+    const isFinal = async () => tries >= TRIES || !(await isReplaced(source, place, options));
     try {
-      return await body(source);
+      const result = await body(source);
+      if (isSure(result) || (await isFinal())) return result;
     } catch (error) {
-      if (tries >= TRIES || !(await isReplaced(source, path, options))) throw error;
+      if (await isFinal()) throw error;
     } finally {
       await source.close();
     }
   }
 }
 
-async function isReplaced(source: TensorSource, path: Place, options: OpenOptions): Promise<boolean> {
+async function isReplaced(source: TensorSource, place: Place, options: OpenOptions): Promise<boolean> {
   if (!isNative(source)) return false;
-  const now = await openSource(path, options).catch(() => undefined);
-  if (now === undefined) return false;
-  await now.close();
-  const [before, after] = [source, now].map((one) => (isNative(one) ? idOf(one) : undefined));
-  return after !== undefined && before !== after;
+  const now = await openSource(place, options).catch(() => undefined);
+  await now?.close();
+  return now !== undefined && isNative(now) && idOf(now) !== idOf(source);
 }
 
 export function isNative(source: TensorSource): source is NativeSource {
   return "manifest" in source;
 }
 
-/** Tells saves apart, also those of before they had names. */
-function idOf({ manifest: { step, attempt, files } }: NativeSource): string {
-  return JSON.stringify([step, attempt, files.map(({ crc32 }) => crc32)]);
-}
-
-/** Whether another save has taken the place of the one that `manifest` was read from. */
-export async function hasNewManifest(fileSystem: FileSystem, folder: string, attempt?: string): Promise<boolean> {
-  const now = await readManifest(fileSystem, folder).catch(() => undefined);
-  return now !== undefined && now.attempt !== attempt;
+/** Tells apart saves, also those without a name, and the places of one save. */
+function idOf({ path, manifest: { step, attempt, files } }: NativeSource): string {
+  return JSON.stringify([path, step, attempt, files.map(({ crc32 }) => crc32)]);
 }

@@ -1,4 +1,5 @@
 /** A step that is replaced while others read it, or replace it too. */
+import type { OptError } from "@opt/core";
 import { describe, expect, it } from "vitest";
 import { singleProcess } from "../save/ranks/communicator";
 import { saveCheckpoint } from "../save/save";
@@ -50,6 +51,99 @@ describe.each(["/r", "/r/step-00000001"])("a reader of %s, replaced at any call"
     const merging = new MemoryFileSystem();
     await replace(merging, 1);
     await mergeCheckpoint(path, "/m.safetensors", { fileSystem: interrupted(merging, at) });
+  });
+});
+
+/** Lets a writer change names one at a time, and no further than a test wants. */
+class Turns {
+  #left = 0;
+  #go = () => {};
+  #stopped = () => {};
+
+  /** Waits until the next change is allowed. */
+  async take(): Promise<void> {
+    if (this.#left === 0) {
+      this.#stopped();
+      await new Promise<void>((go) => {
+        this.#go = go;
+      });
+    }
+    this.#left--;
+  }
+
+  /** Allows so many changes, and resolves when they are made or the writer has ended. */
+  async give(count: number, writer: Promise<unknown>): Promise<void> {
+    if (count === 0) return;
+    this.#left = count;
+    const stopped = new Promise<void>((resolve) => {
+      this.#stopped = resolve;
+    });
+    this.#go();
+    await Promise.race([stopped, writer]);
+  }
+}
+
+/** A disk that removes a folder as real ones do: entry by entry. */
+function stepwise(disk: MemoryFileSystem, turn: () => Promise<void>): FileSystem {
+  const writer = new FaultyFileSystem(disk);
+  writer.rename = (from, to) => turn().then(() => disk.rename(from, to));
+  writer.remove = async (path) => {
+    const inside = (await disk.kind(path)) === "folder" ? await disk.list(path) : [];
+    for (const { name } of inside) await turn().then(() => disk.remove(`${path}/${name}`));
+    await turn().then(() => disk.remove(path));
+  };
+  return writer;
+}
+
+/** Calls `before` ahead of whatever is asked of the disk. */
+function watched(disk: MemoryFileSystem, before: () => Promise<void>): FileSystem {
+  const reader = new FaultyFileSystem(disk);
+  reader.kind = (path) => before().then(() => disk.kind(path));
+  reader.list = (path) => before().then(() => disk.list(path));
+  reader.open = async (path, mode) => {
+    await before();
+    const file = await disk.open(path, mode);
+    return {
+      ...file,
+      read: (target, position) => before().then(() => file.read(target, position)),
+      size: () => before().then(() => file.size()),
+    };
+  };
+  return reader;
+}
+
+/** Of one save that replaces another: two renames, then three files and their folder go. */
+const CHANGES = 6;
+
+/** Where the writer is when the reader begins, with the step under its name or set aside, and where it goes at one of the reader's calls. */
+const moves = [0, 1].flatMap((from) => Array.from({ length: CHANGES - from }, (_, i) => [from, from + i + 1] as const));
+
+describe.each(["/r", "/r/step-00000001"])("a reader of %s while names change", (path) => {
+  it.each(moves)("from change %i to %i, at any of its calls, gets one of the two", async (from, to) => {
+    const results = new Set<string>();
+    const readers: ((fileSystem: FileSystem) => Promise<unknown>)[] = [
+      async (fileSystem) => (await loadCheckpoint(path, { fileSystem, as: "plain" })).values.value,
+      async (fileSystem) => (await verifyCheckpoint(path, { fileSystem })).problems.map(({ problem }) => problem),
+    ];
+    for (const read of readers) {
+      for (let at = 0, calls = Number.POSITIVE_INFINITY; at < calls; at++) {
+        const disk = new MemoryFileSystem();
+        await replace(disk, 1);
+        const turns = new Turns();
+        const fileSystem = stepwise(disk, () => turns.take());
+        const begun = saveCheckpoint("/r", contents(2), { fileSystem, overwrite: true, world: 2 });
+        await turns.give(from, begun);
+        calls = 0;
+        const reader = watched(disk, async () => {
+          if (calls++ === at) await turns.give(to - from, begun);
+        });
+        const result = await read(reader).catch((error: OptError) => `${error.message} (call ${at})`);
+        await turns.give(Number.POSITIVE_INFINITY, begun);
+        await begun;
+        results.add(`${result}`);
+      }
+    }
+    expect([...results].filter((result) => !["", "1", "2"].includes(result))).toEqual([]);
   });
 });
 

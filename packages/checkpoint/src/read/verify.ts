@@ -12,21 +12,20 @@ import {
   type SourceBox,
   type SourceTensor,
   StoredBox,
+  type TensorSource,
   type Verifier,
 } from "../format/source";
-import { findStep } from "../format/steps";
 import { Sums, Verification } from "../format/verification";
-import { lookAt } from "../formats/registry";
 import { elementsIn, wholeOf } from "../layout/box";
 import { inBatches } from "../plan/chunks";
 import { SourcePlan } from "../plan/plan";
 import { fileSystemOf } from "../platform/local";
 import { FilePool } from "../stores/file-pool";
 import { checkedPath, diskError, type FileSystem, type StoredFile } from "../stores/file-system";
-import { join } from "../stores/path";
+import { basename, dirname, join } from "../stores/path";
 import { type ProgressCallback, reporter } from "../stores/progress";
-import { checkpointImporter, readManifest } from "./native";
-import { hasNewManifest, OPEN_OPTIONS, type OpenOptions, openSource } from "./open";
+import type { NativeSource } from "./native";
+import { isNative, OPEN_OPTIONS, type OpenOptions, useSource } from "./open";
 import { PlannedSource, planReads, ReadRequest } from "./read-plan";
 import { ReadPool } from "./read-pool";
 
@@ -55,22 +54,29 @@ export interface VerifyResult {
   readonly unverified: readonly string[];
 }
 
-/** How often a step may be replaced under the reader's hands. */
-const TRIES = 5;
-
 /** Reads all of a step (or of any known format). Throws only where there is nothing to verify: MISSING, UNSUPPORTED. */
 export async function verifyCheckpoint(path: string, options: VerifyOptions = {}): Promise<VerifyResult> {
   checkedPath("verifyCheckpoint", path);
   checkOptions("verifyCheckpoint", options, { ...OPEN_OPTIONS, progress: "function" });
   const fileSystem = fileSystemOf(options.fileSystem);
-  const isOurs = options.step !== undefined || checkpointImporter.recognises(await lookAt(path, fileSystem));
-  if (!isOurs) return verifyForeign(path, options);
-  for (let tries = 1; ; tries++) {
-    const folder = await findStep(fileSystem, path, options.step);
-    const { result, attempt } = await verifyStep(fileSystem, folder, options);
+  const verify = (source: TensorSource) =>
+    isNative(source) ? verifyStep(source, options) : verifyForeign(source, path, options);
+  try {
     // What was found while another save took this one's place says nothing.
-    if (result.ok || tries >= TRIES || !(await hasNewManifest(fileSystem, folder, attempt))) return result;
+    return await useSource(path, options, verify, ({ ok }) => ok);
+  } catch (error) {
+    if (!(error instanceof OptError) || ["MISSING", "UNSUPPORTED", "INTERNAL"].includes(error.code)) throw error;
+    return unopened(path, fileSystem, error);
   }
+}
+
+/** Of a checkpoint whose manifest or header cannot be read. */
+async function unopened(path: string, fileSystem: FileSystem, error: OptError): Promise<VerifyResult> {
+  const isOurs = basename(error.where) === MANIFEST_FILE;
+  const found = new Findings(isOurs ? dirname(error.where) : path);
+  if (!isOurs) found.note("header", path, 0, 0, error);
+  else found.note("manifest", MANIFEST_FILE, 0, await lengthOf(fileSystem, error.where), error);
+  return found.result(0);
 }
 
 /** What is found on the way. */
@@ -93,19 +99,8 @@ class Findings {
   }
 }
 
-async function verifyStep(
-  fileSystem: FileSystem,
-  folder: string,
-  { progress, ...limits }: VerifyOptions,
-): Promise<{ result: VerifyResult; attempt: string | undefined }> {
-  const found = new Findings(folder);
-  let manifest: Manifest;
-  try {
-    manifest = await readManifest(fileSystem, folder, limits);
-  } catch (error) {
-    found.note("manifest", MANIFEST_FILE, 0, await lengthOf(fileSystem, join(folder, MANIFEST_FILE)), error);
-    return { result: found.result(0), attempt: undefined };
-  }
+async function verifyStep({ path, manifest }: NativeSource, options: VerifyOptions): Promise<VerifyResult> {
+  const found = new Findings(path);
   for (const { name, shape, boxes } of manifest.tensors) {
     try {
       new SourcePlan({ name, shape }, boxes).sourcesOf(wholeOf(shape));
@@ -114,13 +109,13 @@ async function verifyStep(
     }
   }
   const total = manifest.files.reduce((sum, file) => sum + file.byteLength, 0);
-  const handles = new FilePool(fileSystem, "read");
+  const handles = new FilePool(fileSystemOf(options.fileSystem), "read");
   try {
-    await verifyFiles(manifest, handles, found, reporter(progress, total));
+    await verifyFiles(manifest, handles, found, reporter(options.progress, total));
   } finally {
     await handles.close();
   }
-  return { result: found.result(manifest.tensors.length), attempt: manifest.attempt };
+  return found.result(manifest.tensors.length);
 }
 
 async function lengthOf(fileSystem: FileSystem, path: string): Promise<number> {
@@ -258,41 +253,27 @@ function segmentsOf({ files, tensors }: Manifest): Segment[][] {
 }
 
 /** Other formats are read whole: their readers throw at what is wrong. */
-async function verifyForeign(path: string, options: VerifyOptions): Promise<VerifyResult> {
+async function verifyForeign(source: TensorSource, path: string, options: VerifyOptions): Promise<VerifyResult> {
   const found = new Findings(path);
   const verification = new Verification();
-  const note = (subject: string, file: string, error: unknown, length: number) => {
-    if (!(error instanceof OptError) || error.code === "INTERNAL") throw error;
-    found.note(subject, file, 0, length, error);
-  };
-  let tensors = 0;
-  try {
-    const source = await openSource(path, options);
-    tensors = source.tensors.size;
-    const bytesOf = ({ dtype, shape }: SourceTensor) => elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
-    const all = [...source.tensors.values()];
-    const report = reporter(
-      options.progress,
-      all.reduce((sum, tensor) => sum + bytesOf(tensor), 0),
-    );
-    const pool = new ReadPool();
+  const bytesOf = ({ dtype, shape }: SourceTensor) => elementsIn(wholeOf(shape)) * bytesPerElement(dtype);
+  const all = [...source.tensors.values()];
+  const report = reporter(
+    options.progress,
+    all.reduce((sum, tensor) => sum + bytesOf(tensor), 0),
+  );
+  const pool = new ReadPool();
+  for (const tensor of all) {
     try {
-      for (const tensor of all) {
-        try {
-          const checked = new PlannedSource(redescribed(tensor, { verification }));
-          await pool.fill([new ReadRequest(checked, wholeOf(tensor.shape), undefined)]);
-          report(bytesOf(tensor));
-        } catch (error) {
-          note(tensor.name, tensor.boxes[0]?.file ?? path, error, tensor.boxes[0]?.byteLength ?? 0);
-        }
-      }
-    } finally {
-      await source.close();
+      const checked = new PlannedSource(redescribed(tensor, { verification }));
+      await pool.fill([new ReadRequest(checked, wholeOf(tensor.shape), undefined)]);
+      report(bytesOf(tensor));
+    } catch (error) {
+      if (!(error instanceof OptError) || error.code === "INTERNAL") throw error;
+      const [box] = tensor.boxes;
+      found.note(tensor.name, box?.file ?? path, 0, box?.byteLength ?? 0, error);
     }
-  } catch (error) {
-    if (error instanceof OptError && (error.code === "MISSING" || error.code === "UNSUPPORTED")) throw error;
-    note("header", path, error, 0);
   }
   found.bytes = verification.bytesRead;
-  return found.result(tensors, verification.unverified());
+  return found.result(all.length, verification.unverified());
 }
