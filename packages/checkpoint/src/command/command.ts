@@ -5,7 +5,6 @@ import { check, OptError } from "@opt/core";
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { type ConvertOptions, type ConvertTarget, convertCheckpoint } from "../formats/convert";
 import { compareLedgers } from "../ledger/compare";
-import { type Ledger, ledger } from "../ledger/ledger";
 import { type DiffOptions, diffCheckpoints } from "../read/diff";
 import { inspectCheckpoint } from "../read/inspect";
 import { mergeCheckpoint } from "../read/merge";
@@ -13,7 +12,7 @@ import { reshardCheckpoint } from "../read/reshard";
 import { verifyCheckpoint } from "../read/verify";
 import { type CleanOptions, cleanCheckpoints } from "../save/step/clean";
 import { formatBytes, type Output, parseBytes, withBar } from "./output";
-import { placeOf, placesOf } from "./place";
+import { placeOf, placesOf, storedLedger } from "./place";
 import {
   oneLine,
   showCleaned,
@@ -291,11 +290,4 @@ function readJson(file: string): unknown {
     const problem = `must be a readable JSON file, got ${error instanceof Error ? error.message : error}.`;
     throw new OptError("BAD_ARGUMENT", file, problem, "Check the path and its contents.");
   }
-}
-
-async function storedLedger(path: string): Promise<Ledger> {
-  const { path: at, fileSystem } = await placeOf(path);
-  const book = await ledger(at, { fileSystem });
-  if (book.lines.length > 0) return book;
-  throw new OptError("MISSING", path, "there is no ledger.", "Give the file that ledger() wrote, or its folder.");
 }

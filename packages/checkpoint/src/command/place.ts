@@ -1,5 +1,6 @@
 /** Where a path of the command line leads: to the disk, or with `s3://bucket/` into a bucket. */
-import { check } from "@opt/core";
+import { check, OptError } from "@opt/core";
+import { type Ledger, ledger } from "../ledger/ledger";
 import { localFileSystem } from "../platform/local";
 import type { FileSystem } from "../stores/file-system";
 
@@ -24,4 +25,12 @@ export async function placesOf(paths: readonly string[]): Promise<{ paths: strin
   check(buckets.size <= 1, "BAD_ARGUMENT", "convert", () => "the files must lie in one store.", "Copy them together.");
   const places = await Promise.all(paths.map(placeOf));
   return { paths: places.map(({ path }) => path), fileSystem: places[0]!.fileSystem };
+}
+
+/** The ledger of a file or of a run. Throws MISSING where it has no line. */
+export async function storedLedger(path: string): Promise<Ledger> {
+  const { path: at, fileSystem } = await placeOf(path);
+  const book = await ledger(at, { fileSystem });
+  if (book.lines.length > 0) return book;
+  throw new OptError("MISSING", path, "there is no ledger.", "Give the file that ledger() wrote, or its folder.");
 }

@@ -4,10 +4,10 @@ import { type Box, elementCount, elementsIn, fits } from "../layout/box";
 import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
-import { problemOfJson } from "./json-text";
+import { problemOfJson } from "./json/json-text";
+import { listText, TextBytes } from "./json/text-bytes";
 import type { FileRecord } from "./shard";
 import type { Json, Role } from "./source";
-import { listText, TextBytes } from "./text-bytes";
 
 export const MANIFEST_FILE = "manifest.json";
 export const FORMAT_NAME = "opt-checkpoint";

@@ -1,6 +1,6 @@
 /** An optimizer's state dict as contents of a checkpoint, and back: tensors as `<parameter>.<state>`, numbers among the values. */
 import { check, checkOptions, type OptimizerState, type ParameterStateDict, show, type Tensor } from "@opt/core";
-import { checkedValues } from "./json";
+import { checkedValues } from "./json/plain";
 import type { Json } from "./source";
 import { type AnnotatedTensor, followedName, isTensor } from "./tensors";
 

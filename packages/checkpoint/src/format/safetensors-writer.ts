@@ -2,7 +2,7 @@
 import { check } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, type StoredDType } from "./dtype";
-import { listText, TextBytes } from "./text-bytes";
+import { listText, TextBytes } from "./json/text-bytes";
 
 /** The format's own limit. */
 export const MAX_HEADER_BYTES = 100_000_000;

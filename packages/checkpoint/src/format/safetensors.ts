@@ -2,7 +2,7 @@
 import { check, OptError } from "@opt/core";
 import { elementCount } from "../layout/box";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
-import { piecesOfObject, problemOfJson } from "./json-text";
+import { piecesOfObject, problemOfJson } from "./json/json-text";
 import { MAX_HEADER_BYTES } from "./safetensors-writer";
 import type { RandomAccess, ReadLimits } from "./source";
 

@@ -5,8 +5,8 @@ import { type Box, elementsIn } from "../layout/box";
 import { PAGE } from "../stores/scratch";
 import { joinCrc32 } from "./crc32";
 import { bytesPerElement, type StoredDType } from "./dtype";
+import { listText } from "./json/text-bytes";
 import { encodeSafetensorsHeader, type HeaderEntry } from "./safetensors-writer";
-import { listText } from "./text-bytes";
 
 /** The file of a rank. A save that may replace another gives its files a `tag`, so that no reader of the old ones reads the new. */
 export function shardName(rank: number, tag?: string): string {

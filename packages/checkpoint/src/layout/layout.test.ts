@@ -2,17 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SourcePlan } from "../plan/plan";
 import { elementsIn, wholeOf } from "./box";
-import {
-  boxesOf,
-  boxesOfRank,
-  defaultLayout,
-  entryFor,
-  type Layout,
-  matchesPattern,
-  partOf,
-  placementsOf,
-  wholeShape,
-} from "./layout";
+import { defaultLayout, entryFor, type Layout, matchesPattern, partOf } from "./layout";
+import { boxesOf, boxesOfRank, placementsOf, wholeShape } from "./placements";
 
 const square: Layout = {
   mesh: { shape: [2, 2], axes: ["data", "model"] },

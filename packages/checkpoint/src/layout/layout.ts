@@ -1,6 +1,6 @@
 /** Layouts: which rank of a mesh holds which box of each tensor. */
 import { OptError } from "@opt/core";
-import { type Box, describeBox, elementsIn, fits, wholeOf } from "./box";
+import type { Box } from "./box";
 
 /** The mesh axis, or axes (outermost first), that split a dimension; null leaves it whole. */
 export type Split = string | readonly string[] | null;
@@ -48,18 +48,12 @@ export interface LaidOutTensor {
   readonly follows?: string;
 }
 
-/** A box and the ranks, ascending, that hold it. */
-export interface Placement {
-  readonly box: Box;
-  readonly ranks: readonly number[];
-}
-
 /** Every tensor split along its first dimension over all ranks, scalars replicated. */
 export function defaultLayout(ranks: number): Layout {
   return { mesh: { shape: [ranks], axes: ["rank"] }, tensors: { "*": ["rank"] } };
 }
 
-function refuse(problem: string, advice: string): never {
+export function refuse(problem: string, advice: string): never {
   throw new OptError("BAD_ARGUMENT", "layout", problem, advice);
 }
 
@@ -123,13 +117,14 @@ export function entryFor(layout: Layout, { name, follows }: { name: string; foll
 }
 
 /** How one tensor is cut: per dimension the parts and, for a rank, which of them it holds. */
-interface Cut {
+export interface Cut {
   readonly parts: number[];
   readonly begin: (dimension: number, part: number) => [number, number];
   readonly partsOfRank: (rank: number) => number[];
 }
 
-function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<TensorLayout, { boxes: unknown }>): Cut {
+/** Throws BAD_ARGUMENT where the layout does not fit the tensor or the mesh. */
+export function cutOf(layout: Layout, tensor: LaidOutTensor, entry: Exclude<TensorLayout, { boxes: unknown }>): Cut {
   const rank = tensor.shape.length;
   const spec = entry === "replicate" ? { split: [] } : "split" in entry ? entry : { split: entry };
   const title = `tensor ${JSON.stringify(tensor.name)}`;
@@ -193,7 +188,8 @@ export function coordinatesOf(rank: number, mesh: readonly number[]): number[] {
   return coordinates;
 }
 
-function boxOf(cut: Cut, parts: readonly number[]): Box {
+/** The box where one part of each dimension meets. */
+export function boxOf(cut: Cut, parts: readonly number[]): Box {
   const offset: number[] = [];
   const size: number[] = [];
   for (let d = 0; d < parts.length; d++) {
@@ -202,132 +198,4 @@ function boxOf(cut: Cut, parts: readonly number[]): Box {
     size.push(end - begin);
   }
   return { offset, size };
-}
-
-function explicitBoxes(
-  layout: Layout,
-  tensor: LaidOutTensor,
-  boxes: readonly (readonly Box[])[],
-): readonly (readonly Box[])[] {
-  const title = `tensor ${JSON.stringify(tensor.name)}`;
-  const ranks = ranksOf(layout);
-  if (boxes.length !== ranks)
-    refuse(`${title}: boxes must have ${ranks} lists, one per rank, got ${boxes.length}.`, "Add them.");
-  const outside = boxes.flat().find((box) => !fits(box, tensor.shape));
-  if (outside) refuse(`${title}: box ${describeBox(outside)} leaves the shape [${tensor.shape}].`, "Fix the box.");
-  return boxes;
-}
-
-/** The boxes of a tensor that one rank holds, empty ones included. */
-export function boxesOfRank(layout: Layout, tensor: LaidOutTensor, rank: number): readonly Box[] {
-  const entry = entryFor(layout, tensor);
-  if (typeof entry === "object" && "boxes" in entry) return explicitBoxes(layout, tensor, entry.boxes)[rank]!;
-  const cut = cutOf(layout, tensor, entry);
-  return [boxOf(cut, cut.partsOfRank(rank))];
-}
-
-/** Every box of a tensor that holds an element, once, in row-major order. A tensor of no elements is one empty box. */
-export function boxesOf(layout: Layout, tensor: LaidOutTensor): Box[] {
-  const entry = entryFor(layout, tensor);
-  if (typeof entry === "object" && "boxes" in entry) return placementsOf(layout, tensor).map(({ box }) => box);
-  if (elementsIn({ offset: [], size: tensor.shape }) === 0) return [wholeOf(tensor.shape)];
-  const cut = cutOf(layout, tensor, entry);
-  const intervals = tensor.shape.map((_, d) => {
-    const all = Array.from({ length: cut.parts[d]! }, (_, part) => cut.begin(d, part));
-    return all.filter(([begin, end]) => end > begin);
-  });
-  const rank = tensor.shape.length;
-  const position = new Array<number>(rank).fill(0);
-  const boxes: Box[] = [];
-  let lastSize: readonly number[] | undefined;
-  for (;;) {
-    const offset = new Array<number>(rank);
-    const size = new Array<number>(rank);
-    let same = lastSize !== undefined;
-    for (let d = 0; d < rank; d++) {
-      const interval = intervals[d]![position[d]!]!;
-      offset[d] = interval[0];
-      size[d] = interval[1] - interval[0];
-      same &&= size[d] === lastSize![d];
-    }
-    // Neighbours are mostly of one size: sharing it halves the memory of thousands of boxes.
-    if (!same) lastSize = size;
-    boxes.push({ offset, size: lastSize! });
-    let d = rank - 1;
-    for (; d >= 0; d--) {
-      if (++position[d]! < intervals[d]!.length) break;
-      position[d] = 0;
-    }
-    if (d < 0) return boxes;
-  }
-}
-
-/** The boxes of `boxesOf`, each with the ranks that hold it. */
-export function placementsOf(layout: Layout, tensor: LaidOutTensor): Placement[] {
-  const ranks = ranksOf(layout);
-  if (elementsIn({ offset: [], size: tensor.shape }) === 0) {
-    return [{ box: wholeOf(tensor.shape), ranks: Array.from({ length: ranks }, (_, rank) => rank) }];
-  }
-  const placed = new Map<string, { box: Box; ranks: number[] }>();
-  for (let rank = 0; rank < ranks; rank++) {
-    for (const box of boxesOfRank(layout, tensor, rank)) {
-      if (elementsIn(box) === 0) continue;
-      const key = describeBox(box);
-      const known = placed.get(key);
-      if (known) known.ranks.push(rank);
-      else placed.set(key, { box, ranks: [rank] });
-    }
-  }
-  return [...placed.values()];
-}
-
-/**
- * The shape of the whole tensor, from the slices that ranks hold: along each dimension the lengths of its parts are added up.
- * `local` tells a rank's slice, or undefined where it holds none. Throws BAD_SHAPE where the slices do not fit each other.
- */
-export function wholeShape(
-  layout: Layout,
-  tensor: { name: string; follows?: string; rank: number },
-  local: (rank: number) => readonly number[] | undefined,
-): number[] {
-  const entry = entryFor(layout, tensor);
-  const fail = (problem: string): never => {
-    throw new OptError(
-      "BAD_SHAPE",
-      `tensor ${JSON.stringify(tensor.name)}`,
-      problem,
-      "Check the slices and the layout.",
-    );
-  };
-  if (typeof entry === "object" && "shape" in entry && entry.shape) return [...entry.shape];
-  if (typeof entry === "object" && "boxes" in entry) {
-    const boxes = entry.boxes.flat();
-    return Array.from({ length: tensor.rank }, (_, d) =>
-      boxes.reduce((most, box) => Math.max(most, box.offset[d]! + box.size[d]!), 0),
-    );
-  }
-  const cut = cutOf(layout, { ...tensor, shape: new Array(tensor.rank).fill(0) }, withoutSizes(entry));
-  const lengths = cut.parts.map((parts) => new Array<number | undefined>(parts));
-  for (let rank = 0; rank < ranksOf(layout); rank++) {
-    const slice = local(rank);
-    if (!slice) continue;
-    cut.partsOfRank(rank).forEach((part, d) => {
-      const known = lengths[d]![part];
-      if (known !== undefined && known !== slice[d]) {
-        fail(`rank ${rank} holds [${slice}], but another rank's same part of dimension ${d} has length ${known}.`);
-      }
-      lengths[d]![part] = slice[d]!;
-    });
-  }
-  return lengths.map((parts, d) => {
-    let total = 0;
-    for (let part = 0; part < parts.length; part++) {
-      total += parts[part] ?? fail(`no rank holds part ${part} of ${parts.length} of dimension ${d}.`);
-    }
-    return total;
-  });
-}
-
-function withoutSizes(entry: Exclude<TensorLayout, { boxes: unknown }>): Exclude<TensorLayout, { boxes: unknown }> {
-  return typeof entry === "object" && "split" in entry ? { split: entry.split } : entry;
 }

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Box, elementsIn, intersect } from "../layout/box";
-import { boxesOf, type Layout } from "../layout/layout";
+import type { Layout } from "../layout/layout";
+import { boxesOf } from "../layout/placements";
 import { BoxIndex } from "./box-index";
 import { planTensor, SourcePlan } from "./plan";
 

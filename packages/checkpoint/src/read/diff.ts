@@ -2,7 +2,7 @@
 import { check, checkOptions } from "@opt/core";
 import { platform } from "#platform";
 import { bytesPerElement } from "../format/dtype";
-import { sameJson } from "../format/json";
+import { sameJson } from "../format/json/plain";
 import { isNumeric, numberReader } from "../format/numbers";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { Verification } from "../format/verification";

@@ -2,7 +2,7 @@
 
 import { check, checkOptions } from "@opt/core";
 import { bytesPerElement } from "../format/dtype";
-import { checkedValues } from "../format/json";
+import { checkedValues } from "../format/json/plain";
 import { encodeMerged } from "../format/merged";
 import type { SourceTensor, TensorSource } from "../format/source";
 import { type LocalTensor, localTensors } from "../format/tensors";

@@ -4,7 +4,7 @@ import { crc32 } from "../format/crc32";
 import { type SelectedTensor, type SourceBox, StoredBox } from "../format/source";
 import { Verification } from "../format/verification";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
-import { boxesOf } from "../layout/layout";
+import { boxesOf } from "../layout/placements";
 import { copyRegion } from "../plan/runs";
 import type { StoredFile } from "../stores/file-system";
 import { Scratch } from "../stores/scratch";

@@ -9,7 +9,8 @@ import {
   type Verifier,
 } from "../format/source";
 import { type Box, describeBox, elementsIn, fits, wholeOf } from "../layout/box";
-import { boxesOfRank, defaultLayout, type Layout, matchesPattern, ranksOf } from "../layout/layout";
+import { defaultLayout, type Layout, matchesPattern, ranksOf } from "../layout/layout";
+import { boxesOfRank } from "../layout/placements";
 import { castTensor } from "./cast";
 
 export interface Selection {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SourceBox } from "../format/source";
 import { type Box, elementsIn, wholeOf } from "../layout/box";
-import { boxesOf } from "../layout/layout";
+import { boxesOf } from "../layout/placements";
 import { chunksOf } from "../plan/chunks";
 import { copyRegion } from "../plan/runs";
 import { saveCheckpoint } from "../save/save";

@@ -1,7 +1,7 @@
 /** Saving: every rank writes the boxes it is responsible for, then one of them makes the step exist. */
 import { check, checkOptions } from "@opt/core";
 import { crc32, crcText } from "../format/crc32";
-import { checkedValues } from "../format/json";
+import { checkedValues } from "../format/json/plain";
 import type { Manifest } from "../format/manifest";
 import type { Json } from "../format/source";
 import { localTensors, type SavedTensor } from "../format/tensors";

@@ -1,4 +1,4 @@
-import { problemOfJson } from "../../format/json-text";
+import { problemOfJson } from "../../format/json/json-text";
 import { isObject, type Json } from "../../format/source";
 
 import { corrupt } from "./errors";

@@ -2,7 +2,8 @@
 
 import { check } from "@opt/core";
 import type { SourceBox, SourceTensor } from "../../format/source";
-import { boxesOfRank, type Layout, matchesPattern, ranksOf, wholeShape } from "../../layout/layout";
+import { type Layout, matchesPattern, ranksOf } from "../../layout/layout";
+import { boxesOfRank, wholeShape } from "../../layout/placements";
 import { badState, missing } from "../bytes/errors";
 import { comparedBox } from "../bytes/replicas";
 import { type MindsporeLayout, mindsporePart } from "./strategy";

@@ -2,7 +2,8 @@
 
 import { check } from "@opt/core";
 import type { SourceTensor, TensorSource } from "../../format/source";
-import { boxesOfRank, entryFor, type Layout, ranksOf } from "../../layout/layout";
+import { entryFor, type Layout, ranksOf } from "../../layout/layout";
+import { boxesOfRank } from "../../layout/placements";
 import { fileSystemOf } from "../../platform/local";
 import { FilePool } from "../../stores/file-pool";
 import type { FileSystem, OpenFile } from "../../stores/file-system";

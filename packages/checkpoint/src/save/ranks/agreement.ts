@@ -4,7 +4,8 @@ import type { StoredDType } from "../../format/dtype";
 import type { Role } from "../../format/source";
 import type { LocalTensor } from "../../format/tensors";
 import { type Box, describeBox, elementsIn } from "../../layout/box";
-import { boxesOfRank, type Layout, type Placement, wholeShape } from "../../layout/layout";
+import type { Layout } from "../../layout/layout";
+import { boxesOfRank, type Placement, wholeShape } from "../../layout/placements";
 import type { RecordedTensor } from "../shards/assemble";
 
 export interface TensorDescription {

@@ -3,15 +3,8 @@
 import { bytesPerElement, type StoredDType } from "../../format/dtype";
 import type { ShardBox } from "../../format/shard";
 import { type Box, byPlace, elementsIn } from "../../layout/box";
-import {
-  entryFor,
-  type LaidOutTensor,
-  type Layout,
-  type Placement,
-  placementsOf,
-  ranksOf,
-  type TensorLayout,
-} from "../../layout/layout";
+import { entryFor, type LaidOutTensor, type Layout, ranksOf, type TensorLayout } from "../../layout/layout";
+import { type Placement, placementsOf } from "../../layout/placements";
 
 export interface ShardableTensor extends LaidOutTensor {
   readonly dtype: StoredDType;

@@ -1,6 +1,7 @@
 /** One history: lives of a job of ranks that resume, save, overwrite and die, on a disk that forgets what is not synced, or in a bucket. */
 
-import { boxesOfRank, defaultLayout } from "../../layout/layout";
+import { defaultLayout } from "../../layout/layout";
+import { boxesOfRank } from "../../layout/placements";
 import type { Communicator } from "../../save/ranks/communicator";
 import { type SaveOptions, saveCheckpoint } from "../../save/save";
 import { endAttempt } from "../../save/step/owner";

@@ -1,6 +1,6 @@
 /** Plain JSON, checked: what JSON.stringify would drop or change silently is refused by its place. */
 import { OptError, show } from "@opt/core";
-import type { Json } from "./source";
+import type { Json } from "../source";
 
 export function checkedValues(values: unknown): { [key: string]: Json } {
   if (typeof values !== "object" || values === null || Array.isArray(values)) {
