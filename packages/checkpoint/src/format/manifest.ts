@@ -5,6 +5,7 @@ import type { Mesh } from "../layout/layout";
 import { crc32, crcText } from "./crc32";
 import { bytesPerElement, isStoredDType, type StoredDType } from "./dtype";
 import { problemOfJson } from "./json/json-text";
+import { jsonText } from "./json/plain";
 import { listText, TextBytes } from "./json/text-bytes";
 import type { FileRecord } from "./shard";
 import type { Json, Role } from "./source";
@@ -70,7 +71,7 @@ function* linesOf({ step, attempt, world, mesh, files, tensors, values }: Manife
   );
   yield `,\n${TENSORS}`;
   yield* listed(tensors, lineOf);
-  yield `,\n"values":${JSON.stringify(values)}`;
+  yield `,\n"values":${jsonText(values)}`;
 }
 
 function* listed<T>(list: readonly T[], text: (item: T) => string): Generator<string> {

@@ -1,4 +1,5 @@
 /** What a merged file says beyond its tensors, so that it is a checkpoint still: in metadata that other readers ignore. */
+import { jsonText } from "./json/plain";
 import { isObject, type Json, type Role, type SourceTensor, type TensorSource } from "./source";
 
 /** The name in the metadata. */
@@ -15,7 +16,9 @@ export function encodeMerged(source: TensorSource, tensors: readonly SourceTenso
   const roles = Object.fromEntries(
     described.map(({ name, role, follows }) => [name, { role, ...(follows === undefined ? {} : { follows }) }]),
   );
-  return { format: "pt", [METADATA_KEY]: JSON.stringify({ step: source.step, values: source.values, tensors: roles }) };
+  const { step, values } = source;
+  const text = jsonText({ ...(step === undefined ? {} : { step }), values, tensors: roles } as Json);
+  return { format: "pt", [METADATA_KEY]: text };
 }
 
 /** Undefined where the file is not ours, or says something that we would not have written. */

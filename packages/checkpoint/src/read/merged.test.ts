@@ -8,7 +8,7 @@ import { loadCheckpoint } from "./load";
 import { mergeCheckpoint } from "./merge";
 import { reshardCheckpoint } from "./reshard";
 
-const values = { epoch: 2, options: { lr: 0.1 }, counters: [1001] };
+const values = { epoch: 2, options: { lr: 0.1, offset: -0 }, counters: [1001] };
 
 async function merged(): Promise<MemoryFileSystem> {
   const fileSystem = new MemoryFileSystem();

@@ -18,6 +18,7 @@ describe("saveCheckpoint", () => {
     ["a world that is not the mesh's", {}, { communicator: singleProcess(), layout: rows }, "BAD_ARGUMENT"],
     ["keep: 0", {}, { keep: 0 }, "BAD_ARGUMENT"],
     ["values that JSON would change", { values: { lr: Number.NaN } }, {}, "BAD_ARGUMENT"],
+    ["a value that JSON would leave out", { values: { best: undefined } }, {}, "BAD_ARGUMENT"],
     ["values that JSON would drop", { values: { state: new Map() } }, {}, "BAD_ARGUMENT"],
     ["a tensor of an unknown dtype", { tensors: { w: { ...f32([1], 1), dtype: "f31" } } }, {}, "BAD_DTYPE"],
     ["data of another width", { tensors: { w: { ...f32([1], 1), dtype: "f64" } } }, {}, "BAD_DTYPE"],
@@ -36,9 +37,9 @@ describe("saveCheckpoint", () => {
       {},
       "BAD_ARGUMENT",
     ],
-    ["a communicator that is none", {}, { communicator: {} as never }, "BAD_ARGUMENT"],
+    ["an invalid communicator", {}, { communicator: {} as never }, "BAD_ARGUMENT"],
     ["data of another length", { tensors: { w: f32([3], 1, 2) } }, {}, "BAD_SHAPE"],
-    ["a shape that is none", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
+    ["an invalid shape", { tensors: { w: f32([-1], 1) } }, {}, "BAD_SHAPE"],
     ["tensors without names", { tensors: [f32([1], 1), f32([1], 2)] as never }, {}, "BAD_ARGUMENT"],
     ["no tensors", { tensors: null as never }, {}, "BAD_ARGUMENT"],
     [
@@ -85,7 +86,7 @@ describe("saveCheckpoint", () => {
     await expect(saving).rejects.toMatchObject({ message: expect.stringMatching(/Give communicator/) });
   });
 
-  it("refuses a folder that is none", async () => {
+  it("rejects an invalid folder", async () => {
     await expect(saveCheckpoint("", one)).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
   });
 

@@ -11,16 +11,17 @@ export function checkedValues(values: unknown): { [key: string]: Json } {
 
 function checked(value: unknown, place: string, depth: number): Json {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
-  if (typeof value === "number" && Number.isFinite(value)) return Object.is(value, -0) ? 0 : value;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
   if (depth > 100) throw refusal(place, "nesting deeper than 100");
   if (Array.isArray(value)) return value.map((item, i) => checked(item, `${place}[${i}]`, depth + 1));
   const prototype = typeof value === "object" ? Object.getPrototypeOf(value) : undefined;
   if (prototype !== null && prototype !== Object.prototype) throw refusal(place, describe(value));
-  const members = Object.entries(value as object).filter(([, item]) => item !== undefined);
+  const members = Object.entries(value as object);
   return Object.fromEntries(members.map(([key, item]) => [key, checked(item, `${place}.${key}`, depth + 1)]));
 }
 
 function describe(value: unknown): string {
+  if (value === undefined) return "undefined";
   return typeof value === "object" ? show(value) : `${typeof value} ${String(value)}`;
 }
 
@@ -29,8 +30,15 @@ function refusal(place: string, got: string): OptError {
     "BAD_ARGUMENT",
     "saveCheckpoint",
     `${place} must be plain JSON, got ${got}.`,
-    "Put arrays into tensors, null for NaN.",
+    "Put arrays into tensors, null for NaN or undefined.",
   );
+}
+
+/** As JSON.stringify, but keeps the sign of -0, which JSON can hold. */
+export function jsonText(value: Json): string {
+  if (typeof value !== "object" || value === null) return Object.is(value, -0) ? "-0" : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(jsonText)}]`;
+  return `{${Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}:${jsonText(item)}`)}}`;
 }
 
 /** Whether both are the same plain JSON, in whatever order their members stand. */

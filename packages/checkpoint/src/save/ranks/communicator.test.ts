@@ -33,6 +33,15 @@ describe("communicators", () => {
     expect(await Promise.all(ahead)).toEqual([undefined, undefined, "x"]);
   });
 
+  it.each([[["one"]], [undefined], [["one", "two", "three"]]])(
+    "report an exchange that gives %j to two ranks",
+    async (all) => {
+      const { barrier, gather, broadcast } = communicatorOver(0, 2, async () => all as unknown[]);
+      for (const call of [barrier(), gather(1), broadcast(1)])
+        await expect(call).rejects.toMatchObject({ code: "BAD_ARGUMENT", where: "communicatorOver" });
+    },
+  );
+
   it("need ranks", () =>
     expect(() => localCommunicators(0)).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 

@@ -1,5 +1,5 @@
 /** How the ranks of a run agree on a save: a few small messages of plain JSON. Tensors never pass through here. */
-import { OptError } from "@opt/core";
+import { check, OptError, show } from "@opt/core";
 
 export interface Communicator {
   readonly rank: number;
@@ -31,20 +31,26 @@ export function singleProcess(): Communicator {
 /** Sends one value of this rank, and resolves with the values of all ranks, in rank order. */
 export type Exchange = (contribution: unknown) => Promise<unknown[]>;
 
-/** A communicator over anything that can exchange one value per rank, in the order of the calls. */
+/** A communicator over anything that can exchange one value per rank, in the order of the calls. Throws BAD_ARGUMENT for too few values. */
 export function communicatorOver(rank: number, size: number, exchange: Exchange): Communicator {
+  const all = async (value: unknown) => {
+    const values = await exchange(value);
+    const count = () => `exchange must resolve with ${size} values, got ${values?.length ?? show(values)}.`;
+    check(Array.isArray(values) && values.length === size, "BAD_ARGUMENT", "communicatorOver", count, "One per rank.");
+    return values;
+  };
   return {
     rank,
     size,
     async barrier() {
-      await exchange(null);
+      await all(null);
     },
     async gather<T>(value: T) {
-      const all = await exchange(value);
-      return rank === 0 ? (all as T[]) : undefined;
+      const values = await all(value);
+      return rank === 0 ? (values as T[]) : undefined;
     },
     async broadcast<T>(value: T | undefined) {
-      return (await exchange(rank === 0 ? value! : null))[0] as T;
+      return (await all(rank === 0 ? value! : null))[0] as T;
     },
   };
 }
