@@ -21,7 +21,7 @@ function fingerprint() {
   return hash.digest("hex");
 }
 
-/** @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary lies and whether it was built now, or why there is none */
+/** @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary is and whether it was built now, or why no binary was built */
 export function buildMpi() {
   if (process.platform === "win32") return { skipped: "not on Windows" };
   const binary = join(source, "npm", platformName(), "opt_mpi.node");

@@ -64,7 +64,7 @@ function placesOf(variant) {
 /**
  * @param {Variant} [variant] thisProcessor: with its best instruction set alone, unless the whole is there; sanitize: with
  * AddressSanitizer and UBSan; neon: for arm64 Linux
- * @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary lies and whether it was built now, or why there is none
+ * @returns {{ binary?: string, fresh?: boolean, skipped?: string }} where the binary is and whether it was built now, or why no binary was built
  */
 export function buildNative(variant = "release") {
   const missing = missingTools(variant);

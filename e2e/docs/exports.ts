@@ -9,7 +9,7 @@ const HEADING = "## What it exports";
 export interface Exported {
   readonly name: string;
   readonly kind: "value" | "type";
-  /** The first sentence of its doc comment; empty where there is none. */
+  /** The first sentence of its doc comment; empty without one. */
   readonly sentence: string;
 }
 

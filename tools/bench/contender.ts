@@ -13,7 +13,7 @@ export interface Contender<Work = object> {
   readonly name: string;
   /** Largest relative difference of its result from the first contender's after the same steps; null: it computes something else (the memory limit). */
   readonly tolerance: number | null;
-  /** A session, or why there is none for this work. */
+  /** A session, or why no session can do this work. */
   open(work: Work): Promise<Session | string>;
 }
 

@@ -95,7 +95,7 @@ async function preparedTimes(tensors: number, size: number): Promise<{ eager: nu
   return { eager, prepared };
 }
 
-/** { "AdamW 1 268435456": seconds, ... } or why there is none. */
+/** { "AdamW 1 268435456": seconds, ... } or why PyTorch did not run. */
 function torchTimes(works: readonly string[]): Record<string, number> | string {
   const script = fileURLToPath(new URL("torch_cuda.py", import.meta.url));
   const { status, stdout, stderr } = spawnSync(process.env.OPT_TORCH_PYTHON ?? "python3", [script, ...works], {

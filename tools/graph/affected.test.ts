@@ -1,4 +1,4 @@
-/** What a change affects: Nx's graph and inputs, asked about sample changes. Too little is a green that is none; too much costs time. */
+/** What a change affects: Nx's graph and inputs, asked about sample changes. Too little makes a false green; too much costs time. */
 import { describe, expect, it } from "vitest";
 import { start } from "../run.mjs";
 

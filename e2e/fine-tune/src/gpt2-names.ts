@@ -43,7 +43,7 @@ export interface Gpt2Sizes {
   readonly blocks: number;
 }
 
-/** Their tensors under our names, for `Gpt` with `gpt2: true`. They are the caller's. @throws OptError BAD_STATE for a name that is none of GPT-2's */
+/** Their tensors under our names, for `Gpt` with `gpt2: true`. They are the caller's. @throws OptError BAD_STATE for a name that GPT-2 does not have */
 export function fromGpt2(state: Readonly<StateDict>): StateDict {
   const ours: Record<string, Tensor> = {};
   for (const [given, tensor] of Object.entries(state)) {

@@ -143,7 +143,7 @@ class Pool {
   }
 
   /**
-   * Watches for work, but not for long; false where there was none. Who has seen it must not wait besides: that tells the
+   * Watches for work, but not for long; false if no work came. Who has seen it must not wait besides: that tells the
    * standard library of one who sleeps, and the caller pays for a system call that wakes nobody.
    */
   bool seesWork(uint32_t seen) const {

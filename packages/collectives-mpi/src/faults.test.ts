@@ -80,7 +80,7 @@ it.skipIf(openMpi.missing ?? mpich.missing)("a library of another launcher is re
   expect(code).not.toBe(0);
 });
 
-it.skipIf(openMpi.missing)("a library that is none is refused by name", async () => {
+it.skipIf(openMpi.missing)("an invalid library is rejected by name", async () => {
   const launcher: typeof openMpi.launcher = (size, args) => ({
     ...openMpi.launcher(size, args),
     env: { OPT_MPI_LIBRARY: "libdl.so.2" },

@@ -93,7 +93,7 @@ describe("refusals", () => {
     ["a shape of another count", "BAD_SHAPE", () => tensor([1, 2, 3], { shape: [2, 2] })],
     ["a negative extent", "BAD_SHAPE", () => tensor([1], { shape: [-1] })],
     ["a fractional extent", "BAD_SHAPE", () => zeros([1.5])],
-    ["a shape that is none", "BAD_SHAPE", () => ones(3 as never)],
+    ["an invalid shape", "BAD_SHAPE", () => ones(3 as never)],
     ["an unknown dtype", "BAD_DTYPE", () => tensor([1], { dtype: "float32" as never })],
     ["an unknown dtype of bytes", "BAD_DTYPE", () => tensorFromBytes(new Uint8Array(4), [1], { dtype: b })],
     ["a device that is not open", "UNKNOWN_DEVICE", () => tensor([1], { device: "cuda" })],
@@ -101,7 +101,7 @@ describe("refusals", () => {
     ["gradients of integers", "BAD_DTYPE", () => tensor([1], { dtype: "i32", requiresGrad: true })],
     ["a parameter of integers", "BAD_DTYPE", () => parameter([1], { dtype: "u8" })],
     ["random integers", "BAD_DTYPE", () => rand([1], { dtype: "i32" })],
-    ["a random shape that is none", "BAD_SHAPE", () => randn([-1])],
+    ["an invalid random shape", "BAD_SHAPE", () => randn([-1])],
     ["more than fits", "OUT_OF_MEMORY", () => zeros([2 ** 50])],
   ])("%s", (_, code, make) => expectCode(code, make));
 });

@@ -135,7 +135,7 @@ function failure(kind: Kind | "list", status: number): OptError {
  * Opens the device.
  *
  * @throws OptError DEVICE_UNAVAILABLE if there is no binary for this platform or the processor lacks the instruction set;
- * BAD_ARGUMENT if the instruction set or the number of threads is none
+ * BAD_ARGUMENT if the instruction set or the number of threads is invalid
  */
 export function openCpuBackend({
   instructionSet = environmentVariable("OPT_CPU_ISA"),

@@ -84,7 +84,7 @@ describe.skipIf(missingDevice)(`cpu refusals${missingDevice ?? ""}`, () => {
 
   it("says OUT_OF_MEMORY for what no machine has", () => expectCode("OUT_OF_MEMORY", () => backend.allocate(2 ** 52)));
 
-  it("answers a command that is none with a status", () => {
+  it("answers an invalid command with a status", () => {
     const addon = loadAddon();
     const nonsense = Float64Array.of(99, 1);
     expect(addon.run(0, addon.address(nonsense))).toBe(1);
@@ -131,7 +131,7 @@ describe("opening", () => {
   it("says when a binary does not load", () =>
     expectCode("DEVICE_UNAVAILABLE", () => loadAddon("plan9-mips", fileURLToPath(import.meta.url))));
 
-  it.skipIf(missingDevice)("refuses an instruction set that is not there, and threads that are none", () => {
+  it.skipIf(missingDevice)("refuses an instruction set that is not there, and an invalid number of threads", () => {
     expectCode("DEVICE_UNAVAILABLE", () => openCpuBackend({ instructionSet: "mmx" }));
     for (const threads of [0, -1, 1.5, Number.NaN, 257]) expectCode("BAD_ARGUMENT", () => openCpuBackend({ threads }));
   });

@@ -10,7 +10,7 @@ import {
 } from "@opt/core/backend";
 import type { RuleForm } from "./generate/write-kernels";
 
-/** In the order of STORED_* in native/cuda/kernels/elements.cuh; undefined means that there is none. */
+/** In the order of STORED_* in native/cuda/kernels/elements.cuh; undefined means not stored. */
 const STORED_FORMATS: readonly (StoredFormats[number] | undefined)[] = [
   "f32",
   "bf16",

@@ -97,7 +97,7 @@ it("loads PyTorch's state, which counts no steps: the momentum goes on", () => {
   expect(optimizer.stateDict().state["0"]!.step).toBe(2);
 });
 
-it("refuses state that is none", () => {
+it("rejects invalid state", () => {
   const { optimizer } = train({ momentum: 0.9 });
   const { groups } = optimizer.stateDict();
   for (const entry of [null, 1, {}, { step: 1 }, { step: -1, momentum_buffer: tensor([1, 2]) }]) {

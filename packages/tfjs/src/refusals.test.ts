@@ -28,7 +28,7 @@ describe("the constructor refuses", () => {
     ["TF.js' own", tf.AdamOptimizer, {}, {}],
     ["an unknown option", AdamW, { learningRate: 0.1 }, {}],
     ["an option out of range", AdamW, { lr: -1 }, {}],
-    ["options that are none", AdamW, of(0.001), {}],
+    ["invalid options", AdamW, of(0.001), {}],
     ["an unknown setting", AdamW, {}, { inplace: true }],
     ["a setting of another kind", AdamW, {}, { inPlace: 1 }],
   ])("%s", (_, optimizer, options, settings) => {
@@ -58,7 +58,7 @@ describe("applyGradients refuses", () => {
     ["an array in place of a tensor", "BAD_ARGUMENT", (w) => ({ [w.name]: [1, 2] })],
     ["a name that no variable has", "DISPOSED", (w) => ({ [w.name]: g([1, 2]), other: g([1]) })],
     ["an entry without a name", "BAD_ARGUMENT", () => [{ tensor: g([1, 2]) }]],
-    ["entries that are none", "BAD_ARGUMENT", () => [null]],
+    ["invalid entries", "BAD_ARGUMENT", () => [null]],
     ["numbers", "BAD_ARGUMENT", () => [1, 2]],
     ["a gradient that was disposed", "DISPOSED", (w) => ({ [w.name]: disposed(g([1, 2])) })],
     ["a gradient of another shape", "BAD_SHAPE", (w) => ({ [w.name]: g([1]) })],

@@ -75,7 +75,7 @@ export function settingsOf(options: S3Options): Settings {
     (fromEnv ? { accessKeyId, secretAccessKey, ...(token === undefined ? {} : { sessionToken: token }) } : undefined);
   const howTo =
     'Give { accessKeyId, secretAccessKey }, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or say "anonymous".';
-  check(credentials !== undefined, "BAD_ARGUMENT", WHERE, () => "credentials are needed, there are none.", howTo);
+  check(credentials !== undefined, "BAD_ARGUMENT", WHERE, () => "must have credentials, got undefined.", howTo);
   const isComplete = (given: unknown) =>
     typeof given === "object" && given !== null && "accessKeyId" in given && "secretAccessKey" in given;
   const isCredentials = credentials === "anonymous" || typeof credentials === "function" || isComplete(credentials);

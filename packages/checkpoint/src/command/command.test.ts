@@ -126,14 +126,14 @@ describe("opt-checkpoint", () => {
   });
 
   it.each<[string, string[]]>([
-    ["a job that is none", ["convert", "x", "--to", "ckpt", "--out", "y", "--job", "half"]],
+    ["an invalid job", ["convert", "x", "--to", "ckpt", "--out", "y", "--job", "half"]],
     ["a rename without a name", ["convert", "x", "--to", "ckpt", "--out", "y", "--rename", "fc"]],
     ["an unknown format", ["convert", "x", "--to", "onnx", "--out", "y"]],
     ["an unknown command", ["melt"]],
     ["an unknown option", ["inspect", "x", "--loud"]],
     ["no path", ["verify"]],
     ["merge without --out", ["merge", "x"]],
-    ["a size that is none", ["merge", "x", "--out", "y", "--max-memory", "lots"]],
+    ["an invalid size", ["merge", "x", "--out", "y", "--max-memory", "lots"]],
     ["ranks that are no number", ["reshard", "x", "--out", "y", "--ranks", "two"]],
     ["a negative tolerance", ["diff", "a", "b", "--atol", "-1"]],
   ])("exits with 2 and one line for %s", async (_, args) => {

@@ -204,7 +204,7 @@ describe("a manifest", () => {
       },
     ],
     [
-      "a checksum that is none",
+      "an invalid checksum",
       "CORRUPT",
       (raw) => {
         raw.tensors[0].boxes[0].crc32 = "xyz";

@@ -57,7 +57,7 @@ export function refuse(problem: string, advice: string): never {
   throw new OptError("BAD_ARGUMENT", "layout", problem, advice);
 }
 
-/** The number of ranks of a mesh. Throws BAD_ARGUMENT for a mesh that is none. */
+/** The number of ranks of a mesh. Throws BAD_ARGUMENT for an invalid mesh. */
 export function ranksOf(layout: Layout): number {
   const { shape, axes } = layout.mesh ?? {};
   if (!Array.isArray(shape) || !shape.every((length) => Number.isSafeInteger(length) && length > 0)) {

@@ -18,7 +18,7 @@ export class BoxGrid {
     this.#counts = strides.map(() => 0);
   }
 
-  /** The grid that these boxes are, or undefined where they are none. */
+  /** The grid that these boxes form, or undefined if they form no grid. */
   static of(boxes: readonly Box[]): BoxGrid | undefined {
     const rank = boxes[0]?.offset.length ?? 0;
     const begins: number[][] = [];

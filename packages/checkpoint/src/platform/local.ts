@@ -5,8 +5,14 @@ import type { FileSystem } from "../stores/file-system";
 /** Where paths lead when no `fileSystem` is given: the machine's own disk; in a browser, the page's own files (OPFS). */
 export const localFileSystem: FileSystem = platform.fileSystem;
 
-/** What an option names, else the local one. Throws BAD_ARGUMENT for what is none. */
+/** What an option names, else the local one. Throws BAD_ARGUMENT for anything but a FileSystem. */
 export function fileSystemOf(given: FileSystem = localFileSystem): FileSystem {
-  check(typeof given?.open === "function", "BAD_ARGUMENT", "fileSystem", () => `is none: ${show(given)}.`, "Fix it.");
+  check(
+    typeof given?.open === "function",
+    "BAD_ARGUMENT",
+    "fileSystem",
+    () => `must be a FileSystem, got ${show(given)}.`,
+    "Fix it.",
+  );
   return given;
 }

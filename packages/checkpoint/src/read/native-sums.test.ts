@@ -1,4 +1,4 @@
-/** Checksums that native code takes of what it reads: whoever verifies relies on them, and does without where there are none. */
+/** Checksums that native code takes of what it reads: verification relies on them, and takes them itself if they are missing. */
 import { readSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -56,7 +56,7 @@ describe.each(readers)("%s", (_, read) => {
     await expect(read()).rejects.toMatchObject({ code: "CORRUPT", message: expect.stringContaining("checksum") });
   });
 
-  it("takes them itself where there are none", async () => {
+  it("takes them itself if they are missing", async () => {
     answer = () => undefined;
     await read();
     expect(readings.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** What is refused by name before anything happens: misspelt options, paths that are none, ranks of unknown worlds. */
+/** What is refused by name before anything happens: misspelt options, invalid paths, ranks of unknown worlds. */
 import { describe, expect, it } from "vitest";
 import { convertCheckpoint } from "../formats/convert";
 import { saveCheckpoint } from "../save/save";
@@ -72,21 +72,21 @@ it.each<[string, (outFileSystem: never) => Promise<unknown>]>([
     "convertCheckpoint",
     (outFileSystem) => convertCheckpoint("/r", "/out", { fileSystem: saved, outFileSystem, to: "safetensors" }),
   ],
-])("%s refuses a store that is none for what it writes", async (_, call) => {
+])("%s rejects an invalid store for what it writes", async (_, call) => {
   const w = { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) };
   await saveCheckpoint("/r", { step: 1, tensors: { w } }, { fileSystem: saved, overwrite: true });
   expect(await expectCode("BAD_ARGUMENT", call({} as never))).toMatch(/^\[fileSystem\]/);
 });
 
 it.each<[string, object]>([
-  ["a verify that is none", { verify: "hole" }],
+  ["an invalid verify", { verify: "hole" }],
   ["a number for a slice", { slices: { w: 3 } }],
   ["a pair for a slice", { slices: { w: [0, 1] } }],
   ["half a pair", { slices: { w: [[0]] } }],
   ["nothing to fill", { into: { w: null } }],
   ["an array without its shape to fill", { into: { w: new Float32Array(2) } }],
-  ["a store that is none", { fileSystem: {} }],
-  ["names that are none", { names: [3] }],
+  ["an invalid store", { fileSystem: {} }],
+  ["invalid names", { names: [3] }],
 ])("loadCheckpoint refuses %s", async (_, options) => {
   const fileSystem = new MemoryFileSystem();
   const w = { dtype: "f32", shape: [2], data: Float32Array.of(1, 2) };

@@ -101,7 +101,7 @@ function isPair(cut: unknown): boolean {
   return Array.isArray(cut) && cut.length === 2 && cut.every((at) => Number.isSafeInteger(at));
 }
 
-/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for one that is none, or for such a rank, UNSUPPORTED for one of several boxes. */
+/** Throws BAD_SHAPE for a slice that leaves its tensor, BAD_ARGUMENT for an invalid slice or rank, UNSUPPORTED for a slice of several boxes. */
 export function boxesWanted(tensor: SourceTensor, parts: Parts): readonly Box[] {
   const where = `tensor ${JSON.stringify(tensor.name)}`;
   const slice = parts.slices?.[tensor.name];

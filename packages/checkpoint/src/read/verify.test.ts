@@ -113,7 +113,7 @@ describe("what is found", () => {
     ]);
   });
 
-  it("a manifest that is none", async () => {
+  it("an invalid manifest", async () => {
     const { path, fileSystem, verify } = await saved({ a: bytesOf(9) });
     fileSystem.replace(`${path}/${MANIFEST_FILE}`, new Uint8Array(7));
     const problem = { subject: "manifest", file: MANIFEST_FILE, begin: 0, end: 7, problem: expect.any(String) };

@@ -63,7 +63,7 @@ export interface UnfinishedFiles {
   discard(path: string): Promise<void>;
   /** Removes a folder that nothing is in, where the store keeps such. */
   removeEmpty(folder: string): Promise<void>;
-  /** Writes a small file where there is none; false where one is. Of several at the same moment one gets true. */
+  /** Writes a small file unless one exists: then false. Of several at the same moment one gets true. */
   createOnce(path: string, data: Uint8Array | string): Promise<boolean>;
   /** Bytes that are held while files of these lengths are written at the same time. */
   memory(byteLengths: readonly number[]): number;

@@ -143,7 +143,7 @@ describe("arguments", () => {
     expectCode("BAD_ARGUMENT", () => compile((x: unknown) => x)(given));
   });
 
-  it("a list that holds itself is none", () => {
+  it("a list that holds itself is no argument", () => {
     const list: unknown[] = [];
     list.push(list);
     expectCode("BAD_ARGUMENT", () => compile((x: unknown) => x)(list));
@@ -324,7 +324,7 @@ describe("gradients", () => {
     expectCode("UNSUPPORTED", () => compile(() => w.sum().backward())());
   });
 
-  it("of nothing are none", () => {
+  it("of no elements are null", () => {
     const w = parameter([], { shape: [3, 0] });
     const f = compile(() => w.mean().backward());
     for (let i = 0; i < 5; i++) f();

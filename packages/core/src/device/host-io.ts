@@ -32,7 +32,7 @@ const shared = globalThis as { [key: symbol]: Registered | undefined };
 const key = Symbol.for("@opt/core.host-io");
 
 /**
- * Makes native code for files known. `load` is called once, when `hostIo` is; where it throws DEVICE_UNAVAILABLE, there is none.
+ * Makes native code for files known. `load` is called once, when `hostIo` is; if it throws DEVICE_UNAVAILABLE, `hostIo` gives no functions.
  *
  * @throws OptError BAD_ARGUMENT
  */

@@ -1,4 +1,4 @@
-/** JavaScript functions from text. There are none where a content security policy forbids them. */
+/** JavaScript functions from text. A content security policy may forbid them. */
 import { writeFunction } from "../emit/javascript";
 import { fma32, fma64 } from "../rule/fma";
 import { FUNCTION_NAMES, type FunctionName, functionDefinition } from "../rule/functions";

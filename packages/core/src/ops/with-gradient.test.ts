@@ -70,7 +70,7 @@ describe("withGradient", () => {
   it.each<[string, () => unknown]>([
     ["what is no tensor", () => withGradient(1 as never, [], () => [])],
     ["results of the tape", () => withGradient(parameter([1]).mul(2), [], () => [])],
-    ["inputs that are none", () => withGradient(tensor([1]), [1 as never], () => [])],
+    ["invalid inputs", () => withGradient(tensor([1]), [1 as never], () => [])],
     ["no function", () => withGradient(tensor([1]), [], 1 as never)],
   ])("refuses %s", (_, call) => expect(call).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" })));
 });

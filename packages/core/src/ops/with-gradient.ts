@@ -15,7 +15,7 @@ type Form = Pick<Tensor, "shape" | "dtype" | "device">;
 
 /**
  * Puts a result that was computed elsewhere (under `noGrad`, by another library, on other processes) on the tape: `backward` gives the
- * gradients of `inputs` from that of `output`, null where there is none. Computed by ops, they can be differentiated again; tensors of your
+ * gradients of `inputs` from that of `output`, null for an input without one. Computed by ops, they can be differentiated again; tensors of your
  * own stay yours.
  *
  * @param output a new tensor, of which nothing was computed yet

@@ -97,7 +97,7 @@ describe("a rule of an optimizer", () => {
     ["has the gradient first", other],
     ["writes the gradient", writesGradient],
     ["asks for stages", readsDirection],
-    ["is none", undefined as never],
+    ["is undefined", undefined as never],
     ["is a name", "adam" as never],
   ])("is refused where it %s", (_, rule) => {
     const Own = optimizerOf(rule);
@@ -123,7 +123,7 @@ it("a rule of two algorithms is asked for what each of them counts", () => {
 describe("counters", () => {
   const both = { step: 0, product: 1 };
   it.each<[string, (counters: Counters) => unknown, Counters?]>([
-    ["are none", () => undefined],
+    ["are undefined", () => undefined],
     ["are a promise", async ({ step }) => ({ step: step + 1 })],
     ["count no step", () => ({ step: Number.NaN })],
     ["count half steps", ({ step }) => ({ step: step + 0.5 })],

@@ -442,7 +442,7 @@ describe("an option that is set where nobody reads it", () => {
     },
   );
 
-  it("a name that is none on a group is refused", () => {
+  it("an unknown name on a group is rejected", () => {
     expect(() => Object.assign(optimizer().groups[0]!, { weightdecay: 0.1 })).toThrow("not extensible");
   });
 

@@ -130,7 +130,7 @@ export class MultiheadAttention extends Module {
     return rows.reshape([batch, places, this.heads, width / this.heads]).transpose(1, 2);
   }
 
-  /** What is added to the scores, for all masks together; nothing where there is none. */
+  /** What is added to the scores, for all masks together; nothing without masks. */
   #mask(
     q: Tensor,
     k: Tensor,

@@ -355,7 +355,7 @@ describe("to", () => {
     expect(layer.weight.requiresGrad).toBe(false);
   });
 
-  it("moves to a device, and refuses what is none", () => {
+  it("moves to a device, and rejects an unknown one", () => {
     const model = new Linear(2, 1);
     expect(model.to(model.weight.device).weight.device.name).toBe("js");
     expectCode("UNKNOWN_DEVICE", () => model.to("nowhere"));

@@ -26,7 +26,7 @@ describe("refused", () => {
     ["what JSON drops", "BAD_ARGUMENT", (c) => c.broadcast(new Map([[1, 2]]))],
     ["a root to gather at", "BAD_ARGUMENT", (c) => c.gather(1, 1 as never)],
     ["MPI's key of a split", "BAD_ARGUMENT", (c) => c.split(0, 1 as never)],
-    ["a color that is none", "BAD_ARGUMENT", (c) => c.split(-1)],
+    ["an invalid color", "BAD_ARGUMENT", (c) => c.split(-1)],
   ])("%s", async (_, code, call) => {
     await expect(call(await connect())).rejects.toMatchObject({ code });
   });

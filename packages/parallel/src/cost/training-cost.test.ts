@@ -65,7 +65,7 @@ it("the README's table is the model's", () => {
 describe("refused", () => {
   it.each<[string, object]>([
     ["no ranks", { parameters: [1], ranks: 0 }],
-    ["a rank that is none", { parameters: [1], ranks: 2, rank: 2 }],
+    ["an invalid rank", { parameters: [1], ranks: 2, rank: 2 }],
     ["half an element", { parameters: [0.5], ranks: 2 }],
     ["no speed", { parameters: [1], ranks: 2, bandwidth: 0 }],
     ["an unknown dtype", { parameters: [1], ranks: 2, dtype: "float" }],

@@ -4,7 +4,7 @@ import { compareNumbers } from "../numbers/compare";
 import { EPSILON, isFloat } from "./numbers";
 import type { Observation, Seen } from "./observe";
 
-/** The first name whose bits differ, described; null if there is none. */
+/** The first name whose bits differ, described; null if all are equal. */
 export function bitDifference(actual: Observation, expected: Observation): string | null {
   return firstDifference(actual, expected, (_name, a, b) => {
     if (typeof a === "string" || typeof b === "string") return a === b ? null : `${a} is not ${b}`;

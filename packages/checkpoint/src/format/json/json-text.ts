@@ -9,7 +9,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }
 
-/** The end of the bytes where there is none. */
+/** Where the string ends; without a closing quote, the end of the bytes. */
 function closingQuote(bytes: Uint8Array, begin: number): number {
   for (let end = bytes.indexOf(QUOTE, begin + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
     let slashes = 0;
@@ -86,7 +86,7 @@ export function* piecesOfObject(
   throw fail("no } at the end");
 }
 
-/** Behind the closing quote; -1 where there is none. */
+/** Behind the closing quote; -1 without one. */
 function endOfString(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;

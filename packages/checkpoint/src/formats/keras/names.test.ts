@@ -154,7 +154,7 @@ describe("nothing is guessed", () => {
     ["of optimizers that are not known", all, configOf(["Dense"], "Lamb"), list(W, W, B, B)],
     ["of what objects have", all, configOf(["Dense"], "toString"), list(W, W, B, B)],
     ["without layers", all, configOf({}), list(W, W, B, B)],
-    ["of a layer that is none", all, configOf([null, "Dense"]), list(W, W, B, B)],
+    ["of an invalid layer", all, configOf([null, "Dense"]), list(W, W, B, B)],
     ["of a layer without a class", all, configOf([{ class_name: 3 }, "Dense"]), list(W, W, B, B)],
     [
       "of a model in the model",

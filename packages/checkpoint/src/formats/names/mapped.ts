@@ -5,7 +5,7 @@ import type { SourceTensor } from "../../format/source";
 import { badState } from "../bytes/errors";
 import { SHAPED_STATES } from "./states";
 
-/** Counters and states of generators are none, and a file of nothing else is not the model's. */
+/** Counters and states of generators are not weights. A file with nothing else is not the model's. */
 export function isWeight({ dtype, shape }: SourceTensor): boolean {
   return isFloating(dtype) && shape.length > 0;
 }

@@ -71,7 +71,7 @@ describe("an optimizer's values", () => {
     ],
     ["may have no counters", { groups: [{ params: ["enc.w"] }] }, { groups: [{ params: ["a"] }], counters: {} }],
     [
-      "keep groups that are none",
+      "keep invalid groups",
       { groups: ["enc.w", null, { lr: 1 }, { params: "enc.w" }] },
       { groups: ["enc.w", null, { lr: 1 }, { params: "enc.w" }], counters: {} },
     ],
@@ -82,7 +82,7 @@ describe("an optimizer's values", () => {
     expect(renamed({ optimizer: given })).toEqual({ optimizer: expected });
   });
 
-  it("are kept where PyTorch's nesting is none", () => {
+  it("are kept where PyTorch's nesting is invalid", () => {
     expect(renamed({ torch: [1] })).toEqual({ torch: [1] });
   });
 });

@@ -37,7 +37,7 @@ const DTYPES: Record<string, StoredDType> = {
 const unread = (path: string, what: string) =>
   unsupported(path, `${what} cannot be read`, "Save numbers in little-endian order.");
 
-/** The array that an object describes, or undefined when it is none. Throws CORRUPT, UNSUPPORTED. */
+/** The array that an object describes, or undefined if it describes no array. Throws CORRUPT, UNSUPPORTED. */
 export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | undefined {
   if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray._reconstruct")) return undefined;
   const state = value.state instanceof PickleTuple ? value.state.items : [];
@@ -59,7 +59,7 @@ export function numpyArray(value: unknown, source: ByteSource): ForeignTensor | 
 
 const SCALARS: readonly StoredDType[] = ["F64", "F32", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"];
 
-/** The number of a NumPy scalar, or undefined when the object is none. */
+/** The number of a NumPy scalar, or undefined for another object. */
 export function numpyScalar(value: unknown): number | boolean | string | undefined {
   if (!(value instanceof PickleCall) || !value.callable.endsWith("multiarray.scalar")) return undefined;
   const [type, data] = value.args;

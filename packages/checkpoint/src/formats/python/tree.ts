@@ -161,7 +161,7 @@ export function renameTensors(tree: PythonTree, nameOf: (name: string) => string
   return { ...tree, dict };
 }
 
-/** The tree that JSON from a file is, or undefined where it is none: nothing of it is trusted. */
+/** The tree that JSON from a file is, or undefined if it is invalid: nothing of it is trusted. */
 export function treeFrom(json: unknown, depth = 0): PythonTree | undefined {
   if (json === null || typeof json === "boolean" || typeof json === "number" || typeof json === "string") return json;
   if (typeof json !== "object" || Array.isArray(json) || depth > DEEPEST) return undefined;

@@ -70,7 +70,7 @@ describe("Hugging Face's sets", () => {
     await source.close();
   });
 
-  it("refuse sizes that are none, other targets, and what is there", async () => {
+  it("reject invalid sizes, other targets, and what is there", async () => {
     await save();
     await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("x"), { to: "safetensors", maxShardSize: 0 }));
     await expectCode("BAD_ARGUMENT", convertCheckpoint(at("run"), at("x"), { to: "pt", maxShardSize: 10 }));

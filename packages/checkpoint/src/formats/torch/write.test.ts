@@ -120,7 +120,7 @@ describe("PyTorch files", () => {
     expect(readdirSync(scratch.path)).toEqual([]);
   });
 
-  it("a nesting that is none is passed over", async () => {
+  it("an invalid nesting is ignored", async () => {
     const source = sourceOf({ w: { shape: [1], data: Float32Array.of(1) } }, { values: { torch: { dict: 5 } } });
     await writeTorch(source, at("a.pt"));
     expect(await structureOf(at("a.pt"))).toEqual({ dict: [["w", { tensor: "w" }]] });

@@ -45,7 +45,7 @@ describe("keep", () => {
   });
 });
 
-it("of ranks all are told what rank 0 lacks, and a step whose value is not known yet is none of the best", async () => {
+it("of ranks all are told what rank 0 lacks, and a step whose value is not known yet is not among the best", async () => {
   const fileSystem = new MemoryFileSystem();
   const keep = { best: { value: "loss" } };
   const save = (step: number, values: { [name: string]: unknown }) =>

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 export interface ZipOptions {
-  /** The compression that members claim; 0 is none. */
+  /** The compression that members claim; 0 means stored. */
   readonly method?: number;
   /** Give sizes and places as archives above 4 GiB do. */
   readonly zip64?: boolean;

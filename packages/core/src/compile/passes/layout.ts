@@ -25,7 +25,7 @@ export function sizeOf(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1);
 }
 
-/** The same walk in extents that both shapes can be cut into; undefined if there are none. */
+/** The same walk in extents that both shapes can be cut into; undefined if no such extents exist. */
 export function refined(a: readonly number[], b: readonly number[]): readonly number[] | undefined {
   const cuts = [...new Set([...innerSizes(a), ...innerSizes(b)])].sort((x, y) => x - y);
   const extents: number[] = [];

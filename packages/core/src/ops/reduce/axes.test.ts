@@ -1,4 +1,4 @@
-// An empty list of axes is none that was given: all are reduced, as in PyTorch 2.13.
+// An empty list of axes counts as not given: all are reduced, as in PyTorch 2.13.
 import { describe, expect, it } from "vitest";
 import { tensor } from "../../index";
 

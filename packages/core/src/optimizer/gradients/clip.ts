@@ -34,7 +34,7 @@ function listed(where: string, params: Iterable<Tensor> | Tensor): Tensor[] {
  * Scales all gradients in place so that their norm together is at most `maxNorm`: g *= min(1, maxNorm / (norm + 1e-6)).
  * Source: torch.nn.utils.clip_grad_norm_.
  *
- * @returns the total norm before clipping, a tensor of one element on the gradients' device (0 if there are none).
+ * @returns the total norm before clipping, a tensor of one element on the gradients' device (0 without gradients).
  * Outside of tidy it is freed by the next call for the same parameters: read it before, or `keep` it.
  * @throws OptError BAD_ARGUMENT; DEVICE_MISMATCH; NOT_FINITE if `errorIfNonfinite` and the norm is NaN or infinite (nothing is scaled)
  * @example

@@ -201,7 +201,7 @@ describe("a penalty", () => {
     expect(loaded.groups[0]!.regularizer).toEqual(l2(0.25));
   });
 
-  it("that is none is no state's", () => {
+  it("that is invalid is no state's", () => {
     const { groups, state } = make().stateDict();
     for (const regularizer of [false, 0.01, { kind: "l3", coefficient: 1 }])
       expectCode("BAD_STATE", () => make().loadStateDict({ groups: [{ ...groups[0]!, regularizer }], state }));
