@@ -1,20 +1,99 @@
 /** The packages that are published, and the tarballs their users get. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { root, start } from "./run.mjs";
+
+const read = (/** @type {string} */ path) => JSON.parse(readFileSync(path, "utf8"));
+
+/** The folders of npm's workspaces, as paths from the root: `packages/core`. */
+export function workspaceFolders() {
+  const patterns = /** @type {string[]} */ (read(join(root, "package.json")).workspaces);
+  return patterns
+    .flatMap((pattern) => {
+      if (!pattern.endsWith("/*")) return [pattern];
+      const room = pattern.slice(0, -2);
+      return readdirSync(join(root, room)).map((name) => `${room}/${name}`);
+    })
+    .filter((folder) => existsSync(join(root, folder, "package.json")));
+}
 
 /**
  * @typedef {Record<string, string>} Versions
- * @typedef {{ name: string, version: string, private?: boolean, folder: string,
- *   dependencies?: Versions, exports?: Record<string, unknown>, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
+ * @typedef {{ name: string, version: string, private?: boolean, folder: string, description?: string, keywords?: string[], type?: string,
+ *   opt?: object, dependencies?: Versions, exports?: Record<string, unknown>, peerDependencies?: Versions, optionalDependencies?: Versions }} Package
  * @returns {Package[]}
  */
 export function publicPackages() {
-  return readdirSync(join(root, "packages"))
-    .map((name) => join(root, "packages", name))
-    .filter((folder) => existsSync(join(folder, "package.json")))
-    .map((folder) => ({ ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), folder }))
+  return workspaceFolders()
+    .map((folder) => ({ ...read(join(root, folder, "package.json")), folder: join(root, folder) }))
     .filter((manifest) => !manifest.private);
+}
+
+/** The packages of `packages/optimizers`. */
+export const optimizerPackages = () => publicPackages().filter(isOptimizer);
+
+/** @param {Package} package_ */
+export const isOptimizer = ({ folder }) => basename(dirname(folder)) === "optimizers";
+
+/**
+ * An optimizer's manifest as npm gets it: all such packages are built and shipped alike, so each says only what is its own.
+ * @param {Package} package_
+ */
+function shippedManifest({ folder, opt: _, ...own }) {
+  const { name, version, description, keywords, type, exports = {}, ...dependencies } = own;
+  const { license, engines, repository } = read(join(root, "package.json"));
+  const entries = /** @type {[string, { default: string }][]} */ (Object.entries(exports)).map(
+    ([entry, { default: file, ...source }]) =>
+      /** @type {const} */ ([entry, { ...source, types: file.replace(/js$/, "d.ts"), default: file }]),
+  );
+  const directory = relative(root, folder).replaceAll(sep, "/");
+  return {
+    ...{ name, version, description, keywords, license },
+    ...(repository && { repository: { ...repository, directory } }),
+    type,
+    sideEffects: false,
+    main: "./dist/index.js",
+    types: "./dist/index.d.ts",
+    exports: { ...Object.fromEntries(entries), "./package.json": "./package.json" },
+    typesVersions: { "*": Object.fromEntries(entries.slice(1).map(([entry, { types }]) => [entry.slice(2), [types]])) },
+    files: [
+      "dist",
+      "src",
+      "!src/**/*.test.ts",
+      "!src/**/*.soak.ts",
+      "!src/**/testing",
+      "!src/**/__snapshots__",
+      "CHANGELOG.md",
+    ],
+    engines,
+    ...dependencies,
+  };
+}
+
+/**
+ * Copies a built package as npm gets it, with its licence and its whole manifest.
+ * @param {Package} package_
+ * @param {string} destination a folder for all copies
+ * @returns {string} the copy's folder
+ */
+export function stage(package_, destination) {
+  const copy = join(destination, basename(package_.folder));
+  cpSync(package_.folder, copy, { recursive: true, filter: (path) => basename(path) !== "node_modules" });
+  cpSync(join(root, "LICENSE"), join(copy, "LICENSE"));
+  const manifest = isOptimizer(package_) ? shippedManifest(package_) : read(join(package_.folder, "package.json"));
+  writeFileSync(join(copy, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  return copy;
+}
+
+/** A folder for copies, removed afterwards. @template T @param {(folder: string) => Promise<T>} body */
+export async function withStage(body) {
+  const folder = mkdtempSync(join(tmpdir(), "opt-stage-"));
+  try {
+    return await body(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Builds what changed since the last build. */
@@ -28,10 +107,12 @@ export async function build() {
  * @param {string} destination an existing folder
  */
 export async function pack(destination) {
-  const workspaces = publicPackages().map(({ name }) => `--workspace=${name}`);
-  const options = ["pack", "--loglevel=error", "--pack-destination", destination];
-  const { ok, stderr } = await start("npm", [...options, ...workspaces], { quiet: true });
-  if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
+  await withStage(async (folder) => {
+    const copies = publicPackages().map((each) => stage(each, folder));
+    const options = ["pack", "--loglevel=error", "--pack-destination", destination];
+    const { ok, stderr } = await start("npm", [...options, ...copies], { quiet: true });
+    if (!ok) throw new Error(`[pack] npm cannot pack the packages: ${stderr}`);
+  });
 }
 
 /**

@@ -4,23 +4,18 @@
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { packageChecks, sourceChecks } from "./checks.mjs";
 import { mustRunOnLater, notRun } from "./must-run.mjs";
-import { build, pack, publicPackages } from "./packages.mjs";
+import { build, pack } from "./packages.mjs";
 import { root, start } from "./run.mjs";
 import { excusedTools, install, installNpmPackages, nativeBuilds } from "./setup.mjs";
 import { report } from "./test-report.mjs";
 
-/** The optimizers' packages. */
-const algorithms = publicPackages()
-  .filter(({ exports }) => exports?.["./rules"])
-  .map(({ folder }) => basename(folder));
-
 /** What depends on the JavaScript engine itself, and so is tested on other Node versions too. */
 const engineSuites = [
-  ...["core", ...algorithms, "kernels-wasm"].map((name) => `packages/${name}/`),
+  ...["core", "optimizers", "kernels-wasm"].map((name) => `packages/${name}/`),
   // How the native device meets the engine; what its kernels compute is another matter.
   ...["memory", "refusals", "threads"].map((name) => `packages/kernels-cpu/src/${name}.test.ts`),
   // WebAssembly has a fused multiply-add from Node 22 on.
@@ -29,7 +24,7 @@ const engineSuites = [
 
 /** The tests of --quick: no device but js, no build, no browser. */
 const quickSuites = [
-  ...["core", "nn", "data", ...algorithms, "testkit"].map((name) => `packages/${name}/`),
+  ...["core", "nn", "data", "optimizers", "testkit"].map((name) => `packages/${name}/`),
   "tools/release/",
   "tools/graph/declared",
 ];

@@ -20,7 +20,12 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "e2e/**/*.test.ts", "tools/**/*.test.ts"],
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "packages/optimizers/*/src/**/*.test.ts",
+      "e2e/**/*.test.ts",
+      "tools/**/*.test.ts",
+    ],
     exclude: ["**/node_modules/**", "**/dist/**"],
     setupFiles: ["tools/vitest.setup.ts"],
     pool: "forks",

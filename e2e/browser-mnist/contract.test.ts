@@ -1,9 +1,8 @@
 // The contract suite and the goldens on the WebGPU of real Chromium: calls travel from Node into the page.
-import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, registerBackend } from "@opt/core";
-import { NAdam } from "@opt/nadam";
 import { contractSuite, goldenSuite } from "@opt/testkit";
 import { executablePath, launchBrowser, openPage } from "@opt/testkit/browser";
+import { optimizerClasses } from "@opt/testkit/optimizers";
 import type { Browser } from "playwright-core";
 import type { ViteDevServer } from "vite";
 import { afterAll } from "vitest";
@@ -40,5 +39,5 @@ contractSuite({
 registerBackend({ name: "webgpu", rank: 30, load: open });
 if (skip === undefined) {
   const device = () => init("webgpu");
-  goldenSuite({ name: "WebGPU in Chromium", optimizers: { NAdam, Adam, AdamW }, exact: false, device });
+  goldenSuite({ name: "WebGPU in Chromium", optimizers: await optimizerClasses(), exact: false, device });
 }

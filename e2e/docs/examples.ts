@@ -1,6 +1,7 @@
 /** Finds the examples of the documentation: js and ts blocks of READMEs and pages, and @example parts of doc comments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { workspaceFolders } from "../../tools/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -22,20 +23,14 @@ export function findExamples(): Example[] {
 
 /** The files of every package that lie under `folder` and end in `suffix`. */
 function files(folder: string, suffix: string): string[] {
-  return readdirSync(`${ROOT}packages`)
-    .filter((name) => name !== "testkit") // its examples are tests themselves
+  return workspaceFolders()
+    .filter((name) => name.startsWith("packages/") && name !== "packages/testkit") // its examples are tests themselves
     .flatMap((name) =>
-      readdirSync(`${ROOT}packages/${name}`, { recursive: folder !== "", encoding: "utf8" }).map(
-        (file) => `${name}/${file}`,
+      readdirSync(`${ROOT}${name}/${folder}`, { recursive: folder !== "", encoding: "utf8" }).map(
+        (file) => `${name}/${folder}${file}`,
       ),
     )
-    .filter(
-      (file) =>
-        file.split("/").slice(1).join("/").startsWith(folder) &&
-        file.endsWith(suffix) &&
-        !file.includes("/node_modules/"),
-    )
-    .map((file) => `packages/${file}`)
+    .filter((file) => file.endsWith(suffix) && !file.includes("/node_modules/"))
     .sort();
 }
 

@@ -1,7 +1,8 @@
 /** What every published package exports, with the first line of each doc comment: read from the sources by TypeScript. */
-import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
+import { publicPackages } from "../../tools/packages.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HEADING = "## What it exports";
@@ -25,17 +26,22 @@ export interface PublishedPackage {
   readonly entries: readonly Entry[];
 }
 
-/** Every package under `packages` that is published, and its entries. */
+/** Every package that is published, and its entries. */
 export function publishedPackages(): PublishedPackage[] {
-  return readdirSync(`${ROOT}packages`).flatMap((folder) => {
-    const home = `${ROOT}packages/${folder}`;
-    const { name, private: isPrivate, exports } = JSON.parse(readFileSync(`${home}/package.json`, "utf8"));
-    if (isPrivate) return [];
+  return publicPackages().map(({ name, folder, exports = {} }) => {
     const entries = Object.entries(exports as Record<string, string | Record<string, string>>).flatMap(
       ([entry, target]) =>
-        typeof target === "string" ? [] : [{ name: name + entry.slice(1), file: `${home}/${target["@opt/source"]}` }],
+        typeof target === "string"
+          ? []
+          : [{ name: name + entry.slice(1), file: join(folder, target["@opt/source"] as string) }],
     );
-    return [{ name, readme: `${home}/README.md`, entries }];
+    // Another name of an entry has no table of its own.
+    const files = new Map(entries.map((entry) => [entry.file, entry.name]).reverse() as [string, string][]);
+    return {
+      name,
+      readme: `${folder}/README.md`,
+      entries: entries.filter((entry) => files.get(entry.file) === entry.name),
+    };
   });
 }
 

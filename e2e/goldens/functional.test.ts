@@ -3,18 +3,12 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Adamax } from "@opt/adamax";
 import { type Device, functional, grad, init, listDevices, parameter, type Tensor, tensor } from "@opt/core";
-import { NAdam } from "@opt/nadam";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
-import { SGD } from "@opt/sgd";
 import { type OptimizerOptions, readGoldenJson, seededArray, torchPython, withoutTorch } from "@opt/testkit";
+import { optimizerClasses, optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 
-/** Each has options of its own, all of which are given here. */
-const classes = { Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, SGD } as unknown as Record<string, typeof AdamW>;
+const classes = await optimizerClasses();
 
 interface Case {
   readonly name: string;
@@ -82,25 +76,16 @@ it.skipIf(torchPython === undefined)(`PyTorch still says what the goldens say${w
   expect(numbers(fresh)).toAgreeWith(numbers(goldens), { absolute: 1e-12, relative: 1e-12 });
 });
 
-/** With and without tensors among the options: floats that float32 holds, so that both say the same. */
-const OPTIONS: Record<string, OptimizerOptions[]> = {
-  Adam: [{ weightDecay: 0.25, amsgrad: true }, { betas: [0.25, 0.5], maximize: true }],
-  AdamW: [{}, { lr: 0.125, eps: 0.25 }],
-  NAdam: [{ weightDecay: 0.25 }, { weightDecay: 0.25, decoupledWeightDecay: true, betas: [0.25, 0.75] }],
-  SGD: [{}, { momentum: 0.75, dampening: 0.5, weightDecay: 0.25 }, { momentum: 0.5, nesterov: true }],
-  RMSprop: [{ centered: true, momentum: 0.5 }, { alpha: 0.25, centered: true, maximize: true }],
-  Adamax: [{ weightDecay: 0.25 }],
-  RAdam: [{ weightDecay: 0.25, decoupledWeightDecay: true }, { betas: [0.5, 0.75] }],
-};
-const cases = Object.entries(OPTIONS).flatMap(([name, list]) => list.map((options) => [name, options] as const));
+/** Steps of matrices are not differentiated through. */
+const runs = (await optimizerRuns()).filter(({ isElementwise }) => isElementwise);
 
 describe.each(["f32", "f64"] as const)("the class's bits in %s", (dtype) => {
   describe.each(devices)("on %s", (on) => {
-    it.each(cases)("%s %j", async (name, options) => {
+    it.each(runs)("$title", async ({ name, Optimizer, options }) => {
       const device = await init(on);
       const drawn = (seed: number) => seededArray(dtype as "f32", 9, { seed });
       const step = (given: object) => {
-        const optimizer = functional(classes[name]!, given);
+        const optimizer = functional(Optimizer, given);
         let params: Tensor[] = [tensor(drawn(1), { device })];
         let state = optimizer.init(params);
         for (let i = 0; i < 8; i++) {
@@ -109,7 +94,7 @@ describe.each(["f32", "f64"] as const)("the class's bits in %s", (dtype) => {
         return { w: params[0]!, state: state[0]! };
       };
       const w = parameter(drawn(1), { device });
-      const optimizer = new classes[name]!([w], options);
+      const optimizer = new Optimizer([w], options);
       for (let i = 0; i < 8; i++) {
         w.grad = tensor(drawn(i + 2), { device });
         optimizer.step();

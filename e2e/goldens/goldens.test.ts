@@ -1,13 +1,12 @@
 /** The optimizers against PyTorch's numbers, bit for bit, on every exact device that opens beside js. */
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { init, listDevices } from "@opt/core";
-import { NAdam } from "@opt/nadam";
 import { goldenSuite } from "@opt/testkit";
+import { optimizerClasses } from "@opt/testkit/optimizers";
 import { describe, it } from "vitest";
 
 for (const { name, available, reason } of (await listDevices()).filter((device) => device.name !== "js")) {
-  if (available) goldenSuite({ name, optimizers: { NAdam, Adam, AdamW }, device: () => init(name) });
+  if (available) goldenSuite({ name, optimizers: await optimizerClasses(), device: () => init(name) });
   else describe(`goldens on ${name} (skipped: ${reason})`, () => it("keeps to PyTorch's numbers", ({ skip }) => skip(reason)));
 }

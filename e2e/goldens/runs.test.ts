@@ -1,37 +1,19 @@
 /** What every optimizer's run must bear: compiled, saved and resumed, in 16 bits, with frozen and with empty parameters. */
-import { Adamax } from "@opt/adamax";
-import { compile, init, type Optimizer, type OptimizerState, parameter, Tensor, tensor } from "@opt/core";
-import { Muon } from "@opt/muon";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
-import { SGD } from "@opt/sgd";
+import { compile, init, type OptimizerState, parameter, Tensor, tensor } from "@opt/core";
 import "@opt/testkit";
+import { optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 
-// biome-ignore lint/suspicious/noExplicitAny: optimizers of any options
-type AnyOptimizer = new (...args: any[]) => Optimizer<any>;
-
-const RUNS: [string, AnyOptimizer, object][] = [
-  ["SGD", SGD, { lr: 0.1 }],
-  ["SGD with momentum", SGD, { lr: 0.1, momentum: 0.9, dampening: 0.2, weightDecay: 0.1 }],
-  ["SGD with Nesterov's", SGD, { lr: 0.1, momentum: 0.9, nesterov: true }],
-  ["RMSprop", RMSprop, { lr: 0.1 }],
-  ["RMSprop, centered", RMSprop, { lr: 0.1, centered: true, momentum: 0.5, alpha: 0.4 }],
-  ["Adamax", Adamax, { lr: 0.1, weightDecay: 0.1 }],
-  ["RAdam", RAdam, { lr: 0.1, betas: [0.9, 0.95] }],
-  ["Muon", Muon, { lr: 0.1 }],
-  ["Muon without Nesterov's", Muon, { lr: 0.1, nesterov: false, adjustLrFn: "match_rms_adamw", maximize: true }],
-];
 const device = await init("js");
 
-describe.each(RUNS)("%s", (_, Class, options) => {
+describe.each(await optimizerRuns({ lr: 0.1 }))("$title", ({ Optimizer, options }) => {
   function start(dtype: "f32" | "f64" | "bf16" = "f32") {
     const a = parameter([[0.5, -1, 2]], { name: "a", dtype });
     const b = parameter([[3]], { name: "b", dtype });
     const frozen = parameter([[7]], { name: "frozen", dtype });
     const empty = parameter([], { shape: [0, 2], name: "empty", dtype });
     const groups = [{ params: [a, frozen, empty] }, { params: [b], lr: 0.01 }];
-    const optimizer = new Class(groups, options);
+    const optimizer = new Optimizer(groups, options);
     const body = () => {
       optimizer.zeroGrad();
       const product = a.slice(0, 1).mul(b).sum();
@@ -73,7 +55,7 @@ describe.each(RUNS)("%s", (_, Class, options) => {
     const view = base.reshape([2, 2]);
     view.requiresGrad = true;
     view.grad = tensor([1, 1, 1, 1], { shape: [2, 2] });
-    new Class([["view", view]], options).step();
+    new Optimizer([["view", view]], options).step();
     expect([...base.dataSync()]).toEqual([...view.dataSync()]);
     expect(base.dataSync()[0]).not.toBe(1);
   });

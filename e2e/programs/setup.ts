@@ -1,17 +1,11 @@
 /** Where random programs run: the devices, js first, the optimizers and the layers. */
 import "@opt/kernels-cpu";
 import "@opt/kernels-webgpu";
-import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Adamax } from "@opt/adamax";
 import { type Device, init } from "@opt/core";
 import { enableStochasticRounding } from "@opt/kernels-wasm";
-import { Muon } from "@opt/muon";
-import { NAdam } from "@opt/nadam";
 import * as nn from "@opt/nn";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
-import { SGD } from "@opt/sgd";
 import { type LayerClasses, type Setup, useSoftwareVulkan } from "@opt/testkit";
+import { optimizerClasses } from "@opt/testkit/optimizers";
 import { inCheckpoints } from "./checkpoints";
 
 useSoftwareVulkan();
@@ -33,7 +27,7 @@ export async function setUp(...names: string[]): Promise<Setup | string> {
   }
   return {
     devices,
-    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
+    optimizers: await optimizerClasses(),
     layers: { ...nn } as unknown as LayerClasses,
     // They come back on the device that was opened last, from which the others take only what can be read at once.
     ...(devices.every(({ backend }) => backend.readSync) && { checkpoints: inCheckpoints }),

@@ -16,19 +16,17 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { buildCuda } from "../build-cuda.mjs";
-import { publicPackages } from "../packages.mjs";
+import { optimizerPackages } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 
 const PACKAGES = new Set([
-  ...["core", "kernels-cuda", "nn", "testkit"],
+  ...["core", "kernels-cuda", "nn", "testkit"].map((name) => join("packages", name)),
   // The optimizers: kernels are built for the rules of each.
-  ...publicPackages()
-    .filter(({ exports }) => exports?.["./rules"])
-    .map(({ folder }) => basename(folder)),
+  ...optimizerPackages().map(({ folder }) => relative(root, folder)),
 ]);
 const PROGRAMS = ["vitest", "tsx", "fast-check"];
 
@@ -60,11 +58,11 @@ export async function packGpuCheck(destination) {
   mkdirSync(join(destination, "node_modules/@opt"), { recursive: true });
   copyFileSync(process.execPath, join(destination, "node"));
   const outside = new Set();
-  for (const name of PACKAGES) {
-    const source = join(root, "packages", name);
+  for (const folder of PACKAGES) {
+    const source = join(root, folder);
     const filter = (/** @type {string} */ path) => !path.includes("/node_modules");
-    cpSync(source, join(destination, "packages", name), { recursive: true, filter });
-    symlinkSync(`../../packages/${name}`, join(destination, "node_modules/@opt", name));
+    cpSync(source, join(destination, folder), { recursive: true, filter });
+    symlinkSync(join("../..", folder), join(destination, "node_modules/@opt", basename(folder)));
     for (const each of Object.keys(manifest(source).dependencies ?? {}))
       if (!each.startsWith("@opt/")) outside.add(each);
   }

@@ -1,6 +1,8 @@
 /** What a change affects: Nx's graph and inputs, asked about sample changes. Too little makes a false green; too much costs time. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { start } from "../run.mjs";
+import { root, start } from "../run.mjs";
 
 // A new project gets its name here, and in the rows of what it depends on.
 const e2e = [
@@ -18,7 +20,7 @@ const e2e = [
   "tiny-gpt",
 ];
 const devices = ["kernels-cpu", "kernels-cuda", "kernels-wasm", "kernels-webgpu"];
-const algorithms = ["adam-amsgrad", "adamax", "muon", "nadam", "radam", "rmsprop", "sgd"];
+const algorithms = readdirSync(join(root, "packages/optimizers")).filter((name) => !name.includes("."));
 const others = [
   ...algorithms,
   "checkpoint",
@@ -31,7 +33,7 @@ const others = [
   "testkit",
   "tfjs",
 ];
-const everything = [...e2e, ...devices, ...others, "tools"];
+const everything = [...e2e, ...devices, ...others, "nx-tools", "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
 
@@ -39,8 +41,8 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/core/src/index.ts", everything],
   ["packages/testkit/src/index.ts", everything],
   ...algorithms.map((name): [string, readonly string[]] => [
-    `packages/${name}/src/rule.ts`,
-    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
+    `packages/optimizers/${name}/src/index.ts`,
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "nx-tools", "testkit"),
   ]),
   [
     "packages/parallel/src/index.ts",

@@ -4,6 +4,7 @@ import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import ts from "typescript";
 import { expect, it } from "vitest";
+import { workspaceFolders } from "../packages.mjs";
 import { root } from "../run.mjs";
 
 type Manifest = Record<string, Record<string, string> | undefined>;
@@ -14,7 +15,7 @@ const list = (path: string, recursive = false) => readdirSync(join(root, path), 
 /** Programs of the workspace itself, which its projects do not repeat. */
 const shared = Object.keys(JSON.parse(read("package.json")).devDependencies);
 const notShipped = /\.(test|soak|config)\.ts$|^(src\/)?(testing|generate|tools)\//;
-const projects = ["packages", "e2e"].flatMap((room) => list(room).map((name) => `${room}/${name}`));
+const projects = workspaceFolders();
 
 /** The packages that a file names in imports of any kind. */
 function imported(file: string): string[] {

@@ -1,8 +1,9 @@
 /** The lock file serves every contributor: each workspace, each platform's binaries, and no registry's address. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { neededBy } from "../lock.mjs";
+import { workspaceFolders } from "../packages.mjs";
 import { root } from "../run.mjs";
 
 interface Locked {
@@ -16,10 +17,7 @@ const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "u
 };
 
 it("has every workspace", () => {
-  const workspaces = ["packages", "e2e"].flatMap((room) =>
-    readdirSync(join(root, room)).map((name) => `${room}/${name}`),
-  );
-  expect(workspaces.filter((path) => packages[path] === undefined)).toEqual([]);
+  expect(workspaceFolders().filter((path) => packages[path] === undefined)).toEqual([]);
 });
 
 it("has the binaries of every platform, so that npm ci works on each", () => {

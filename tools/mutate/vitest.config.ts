@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
@@ -15,7 +15,7 @@ const bundled = join(root, "runs/bundled", area.name);
 
 function sourceOf(id: string): string {
   const [, name = "", ...entry] = id.split("/");
-  const folder = join(root, "packages", name);
+  const folder = ["packages", "packages/optimizers"].map((room) => join(root, room, name)).find(existsSync) ?? "";
   const { exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const target = exports[[".", ...entry].join("/")];
   return join(folder, target["@opt/source"] ?? target);

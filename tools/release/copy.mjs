@@ -1,6 +1,7 @@
 /** A copy of the workspace for a rehearsal: its files as they are now, its own links between packages, everything else shared. */
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { workspaceFolders } from "../packages.mjs";
 import { root, run } from "../run.mjs";
 
 /** @param {string} destination */
@@ -18,10 +19,7 @@ export function copyWorkspace(destination) {
 
 /** node_modules by links, but for the workspace's own packages. @param {string} destination */
 function shareModules(destination) {
-  for (const place of [
-    "",
-    ...["packages", "e2e"].flatMap((room) => readdirSync(join(root, room)).map((name) => join(room, name))),
-  ]) {
+  for (const place of ["", ...workspaceFolders()]) {
     const from = join(root, place, "node_modules");
     if (!existsSync(from)) continue;
     const to = join(destination, place, "node_modules");

@@ -118,7 +118,7 @@ async function onRegistry(name, field) {
 }
 
 /** @param {string} name @param {string} version */
-const isPublished = async (name, version) => (await onRegistry(`${name}@${version}`, "version")) === version;
+export const isPublished = async (name, version) => (await onRegistry(`${name}@${version}`, "version")) === version;
 
 /** The newest binary on npm that this JavaScript can speak to. @param {string} name @param {string} door */
 async function lastThatFits(name, door) {

@@ -1,11 +1,11 @@
-/** `npm run release`: publishes what npm does not have yet, the platforms' binaries before the packages that ask for them. */
+/** `npm run release`: publishes what npm does not have yet, the platforms' binaries before the packages that ask for them, and tags them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkManifests } from "../manifests.mjs";
-import { build } from "../packages.mjs";
-import { root, run } from "../run.mjs";
+import { build, publicPackages, stage, withStage } from "../packages.mjs";
+import { root, run, start } from "../run.mjs";
 import { checkLowestPeers } from "./peers.mjs";
-import { publish } from "./platforms.mjs";
+import { isPublished, publish } from "./platforms.mjs";
 
 const { repository } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 if (repository === undefined && process.env.NPM_CONFIG_PROVENANCE === "true")
@@ -14,4 +14,13 @@ checkManifests();
 await build();
 await checkLowestPeers();
 await publish();
-process.exitCode = run("changeset", ["publish"]).status;
+await withStage(async (folder) => {
+  await Promise.all(
+    publicPackages().map(async (each) => {
+      if (await isPublished(each.name, each.version)) return;
+      const { ok } = await start("npm", ["publish", stage(each, folder), "--access", "public"]);
+      if (!ok) throw new Error(`[release] ${each.name} failed.`);
+    }),
+  );
+});
+process.exitCode = run("changeset", ["tag"]).status;

@@ -11,7 +11,7 @@ import { managerNames, tryPackages } from "./consumers.mjs";
 import { commit, copyWorkspace, remove } from "./copy.mjs";
 import { freeAddress, settingsFor, startRegistry } from "./registry.mjs";
 
-const ALGORITHM = "packages/nadam";
+const ALGORITHM = "packages/optimizers/nadam";
 const scratch = mkdtempSync(join(tmpdir(), "opt-rehearse-"));
 const workspace = join(scratch, "workspace");
 const userConfig = join(scratch, "npmrc");

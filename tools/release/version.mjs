@@ -37,4 +37,5 @@ await widenPeers();
 must("changeset", "version");
 sync();
 must("tsx", "--conditions=@opt/source", "tools/release/rules.ts");
+must("biome", "format", "--write", "packages/optimizers");
 must("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund");

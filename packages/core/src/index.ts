@@ -89,6 +89,7 @@ export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
+export { type Choices, everyVariant, ruleByVariant, type VariantOf } from "./rule/variants";
 export {
   type Differentiable,
   type EachOf,

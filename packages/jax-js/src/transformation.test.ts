@@ -1,7 +1,6 @@
 // Every optimizer over trees of jax-js arrays: the numbers of its class up to the roundings of jax-js, and nothing left behind.
 import { defaultDevice, devicePut, init, jit, numpy as np, tree } from "@jax-js/jax";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Adamax } from "@opt/adamax";
 import {
   type BaseOptions,
   type GroupOptions,
@@ -12,9 +11,8 @@ import {
   tensor,
 } from "@opt/core";
 import { NAdam } from "@opt/nadam";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
 import { SGD } from "@opt/sgd";
+import { optimizerRuns } from "@opt/testkit/optimizers";
 import { describe, expect, it } from "vitest";
 import type { Tree } from "./leaves";
 import { fromTensors, toTensors } from "./tensors";
@@ -32,17 +30,15 @@ const named = (name: string, optimizer: unknown, options: Options = {}) =>
     { lr: 0.05, ...options } as Partial<BaseOptions> & GroupOptions,
   ] as const;
 const OPTIMIZERS = [
-  named("NAdam", NAdam, { weightDecay: 0.1 }),
+  named("NAdam, l2", NAdam, { weightDecay: 0.1 }),
   named("NAdam, small beta1, decoupled", NAdam, { betas: [0.4, 0.9], weightDecay: 0.1, decoupledWeightDecay: true }),
-  named("AdamW", AdamW),
   named("AMSGrad", Adam, { amsgrad: true, weightDecay: 0.01, maximize: true }),
   named("Adam, clipped, with a penalty", Adam, { clip: { value: 0.2 }, regularizer: l2(0.1) }),
   named("AdamW, its norm clipped", AdamW, { clip: { norm: 0.5, value: 0.3 }, maximize: true }),
-  named("SGD", SGD),
   named("SGD, nesterov", SGD, { momentum: 0.9, nesterov: true, weightDecay: 0.1 }),
-  named("RMSprop", RMSprop, { centered: true, momentum: 0.5 }),
-  named("Adamax", Adamax),
-  named("RAdam", RAdam),
+  ...(await optimizerRuns())
+    .filter(({ isElementwise }) => isElementwise)
+    .map(({ title, Optimizer, options }) => named(title, Optimizer, options)),
 ];
 
 /** Both ways to new parameters. */

@@ -1,8 +1,7 @@
 /** The device on the emulated driver: as its users meet it, and against PyTorch's numbers. */
-import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { type Device, init, registerBackend } from "@opt/core";
-import { NAdam } from "@opt/nadam";
 import { goldenSuite, whyUnavailable } from "@opt/testkit";
+import { optimizerClasses } from "@opt/testkit/optimizers";
 import { deviceSuite, orderSuite } from "./testing/device-suite";
 import { openEmulated } from "./testing/emulator";
 
@@ -16,5 +15,5 @@ if (reason === undefined) {
     registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
     return init("cuda");
   };
-  goldenSuite({ name: "emulated cuda", optimizers: { NAdam, Adam, AdamW }, device });
+  goldenSuite({ name: "emulated cuda", optimizers: await optimizerClasses(), device });
 }

@@ -1,14 +1,8 @@
 /** Random training programs on the emulated driver, beside js. OPT_PROGRAMS of them, from seed OPT_PROGRAMS_FIRST. */
-import { Adam, AdamW } from "@opt/adam-amsgrad";
-import { Adamax } from "@opt/adamax";
 import { enableStochasticRounding, init, registerBackend } from "@opt/core";
-import { Muon } from "@opt/muon";
-import { NAdam } from "@opt/nadam";
 import * as nn from "@opt/nn";
-import { RAdam } from "@opt/radam";
-import { RMSprop } from "@opt/rmsprop";
-import { SGD } from "@opt/sgd";
 import { campaign, type LayerClasses, whyUnavailable } from "@opt/testkit";
+import { optimizerClasses } from "@opt/testkit/optimizers";
 import { expect, it } from "vitest";
 import { openEmulated } from "./testing/emulator";
 
@@ -22,7 +16,7 @@ it.skipIf(reason)(title, { timeout: 600_000 }, async () => {
   registerBackend({ name: "cuda", rank: 40, load: async (index) => openEmulated(index) });
   const setup = {
     devices: [await init("js"), await init("cuda")],
-    optimizers: { Adam, AdamW, NAdam, SGD, RMSprop, Adamax, RAdam, Muon },
+    optimizers: await optimizerClasses(),
     layers: { ...nn } as unknown as LayerClasses,
   };
   const report = await campaign(setup, { first, isOver: (done) => done >= programs });

@@ -1,9 +1,10 @@
-"""Writes torch-optimizers.json: PyTorch's SGD, RMSprop, Adamax and RAdam (CPU, single tensor). `python torch_optimizers.py` beside it.
+"""Writes PyTorch's runs of optimizers (CPU, single tensor). Without arguments: of SGD, RMSprop, Adamax and RAdam, in torch-optimizers.json
+beside it. `python torch_optimizers.py packages/optimizers/adagrad`: with the options of that package.json, in its src/testing/torch.json.
 
 `float32`: end states after 25 steps, as PyTorch computes them (`torch`) and with a correctly rounded square root (`exact`);
 arrays are base64, little-endian float32. `float64`: every step of a few elements, and two groups with absent gradients.
 """
-import base64, json, pathlib, re, torch
+import base64, inspect, json, pathlib, re, sys, torch
 
 STEPS, SIZE = 25, 37
 CONFIGS = {
@@ -28,6 +29,20 @@ CONFIGS = {
         {"lr": 0.005, "betas": [0.3, 0.9], "weightDecay": 0.1, "maximize": True},
     ],
 }
+
+
+FOLDER = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+if FOLDER:
+    CONFIGS = json.loads((FOLDER / "package.json").read_text())["opt"]["optimizers"]
+
+
+def second_group(name):
+    """The options of its own that the second group has."""
+    known = inspect.signature(getattr(torch.optim, name)).parameters
+    own = {"weightDecay": 0.5} if "weight_decay" in known else {}
+    if name in ("SGD", "RMSprop"):
+        return {**own, "momentum": 0.9}
+    return {**own, **({"betas": [0.5, 0.75]} if "betas" in known else {})}
 
 
 def snake(options):
@@ -99,7 +114,7 @@ def float64_cases():
                 "inputs": {"x0": x0, "grads": grads, "dtype": "float64"},
                 "expected": {"trace": [x.tolist() for x in trace], "state": kept},
             }
-        groups = [{"lr": 0.1}, {"weightDecay": 0.5, **({"momentum": 0.9} if name in ("SGD", "RMSprop") else {"betas": [0.5, 0.75]})}]
+        groups = [{"lr": 0.1}, second_group(name)]
         common = {"lr": 0.01, **({"momentum": 0.5} if name == "SGD" else {})}
         a, b = (torch.nn.Parameter(double(values)) for values in ([1.0, 2.0], [3.0]))
         optimizer = start(name, [{"params": [p], **snake(group)} for p, group in zip((a, b), groups)], common)
@@ -118,6 +133,8 @@ def float64_cases():
 
 
 lines = lambda cases: ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-pathlib.Path(__file__).with_name("torch-optimizers.json").write_text(
+target = FOLDER / "src/testing/torch.json" if FOLDER else pathlib.Path(__file__).with_name("torch-optimizers.json")
+target.parent.mkdir(exist_ok=True)
+target.write_text(
     f'{{"torch":"{torch.__version__}","float32":[\n{lines(float32_cases())}\n],"float64":[\n{lines(float64_cases())}\n]}}\n'
 )

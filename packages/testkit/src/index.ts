@@ -8,7 +8,8 @@ export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { readGoldenJson } from "./golden/files";
 export { type MuonGolden, muonGoldens } from "./golden/muon";
-export type { OptimizerClass, OptimizerLike, OptimizerName, OptimizerOptions } from "./golden/optimizer";
+export type { OptimizerClass, OptimizerLike, OptimizerOptions } from "./golden/optimizer";
+export { optimizerSuite } from "./golden/optimizer-suite";
 export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
 export { type NamedArray, readSafetensors } from "./golden/safetensors";
 export {

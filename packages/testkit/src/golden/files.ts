@@ -1,5 +1,5 @@
 /** Where the goldens lie. They are numbers made once by other libraries; `packages/testkit/README.md` says which. */
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 const folder = new URL("../../goldens/", import.meta.url);
 
@@ -9,4 +9,14 @@ export function readGolden(name: string): Uint8Array {
 
 export function readGoldenJson<T>(name: string): T {
   return JSON.parse(new TextDecoder().decode(readGolden(name))) as T;
+}
+
+/** PyTorch's runs of an optimizer that lie in its own package, as `src/testing/torch.json`. */
+export function readPackageGoldens<T>(): T[] {
+  const packages = new URL("../../../optimizers/", import.meta.url);
+  return readdirSync(packages)
+    .sort()
+    .map((name) => new URL(`${name}/src/testing/torch.json`, packages))
+    .filter((file) => existsSync(file))
+    .map((file) => JSON.parse(readFileSync(file, "utf8")));
 }

@@ -1,6 +1,6 @@
 /** Optimizers as the goldens know them: by name, options and public API. */
+import { Optimizer } from "@opt/core";
 
-export type OptimizerName = "NAdam" | "Adam" | "AdamW" | "SGD" | "RMSprop" | "Adamax" | "RAdam";
 export type OptimizerOptions = Readonly<Record<string, number | boolean | string | readonly number[]>>;
 
 /** What is needed of an optimizer. */
@@ -13,3 +13,6 @@ export type OptimizerClass = new (
   // biome-ignore lint/suspicious/noExplicitAny: every optimizer has its own options
   ...args: [params: Iterable<any>, options?: any]
 ) => OptimizerLike;
+
+export const isOptimizerClass = (value: unknown): value is OptimizerClass =>
+  typeof value === "function" && value.prototype instanceof Optimizer;

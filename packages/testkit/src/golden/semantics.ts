@@ -1,6 +1,6 @@
-/** `semantics.json`: what Keras publishes, and runs of PyTorch in float64, Keras and optax; `torch-optimizers.json`: further runs of PyTorch. */
-import { readGoldenJson } from "./files";
-import type { OptimizerName, OptimizerOptions } from "./optimizer";
+/** `semantics.json`: what Keras publishes, and runs of PyTorch in float64, Keras and optax; `torch-optimizers.json` and the packages' own: further runs of PyTorch. */
+import { readGoldenJson, readPackageGoldens } from "./files";
+import type { OptimizerOptions } from "./optimizer";
 
 export interface SemanticsCase {
   readonly id: string;
@@ -15,7 +15,7 @@ export interface SemanticsCase {
 /** A parameter's way under given gradients. */
 export interface OptimizerRun {
   readonly name: string;
-  readonly optimizer: OptimizerName;
+  readonly optimizer: string;
   readonly options: OptimizerOptions;
   readonly start: readonly number[];
   readonly gradients: readonly (readonly number[])[];
@@ -26,8 +26,9 @@ export interface OptimizerRun {
 }
 
 export function semanticsGoldens(): SemanticsCase[] {
-  const { float64 } = readGoldenJson<{ float64: SemanticsCase[] }>("torch-optimizers.json");
-  return [...readGoldenJson<SemanticsCase[]>("semantics.json"), ...float64];
+  type Stored = { readonly float64: readonly SemanticsCase[] };
+  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>()];
+  return [...readGoldenJson<SemanticsCase[]>("semantics.json"), ...stored.flatMap(({ float64 }) => float64)];
 }
 
 export function semanticsGolden(id: string): SemanticsCase {
@@ -36,32 +37,15 @@ export function semanticsGolden(id: string): SemanticsCase {
   return found;
 }
 
-/** Their names of options, and ours. */
-const OPTION_NAMES: Readonly<Record<string, string>> = {
-  lr: "lr",
-  betas: "betas",
-  eps: "eps",
-  weight_decay: "weightDecay",
-  decoupled_weight_decay: "decoupledWeightDecay",
-  momentum_decay: "momentumDecay",
-  amsgrad: "amsgrad",
-  momentum: "momentum",
-  dampening: "dampening",
-  nesterov: "nesterov",
-  alpha: "alpha",
-  centered: "centered",
-  maximize: "maximize",
-  learning_rate: "lr",
-  epsilon: "eps",
-};
+/** Keras' names of options that are not ours in snake case. */
+const KERAS_NAMES: Readonly<Record<string, string>> = { learning_rate: "lr", epsilon: "eps" };
 
 /** PyTorch's or Keras' options in our names. Keras' defaults and meanings are not put in: see `kerasRun`. */
 export function optionsFrom(config: Readonly<Record<string, unknown>>): OptimizerOptions {
   const options: Record<string, number | boolean | readonly number[]> = {};
   for (const [key, value] of Object.entries(config)) {
     if (key === "opt" || key === "groups" || key === "note" || key.startsWith("beta_")) continue;
-    const name = OPTION_NAMES[key];
-    if (name === undefined) throw new Error(`no name for the option ${key}`);
+    const name = KERAS_NAMES[key] ?? key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
     options[name] = value as number | boolean | readonly number[];
   }
   const { beta_1, beta_2 } = config as { beta_1?: number; beta_2?: number };
@@ -70,7 +54,7 @@ export function optionsFrom(config: Readonly<Record<string, unknown>>): Optimize
 }
 
 /** PyTorch's float64 runs of one optimizer, single-tensor and foreach. */
-export function float64Runs(optimizer: OptimizerName): OptimizerRun[] {
+export function float64Runs(optimizer: string): OptimizerRun[] {
   return semanticsGoldens()
     .filter(({ id }) => id.startsWith(`torch_${optimizer}_float64_`))
     .map(({ id, config, inputs, expected }) => ({
@@ -85,7 +69,7 @@ export function float64Runs(optimizer: OptimizerName): OptimizerRun[] {
 }
 
 /** Keras' tables of five steps: the first with one gradient, the others with another. */
-export function kerasTable(id: string, optimizer: OptimizerName, extra: OptimizerOptions = {}): OptimizerRun {
+export function kerasTable(id: string, optimizer: string, extra: OptimizerOptions = {}): OptimizerRun {
   const { config, inputs, expected } = semanticsGolden(id);
   const trace = expected.x as number[][];
   const { grads_step1: first, grads_step2plus: later } = inputs as Record<string, number[]>;

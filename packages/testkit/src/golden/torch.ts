@@ -1,6 +1,6 @@
-/** `torch-f32.json` and `torch-optimizers.json`: optimizers in float32, 25 steps, by PyTorch 2.13 and by the exact recipe. */
-import { readGoldenJson } from "./files";
-import type { OptimizerName, OptimizerOptions } from "./optimizer";
+/** `torch-f32.json`, `torch-optimizers.json` and the packages' own: optimizers in float32, 25 steps, by PyTorch 2.13 and by the exact recipe. */
+import { readGoldenJson, readPackageGoldens } from "./files";
+import type { OptimizerOptions } from "./optimizer";
 
 /** The state of a run's end: `param` and the buffers under PyTorch's names as arrays, `mu_product` as a number. */
 export interface EndState {
@@ -10,7 +10,7 @@ export interface EndState {
 
 export interface TorchCase {
   readonly name: string;
-  readonly optimizer: OptimizerName;
+  readonly optimizer: string;
   readonly options: OptimizerOptions;
   readonly param0: Float32Array;
   /** One for each step; null where the parameter had none. */
@@ -22,7 +22,7 @@ export interface TorchCase {
 }
 
 interface StoredCase {
-  readonly optimizer: OptimizerName;
+  readonly optimizer: string;
   readonly options: OptimizerOptions;
   readonly size: number;
   readonly noneAt: readonly number[];
@@ -32,10 +32,11 @@ interface StoredCase {
   readonly exact: Readonly<Record<string, string | number>>;
 }
 
-export function torchGoldens(optimizer?: OptimizerName): TorchCase[] {
+export function torchGoldens(optimizer?: string): TorchCase[] {
   const { cases } = readGoldenJson<{ cases: readonly StoredCase[] }>("torch-f32.json");
-  const { float32 } = readGoldenJson<{ float32: readonly StoredCase[] }>("torch-optimizers.json");
-  return [...cases, ...float32]
+  type Stored = { readonly float32: readonly StoredCase[] };
+  const stored = [readGoldenJson<Stored>("torch-optimizers.json"), ...readPackageGoldens<Stored>()];
+  return [...cases, ...stored.flatMap(({ float32 }) => float32)]
     .map((stored, i) => ({
       name: `${i}: ${stored.optimizer} ${describe(stored.options)}, ${stored.size} elements`,
       optimizer: stored.optimizer,

@@ -1,2 +1,0 @@
-export { Adam, AdamW } from "./adam";
-export type { AdamOptions } from "./options";

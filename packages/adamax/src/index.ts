@@ -1,2 +1,0 @@
-export { Adamax } from "./adamax";
-export type { AdamaxOptions } from "./options";

@@ -1,2 +1,0 @@
-export { Muon } from "./muon";
-export type { MuonOptions } from "./options";

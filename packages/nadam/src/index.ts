@@ -1,2 +1,0 @@
-export { NAdam } from "./nadam";
-export type { NAdamOptions } from "./options";

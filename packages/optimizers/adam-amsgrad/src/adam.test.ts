@@ -1,0 +1,272 @@
+import { clipGradNorm, enableQ8, parameter, type Tensor, tensor } from "@opt/core";
+import {
+  expectCode,
+  kerasTable,
+  type OptimizerClass,
+  optimizerSuite,
+  runOptimizer,
+  semanticsGolden,
+} from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import * as exported from "./index";
+import { Adam, type AdamOptions, AdamW } from "./index";
+
+optimizerSuite(exported);
+
+it.each<[string, object]>([
+  ["lr below 0", { lr: -1 }],
+  ["lr NaN", { lr: Number.NaN }],
+  ["eps below 0", { eps: -1e-8 }],
+  ["eps NaN", { eps: Number.NaN }],
+  ["weightDecay below 0", { weightDecay: -1 }],
+  ["beta1 = 1", { betas: [1, 0] }],
+  ["three betas", { betas: [0.9, 0.9, 0.9] }],
+  ["text for amsgrad", { amsgrad: "yes" }],
+  ["momentumDecay, which is NAdam's", { momentumDecay: 0.004 }],
+])("refuses %s, for all and for a group", (_, options) => {
+  for (const Optimizer of [Adam, AdamW]) {
+    const w = parameter([1]);
+    expectCode("BAD_ARGUMENT", () => new Optimizer([w], options as Partial<AdamOptions>));
+    expectCode("BAD_ARGUMENT", () => new Optimizer([{ params: [w], ...options }]));
+  }
+});
+
+it("has PyTorch's defaults", () => {
+  const options = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, amsgrad: false, maximize: false };
+  expect(new Adam([parameter([1])]).groups[0]).toMatchObject({ ...options, decoupledWeightDecay: false });
+  expect(new AdamW([parameter([1])]).groups[0]).toMatchObject({
+    ...options,
+    weightDecay: 0.01,
+    decoupledWeightDecay: true,
+  });
+});
+
+function train(Optimizer: typeof Adam | typeof AdamW, options: Partial<AdamOptions>, steps = 3) {
+  const w = parameter([1, 2]);
+  const optimizer = new Optimizer([w], options);
+  const step = () => {
+    w.grad = tensor([0.5, -1]);
+    optimizer.step();
+  };
+  for (let i = 0; i < steps; i++) step();
+  return { w, optimizer, step };
+}
+
+describe("AdamW", () => {
+  it("is Adam with decoupled decay", () => {
+    const [adam, adamw] = [
+      train(Adam, { weightDecay: 0.1, decoupledWeightDecay: true }),
+      train(AdamW, { weightDecay: 0.1 }),
+    ];
+    expect(adam.w.dataSync()).toAgreeWith(adamw.w.dataSync());
+  });
+
+  it("cannot be coupled by an option, and is not by a state", () => {
+    for (const value of [false, 1, Symbol("yes")])
+      expectCode("BAD_ARGUMENT", () => new AdamW([parameter([1])], { decoupledWeightDecay: value as boolean }));
+    const [adam, adamw] = [train(Adam, { weightDecay: 0.1 }), train(AdamW, {})];
+    adamw.optimizer.loadStateDict(adam.optimizer.stateDict());
+    expect(adamw.optimizer.groups[0]).toMatchObject({ weightDecay: 0.1, decoupledWeightDecay: true });
+  });
+
+  it("makes an Adam decoupled that loads its state, as in PyTorch", () => {
+    const [adam, adamw] = [train(Adam, {}), train(AdamW, {})];
+    adam.optimizer.loadStateDict(adamw.optimizer.stateDict());
+    expect(adam.optimizer.groups[0]).toMatchObject({ weightDecay: 0.01, decoupledWeightDecay: true });
+  });
+});
+
+describe("AMSGrad", () => {
+  it("keeps its largest average under PyTorch's key, and goes on from a state with the same bits", () => {
+    const [straight, saved, loaded] = [0, 1, 2].map(() => train(Adam, { amsgrad: true })) as [
+      ReturnType<typeof train>,
+      ReturnType<typeof train>,
+      ReturnType<typeof train>,
+    ];
+    expect(Object.keys(saved.optimizer.stateDict().state["0"]!)).toEqual([
+      "step",
+      "exp_avg",
+      "exp_avg_sq",
+      "max_exp_avg_sq",
+    ]);
+    loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+    for (const { step } of [straight, loaded]) step();
+    expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
+  });
+
+  it("refuses a state without it, and starts it from zero where it is turned on later", () => {
+    const [plain, amsgrad] = [train(Adam, {}), train(Adam, { amsgrad: true })];
+    const { groups, state } = plain.optimizer.stateDict();
+    expectCode("BAD_STATE", () =>
+      amsgrad.optimizer.loadStateDict({ groups: [{ ...groups[0]!, amsgrad: true }], state }),
+    );
+    plain.optimizer.groups[0]!.amsgrad = true;
+    plain.step();
+    const { exp_avg_sq, max_exp_avg_sq } = plain.optimizer.stateDict().state["0"]! as unknown as Record<string, Tensor>;
+    expect(max_exp_avg_sq!.dataSync()).toAgreeWith(exp_avg_sq!.dataSync());
+  });
+
+  it("converges on its paper's example, where Adam goes the wrong way", () => {
+    // Reddi, Kale & Kumar (2018), section 3: x in [-1, 1], gradients 1010 every 101st step, else -10. The best x is -1.
+    const end = (amsgrad: boolean) => {
+      const x = parameter([0], { dtype: "f64" });
+      const optimizer = new Adam([x], { lr: 0.5, betas: [0.9, 0.99], amsgrad });
+      for (let t = 1; t <= 6000; t++) {
+        x.grad?.dispose();
+        x.grad = tensor([t % 101 === 1 ? 1010 : -10], { dtype: "f64" });
+        optimizer.groups[0]!.lr = 0.5 / Math.sqrt(t);
+        optimizer.step();
+        x.set([Math.min(1, Math.max(-1, x.dataSync()[0]!))]);
+      }
+      return x.dataSync()[0]!;
+    };
+    expect(end(false)).toBeGreaterThan(0.4);
+    expect(end(true)).toBeLessThan(-0.8);
+  });
+});
+
+it.each([
+  [-0.1303, 0.0446, -0.01027500256896019],
+  [3.4558, 33.0437, 17.385799407958984],
+])("beta1 = 0.5 interpolates from PyTorch's other end: %d, then %d", (one, two, expected) => {
+  const w = parameter([0]);
+  const optimizer = new AdamW([w], { betas: [0.5, 0.999] });
+  for (const gradient of [one, two]) {
+    w.grad = tensor([gradient]);
+    optimizer.step();
+  }
+  expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
+});
+
+it("keeps the largest squares in 8 bits as they were, saved and loaded while amsgrad is off", () => {
+  enableQ8();
+  const make = () => {
+    const w = parameter(new Float32Array(4096), { name: "w" });
+    return { w, optimizer: new Adam([w], { amsgrad: true, stateDType: "q8" }) };
+  };
+  const [saved, loaded] = [make(), make()];
+  saved.w.grad = tensor(Float32Array.from({ length: 4096 }, (_, i) => Math.sin(i)));
+  saved.optimizer.step();
+  saved.optimizer.groups[0]!.amsgrad = false;
+  loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+  const [before, after] = [saved, loaded].map(({ optimizer }) => optimizer.stateDict().state.w!.max_exp_avg_sq);
+  expect((after as Tensor).dataSync()).toEqual((before as Tensor).dataSync());
+});
+
+describe("Keras, whose eps is added to the uncorrected square root", () => {
+  // With eps 1e-7 that is far below the tables' own tolerance; the AdamW table has eps 2, which no option of ours expresses.
+  it("Adam with AMSGrad in the published table", async () => {
+    const run = kerasTable("keras_adam_amsgrad_golden", "Adam");
+    const { trace } = await runOptimizer(Adam, run);
+    run.trace.forEach((expected, step) => {
+      expect(trace[step]).toAgreeWith(expected, { absolute: 5e-4, relative: 5e-4 });
+    });
+  });
+
+  it.each<[string, OptimizerClass, object]>([
+    ["keras_adam_single_step", Adam, {}],
+    ["keras_adamw_single_step", AdamW, { weightDecay: 0.004 }],
+  ])("%s", async (id, Optimizer, extra) => {
+    const { inputs, expected } = semanticsGolden(id);
+    const options = { lr: 0.5, eps: 1e-7, ...extra };
+    const { trace } = await runOptimizer(Optimizer, {
+      start: inputs.x0 as number[],
+      gradients: inputs.grads as number[][],
+      options,
+    });
+    expect(trace[0]).toAgreeWith(expected.x as number[], { absolute: 1e-4, relative: 1e-4 });
+  });
+
+  it.each<[string, OptimizerClass, object]>([
+    ["adam_amsgrad_golden", Adam, { amsgrad: true }],
+    ["adam_single", Adam, { lr: 0.5 }],
+    ["adamw_single", AdamW, { lr: 0.5, weightDecay: 0.004 }],
+  ])("a run of Keras 3.15, %s", async (id, Optimizer, extra) => {
+    const { inputs, expected } = semanticsGolden(`keras3.15.1_run_${id}`);
+    const run = {
+      start: inputs.x0 as number[],
+      gradients: inputs.grads as number[][],
+      options: { eps: 1e-7, ...extra },
+    };
+    const { trace } = await runOptimizer(Optimizer, run);
+    (expected.trace as number[][]).forEach((x, step) => {
+      // The eps of the first step is 30 times as large in Keras: 3e-6 of lr 0.5 for a gradient of 1.
+      expect(trace[step]).toAgreeWith(x, { absolute: 6e-6, relative: 0 });
+    });
+  });
+
+  it.each<[string, OptimizerClass, object]>([
+    ["keras_adam_weight_decay", Adam, { decoupledWeightDecay: true }],
+    ["keras_adamw_weight_decay", AdamW, {}],
+  ])("%s, three times over", async (id, Optimizer, extra) => {
+    const options = { lr: 1, weightDecay: 0.004, eps: 1e-7, ...extra };
+    const { trace } = await runOptimizer(Optimizer, { start: [2], gradients: [[0], [0], [0]], options });
+    expect(trace[2]).toAgreeWith([semanticsGolden(id).expected.var1 as number], { absolute: 1e-6, relative: 0 });
+  });
+});
+
+describe("optax in float64", () => {
+  async function runAsOptax(
+    id: string,
+    Optimizer: OptimizerClass,
+    options: object,
+    change = (gradients: number[][]) => gradients,
+  ) {
+    const { inputs, expected } = semanticsGolden(`optax0.2.8_run_${id}`);
+    const gradients = change(inputs.grads as number[][]);
+    const run = { start: inputs.x0 as number[], gradients, options: { lr: 0.01, ...options }, dtype: "f64" } as const;
+    return { trace: (await runOptimizer(Optimizer, run)).trace, expected: expected.trace as number[][] };
+  }
+
+  it.each<[string, OptimizerClass, object]>([
+    ["adam lr=.01", Adam, {}],
+    ["adamw wd=.1", AdamW, { weightDecay: 0.1 }],
+  ])("%s", async (id, Optimizer, options) => {
+    const { trace, expected } = await runAsOptax(id, Optimizer, options);
+    expected.forEach((x, step) => {
+      expect(trace[step]).toAgreeWith(x, { absolute: 1e-14, relative: 1e-14 });
+    });
+  });
+
+  it("MultiSteps is a step on the mean of two gradients", async () => {
+    const mean = (gradients: number[][]) =>
+      [0, 2].map((i) => gradients[i]!.map((x, j) => (x + gradients[i + 1]![j]!) / 2));
+    const { trace, expected } = await runAsOptax("MultiSteps(adam,2)", Adam, {}, mean);
+    // optax's running mean is rounded otherwise: 3e-11 after the second step.
+    expect(trace[0]).toAgreeWith(expected[1]!, { absolute: 1e-10, relative: 0 });
+    expect(trace[1]).toAgreeWith(expected[3]!, { absolute: 1e-10, relative: 0 });
+  });
+
+  it("chain(clip_by_global_norm, adam) is clipGradNorm before each step, but for PyTorch's 1e-6 in the divisor", async () => {
+    const { inputs, expected } = semanticsGolden("optax0.2.8_run_chain clip_global(0.5)+adam");
+    const weight = parameter(inputs.x0 as number[], { dtype: "f64" });
+    const optimizer = new Adam([weight], { lr: 0.01 });
+    for (const [step, gradient] of (inputs.grads as number[][]).entries()) {
+      weight.grad = tensor(gradient, { dtype: "f64" });
+      clipGradNorm([weight], 0.5);
+      optimizer.step();
+      expect(await weight.data()).toAgreeWith((expected.trace as number[][])[step]!, { absolute: 1e-7, relative: 0 });
+    }
+  });
+
+  it("apply_if_finite is a step without a gradient: nothing moves, no step is counted", async () => {
+    const { inputs, expected } = semanticsGolden("optax0.2.8_run_apply_if_finite");
+    const gradients = (inputs.grads as (number | "inf")[][]).map((gradient) =>
+      gradient.includes("inf") ? null : (gradient as number[]),
+    );
+    const run = { start: inputs.x0 as number[], gradients, options: { lr: 0.01 }, dtype: "f64" } as const;
+    const { trace, state } = await runOptimizer(Adam, run);
+    (expected.trace as number[][]).forEach((x, step) => {
+      expect(trace[step]).toAgreeWith(x, { absolute: 1e-14, relative: 1e-14 });
+    });
+    expect(state.get("step")).toBe(2);
+  });
+
+  it.each<[string, object]>([
+    ["amsgrad b2=.9", { amsgrad: true, betas: [0.9, 0.9] }],
+    ["adam eps_root", {}],
+  ])("%s is another method: it must not agree", async (id, options) => {
+    const { trace, expected } = await runAsOptax(id, Adam, options);
+    expect(trace.at(-1)).not.toAgreeWith(expected.at(-1)!, { absolute: 1e-5, relative: 0 });
+  });
+});

@@ -1,0 +1,171 @@
+/** Muon: options, the updates of one element in PyTorch's order of operations, its numbers of a step, and the class. */
+import {
+  type Algorithm,
+  abs,
+  type BaseOptions,
+  check,
+  checkBoolean,
+  checkNotNegative,
+  defineRule,
+  type Expression,
+  fma,
+  less,
+  mul,
+  type Rule,
+  StagedOptimizer,
+  type Stages,
+  select,
+  show,
+  sub,
+  Tensor,
+} from "@opt/core";
+import { orthogonalized } from "./orthogonalize";
+
+export interface MuonOptions extends BaseOptions {
+  /** Learning rate, >= 0. Default 1e-3. */
+  lr: number;
+  /** Weight decay, >= 0, decoupled from the gradient. Default 0.1. */
+  weightDecay: number;
+  /** Weight of the old momentum in the average of gradients, >= 0. Default 0.95. */
+  momentum: number;
+  /** Orthogonalize the average of the gradient and the momentum. Default true. */
+  nesterov: boolean;
+  /** a, b, c of the iteration x = a x + (b x x^T + c (x x^T)^2) x. Default [3.4445, -4.775, 2.0315]. */
+  nsCoefficients: readonly [number, number, number];
+  /** Least norm to divide by, >= 0. Default 1e-7. */
+  eps: number;
+  /** Iterations, 0 to 99. Default 5. */
+  nsSteps: number;
+  /** The factor of lr for a matrix [m, n]: sqrt(max(1, m / n)), or 0.2 sqrt(max(m, n)), by which lr and decay tuned for AdamW serve. Default "original". */
+  adjustLrFn: "original" | "match_rms_adamw";
+  /** Maximize instead of minimize. Default false. */
+  maximize: boolean;
+}
+
+const BUFFERS = ["param", "grad", "momentumBuffer", "direction"] as const;
+
+/** start + weight (end - start), from the nearer end, as PyTorch's lerp. */
+function lerp(start: Expression, end: Expression, weight: Expression): Expression {
+  const isNearStart = less(abs(weight), 0.5);
+  const factor = select(isNearStart, weight, sub(weight, 1));
+  return fma(factor, sub(end, start), select(isNearStart, start, end));
+}
+
+/** What is orthogonalized. Scalars: `muonScalars`. */
+export const muonDirectionRules = {
+  plain: /* @__PURE__ */ defineRule({
+    name: "muonDirection",
+    buffers: BUFFERS,
+    scalars: ["weight"],
+    update: ({ grad, momentumBuffer }, { weight }) => ({ direction: lerp(momentumBuffer, grad, weight) }),
+  }),
+  nesterov: /* @__PURE__ */ defineRule({
+    name: "muonDirectionNesterov",
+    buffers: BUFFERS,
+    scalars: ["weight", "momentum"],
+    update: ({ grad, momentumBuffer }, { weight, momentum }) => ({
+      direction: lerp(grad, lerp(momentumBuffer, grad, weight), momentum),
+    }),
+  }),
+} as const;
+
+/** The step along a direction that is orthogonal. */
+export const muonRule = /* @__PURE__ */ defineRule({
+  name: "muon",
+  buffers: BUFFERS,
+  scalars: ["weight", "keep", "negLr"],
+  update: ({ param, grad, momentumBuffer, direction }, { weight, keep, negLr }) => ({
+    param: fma(negLr, direction, mul(param, keep)),
+    momentumBuffer: lerp(momentumBuffer, grad, weight),
+  }),
+});
+
+/** Every rule, for kernel builds and tests. */
+export const muonRules: readonly Rule[] = [muonDirectionRules.plain, muonDirectionRules.nesterov, muonRule];
+
+const WHERE = "Muon";
+
+const muon: Algorithm<MuonOptions> = {
+  name: WHERE,
+  defaults: {
+    lr: 1e-3,
+    weightDecay: 0.1,
+    momentum: 0.95,
+    nesterov: true,
+    nsCoefficients: [3.4445, -4.775, 2.0315],
+    eps: 1e-7,
+    nsSteps: 5,
+    adjustLrFn: "original",
+    maximize: false,
+  },
+  validate({ nesterov, nsCoefficients, nsSteps, adjustLrFn, ...numbers }) {
+    for (const name of ["weightDecay", "momentum", "eps"] as const) checkNotNegative(WHERE, name, numbers[name]);
+    checkBoolean(WHERE, "nesterov", nesterov);
+    const isTriple =
+      Array.isArray(nsCoefficients) && nsCoefficients.length === 3 && nsCoefficients.every(Number.isFinite);
+    const triple = () => `nsCoefficients must be three numbers, got ${show(nsCoefficients)}.`;
+    check(isTriple, "BAD_ARGUMENT", WHERE, triple, "The default is [3.4445, -4.775, 2.0315].");
+    const isCount = Number.isInteger(nsSteps) && nsSteps >= 0 && nsSteps < 100;
+    const count = () => `nsSteps must be an integer from 0 to 99, got ${show(nsSteps)}.`;
+    check(isCount, "BAD_ARGUMENT", WHERE, count, "The default is 5.");
+    const isKnown = ["original", "match_rms_adamw"].includes(adjustLrFn);
+    const kinds = () => `adjustLrFn must be "original" or "match_rms_adamw", got ${show(adjustLrFn)}.`;
+    check(isKnown, "BAD_ARGUMENT", WHERE, kinds, "The second has AdamW's learning rates.");
+  },
+  checkParameter(name, { shape, dtype }) {
+    const complex = () => `parameters must be real, got ${name} of c64.`;
+    check(dtype !== "c64", "BAD_DTYPE", WHERE, complex, "Train it by another optimizer, AdamW for example.");
+    const problem = () => `parameters must be matrices, got ${name} of ${shape.length} dimensions.`;
+    const advice = "Train biases, embeddings and convolutions by another optimizer, AdamW for example.";
+    check(shape.length === 2, "BAD_SHAPE", WHERE, problem, advice);
+  },
+  rule: () => muonRule,
+  initialCounters: { step: 0 },
+  advance: ({ step }) => ({ step: step + 1 }),
+  /** PyTorch counts no steps: where there is a momentum, there was a first one. */
+  counted: ({ step, momentum_buffer }) => ({
+    step: step === undefined ? Number(momentum_buffer instanceof Tensor) : (step as number),
+  }),
+  scalars: ({ lr, momentum, weightDecay }, _, { sub, mul, neg }) => ({
+    weight: sub(1, momentum),
+    momentum,
+    keep: sub(1, mul(lr, weightDecay)),
+    negLr: neg(lr),
+  }),
+};
+
+const stages: Stages<MuonOptions> = {
+  rule: ({ nesterov }) => muonDirectionRules[nesterov ? "nesterov" : "plain"],
+  transform: orthogonalized,
+  transformedBy: ["nesterov", "nsCoefficients", "nsSteps", "eps", "adjustLrFn"],
+};
+
+/**
+ * Muon, for the matrices of hidden layers: steps along a momentum that a few matrix products have made orthogonal.
+ *
+ *     m = momentum * m + (1 - momentum) grad          d = m          nesterov: d = momentum * m + (1 - momentum) grad
+ *     x = d / |d|, nsSteps times x = a x + (b x x^T + c (x x^T)^2) x
+ *     p = p - lr * weightDecay * p - lr * factor * x          factor: sqrt(max(1, rows / columns)), see `adjustLrFn`
+ *
+ * The numbers are those of torch.optim.Muon (PyTorch 2.13): the momentum's bit for bit in float32, and x up to roundings of bfloat16.
+ * Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025).
+ *
+ * @throws OptError BAD_SHAPE for parameters that are no matrices, BAD_DTYPE for complex ones, BAD_ARGUMENT for an option out of range; further as `Optimizer`
+ * @example
+ * import { parameter } from "@opt/core";
+ * import { Muon } from "@opt/muon";
+ * const w = parameter([[1, 2], [3, 4]]);
+ * const optimizer = new Muon([w], { lr: 0.02 });
+ * w.mul(w).sum().backward();
+ * optimizer.step();
+ * optimizer.zeroGrad();
+ */
+export class Muon extends StagedOptimizer<MuonOptions> {
+  protected override define(): Algorithm<MuonOptions> {
+    return muon;
+  }
+
+  protected override stages(): Stages<MuonOptions> {
+    return stages;
+  }
+}

@@ -1,0 +1,234 @@
+import { parameter, type Tensor, tensor } from "@opt/core";
+import { StepLR } from "@opt/core/schedules";
+import { expectCode, kerasTable, optimizerSuite, optionsFrom, runOptimizer, semanticsGolden } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import * as exported from "./index";
+import { NAdam, type NAdamOptions } from "./index";
+
+optimizerSuite(exported);
+
+it.each<[string, object]>([
+  ["lr below 0", { lr: -1 }],
+  ["lr NaN", { lr: Number.NaN }],
+  ["eps below 0", { eps: -1e-8 }],
+  ["weightDecay below 0", { weightDecay: -0.1 }],
+  ["momentumDecay below 0", { momentumDecay: -0.2 }],
+  ["beta1 = 1", { betas: [1, 0.999] }],
+  ["beta2 below 0", { betas: [0.9, -0.1] }],
+  ["beta NaN", { betas: [Number.NaN, 0.999] }],
+  ["one beta", { betas: [0.9] }],
+  ["a number for betas", { betas: 0.9 }],
+  ["a number for maximize", { maximize: 1 }],
+  ["amsgrad, which NAdam has not", { amsgrad: true }],
+])("refuses %s, for all and for a group", (_, options) => {
+  const w = parameter([1]);
+  expectCode("BAD_ARGUMENT", () => new NAdam([w], options as Partial<NAdamOptions>));
+  expectCode("BAD_ARGUMENT", () => new NAdam([{ params: [w], ...options }]));
+});
+
+it("has PyTorch's defaults", () => {
+  const { params, names, ...options } = new NAdam([parameter([1])]).groups[0]!;
+  expect([params.length, names]).toEqual([1, ["0"]]);
+  expect(options).toEqual({
+    lr: 2e-3,
+    betas: [0.9, 0.999],
+    eps: 1e-8,
+    weightDecay: 0,
+    momentumDecay: 4e-3,
+    decoupledWeightDecay: false,
+    maximize: false,
+  });
+});
+
+describe("mu_product", () => {
+  const train = (dtype: "f32" | "f64" | "bf16") => {
+    const w = parameter([1, 2], { dtype });
+    const optimizer = new NAdam([w], { lr: 0.1 });
+    const step = () => {
+      w.grad = tensor([0.5, -1], { dtype });
+      optimizer.step();
+    };
+    for (let i = 0; i < 3; i++) step();
+    return { w, optimizer, step };
+  };
+
+  it.each(["f32", "f64", "bf16"] as const)("stays in float32 for %s parameters, through a load too", (dtype) => {
+    const [straight, saved, loaded] = [train(dtype), train(dtype), train(dtype)];
+    const product = saved.optimizer.stateDict().state["0"]!.mu_product as number;
+    expect(Math.fround(product)).toBe(product);
+    loaded.optimizer.loadStateDict(saved.optimizer.stateDict());
+    for (const { step } of [straight, loaded]) step();
+    expect(loaded.w.dataSync()).toAgreeWith(straight.w.dataSync());
+    expect(loaded.optimizer.stateDict().state["0"]!.mu_product).toBe(
+      straight.optimizer.stateDict().state["0"]!.mu_product,
+    );
+  });
+
+  it("that was loaded in float64 is float32 from the next step on", () => {
+    const [exact, rounded] = [train("f64"), train("f64")];
+    const { groups, state } = exact.optimizer.stateDict();
+    const load = ({ optimizer, step }: ReturnType<typeof train>, mu_product: number) => {
+      optimizer.loadStateDict({ groups, state: { "0": { ...state["0"]!, mu_product } } });
+      step();
+      return optimizer.stateDict().state["0"]!.mu_product;
+    };
+    const expected = load(rounded, Math.fround(0.1));
+    expect(load(exact, 0.1)).toBe(expected);
+  });
+
+  it("is needed: a state without it, or with NaN, is another optimizer's", () => {
+    for (const value of [undefined, Number.NaN, "1"]) {
+      const { optimizer } = train("f32");
+      const { groups, state } = optimizer.stateDict();
+      const damaged = { groups, state: { "0": { ...state["0"]!, mu_product: value as number } } };
+      expectCode("BAD_STATE", () => optimizer.loadStateDict(damaged));
+      expect(optimizer.stateDict().state["0"]!.mu_product).toBe(state["0"]!.mu_product);
+    }
+  });
+});
+
+it("trains under a schedule, and a gradient's scale does not matter", () => {
+  const losses = [1, 1000].map((scale) => {
+    const w = parameter([3, -2], { dtype: "f64" });
+    const optimizer = new NAdam([w], { lr: 0.1, eps: 0 });
+    const schedule = new StepLR(optimizer, { stepSize: 40, gamma: 0.5 });
+    let loss: Tensor | undefined;
+    for (let epoch = 0; epoch < 120; epoch++) {
+      optimizer.zeroGrad();
+      loss = w.mul(w).sum();
+      loss.mul(scale).backward();
+      optimizer.step();
+      schedule.step();
+    }
+    expect(optimizer.groups[0]!.lr).toBe(0.0125);
+    return Number(loss);
+  });
+  expect(losses[0]).toBeLessThan(1e-3);
+  expect(losses[1]).toAgreeWith(losses[0]!, { absolute: 0, relative: 1e-6 });
+});
+
+it.each([
+  [-0.1303, 0.0446, -0.01027500256896019],
+  [3.4558, 33.0437, 17.385799407958984],
+])("beta1 = 0.5 interpolates from PyTorch's other end: %d, then %d", (one, two, expected) => {
+  const w = parameter([0]);
+  const optimizer = new NAdam([w], { betas: [0.5, 0.999] });
+  for (const gradient of [one, two]) {
+    w.grad = tensor([gradient]);
+    optimizer.step();
+  }
+  expect(Number(optimizer.stateDict().state["0"]!.exp_avg)).toBe(expected); // the other form is 1 ulp off
+});
+
+it("keeps betas and mu_products of its groups and saved states apart", () => {
+  const params = [parameter([1]), parameter([1])];
+  const betas: [number, number] = [0.9, 0.999];
+  const optimizer = new NAdam([{ params: params[0]! }, { params: params[1]!, betas: [0.8, 0.999] }], { betas });
+  const other = new NAdam([parameter([1])], { betas });
+  const lists = [betas, ...optimizer.groups.map((group) => group.betas), other.groups[0]!.betas];
+  const saved = optimizer.stateDict();
+  lists.push(...saved.groups.map((group) => group.betas as [number, number]));
+  optimizer.loadStateDict(saved);
+  lists.push(...optimizer.groups.map((group) => group.betas));
+  expect(new Set(lists).size).toBe(lists.length);
+});
+
+it("steps parameters apart whose counts are equal and whose mu_products are not", () => {
+  const params = [parameter([1]), parameter([1])];
+  const optimizer = new NAdam(params);
+  const step = () => {
+    for (const param of params) param.grad = tensor([1]);
+    optimizer.step();
+  };
+  step();
+  const { groups, state } = optimizer.stateDict();
+  optimizer.loadStateDict({ groups, state: { ...state, "1": { ...state["1"]!, mu_product: 0.25 } } });
+  step();
+  const [a, b] = params.map((param) => param.dataSync()[0]!);
+  expect(a).not.toBe(b);
+  const products = Object.values(optimizer.stateDict().state).map(({ mu_product }) => mu_product as number);
+  expect(products[1]! / products[0]!).toBeCloseTo(0.25 / (state["0"]!.mu_product as number), 6);
+});
+
+describe("four steps of one element", () => {
+  /** The state after each step of a golden, from a run of ours. */
+  async function runTrace(id: string, dtype: "f32" | "f64") {
+    const { config, inputs, expected } = semanticsGolden(id);
+    const ours = [];
+    for (let steps = 1; steps <= 4; steps++) {
+      const gradients = new Array(steps).fill([inputs.grad]);
+      const run = { start: [Number(inputs.x0)], gradients, options: optionsFrom(config), dtype };
+      const { trace, state } = await runOptimizer(NAdam, run);
+      ours.push({ param: trace.at(-1)![0]!, state });
+    }
+    return { ours, expected: expected.trace as Record<string, number>[] };
+  }
+
+  it.each(["f32", "f64"] as const)("as PyTorch computes them in %s", async (dtype) => {
+    const { ours, expected } = await runTrace(
+      `seed_nadam_trace_torch_${dtype === "f32" ? "float32" : "float64"}`,
+      dtype,
+    );
+    const tolerance = dtype === "f32" ? "bits" : { absolute: 0, relative: 1e-14 };
+    expected.forEach((step, i) => {
+      expect(ours[i]!.param).toAgreeWith(step.param!, tolerance);
+      expect(ours[i]!.state.get("exp_avg")).toAgreeWith([step.exp_avg!], tolerance);
+      expect(ours[i]!.state.get("exp_avg_sq")).toAgreeWith([step.exp_avg_sq!], tolerance);
+      expect(ours[i]!.state.get("mu_product")).toAgreeWith(step.mu_product_f32!);
+    });
+  });
+
+  it("as printed with six digits by a plain C++ loop", async () => {
+    const { ours, expected } = await runTrace("seed_nadam_trace_printed", "f32");
+    const printed = { absolute: 0, relative: 5e-6 };
+    expected.forEach((step, i) => {
+      expect(ours[i]!.param).toAgreeWith(step.param!, printed);
+      expect(ours[i]!.state.get("exp_avg")).toAgreeWith([step.m_t!], printed);
+      expect(ours[i]!.state.get("mu_product")).toAgreeWith(step.mu_product_t!, printed);
+      // Its 1 - beta2 was taken from a float32 beta2, 1.3e-5 off.
+      expect(ours[i]!.state.get("exp_avg_sq")).toAgreeWith([step.v_t!], { absolute: 0, relative: 2e-5 });
+    });
+  });
+});
+
+describe("Keras' Nadam is NAdam with momentumDecay 1", () => {
+  it("in the published table", async () => {
+    const run = kerasTable("keras_nadam_golden", "NAdam", { momentumDecay: 1 });
+    const { trace } = await runOptimizer(NAdam, run);
+    run.trace.forEach((expected, step) => {
+      expect(trace[step]).toAgreeWith(expected, { absolute: 5e-4, relative: 5e-4 });
+    });
+  });
+
+  it.each([
+    ["nadam_golden", kerasTable("keras_nadam_golden", "NAdam", { momentumDecay: 1 }).options],
+    ["nadam_single", { lr: 0.5, eps: 1e-7, momentumDecay: 1 }],
+  ])("in a run of Keras 3.15, %s", async (id, options) => {
+    const { inputs, expected } = semanticsGolden(`keras3.15.1_run_${id}`);
+    const run = { start: inputs.x0 as number[], gradients: inputs.grads as number[][], options };
+    const { trace } = await runOptimizer(NAdam, run);
+    (expected.trace as number[][]).forEach((x, step) => {
+      expect(trace[step]).toAgreeWith(x, { absolute: 2e-6, relative: 0 });
+    });
+  });
+
+  it("in a single step", async () => {
+    const { inputs, expected } = semanticsGolden("keras_nadam_single_step");
+    const options = { lr: 0.5, eps: 1e-7, momentumDecay: 1 };
+    const { trace } = await runOptimizer(NAdam, {
+      start: inputs.x0 as number[],
+      gradients: inputs.grads as number[][],
+      options,
+    });
+    expect(trace[0]).toAgreeWith(expected.x as number[], { absolute: 1e-4, relative: 1e-4 });
+  });
+
+  it("with decoupled weight decay, three times over", async () => {
+    const options = { lr: 1, weightDecay: 0.004, eps: 1e-7, momentumDecay: 1, decoupledWeightDecay: true };
+    const { trace } = await runOptimizer(NAdam, { start: [2], gradients: [[0], [0], [0]], options });
+    expect(trace[2]).toAgreeWith([semanticsGolden("keras_nadam_weight_decay").expected.var1 as number], {
+      absolute: 1e-6,
+      relative: 0,
+    });
+  });
+});

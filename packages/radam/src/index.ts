@@ -1,2 +1,0 @@
-export type { RAdamOptions } from "./options";
-export { RAdam } from "./radam";

@@ -1,2 +1,0 @@
-export type { RMSpropOptions } from "./options";
-export { RMSprop } from "./rmsprop";

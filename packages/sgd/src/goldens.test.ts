@@ -1,5 +1,0 @@
-// SGD against PyTorch 2.13.
-import { goldenSuite } from "@opt/testkit";
-import { SGD } from "./sgd";
-
-goldenSuite({ name: "js", optimizers: { SGD } });

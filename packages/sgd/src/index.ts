@@ -1,2 +1,0 @@
-export type { SGDOptions } from "./options";
-export { SGD } from "./sgd";
