@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { saveCheckpoint } from "@opt/checkpoint";
 import { init, tensor } from "@opt/core";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { optimizerPackages } from "../../tools/packages.mjs";
 import { findExamples } from "./examples";
 
 const PACKAGES = [
@@ -14,15 +15,7 @@ const PACKAGES = [
   "@opt/core/backend",
   "@opt/nn",
   "@opt/data",
-  "@opt/nadam",
-  "@opt/nadam/rules",
-  "@opt/adam-amsgrad",
-  "@opt/adam-amsgrad/rules",
-  "@opt/sgd",
-  "@opt/rmsprop",
-  "@opt/adamax",
-  "@opt/radam",
-  "@opt/muon",
+  ...optimizerPackages().map(({ name }) => name),
   "@opt/checkpoint",
   "@opt/checkpoint/s3",
   "@opt/parallel",

@@ -33,7 +33,7 @@ const others = [
   "testkit",
   "tfjs",
 ];
-const everything = [...e2e, ...devices, ...others, "nx-tools", "tools"];
+const everything = [...e2e, ...devices, ...others, "tools"];
 
 const everythingBut = (...names: string[]) => everything.filter((name) => !names.includes(name));
 
@@ -42,7 +42,7 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["packages/testkit/src/index.ts", everything],
   ...algorithms.map((name): [string, readonly string[]] => [
     `packages/optimizers/${name}/src/index.ts`,
-    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "nx-tools", "testkit"),
+    everythingBut(...algorithms.filter((other) => other !== name), "core", "data", "nn", "testkit"),
   ]),
   [
     "packages/parallel/src/index.ts",
@@ -174,8 +174,8 @@ const CHANGES: readonly (readonly [file: string, affected: readonly string[]])[]
   ["tools/build-cuda.mjs", ["kernels-cuda", "docs", "install", "tools"]],
   ["e2e/mnist/src/model.ts", ["mnist", "tools"]],
   ["README.md", ["docs", "install"]],
-  ["tsconfig.base.json", everything],
-  ["package-lock.json", everything],
+  ["tsconfig.base.json", [...everything, "nx-tools"]],
+  ["package-lock.json", [...everything, "nx-tools"]],
   ["tools/vitest.config.ts", everything],
   ["LICENSE", []],
 ];
