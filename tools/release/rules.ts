@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Rule } from "@opt/core/backend";
-import { optimizerPackages } from "@opt/testkit/optimizers";
+import { packageRules } from "@opt/testkit/rules";
 import { root } from "../run.mjs";
 import { compare, parse, series } from "./semver.mjs";
 
@@ -28,7 +28,7 @@ export const KERNELS = ["@opt/kernels-cpu", "@opt/kernels-cuda"];
 
 /** Every algorithm package of the workspace, its rules as plain data. */
 export async function presentRules(): Promise<Algorithm[]> {
-  return (await optimizerPackages()).map(({ name, version, rules }) => ({
+  return (await packageRules()).map(({ name, version, rules }) => ({
     name,
     version,
     rules: rules.map(({ name, hash, buffers, scalars, writes, program }) => {

@@ -1,6 +1,6 @@
 /** Every optimizer of the workspace, found in `packages/optimizers`: suites and builds loop over them and name none. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import type { OptimizerClass, Rule, StagedOptimizer } from "@opt/core";
+import type { OptimizerClass, StagedOptimizer } from "@opt/core";
 import { isOptimizerClass, type OptimizerOptions } from "./golden/optimizer";
 
 // biome-ignore lint/suspicious/noExplicitAny: each class has options of its own
@@ -13,8 +13,6 @@ export interface OptimizerPackage {
   readonly entry: Readonly<Record<string, unknown>>;
   /** By class: options that together use all that the class has, the defaults first. Floats are exact in float32. */
   readonly runs: Readonly<Record<string, readonly OptimizerOptions[]>>;
-  /** What it exports at `./rules`, each computation once. */
-  readonly rules: readonly Rule[];
 }
 
 export interface WorkspaceOptimizer {
@@ -38,11 +36,7 @@ export async function optimizerPackages(): Promise<OptimizerPackage[]> {
   return Promise.all(
     manifests.map(async ({ name, version, opt }) => {
       const entry: Record<string, unknown> = await import(/* @vite-ignore */ name);
-      const rules = Object.values(entry)
-        .filter((value): value is Rule[] => Array.isArray(value))
-        .flat();
-      const once = new Map(rules.map((rule) => [rule.hash, rule]));
-      return { name, version, entry, runs: opt.optimizers, rules: [...once.values()] };
+      return { name, version, entry, runs: opt.optimizers };
     }),
   );
 }
