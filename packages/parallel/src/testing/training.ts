@@ -1,5 +1,6 @@
 /** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
-import { Adam } from "@opt/adam-amsgrad";
+import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adamax } from "@opt/adamax";
 import {
   type BaseOptions,
   type ClipOptions,
@@ -14,10 +15,14 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { Muon } from "@opt/muon";
+import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
+import { RAdam } from "@opt/radam";
+import { RMSprop } from "@opt/rmsprop";
+import { SGD } from "@opt/sgd";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
-import { type AnyOptimizer, workspaceOptimizers } from "@opt/testkit/optimizers";
 import type { Communicator } from "../communicator/communicator";
 import { digest } from "../communicator/digest";
 import { DataParallel, type DataParallelOptions } from "../data-parallel/data-parallel";
@@ -46,8 +51,7 @@ export function makeNet(): Net {
 }
 
 export interface Run {
-  /** A key of `ALGORITHMS`. */
-  readonly algorithm: string;
+  readonly algorithm: keyof typeof ALGORITHMS;
   readonly device: "js" | "wasm" | "cpu";
   readonly steps: number;
   /** Micro-batches of each rank and step. */
@@ -61,29 +65,28 @@ export interface Run {
 
 type Options = BaseOptions & { [option: string]: unknown };
 
-const optimizers = await workspaceOptimizers();
-
-/** Every optimizer, with options that make it keep state. */
-export const ALGORITHMS: Readonly<Record<string, readonly [AnyOptimizer, object]>> = {
-  ...Object.fromEntries(optimizers.map(({ name, Optimizer, runs }) => [name, [Optimizer, runs.at(-1)!]])),
+/** Every optimizer, with options that make it keep all the state that it can. */
+export const ALGORITHMS = {
+  Adam: [Adam, {}],
   AMSGrad: [Adam, { amsgrad: true }],
-};
-
-const ofMatrices = new Set(optimizers.flatMap(({ name, isElementwise }) => (isElementwise ? [] : [name])));
-
-/** Those that ranks can divide among them. */
-export const DIVISIBLE = Object.keys(ALGORITHMS).filter((name) => !ofMatrices.has(name));
+  AdamW: [AdamW, {}],
+  Adamax: [Adamax, {}],
+  NAdam: [NAdam, {}],
+  RAdam: [RAdam, {}],
+  RMSprop: [RMSprop, { momentum: 0.9, centered: true }],
+  SGD: [SGD, { momentum: 0.9, nesterov: true }],
+  Muon: [Muon, {}],
+} as const;
 
 function argumentsOf(
   { algorithm, clip, stochasticRounding = false }: Run,
   model: Module,
 ): [OptimizerClass<Options>, [string, Tensor][], Options] {
-  const [algorithmOf, own] = ALGORITHMS[algorithm]!;
-  const parameters = [...model.namedParameters()].filter(
-    ([, { shape }]) => !ofMatrices.has(algorithm) || shape.length === 2,
-  );
+  const [algorithmOf, own] = ALGORITHMS[algorithm];
+  // Muon takes matrices alone.
+  const parameters = [...model.namedParameters()].filter(([, { shape }]) => algorithm !== "Muon" || shape.length === 2);
   const options = { lr: 0.01, ...own, ...(clip && { clip }), stochasticRounding } as unknown as Options;
-  return [algorithmOf, parameters, options];
+  return [algorithmOf as unknown as OptimizerClass<Options>, parameters, options];
 }
 
 export function optimizerOf(run: Run, model: Module): Optimizer<Options> {
