@@ -44,7 +44,7 @@ const train = async (model: LayersModel, steps: number) => {
 };
 
 const CHOSEN: typeof OPTIMIZERS = [
-  ...OPTIMIZERS.filter(([name]) => /AMSGrad|NAdam|SGD/.test(name)),
+  ...OPTIMIZERS.filter(([name]) => /AMSGrad|NAdam|SGD {/.test(name)),
   ["AdamW with q8 state", AdamW, Object.assign({ lr: 0.01 }, { stateDType: "q8" })],
 ];
 

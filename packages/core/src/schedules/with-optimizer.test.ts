@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { Momentum } from "../testing/momentum";
-import { ConstantLR, CyclicLR, LinearLR, OneCycleLR, StepLR } from "./index";
+import { ConstantLR, CyclicLR, LinearLR, LinearWarmupLR, OneCycleLR, StepLR } from "./index";
 
 const f64 = (value = 0) => parameter([value], { dtype: "f64" });
 
@@ -23,6 +23,30 @@ describe("a rate that rounding takes below 0", () => {
     expect(restored.groups[0]!.lr).toBe(lr);
     restored.step();
   });
+});
+
+it.each([
+  ["given", { startLr: [0, 0.5], endLr: [1, 2.5] }],
+  ["the groups' base lr", { startLr: [0, 0.5] }],
+])("LinearWarmupLR raises each group's lr to its own end: %s", (_, options) => {
+  const optimizer = new Momentum([
+    { params: f64(), lr: 1 },
+    { params: f64(), lr: 2.5 },
+  ]);
+  const schedule = new LinearWarmupLR(optimizer, { warmupSteps: 4, ...options });
+  const trace = Array.from({ length: 6 }, () => {
+    const now = optimizer.groups.map(({ lr }) => lr);
+    schedule.step();
+    return now;
+  });
+  expect(trace).toEqual([
+    [0, 0.5],
+    [0.25, 1],
+    [0.5, 1.5],
+    [0.75, 2],
+    [1, 2.5],
+    [1, 2.5],
+  ]);
 });
 
 describe("momentum of several groups", () => {
