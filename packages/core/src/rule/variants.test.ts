@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fma, mul } from "./expression";
+import { fma, mul } from "../functions";
 import { defineRule } from "./rule";
 import { everyVariant, ruleByVariant } from "./variants";
 
