@@ -110,6 +110,6 @@ export function checkAlike(
 }
 
 /** Bound to its device no more than the parameter is. */
-export function zerosLike({ array: { shape, dtype, device } }: Leaf): np.Array {
-  return np.zeros(shape, device === defaultDevice() ? { dtype } : { dtype, device });
+export function filledLike({ array: { shape, dtype, device } }: Leaf, value: number): np.Array {
+  return np.full(shape, value, device === defaultDevice() ? { dtype } : { dtype, device });
 }

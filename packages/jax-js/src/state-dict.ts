@@ -1,7 +1,8 @@
 /** The state of a transformation as the optimizer's class saves it, and back. */
 import type { numpy as np } from "@jax-js/jax";
 import { type Counters, check, type GroupOptions, type OptimizerState, type ParameterStateDict, show } from "@opt/core";
-import { type Leaf, zerosLike } from "./leaves";
+import type { RuleSteps } from "@opt/core/backend";
+import { filledLike, type Leaf } from "./leaves";
 import { arrayOf, checkedTensor, tensorOf } from "./tensors";
 
 /** `states`: the leaves of each key. They are consumed. */
@@ -29,8 +30,7 @@ const FITTING = "Pass what was saved of the same parameters and optimizer.";
 export async function savedState(
   where: string,
   saved: OptimizerState,
-  initial: Counters,
-  keys: readonly string[],
+  { initial, keys, first }: Pick<RuleSteps<never>, "initial" | "keys" | "first">,
   leaves: readonly Leaf[],
 ): Promise<{ counters: Counters; trees: np.Array[][] }> {
   const hasParams = (group: OptimizerState["groups"][number]) => Array.isArray(group?.params);
@@ -44,7 +44,7 @@ export async function savedState(
   check(other === undefined, "BAD_STATE", where, () => `the state has ${other}, which params lacks.`, FITTING);
   const entries = leaves.map(({ name }, i) => saved.state[byPosition ? theirs[i]! : name]);
   if (leaves.length === 0 || Object.keys(saved.state).length === 0) {
-    return { counters: initial, trees: keys.map(() => leaves.map(zerosLike)) };
+    return { counters: initial, trees: first.map((value) => leaves.map((leaf) => filledLike(leaf, value))) };
   }
   const counters = countersOf(where, entries, leaves, initial);
   const sources = keys.map((key) =>

@@ -1,7 +1,7 @@
 /** Trees of arrays as tensors by name, and back: what checkpoints hold. */
 import { defaultDevice, numpy as np, tree } from "@jax-js/jax";
 import { check, type Shape, show, Tensor, tensor } from "@opt/core";
-import { checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
+import { checkOwned, filledLike, type Leaf, leavesOf, type Tree } from "./leaves";
 
 /**
  * The arrays of a tree as tensors on the device `js`, under their paths (`layers.0.w`): for `saveCheckpoint`, or to train on with Opt. The
@@ -70,7 +70,7 @@ export function checkedTensor(where: string, name: string, { array }: Leaf, valu
 export async function arrayOf(source: Tensor, leaf: Leaf): Promise<np.Array> {
   const { array } = leaf;
   const { shape, device } = array;
-  if (source.size === 0) return zerosLike(leaf); // numpy.array looks for a first element
+  if (source.size === 0) return filledLike(leaf, 0); // numpy.array looks for a first element
   const dtype = array.dtype === "float64" ? "f64" : "f32";
   const wide = source.dtype === dtype ? source : source.to(dtype);
   const values = (await wide.data()) as Float32Array<ArrayBuffer>;

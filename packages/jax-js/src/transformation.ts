@@ -12,7 +12,7 @@ import {
 } from "@opt/core";
 import { ruleSteps } from "@opt/core/backend";
 import { factorOf, Launches } from "./launches";
-import { checkAlike, checkOwned, type Leaf, leavesOf, type Tree, zerosLike } from "./leaves";
+import { checkAlike, checkOwned, filledLike, type Leaf, leavesOf, type Tree } from "./leaves";
 import type { Result } from "./rule-function";
 import { savedState, stateDict } from "./state-dict";
 
@@ -125,7 +125,8 @@ export function gradientTransformation<Options extends BaseOptions>(
     init(params) {
       const leaves = leavesOf(where, "params", params);
       checkOwned(where, leaves);
-      const trees = keys.map(() => likeTree(params, leaves.map(zerosLike)));
+      const filled = (value: number) => leaves.map((leaf) => filledLike(leaf, value));
+      const trees = steps.first.map((value) => likeTree(params, filled(value)));
       tree.dispose(params);
       return stateOf(steps.initial, trees);
     },
@@ -145,7 +146,7 @@ export function gradientTransformation<Options extends BaseOptions>(
     async loadStateDict(saved, params) {
       const leaves = leavesOf(where, "params", params);
       checkOwned(where, leaves);
-      const { counters, trees } = await savedState(where, saved, steps.initial, keys, leaves);
+      const { counters, trees } = await savedState(where, saved, steps, leaves);
       tree.dispose(params);
       return stateOf(
         counters,

@@ -63,16 +63,23 @@ export interface Algorithm<Options extends BaseOptions> {
   readonly fixed?: Partial<Options>;
   /** Checks its own options. Core checks `lr` and `maximize`. @throws OptError BAD_ARGUMENT naming the option */
   validate(options: Options): void;
-  /** The update, always downwards: core negates the gradient to maximize. The first buffers are `param` and `grad`. The others are state, zero at first, under their snake_case names in state dicts. */
+  /** The update, always downwards: core negates the gradient to maximize. The first buffers are `param` and `grad`. The others are state under their snake_case names in state dicts: at first zero, or what `initialState` says. */
   rule(options: Options): Rule;
+  /** The first values of state that does not start at zero, by snake_case name. */
+  initialState?(options: Options): Readonly<Record<string, number>>;
   /** Counters before the first step. */
   readonly initialCounters: Counters;
   /** Counters of the next step: a new object of finite numbers under the names of `initialCounters`, or the same object if nothing is counted. */
   advance(counters: Counters, options: Options, arithmetic: Arithmetic): Counters;
   /** Counters of a saved state that has no counters, as PyTorch's. */
   counted?(saved: Readonly<Record<string, unknown>>): Counters;
-  /** The rule's scalars at a step, in float64. To be differentiated they must use `arithmetic` alone. */
-  scalars(options: Options, counters: Counters, arithmetic: Arithmetic): Readonly<Record<string, number>>;
+  /** The rule's scalars at a step, in float64: from its counters and those `before` it. To be differentiated they must use `arithmetic` alone. */
+  scalars(
+    options: Options,
+    counters: Counters,
+    arithmetic: Arithmetic,
+    before: Counters,
+  ): Readonly<Record<string, number>>;
   /** Checks a new parameter. @throws OptError naming it */
   checkParameter?(name: string, param: Tensor): void;
 }

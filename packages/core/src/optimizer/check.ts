@@ -13,17 +13,15 @@ export function checkNotNegative(where: string, name: string, value: unknown): v
   checkValue(holds, where, name, "a number >= 0", value, "Pass a number from 0 on.");
 }
 
-/** A pair of numbers in [0, 1). @throws OptError BAD_ARGUMENT */
-export function checkBetas(where: string, betas: unknown): void {
-  checkValue(Array.isArray(betas) && betas.length === 2, where, "betas", "two numbers", betas, DEFAULT_BETAS);
-  checkBeta(where, "betas[0]", betas[0]);
-  checkBeta(where, "betas[1]", betas[1]);
-}
-
-const DEFAULT_BETAS = "The default is [0.9, 0.999].";
-
-function checkBeta(where: string, name: string, beta: unknown): void {
-  checkValue(typeof beta === "number" && beta >= 0 && beta < 1, where, name, "in [0, 1)", beta, DEFAULT_BETAS);
+/** Numbers in [0, 1), as many as `defaults`. @throws OptError BAD_ARGUMENT */
+export function checkBetas(where: string, betas: unknown, defaults: readonly number[] = [0.9, 0.999]): void {
+  const { length } = defaults;
+  const advice = `The default is [${defaults.join(", ")}].`;
+  checkValue(Array.isArray(betas) && betas.length === length, where, "betas", `${length} numbers`, betas, advice);
+  for (let i = 0; i < length; i++) {
+    const beta = betas[i];
+    checkValue(typeof beta === "number" && beta >= 0 && beta < 1, where, `betas[${i}]`, "in [0, 1)", beta, advice);
+  }
 }
 
 /** True or false. @throws OptError BAD_ARGUMENT */

@@ -240,7 +240,7 @@ export abstract class Optimizer<Options extends BaseOptions> {
   #planAndLaunch(around: Around): void {
     const { algorithm } = this;
     const norm = this.#limitedNorm(around);
-    const { stepping, made } = prepare(this.#groups, algorithm.initialCounters);
+    const { stepping, made } = prepare(algorithm, this.#groups);
     if (made) this.#stateChanged();
     const launches = this.#groups.flatMap((group, g) =>
       plan(algorithm, group, stepping[g]!, aroundOf(group.options, norm, around)),

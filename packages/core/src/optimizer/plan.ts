@@ -66,8 +66,9 @@ export function scalarsOf<Options extends BaseOptions>(
   options: Options,
   rule: Rule,
   counters: Counters,
+  before: Counters,
 ): Scalar[] {
-  const values = algorithm.scalars(options, counters, ARITHMETIC);
+  const values = algorithm.scalars(options, counters, ARITHMETIC, before);
   const { scalars: names } = rule;
   const scalars = new Array<Scalar>(names.length);
   for (let i = 0; i < names.length; i++) {
@@ -180,8 +181,9 @@ export class PlannedLaunch<Options extends BaseOptions> implements Live {
   next(): Scalar[] {
     const { algorithm, group, extraScalars } = this;
     const { options, rule } = group;
-    this.#next = advanced(algorithm, this.counter.counters, options);
-    const scalars = scalarsOf(algorithm, options, rule, this.#next);
+    const { counters } = this.counter;
+    this.#next = advanced(algorithm, counters, options);
+    const scalars = scalarsOf(algorithm, options, rule, this.#next, counters);
     for (let i = 0; i < extraScalars.length; i++) scalars.push(extraScalars[i]!);
     if (this.#first.isStochastic)
       scalars.push(...stochasticRounding.keys!(options.stochasticRounding, this.#next.step, this.device));

@@ -1,13 +1,13 @@
 /** What comes before a step is planned: missing state is made, and master weights follow their parameters. */
-import { arena } from "../create";
+import { arena, full } from "../create";
 import type { Device } from "../device/device";
-import { keep } from "../device/scope";
-import { copyInto } from "../ops";
+import { keep, tidy } from "../device/scope";
+import { copyInto, fillInPlace } from "../ops";
 import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
 import type { SparseGradient, Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
-import type { BaseOptions, Counters, GroupOptions } from "./algorithm";
+import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
 import type { Regularizer } from "./gradients/regularizer";
 import type { ParameterGroup } from "./group";
 import { hasMaster, syncMasters } from "./state/master";
@@ -31,13 +31,13 @@ export interface Stepping {
  * @throws OptError DISPOSED, OUT_OF_MEMORY
  */
 export function prepare<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
   groups: readonly ParameterGroup<Options>[],
-  initial: Counters,
 ): { stepping: Stepping[][]; made: boolean } {
   const present = groups.map(({ slots }) => slots.filter(hasGradient));
   const made = completeState(
+    algorithm,
     groups.map(({ rule, options }, g) => ({ slots: present[g]!, rule, options })),
-    initial,
   );
   for (const slots of present) syncMasters(slots.filter(hasMaster));
   return { stepping: groups.map((group, g) => present[g]!.map((slot) => steppingOf(group, slot))), made };
@@ -66,10 +66,10 @@ function steppingOf<Options extends BaseOptions>(group: ParameterGroup<Options>,
 }
 
 /** Parameters of a group, with what their state depends on. */
-interface Wanting {
+interface Wanting<Options> {
   readonly slots: readonly Slot[];
   readonly rule: Rule;
-  readonly options: GroupOptions;
+  readonly options: Options & GroupOptions;
 }
 
 /** A state tensor that is yet to be assigned. */
@@ -80,13 +80,17 @@ interface Made {
 }
 
 /**
- * Gives every parameter the state it lacks: zeros, and master weights. True if one did.
+ * Gives every parameter the state it lacks, and master weights. True if one did.
  * All of it is allocated before the first state changes, so that running out of memory loses nothing.
  */
-export function completeState(groups: readonly Wanting[], initial: Counters, withMasters = true): boolean {
-  const made = groups.flatMap((group) => missingState(group, withMasters));
+export function completeState<Options extends BaseOptions>(
+  algorithm: Algorithm<Options>,
+  groups: readonly Wanting<Options>[],
+  withMasters = true,
+): boolean {
+  const made = groups.flatMap((group) => missingState(group, algorithm.initialState?.(group.options), withMasters));
   const fresh = groups.flatMap(({ slots }) => slots.filter(({ state }) => state === null));
-  const counter = { counters: initial, users: fresh.length };
+  const counter = { counters: algorithm.initialCounters, users: fresh.length };
   for (const slot of fresh) slot.state = { counter, tensors: new Map(), masterVersion: -1 };
   for (const { slot, key, tensor } of made) {
     const { tensors } = slot.state!;
@@ -97,7 +101,11 @@ export function completeState(groups: readonly Wanting[], initial: Counters, wit
 }
 
 /** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
-function missingState({ slots, rule, options }: Wanting, withMasters: boolean): Made[] {
+function missingState<Options>(
+  { slots, rule, options }: Wanting<Options>,
+  first: Readonly<Record<string, number>> | undefined,
+  withMasters: boolean,
+): Made[] {
   const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string }[] }[] = [];
   for (const key of [...stateKeys(rule), ...(withMasters && !options.stochasticRounding ? [MASTER] : [])]) {
     for (const slot of slots) {
@@ -118,7 +126,17 @@ function missingState({ slots, rule, options }: Wanting, withMasters: boolean): 
     return wanted.map(({ slot, key }, i) => {
       const tensor = tensors[i]!;
       if (key === MASTER) copyInto(slot.param, tensor);
+      else if (first?.[key]) fillState(tensor, first[key]);
       return { slot, key, tensor };
     });
+  });
+}
+
+/** Sets each number of a state tensor: both parts of complex ones, and packed ones too. */
+function fillState(tensor: Tensor, value: number): void {
+  const { packed, device, dtype, size } = tensor;
+  tidy(() => {
+    if (packed !== undefined) packed.pack(full(packed.shape, value, { device }));
+    else fillInPlace(dtype === "c64" ? tensor.alias([2 * size], 0, "f32") : tensor, value);
   });
 }

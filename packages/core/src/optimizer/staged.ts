@@ -130,8 +130,9 @@ class FirstLaunch<Options extends BaseOptions> implements Live {
 
   next(): readonly Scalar[] {
     const { algorithm, group, counter } = this.main;
-    const counters = advanced(algorithm, counter.counters, group.options);
-    return [...scalarsOf(algorithm, group.options, this.rule, counters), ...this.extraScalars];
+    const { counters: before } = counter;
+    const counters = advanced(algorithm, before, group.options);
+    return [...scalarsOf(algorithm, group.options, this.rule, counters, before), ...this.extraScalars];
   }
 
   commit(): void {}

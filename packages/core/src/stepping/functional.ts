@@ -1,6 +1,6 @@
 /** An optimizer's step as a pure function of tensors: the same rule and scalars, computed by ops that have gradients. */
 
-import { zeros } from "../create";
+import { full } from "../create";
 import { runsOnce } from "../device/host-code";
 import { tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
@@ -42,7 +42,7 @@ export type ForEach<Params, Value> =
 
 /** An optimizer without memory of its own, see `functional`. */
 export interface Functional<Options> {
-  /** The state before the first step, for each parameter under PyTorch's keys: zeros. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
+  /** The state before the first step, for each parameter under PyTorch's keys. @throws OptError BAD_ARGUMENT, BAD_DTYPE, DISPOSED */
   init<Params extends Weights>(params: Params): ForEach<Params, ParameterStateDict>;
   /**
    * One step. Parameters whose gradient is null are handed back as they are, with their state.
@@ -98,12 +98,13 @@ export function functional<Options extends BaseOptions>(
         const { numbers } = chosen(algorithm, options);
         const rule = algorithm.rule(numbers);
         checkRule(algorithm, rule);
+        const values = algorithm.initialState?.(numbers) ?? {};
         const made = weights.map(([, param]) => ({
           ...algorithm.initialCounters,
           ...Object.fromEntries(
             stateKeys(rule).map((key) => {
               const dtype = storedState(rule, key, param, numbers) as DType;
-              return [key, zeros(param.shape, { dtype, device: param.device })];
+              return [key, full(param.shape, values[key] ?? 0, { dtype, device: param.device })];
             }),
           ),
         }));
@@ -297,7 +298,7 @@ class Step<Options extends BaseOptions> {
     const counters = mapValues(before, quantity) as Counters;
     const isNumber = (value: unknown) => value instanceof Quantity || Number.isFinite(value);
     const after = advanced(algorithm, counters, given, arithmetic, isNumber);
-    const scalars = algorithm.scalars(given, after, arithmetic);
+    const scalars = algorithm.scalars(given, after, arithmetic, counters);
     const made = {
       before,
       dtype,

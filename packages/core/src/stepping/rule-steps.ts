@@ -32,8 +32,10 @@ export interface RuleSteps<Options extends BaseOptions> {
   readonly options: Options & GroupOptions;
   /** The counters before the first step. */
   readonly initial: Counters;
-  /** PyTorch's names of the state that the options ask for; zeros at first. */
+  /** PyTorch's names of the state that the options ask for. */
   readonly keys: readonly string[];
+  /** The value of each before the first step. */
+  readonly first: readonly number[];
   /**
    * The step after `counters` of the parameter of this name.
    *
@@ -66,11 +68,14 @@ export function ruleSteps<Options extends BaseOptions>(
     checkRule(algorithm, rule);
     return rule;
   };
+  const keys = stateKeys(ruleOf(chosen));
+  const values = algorithm.initialState?.(chosen) ?? {};
   return {
     name: algorithm.name,
     options: chosen,
     initial: algorithm.initialCounters,
-    keys: stateKeys(ruleOf(chosen)),
+    keys,
+    first: keys.map((key) => values[key] ?? 0),
     next(before, name, overrides) {
       const own = overrides === undefined ? chosen : completed(algorithm, chosen, overrides);
       const plain = ruleOf(own);
@@ -78,7 +83,10 @@ export function ruleSteps<Options extends BaseOptions>(
       const limit = own.clip?.norm;
       const clipped: Rewriting[] = limit === undefined ? [] : [{ rewrite: "scale", by: Number.NaN }];
       const rewrites = [...clipped, ...rewritesOf(own, penaltyOf(own, name))];
-      const scalars = [...scalarsOf(algorithm, own, plain, counters), ...rewrites.map(({ by }) => by)] as number[];
+      const scalars = [
+        ...scalarsOf(algorithm, own, plain, counters, before),
+        ...rewrites.map(({ by }) => by),
+      ] as number[];
       const step = { rule: rewrittenBy(plain, rewrites), keys: stateKeys(plain), scalars, counters };
       return limit === undefined ? step : { ...step, factor: { slot: plain.scalars.length, limit } };
     },

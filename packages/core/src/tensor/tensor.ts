@@ -51,8 +51,11 @@ export interface SparseGradient {
 /** What is asked of state that lies packed in blocks. */
 export interface PackedState {
   readonly format: PackedDType;
+  readonly shape: Shape;
   /** Its elements, for launches of rules. */
   slice(): Slice;
+  /** Overwrites them with float32 values of the same shape. */
+  pack(values: Tensor): void;
   /** Its values in float32, in memory of their own. */
   unpacked(): Tensor;
 }

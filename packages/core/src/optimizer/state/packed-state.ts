@@ -16,7 +16,7 @@ import { type StatePacking, stateKey, stateKeys, statePacking } from "./state";
 class Packed implements PackedState {
   constructor(
     private readonly bytes: Tensor,
-    private readonly shape: Shape,
+    readonly shape: Shape,
     readonly format: PackedDType,
   ) {}
 
@@ -31,8 +31,13 @@ class Packed implements PackedState {
     return values;
   }
 
+  pack(values: Tensor): void {
+    this.launch(PACK, values);
+    this.bytes.storage.overwritten();
+  }
+
   /** Launches a rule of float32 values and packed state. */
-  launch(rule: Rule, values: Tensor): void {
+  private launch(rule: Rule, values: Tensor): void {
     const { device } = values;
     const kernel = device.kernel({ kind: "rule", rule, dtype: "f32", stored: ["f32", this.format] });
     device.launch({ kind: "rule", kernel, tensors: [[values.memorySlice(), this.slice()]], scalars: [] });
@@ -71,8 +76,7 @@ const ofBlocks: StatePacking = {
   pack(values, format) {
     const [bytes] = this.zeros([values.shape], format, values.device) ?? [];
     if (bytes === undefined) return undefined;
-    (bytes.packed as Packed).launch(PACK, cast(values, "f32"));
-    bytes.storage.overwritten();
+    bytes.packed!.pack(cast(values, "f32"));
     return bytes;
   },
 

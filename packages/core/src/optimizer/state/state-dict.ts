@@ -47,7 +47,7 @@ export function savedState<Options extends BaseOptions>(
     const rule = algorithm.rule(options);
     return { slots: slots.filter(({ state }) => state !== null && isStepped(state, initial, rule)), rule, options };
   });
-  const made = completeState(stepped, initial, false);
+  const made = completeState(algorithm, stepped, false);
   const state: OptimizerState["state"] = {};
   for (const slot of stepped.flatMap(({ slots }) => slots)) {
     const { counter } = slot.state!;
