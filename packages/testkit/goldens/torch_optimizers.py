@@ -3,8 +3,9 @@ beside it. `python torch_optimizers.py packages/optimizers/adagrad`: with the op
 
 `float32`: end states after 25 steps, as PyTorch computes them (`torch`) and with a correctly rounded square root (`exact`);
 arrays are base64, little-endian float32. `float64`: every step of a few elements, and two groups with absent gradients.
+Optimizers that PyTorch lacks are those of formulas.py.
 """
-import base64, inspect, json, pathlib, re, sys, torch
+import base64, formulas, inspect, json, pathlib, re, sys, torch
 
 STEPS, SIZE = 25, 37
 CONFIGS = {
@@ -36,13 +37,18 @@ if FOLDER:
     CONFIGS = json.loads((FOLDER / "package.json").read_text())["opt"]["optimizers"]
 
 
+def optimizer_class(name):
+    return getattr(torch.optim, name, None) or getattr(formulas, name)
+
+
 def second_group(name):
     """The options of its own that the second group has."""
-    known = inspect.signature(getattr(torch.optim, name)).parameters
+    known = inspect.signature(optimizer_class(name)).parameters
     own = {"weightDecay": 0.5} if "weight_decay" in known else {}
     if name in ("SGD", "RMSprop"):
         return {**own, "momentum": 0.9}
-    return {**own, **({"betas": [0.5, 0.75]} if "betas" in known else {})}
+    betas = [0.5, 0.75, 0.875][: len(known["betas"].default)] if "betas" in known else []
+    return {**own, **({"betas": betas} if betas else {})}
 
 
 def snake(options):
@@ -50,7 +56,7 @@ def snake(options):
 
 
 def start(name, params, options):
-    return getattr(torch.optim, name)(params, foreach=False, **snake(options))
+    return optimizer_class(name)(params, foreach=False, **snake(options))
 
 
 def run(name, options, first, gradients):
@@ -80,7 +86,7 @@ def text(tensor):
 
 
 def end(trace, state):
-    return {"param": text(trace[-1]), **{key: text(value) for key, value in state.items() if key != "step" and value is not None}}
+    return {"param": text(trace[-1]), **{key: text(value) if value.dim() else value.item() for key, value in state.items() if key != "step" and value is not None}}
 
 
 def float32_cases():

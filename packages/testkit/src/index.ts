@@ -8,6 +8,7 @@ export { eachDevice } from "./each-device";
 export { expectCode } from "./expect-code";
 export { readGoldenJson } from "./golden/files";
 export { type MuonGolden, muonGoldens } from "./golden/muon";
+export { type OptaxGolden, optaxGoldens } from "./golden/optax";
 export type { OptimizerClass, OptimizerLike, OptimizerOptions } from "./golden/optimizer";
 export { optimizerSuite } from "./golden/optimizer-suite";
 export { type GoldenReport, type Run, runOptimizer, runTorchCase } from "./golden/run-optimizer";
