@@ -103,6 +103,9 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
 }
 
+/** Numbers that other systems keep as tensors. */
+const COUNTERS = new Set(["step", "mu_product", "eta", "mu"]);
+
 function statesByParam(
   tensors: Readonly<Record<string, Tensor>>,
   known: SavedOptimizer | undefined,
@@ -115,9 +118,8 @@ function statesByParam(
     // With our own groups any state's name will do; without them only the usual ones are states.
     if (!params.has(param) || (!known && followedName(name, params) !== param)) continue;
     const state = states.get(param) ?? {};
-    // Counters that other systems keep as tensors are numbers here.
     const key = name.slice(dot + 1);
-    const isCounter = (key === "step" || key === "mu_product") && isTensor(tensor) && tensor.size === 1;
+    const isCounter = COUNTERS.has(key) && isTensor(tensor) && tensor.size === 1;
     state[key] = isCounter ? tensor.dataSync()[0]! : tensor;
     states.set(param, state);
   }

@@ -2,13 +2,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Adadelta } from "@opt/adadelta";
+import { Adagrad } from "@opt/adagrad";
 import { Adam } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
+import { ASGD } from "@opt/asgd";
 import { type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
+import { Rprop } from "@opt/rprop";
 import { SGD } from "@opt/sgd";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { convertCheckpoint, loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from "../index";
@@ -60,6 +64,10 @@ const RUNS: [string, object, Make][] = [
   ["Muon", { lr: 0.01, ns_steps: 4, adjust_lr_fn: "match_rms_adamw" }, (params) => new Muon(params) as never],
   ["Muon", { lr: 0.01, nesterov: false }, (params) => new Muon(params) as never],
   ["RAdam", { lr: 0.01, decoupled_weight_decay: true, weight_decay: 0.1 }, (params) => new RAdam(params) as never],
+  ["Adagrad", { lr: 0.1, lr_decay: 0.1, initial_accumulator_value: 0.5 }, (params) => new Adagrad(params) as never],
+  ["Adadelta", { lr: 2, rho: 0.8, weight_decay: 0.1 }, (params) => new Adadelta(params) as never],
+  ["ASGD", { lr: 0.1, lambd: 0.01, t0: 9 }, (params) => new ASGD(params) as never],
+  ["Rprop", { lr: 0.1, etas: [0.25, 1.5], step_sizes: [1e-3, 2] }, (params) => new Rprop(params) as never],
 ];
 
 describe.skipIf(python === undefined)(withTorch, () => {

@@ -22,6 +22,10 @@ const STATES: Readonly<Record<string, Words>> = {
   sum: {},
   exp_inf: {},
   prev: {},
+  step_size: {},
+  ax: {},
+  exp_avg_fast: {},
+  exp_avg_slow: {},
   master_param: {},
 };
 
