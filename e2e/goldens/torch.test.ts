@@ -2,10 +2,14 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import { execFileSync } from "node:child_process";
+import { Adadelta } from "@opt/adadelta";
+import { Adagrad } from "@opt/adagrad";
 import { Adamax } from "@opt/adamax";
+import { ASGD } from "@opt/asgd";
 import { type Device, init, listDevices } from "@opt/core";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
+import { Rprop } from "@opt/rprop";
 import { SGD } from "@opt/sgd";
 import { type OptimizerClass, type OptimizerOptions, runOptimizer, seededArray, torchPython, withoutTorch } from "@opt/testkit";
 import fc from "fast-check";
@@ -24,7 +28,7 @@ def snake(key): return re.sub("[A-Z]", lambda m: "_" + m.group(0).lower(), key)
 def run(case):
     dtype = getattr(torch, case["dtype"])
     read = lambda text: torch.frombuffer(bytearray(base64.b64decode(text)), dtype=dtype)
-    write = lambda tensor: base64.b64encode(tensor.detach().numpy().tobytes()).decode()
+    write = lambda tensor: base64.b64encode(tensor.detach().numpy().tobytes()).decode() if tensor.dim() else tensor.item()
     param = torch.nn.Parameter(read(case["start"]))
     options = {snake(key): value for key, value in case["options"].items()}
     optimizer = getattr(torch.optim, case["name"])([param], foreach=False, **options)
@@ -55,6 +59,24 @@ const arbitraries: Record<string, [OptimizerClass, fc.Arbitrary<OptimizerOptions
   ],
   Adamax: [Adamax, fc.record({ ...common, eps, betas })],
   RAdam: [RAdam, fc.record({ ...common, eps, betas, decoupledWeightDecay: fc.boolean() })],
+  Adagrad: [
+    Adagrad,
+    fc.record({ ...common, eps, lrDecay: perhaps(real(0, 0.5)), initialAccumulatorValue: perhaps(real(0, 2)) }),
+  ],
+  Adadelta: [Adadelta, fc.record({ ...common, lr: real(0.01, 2), eps, rho: real(0, 1) })],
+  ASGD: [
+    ASGD,
+    fc.record({ ...common, lambd: perhaps(real(1e-4, 0.1)), alpha: real(0, 1), t0: fc.constantFrom(0, 20, 150, 1e6) }),
+  ],
+  Rprop: [
+    Rprop,
+    fc.record({
+      lr: common.lr,
+      maximize: common.maximize,
+      etas: fc.tuple(real(0.1, 0.9), real(1.1, 2)),
+      stepSizes: fc.tuple(real(1e-6, 1e-3), real(0.01, 10)),
+    }),
+  ],
 };
 
 const base64 = (array: ArrayBufferView) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
@@ -79,7 +101,7 @@ const cases = Object.entries(arbitraries).flatMap(([name, [, options]], o) =>
   ),
 );
 
-let expected: Record<string, string>[] = [];
+let expected: Record<string, string | number>[] = [];
 beforeAll(() => {
   if (torchPython === undefined) return;
   const stored = cases.map(({ dtype, start, gradients, ...others }) => ({
@@ -101,10 +123,11 @@ describe.each(Object.keys(arbitraries))(`%s as PyTorch${withoutTorch}`, (name) =
         if (own !== name || in_ !== dtype) continue;
         const { trace, state } = await runOptimizer(Optimizer, { start, gradients, options, dtype, device });
         const ours = new Map(state).set("param", trace.at(-1)!);
-        for (const [key, text] of Object.entries(expected[i]!)) {
+        for (const [key, value] of Object.entries(expected[i]!)) {
           const tolerance = dtype === "f32" ? "bits" : { absolute: 1e-12, relative: 1e-12 };
           const what = `${key} of ${JSON.stringify(options)}`;
-          expect(ours.get(key), what).toAgreeWith(numbers(text, dtype), tolerance);
+          if (typeof value === "number") expect(ours.get(key), what).toBe(value);
+          else expect(ours.get(key), what).toAgreeWith(numbers(value, dtype), tolerance);
         }
       }
     });
