@@ -106,9 +106,10 @@ describe.each(["f32", "f64"] as const)("the class's bits in %s", (dtype) => {
         if (typeof value === "number") expect(pure.state[key]).toBe(value);
         else expect((pure.state[key] as Tensor).dataSync()).toAgreeWith(value.dataSync());
       }
-      // A learning rate that is a tensor: NAdam's product alone is finer in float64.
+      // A learning rate that is a tensor: the counters that PyTorch keeps in float32 are finer in float64.
       const learned = step({ ...options, lr: tensor([optimizer.groups[0]!.lr], { dtype: "f64", device }) });
-      if (name !== "NAdam" || dtype === "f32") expect(learned.w.dataSync()).toAgreeWith(w.dataSync());
+      const isFiner = (name === "NAdam" || name === "ASGD") && dtype === "f64";
+      if (!isFiner) expect(learned.w.dataSync()).toAgreeWith(w.dataSync());
       else expect(learned.w.dataSync()).toAgreeWith(w.dataSync(), { absolute: 1e-8, relative: 1e-8 });
     });
   });

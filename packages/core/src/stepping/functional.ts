@@ -64,8 +64,8 @@ export interface Functional<Options> {
  *
  *     (params, state) after = update(grads, state, params, overrides)
  *
- * The numbers are those of the class, bit for bit. Where options are tensors and parameters float64, NAdam's mu_product is not
- * rounded to float32, as PyTorch's is not where float64 is the default.
+ * The numbers are those of the class, bit for bit. Where options are tensors and parameters float64, NAdam's mu_product and ASGD's
+ * eta and mu are not rounded to float32, as PyTorch's are not where float64 is the default.
  * Source: torch.optim's `differentiable=True`.
  *
  * @param optimizer its class: NAdam, AdamW, ...
