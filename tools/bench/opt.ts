@@ -1,10 +1,15 @@
 /** Opt itself, on one of its devices. */
+import { Adadelta } from "@opt/adadelta";
+import { Adagrad } from "@opt/adagrad";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
+import { ASGD } from "@opt/asgd";
 import { compile, init, type OptimizerClass, parameter, tensor } from "@opt/core";
+import { Lion } from "@opt/lion";
 import { NAdam } from "@opt/nadam";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
+import { Rprop } from "@opt/rprop";
 import { SGD } from "@opt/sgd";
 import { type Contender, timed } from "./contender";
 import { firstParameters, gradients, type OptimizerName, type OptimizerWork } from "./optimizer-work";
@@ -19,6 +24,11 @@ export const OPTIMIZERS: Readonly<Record<OptimizerName, readonly [OptimizerClass
   RMSprop: [RMSprop, {}],
   Adamax: [Adamax, {}],
   RAdam: [RAdam, {}],
+  Adagrad: [Adagrad, {}],
+  Adadelta: [Adadelta, {}],
+  ASGD: [ASGD, {}],
+  Rprop: [Rprop, {}],
+  Lion: [Lion, {}],
 };
 
 /** The js device takes minutes on the largest work. */

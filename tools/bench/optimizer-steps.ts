@@ -11,7 +11,10 @@ import { optOneThread, optProcess } from "./opt-process";
 import type { OptimizerName, OptimizerWork } from "./optimizer-work";
 import { torch } from "./python/torch-steps";
 
-const OPTIMIZERS: readonly OptimizerName[] = ["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"];
+const OPTIMIZERS: readonly OptimizerName[] = [
+  ...(["AdamW", "AMSGrad", "NAdam", "SGD", "RMSprop", "Adamax", "RAdam"] as const),
+  ...(["Adagrad", "Adadelta", "ASGD", "Rprop", "Lion"] as const),
+];
 const SHAPES: readonly Omit<OptimizerWork, "optimizer">[] = [
   { tensors: 1, size: 65_536 },
   { tensors: 1, size: 1_048_576 },

@@ -1,6 +1,8 @@
 /** The work of the optimizer benchmarks, and the values that every contender begins with. */
 
-export type OptimizerName = "AdamW" | "AMSGrad" | "NAdam" | "SGD" | "RMSprop" | "Adamax" | "RAdam";
+export type OptimizerName =
+  | ("AdamW" | "AMSGrad" | "NAdam" | "SGD" | "RMSprop" | "Adamax" | "RAdam")
+  | ("Adagrad" | "Adadelta" | "ASGD" | "Rprop" | "Lion");
 
 /** One step over `tensors` parameters of `size` float32 elements each, with default options (SGD: a momentum of 0.9) and gradients that never change. */
 export interface OptimizerWork {

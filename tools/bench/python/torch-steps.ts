@@ -7,7 +7,7 @@ import { openTorch } from "./process";
 export type TorchVariant = "fused" | "foreach" | "single" | "torch.compile";
 
 /** The works whose optimizer PyTorch has fused. */
-const FUSED = ["AdamW", "AMSGrad", "SGD"];
+const FUSED = ["AdamW", "AMSGrad", "SGD", "Adagrad"];
 
 /** Why PyTorch has no such implementation. */
 export function missingVariant(variant: TorchVariant, optimizer: string): string | undefined {
