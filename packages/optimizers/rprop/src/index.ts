@@ -1,10 +1,10 @@
 /** Rprop: options, rule, scalars and class. */
 import {
   type Algorithm,
+  add,
   type BaseOptions,
   check,
   defineRule,
-  fma,
   less,
   max,
   min,
@@ -38,7 +38,7 @@ export const rpropRule = /* @__PURE__ */ defineRule({
     const size = min(max(mul(stepSize, factor), smallest), largest);
     const g = select(turns, 0, grad);
     const negSign = select(less(0, g), -1, select(less(g, 0), 1, 0));
-    return { param: fma(negSign, size, param), prev: g, stepSize: size };
+    return { param: add(param, mul(negSign, size)), prev: g, stepSize: size };
   },
 });
 
