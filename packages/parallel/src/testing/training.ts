@@ -1,6 +1,10 @@
 /** A small training run, in two forms that must agree bit for bit: on ranks, and in one process that takes their batches one by one. */
+import { Adadelta } from "@opt/adadelta";
+import { Adagrad } from "@opt/adagrad";
 import { Adam, AdamW } from "@opt/adam-amsgrad";
 import { Adamax } from "@opt/adamax";
+import { AdEMAMix } from "@opt/ademamix";
+import { ASGD } from "@opt/asgd";
 import {
   type BaseOptions,
   type ClipOptions,
@@ -15,11 +19,13 @@ import {
   tensor,
   tidy,
 } from "@opt/core";
+import { Lion } from "@opt/lion";
 import { Muon } from "@opt/muon";
 import { NAdam } from "@opt/nadam";
 import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
+import { Rprop } from "@opt/rprop";
 import { SGD } from "@opt/sgd";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
@@ -67,12 +73,18 @@ type Options = BaseOptions & { [option: string]: unknown };
 
 /** Every optimizer, with options that make it keep all the state that it can. */
 export const ALGORITHMS = {
+  Adadelta: [Adadelta, {}],
+  Adagrad: [Adagrad, { initialAccumulatorValue: 0.5, lrDecay: 0.125 }],
   Adam: [Adam, {}],
   AMSGrad: [Adam, { amsgrad: true }],
   AdamW: [AdamW, {}],
   Adamax: [Adamax, {}],
+  AdEMAMix: [AdEMAMix, { tAlpha: 5, tBeta3: 5 }],
+  ASGD: [ASGD, { t0: 4 }],
+  Lion: [Lion, { weightDecay: 0.125 }],
   NAdam: [NAdam, {}],
   RAdam: [RAdam, {}],
+  Rprop: [Rprop, {}],
   RMSprop: [RMSprop, { momentum: 0.9, centered: true }],
   SGD: [SGD, { momentum: 0.9, nesterov: true }],
   Muon: [Muon, {}],
