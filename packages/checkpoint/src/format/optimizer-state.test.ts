@@ -1,4 +1,10 @@
-import { init, parameter, tensor } from "@opt/core";
+import { Adadelta } from "@opt/adadelta";
+import { Adagrad } from "@opt/adagrad";
+import { AdEMAMix } from "@opt/ademamix";
+import { ASGD } from "@opt/asgd";
+import { init, type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
+import { Lion } from "@opt/lion";
+import { Rprop } from "@opt/rprop";
 import { expect, it } from "vitest";
 import { optimizerContents, optimizerState } from "./optimizer-state";
 
@@ -18,6 +24,31 @@ it("gives counters that PyTorch keeps as tensors as numbers", () => {
   const tensors = { w, "w.step": tensor(3), "w.mu_product": tensor(0.5), "w.exp_avg": exp_avg };
   expect(optimizerState({ tensors, values: {} }).state).toEqual({ w: { step: 3, mu_product: 0.5, exp_avg } });
 });
+
+it.each([Adadelta, Adagrad, AdEMAMix, ASGD, Lion, Rprop])(
+  "finds the state of %o in a file without options",
+  (Class) => {
+    const make = (w: ReturnType<typeof parameter>) =>
+      new (Class as unknown as new (params: Parameters) => Optimizer<never>)([["w", w]]);
+    const step = (w: ReturnType<typeof parameter>, optimizer: Optimizer<never>) => {
+      w.grad = tensor([1, -2]);
+      optimizer.step();
+      return [...w.dataSync()];
+    };
+    const w = parameter([0.5, 3]);
+    const optimizer = make(w);
+    step(w, optimizer);
+    const { w: entry } = optimizer.stateDict().state;
+    const states = Object.entries(entry!).map(([key, value]) => [
+      `w.${key}`,
+      typeof value === "number" ? tensor(value) : value.clone(),
+    ]);
+    const copy = parameter(w.dataSync().slice());
+    const resumed = make(copy);
+    resumed.loadStateDict(optimizerState({ tensors: { w: copy, ...Object.fromEntries(states) }, values: {} }));
+    expect(step(copy, resumed)).toEqual(step(w, optimizer));
+  },
+);
 
 const saved = (key?: string) => ({ tensors: {}, values: optimizerContents({ groups: [], state: {} }, key).values });
 
