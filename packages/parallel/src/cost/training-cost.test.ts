@@ -29,7 +29,7 @@ tell(counted);`;
 
 const IMPORTS = `import { DataParallel } from "${new URL("../data-parallel/data-parallel.ts", import.meta.url).href}";
 import { ShardedOptimizer } from "${new URL("../sharded/sharded-optimizer.ts", import.meta.url).href}";
-import { AdamW } from "${new URL("../../../adam-amsgrad/src/index.ts", import.meta.url).href}";`;
+import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";`;
 
 it("3 ranks send what the model says, to the byte", async () => {
   const { told, error } = await runJob(3, PROGRAM, { imports: IMPORTS });

@@ -8,7 +8,7 @@ import { runJob } from "../testing/job";
 const at = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
 const IMPORTS = `import { DataParallel } from ${at("data-parallel.ts")};
 import { BatchNorm1d, Linear, mseLoss, ReLU, Sequential } from ${at("../../../nn/src/index.ts")};
-import { AdamW } from ${at("../../../adam-amsgrad/src/index.ts")};
+import { AdamW } from ${at("../../../optimizers/adam-amsgrad/src/index.ts")};
 import { loadCheckpoint, optimizerContents, optimizerState, saveCheckpoint } from ${at("../../../checkpoint/src/index.ts")};`;
 
 let folder = "";

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { runJob } from "../testing/job";
 
 const IMPORTS = `import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
-import { AdamW } from "${new URL("../../../adam-amsgrad/src/index.ts", import.meta.url).href}";
+import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";
 import { Linear, mseLoss, ReLU, Sequential } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
 import "${new URL("../../../kernels-cpu/src/index.ts", import.meta.url).href}";`;
 

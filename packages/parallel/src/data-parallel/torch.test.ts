@@ -69,7 +69,7 @@ tell({ reduced, losses, buffers });`;
 const IMPORTS = `import { readFileSync } from "node:fs";
 import { DataParallel } from "${new URL("data-parallel.ts", import.meta.url).href}";
 import { BatchNorm1d, Linear, mseLoss, Sequential, Tanh } from "${new URL("../../../nn/src/index.ts", import.meta.url).href}";
-import { NAdam } from "${new URL("../../../nadam/src/index.ts", import.meta.url).href}";`;
+import { NAdam } from "${new URL("../../../optimizers/nadam/src/index.ts", import.meta.url).href}";`;
 
 describe.skipIf(torchPython === undefined)(`as PyTorch's DistributedDataParallel (gloo)${withoutTorch}`, () => {
   it.each([2, 4])("%d ranks, 50 steps of NAdam", async (ranks) => {

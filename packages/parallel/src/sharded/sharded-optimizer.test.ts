@@ -18,8 +18,8 @@ import "../index";
 const IMPORTS = `import { bitsOf, makeNet, shardedOf, trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";
 import { ShardedOptimizer } from "${new URL("sharded-optimizer.ts", import.meta.url).href}";
 import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
-import { AdamW } from "${new URL("../../../adam-amsgrad/src/index.ts", import.meta.url).href}";
-import { NAdam } from "${new URL("../../../nadam/src/index.ts", import.meta.url).href}";`;
+import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";
+import { NAdam } from "${new URL("../../../optimizers/nadam/src/index.ts", import.meta.url).href}";`;
 
 const RUNS: readonly (readonly [ranks: number, runs: readonly Run[]])[] = [
   [
