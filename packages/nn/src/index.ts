@@ -18,23 +18,23 @@ export {
   Softplus,
   type SoftplusOptions,
   Tanh,
-} from "./layers/activations";
-export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/average-pool2d";
-export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/batch-norm";
-export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv-transpose2d";
-export { Conv1d, type Conv1dOptions } from "./layers/conv1d";
-export { Conv2d, type Conv2dOptions } from "./layers/conv2d";
-export { Dropout, type DropoutOptions } from "./layers/dropout";
-export { Embedding, type EmbeddingOptions } from "./layers/embedding";
+} from "./layers/activation/activations";
+export { ModuleDict, ModuleList } from "./layers/container/module-list";
+export { type Layer, Sequential } from "./layers/container/sequential";
+export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv/conv-transpose2d";
+export { Conv1d, type Conv1dOptions } from "./layers/conv/conv1d";
+export { Conv2d, type Conv2dOptions } from "./layers/conv/conv2d";
+export { Dropout, type DropoutOptions } from "./layers/dropout/dropout";
+export { Embedding, type EmbeddingOptions } from "./layers/embedding/embedding";
 export { Flatten, Identity } from "./layers/flatten";
-export { GroupNorm, type GroupNormOptions } from "./layers/group-norm";
-export { LayerNorm, type LayerNormOptions } from "./layers/layer-norm";
 export type { LayerOptions } from "./layers/layer-options";
 export { Linear, type LinearOptions } from "./layers/linear";
-export { MaxPool2d } from "./layers/max-pool2d";
-export { ModuleDict, ModuleList } from "./layers/module-list";
-export { RMSNorm, type RMSNormOptions } from "./layers/rms-norm";
-export { type Layer, Sequential } from "./layers/sequential";
+export { BatchNorm1d, BatchNorm2d, type BatchNormOptions } from "./layers/norm/batch-norm";
+export { GroupNorm, type GroupNormOptions } from "./layers/norm/group-norm";
+export { LayerNorm, type LayerNormOptions } from "./layers/norm/layer-norm";
+export { RMSNorm, type RMSNormOptions } from "./layers/norm/rms-norm";
+export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/pool/average-pool2d";
+export { MaxPool2d } from "./layers/pool/max-pool2d";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
 export { type HuberLossOptions, huberLoss, type L1LossOptions, l1Loss } from "./losses/distance";

@@ -1,6 +1,6 @@
 import { arange, check, checkOptions, checkTensor, full, type Generator, type Tensor, tidy, where } from "@opt/core";
 import { xavierUniform, zeros } from "../initializers/initializers";
-import { checkShare } from "../layers/dropout";
+import { checkShare } from "../layers/dropout/dropout";
 import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { Linear } from "../layers/linear";

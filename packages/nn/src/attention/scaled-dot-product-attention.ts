@@ -12,7 +12,7 @@ import {
   tidy,
   where,
 } from "@opt/core";
-import { checkShare, Dropout } from "../layers/dropout";
+import { checkShare, Dropout } from "../layers/dropout/dropout";
 
 export interface AttentionOptions {
   /** Broadcasts to [..., queries, keys]: bool, true where a query sees a key; or floats, which are added to the scores. */

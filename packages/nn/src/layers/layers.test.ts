@@ -15,7 +15,7 @@ import {
   Sigmoid,
   Tanh,
 } from "../index";
-import type { Layer } from "./sequential";
+import type { Layer } from "./container/sequential";
 
 const f64 = { dtype: "f64" } as const;
 const seeded = (seed: number) => ({ ...f64, generator: new Generator(seed) });

@@ -1,7 +1,7 @@
 /** Layers that go along sequences: what LSTM and GRU share. */
 import { check, checkOptions, checkTensor, concat, full, stack, type Tensor, tidy } from "@opt/core";
 import { uniform } from "../initializers/initializers";
-import { checkShare, Dropout } from "../layers/dropout";
+import { checkShare, Dropout } from "../layers/dropout/dropout";
 import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { holdParameters } from "../module/held";

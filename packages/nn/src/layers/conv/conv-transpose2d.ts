@@ -1,11 +1,11 @@
 import { type ConvTransposeOptions, checkOptions, convTranspose2d, type Pair, type Tensor } from "@opt/core";
-import { uniform } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
+import { uniform } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
+import { checkWindow, describeWindow, WINDOW_OPTIONS } from "../window-options";
 import { checkGroups } from "./groups";
-import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
-import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
 
 export interface ConvTranspose2dOptions extends LayerOptions, ConvTransposeOptions {
   readonly bias?: boolean;

@@ -1,7 +1,7 @@
 import { compile, Generator, noGrad, randn, type Tensor, tensor, tidy, zeros } from "@opt/core";
 import { eachDevice, expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { BatchNorm1d, BatchNorm2d, Linear, Sequential } from "../index";
+import { BatchNorm1d, BatchNorm2d, Linear, Sequential } from "../../index";
 
 describe("BatchNorm", () => {
   it("has PyTorch's names in its state, and trains only weight and bias", () => {

@@ -1,9 +1,9 @@
 import { check, checkOptions, checkTensor, show, type Tensor, tidy } from "@opt/core";
-import { ones } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
-import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+import { ones } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 
 export interface RMSNormOptions extends Omit<LayerOptions, "generator"> {
   /** null: the distance from 1 to the next number of the dtype that is computed in. Default null, as PyTorch's. */

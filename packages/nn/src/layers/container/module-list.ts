@@ -1,6 +1,6 @@
 /** Modules in a list or under names, called by who holds them. */
 import { check, OptError, show } from "@opt/core";
-import { isModule, Module } from "../module/module";
+import { isModule, Module } from "../../module/module";
 
 /**
  * Modules in order, for a forward of one's own to go through: "0.weight", "1.weight", ... A plain array property does the same;

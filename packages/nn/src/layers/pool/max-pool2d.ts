@@ -1,6 +1,6 @@
 import { checkOptions, maxPool2d, type Pair, type Tensor, type WindowOptions } from "@opt/core";
-import { Module } from "../module/module";
-import { checkWindow, describeWindow, WINDOW_OPTIONS } from "./window-options";
+import { Module } from "../../module/module";
+import { checkWindow, describeWindow, WINDOW_OPTIONS } from "../window-options";
 
 /**
  * The largest value of each window of images [batch, channels, height, width]. The stride is the kernel size by default.

@@ -12,11 +12,11 @@ import {
   type Tensor,
   tidy,
 } from "@opt/core";
-import { ones } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
-import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+import { ones } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 
 export interface BatchNormOptions extends Omit<LayerOptions, "generator"> {
   /** Default 1e-5. */

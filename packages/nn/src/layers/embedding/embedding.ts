@@ -10,11 +10,11 @@ import {
   tidy,
   where,
 } from "@opt/core";
-import { normal } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
-import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+import { normal } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 
 export interface EmbeddingOptions extends LayerOptions {
   /** The weight's gradient is `RowSparse`: only the rows that were looked up. Default false. */

@@ -1,10 +1,10 @@
 import { check, checkOptions, checkTensor, conv2d, show, type Tensor, tidy } from "@opt/core";
-import { uniform } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
+import { uniform } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 import { checkGroups } from "./groups";
-import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
 
 export interface Conv1dOptions extends LayerOptions {
   readonly stride?: number;

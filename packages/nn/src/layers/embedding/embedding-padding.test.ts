@@ -2,7 +2,7 @@
 import { Generator, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Embedding } from "../index";
+import { Embedding } from "../../index";
 
 const made = (paddingIdx: number | null) => new Embedding(3, 2, { paddingIdx, generator: new Generator(4) });
 const indices = (dtype: "i32" | "u8" = "i32") =>

@@ -8,8 +8,8 @@ import {
   show,
   type Tensor,
 } from "@opt/core";
-import { Module } from "../module/module";
-import { checkWindow, describeWindow } from "./window-options";
+import { Module } from "../../module/module";
+import { checkWindow, describeWindow } from "../window-options";
 
 const OPTIONS = { stride: ["number", "array"], padding: ["number", "array"], countIncludePad: "boolean" } as const;
 

@@ -1,5 +1,5 @@
 import { check, checkTensor, show, type Tensor } from "@opt/core";
-import { isModule, Module } from "../module/module";
+import { isModule, Module } from "../../module/module";
 
 /** A module from one tensor to one tensor. */
 export type Layer = Module & { forward(x: Tensor): Tensor };

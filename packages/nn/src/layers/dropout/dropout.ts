@@ -13,7 +13,7 @@ import {
   type Tensor,
   tidy,
 } from "@opt/core";
-import { Module } from "../module/module";
+import { Module } from "../../module/module";
 
 export interface DropoutOptions {
   /** By default the generator that `manualSeed` seeds. */

@@ -1,9 +1,9 @@
 import { check, checkOptions, checkTensor, layerNorm, ones as onesOf, show, type Tensor, tidy } from "@opt/core";
-import { ones } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
-import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+import { ones } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkExtents } from "../extent";
+import { LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 
 export interface LayerNormOptions extends Omit<LayerOptions, "generator"> {
   readonly eps?: number;

@@ -13,8 +13,8 @@ import {
   type Tensor,
   tanh,
 } from "@opt/core";
-import { Module } from "../module/module";
-import { Plain } from "./plain";
+import { Module } from "../../module/module";
+import { Plain } from "../plain";
 
 /** max(x, 0) */
 export class ReLU extends Plain {

@@ -1,10 +1,10 @@
 import { check, checkOptions, checkTensor, fma, layerNorm, ones as onesOf, show, type Tensor, tidy } from "@opt/core";
-import { ones } from "../initializers/initializers";
-import { holdParameters } from "../module/held";
-import { Module } from "../module/module";
-import { checkExtents } from "./extent";
-import { checkGroups } from "./groups";
-import { LAYER_OPTIONS, type LayerOptions, weightOf } from "./layer-options";
+import { ones } from "../../initializers/initializers";
+import { holdParameters } from "../../module/held";
+import { Module } from "../../module/module";
+import { checkGroups } from "../conv/groups";
+import { checkExtents } from "../extent";
+import { LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
 
 export interface GroupNormOptions extends Omit<LayerOptions, "generator"> {
   /** Default 1e-5. */
