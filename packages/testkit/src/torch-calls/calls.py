@@ -31,16 +31,38 @@ def run(call):
     exec("\n".join(call["code"].split(";;")[:-1]), scope)
     out = eval(call["code"].split(";;")[-1].strip(), scope)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    wanted = [x for x in inputs if x.requires_grad]
+    answer = {"outputs": [told(value) for value in outs]}
+    loss = weighted(outs)
+    grads = gradients(loss, wanted, call["second"])
+    answer["gradients"] = spread(inputs, grads)
+    if call["second"]:
+        answer["second"] = spread(inputs, gradients(weighted([g for g in grads if g is not None]), wanted))
+    return answer
+
+
+def weighted(values):
+    """Every element with a weight of its own."""
     loss = None
-    for value in outs:
+    for value in values:
         if value.requires_grad:
             weights = torch.sin(torch.arange(1, value.numel() + 1, dtype=torch.float64)).reshape(value.shape)
             part = (value.to(torch.float64) * weights).sum()
             loss = part if loss is None else loss + part
-    if loss is not None:
-        loss.backward()
-    grads = [None if x.grad is None else told(x.grad) for x in inputs]
-    return {"outputs": [told(value) for value in outs], "gradients": grads}
+    return loss
+
+
+def gradients(loss, wanted, create_graph=False):
+    if loss is None:
+        return [None] * len(wanted)
+    return torch.autograd.grad(loss, wanted, create_graph=create_graph, allow_unused=True)
+
+
+def spread(inputs, grads):
+    """One entry for each input, null for those without a gradient."""
+    rest = iter(grads)
+    found = [next(rest) if x.requires_grad else None for x in inputs]
+    return [None if g is None else told(g) for g in found]
 
 
 answers = []

@@ -1,7 +1,7 @@
 /** Single calls judged by PyTorch: dtypes, shapes, values and gradients, on any numbers. OPT_TORCH_PYTHON names a Python that has it. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { type DType, grad, OptError, type Shape, type Tensor, tensor, tidy } from "@opt/core";
+import { compile, type Device, type DType, grad, OptError, type Shape, type Tensor, tensor, tidy, zeros } from "@opt/core";
 import { expect } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 
@@ -19,6 +19,8 @@ export interface TorchCall {
   readonly code: string;
   readonly run: (...inputs: Tensor[]) => Tensor | readonly Tensor[];
   readonly tolerance?: Tolerance;
+  /** Also compares the gradients of the weighted gradients. Default false. */
+  readonly second?: boolean;
 }
 
 interface Told {
@@ -28,15 +30,20 @@ interface Told {
 }
 
 export type TorchAnswer =
-  | { readonly outputs: readonly Told[]; readonly gradients: readonly (Told | null)[] }
+  | {
+      readonly outputs: readonly Told[];
+      readonly gradients: readonly (Told | null)[];
+      readonly second?: readonly (Told | null)[];
+    }
   | { readonly refused: string };
 
 const script = fileURLToPath(new URL("calls.py", import.meta.url));
 
 /** What PyTorch gives for each call, from one process. */
 export function askTorch(python: string, calls: readonly TorchCall[]): TorchAnswer[] {
-  const input = calls.map(({ inputs, code }) => ({
+  const input = calls.map(({ inputs, code, second = false }) => ({
     code,
+    second,
     inputs: inputs.map(({ values, shape, dtype, requiresGrad = false }) => {
       const bytes = new Uint8Array(Float64Array.from(values).buffer);
       return { numbers: Buffer.from(bytes).toString("base64"), shape, dtype, requiresGrad };
@@ -51,37 +58,86 @@ const numbersOf = ({ numbers }: Told) => new Float64Array(new Uint8Array(Buffer.
 /** Rounding of the dtype in which the results are given, some of it from sums. */
 const ROUNDING: Partial<Record<DType, number>> = { f64: 1e-10, f32: 1e-5, f16: 2e-3, bf16: 1.6e-2 };
 
+/** Where a call is checked, and whether its replay is. */
+export interface CheckOptions {
+  readonly device?: Device;
+  readonly compiled?: boolean;
+}
+
 /** Ours is what PyTorch gave; a call that PyTorch refuses is refused by us, with an OptError. */
-export function expectAnswer({ inputs, run, tolerance }: TorchCall, answer: TorchAnswer): void {
+export function expectAnswer(call: TorchCall, answer: TorchAnswer, { device, compiled }: CheckOptions = {}): void {
+  const { inputs, run, tolerance } = call;
   tidy(() => {
     const leaves = inputs.map(({ values, shape, dtype, requiresGrad = false }) => {
-      const leaf = tensor(Float64Array.from(values), { shape }).to(dtype).detach();
-      leaf.requiresGrad = requiresGrad;
-      return leaf;
+      const leaf = tensor(Float64Array.from(values), { shape }).to(dtype);
+      const placed = (device === undefined ? leaf : leaf.to(device)).detach();
+      placed.requiresGrad = requiresGrad;
+      return placed;
     });
     if ("refused" in answer) {
       expect(() => run(...leaves), answer.refused).toThrow(OptError);
       return;
     }
-    const outputs = [run(...leaves)].flat() as Tensor[];
+    const { outputs, gradients, second } = compiled === true ? replayed(call, leaves) : computed(call, leaves);
     const allowed = (dtype: DType) => tolerance ?? { absolute: ROUNDING[dtype] ?? 0, relative: ROUNDING[dtype] ?? 0 };
     const compare = (ours: Tensor, theirs: Told, what: string) => {
       expect([what, ours.dtype, ours.shape]).toEqual([what, theirs.dtype, theirs.shape]);
-      expect(Float64Array.from(ours.dataSync())).toAgreeWith(numbersOf(theirs), allowed(theirs.dtype));
+      expect(Float64Array.from(ours.dataSync()), what).toAgreeWith(numbersOf(theirs), allowed(theirs.dtype));
     };
     expect(outputs.length).toBe(answer.outputs.length);
     for (const [i, output] of outputs.entries()) compare(output, answer.outputs[i]!, `output ${i}`);
-    const losses = outputs.filter(({ requiresGrad }) => requiresGrad).map(weighted);
-    const wanted = leaves.filter((leaf) => leaf.requiresGrad);
-    if (losses.length === 0) return;
-    const loss = losses.reduce((a, b) => a.add(b));
-    const gradients = grad(loss, wanted, { allowUnused: true });
-    const theirs = answer.gradients.filter((_, i) => leaves[i]!.requiresGrad);
+    const ofWanted = (told: readonly (Told | null)[]) => told.filter((_, i) => leaves[i]!.requiresGrad);
     for (const [i, gradient] of gradients.entries()) {
-      if (gradient !== null && theirs[i]) compare(gradient, theirs[i], `gradient ${i}`);
-      else expect([i, gradient === null]).toEqual([i, theirs[i] === null]);
+      const theirs = ofWanted(answer.gradients)[i]!;
+      if (gradient !== null && theirs !== null) compare(gradient, theirs, `gradient ${i}`);
+      else expect([i, gradient === null]).toEqual([i, theirs === null]);
+    }
+    for (const [i, gradient] of second.entries()) {
+      // A gradient that is constant has none in one library, and zeros in the other.
+      const theirs = ofWanted(answer.second ?? [])[i] ?? null;
+      const { shape, dtype } = leaves.filter((leaf) => leaf.requiresGrad)[i]!;
+      compare(gradient ?? zeros(shape, { dtype }), theirs ?? toldZeros(shape, dtype), `second gradient ${i}`);
     }
   });
+}
+
+interface Computed {
+  readonly outputs: readonly Tensor[];
+  readonly gradients: readonly (Tensor | null)[];
+  readonly second: readonly (Tensor | null)[];
+}
+
+function computed({ run, second = false }: TorchCall, leaves: readonly Tensor[]): Computed {
+  const outputs = [run(...leaves)].flat() as Tensor[];
+  const wanted = leaves.filter((leaf) => leaf.requiresGrad);
+  const gradientsOf = (values: readonly Tensor[], createGraph: boolean) => {
+    const losses = values.filter(({ requiresGrad }) => requiresGrad).map(weighted);
+    if (losses.length === 0) return wanted.map(() => null);
+    const loss = losses.reduce((a, b) => a.add(b));
+    return grad(loss, wanted, { allowUnused: true, createGraph });
+  };
+  const gradients = gradientsOf(outputs, second);
+  const found = gradients.filter((gradient) => gradient !== null);
+  return { outputs, gradients, second: second ? gradientsOf(found, false) : [] };
+}
+
+/** The same by a compiled function, from its second run. */
+function replayed(call: TorchCall, leaves: readonly Tensor[]): Computed {
+  const compiled = compile(
+    (given: readonly Tensor[]) => {
+      const { outputs, gradients, second } = computed(call, given);
+      const plain = (tensors: readonly (Tensor | null)[]) => tensors.map((tensor) => tensor?.detach() ?? null);
+      return { outputs: plain(outputs) as Tensor[], gradients: plain(gradients), second: plain(second) };
+    },
+    { check: "never" },
+  );
+  compiled(leaves);
+  return compiled(leaves);
+}
+
+function toldZeros(shape: Shape, dtype: DType): Told {
+  const size = shape.reduce((a, b) => a * b, 1);
+  return { dtype, shape, numbers: Buffer.from(new Float64Array(size).buffer).toString("base64") };
 }
 
 /** Every element with a weight of its own. */
@@ -89,6 +145,6 @@ function weighted(output: Tensor): Tensor {
   const weights = Float64Array.from({ length: output.size }, (_, i) => Math.sin(i + 1));
   return output
     .to("f64")
-    .mul(tensor(weights, { shape: output.shape }))
+    .mul(tensor(weights, { shape: output.shape, device: output.device }))
     .sum();
 }
