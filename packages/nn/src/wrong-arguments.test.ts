@@ -46,6 +46,7 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   bceWithLogits: () => [rows(), rows(), { weight: ones([3]), posWeight: ones([3]) }],
   scaledDotProductAttention: () => [rows(), rows(), rows(), { isCausal: true, dropoutP: 0.5, ...seeded() }],
   nllLoss: () => [rows(), [0, 1], { weight: ones([3]), axis: 1, reduction: "sum" }],
+  functionalCall: () => [new nn.Linear(3, 2), { bias: zeros([2]) }, rows()],
   gainOf: () => ["relu", 0.1],
   constant: () => [rows(), 1],
   zeros: () => [rows()],
@@ -89,12 +90,13 @@ describe("layers", () => {
     expect(await rawErrors("ModuleDict.set", set, () => ["a", new nn.ReLU()])).toEqual([]);
   });
 
-  it.each(["train", "loadStateDict", "to", "apply"] as const)("%s", async (method) => {
+  it.each(["train", "loadStateDict", "to", "apply", "onForward"] as const)("%s", async (method) => {
     const valid = {
       train: () => [true],
       loadStateDict: () => [new nn.Linear(3, 2).stateDict(), { strict: true }],
       to: () => ["f64"],
       apply: () => [() => 1],
+      onForward: () => [() => 1],
     }[method];
     const call = (...args: Any[]) => (new nn.Linear(3, 2)[method] as Any).call(new nn.Linear(3, 2), ...args);
     expect(await rawErrors(method, call, valid)).toEqual([]);

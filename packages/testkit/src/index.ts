@@ -57,5 +57,13 @@ export { compareWithTorch, type TorchReport, torchCan } from "./programs/torch/t
 export { useSoftwareVulkan } from "./software-vulkan";
 export { temperedLogSoftmax } from "./tempered-log-softmax";
 export { torchPython, withoutTorch } from "./torch-calls/python";
-export { askTorch, type CallInput, expectAnswer, type TorchAnswer, type TorchCall } from "./torch-calls/torch-calls";
+export { storedSuite } from "./torch-calls/stored-calls";
+export {
+  askTorch,
+  type CallInput,
+  type CheckOptions,
+  expectAnswer,
+  type TorchAnswer,
+  type TorchCall,
+} from "./torch-calls/torch-calls";
 export { rawErrors } from "./wrong-arguments";

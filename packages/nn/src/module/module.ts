@@ -1,33 +1,21 @@
 /** Modules: functions with parameters, which are found by walking an object's properties. */
-import {
-  check,
-  checkNotSummary,
-  checkOptions,
-  type Device,
-  type DType,
-  dependsOn,
-  keep,
-  markReplaced,
-  OptError,
-  show,
-  Tensor,
-  tidy,
-} from "@opt/core";
+import { check, type Device, type DType, dependsOn, keep, markReplaced, OptError, show, Tensor, tidy } from "@opt/core";
+import { addForwardHook } from "./forward-hooks";
 import { holdParameters, isParameter, succeed } from "./held";
+import { loadState, type Misfit, type StateDict } from "./load-state";
 import { members } from "./members";
 import { replaceTensors } from "./replace";
 
 /** By which modules are known, of whichever copy of this package. */
 const mark: unique symbol = Symbol.for("@opt/nn.module");
 
-/** Values by dotted name: PyTorch's `state_dict`, for checkpoints of both worlds. */
-export type StateDict = Record<string, Tensor>;
-
-/** Names that a state and a module do not share. */
-export interface Misfit {
-  readonly missing: string[];
-  readonly unexpected: string[];
-}
+/** What `onForward` calls: it returns another output, or nothing. */
+export type ForwardHook<M extends Module> = (
+  module: M,
+  inputs: Parameters<M["forward"]>,
+  output: ReturnType<M["forward"]>,
+  // biome-ignore lint/suspicious/noConfusingVoidType: hooks that only look return nothing
+) => ReturnType<M["forward"]> | void;
 
 /**
  * The base of layers and models. A property that is a tensor is part of the state, a property that is a module is a child; so is
@@ -70,6 +58,37 @@ export abstract class Module {
     return [...members(this.constructor.name, this)].filter((member): member is [string, Module] =>
       isModule(member[1]),
     );
+  }
+
+  /** This module and all below it, each once, parents first. */
+  modules(): Module[] {
+    const found = new Set<Module>();
+    const visit = (module: Module) => {
+      if (found.has(module)) return;
+      found.add(module);
+      for (const [, child] of module.namedChildren()) visit(child);
+    };
+    visit(this);
+    return [...found];
+  }
+
+  /**
+   * Calls `hook` after each forward, with the module, its inputs and its output. What the hook returns replaces the output, unless it is
+   * undefined. Hooks run in the order in which they were added. `keep` an output that you read later: the models' `tidy` frees it.
+   * Add hooks before the first call of a compiled function: it replays what they computed.
+   *
+   * @returns removes the hook
+   * @throws OptError BAD_ARGUMENT unless it is a function
+   * @example
+   * const layer = new Linear(4, 2);
+   * const remove = layer.onForward((_layer, _inputs, output) => output.mul(2));
+   * layer.forward(rand([1, 4])); // twice what it was
+   * remove();
+   */
+  onForward<M extends Module>(this: M, hook: ForwardHook<M>): () => void {
+    const problem = () => `needs a function, got ${show(hook)}.`;
+    check(typeof hook === "function", "BAD_ARGUMENT", "onForward", problem, "(module, inputs, output) => { ... }");
+    return addForwardHook(this, hook as Parameters<typeof addForwardHook>[1]);
   }
 
   /** Every tensor under its dotted name, also a second time where it is shared. @throws OptError DUPLICATE if two share a name */
@@ -121,38 +140,7 @@ export abstract class Module {
     state: Readonly<Record<string, Tensor | undefined>>,
     options: { readonly strict?: boolean } = {},
   ): Misfit {
-    const where = this.constructor.name;
-    checkOptions(where, options, { strict: "boolean" });
-    const { strict = true } = options;
-    checkState(where, state);
-    const given = new Map(Object.entries(state).filter(([, value]) => value !== undefined));
-    for (const [name, value] of given) checkNotSummary(where, name, value);
-    const own = new Map(this.namedTensors());
-    const problems = [...misfits(own, given, strict)];
-    check(
-      problems.length === 0,
-      "BAD_STATE",
-      where,
-      () => `the state must fit the module, got: ${problems.join("; ")}.`,
-      "Build the module with the sizes it was saved with, or pass { strict: false }.",
-    );
-    const loaded = [...own].filter(([name]) => given.has(name));
-    const values: Tensor[] = [];
-    try {
-      // What can fail comes before the first change.
-      for (const [name, tensor] of loaded) {
-        const source = given.get(name)!.detach();
-        values.push(source);
-        values.push(source.to(tensor.device));
-      }
-      for (const [i, [, tensor]] of loaded.entries()) tensor.set(values[2 * i + 1]!);
-    } finally {
-      for (const value of values) value.dispose();
-    }
-    return {
-      missing: [...own.keys()].filter((name) => !given.has(name)),
-      unexpected: [...given.keys()].filter((name) => !own.has(name)),
-    };
+    return loadState(this.constructor.name, () => this.namedTensors(), state, options);
   }
 
   /**
@@ -264,8 +252,7 @@ function moved(tensor: Tensor, target: DType | Device | (string & {})): Tensor {
 }
 
 function exchange(module: Module, of: (tensor: Tensor) => Tensor): void {
-  replaceTensors(module, of);
-  for (const [, child] of module.namedChildren()) exchange(child, of);
+  for (const each of module.modules()) replaceTensors(each, of);
 }
 
 /** True for modules, of whichever copy of this package. */
@@ -310,38 +297,4 @@ function* walk(module: Module, prefix: string, holders: readonly Module[]): Gene
   for (const [name, child] of children(module, holders)) {
     yield* walk(child, `${prefix}${name}.`, [...holders, module]);
   }
-}
-
-/** Refuses what holds no tensors by name, whose names would all be missing, and looked over where that is allowed. @throws OptError BAD_STATE */
-function checkState(where: string, state: unknown): asserts state is StateDict {
-  const isObject = typeof state === "object" && state !== null;
-  const isPromise = isObject && "then" in state && typeof state.then === "function";
-  const isList = Array.isArray(state) || state instanceof Map || state instanceof Tensor;
-  const { tensors } = Object(state) as { readonly tensors?: unknown };
-  const isWhole = typeof tensors === "object" && tensors !== null && !(tensors instanceof Tensor);
-  const advice = isPromise ? "Await it." : isWhole ? "Pass its .tensors." : "{ name: tensor }";
-  const problem = () =>
-    `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`;
-  check(isObject && !isPromise && !isList && !isWhole, "BAD_STATE", where, problem, advice);
-}
-
-/** Why a state does not fit. */
-function* misfits(
-  own: ReadonlyMap<string, Tensor>,
-  given: ReadonlyMap<string, unknown>,
-  strict: boolean,
-): Generator<string> {
-  for (const [name, tensor] of own) {
-    const value = given.get(name);
-    if (value === undefined) {
-      if (strict) yield `${name} is missing`;
-    } else if (!(value instanceof Tensor)) {
-      yield `${name} is not a tensor`;
-    } else if (value.isDisposed || tensor.isDisposed) {
-      yield `${name} was disposed`;
-    } else if (String(value.shape) !== String(tensor.shape) || value.shape.length !== tensor.shape.length) {
-      yield `${name} has shape [${value.shape}] instead of [${tensor.shape}]`;
-    }
-  }
-  if (strict) for (const name of given.keys()) if (!own.has(name)) yield `${name} is unexpected`;
 }

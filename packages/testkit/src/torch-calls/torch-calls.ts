@@ -1,7 +1,19 @@
 /** Single calls judged by PyTorch: dtypes, shapes, values and gradients, on any numbers. OPT_TORCH_PYTHON names a Python that has it. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { compile, type Device, type DType, grad, OptError, type Shape, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import {
+  compile,
+  type Device,
+  type DType,
+  grad,
+  keep,
+  OptError,
+  type Shape,
+  type Tensor,
+  tensor,
+  tidy,
+  zeros,
+} from "@opt/core";
 import { expect } from "vitest";
 import type { Tolerance } from "../numbers/compare";
 
@@ -131,7 +143,12 @@ function replayed(call: TorchCall, leaves: readonly Tensor[]): Computed {
     },
     { check: "never" },
   );
-  compiled(leaves);
+  const before = leaves.map((leaf) => leaf.detach().clone());
+  // The first call makes what the function finds: layers and weights.
+  for (const run of [() => computed(call, leaves), () => compiled(leaves)]) {
+    run();
+    for (const [i, leaf] of leaves.entries()) leaf.set(before[i]!);
+  }
   return compiled(leaves);
 }
 
@@ -142,9 +159,16 @@ function toldZeros(shape: Shape, dtype: DType): Told {
 
 /** Every element with a weight of its own. */
 function weighted(output: Tensor): Tensor {
-  const weights = Float64Array.from({ length: output.size }, (_, i) => Math.sin(i + 1));
-  return output
-    .to("f64")
-    .mul(tensor(weights, { shape: output.shape, device: output.device }))
-    .sum();
+  return output.to("f64").mul(weightsOf(output)).sum();
+}
+
+const weights = new Map<string, Tensor>();
+
+/** Made once: a compiled function takes no data from the host. */
+function weightsOf({ size, shape, device }: Tensor): Tensor {
+  const key = `${device.name} ${shape}`;
+  const made = () => Float64Array.from({ length: size }, (_, i) => Math.sin(i + 1));
+  const found = weights.get(key) ?? keep(tensor(made(), { shape, device }));
+  weights.set(key, found);
+  return found;
 }

@@ -1,0 +1,11 @@
+// PyTorch's numbers of layers on every device that answers at once, eager and compiled.
+import "@opt/kernels-cpu";
+import "@opt/kernels-wasm";
+import { storedSuite } from "@opt/testkit";
+import { describe } from "vitest";
+import { STORED } from "../../packages/nn/src/testing/stored-calls";
+
+for (const [subject, calls] of Object.entries(STORED)) {
+  const file = new URL(`../../packages/nn/src/testing/goldens/${subject}.json`, import.meta.url);
+  describe(subject, () => storedSuite(file, calls));
+}

@@ -1,0 +1,85 @@
+/** Loading a state: what fits is copied into a module's tensors. */
+import { check, checkNotSummary, checkOptions, show, Tensor } from "@opt/core";
+
+/** Values by dotted name: PyTorch's `state_dict`, for checkpoints of both worlds. */
+export type StateDict = Record<string, Tensor>;
+
+/** Names that a state and a module do not share. */
+export interface Misfit {
+  readonly missing: string[];
+  readonly unexpected: string[];
+}
+
+/** As `Module.loadStateDict`, of the tensors that `tensorsOf` finds. */
+export function loadState(
+  where: string,
+  tensorsOf: () => readonly [string, Tensor][],
+  state: Readonly<Record<string, Tensor | undefined>>,
+  options: { readonly strict?: boolean },
+): Misfit {
+  checkOptions(where, options, { strict: "boolean" });
+  const { strict = true } = options;
+  checkState(where, state);
+  const given = new Map(Object.entries(state).filter(([, value]) => value !== undefined));
+  for (const [name, value] of given) checkNotSummary(where, name, value);
+  const own = new Map(tensorsOf());
+  const problems = [...misfits(own, given, strict)];
+  check(
+    problems.length === 0,
+    "BAD_STATE",
+    where,
+    () => `the state must fit the module, got: ${problems.join("; ")}.`,
+    "Build the module with the sizes it was saved with, or pass { strict: false }.",
+  );
+  const loaded = [...own].filter(([name]) => given.has(name));
+  const values: Tensor[] = [];
+  try {
+    // What can fail comes before the first change.
+    for (const [name, tensor] of loaded) {
+      const source = given.get(name)!.detach();
+      values.push(source);
+      values.push(source.to(tensor.device));
+    }
+    for (const [i, [, tensor]] of loaded.entries()) tensor.set(values[2 * i + 1]!);
+  } finally {
+    for (const value of values) value.dispose();
+  }
+  return {
+    missing: [...own.keys()].filter((name) => !given.has(name)),
+    unexpected: [...given.keys()].filter((name) => !own.has(name)),
+  };
+}
+
+/** Refuses what holds no tensors by name, whose names would all be missing, and looked over where that is allowed. @throws OptError BAD_STATE */
+function checkState(where: string, state: unknown): asserts state is StateDict {
+  const isObject = typeof state === "object" && state !== null;
+  const isPromise = isObject && "then" in state && typeof state.then === "function";
+  const isList = Array.isArray(state) || state instanceof Map || state instanceof Tensor;
+  const { tensors } = Object(state) as { readonly tensors?: unknown };
+  const isWhole = typeof tensors === "object" && tensors !== null && !(tensors instanceof Tensor);
+  const advice = isPromise ? "Await it." : isWhole ? "Pass its .tensors." : "{ name: tensor }";
+  const problem = () =>
+    `the state must be tensors by name, got ${isWhole ? "an object that has them in .tensors" : show(state)}.`;
+  check(isObject && !isPromise && !isList && !isWhole, "BAD_STATE", where, problem, advice);
+}
+
+/** Why a state does not fit. */
+function* misfits(
+  own: ReadonlyMap<string, Tensor>,
+  given: ReadonlyMap<string, unknown>,
+  strict: boolean,
+): Generator<string> {
+  for (const [name, tensor] of own) {
+    const value = given.get(name);
+    if (value === undefined) {
+      if (strict) yield `${name} is missing`;
+    } else if (!(value instanceof Tensor)) {
+      yield `${name} is not a tensor`;
+    } else if (value.isDisposed || tensor.isDisposed) {
+      yield `${name} was disposed`;
+    } else if (String(value.shape) !== String(tensor.shape) || value.shape.length !== tensor.shape.length) {
+      yield `${name} has shape [${value.shape}] instead of [${tensor.shape}]`;
+    }
+  }
+  if (strict) for (const name of given.keys()) if (!own.has(name)) yield `${name} is unexpected`;
+}

@@ -1,0 +1,83 @@
+/** Small calls of layers, one list a subject. PyTorch's answers are in `goldens/`. */
+import type { CallInput, TorchCall } from "@opt/testkit";
+import { BatchNorm1d, GRU, LSTM, MultiheadAttention } from "../index";
+import { layerCall } from "./layer-call";
+import { RandomInputs } from "./random-inputs";
+
+export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
+  recurrent: recurrent(new RandomInputs(51)),
+  attention: attention(new RandomInputs(52)),
+  norm: norm(new RandomInputs(53)),
+};
+
+function recurrent(make: RandomInputs): TorchCall[] {
+  const states = () => make.numbers([2, 2, 2], "f64");
+  const options = { bidirectional: true } as const;
+  return [
+    layerCall(make, {
+      name: "LSTM in both directions, from a state",
+      torch: "nn.LSTM(3, 2, bidirectional=True)",
+      make: (place) => new LSTM(3, 2, { ...options, ...place }),
+      dtype: "f64",
+      inputs: [make.numbers([4, 2, 3], "f64"), states(), states()],
+      args: "a, (b, c)",
+      results: "[y[0], *y[1]]",
+      forward: (call, x, h, c) => call(x!, [h!, c!]),
+    }),
+    layerCall(make, {
+      name: "GRU in both directions, from a state",
+      torch: "nn.GRU(3, 2, bidirectional=True)",
+      make: (place) => new GRU(3, 2, { ...options, ...place }),
+      dtype: "f64",
+      inputs: [make.numbers([4, 2, 3], "f64"), states()],
+      args: "a, b",
+      results: "y",
+      forward: (call, x, h) => call(x!, h),
+    }),
+  ];
+}
+
+function attention(make: RandomInputs): TorchCall[] {
+  const padding = { values: [0, 1, 0, 0, 0, 1], shape: [2, 3], dtype: "bool" } as const;
+  return [true, false].map((needWeights) =>
+    layerCall(make, {
+      name: `MultiheadAttention, causal and padded${needWeights ? ", with weights" : ""}`,
+      torch: "nn.MultiheadAttention(4, 2, batch_first=True)",
+      make: (place) => new MultiheadAttention(4, 2, { batchFirst: true, ...place }),
+      dtype: "f64",
+      inputs: [make.numbers([2, 3, 4], "f64"), padding],
+      args: `a, a, a, key_padding_mask=b, attn_mask=nn.Transformer.generate_square_subsequent_mask(3, dtype=a.dtype), is_causal=True, need_weights=${needWeights ? "True" : "False"}`,
+      results: needWeights ? "y" : "y[:1]",
+      forward: (call, x, keyPaddingMask) => {
+        const [y, weights] = call(x!, x!, x!, { isCausal: true, keyPaddingMask: keyPaddingMask!, needWeights });
+        return needWeights ? [y, weights] : y;
+      },
+    }),
+  );
+}
+
+function norm(make: RandomInputs): TorchCall[] {
+  const buffers = {
+    running_mean: (shape: readonly number[]) => make.numbers(shape, "f64", { requiresGrad: false }),
+    running_var: (shape: readonly number[]) => make.numbers(shape, "f64", { low: 0.2, requiresGrad: false }),
+    num_batches_tracked: (): CallInput => ({ values: [3], shape: [], dtype: "i32" }),
+  };
+  const rows = [
+    ["without running statistics", "track_running_stats=False", { trackRunningStats: false }],
+    ["with running statistics", "", {}],
+    ["with plain averages", "momentum=None", { momentum: null }],
+  ] as const;
+  return rows.flatMap(([name, python, options]) =>
+    [true, false].map((training) =>
+      layerCall(make, {
+        name: `BatchNorm1d ${name}, ${training ? "in training" : "in evaluation"}`,
+        torch: `nn.BatchNorm1d(3, ${python})`,
+        make: (place) => new BatchNorm1d(3, { ...options, ...place }),
+        dtype: "f64",
+        inputs: [make.numbers([4, 3], "f64")],
+        buffers,
+        training,
+      }),
+    ),
+  );
+}
