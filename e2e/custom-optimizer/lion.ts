@@ -11,8 +11,8 @@ import {
   mul,
   neg,
   Optimizer,
-  select,
   sub,
+  where,
 } from "@opt/core";
 
 export interface LionOptions extends BaseOptions {
@@ -27,7 +27,7 @@ export const lionRule = defineRule({
   scalars: ["decay", "lr", "oneMinusBeta1", "oneMinusBeta2"],
   update({ param, grad, expAvg }, h) {
     const direction = fma(h.oneMinusBeta1, sub(grad, expAvg), expAvg);
-    const step = select(less(direction, 0), h.lr, select(less(0, direction), neg(h.lr), mul(direction, 0)));
+    const step = where(less(direction, 0), h.lr, where(less(0, direction), neg(h.lr), mul(direction, 0)));
     return { param: add(mul(param, h.decay), step), expAvg: fma(h.oneMinusBeta2, sub(grad, expAvg), expAvg) };
   },
 });

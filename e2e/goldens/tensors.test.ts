@@ -3,7 +3,7 @@ import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
 import { AdamW } from "@opt/adam-amsgrad";
-import { type Device, type DType, fma, Generator, less, parameter, select, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import { type Device, type DType, fma, Generator, less, parameter, where, type Tensor, tensor, tidy, zeros } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Conv2d, crossEntropy, Dropout, Embedding, Flatten, GELU, LayerNorm, Linear, MaxPool2d, Module, Sequential } from "@opt/nn";
 import { DIFFERENTIABLE_OPS, eachDevice, inputsOf, type OpCase, useSoftwareVulkan } from "@opt/testkit";
@@ -72,7 +72,7 @@ const INTEGERS: [string, (device: Device) => Tensor, number[]][] = [
   ["the largest, and where", (on) => i32(on).slice(1).max(), [16777217]],
   ["argmax", (on) => i32(on).slice(1).argmax(), [1]],
   ["a sum of conditions", (on) => less<Tensor>(i32(on), 20_000_000).sum(), [2]],
-  ["a choice", (on) => select<Tensor>(less<Tensor>(i32(on), 0), 16777219, i32(on)), [2147483647, 16777219, 16777217]],
+  ["a choice", (on) => where<Tensor>(less<Tensor>(i32(on), 0), 16777219, i32(on)), [2147483647, 16777219, 16777217]],
   ["zeros", (on) => zeros([2], { dtype: "i32", device: on }), [0, 0]],
   ["u8 + u8", (on) => u8(on).add(u8(on)), [144, 20]],
   ["u8 - 201", (on) => u8(on).sub(201), [255, 65]],

@@ -2,7 +2,7 @@ import { expectCode, Random } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { full, parameter, tensor, zeros } from "./create";
 import { tidy } from "./device/scope";
-import { select } from "./functions";
+import { where } from "./functions";
 import { enableGrad, noGrad } from "./tensor/tape";
 import type { Tensor } from "./tensor/tensor";
 import { FakeDevice } from "./testing/fake-backend";
@@ -74,7 +74,7 @@ describe("backward", () => {
 
   it("stops at what decides and does not count: a condition that was computed", () => {
     const [x, w] = [parameter([-1, 2]), parameter([3, 4])];
-    select(x.maximum(0), w, 0).sum().backward();
+    where(x.mul(2).gt(0), w, 0).sum().backward();
     expect([x.grad, gradient(w)]).toEqual([null, [0, 1]]);
   });
 

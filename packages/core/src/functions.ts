@@ -19,7 +19,9 @@ export {
   gelu,
   leakyRelu,
   maskedFill,
+  maxOver as max,
   mean,
+  minOver as min,
   norm,
   oneHot,
   pad,
@@ -40,7 +42,6 @@ export {
   triu,
   unsqueeze,
   variance,
-  where,
 } from "./ops";
 export {
   abs,
@@ -53,18 +54,18 @@ export {
   fma,
   less,
   log,
-  max,
-  min,
+  maximum,
+  minimum,
   mul,
   neg,
   pow,
-  select,
   sin,
   sqrt,
   sub,
   type Ternary,
   tanh,
   type Unary,
+  where,
 } from "./rule/symbols";
 export { matmul } from "./tensor-methods";
 
@@ -72,10 +73,6 @@ export { matmul } from "./tensor-methods";
 export const sigmoid = (x: Tensor): Tensor => elementwise("sigmoid", [x]);
 /** max(x, 0) */
 export const relu = (x: Tensor): Tensor => elementwise("relu", [x]);
-/** The larger of each pair; NaN if either is. */
-export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("maximum", [a, b]);
-/** The smaller of each pair; NaN if either is. */
-export const minimum = (a: Tensor | number, b: Tensor | number): Tensor => elementwise("minimum", [a, b]);
 /** exp(x) / sum(exp(x)) over an axis. */
 export const softmax = (x: Tensor, axis = -1): Tensor => softmaxOf(x, axis, false);
 /** log(exp(x) / sum(exp(x))) over an axis. */

@@ -87,7 +87,7 @@ export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
 export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
-export { Expression, type Op, type Operand, type RuleOp } from "./rule/expression";
+export { Expression, type Op, type Operand, type OpName, type RuleOp } from "./rule/expression";
 export { defineRule, type Rule, type RuleDefinition } from "./rule/rule";
 export { type Choices, everyVariant, ruleByVariant, type VariantOf } from "./rule/variants";
 export {

@@ -64,8 +64,9 @@ const written: Omit<Fluent<Tensor>, Shortened> & ThisType<Tensor> = {
     return result === this ? ops.reshape(this, this.shape) : result;
   },
 
-  [operate](op, operands) {
-    return ops.elementwise(op, operands as readonly (Tensor | number)[]);
+  [operate](name, operands) {
+    if (name === "where") return ops.where(...(operands as [Tensor, Tensor, Tensor]));
+    return ops.elementwise(name, operands as readonly (Tensor | number)[]);
   },
   lt(other) {
     return ops.elementwise("less", [this, other]);

@@ -19,9 +19,7 @@ const scale = core.defineRule({
 const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
   functional: () => [Momentum, { lr: 0.1 }],
   ...Object.fromEntries(
-    "add sub mul div pow max min less maximum minimum eq ne lt le gt ge"
-      .split(" ")
-      .map((name) => [name, () => [x(), x()]]),
+    "add sub mul div pow less maximum minimum eq ne lt le gt ge".split(" ").map((name) => [name, () => [x(), x()]]),
   ),
   ...Object.fromEntries(
     ["neg", "abs", "sqrt", "exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "relu"].map((name) => [
@@ -29,9 +27,8 @@ const FUNCTIONS: Readonly<Record<string, () => unknown[]>> = {
       () => [x()],
     ]),
   ),
-  ...Object.fromEntries(["sum", "mean"].map((name) => [name, () => [x(), 0, false]])),
+  ...Object.fromEntries(["sum", "mean", "max", "min"].map((name) => [name, () => [x(), 0, false]])),
   fma: () => [x(), x(), x()],
-  select: () => [core.less(x(), 0), x(), x()],
   all: () => [x(), 0, true],
   any: () => [x(), 0, true],
   argmax: () => [x(), 0, true],

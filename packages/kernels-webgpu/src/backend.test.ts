@@ -1,5 +1,5 @@
 // Limits, late errors and the loss of the device.
-import { abs, add, defineRule, div, fma, init, less, type OptError, parameter, select, sqrt, tensor } from "@opt/core";
+import { abs, add, defineRule, div, fma, init, less, type OptError, parameter, sqrt, tensor, where } from "@opt/core";
 import type { Slice } from "@opt/core/backend";
 import { expectCode, seededArray, useSoftwareVulkan, whyUnavailable } from "@opt/testkit";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -294,7 +294,7 @@ describe.skipIf(reason !== undefined)(`webgpu${reason === undefined ? "" : ` (sk
       buffers: ["param", "grad"],
       scalars: ["rate", "skip"],
       update: ({ param, grad }, { rate, skip }) => ({
-        param: select(less(0, skip), param, fma(rate, div(grad, add(sqrt(abs(grad)), 0.5)), param)),
+        param: where(less(0, skip), param, fma(rate, div(grad, add(sqrt(abs(grad)), 0.5)), param)),
       }),
     });
     const kernel = backend.kernel({ kind: "rule", rule, dtype: "f32" });

@@ -61,10 +61,8 @@ const BINARY: [string, (a: Tensor | number, b: Tensor | number) => Tensor][] = [
   ["mul", (a, b) => F.mul<Tensor>(a, b)],
   ["div", (a, b) => F.div<Tensor>(a, b)],
   ["pow", (a, b) => F.pow<Tensor>(a, b)],
-  ["max", (a, b) => F.max<Tensor>(a as Tensor, b as Tensor)],
-  ["min", (a, b) => F.min<Tensor>(a, b)],
-  ["maximum", F.maximum],
-  ["minimum", F.minimum],
+  ["maximum", (a, b) => F.maximum<Tensor>(a, b)],
+  ["minimum", (a, b) => F.minimum<Tensor>(a, b)],
 ];
 
 /** The ways in which two shapes meet. */
@@ -158,25 +156,15 @@ export const DIFFERENTIABLE_OPS: readonly OpCase[] = [
         run: (a, b) => run(a!, b!),
       }),
     ),
-    // max(tensor, number) would name an axis.
-    ...(name === "max"
-      ? []
-      : [
-          {
-            name: `${name} by a number`,
-            shapes: [[2, 3]],
-            domain: "positive",
-            run: (a) => run(a!, 1.3),
-          } satisfies OpCase,
-        ]),
+    { name: `${name} by a number`, shapes: [[2, 3]], domain: "positive", run: (a) => run(a!, 1.3) } satisfies OpCase,
     { name: `a number ${name}`, shapes: [[2, 3]], domain: "positive", run: (a) => run(1.3, a!) } satisfies OpCase,
   ]),
   { name: "pow by 0", shapes: [[3]], run: (x) => x!.pow(0) },
   { name: "pow by 3 of negatives", shapes: [[4]], run: (x) => x!.pow(3) },
   { name: "fma", shapes: [[2, 3], [3], [2, 1]], run: (a, b, c) => F.fma(a!, b!, c!) },
   { name: "fma with numbers", shapes: [[3]], run: (a) => F.fma<Tensor>(2, a!, 0.5) },
-  { name: "select", shapes: [[2, 3], [3]], run: (a, b) => F.select(F.less(a!, 0), a!.mul(2), b!) },
-  { name: "select between numbers and tensors", shapes: [[4]], run: (a) => F.select(F.less(a!, 0.1), 1, a!) },
+  { name: "where of less", shapes: [[2, 3], [3]], run: (a, b) => F.where(F.less(a!, 0), a!.mul(2), b!) },
+  { name: "where between numbers and tensors", shapes: [[4]], run: (a) => F.where(F.less(a!, 0.1), 1, a!) },
   ...AXES.flatMap((axis) =>
     (["sum", "mean", "max"] as const).flatMap((op) =>
       [false, true].map(

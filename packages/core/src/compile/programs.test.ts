@@ -11,9 +11,9 @@ import {
   noGrad,
   rand,
   randn,
-  select,
   type Tensor,
   tidy,
+  where,
   zeros,
 } from "../index";
 import { StepLR } from "../schedules";
@@ -157,7 +157,7 @@ const programs: Record<string, (p: Parts) => Program> = {
     step: () =>
       train(p, () => {
         const mask = rand([4, 3], { device: p.device, generator: p.generator });
-        return select(less(mask, 0.5), p.x.mul(2), 0).mul(p.w).sum(1).add(p.b).pow(2).mean();
+        return where(less(mask, 0.5), p.x.mul(2), 0).mul(p.w).sum(1).add(p.b).pow(2).mean();
       }),
     watched: () => ({ ...p.watched(), drawn: p.generator.stateDict() }),
   }),

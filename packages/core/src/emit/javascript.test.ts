@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { defineRule } from "../rule/rule";
-import { add, div, fma, less, mul, neg, select, sqrt, sub } from "../rule/symbols";
+import { add, div, fma, less, mul, neg, sqrt, sub, where } from "../rule/symbols";
 import { writeRuleLoop } from "./javascript";
 
 const rule = defineRule({
@@ -8,7 +8,7 @@ const rule = defineRule({
   buffers: ["param", "grad", "velocity"],
   scalars: ["lr", "decay"],
   update({ param, grad, velocity }, { lr, decay }) {
-    const v = fma(decay, velocity, select(less(grad, 0), -1, mul(grad, 0.1)));
+    const v = fma(decay, velocity, where(less(grad, 0), -1, mul(grad, 0.1)));
     return { param: sub(param, div(mul(sqrt(lr), v), add(neg(lr), -0))), velocity: v };
   },
 });

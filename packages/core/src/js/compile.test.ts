@@ -6,7 +6,7 @@ import { evaluateOp } from "../rule/interpret";
 import { trace } from "../rule/program";
 import { defineRule } from "../rule/rule";
 import { interpretRule } from "../rule/stored";
-import { abs, add, div, fma, less, max, min, mul, neg, select, sqrt, sub } from "../rule/symbols";
+import { abs, add, div, fma, less, maximum, minimum, mul, neg, sqrt, sub, where } from "../rule/symbols";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { compileMap, compileRule } from "./compile";
 
@@ -17,9 +17,9 @@ const everyOp = defineRule({
   update: ({ a, b, c }, { s, u }) => {
     const shared = fma(a, sub(b, s), mul(c, 1 / 3));
     return {
-      a: select(less(shared, c), max(a, b), min(shared, div(u, b))),
+      a: where(less(shared, c), maximum(a, b), minimum(shared, div(u, b))),
       b: add(neg(shared), sqrt(abs(c))),
-      d: select(less(s, u), mul(s, -2.5), Number.NEGATIVE_INFINITY),
+      d: where(less(s, u), mul(s, -2.5), Number.NEGATIVE_INFINITY),
     };
   },
 });

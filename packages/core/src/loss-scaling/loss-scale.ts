@@ -1,6 +1,6 @@
 /** Grows and shrinks a loss scale on its device. */
 import { defineRule } from "../rule/rule";
-import { abs, add, less as below, select as choose, fma, mul } from "../rule/symbols";
+import { abs, add, less as below, where as choose, fma, mul } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
 
 /** On tensors of one element. `growthLow` and `backoffLow` are what float32 drops of a factor: PyTorch has it in float64. */

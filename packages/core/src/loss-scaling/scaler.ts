@@ -5,7 +5,7 @@ import { keep, tidy } from "../device/scope";
 import { check } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { show } from "../errors/show";
-import { less, select } from "../functions";
+import { where as choose, less } from "../functions";
 import { cast, elementwise } from "../ops";
 import { checkTensor } from "../ops/check-tensor";
 import type { ClipOptions } from "../optimizer/algorithm";
@@ -346,7 +346,7 @@ export class GradScaler {
     return keep(
       tidy(() => {
         const sum = cast(sumsOf(grads, true), "f32").sum();
-        return cast(select(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
+        return cast(choose(less(sum, 0.5), 0, 1), "f32"); // as the rule of the scale reads it
       }),
     );
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
 import { defineRule } from "../rule/rule";
 import { interpretRule } from "../rule/stored";
-import { add, div, fma, less, max, mul, neg, select, sqrt, sub } from "../rule/symbols";
+import { add, div, fma, less, maximum, mul, neg, sqrt, sub, where } from "../rule/symbols";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import { applyRule } from "./apply-rule";
@@ -14,8 +14,8 @@ const adaptive = defineRule({
   buffers: ["param", "grad", "square"],
   scalars: ["beta", "negLr"],
   update({ param, grad, square }, { beta, negLr }) {
-    const v = max(fma(beta, sub(mul(grad, grad), square), square), 0.25);
-    const step = select(less(negLr, -10), 0, mul(negLr, grad));
+    const v = maximum(fma(beta, sub(mul(grad, grad), square), square), 0.25);
+    const step = where(less(negLr, -10), 0, mul(negLr, grad));
     return { param: add(param, div(step, add(sqrt(v), 1e-8))), square: v };
   },
 });
@@ -77,7 +77,7 @@ describe("applyRule", () => {
       name: "sign",
       buffers: ["a"],
       scalars: ["third"],
-      update: ({ a }, { third }) => ({ a: mul(select(less(a, 0), -1, 1), third) }),
+      update: ({ a }, { third }) => ({ a: mul(where(less(a, 0), -1, 1), third) }),
     });
     const [a, arrays] = [tensor([-2, 5], { dtype }), [Float64Array.of(-2, 5)]];
     const third = parameter(1 / 3, { dtype: dtype === "f64" ? "f64" : "f32" });

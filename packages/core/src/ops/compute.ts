@@ -3,7 +3,7 @@ import type { Device } from "../device/device";
 import { check } from "../errors/errors";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { add, fma, less, mul, neg, select, sub } from "../rule/symbols";
+import { add, fma, less, mul, neg, sub, where } from "../rule/symbols";
 import { computeDType, type DType, type MapDType } from "../values/dtype";
 import { toStored } from "../values/half";
 
@@ -50,7 +50,7 @@ const WORD = 2 ** 32;
 function wrapped(x: Expression, word = WORD): Expression {
   const words = sub(add(mul(x, 1 / word), ROUNDING), ROUNDING);
   const rest = fma(words, -word, x);
-  return select(less(word / 2 - 1, rest), sub(rest, word), rest);
+  return where(less(word / 2 - 1, rest), sub(rest, word), rest);
 }
 
 /** a * b modulo 2^32: the rounded product, and what rounding took from it. */

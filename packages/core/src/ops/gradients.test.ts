@@ -2,7 +2,7 @@
 import { DIFFERENTIABLE_OPS, gradCheck, inputsOf } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import { less, maximum, select } from "../functions";
+import { less, maximum, where } from "../functions";
 
 describe("the gradient of", () => {
   it.each(DIFFERENTIABLE_OPS)("$name", async (op) => {
@@ -49,7 +49,7 @@ it("a comparison has no gradient, and select sends none to its condition", () =>
   const x = parameter([-1, 2]);
   const condition = less(x, 0);
   expect([condition.dtype, condition.requiresGrad]).toEqual(["bool", false]);
-  select(condition, x.mul(3), x).sum().backward();
+  where(condition, x.mul(3), x).sum().backward();
   expect([...x.grad!.dataSync()]).toEqual([3, 1]);
 });
 

@@ -1,7 +1,7 @@
 // i32 and u8 arithmetic as PyTorch's: modulo 2^32 and 2^8. The expected numbers are PyTorch's.
 import { expect, it } from "vitest";
 import { full, tensor } from "../create";
-import { clamp, fma, less, maskedFill, max, maximum, min, minimum, pow, select, where } from "../functions";
+import { clamp, fma, less, maskedFill, maximum, minimum, pow, where } from "../functions";
 import type { Tensor } from "../tensor/tensor";
 import { Generator } from "../values/generator";
 
@@ -45,8 +45,8 @@ it.each<[string, () => Tensor, number[]]>([
   ["a sum over the edge", () => tensor(Int32Array.of(2147483647, 1)).sum(), [-2147483648]],
   ["the largest", () => i32().max(), [2147483647]],
   ["relu", () => i32().relu(), [2147483647, 0, 7]],
-  ["max and min", () => max<Tensor>(min<Tensor>(i32(), 5), -5), [5, -5, 5]],
-  ["a choice", () => select<Tensor>(less<Tensor>(i32(), 8), 16777217, i32()), [2147483647, 16777217, 16777217]],
+  ["maximum and minimum", () => maximum<Tensor>(minimum<Tensor>(i32(), 5), -5), [5, -5, 5]],
+  ["a choice", () => where<Tensor>(less<Tensor>(i32(), 8), 16777217, i32()), [2147483647, 16777217, 16777217]],
   ["u8 + u8", () => u8().add(u8()), [144, 20]],
   ["u8 - u8 - 1", () => u8().sub(u8()).sub(1), [255, 255]],
   ["u8 * u8", () => u8().mul(u8()), [64, 100]],
@@ -113,7 +113,7 @@ it.each<[string, () => Tensor]>([
   ["i32 filled with -Infinity", () => maskedFill(i32(), tensor([true]), Number.NEGATIVE_INFINITY)],
   ["u8 where -5", () => where(tensor([true, false]), -5, u8())],
   ["2^40 where nothing is wider", () => where(tensor([true]), 2 ** 40, 0)],
-  ["the larger of u8 and 300", () => max(u8(), 300)],
+  ["the larger of u8 and 300", () => maximum(u8(), 300)],
   ["maximum of u8 and 300", () => maximum(u8(), 300)],
   ["minimum of u8 and -1", () => minimum(u8(), -1)],
   ["u8 clamped from 300 on", () => clamp(u8(), 300)],

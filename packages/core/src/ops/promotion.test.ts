@@ -2,7 +2,7 @@
 import "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { parameter, tensor } from "../create";
-import { add, less, select } from "../functions";
+import { add, less, where } from "../functions";
 import { concat, stack } from "../index";
 
 const BY = ["bool", "u8", "i32", "f16", "bf16", "f32", "f64"] as const;
@@ -61,7 +61,7 @@ it("what has no dimensions is computed with in the other's precision, and gets i
   expect([y.grad!.dtype, ...y.grad!.dataSync()]).toEqual(["f32", 3]);
   expect(x.grad!.dtype).toBe("bf16");
   expect([...less(tensor([0.1]), tensor(0.1, { dtype: "f64" })).dataSync()]).toEqual([0]);
-  expect(select(tensor([1, 0], { dtype: "bool" }), x, y).dtype).toBe("bf16");
+  expect(where(tensor([1, 0], { dtype: "bool" }), x, y).dtype).toBe("bf16");
 });
 
 it.each(["f16", "bf16"] as const)("what %s is compared with is rounded to it first, as in PyTorch", (dtype) => {

@@ -1,5 +1,5 @@
 /** What an optimizer package supplies. Everything else is in core. */
-import type { Op } from "../rule/expression";
+import type { OpName } from "../rule/expression";
 import type { Rule } from "../rule/rule";
 import type { Tensor } from "../tensor/tensor";
 import type { Regularizer } from "./gradients/regularizer";
@@ -53,7 +53,7 @@ export interface Counters {
 }
 
 /** Ops that compute scalars: on numbers in float64, or on tensors where a step is differentiated (`functional`). */
-export type Arithmetic = Readonly<Record<Op | "fround", (...operands: number[]) => number>>;
+export type Arithmetic = Readonly<Record<OpName | "fround", (...operands: number[]) => number>>;
 
 export interface Algorithm<Options extends BaseOptions> {
   /** The class name, for messages. */

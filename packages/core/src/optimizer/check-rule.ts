@@ -1,6 +1,6 @@
 /** Checks of an algorithm's rule and counters. A wrong rule would work on the wrong memory, wrong counters would be lost when saved. */
 import { checkValue } from "../errors/check-value";
-import { ARITHMETIC } from "../rule/interpret";
+import { NUMBERS } from "../rule/interpret";
 import type { Rule } from "../rule/rule";
 import type { Algorithm, BaseOptions, Counters } from "./algorithm";
 import { DIRECTION, hasDirection, MASTER, stateKeys } from "./state/state";
@@ -38,7 +38,7 @@ export function advanced<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   before: Counters,
   options: Options,
-  arithmetic = ARITHMETIC,
+  arithmetic = NUMBERS,
   isNumber: (value: unknown) => boolean = Number.isFinite,
 ): Counters {
   const { name, initialCounters } = algorithm;

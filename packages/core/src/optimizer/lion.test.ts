@@ -12,9 +12,9 @@ import {
   mul,
   Optimizer,
   parameter,
-  select,
   sub,
   tensor,
+  where,
 } from "../index";
 
 /** Lion (Chen et al. 2023). The sign by two selects: 0 stays 0. */
@@ -24,7 +24,7 @@ const lionRule = defineRule({
   scalars: ["oneMinusBeta1", "oneMinusBeta2", "negLr", "decay"],
   update({ param, grad, expAvg }, h) {
     const direction = fma(h.oneMinusBeta1, sub(grad, expAvg), expAvg);
-    const sign = select(less(direction, 0), -1, select(less(0, direction), 1, direction));
+    const sign = where(less(direction, 0), -1, where(less(0, direction), 1, direction));
     return {
       param: add(mul(param, h.decay), mul(h.negLr, sign)),
       expAvg: fma(h.oneMinusBeta2, sub(grad, expAvg), expAvg),

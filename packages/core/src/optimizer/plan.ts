@@ -5,7 +5,7 @@ import type { Device } from "../device/device";
 import type { Live } from "../device/live";
 import { OptError } from "../errors/errors";
 import { cast } from "../ops";
-import { ARITHMETIC } from "../rule/interpret";
+import { NUMBERS } from "../rule/interpret";
 import { rewritten } from "../rule/rewrite";
 import type { Rewrite, Rule } from "../rule/rule";
 import type { Storage } from "../tensor/storage";
@@ -68,7 +68,7 @@ export function scalarsOf<Options extends BaseOptions>(
   counters: Counters,
   before: Counters,
 ): Scalar[] {
-  const values = algorithm.scalars(options, counters, ARITHMETIC, before);
+  const values = algorithm.scalars(options, counters, NUMBERS, before);
   const { scalars: names } = rule;
   const scalars = new Array<Scalar>(names.length);
   for (let i = 0; i < names.length; i++) {

@@ -6,7 +6,7 @@ import { scatterAdd } from "../ops/indices/gather";
 import { fill, launchMap } from "../ops/map";
 import { Expression } from "../rule/expression";
 import { type Program, trace } from "../rule/program";
-import { less, select } from "../rule/symbols";
+import { less, where } from "../rule/symbols";
 import { Tensor } from "../tensor/tensor";
 
 /** Both i32, and as long as the list. */
@@ -54,12 +54,10 @@ function programOf(buffers: string[], compute: (...inputs: Expression[]) => Expr
   return trace(buffers, [], [{ slot: 0, expression }]);
 }
 
-const EQUAL = /* @__PURE__ */ programOf(["left", "right"], (a, b) =>
-  select(less(a!, b!), 0, select(less(b!, a!), 0, 1)),
-);
+const EQUAL = /* @__PURE__ */ programOf(["left", "right"], (a, b) => where(less(a!, b!), 0, where(less(b!, a!), 0, 1)));
 /** The second where the first is above 0, else the third. */
 export const WHERE_COUNTED = /* @__PURE__ */ programOf(["count", "counted", "other"], (count, counted, other) =>
-  select(less(0, count!), counted!, other!),
+  where(less(0, count!), counted!, other!),
 );
 
 /** Comparisons in memory at once. */

@@ -28,6 +28,17 @@ export type RuleOp = (typeof RULE_OPS)[number];
 export type Op = RuleOp | (typeof TRANSCENDENTAL_OPS)[number];
 export type BitOp = (typeof BIT_OPS)[number];
 
+/** Functions that programs store under other names: hashes of rules contain those. */
+const NODES = { maximum: "max", minimum: "min", where: "select" } as const;
+
+/** The name of an op as a function, which is PyTorch's. */
+export type OpName = Exclude<Op, (typeof NODES)[keyof typeof NODES]> | keyof typeof NODES;
+
+/** The op that a program stores for a function. */
+export function nodeOf(name: OpName): Op {
+  return NODES[name as keyof typeof NODES] ?? name;
+}
+
 /** Whether an op is one of `TRANSCENDENTAL_OPS`. */
 export function isTranscendental(op: string): op is (typeof TRANSCENDENTAL_OPS)[number] {
   return (TRANSCENDENTAL_OPS as readonly string[]).includes(op);
@@ -61,7 +72,7 @@ export const operate: unique symbol = Symbol.for("@opt/core.operate");
 
 /** What the ops below work on: expressions and tensors. */
 export interface Operand {
-  [operate](op: Op, operands: readonly (Operand | number)[]): Operand;
+  [operate](name: OpName, operands: readonly (Operand | number)[]): Operand;
 }
 
 /** A symbol of an update rule, from which every device compiles its kernel. */
@@ -82,27 +93,28 @@ export class Expression implements Operand {
     return this.op === "less";
   }
 
-  [operate](op: Op, operands: readonly (Operand | number)[]): Expression {
+  [operate](name: OpName, operands: readonly (Operand | number)[]): Expression {
+    const op = nodeOf(name);
     const args = operands.map((operand) => (typeof operand === "number" ? Expression.constant(operand) : operand));
     args.forEach((arg, i) => {
-      checkOperand(arg instanceof Expression, op, i, arg);
+      checkOperand(arg instanceof Expression, name, i, arg);
       const wantsCondition = op === "select" && i === 0;
       check(
         (arg as Expression).isCondition === wantsCondition,
         "BAD_ARGUMENT",
-        op,
+        name,
         () => `operand ${i} must be ${wantsCondition ? "a condition, got a number" : "a number, got a condition"}.`,
-        "Use select(less(a, b), x, y).",
+        "Use where(less(a, b), x, y).",
       );
     });
     return new Expression(op, args as Expression[]);
   }
 }
 
-function checkOperand(fits: boolean, op: Op, position: number, operand: unknown): void {
+function checkOperand(fits: boolean, name: OpName, position: number, operand: unknown): void {
   const problem = () => `operand ${position} must be an expression or a number, got ${show(operand)}.`;
   const advice = "Check names of buffers and scalars, and do not mix tensors with symbols.";
-  check(fits, "BAD_ARGUMENT", op, problem, advice);
+  check(fits, "BAD_ARGUMENT", name, problem, advice);
 }
 
 function isOperand(value: unknown): value is Operand {
@@ -110,18 +122,14 @@ function isOperand(value: unknown): value is Operand {
 }
 
 /** Applies an op to symbols, tensors or numbers (numbers alone stay symbolic constants). */
-export function applyOp<T extends Operand>(op: Op, operands: readonly (T | number)[]): T {
-  check(
-    operands.length === ARITY[op],
-    "BAD_ARGUMENT",
-    op,
-    () => `takes ${ARITY[op]} operands, got ${operands.length}.`,
-    op === "max" ? "The largest value over axes is x.max(axis)." : "",
-  );
+export function applyOp<T extends Operand>(name: OpName, operands: readonly (T | number)[]): T {
+  const arity = ARITY[nodeOf(name)];
+  const problem = () => `takes ${arity} operands, got ${operands.length}.`;
+  check(operands.length === arity, "BAD_ARGUMENT", name, problem);
   let leader: Operand | undefined;
   operands.forEach((operand, i) => {
     if (isOperand(operand)) leader ??= operand;
-    else checkOperand(typeof operand === "number", op, i, operand);
+    else checkOperand(typeof operand === "number", name, i, operand);
   });
-  return (leader ?? Expression.constant(0))[operate](op, operands) as T;
+  return (leader ?? Expression.constant(0))[operate](name, operands) as T;
 }

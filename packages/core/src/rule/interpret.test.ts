@@ -4,7 +4,7 @@ import type { Op } from "./expression";
 import { evaluateOp } from "./interpret";
 import { defineRule } from "./rule";
 import { interpretRule } from "./stored";
-import { less, select, sub } from "./symbols";
+import { less, sub, where } from "./symbols";
 
 const inf = Number.POSITIVE_INFINITY;
 const nan = Number.NaN;
@@ -81,7 +81,7 @@ describe("interpretRule", () => {
     name: "exchange",
     buffers: ["a", "b"],
     scalars: ["s"],
-    update: ({ a, b }, { s }) => ({ a: select(less(a, s), b, a), b: sub(a, 0.1) }),
+    update: ({ a, b }, { s }) => ({ a: where(less(a, s), b, a), b: sub(a, 0.1) }),
   });
 
   it("reads old values only, and rounds scalars and constants to the dtype", () => {

@@ -3,7 +3,7 @@
 import { internalError } from "../errors/errors";
 import type { ComputeDType, TypedArray } from "../values/dtype";
 import { erf } from "./erf";
-import { type BitOp, isTranscendental, type Op, type RuleOp } from "./expression";
+import { type BitOp, isTranscendental, type Op, type OpName, type RuleOp } from "./expression";
 import { fma32, fma64 } from "./fma";
 import { type FunctionName, functionDefinition } from "./functions";
 import { exponent, flipsign, power2, significand } from "./functions/bits";
@@ -24,8 +24,8 @@ export function minimum(a: number, b: number): number {
   return a;
 }
 
-/** In float64. float32 results of rule ops are these rounded once, which is exact IEEE float32 arithmetic for all but fma. */
-export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
+/** Functions of numbers, in float64. */
+export const NUMBERS: Readonly<Record<OpName | "fround", Evaluate>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,
@@ -34,10 +34,10 @@ export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
   abs: Math.abs,
   sqrt: Math.sqrt,
   fma: fma64,
-  max: maximum,
-  min: minimum,
+  maximum,
+  minimum,
   less: (a, b) => (a < b ? 1 : 0),
-  select: (condition, a, b) => (condition !== 0 ? a : b),
+  where: (condition, a, b) => (condition !== 0 ? a : b),
   exp: Math.exp,
   log: Math.log,
   tanh: Math.tanh,
@@ -46,6 +46,12 @@ export const ARITHMETIC: Readonly<Record<Op | "fround", Evaluate>> = {
   cos: Math.cos,
   pow: power,
   fround: Math.fround,
+};
+
+/** In float64. float32 results of rule ops are these rounded once, which is exact IEEE float32 arithmetic for all but fma. */
+export const ARITHMETIC: Readonly<Record<Op, Evaluate>> = {
+  ...NUMBERS,
+  ...{ max: maximum, min: minimum, select: NUMBERS.where },
 };
 
 /** C's pow, which differs from Math.pow in pow(1, NaN) = 1 and pow(-1, ±Infinity) = 1. */

@@ -1,14 +1,14 @@
 /** Rules made from rules: what a step does to the gradient before the rule sees it, and whether its results are kept. */
 import type { Expression } from "./expression";
 import { defineRule, type Rewrite, type Rule } from "./rule";
-import { add, fma, less, max, min, mul, neg, select, sub } from "./symbols";
+import { add, fma, less, maximum, minimum, mul, neg, sub, where } from "./symbols";
 
 /** The gradient from the gradient, the parameter and the rewrite's scalar; a guard keeps all buffers where its scalar is above 0. */
 const GRADIENT: Readonly<Record<Rewrite, (grad: Expression, param: Expression, by: Expression) => Expression>> = {
   scale: (grad, _param, by) => mul(grad, by),
-  clamp: (grad, _param, limit) => max(min(grad, limit), neg(limit)),
+  clamp: (grad, _param, limit) => maximum(minimum(grad, limit), neg(limit)),
   l1: (grad, param, penalty) =>
-    select(less(param, 0), sub(grad, penalty), select(less(0, param), add(grad, penalty), grad)),
+    where(less(param, 0), sub(grad, penalty), where(less(0, param), add(grad, penalty), grad)),
   l2: (grad, param, penalty) => fma(penalty, param, grad),
   guard: (grad) => grad,
 };
@@ -41,7 +41,7 @@ export function rewritten(rule: Rule, rewrites: readonly Rewrite[]): Rule {
         if (guard === undefined) return updated;
         const kept = Object.entries(updated).map(([name, value]) => [
           name,
-          select(less(0, scalars[guard]!), buffers[name]!, value!),
+          where(less(0, scalars[guard]!), buffers[name]!, value!),
         ]);
         return Object.fromEntries(kept);
       },

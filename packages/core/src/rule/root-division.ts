@@ -14,7 +14,7 @@
  */
 import { Expression } from "./expression";
 import { type Program, trace } from "./program";
-import { div, fma, min, mul, neg } from "./symbols";
+import { div, fma, minimum, mul, neg } from "./symbols";
 
 /** The scalars must be less than this from 1, in float64. */
 export const DIVISOR_REACH: number = 1 - 2 ** -40;
@@ -31,7 +31,7 @@ function quotient(root: Expression, scalar: Expression): Expression {
   const y = div(-1, scalar);
   const x = neg(root);
   const q = mul(x, y);
-  return fma(fma(min(q, 2 ** 120), scalar, x), y, q);
+  return fma(fma(minimum(q, 2 ** 120), scalar, x), y, q);
 }
 
 /** The program without divisions of roots by scalars. */

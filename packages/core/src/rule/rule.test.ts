@@ -1,9 +1,9 @@
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "../errors/errors";
-import { type Expression, operate, RULE_OPS, type RuleOp } from "./expression";
+import { type Expression, nodeOf, type OpName, operate, RULE_OPS } from "./expression";
 import { defineRule, type RuleDefinition } from "./rule";
-import { abs, add, div, exp, fma, less, max, min, mul, neg, select, sqrt, sub } from "./symbols";
+import { abs, add, div, exp, fma, less, maximum, minimum, mul, neg, sqrt, sub, where } from "./symbols";
 
 type Definition = RuleDefinition<"param" | "grad", "lr" | "decay">;
 
@@ -68,7 +68,7 @@ describe("the content hash", () => {
   it("never changes by accident: kernels built ahead are found by it", () => {
     expect(hashOf({})).toMatchInlineSnapshot(`"ac66ba58065f0d8e"`);
     expect(
-      hashOf({ update: ({ param, grad }) => ({ param: select(less(param, -0.5), sqrt(grad), 1 / 3) }) }),
+      hashOf({ update: ({ param, grad }) => ({ param: where(less(param, -0.5), sqrt(grad), 1 / 3) }) }),
     ).toMatchInlineSnapshot(`"7f12eec1db2acd06"`);
   });
 });
@@ -161,14 +161,27 @@ describe("defineRule refuses", () => {
       "BAD_ARGUMENT",
     ],
     [
-      "selecting by a number",
-      { update: (b: Record<string, Expression>) => ({ param: select(b.param!, 1, 0) }) },
+      "choosing by a number",
+      { update: (b: Record<string, Expression>) => ({ param: where(b.param!, 1, 0) }) },
       "BAD_ARGUMENT",
     ],
   ])("%s", (_, changes, code) => expectCode(code, () => defineRule({ ...base, ...changes } as Definition)));
 });
 
 it("has a function for each op of rules", () => {
-  const functions: Record<RuleOp, unknown> = { add, sub, mul, div, neg, abs, sqrt, fma, max, min, less, select };
-  expect(Object.keys(functions)).toEqual([...RULE_OPS]);
+  const functions = {
+    add,
+    sub,
+    mul,
+    div,
+    neg,
+    abs,
+    sqrt,
+    fma,
+    maximum,
+    minimum,
+    less,
+    where,
+  };
+  expect((Object.keys(functions) as OpName[]).map(nodeOf)).toEqual([...RULE_OPS]);
 });

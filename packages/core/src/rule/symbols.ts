@@ -1,5 +1,5 @@
 /** The ops as functions of symbols or tensors, or of one of them with numbers: what rules and the definitions of elementwise ops are written with. */
-import { applyOp, type Op, type Operand } from "./expression";
+import { applyOp, type Operand, type OpName } from "./expression";
 
 /** An op of one operand: a symbol of a rule, or a tensor. */
 export type Unary = <T extends Operand>(x: T) => T;
@@ -9,9 +9,9 @@ export type Binary = <T extends Operand>(a: T | number, b: T | number) => T;
 export type Ternary = <T extends Operand>(a: T | number, b: T | number, c: T | number) => T;
 
 const applied =
-  (op: Op) =>
+  (name: OpName) =>
   <T extends Operand>(...operands: (T | number)[]): T =>
-    applyOp<T>(op, operands);
+    applyOp<T>(name, operands);
 
 /** a + b. */
 export const add: Binary = /* @__PURE__ */ applied("add");
@@ -29,12 +29,22 @@ export const abs: Unary = /* @__PURE__ */ applied("abs");
 export const sqrt: Unary = /* @__PURE__ */ applied("sqrt");
 /** a * b + c, rounded once. */
 export const fma: Ternary = /* @__PURE__ */ applied("fma");
-/** `b < a ? b : a`, of each pair: only a NaN in a survives; `minimum` lets both through. */
-export const min: Binary = /* @__PURE__ */ applied("min");
+/** The larger of each pair; NaN if either is. In a rule it is `a < b ? b : a`: only a NaN in a survives, so write `maximum(new, old)`. */
+export const maximum: Binary = /* @__PURE__ */ applied("maximum");
+/** The smaller of each pair; NaN if either is. In a rule it is `b < a ? b : a`: only a NaN in a survives. */
+export const minimum: Binary = /* @__PURE__ */ applied("minimum");
 /** The condition a < b. */
 export const less: Binary = /* @__PURE__ */ applied("less");
-/** `condition ? a : b`. */
-export const select: Ternary = /* @__PURE__ */ applied("select");
+/**
+ * `condition ? a : b`, elementwise and broadcast. The condition has no gradient.
+ *
+ * @throws OptError BAD_DTYPE for a condition that is not bool; BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * const x = tensor([-1, 2]);
+ * where(x.lt(0), 0, x); // [0, 2]
+ */
+export const where: <T extends Operand>(condition: T, a: T | number, b: T | number) => T =
+  /* @__PURE__ */ applied("where");
 /** e^x. */
 export const exp: Unary = /* @__PURE__ */ applied("exp");
 /** The natural logarithm of x. */
@@ -49,6 +59,3 @@ export const sin: Unary = /* @__PURE__ */ applied("sin");
 export const cos: Unary = /* @__PURE__ */ applied("cos");
 /** a^b. */
 export const pow: Binary = /* @__PURE__ */ applied("pow");
-
-/** `a < b ? b : a`, of each pair: only a NaN in a survives, so write `max(new, old)`; `maximum` lets both through. The largest of one tensor is `x.max()`. */
-export const max: Binary = /* @__PURE__ */ applied("max");

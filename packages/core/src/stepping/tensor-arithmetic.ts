@@ -2,7 +2,8 @@
 import { OptError } from "../errors/errors";
 import { cast, elementwise } from "../ops";
 import type { Arithmetic } from "../optimizer/algorithm";
-import { ARITHMETIC } from "../rule/interpret";
+import { nodeOf, type OpName } from "../rule/expression";
+import { NUMBERS } from "../rule/interpret";
 import type { Tensor } from "../tensor/tensor";
 
 /** A tensor among an algorithm's numbers. A tensor itself would turn into a number under JavaScript's operators, and its gradient be lost. */
@@ -30,11 +31,13 @@ export function tensorArithmetic(rounds: boolean): Arithmetic {
       const operands = terms.map((term) => (term instanceof Quantity ? term.tensor : term));
       if (operands.every((operand) => typeof operand === "number")) {
         const [a, b, c] = operands as number[];
-        return ARITHMETIC[op](a!, b!, c!);
+        return NUMBERS[op](a!, b!, c!);
       }
-      return new Quantity(op === "fround" ? rounded(operands[0] as Tensor) : elementwise(op, operands));
+      return new Quantity(
+        op === "fround" ? rounded(operands[0] as Tensor) : elementwise(nodeOf(op as OpName), operands),
+      );
     };
-  const ops = Object.keys(ARITHMETIC) as (keyof Arithmetic)[];
+  const ops = Object.keys(NUMBERS) as (keyof Arithmetic)[];
   return Object.fromEntries(ops.map((op) => [op, applied(op)])) as unknown as Arithmetic;
 }
 

@@ -1,7 +1,7 @@
 /** What tensors can be asked to do, as methods. Generic, so that a tensor's data knows none of the ops behind it. */
 import type { Device } from "../device/device";
 import type { inspectSymbol } from "../host/inspect-symbol";
-import type { Op, Operand } from "../rule/expression";
+import type { Operand, OpName } from "../rule/expression";
 import { operate } from "../rule/expression";
 import type { Bytes, DType, TypedArray } from "../values/dtype";
 import type { TensorData } from "../values/literal";
@@ -67,7 +67,7 @@ export interface Fluent<T> {
   /** This tensor in another dtype or on another device; itself if nothing changes. Casts are differentiable, moves are not recorded. */
   to(target: DType | Device | (string & {})): T;
 
-  [operate](op: Op, operands: readonly (Operand | number)[]): T & Operand;
+  [operate](name: OpName, operands: readonly (Operand | number)[]): T & Operand;
   add(other: T | number): T;
   sub(other: T | number): T;
   mul(other: T | number): T;

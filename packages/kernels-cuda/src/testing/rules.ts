@@ -1,5 +1,20 @@
 /** Rules that no optimizer uses, for tests of the kernels themselves. */
-import { abs, add, defineRule, div, fma, less, max, min, mul, neg, type Rule, select, sqrt, sub } from "@opt/core";
+import {
+  abs,
+  add,
+  defineRule,
+  div,
+  fma,
+  less,
+  maximum,
+  minimum,
+  mul,
+  neg,
+  type Rule,
+  sqrt,
+  sub,
+  where,
+} from "@opt/core";
 
 /** Every op, compiled ahead. */
 export const everyOp: Rule = defineRule({
@@ -7,10 +22,10 @@ export const everyOp: Rule = defineRule({
   buffers: ["param", "grad", "memory"],
   scalars: ["rate", "limit"],
   update({ param, grad, memory }, { rate, limit }) {
-    const clipped = min(max(grad, neg(limit)), limit);
+    const clipped = minimum(maximum(grad, neg(limit)), limit);
     const root = sqrt(abs(fma(clipped, grad, memory)));
     const scaled = div(mul(rate, clipped), add(root, 0.1));
-    return { param: select(less(root, limit), sub(param, scaled), param), memory: max(root, memory) };
+    return { param: where(less(root, limit), sub(param, scaled), param), memory: maximum(root, memory) };
   },
 });
 

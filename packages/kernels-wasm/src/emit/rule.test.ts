@@ -1,4 +1,19 @@
-import { abs, add, defineRule, div, fma, less, max, min, mul, neg, type Rule, select, sqrt, sub } from "@opt/core";
+import {
+  abs,
+  add,
+  defineRule,
+  div,
+  fma,
+  less,
+  maximum,
+  minimum,
+  mul,
+  neg,
+  type Rule,
+  sqrt,
+  sub,
+  where,
+} from "@opt/core";
 import { type ComputeDType, interpretRule, type Slice, type TypedArray } from "@opt/core/backend";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWasmBackend, type WasmBackend } from "../backend";
@@ -10,7 +25,7 @@ const adamw = defineRule({
   update({ param, grad, expAvg, expAvgSq, maxExpAvgSq }, h) {
     const m = fma(h.oneMinusBeta1, sub(grad, expAvg), expAvg);
     const v = fma(mul(h.oneMinusBeta2, grad), grad, mul(expAvgSq, h.beta2));
-    const vMax = max(v, maxExpAvgSq);
+    const vMax = maximum(v, maxExpAvgSq);
     const denom = add(div(sqrt(vMax), h.biasCorrection2Sqrt), h.eps);
     const p = add(mul(param, h.decay), div(mul(h.negStepSize, m), denom));
     return { expAvg: m, expAvgSq: v, maxExpAvgSq: vMax, param: p };
@@ -46,8 +61,8 @@ const lion = defineRule({
   scalars: ["lr", "oneMinusBeta1", "oneMinusBeta2", "bound"],
   update({ param, grad, expAvg }, { lr, oneMinusBeta1, oneMinusBeta2, bound }) {
     const c = fma(oneMinusBeta1, sub(grad, expAvg), expAvg);
-    const sign = select(less(c, 0), -1, select(less(0, c), 1, mul(c, 0)));
-    const step = min(max(mul(sign, add(lr, abs(sub(bound, 1)))), neg(bound)), bound);
+    const sign = where(less(c, 0), -1, where(less(0, c), 1, mul(c, 0)));
+    const step = minimum(maximum(mul(sign, add(lr, abs(sub(bound, 1)))), neg(bound)), bound);
     return { param: sub(param, step), expAvg: fma(oneMinusBeta2, sub(grad, expAvg), expAvg) };
   },
 });

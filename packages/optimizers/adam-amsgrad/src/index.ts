@@ -11,7 +11,7 @@ import {
   type Expression,
   everyVariant,
   fma,
-  max,
+  maximum,
   mul,
   Optimizer,
   ruleByVariant,
@@ -69,7 +69,7 @@ export const adamRule = /* @__PURE__ */ ruleByVariant(choices, ({ amsgrad, decay
         ? fma(sub(h.oneMinusBeta1!, 1), sub(g, expAvg), g)
         : fma(h.oneMinusBeta1!, sub(g, expAvg), expAvg);
       const v = fma(mul(h.oneMinusBeta2!, g), g, mul(expAvgSq, h.beta2!));
-      const largest = amsgrad ? max(v, maxExpAvgSq!) : v;
+      const largest = amsgrad ? maximum(v, maxExpAvgSq!) : v;
       const denom = add(div(sqrt(largest), h.biasCorrection2Sqrt!), h.eps!);
       return {
         param: add(p, div(mul(h.negStepSize!, m), denom)),

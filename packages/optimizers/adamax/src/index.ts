@@ -12,13 +12,13 @@ import {
   everyVariant,
   fma,
   less,
-  max,
+  maximum,
   mul,
   Optimizer,
   ruleByVariant,
-  select,
   sub,
   type VariantOf,
+  where,
 } from "@opt/core";
 
 export interface AdamaxOptions extends BaseOptions {
@@ -60,7 +60,7 @@ export const adamaxRule = /* @__PURE__ */ ruleByVariant(choices, ({ decay, small
       const decayed = mul(expInf, h.beta2!);
       // PyTorch's maximum is NaN if either operand is. `max` passes on NaN of its first operand alone.
       const isNumber = less(Number.NEGATIVE_INFINITY, decayed);
-      const u = select(isNumber, max(add(abs(g), h.eps!), decayed), decayed);
+      const u = where(isNumber, maximum(add(abs(g), h.eps!), decayed), decayed);
       return { param: add(param, div(mul(h.negStepSize!, m), u)), expAvg: m, expInf: u };
     },
   }),

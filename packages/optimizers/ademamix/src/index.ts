@@ -60,16 +60,16 @@ export const ademamixRules: readonly Rule[] = /* @__PURE__ */ [false, true].map(
 const DEFAULT_BETAS = [0.9, 0.999, 0.9999] as const;
 
 /** The part of a warm-up that is done. */
-function progress(step: number, length: number, { div, min }: Arithmetic): number {
-  return length === 0 ? 1 : min(div(step, length), 1);
+function progress(step: number, length: number, { div, minimum }: Arithmetic): number {
+  return length === 0 ? 1 : minimum(div(step, length), 1);
 }
 
 /** The third beta at a step: the half-life of the slow average grows linearly (section 3 of the paper). */
 function beta3At(step: number, { betas: [beta1, , beta3], tBeta3 }: AdEMAMixOptions, arithmetic: Arithmetic): number {
-  const { add, sub, div, less, select, log, exp } = arithmetic;
+  const { add, sub, div, less, where, log, exp } = arithmetic;
   const done = progress(step, tBeta3, arithmetic);
   const growing = exp(div(1, add(div(sub(1, done), log(beta1)), div(done, log(beta3)))));
-  return select(less(done, 1), growing, beta3);
+  return where(less(done, 1), growing, beta3);
 }
 
 const ademamix: Algorithm<AdEMAMixOptions> = {

@@ -10,8 +10,8 @@ import {
   mul,
   Optimizer,
   type Rule,
-  select,
   sub,
+  where,
 } from "@opt/core";
 
 export interface ASGDOptions extends BaseOptions {
@@ -38,7 +38,7 @@ export const asgdRules: readonly Rule[] = /* @__PURE__ */ [false, true].map((dec
     update({ param, grad, ax }, { weightDecay, decay, negEta, mu }) {
       const g = decays ? fma(weightDecay, param, grad) : grad;
       const p = fma(negEta, g, mul(param, decay));
-      return { param: p, ax: select(less(mu, 1), add(ax, mul(sub(p, ax), mu)), p) };
+      return { param: p, ax: where(less(mu, 1), add(ax, mul(sub(p, ax), mu)), p) };
     },
   }),
 );
@@ -52,9 +52,9 @@ const asgd: Algorithm<ASGDOptions> = {
   rule: ({ weightDecay }) => asgdRules[weightDecay === 0 ? 0 : 1]!,
   // eta and mu are those of the next step, in float32 as PyTorch's. The first eta is lr.
   initialCounters: { step: 0, eta: 0, mu: 1 },
-  advance({ step }, { lr, lambd, alpha, t0 }, { add, sub, mul, div, pow, max, fround }) {
+  advance({ step }, { lr, lambd, alpha, t0 }, { add, sub, mul, div, pow, maximum, fround }) {
     const eta = div(lr, pow(add(1, mul(mul(lambd, lr), step + 1)), alpha));
-    return { step: step + 1, eta: fround(eta), mu: fround(div(1, max(sub(step + 1, t0), 1))) };
+    return { step: step + 1, eta: fround(eta), mu: fround(div(1, maximum(sub(step + 1, t0), 1))) };
   },
   scalars({ lr, lambd, weightDecay }, _counters, { sub, mul, neg, fround }, before) {
     const eta = before.step === 0 ? fround(lr) : before.eta!;

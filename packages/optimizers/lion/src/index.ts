@@ -10,7 +10,7 @@ import {
   mul,
   Optimizer,
   type Rule,
-  select,
+  where,
 } from "@opt/core";
 
 export interface LionOptions extends BaseOptions {
@@ -32,7 +32,7 @@ export const lionRules: readonly Rule[] = /* @__PURE__ */ [false, true].map((dec
     scalars: ["beta1", "oneMinusBeta1", "beta2", "oneMinusBeta2", ...(decays ? (["decay"] as const) : []), "negLr"],
     update({ param, grad, expAvg }, { beta1, oneMinusBeta1, beta2, oneMinusBeta2, decay, negLr }) {
       const direction = add(mul(oneMinusBeta1, grad), mul(beta1, expAvg));
-      const sign = select(less(0, direction), 1, select(less(direction, 0), -1, 0));
+      const sign = where(less(0, direction), 1, where(less(direction, 0), -1, 0));
       const step = decays ? add(sign, mul(decay, param)) : sign;
       return {
         param: add(param, mul(negLr, step)),

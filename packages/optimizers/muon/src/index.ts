@@ -14,10 +14,10 @@ import {
   type Rule,
   StagedOptimizer,
   type Stages,
-  select,
   show,
   sub,
   Tensor,
+  where,
 } from "@opt/core";
 import { orthogonalized } from "./orthogonalize";
 
@@ -47,8 +47,8 @@ const BUFFERS = ["param", "grad", "momentumBuffer", "direction"] as const;
 /** start + weight (end - start), from the nearer end, as PyTorch's lerp. */
 function lerp(start: Expression, end: Expression, weight: Expression): Expression {
   const isNearStart = less(abs(weight), 0.5);
-  const factor = select(isNearStart, weight, sub(weight, 1));
-  return fma(factor, sub(end, start), select(isNearStart, start, end));
+  const factor = where(isNearStart, weight, sub(weight, 1));
+  return fma(factor, sub(end, start), where(isNearStart, start, end));
 }
 
 /** What is orthogonalized. Scalars: `muonScalars`. */

@@ -16,10 +16,10 @@ import {
   mul,
   Optimizer,
   ruleByVariant,
-  select,
   sqrt,
   sub,
   type VariantOf,
+  where,
 } from "@opt/core";
 
 export interface RAdamOptions extends BaseOptions {
@@ -69,7 +69,7 @@ export const radamRule = /* @__PURE__ */ ruleByVariant(choices, ({ decay, smallB
       const plain = mul(div(m, h.biasCorrection1!), h.lr!);
       const adaptive = mul(div(1, add(sqrt(v), h.eps!)), h.biasCorrection2Sqrt!);
       const rectified = mul(mul(plain, adaptive), h.rectification!);
-      return { param: sub(p, select(less(0, h.rectification!), rectified, plain)), expAvg: m, expAvgSq: v };
+      return { param: sub(p, where(less(0, h.rectification!), rectified, plain)), expAvg: m, expAvgSq: v };
     },
   }),
 );
@@ -82,7 +82,7 @@ export const radamRules = /* @__PURE__ */ everyVariant(choices, radamRule);
  * rho_t being the length of the average that v has come to; 0 while that is too short (5 or less) to divide by.
  */
 function rectificationAt(step: number, beta2: number, arithmetic: Arithmetic): number {
-  const { sub, mul, div, pow, sqrt, less, select } = arithmetic;
+  const { sub, mul, div, pow, sqrt, less, where } = arithmetic;
   const longest = sub(div(2, sub(1, beta2)), 1);
   const power = pow(beta2, step);
   const length = sub(longest, div(mul(2 * step, power), sub(1, power)));
@@ -90,7 +90,7 @@ function rectificationAt(step: number, beta2: number, arithmetic: Arithmetic): n
   const numerator = mul(mul(sub(length, 4), sub(length, 2)), longest);
   const ratio = div(numerator, mul(mul(sub(longest, 4), sub(longest, 2)), length));
   // Chosen before the root too: what is below 0 has a root that has no gradient.
-  return select(isLong, sqrt(select(isLong, ratio, 1)), 0);
+  return where(isLong, sqrt(where(isLong, ratio, 1)), 0);
 }
 
 const radam: Algorithm<RAdamOptions> = {

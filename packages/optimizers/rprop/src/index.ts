@@ -6,12 +6,12 @@ import {
   check,
   defineRule,
   less,
-  max,
-  min,
+  maximum,
+  minimum,
   mul,
   Optimizer,
   type Rule,
-  select,
+  where,
 } from "@opt/core";
 
 export interface RpropOptions extends BaseOptions {
@@ -34,10 +34,10 @@ export const rpropRule = /* @__PURE__ */ defineRule({
   update({ param, grad, prev, stepSize }, { etaMinus, etaPlus, smallest, largest }) {
     const product = mul(grad, prev);
     const turns = less(product, 0);
-    const factor = select(less(0, product), etaPlus, select(turns, etaMinus, 1));
-    const size = min(max(mul(stepSize, factor), smallest), largest);
-    const g = select(turns, 0, grad);
-    const negSign = select(less(0, g), -1, select(less(g, 0), 1, 0));
+    const factor = where(less(0, product), etaPlus, where(turns, etaMinus, 1));
+    const size = minimum(maximum(mul(stepSize, factor), smallest), largest);
+    const g = where(turns, 0, grad);
+    const negSign = where(less(0, g), -1, where(less(g, 0), 1, 0));
     return { param: add(param, mul(negSign, size)), prev: g, stepSize: size };
   },
 });

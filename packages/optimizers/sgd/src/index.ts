@@ -13,9 +13,9 @@ import {
   OptError,
   Optimizer,
   ruleByVariant,
-  select,
   Tensor,
   type VariantOf,
+  where,
 } from "@opt/core";
 
 export interface SGDOptions extends BaseOptions {
@@ -61,7 +61,7 @@ export const sgdRule = /* @__PURE__ */ ruleByVariant(choices, ({ momentum, decay
       if (momentum === "none") return { param: fma(h.negLr!, g, param) };
       // The first momentum is the gradient itself, whatever the dampening.
       const later = fma(h.oneMinusDampening!, g, mul(momentumBuffer!, h.momentum!));
-      const m = select(less(0, h.isFirst!), g, later);
+      const m = where(less(0, h.isFirst!), g, later);
       const direction = momentum === "nesterov" ? fma(h.momentum!, m, g) : m;
       return { param: fma(h.negLr!, direction, param), momentumBuffer: m };
     },

@@ -7,14 +7,14 @@ import {
   type Expression,
   fma,
   less,
-  max,
-  min,
+  maximum,
+  minimum,
   mul,
   neg,
   type Rule,
-  select,
   sqrt,
   sub,
+  where,
 } from "@opt/core";
 
 const arithmetic = defineRule({
@@ -39,9 +39,9 @@ const choices = defineRule({
   buffers: ["a", "b", "largest", "smallest", "chosen"],
   scalars: [],
   update: ({ a, b, largest, chosen }) => ({
-    largest: max(a, b),
-    smallest: min(a, b),
-    chosen: select(less(a, b), chosen, select(less(largest, 0), neg(a), 1)),
+    largest: maximum(a, b),
+    smallest: minimum(a, b),
+    chosen: where(less(a, b), chosen, where(less(largest, 0), neg(a), 1)),
   }),
 });
 
@@ -63,7 +63,7 @@ const lion = defineRule({
   scalars: ["oneMinusBeta1", "oneMinusBeta2", "negLr", "decay"],
   update({ param, grad, momentum }, { oneMinusBeta1, oneMinusBeta2, negLr, decay }) {
     const direction = fma(oneMinusBeta1, sub(grad, momentum), momentum);
-    const sign = select(less(direction, 0), -1, select(less(0, direction), 1, direction));
+    const sign = where(less(direction, 0), -1, where(less(0, direction), 1, direction));
     return {
       param: fma(negLr, sign, mul(param, decay)),
       momentum: fma(oneMinusBeta2, sub(grad, momentum), momentum),
@@ -85,10 +85,10 @@ const constants = defineRule({
   buffers: ["x", "y", "z", "w"],
   scalars: ["s"],
   update: ({ x }, { s }) => ({
-    x: add(select(less(x, Number.POSITIVE_INFINITY), mul(x, 1 / 3), Number.NaN), -0),
+    x: add(where(less(x, Number.POSITIVE_INFINITY), mul(x, 1 / 3), Number.NaN), -0),
     y: add<Expression>(-0, -0),
     z: mul(s, sqrt(s)),
-    w: select(less(s, 0.5), 2 ** -149, Number.NEGATIVE_INFINITY),
+    w: where(less(s, 0.5), 2 ** -149, Number.NEGATIVE_INFINITY),
   }),
 });
 
@@ -99,8 +99,14 @@ const shared = defineRule({
   scalars: ["s", "t"],
   update({ a, b, c, d, e, f, g, h }, { s, t }) {
     const sum = add(add(add(a, b), add(c, d)), add(add(e, f), add(g, h)));
-    const scaled = mul(sum, select(less(s, t), s, t));
-    return { a: scaled, b: sub(scaled, sum), c: max(scaled, sum), d: fma(scaled, scaled, sum), h: min(sum, mul(s, t)) };
+    const scaled = mul(sum, where(less(s, t), s, t));
+    return {
+      a: scaled,
+      b: sub(scaled, sum),
+      c: maximum(scaled, sum),
+      d: fma(scaled, scaled, sum),
+      h: minimum(sum, mul(s, t)),
+    };
   },
 });
 

@@ -23,13 +23,13 @@ import {
   minimum,
   mul,
   pow,
-  select,
   silu,
   sin,
   softplus,
   sub,
   type Tensor,
   tril,
+  where,
 } from "@opt/core";
 import { ARRANGING } from "./arranging";
 import { CHOOSING } from "./choosing";
@@ -121,7 +121,7 @@ export const OPS: Readonly<Record<string, OpKind>> = {
     spec: (tensors, _, numbers) => together(tensors, numbers, "bool"),
   },
   select: {
-    run: ([condition, a, b]) => select(condition as Tensor, a as Tensor, b as Tensor),
+    run: ([condition, a, b]) => where(condition as Tensor, a as Tensor, b as Tensor),
     spec: (tensors, _, numbers) => ({
       shape: together(tensors, []).shape,
       dtype: together(tensors.slice(1), numbers).dtype,

@@ -3,7 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import { checkOptions } from "../../errors/options";
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, log, max, mul, neg, select, sub, tanh } from "../../rule/symbols";
+import { abs, add, div, exp, less, log, maximum, mul, neg, sub, tanh, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
@@ -20,24 +20,24 @@ const SILU: ElementwiseDefinition = {
 };
 
 const LEAKY_RELU: ElementwiseDefinition = {
-  forward: (x, slope) => select(less(0, x!), x!, mul(x!, slope!)),
-  derivatives: [(g, _y, x, slope) => select(less(0, x!), g, mul(g, slope!)), null],
+  forward: (x, slope) => where(less(0, x!), x!, mul(x!, slope!)),
+  derivatives: [(g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)), null],
 };
 
 /** log(1 + u) for u >= 0, with all digits of a small u: the rounding of 1 + u is divided out (Kahan). */
 function logOfMore(u: E): E {
   const rounded = sub(add(1, u), 1);
-  return select(less(0, rounded), mul(log(add(1, u)), div(u, rounded)), u);
+  return where(less(0, rounded), mul(log(add(1, u)), div(u, rounded)), u);
 }
 
 const SOFTPLUS: ElementwiseDefinition = {
   forward(x, beta, threshold) {
     const z = mul(x!, beta!);
-    const soft = div(add(max(z, 0), logOfMore(exp(neg(abs(z))))), beta!);
-    return select(less(threshold!, z), x!, soft);
+    const soft = div(add(maximum(z, 0), logOfMore(exp(neg(abs(z))))), beta!);
+    return where(less(threshold!, z), x!, soft);
   },
   derivatives: [
-    (g, _y, x, beta, threshold) => select(less(threshold!, mul(x!, beta!)), g, mul(g, logistic(mul(x!, beta!)))),
+    (g, _y, x, beta, threshold) => where(less(threshold!, mul(x!, beta!)), g, mul(g, logistic(mul(x!, beta!)))),
     null,
     null,
   ],

@@ -1,7 +1,7 @@
 /** Values kept between bounds. */
 
 import { check } from "../../errors/errors";
-import { less, max, min, select } from "../../rule/symbols";
+import { less, maximum, minimum, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { checkTensor } from "../check-tensor";
@@ -10,11 +10,11 @@ import { type ElementwiseDefinition, extended, ifAtMost, nanOf } from "./element
 
 /** The gradient of an operand is PyTorch's: x has all of it also at a bound, and where the bounds cross the upper one has. */
 const CLAMP: ElementwiseDefinition = {
-  forward: (x, low, high) => nanOf(high!, min(nanOf(low!, max(x!, low!)), high!)),
+  forward: (x, low, high) => nanOf(high!, minimum(nanOf(low!, maximum(x!, low!)), high!)),
   derivatives: [
     (g, _y, x, low, high) => ifAtMost(low!, x!, ifAtMost(x!, high!, g, 0), 0),
-    (g, _y, x, low, high) => select(less(low!, high!), select(less(x!, low!), g, 0), 0),
-    (g, _y, x, low, high) => select(less(high!, x!), g, select(less(high!, low!), g, 0)),
+    (g, _y, x, low, high) => where(less(low!, high!), where(less(x!, low!), g, 0), 0),
+    (g, _y, x, low, high) => where(less(high!, x!), g, where(less(high!, low!), g, 0)),
   ],
 };
 

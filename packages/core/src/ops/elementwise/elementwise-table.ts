@@ -10,16 +10,16 @@ import {
   fma,
   less,
   log,
-  max,
-  min,
+  maximum,
+  minimum,
   mul,
   neg,
   pow,
-  select,
   sin,
   sqrt,
   sub,
   tanh,
+  where,
 } from "../../rule/symbols";
 
 type E = Expression;
@@ -40,22 +40,21 @@ const TWO_OVER_SQRT_PI = 2 / Math.sqrt(Math.PI);
 const normalCdf = (x: E) => mul(0.5, add(1, erf(mul(x, SQRT_HALF))));
 
 /** `value`, but NaN where b is NaN (the rule op max lets only its first operand's NaN through). */
-export const nanOf = (b: E, value: E) => select(less(b, 1), value, select(less(0, b), value, b));
+export const nanOf = (b: E, value: E) => where(less(b, 1), value, where(less(0, b), value, b));
 
 /** One of two where x is a number, and `no` where it is NaN. */
-const ifNumber = (x: E, yes: E | number, no: E | number) => select(less(min(x, 1), 2), yes, no);
+const ifNumber = (x: E, yes: E | number, no: E | number) => where(less(minimum(x, 1), 2), yes, no);
 /** Where neither is less: equal, or one is NaN. */
 const ifEqual = (a: E, b: E, yes: E | number, no: E | number) =>
-  select(less(a, b), no, select(less(b, a), no, ifNumber(a, ifNumber(b, yes, no), no)));
+  where(less(a, b), no, where(less(b, a), no, ifNumber(a, ifNumber(b, yes, no), no)));
 /** a <= b, which NaN never is. */
-export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) =>
-  select(less(a, b), yes, ifEqual(a, b, yes, no));
+export const ifAtMost = (a: E, b: E, yes: E | number, no: E | number) => where(less(a, b), yes, ifEqual(a, b, yes, no));
 
 /** g where the first operand is larger or one is NaN, half of it where they are equal. */
-const whereLarger = (g: E, _y: E, a: E, b: E) => select(less(a, b), 0, ifEqual(a, b, mul(0.5, g), g));
+const whereLarger = (g: E, _y: E, a: E, b: E) => where(less(a, b), 0, ifEqual(a, b, mul(0.5, g), g));
 const whereSmaller = (g: E, y: E, a: E, b: E) => whereLarger(g, y, b, a);
 
-const isZero = (x: E, yes: E | number, no: E | number) => select(less(x, 0), no, select(less(0, x), no, yes));
+const isZero = (x: E, yes: E | number, no: E | number) => where(less(x, 0), no, where(less(0, x), no, yes));
 
 const compared = (forward: (a: E, b: E) => E): ElementwiseDefinition => ({
   forward: forward as ElementwiseDefinition["forward"],
@@ -73,15 +72,15 @@ export const ELEMENTWISE = {
     result: "float",
   },
   neg: { forward: neg, derivatives: [(g) => neg(g)] },
-  abs: { forward: abs, derivatives: [(g, _y, x) => mul(g, select(less(x!, 0), -1, isZero(x!, 0, 1)))] },
+  abs: { forward: abs, derivatives: [(g, _y, x) => mul(g, where(less(x!, 0), -1, isZero(x!, 0, 1)))] },
   sqrt: { forward: sqrt, derivatives: [(g, y) => div(g, mul(2, y))], result: "float" },
   fma: {
     forward: fma,
     derivatives: [(g, _y, _a, b) => mul(g, b!), (g, _y, a) => mul(g, a!), (g) => g],
   },
-  max: { forward: max, derivatives: [whereLarger, whereSmaller] },
-  min: { forward: min, derivatives: [whereSmaller, whereLarger] },
-  less: compared((a, b) => select(less(a, b), 1, 0)),
+  max: { forward: maximum, derivatives: [whereLarger, whereSmaller] },
+  min: { forward: minimum, derivatives: [whereSmaller, whereLarger] },
+  less: compared((a, b) => where(less(a, b), 1, 0)),
   le: compared((a, b) => ifAtMost(a, b, 1, 0)),
   eq: compared((a, b) => ifEqual(a, b, 1, 0)),
   ne: compared((a, b) => ifEqual(a, b, 0, 1)),
@@ -103,7 +102,7 @@ export const ELEMENTWISE = {
     forward: pow,
     derivatives: [
       (g, _y, a, b) => isZero(b!, b!, mul(g, mul(b!, pow(a!, sub(b!, 1))))),
-      (g, y, a, b) => mul(g, select(less(b!, 0), mul(y, log(a!)), isZero(a!, a!, mul(y, log(a!))))),
+      (g, y, a, b) => mul(g, where(less(b!, 0), mul(y, log(a!)), isZero(a!, a!, mul(y, log(a!))))),
     ],
   },
   sigmoid: {
@@ -111,18 +110,18 @@ export const ELEMENTWISE = {
     derivatives: [(g, y) => mul(g, mul(y, sub(1, y)))],
     result: "float",
   },
-  relu: { forward: (x) => max(x!, 0), derivatives: [(g, y) => select(less(0, y), g, select(less(y, 1), 0, g))] },
+  relu: { forward: (x) => maximum(x!, 0), derivatives: [(g, y) => where(less(0, y), g, where(less(y, 1), 0, g))] },
   gelu: {
     forward: (x) => mul(x!, normalCdf(x!)),
     derivatives: [(g, _y, x) => mul(g, add(normalCdf(x!), mul(x!, mul(INV_SQRT_TWO_PI, exp(mul(-0.5, mul(x!, x!)))))))],
     result: "float",
   },
   maximum: {
-    forward: (a, b) => nanOf(b!, max(a!, b!)),
+    forward: (a, b) => nanOf(b!, maximum(a!, b!)),
     derivatives: [whereLarger, whereSmaller],
   },
   minimum: {
-    forward: (a, b) => nanOf(b!, min(a!, b!)),
+    forward: (a, b) => nanOf(b!, minimum(a!, b!)),
     derivatives: [whereSmaller, whereLarger],
   },
 } satisfies Record<Op | (string & {}), ElementwiseDefinition> as Record<ElementwiseName, ElementwiseDefinition>;

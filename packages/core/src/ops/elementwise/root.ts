@@ -1,13 +1,13 @@
 /** Roots whose gradient is 0 where they are 0, as norms and standard deviations have it. */
 
 import type { Expression } from "../../rule/expression";
-import { abs, div, less, mul, pow, select, sqrt, sub } from "../../rule/symbols";
+import { abs, div, less, mul, pow, sqrt, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { elementwise } from "./elementwise";
 import { type ElementwiseDefinition, extended } from "./elementwise-table";
 
 /** 0 where y, which is not negative, is 0, and NaN where it is NaN. */
-const nonZero = (y: Expression, value: Expression) => select(less(0, y), value, y);
+const nonZero = (y: Expression, value: Expression) => where(less(0, y), value, y);
 
 const SQUARE_ROOT: ElementwiseDefinition = {
   forward: sqrt,
@@ -24,7 +24,7 @@ const POWER_OF_SIZE: ElementwiseDefinition = {
   derivatives: [
     (g, _y, x, p) => {
       const slope = mul(g, mul(p!, pow(abs(x!), sub(p!, 1))));
-      return select(less(x!, 0), mul(-1, slope), nonZero(x!, slope));
+      return where(less(x!, 0), mul(-1, slope), nonZero(x!, slope));
     },
     null,
   ],

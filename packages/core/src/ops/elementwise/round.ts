@@ -1,7 +1,7 @@
 /** Rounding to integers. */
 
 import { check } from "../../errors/errors";
-import { abs, add, less, neg, select, sub } from "../../rule/symbols";
+import { abs, add, less, neg, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { isFloat } from "../../values/dtype";
 import { clone } from "../cast";
@@ -13,10 +13,10 @@ import { type ElementwiseDefinition, extended } from "./elementwise-table";
 const ROUND: ElementwiseDefinition = {
   forward(x, whole) {
     const size = sub(add(abs(x!), whole!), whole!);
-    const signed = select(less(x!, 0), neg(size), select(less(0, x!), size, x!));
-    return select(less(abs(x!), whole!), signed, x!);
+    const signed = where(less(x!, 0), neg(size), where(less(0, x!), size, x!));
+    return where(less(abs(x!), whole!), signed, x!);
   },
-  derivatives: [(g) => select(less(g, g), g, 0), null],
+  derivatives: [(g) => where(less(g, g), g, 0), null],
 };
 
 /**

@@ -12,14 +12,7 @@ import { cast } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";
 
-/**
- * `condition ? a : b`, elementwise and broadcast. The condition has no gradient.
- *
- * @throws OptError BAD_DTYPE for a condition that is not bool; BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH
- * @example
- * const x = tensor([-1, 2]);
- * where(x.lt(0), 0, x); // [0, 2]
- */
+/** `condition ? a : b` of tensors: what the function `where` of symbols does on them. @throws OptError BAD_DTYPE, BAD_SHAPE, BAD_ARGUMENT, DEVICE_MISMATCH */
 export function where(condition: Tensor, a: Tensor | number, b: Tensor | number): Tensor {
   checkBool("where", condition, "the condition");
   const numbers = [a, b].filter((value) => typeof value === "number");

@@ -6,7 +6,7 @@ import { check } from "../../errors/errors";
 import { checkOptions } from "../../errors/options";
 import { elementwise } from "../../ops";
 import { defineRule } from "../../rule/rule";
-import { max, min, neg } from "../../rule/symbols";
+import { maximum, minimum, neg } from "../../rule/symbols";
 import { noGrad } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { checkNotNegative } from "../check";
@@ -99,7 +99,7 @@ export const CLAMP = /* @__PURE__ */ defineRule({
   name: "clamp",
   buffers: ["grad"],
   scalars: ["limit"],
-  update: ({ grad }, { limit }) => ({ grad: max(min(grad, limit), neg(limit)) }),
+  update: ({ grad }, { limit }) => ({ grad: maximum(minimum(grad, limit), neg(limit)) }),
 });
 
 /**

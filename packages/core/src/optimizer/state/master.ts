@@ -6,7 +6,7 @@ import { cast } from "../../ops";
 import { launchMap } from "../../ops/map";
 import { Expression } from "../../rule/expression";
 import { type Program, trace } from "../../rule/program";
-import { abs, add, div, less, max, min, select, sub } from "../../rule/symbols";
+import { abs, add, div, less, maximum, minimum, sub, where } from "../../rule/symbols";
 import { noGrad } from "../../tensor/tape";
 import type { Tensor } from "../../tensor/tensor";
 import { MASTER, type Slot } from "./state";
@@ -35,10 +35,10 @@ export function syncMasters(slots: readonly Slot[]): void {
 }
 
 /** 1 for negative numbers and -0: zeros of two signs are equal, and must not be taken for the same. */
-const sign = (x: Expression) => select(less(div(1, x), 0), 1, 0);
+const sign = (x: Expression) => where(less(div(1, x), 0), 1, 0);
 
 /** Infinities become numbers beyond 16 bits, which can be compared. NaN stays. */
-const finite = (x: Expression) => max(min(x, 3.4e38), -3.4e38);
+const finite = (x: Expression) => maximum(minimum(x, 3.4e38), -3.4e38);
 
 /** `difference == 0 ? master : value`. A difference of NaN selects the value. */
 function followProgram(): Program {
@@ -48,7 +48,7 @@ function followProgram(): Program {
     Expression,
   ];
   const distance = add(abs(sub(finite(value), finite(rounded))), abs(sub(sign(value), sign(rounded))));
-  const expression = select(less(0, distance), value, select(less(distance, 1), master, value));
+  const expression = where(less(0, distance), value, where(less(distance, 1), master, value));
   return trace(["master", "rounded", "value"], [], [{ slot: 0, expression }]);
 }
 

@@ -1,6 +1,6 @@
 /** exp, tanh, log and pow, and exp in float32 for weights. */
 import type { Expression } from "../expression";
-import { abs, add, div, fma, less, max, min, mul, select, sub } from "../symbols";
+import { abs, add, div, fma, less, maximum, minimum, mul, sub, where } from "../symbols";
 import { EXP2M1, EXPM1, LOG2 } from "./coefficients";
 import { exponent, flipsign, nearest, polynomial, power2, rounder, significand } from "./parts";
 
@@ -13,7 +13,7 @@ function reduced(x: Expression): { power: Expression; e: Expression } {
 
 /** 2^x. Beyond -151 and 129 it vanishes, or overflows, in float32. */
 function exp2(x: Expression): Expression {
-  const { power, e } = reduced(max(min(x, 129), -151));
+  const { power, e } = reduced(maximum(minimum(x, 129), -151));
   return mul(add(e, 1), power);
 }
 
@@ -21,7 +21,7 @@ export const exp = (x: Expression): Expression => exp2(mul(x, Math.LOG2E));
 
 /** q / (q + 2) with q = exp(2|x|) - 1 = (2^n - 1) + 2^n e, which keeps small x exact. From 10 on tanh is 1 in float32. */
 export function tanh(x: Expression): Expression {
-  const { power, e } = reduced(min(mul(abs(x), 2 * Math.LOG2E), 30));
+  const { power, e } = reduced(minimum(mul(abs(x), 2 * Math.LOG2E), 30));
   const q = add(sub(power, 1), mul(power, e));
   return flipsign(div(q, add(q, 2)), x);
 }
@@ -35,11 +35,11 @@ function log2(x: Expression): Expression {
   const s = div(sub(m, 1), add(m, 1));
   const regular = add(exponent(x), mul(s, polynomial(LOG2, mul(s, s))));
   // Infinity gives itself, 0 -Infinity, NaN itself.
-  return select(less(0, x), max(sub(x, LARGEST), regular), sub(x, Number.POSITIVE_INFINITY));
+  return where(less(0, x), maximum(sub(x, LARGEST), regular), sub(x, Number.POSITIVE_INFINITY));
 }
 
 export function log(x: Expression): Expression {
-  return select(less(x, 0), Number.NaN, mul(log2(x), Math.LN2));
+  return where(less(x, 0), Number.NaN, mul(log2(x), Math.LN2));
 }
 
 /** Larger y give what this one gives: only 0, 1 or infinity, and they are even. */
@@ -50,15 +50,15 @@ const TINY = 2 ** -150;
 /** 2^(y log2|x|) with C's specials: the sign of x where y is odd, NaN for a finite x < 0 where y is no integer, 1 where either decides. */
 export function pow(x: Expression, y: Expression): Expression {
   // No NaN comes out of the inner minimum, nor into the outer one's result.
-  const isOne = less(min(min(1, abs(y)), abs(sub(x, 1))), TINY);
-  const power = max(min(y, LARGEST_POWER), -LARGEST_POWER);
-  const magnitude = exp2(select(isOne, 0, mul(power, log2(abs(x)))));
+  const isOne = less(minimum(minimum(1, abs(y)), abs(sub(x, 1))), TINY);
+  const power = maximum(minimum(y, LARGEST_POWER), -LARGEST_POWER);
+  const magnitude = exp2(where(isOne, 0, mul(power, log2(abs(x)))));
   // 0 where y is even, 1 where it is odd, else between.
   const parity = abs(sub(power, nearest(power, 2)));
   // Below its half is what is negative and finite: x where y is no even number.
   const product = mul(x, parity);
-  const unlessOdd = select(less(product, mul(product, 0.5)), Number.NaN, magnitude);
-  return select(less(parity, 1), unlessOdd, flipsign(magnitude, x));
+  const unlessOdd = where(less(product, mul(product, 0.5)), Number.NaN, magnitude);
+  return where(less(parity, 1), unlessOdd, flipsign(magnitude, x));
 }
 
 /** ln(2) in two parts, of which the first has so few bits that its products with exponents are exact. */
@@ -72,5 +72,5 @@ export function weight(x: Expression): Expression {
   const terms = [1, ...EXPM1];
   const last = terms.pop() as Expression | number;
   const e = terms.reduceRight((sum, c) => fma(sum, r, c), last) as Expression;
-  return select(less(x, -87), 0, mul(e, power2(n)));
+  return where(less(x, -87), 0, mul(e, power2(n)));
 }

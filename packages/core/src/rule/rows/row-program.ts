@@ -19,7 +19,7 @@
  * In the dtype f64 everything is float64.
  */
 import { check } from "../../errors/errors";
-import { isTranscendental, type Op, type Operand, operate } from "../expression";
+import { isTranscendental, nodeOf, type Op, type Operand, type OpName, operate } from "../expression";
 import { fnv1a64 } from "../program";
 import { checkNames } from "../rule";
 
@@ -70,17 +70,24 @@ export class RowExpression implements Operand {
     readonly value = 0,
   ) {}
 
-  [operate](op: Op, operands: readonly (Operand | number)[]): RowExpression {
+  [operate](name: OpName, operands: readonly (Operand | number)[]): RowExpression {
+    const op = nodeOf(name);
     const symbols = operands.filter((operand) => operand instanceof RowExpression);
     const wide = symbols.some((operand) => operand.wide);
     const args = operands.map((operand) => {
       if (operand instanceof RowExpression) return wide ? widen(operand) : operand;
-      check(typeof operand === "number", "BAD_ARGUMENT", op, () => "operands must be symbols of rows or numbers.", "");
+      check(
+        typeof operand === "number",
+        "BAD_ARGUMENT",
+        name,
+        () => "operands must be symbols of rows or numbers.",
+        "",
+      );
       return new RowExpression("constant", [], false, wide, operand as number);
     });
     const each = symbols.some((operand) => operand.each);
     const isDefined = !isTranscendental(op) || (op === "log" && wide && !each);
-    check(isDefined, "BAD_ARGUMENT", op, () => "rows have no such function.", "Use weight, or log of a sum.");
+    check(isDefined, "BAD_ARGUMENT", name, () => "rows have no such function.", "Use weight, or log of a sum.");
     return new RowExpression(op, args, each, wide);
   }
 }

@@ -8,10 +8,10 @@ import {
   type Generator,
   less,
   rand,
-  select,
   show,
   type Tensor,
   tidy,
+  where,
 } from "@opt/core";
 import { Module } from "../../module/module";
 
@@ -54,7 +54,7 @@ export class Dropout extends Module {
     return tidy(() => {
       const draws = rand(x.shape, { device: x.device, generator: this.#generator });
       const scale = full([], 1 / (1 - this.p), { device: x.device });
-      const mask = select(less(draws, this.p), 0, scale);
+      const mask = where(less(draws, this.p), 0, scale);
       return x.mul(mask.to(x.dtype));
     });
   }
