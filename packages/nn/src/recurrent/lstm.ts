@@ -1,13 +1,16 @@
-import { check, fusedLstm, type LstmResults, needing, show, split, type Tensor, zeros } from "@opt/core";
-import { type Cell, type Passed, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
+import { check, fusedLstm, type LstmResults, needing, show, type Tensor, zeros } from "@opt/core";
+import { lstmCell } from "./cell";
+import type { RecurrentCall } from "./lengths";
+import { type Passed, Recurrent, type RecurrentOptions, type Whole } from "./recurrent";
 
 /**
  * Long short-term memory (Hochreiter & Schmidhuber 1997): c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'), the gates
  * i, f, g, o being W x + b + V h + d. x [length, batch, inputSize]. Parameters have PyTorch's names and begin as U[-k, k], k = 1 / sqrt(hiddenSize).
  *
- * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE
+ * @throws OptError BAD_ARGUMENT for sizes below 1; forward: BAD_SHAPE, BAD_ARGUMENT, BAD_DTYPE
  * @example
  * const [output, [hidden, cell]] = new LSTM(4, 8).forward(rand([5, 2, 4])); // [5, 2, 8], [1, 2, 8] and [1, 2, 8]
+ * const [padded] = new LSTM(4, 8).forward(rand([5, 2, 4]), undefined, { lengths: [5, 3] }); // zeros from place 3 of the second
  */
 export class LSTM extends Recurrent {
   constructor(inputSize: number, hiddenSize: number, options: RecurrentOptions = {}) {
@@ -16,7 +19,7 @@ export class LSTM extends Recurrent {
 
   /**
    * Runs along a sequence [length, batch, inputSize]. With `batchFirst` it is [batch, length, inputSize], and without a batch
-   * [length, inputSize]. `state` is the first [hidden, cell], by default zeros.
+   * [length, inputSize]. `state` is the first [hidden, cell], by default zeros. `{ lengths }` says where each sequence ends.
    *
    * @returns Always a pair `[output, [hidden, cell]]`. The output has the last layer's result at each place, laid out as the input:
    * [length, batch, hiddenSize], with 2 x hiddenSize if bidirectional. The states are the last of all layers and directions, each
@@ -25,15 +28,11 @@ export class LSTM extends Recurrent {
   forward(
     x: Tensor,
     state?: readonly [hidden: Tensor, cell: Tensor],
+    call: RecurrentCall = {},
   ): [output: Tensor, state: [hidden: Tensor, cell: Tensor]] {
     const isPair = state === undefined || (Array.isArray(state) && state.length === 2);
     check(isPair, "BAD_ARGUMENT", "LSTM", () => `the state must be [h, c], got ${show(state)}.`, "Pass both.");
-    const cell: Cell = (inputs, [h, c], recur) => {
-      const [i, f, g, o] = split(inputs.add(recur(h!)), this.hiddenSize, 1) as [Tensor, Tensor, Tensor, Tensor];
-      const next = f.sigmoid().mul(c!).add(i.sigmoid().mul(g.tanh()));
-      return [o.sigmoid().mul(next.tanh()), next];
-    };
-    const [output, last] = this.along(x, state, 2, cell, inOneKernel);
+    const [output, last] = this.along(x, state, 2, call, lstmCell, inOneKernel);
     return [output, last as [Tensor, Tensor]];
   }
 }

@@ -1,11 +1,11 @@
-import { compile, Generator, noGrad, randn, type Tensor, zeros } from "@opt/core";
+import { compile, Generator, noGrad, randn, type Tensor, tensor, zeros } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { GRU, LSTM } from "../index";
+import { GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell } from "../index";
 
 const x = () => randn([4, 2, 3], { generator: new Generator(1) });
 
-describe("LSTM and GRU", () => {
+describe("RNN, LSTM and GRU", () => {
   it("have PyTorch's names", () => {
     expect(Object.keys(new LSTM(3, 2, { bidirectional: true }).stateDict()).slice(3)).toEqual([
       "bias_hh_l0",
@@ -58,7 +58,47 @@ describe("LSTM and GRU", () => {
     expect(compiled(other).dataSync()).toAgreeWith(layer.forward(other)[0].dataSync());
   });
 
+  it("take lengths as numbers and as a tensor, whatever the padding is", () => {
+    const layer = new GRU(3, 2, { bidirectional: true });
+    const padded = x();
+    const values = padded.dataSync();
+    values.fill(Number.NaN, 3 * 2 * 3 + 3); // place 3 of the second sequence
+    const [plain, tensors, other] = [
+      layer.forward(padded, undefined, { lengths: [4, 3] }),
+      layer.forward(padded, undefined, { lengths: tensor([4, 3], { dtype: "i32" }) }),
+      layer.forward(tensor(values, { shape: [4, 2, 3] }), undefined, { lengths: [4, 3] }),
+    ];
+    for (const [i, result] of plain.entries()) {
+      for (const same of [tensors, other]) expect(same[i]!.dataSync()).toAgreeWith(result.dataSync());
+    }
+    expect(plain[0].slice(3, 4).slice(1, 2, 1).tolist()).toEqual([[[0, 0, 0, 0]]]);
+    const [alone, end] = layer.forward(padded.slice(0, 3).slice(1, 2, 1));
+    const near = { absolute: 1e-6, relative: 1e-6 };
+    expect(plain[0].slice(0, 3).slice(1, 2, 1).dataSync()).toAgreeWith(alone.dataSync(), near);
+    expect(plain[1].slice(1, 2, 1).dataSync()).toAgreeWith(end.dataSync(), near);
+  });
+
+  it("follow lengths when compiled", () => {
+    const layer = new RNN(3, 2);
+    const run = (x: Tensor, lengths: Tensor) => layer.forward(x, undefined, { lengths })[1];
+    const compiled = compile(run, { check: "never" });
+    const given = [
+      [4, 3],
+      [1, 4],
+    ].map((lengths) => tensor(lengths, { dtype: "i32" }));
+    for (const lengths of given) expect(compiled(x(), lengths).dataSync()).toAgreeWith(run(x(), lengths).dataSync());
+  });
+
+  const lengths = (lengths: unknown) => () => new GRU(3, 2).forward(x(), undefined, { lengths: lengths as number[] });
   const rows: [string, () => unknown, string][] = [
+    ["lengths beyond the sequence", lengths([5, 1]), "BAD_ARGUMENT"],
+    ["empty sequences", lengths([4, 0]), "BAD_ARGUMENT"],
+    ["too few lengths", lengths([4]), "BAD_SHAPE"],
+    ["lengths of floats", lengths(tensor([4, 3])), "BAD_DTYPE"],
+    ["another nonlinearity", () => new RNN(3, 2, { nonlinearity: "gelu" as "relu" }), "BAD_ARGUMENT"],
+    ["a cell's input of another width", () => new RNNCell(2, 2).forward(zeros([1, 3])), "BAD_SHAPE"],
+    ["a cell's state of another batch", () => new GRUCell(3, 2).forward(zeros([2, 3]), zeros([1, 2])), "BAD_SHAPE"],
+    ["half of a cell's state", () => new LSTMCell(3, 2).forward(zeros([1, 3]), zeros([1, 2]) as never), "BAD_ARGUMENT"],
     ["another width", () => new LSTM(2, 2).forward(x()), "BAD_SHAPE"],
     ["an empty sequence", () => new GRU(3, 2).forward(zeros([0, 2, 3])), "BAD_SHAPE"],
     ["a state of another shape", () => new GRU(3, 2).forward(x(), zeros([1, 1, 2])), "BAD_SHAPE"],

@@ -1,11 +1,24 @@
-/** Layers that go along sequences: what LSTM and GRU share. */
-import { check, checkOptions, checkTensor, concat, full, stack, type Tensor, tidy } from "@opt/core";
+/** Layers that go along sequences: what RNN, LSTM and GRU share. */
+import {
+  check,
+  checkOptions,
+  checkTensor,
+  concat,
+  full,
+  type OptionKind,
+  stack,
+  type Tensor,
+  tidy,
+  where as whereOf,
+} from "@opt/core";
 import { uniform } from "../initializers/initializers";
 import { checkShare, Dropout } from "../layers/dropout/dropout";
 import { checkExtents } from "../layers/extent";
 import { drawnBy, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layers/layer-options";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
+import type { Cell } from "./cell";
+import { type RecurrentCall, seenPlaces } from "./lengths";
 
 export interface RecurrentOptions extends LayerOptions {
   /** Layers on top of each other. Default 1. */
@@ -27,13 +40,6 @@ const OPTIONS = {
   bidirectional: "boolean",
   ...LAYER_OPTIONS,
 } as const;
-
-/** What a cell makes of its inputs' gates [batch, gates * hidden], the product with its last result being made by `recur`. */
-export type Cell = (
-  inputGates: Tensor,
-  state: readonly Tensor[],
-  recur: (hidden: Tensor) => Tensor,
-) => readonly Tensor[];
 
 /** One direction of a layer: all results, and each of the cell's states that was last. */
 export interface Passed {
@@ -66,10 +72,16 @@ export abstract class Recurrent extends Module {
   readonly bidirectional: boolean;
   readonly #drawn: Pick<LayerOptions, "generator">;
 
-  protected constructor(gates: number, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+  protected constructor(
+    gates: number,
+    inputSize: number,
+    hiddenSize: number,
+    options: RecurrentOptions,
+    more: Readonly<Record<string, OptionKind>> = {},
+  ) {
     super();
     const where = new.target.name;
-    checkOptions(where, options, OPTIONS);
+    checkOptions(where, options, { ...OPTIONS, ...more });
     const { numLayers = 1, bias = true, batchFirst = false, dropout = 0, bidirectional = false, ...layer } = options;
     checkExtents(where, { inputSize, hiddenSize, numLayers });
     checkShare(where, "dropout", dropout);
@@ -110,6 +122,7 @@ export abstract class Recurrent extends Module {
     x: Tensor,
     given: readonly Tensor[] | undefined,
     count: number,
+    call: RecurrentCall,
     cell: Cell,
     whole: Whole = (_products, _own, _begin, _reverse, byCell) => byCell(),
   ): [Tensor, Tensor[]] {
@@ -126,6 +139,8 @@ export abstract class Recurrent extends Module {
       const single = x.shape.length === 2;
       let sequence = single ? x.unsqueeze(1) : this.batchFirst ? x.transpose(0, 1) : x;
       const batch = sequence.shape[1]!;
+      const seen = seenPlaces(where, call, sequence);
+      if (seen !== undefined) sequence = whereOf(seen, sequence, 0);
       const names = this.#suffixes();
       const states = given?.map((state) => this.#state(state, single, names.length, batch));
       const zero = full([batch, this.hiddenSize], 0, { dtype: x.dtype, device: x.device });
@@ -136,7 +151,7 @@ export abstract class Recurrent extends Module {
         const directions = names.flatMap(([at, suffix], i) => {
           if (at !== layer) return [];
           const begin = Array.from({ length: count }, (_, s) => states?.[s]?.slice(i, i + 1).squeeze(0) ?? zero);
-          const { results, end } = this.#run(sequence, suffix, begin, cell, whole);
+          const { results, end } = this.#run(sequence, suffix, begin, seen, cell, whole);
           last.push(end);
           return [results];
         });
@@ -163,7 +178,14 @@ export abstract class Recurrent extends Module {
   }
 
   /** One direction of one layer. All inputs' gates come from one matrix product. */
-  #run(sequence: Tensor, suffix: string, begin: readonly Tensor[], cell: Cell, whole: Whole): Passed {
+  #run(
+    sequence: Tensor,
+    suffix: string,
+    begin: readonly Tensor[],
+    seen: Tensor | undefined,
+    cell: Cell,
+    whole: Whole,
+  ): Passed {
     const own = this as unknown as Record<string, Tensor | undefined>;
     const [length, batch, width] = sequence.shape as [number, number, number];
     const plus = (product: Tensor, bias: Tensor | undefined) => (bias === undefined ? product : product.add(bias));
@@ -173,7 +195,7 @@ export abstract class Recurrent extends Module {
     const places = products.reshape([length, batch, products.shape[1]!]);
     const weights = { recurrent: recurrent!, biases: biases.filter((bias) => bias !== undefined) };
     const reverse = suffix.endsWith("_reverse");
-    return whole(places, weights, begin, reverse, () => {
+    const byCell = (): Passed => {
       const inputs = plus(products, own[`bias_ih_${suffix}`]);
       const recur = (hidden: Tensor) =>
         plus(hidden.matmul(own[`weight_hh_${suffix}`]!, { transposeB: true }), own[`bias_hh_${suffix}`]);
@@ -181,11 +203,15 @@ export abstract class Recurrent extends Module {
       let state = begin;
       for (let step = 0; step < length; step++) {
         const t = reverse ? length - 1 - step : step;
-        state = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
+        const next = cell(inputs.slice(t * batch, (t + 1) * batch), state, recur);
+        const isSeen = seen?.slice(t, t + 1).squeeze(0);
+        state = isSeen === undefined ? next : next.map((value, i) => whereOf(isSeen, value, state[i]!));
         results[t] = state[0]!;
       }
-      return { results: stack(results), end: state };
-    });
+      const all = stack(results);
+      return { results: seen === undefined ? all : whereOf(seen, all, 0), end: state };
+    };
+    return seen === undefined ? whole(places, weights, begin, reverse, byCell) : byCell();
   }
 
   override describe(): string {

@@ -1,63 +1,80 @@
-// LSTM and GRU in random configurations, in f32 and f64, against PyTorch: results, last states and gradients.
+// Recurrent layers and cells in random configurations, in f32 and f64, against PyTorch: results, last states, gradients and second ones.
 import type { Tensor } from "@opt/core";
-import { askTorch, type CallInput, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
+import { askTorch, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
 import { describe, it } from "vitest";
-import { GRU, LSTM } from "../index";
-import { holding, RandomInputs } from "../testing/random-inputs";
+import { GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell } from "../index";
+import { layerCall } from "../testing/layer-call";
+import { RandomInputs } from "../testing/random-inputs";
 
 const make = new RandomInputs(14);
 const calls: TorchCall[] = [];
-const python = (value: boolean) => (value ? "True" : "False");
-const loose = { f32: { absolute: 1e-5, relative: 1e-4 }, f64: { absolute: 1e-10, relative: 1e-10 } } as const;
-const LETTERS = [..."abcdefghijklmnop"];
+const python = (value: unknown) => (value === true ? "True" : value === false ? "False" : JSON.stringify(value));
+const LAYERS = { RNN, LSTM, GRU } as const;
+const CELLS = { RNN: RNNCell, LSTM: LSTMCell, GRU: GRUCell } as const;
 
-for (let i = 0; i < 200; i++) {
+for (let i = 0; i < 600; i++) {
+  const kind = (["RNN", "LSTM", "GRU"] as const)[i % 3]!;
   const dtype = i % 2 === 0 ? "f32" : "f64";
-  const isLstm = make.flip();
+  layer(`${i}: ${kind}`, kind, dtype);
+  cell(`${i}: ${kind}Cell`, kind, dtype);
+}
+
+function layer(name: string, kind: keyof typeof LAYERS, dtype: "f32" | "f64"): void {
   const [input, hidden, numLayers] = [make.between(1, 3), make.between(1, 3), make.between(1, 2)];
-  const [bias, batchFirst, single, begun] = [make.flip(), make.flip(), make.flip(), make.flip()];
-  // Letters are few: two directions have one layer.
-  const bidirectional = numLayers === 1 && make.flip();
-  const [length, batch] = [make.between(1, 4), make.between(1, 3)];
-  const shape = single ? [length, input] : batchFirst ? [batch, length, input] : [length, batch, input];
+  const [bias, batchFirst, single, begun, bidirectional] = Array.from({ length: 5 }, () => make.flip()) as boolean[];
+  const nonlinearity = make.random.pick(["tanh", "relu"] as const);
+  const [length, batch] = [make.between(1, 4), single ? 1 : make.between(1, 3)];
+  const shape = single ? [length, input] : batchFirst ? [batch!, length, input] : [length, batch!, input];
   const rows = numLayers * (bidirectional ? 2 : 1);
-  const state = make.numbers(single ? [rows, hidden] : [rows, batch, hidden], dtype);
-  const options = { numLayers, bias, batchFirst, bidirectional, dtype } as const;
-  const made = isLstm ? new LSTM(input, hidden, options) : new GRU(input, hidden, options);
-  const weights = made
-    .namedTensors()
-    .map(([name, tensor]): [string, CallInput] => [name, make.numbers(tensor.shape, dtype)]);
-  const inputs = [
-    make.numbers(shape, dtype),
-    state,
-    { ...state, requiresGrad: true },
-    ...weights.map(([, given]) => given),
-  ];
-  const named = weights.map(([name], w) => [name, LETTERS[w + 3]!] as const);
-  const kind = isLstm ? "LSTM" : "GRU";
-  const first = begun ? (isLstm ? ", (b, c)" : ", b") : "";
-  calls.push({
-    name: `${i}: ${kind} ${input} ${hidden}, ${numLayers} layers${bidirectional ? ", both ways" : ""}${bias ? "" : ", no bias"}${begun ? ", begun" : ""} [${shape}], ${dtype}`,
-    inputs,
-    code: [
-      `m = nn.${kind}(${input}, ${hidden}, ${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, bidirectional=${python(bidirectional)}).to(a.dtype)`,
-      `given = {${named.map(([name, letter]) => `"${name}": ${letter}`).join(", ")}}`,
-      `y, s = torch.func.functional_call(m, given, (a${first}))`.replace("(a)", "(a,)"),
-      isLstm ? "[y, s[0], s[1]]" : "[y, s]",
-    ].join(";;"),
-    run: (...given: Tensor[]) => {
-      const [x, h, c, ...rest] = given as [Tensor, Tensor, Tensor, ...Tensor[]];
-      const own = Object.fromEntries(named.map(([name], w) => [name, rest[w]]));
-      if (!isLstm) {
-        const layer = holding(new GRU(input, hidden, options), own);
-        return layer.forward(x, begun ? h : undefined);
-      }
-      const layer = holding(new LSTM(input, hidden, options), own);
-      const [y, [hn, cn]] = layer.forward(x, begun ? [h, c] : undefined);
-      return [y, hn, cn];
-    },
-    tolerance: loose[dtype],
-  });
+  const state = () => make.numbers(single ? [rows, hidden] : [rows, batch!, hidden], dtype);
+  const states = begun ? Array.from({ length: kind === "LSTM" ? 2 : 1 }, state) : [];
+  const lengths = single || make.flip() ? undefined : Array.from({ length: batch! }, () => make.between(1, length));
+  const options = { numLayers, bias, batchFirst, bidirectional, ...(kind === "RNN" && { nonlinearity }) };
+  const settings = `${numLayers}, bias=${python(bias)}, batch_first=${python(batchFirst)}, bidirectional=${python(bidirectional)}`;
+  const nonlinear = kind === "RNN" ? `, nonlinearity="${nonlinearity}"` : "";
+  const first = begun ? (kind === "LSTM" ? ", (b, c)" : ", b") : "";
+  const packed = `nn.utils.rnn.pack_padded_sequence(a, ${python(lengths)}, ${python(batchFirst)}, enforce_sorted=False)`;
+  const unpacked = `nn.utils.rnn.pad_packed_sequence(y[0], ${python(batchFirst)}, total_length=${length})[0]`;
+  const last = kind === "LSTM" ? "*y[1]" : "y[1]";
+  calls.push(
+    layerCall(make, {
+      name: `${name}(${input}, ${hidden}, ${settings}${nonlinear}) [${shape}]${begun ? ", begun" : ""}${lengths ? `, lengths ${lengths}` : ""}`,
+      torch: `nn.${kind}(${input}, ${hidden}, ${settings}${nonlinear})`,
+      make: (place) => new LAYERS[kind](input, hidden, { ...options, ...place }),
+      dtype,
+      inputs: [make.numbers(shape, dtype), ...states],
+      args: `${lengths ? packed : "a"}${first}`,
+      results: `[${lengths ? unpacked : "y[0]"}, ${last}]`,
+      forward: (call, x, h, c) => {
+        const begin = (kind === "LSTM" && h ? [h, c] : h) as Tensor & [Tensor, Tensor];
+        return call(x!, begin, lengths ? { lengths } : {});
+      },
+      second: dtype === "f64",
+    }),
+  );
+}
+
+function cell(name: string, kind: keyof typeof CELLS, dtype: "f32" | "f64"): void {
+  const [input, hidden, batch] = [make.between(1, 3), make.between(1, 3), make.between(1, 3)];
+  const [bias, single, begun] = [make.flip(), make.flip(), make.flip()];
+  const nonlinearity = make.random.pick(["tanh", "relu"] as const);
+  const options = { bias, ...(kind === "RNN" && { nonlinearity }) };
+  const settings = `bias=${python(bias)}${kind === "RNN" ? `, nonlinearity="${nonlinearity}"` : ""}`;
+  const rows = (width: number) => make.numbers(single ? [width] : [batch, width], dtype);
+  const states = begun ? Array.from({ length: kind === "LSTM" ? 2 : 1 }, () => rows(hidden)) : [];
+  calls.push(
+    layerCall(make, {
+      name: `${name}(${input}, ${hidden}, ${settings})${single ? "" : ` of ${batch}`}${begun ? ", begun" : ""}`,
+      torch: `nn.${kind}Cell(${input}, ${hidden}, ${settings})`,
+      make: (place) => new CELLS[kind](input, hidden, { ...options, ...place }),
+      dtype,
+      inputs: [rows(input), ...states],
+      args: begun ? (kind === "LSTM" ? "a, (b, c)" : "a, b") : "a",
+      results: kind === "LSTM" ? "y" : "[y]",
+      forward: (call, x, h, c) => call(x!, (kind === "LSTM" && h ? [h, c] : h) as Tensor & [Tensor, Tensor]),
+      second: dtype === "f64",
+    }),
+  );
 }
 
 describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {

@@ -1,6 +1,6 @@
 /** Small calls of layers, one list a subject. PyTorch's answers are in `goldens/`. */
 import type { CallInput, TorchCall } from "@opt/testkit";
-import { BatchNorm1d, GRU, LSTM, MultiheadAttention } from "../index";
+import { BatchNorm1d, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell } from "../index";
 import { layerCall } from "./layer-call";
 import { RandomInputs } from "./random-inputs";
 
@@ -11,28 +11,87 @@ export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
 };
 
 function recurrent(make: RandomInputs): TorchCall[] {
-  const states = () => make.numbers([2, 2, 2], "f64");
-  const options = { bidirectional: true } as const;
+  const numbers = (...shape: number[]) => make.numbers(shape, "f64");
+  const lengths: CallInput = { values: [2, 4, 1], shape: [3], dtype: "i32" };
+  const packed = "nn.utils.rnn.pack_padded_sequence(a, b.long(), enforce_sorted=False)";
+  const unpacked = "nn.utils.rnn.pad_packed_sequence(y[0], total_length=4)[0]";
+  const [dtype, second, bidirectional] = ["f64", true, true] as const;
   return [
     layerCall(make, {
       name: "LSTM in both directions, from a state",
       torch: "nn.LSTM(3, 2, bidirectional=True)",
-      make: (place) => new LSTM(3, 2, { ...options, ...place }),
-      dtype: "f64",
-      inputs: [make.numbers([4, 2, 3], "f64"), states(), states()],
+      make: (place) => new LSTM(3, 2, { bidirectional, ...place }),
+      inputs: [numbers(4, 2, 3), numbers(2, 2, 2), numbers(2, 2, 2)],
       args: "a, (b, c)",
       results: "[y[0], *y[1]]",
       forward: (call, x, h, c) => call(x!, [h!, c!]),
+      ...{ dtype, second },
     }),
     layerCall(make, {
       name: "GRU in both directions, from a state",
       torch: "nn.GRU(3, 2, bidirectional=True)",
-      make: (place) => new GRU(3, 2, { ...options, ...place }),
-      dtype: "f64",
-      inputs: [make.numbers([4, 2, 3], "f64"), states()],
+      make: (place) => new GRU(3, 2, { bidirectional, ...place }),
+      inputs: [numbers(4, 2, 3), numbers(2, 2, 2)],
       args: "a, b",
       results: "y",
       forward: (call, x, h) => call(x!, h),
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "LSTM of two layers in both directions, with lengths, from a state",
+      torch: "nn.LSTM(2, 2, 2, bidirectional=True)",
+      make: (place) => new LSTM(2, 2, { bidirectional, numLayers: 2, ...place }),
+      inputs: [numbers(4, 3, 2), lengths, numbers(4, 3, 2), numbers(4, 3, 2)],
+      args: `${packed}, (c, d)`,
+      results: `[${unpacked}, *y[1]]`,
+      forward: (call, x, lengths, h, c) => call(x!, [h!, c!], { lengths: lengths! }),
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "GRU in both directions, with lengths",
+      torch: "nn.GRU(2, 2, bidirectional=True)",
+      make: (place) => new GRU(2, 2, { bidirectional, ...place }),
+      inputs: [numbers(4, 3, 2), lengths],
+      args: packed,
+      results: `[${unpacked}, y[1]]`,
+      forward: (call, x, lengths) => call(x!, undefined, { lengths: lengths! }),
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "RNN with relu",
+      torch: 'nn.RNN(2, 3, nonlinearity="relu")',
+      make: (place) => new RNN(2, 3, { nonlinearity: "relu", ...place }),
+      inputs: [numbers(3, 2, 2)],
+      results: "y",
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "RNNCell",
+      torch: "nn.RNNCell(2, 3)",
+      make: (place) => new RNNCell(2, 3, place),
+      inputs: [numbers(2, 2), numbers(2, 3)],
+      args: "a, b",
+      forward: (call, x, h) => call(x!, h),
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "GRUCell",
+      torch: "nn.GRUCell(2, 3)",
+      make: (place) => new GRUCell(2, 3, place),
+      inputs: [numbers(2, 2), numbers(2, 3)],
+      args: "a, b",
+      forward: (call, x, h) => call(x!, h),
+      ...{ dtype, second },
+    }),
+    layerCall(make, {
+      name: "LSTMCell",
+      torch: "nn.LSTMCell(2, 3)",
+      make: (place) => new LSTMCell(2, 3, place),
+      inputs: [numbers(2, 2), numbers(2, 3), numbers(2, 3)],
+      args: "a, (b, c)",
+      results: "y",
+      forward: (call, x, h, c) => call(x!, [h!, c!]),
+      ...{ dtype, second },
     }),
   ];
 }
