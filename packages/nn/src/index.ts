@@ -19,12 +19,15 @@ export {
   type SoftplusOptions,
   Tanh,
 } from "./layers/activation/activations";
+export { ELU, Hardswish, Hardtanh, LogSigmoid, Mish, ReLU6, SELU } from "./layers/activation/further-activations";
+export { PReLU, type PReLUOptions } from "./layers/activation/prelu";
+export { LogSoftmax, Softmax } from "./layers/activation/softmax";
 export { ModuleDict, ModuleList } from "./layers/container/module-list";
 export { type Layer, Sequential } from "./layers/container/sequential";
 export { ConvTranspose2d, type ConvTranspose2dOptions } from "./layers/conv/conv-transpose2d";
 export { Conv1d, type Conv1dOptions } from "./layers/conv/conv1d";
 export { Conv2d, type Conv2dOptions } from "./layers/conv/conv2d";
-export { Dropout, type DropoutOptions } from "./layers/dropout/dropout";
+export { Dropout, Dropout1d, Dropout2d, type DropoutOptions } from "./layers/dropout/dropout";
 export { Embedding, type EmbeddingOptions } from "./layers/embedding/embedding";
 export { Flatten, Identity } from "./layers/flatten";
 export type { LayerOptions } from "./layers/layer-options";
@@ -36,10 +39,37 @@ export { RMSNorm, type RMSNormOptions } from "./layers/norm/rms-norm";
 export { AdaptiveAvgPool2d, AvgPool2d } from "./layers/pool/average-pool2d";
 export { MaxPool2d } from "./layers/pool/max-pool2d";
 export { type BceWithLogitsOptions, bceWithLogits } from "./losses/bce-with-logits";
+export { type BinaryCrossEntropyOptions, binaryCrossEntropy } from "./losses/binary-cross-entropy";
 export { type CrossEntropyOptions, crossEntropy } from "./losses/cross-entropy";
-export { type HuberLossOptions, huberLoss, type L1LossOptions, l1Loss } from "./losses/distance";
+export { type CtcLossOptions, ctcLoss, type Lengths } from "./losses/ctc-loss";
+export {
+  type HuberLossOptions,
+  huberLoss,
+  type L1LossOptions,
+  l1Loss,
+  type SmoothL1LossOptions,
+  smoothL1Loss,
+} from "./losses/distance";
+export {
+  type CosineEmbeddingLossOptions,
+  cosineEmbeddingLoss,
+  type TripletMarginLossOptions,
+  tripletMarginLoss,
+} from "./losses/embedding-losses";
 export { type KlDivOptions, klDiv } from "./losses/kl-div";
 export type { Labels } from "./losses/labels";
+export {
+  type GaussianNllLossOptions,
+  gaussianNllLoss,
+  type PoissonNllLossOptions,
+  poissonNllLoss,
+} from "./losses/likelihood";
+export {
+  type MarginRankingLossOptions,
+  type MultiMarginLossOptions,
+  marginRankingLoss,
+  multiMarginLoss,
+} from "./losses/margin-losses";
 export { type MseLossOptions, mseLoss } from "./losses/mse-loss";
 export { type NllLossOptions, nllLoss } from "./losses/nll-loss";
 export type { Reduction } from "./losses/reduction";
@@ -54,3 +84,11 @@ export { LSTM } from "./recurrent/lstm";
 export type { RecurrentOptions } from "./recurrent/recurrent";
 export type { RecurrentCellOptions } from "./recurrent/recurrent-cell";
 export { RNN, type RnnOptions } from "./recurrent/rnn";
+export {
+  type CosineSimilarityOptions,
+  cosineSimilarity,
+  type NormalizeOptions,
+  normalize,
+  type PairwiseDistanceOptions,
+  pairwiseDistance,
+} from "./similarity/similarity";

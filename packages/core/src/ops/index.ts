@@ -5,6 +5,8 @@ export { type Combination, combine } from "./combine";
 export { type GeluOptions, gelu, leakyRelu, silu, softplus } from "./elementwise/activations";
 export { clamp } from "./elementwise/clamp";
 export { elementwise } from "./elementwise/elementwise";
+export { elu, hardswish, hardtanh, logsigmoid, mish, prelu, relu6, selu } from "./elementwise/further-activations";
+export { binaryCrossEntropyTerms, logAddExp3 } from "./elementwise/loss-terms";
 export { rounded as round } from "./elementwise/round";
 export { maskedFill, where } from "./elementwise/where";
 export { type AttentionForm, fusedAttention } from "./fused/attention";

@@ -9,16 +9,20 @@ import {
   Conv2d,
   ConvTranspose2d,
   Dropout,
+  ELU,
   Flatten,
   GroupNorm,
   gainOf,
+  Hardtanh,
   kaimingUniform,
   LayerNorm,
   LeakyReLU,
   LSTM,
+  PReLU,
   ReLU,
   RMSNorm,
   Sequential,
+  Softmax,
   Softplus,
 } from "../index";
 
@@ -59,6 +63,10 @@ const rows: [string, () => unknown, string][] = [
   ["a mask for a Sequential", () => (new Sequential(new ReLU()) as Loose).forward(images(), images()), "BAD_ARGUMENT"],
   ["a slope of what has none", () => kaimingUniform(zeros([2, 2]), { negativeSlope: Math.sqrt(5) }), "BAD_ARGUMENT"],
   ["a gain of no number", () => gainOf("leakyRelu", Number.NaN), "BAD_ARGUMENT"],
+  ["an alpha that is no number", () => new ELU(Number.NaN), "BAD_ARGUMENT"],
+  ["bounds in the wrong order", () => new Hardtanh(2, 1).forward(images()), "BAD_ARGUMENT"],
+  ["an axis that is no integer", () => new Softmax(0.5), "BAD_ARGUMENT"],
+  ["slopes of other channels", () => new PReLU(3).forward(images()), "BAD_SHAPE"],
   ["another shape", () => new RMSNorm(3).forward(images()), "BAD_SHAPE"],
 ];
 it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
@@ -70,11 +78,15 @@ it("layers show what they were made with", () => {
     String(new AvgPool2d(2, { countIncludePad: false })),
     String(new AdaptiveAvgPool2d([1, null])),
     String(new Softplus()),
+    String(new Hardtanh(0, 2)),
+    String(new PReLU(3)),
   ]).toEqual([
     "Conv2d(4, 2, kernelSize=3x3, groups=2, bias=true)",
     "ConvTranspose2d(4, 2, kernelSize=2x2, stride=2, outputPadding=0, groups=1, bias=true)",
     "AvgPool2d(kernelSize=2, countIncludePad=false)",
     "AdaptiveAvgPool2d(outputSize=1x)",
     "Softplus(beta=1, threshold=20)",
+    "Hardtanh(minVal=0, maxVal=2)",
+    "PReLU(numParameters=3)",
   ]);
 });

@@ -48,3 +48,26 @@ export function huberLoss(input: Tensor, target: Tensor, options: HuberLossOptio
     return reduce(near.mul(size.sub(near.mul(0.5))), reduction);
   });
 }
+
+export interface SmoothL1LossOptions {
+  readonly reduction?: Reduction;
+  /** Where squares turn into lines; with 0 it is `l1Loss`. Default 1. */
+  readonly beta?: number;
+}
+
+/**
+ * Huber's loss divided by beta: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2 (Girshick 2015).
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * smoothL1Loss(tensor([1, 2, 3]), tensor([1.5, 2, 6])); // (0.125 + 0 + 2.5) / 3
+ */
+export function smoothL1Loss(input: Tensor, target: Tensor, options: SmoothL1LossOptions = {}): Tensor {
+  checkOptions("smoothL1Loss", options, { reduction: "string", beta: "number" });
+  const { reduction = "mean", beta = 1 } = options;
+  checkReduction("smoothL1Loss", reduction);
+  check(beta >= 0, "BAD_ARGUMENT", "smoothL1Loss", () => `beta must be >= 0, got ${show(beta)}.`, "Use 1.");
+  if (beta === 0) return l1Loss(input, target, { reduction });
+  checkPair("smoothL1Loss", input, target);
+  return tidy(() => huberLoss(input, target, { reduction, delta: beta }).div(beta));
+}

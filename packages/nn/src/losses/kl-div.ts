@@ -21,7 +21,7 @@ export interface KlDivOptions {
 export function klDiv(input: Tensor, target: Tensor, options: KlDivOptions = {}): Tensor {
   checkOptions("klDiv", options, { reduction: "string", logTarget: "boolean" });
   const { reduction = "mean", logTarget = false } = options;
-  if (reduction !== "batchMean") checkReduction("klDiv", reduction);
+  checkReduction("klDiv", reduction, ["batchMean", "mean", "sum", "none"]);
   checkPair("klDiv", input, target);
   return tidy(() => {
     const losses = logTarget ? target.exp().mul(target.sub(input)) : entropyOf(target).sub(target.mul(input));

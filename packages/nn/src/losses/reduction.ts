@@ -3,17 +3,18 @@ import { check, show, type Tensor } from "@opt/core";
 
 export type Reduction = "mean" | "sum" | "none";
 
-const REDUCTIONS: readonly unknown[] = ["mean", "sum", "none"] satisfies Reduction[];
+const REDUCTIONS = ["mean", "sum", "none"] as const satisfies Reduction[];
 
-/** @throws OptError BAD_ARGUMENT */
-export function checkReduction(where: string, reduction: unknown): void {
-  const known = REDUCTIONS.includes(reduction);
+/** @throws OptError BAD_ARGUMENT, which names the `known` ones */
+export function checkReduction(where: string, reduction: unknown, known: readonly string[] = REDUCTIONS): void {
+  const isKnown = known.includes(reduction as string);
+  const list = known.map((name) => `"${name}"`).join(", ");
   check(
-    known,
+    isKnown,
     "BAD_ARGUMENT",
     where,
-    () => `reduction must be "mean", "sum" or "none", got ${show(reduction)}.`,
-    'Use "mean".',
+    () => `reduction must be one of ${list}, got ${show(reduction)}.`,
+    `For example "${known[0]}".`,
   );
 }
 

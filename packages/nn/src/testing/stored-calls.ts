@@ -1,6 +1,9 @@
 /** Small calls of layers, one list a subject. PyTorch's answers are in `goldens/`. */
 import type { CallInput, TorchCall } from "@opt/testkit";
 import { BatchNorm1d, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell } from "../index";
+import { activationCalls, activationsAtEdges } from "./calls/activations";
+import { ctcCalls } from "./calls/ctc";
+import { lossCalls, lossesAtEdges } from "./calls/losses";
 import { layerCall } from "./layer-call";
 import { RandomInputs } from "./random-inputs";
 
@@ -8,6 +11,8 @@ export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
   recurrent: recurrent(new RandomInputs(51)),
   attention: attention(new RandomInputs(52)),
   norm: norm(new RandomInputs(53)),
+  activations: [...activationCalls(2), ...activationsAtEdges],
+  losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4)],
 };
 
 function recurrent(make: RandomInputs): TorchCall[] {

@@ -20,7 +20,8 @@ def made(given):
 
 
 def told(value):
-    numbers = value.detach().to(torch.float64).contiguous()
+    value = torch.zeros_like(value) if value._is_zerotensor() else value.detach()
+    numbers = value.to(torch.float64).contiguous()
     text = base64.b64encode(numbers.numpy().tobytes()).decode()
     return {"dtype": NAMES[value.dtype], "shape": list(value.shape), "numbers": text}
 

@@ -25,7 +25,7 @@ const LEAKY_RELU: ElementwiseDefinition = {
 };
 
 /** log(1 + u) for u >= 0, with all digits of a small u: the rounding of 1 + u is divided out (Kahan). */
-function logOfMore(u: E): E {
+export function logOfMore(u: E): E {
   const rounded = sub(add(1, u), 1);
   return where(less(0, rounded), mul(log(add(1, u)), div(u, rounded)), u);
 }
@@ -123,6 +123,6 @@ export function softplus(x: Tensor, beta = 1, threshold = 20): Tensor {
   return elementwise(extended("softplus", SOFTPLUS), [x, beta, threshold]);
 }
 
-function checkNumber(where: string, name: string, value: unknown): void {
+export function checkNumber(where: string, name: string, value: unknown): void {
   checkValue(typeof value === "number", where, name, "a number", value);
 }

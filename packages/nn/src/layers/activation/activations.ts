@@ -15,6 +15,7 @@ import {
 } from "@opt/core";
 import { Module } from "../../module/module";
 import { Plain } from "../plain";
+import { Numbered } from "./numbered";
 
 /** max(x, 0) */
 export class ReLU extends Plain {
@@ -67,27 +68,16 @@ export class SiLU extends Plain {
 }
 
 /** x where it is positive, elsewhere x * negativeSlope. @throws OptError BAD_ARGUMENT */
-export class LeakyReLU extends Module {
+export class LeakyReLU extends Numbered {
   readonly negativeSlope: number;
 
   constructor(negativeSlope = 0.01) {
-    super();
-    const isNumber = Number.isFinite(negativeSlope);
-    check(
-      isNumber,
-      "BAD_ARGUMENT",
-      "LeakyReLU",
-      () => `negativeSlope must be a finite number, got ${show(negativeSlope)}.`,
-    );
+    super("LeakyReLU", { negativeSlope });
     this.negativeSlope = negativeSlope;
   }
 
   forward(x: Tensor): Tensor {
     return leakyRelu(x, this.negativeSlope);
-  }
-
-  override describe(): string {
-    return `negativeSlope=${this.negativeSlope}`;
   }
 }
 
@@ -100,26 +90,19 @@ export interface SoftplusOptions {
 }
 
 /** log(1 + exp(beta x)) / beta. @throws OptError BAD_ARGUMENT */
-export class Softplus extends Module {
+export class Softplus extends Numbered {
   readonly beta: number;
   readonly threshold: number;
 
   constructor(options: SoftplusOptions = {}) {
-    super();
     checkOptions("Softplus", options, { beta: "number", threshold: "number" });
     const { beta = 1, threshold = 20 } = options;
-    const fits = Number.isFinite(beta) && !Number.isNaN(threshold);
-    const problem = () => `beta must be a finite number and threshold one, got ${beta} and ${threshold}.`;
-    check(fits, "BAD_ARGUMENT", "Softplus", problem, "Use 1 and 20.");
+    super("Softplus", { beta, threshold });
     this.beta = beta;
     this.threshold = threshold;
   }
 
   forward(x: Tensor): Tensor {
     return softplus(x, this.beta, this.threshold);
-  }
-
-  override describe(): string {
-    return `beta=${this.beta}, threshold=${this.threshold}`;
   }
 }

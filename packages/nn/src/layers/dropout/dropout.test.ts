@@ -1,7 +1,7 @@
 import { compile, Generator, ones, parameter, type Tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
-import { Dropout } from "./dropout";
+import { Dropout, Dropout1d, Dropout2d } from "./dropout";
 
 describe("Dropout", () => {
   const masked = async (seed: number, p = 0.25) =>
@@ -48,5 +48,32 @@ describe("Dropout", () => {
       for (const each of [dropout, plain]) each.train(isTraining);
       expect([...compiled(ones([8])).dataSync()]).toEqual([...plain.forward(ones([8])).dataSync()]);
     }
+  });
+});
+
+describe("dropout of channels", () => {
+  const counts = async (values: Promise<ArrayLike<number>>, size: number) => {
+    const all = Array.from(await values);
+    return Array.from({ length: all.length / size }, (_, i) => new Set(all.slice(i * size, (i + 1) * size)));
+  };
+
+  it.each([
+    ["Dropout1d", Dropout1d, [100, 40, 3]],
+    ["Dropout1d without a batch", Dropout1d, [4000, 3]],
+    ["Dropout2d", Dropout2d, [100, 40, 2, 3]],
+    ["Dropout2d without a batch", Dropout2d, [4000, 2, 3]],
+  ] as const)("%s zeroes each channel as a whole", async (_, Layer, shape) => {
+    const layer = new Layer(0.25, { generator: new Generator(3) });
+    const size = shape.at(-1)! * (Layer === Dropout2d ? 2 : 1);
+    const channels = await counts(layer.forward(ones(shape)).data(), size);
+    expect(channels.every((values) => values.size === 1)).toBe(true);
+    const zeros = channels.filter((values) => values.has(0)).length;
+    expect(zeros / channels.length).toBeCloseTo(0.25, 1);
+    expect(new Set(channels.flatMap((values) => [...values]))).toEqual(new Set([0, Math.fround(1 / 0.75)]));
+  });
+
+  it("checks the number of axes, also in eval", () => {
+    expectCode("BAD_SHAPE", () => new Dropout2d().forward(ones([3, 4])));
+    expectCode("BAD_SHAPE", () => new Dropout1d().eval().forward(ones([1, 2, 3, 4])));
   });
 });

@@ -8,10 +8,11 @@ import {
   type Generator,
   less,
   rand,
+  type Shape,
+  where,
   show,
   type Tensor,
   tidy,
-  where,
 } from "@opt/core";
 import { Module } from "../../module/module";
 
@@ -26,40 +27,87 @@ export function checkShare(where: string, name: string, share: unknown): void {
   check(isShare, "BAD_ARGUMENT", where, () => `${name} must be in [0, 1], got ${show(share)}.`, "Use 0.1.");
 }
 
-/**
- * In training, each element is 0 with probability p and otherwise x / (1 - p); else a view of x (Srivastava et al. 2014).
- * The seeded generator gives the same mask on every device.
- *
- * @throws OptError BAD_ARGUMENT unless 0 <= p <= 1
- */
-export class Dropout extends Module {
+/** Zeros by a mask that is drawn for each call. */
+abstract class Masked extends Module {
   readonly p: number;
   readonly #generator: Generator;
 
   constructor(p = 0.5, options: DropoutOptions = {}) {
     super();
-    checkOptions("Dropout", options, { generator: "object" });
+    const name = new.target.name;
+    checkOptions(name, options, { generator: "object" });
     const { generator = defaultGenerator } = options;
-    checkGenerator("Dropout", generator);
-    checkShare("Dropout", "p", p);
+    checkGenerator(name, generator);
+    checkShare(name, "p", p);
     this.p = p;
     this.#generator = generator;
   }
 
   forward(x: Tensor): Tensor {
-    checkTensor("Dropout", x);
-    checkShare("Dropout", "p", this.p); // it may have been set since
+    const name = this.constructor.name;
+    checkTensor(name, x);
+    checkShare(name, "p", this.p); // it may have been set since
+    const shape = this.drawn(x.shape);
     if (!this.training || this.p === 0) return x.reshape(x.shape);
     if (this.p === 1) return x.mul(0);
     return tidy(() => {
-      const draws = rand(x.shape, { device: x.device, generator: this.#generator });
+      const draws = rand(shape, { device: x.device, generator: this.#generator });
       const scale = full([], 1 / (1 - this.p), { device: x.device });
       const mask = where(less(draws, this.p), 0, scale);
       return x.mul(mask.to(x.dtype));
     });
   }
 
+  /** The shape of the mask, which is broadcast. */
+  protected abstract drawn(shape: Shape): Shape;
+
   override describe(): string {
     return `p=${this.p}`;
   }
+}
+
+/**
+ * In training, each element is 0 with probability p and otherwise x / (1 - p); else a view of x (Srivastava et al. 2014).
+ * The seeded generator gives the same mask on every device.
+ *
+ * @throws OptError BAD_ARGUMENT unless 0 <= p <= 1
+ */
+export class Dropout extends Masked {
+  protected override drawn(shape: Shape): Shape {
+    return shape;
+  }
+}
+
+/**
+ * As `Dropout`, but whole channels are 0: [batch, channels, length] or [channels, length].
+ *
+ * @throws OptError BAD_ARGUMENT unless 0 <= p <= 1; forward: BAD_SHAPE
+ */
+export class Dropout1d extends Masked {
+  protected override drawn(shape: Shape): Shape {
+    return channelsOf("Dropout1d", shape, ["length"]);
+  }
+}
+
+/**
+ * As `Dropout`, but whole channels are 0: [batch, channels, height, width] or [channels, height, width] (Tompson et al. 2015).
+ *
+ * @throws OptError BAD_ARGUMENT unless 0 <= p <= 1; forward: BAD_SHAPE
+ */
+export class Dropout2d extends Masked {
+  protected override drawn(shape: Shape): Shape {
+    return channelsOf("Dropout2d", shape, ["height", "width"]);
+  }
+}
+
+function channelsOf(where: string, shape: Shape, inside: readonly string[]): Shape {
+  const along = inside.length;
+  check(
+    shape.length === along + 1 || shape.length === along + 2,
+    "BAD_SHAPE",
+    where,
+    () => `the input must be [batch, channels, ${inside.join(", ")}], got [${shape}].`,
+    "Dropout takes every shape.",
+  );
+  return shape.map((extent, axis) => (axis < shape.length - along ? extent : 1));
 }

@@ -1,0 +1,176 @@
+/** The less common activations: each is one launch, and so is its gradient. */
+
+import { checkValue } from "../../errors/check-value";
+import { check } from "../../errors/errors";
+import type { Expression } from "../../rule/expression";
+import { abs, add, div, exp, less, maximum, minimum, mul, neg, where, sub, tanh } from "../../rule/symbols";
+import type { Tensor } from "../../tensor/tensor";
+import { showShape } from "../../values/shape";
+import { checkTensor } from "../check-tensor";
+import { reshape } from "../shape/shape";
+import { checkNumber, logOfMore } from "./activations";
+import { elementwise } from "./elementwise";
+import { type ElementwiseDefinition, extended } from "./elementwise-table";
+
+type E = Expression;
+
+/** exp(x) - 1 for x <= 0, with all digits of a small x. */
+const expLess1 = (x: E) => mul(tanh(mul(x, 0.5)), add(exp(x), 1));
+
+/** 1 / (1 + exp(-x)), of which no part overflows: the gradient of its gradient has no NaN. */
+const logistic = (x: E) => div(exp(minimum(x, 0)), add(1, exp(neg(abs(x)))));
+
+const ELU: ElementwiseDefinition = {
+  forward: (x, alpha, scale) => mul(scale!, where(less(0, x!), x!, mul(alpha!, expLess1(minimum(x!, 0))))),
+  derivatives: [
+    (g, _y, x, alpha, scale) => mul(mul(g, scale!), where(less(0, x!), 1, mul(alpha!, exp(minimum(x!, 0))))),
+    null,
+    null,
+  ],
+  result: "float",
+};
+
+const HARDTANH: ElementwiseDefinition = {
+  forward: (x, low, high) => minimum(maximum(x!, low!), high!),
+  derivatives: [(g, _y, x, low, high) => where(less(low!, x!), where(less(x!, high!), g, 0), 0), null, null],
+};
+
+const HARDSWISH: ElementwiseDefinition = {
+  forward: (x) => div(mul(x!, minimum(maximum(add(x!, 3), 0), 6)), 6),
+  derivatives: [(g, _y, x) => where(less(-3, x!), where(less(x!, 3), mul(g, add(div(x!, 3), 0.5)), g), 0)],
+  result: "float",
+};
+
+/** tanh(log(1 + exp(x))) */
+const softTanh = (x: E) => tanh(add(maximum(x, 0), logOfMore(exp(neg(abs(x))))));
+
+const MISH: ElementwiseDefinition = {
+  forward: (x) => mul(x!, softTanh(x!)),
+  derivatives: [
+    (g, _y, x) => {
+      const t = softTanh(x!);
+      return mul(g, add(t, mul(mul(x!, logistic(x!)), sub(1, mul(t, t)))));
+    },
+  ],
+  result: "float",
+};
+
+const LOG_SIGMOID: ElementwiseDefinition = {
+  forward: (x) => sub(minimum(x!, 0), logOfMore(exp(neg(abs(x!))))),
+  derivatives: [(g, _y, x) => mul(g, logistic(neg(x!)))],
+  result: "float",
+};
+
+const PRELU: ElementwiseDefinition = {
+  forward: (x, slope) => where(less(0, x!), x!, mul(x!, slope!)),
+  derivatives: [
+    (g, _y, x, slope) => where(less(0, x!), g, mul(g, slope!)),
+    (g, _y, x) => where(less(0, x!), 0, mul(g, x!)),
+  ],
+};
+
+/**
+ * x where it is positive, elsewhere alpha (exp(x) - 1) (Clevert et al. 2015).
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * elu(tensor([-1, 2])); // [-0.6321, 2]
+ */
+export function elu(x: Tensor, alpha = 1): Tensor {
+  checkTensor("elu", x);
+  checkNumber("elu", "alpha", alpha);
+  return elementwise(extended("elu", ELU), [x, alpha, 1]);
+}
+
+/**
+ * scale x where x is positive, elsewhere scale alpha (exp(x) - 1), with alpha = 1.6733 and scale = 1.0507 (Klambauer et al. 2017).
+ *
+ * @example
+ * selu(tensor([-1, 2])); // [-1.1113, 2.1014]
+ */
+export function selu(x: Tensor): Tensor {
+  checkTensor("selu", x);
+  return elementwise(extended("elu", ELU), [x, 1.6732632423543772, 1.0507009873554805]);
+}
+
+/**
+ * minimum(maximum(x, minVal), maxVal). Other than that of `clamp`, its gradient is 0 at the bounds, as in PyTorch.
+ *
+ * @throws OptError BAD_ARGUMENT
+ * @example
+ * hardtanh(tensor([-2, 0.5])); // [-1, 0.5]
+ */
+export function hardtanh(x: Tensor, minVal = -1, maxVal = 1): Tensor {
+  checkTensor("hardtanh", x);
+  checkNumber("hardtanh", "minVal", minVal);
+  checkNumber("hardtanh", "maxVal", maxVal);
+  checkValue(minVal <= maxVal, "hardtanh", "maxVal", `at least minVal ${minVal}`, maxVal);
+  return elementwise(extended("hardtanh", HARDTANH), [x, minVal, maxVal]);
+}
+
+/**
+ * minimum(maximum(x, 0), 6).
+ *
+ * @example
+ * relu6(tensor([-1, 7])); // [0, 6]
+ */
+export function relu6(x: Tensor): Tensor {
+  checkTensor("relu6", x);
+  return elementwise(extended("hardtanh", HARDTANH), [x, 0, 6]);
+}
+
+/**
+ * x minimum(maximum(x + 3, 0), 6) / 6 (Howard et al. 2019).
+ *
+ * @example
+ * hardswish(tensor([-4, 1])); // [0, 0.6667]
+ */
+export function hardswish(x: Tensor): Tensor {
+  checkTensor("hardswish", x);
+  return elementwise(extended("hardswish", HARDSWISH), [x]);
+}
+
+/**
+ * x tanh(log(1 + exp(x))) (Misra 2019).
+ *
+ * @example
+ * mish(tensor([0, 1])); // [0, 0.8651]
+ */
+export function mish(x: Tensor): Tensor {
+  checkTensor("mish", x);
+  return elementwise(extended("mish", MISH), [x]);
+}
+
+/**
+ * log(1 / (1 + exp(-x))), also where the sigmoid itself is 0 or rounds to 1.
+ *
+ * @example
+ * logsigmoid(tensor([0, -200])); // [-0.6931, -200]
+ */
+export function logsigmoid(x: Tensor): Tensor {
+  checkTensor("logsigmoid", x);
+  return elementwise(extended("logsigmoid", LOG_SIGMOID), [x]);
+}
+
+/**
+ * x where it is positive, elsewhere x times a weight that is trained (He et al. 2015): one number, or one per channel of axis 1.
+ *
+ * @throws OptError BAD_SHAPE for a weight of another size; DEVICE_MISMATCH
+ * @example
+ * prelu(tensor([-2, 3]), tensor([0.25])); // [-0.5, 3]
+ */
+export function prelu(x: Tensor, weight: Tensor): Tensor {
+  checkTensor("prelu", x);
+  checkTensor("prelu", weight, "weight");
+  const channels = x.shape[1] ?? 1;
+  check(
+    weight.shape.length <= 1 && (weight.size === 1 || weight.size === channels),
+    "BAD_SHAPE",
+    "prelu",
+    () => `weight must be [1] or [${channels}], got ${showShape(weight.shape)}.`,
+    "One slope for all, or one per channel of axis 1.",
+  );
+  const along = x.shape.slice(2).map(() => 1);
+  const slope = reshape(weight, weight.size === 1 ? [] : [weight.size, ...along]);
+  return elementwise(extended("prelu", PRELU), [x, slope]);
+}

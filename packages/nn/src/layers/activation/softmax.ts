@@ -1,0 +1,37 @@
+/** Probabilities along an axis. */
+import { check, logSoftmax, show, softmax, type Tensor } from "@opt/core";
+import { Numbered } from "./numbered";
+
+/** exp(x) / sum(exp(x)) over an axis, the last by default. @throws OptError BAD_ARGUMENT */
+export class Softmax extends Numbered {
+  readonly axis: number;
+
+  constructor(axis = -1) {
+    super("Softmax", { axis });
+    this.axis = checked("Softmax", axis);
+  }
+
+  forward(x: Tensor): Tensor {
+    return softmax(x, this.axis);
+  }
+}
+
+/** log(exp(x) / sum(exp(x))) over an axis, the last by default. @throws OptError BAD_ARGUMENT */
+export class LogSoftmax extends Numbered {
+  readonly axis: number;
+
+  constructor(axis = -1) {
+    super("LogSoftmax", { axis });
+    this.axis = checked("LogSoftmax", axis);
+  }
+
+  forward(x: Tensor): Tensor {
+    return logSoftmax(x, this.axis);
+  }
+}
+
+function checked(where: string, axis: number): number {
+  const isWhole = Number.isInteger(axis);
+  check(isWhole, "BAD_ARGUMENT", where, () => `axis must be an integer, got ${show(axis)}.`, "-1 is the last axis.");
+  return axis;
+}

@@ -1,0 +1,162 @@
+/** Connectionist temporal classification (Graves et al. 2006). */
+import {
+  arange,
+  check,
+  checkOptions,
+  checkTensor,
+  concat,
+  full,
+  gather,
+  gatherAlong,
+  logAddExp3,
+  maximum,
+  pad,
+  show,
+  stack,
+  Tensor,
+  tensor,
+  tidy,
+  where,
+} from "@opt/core";
+import type { Labels } from "./labels";
+import { type Lengths, lengthsOf } from "./lengths";
+import { checkReduction, type Reduction, reduce } from "./reduction";
+
+export type { Lengths } from "./lengths";
+
+export interface CtcLossOptions {
+  /** The class that stands for no label. Default 0. */
+  readonly blank?: number;
+  /** "mean" divides each loss by its number of labels first. Default "mean". */
+  readonly reduction?: Reduction;
+  /** Counts sequences that are too short for their labels as 0, without a gradient. Default false. */
+  readonly zeroInfinity?: boolean;
+}
+
+/** The logarithm of no probability: finite, so that sums of such have gradients. */
+const NEVER = -1e30;
+
+/**
+ * -log of the probability that a sequence of classes becomes the labels, when repeated classes are joined and blanks dropped then.
+ * The gradient is that of the loss; PyTorch's adds exp(logProbs), which the gradient of `logSoftmax` takes away again.
+ *
+ * @param logProbs `logSoftmax` of the scores: [time, batch, classes], or [time, classes]
+ * @param targets labels [batch, most labels], or those of all sequences in one row; [labels] where there is no batch
+ * @param inputLengths how many times of each sequence count. Inside of a compiled function pass tensors
+ * @param targetLengths how many labels each sequence has
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * const logProbs = randn([12, 2, 5]).logSoftmax(-1);
+ * const loss = ctcLoss(logProbs, [[1, 2, 2], [3, 1, 0]], [12, 10], [3, 2]);
+ */
+export function ctcLoss(
+  logProbs: Tensor,
+  targets: Labels,
+  inputLengths: Lengths,
+  targetLengths: Lengths,
+  options: CtcLossOptions = {},
+): Tensor {
+  const name = "ctcLoss";
+  checkTensor(name, logProbs, "logProbs");
+  checkOptions(name, options, { blank: "number", reduction: "string", zeroInfinity: "boolean" });
+  const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
+  checkReduction(name, reduction);
+  const isBatch = logProbs.shape.length === 3;
+  check(
+    (isBatch || logProbs.shape.length === 2) && logProbs.shape[0]! > 0,
+    "BAD_SHAPE",
+    name,
+    () => `logProbs must be [time, batch, classes] with at least one time, got [${logProbs.shape}].`,
+    "Transpose them.",
+  );
+  const classes = logProbs.shape.at(-1)!;
+  const isClass = Number.isInteger(blank) && blank >= 0 && blank < classes;
+  check(isClass, "BAD_ARGUMENT", name, () => `blank must be a class below ${classes}, got ${show(blank)}.`, "Use 0.");
+  return tidy(() => {
+    const dtype = logProbs.dtype === "f64" ? "f64" : "f32";
+    const scores = (isBatch ? logProbs : logProbs.unsqueeze(1)).to(dtype);
+    const [times, batch] = scores.shape as [number, number];
+    const labels = labelRows(targets, targetLengths, batch, isBatch, scores);
+    const most = labels.shape[1]!;
+    const counts = lengthsOf(name, "targetLengths", targetLengths, batch, most, scores.device);
+    const ends = lengthsOf(name, "inputLengths", inputLengths, batch, times, scores.device);
+    const states = interleaved(labels, counts, blank);
+    const reached = forward(scores, states, ends, blank);
+    const losses = total(reached, counts).neg();
+    const isImpossible = losses.gt(-NEVER / 2);
+    const settled = zeroInfinity
+      ? where(isImpossible, 0, losses)
+      : losses.mul(where(isImpossible, Number.POSITIVE_INFINITY, 1));
+    const shares = reduction === "mean" ? settled.div(maximum(counts, 1)) : settled;
+    const result = reduce(shares, reduction).to(logProbs.dtype);
+    return isBatch || reduction !== "none" ? result : result.reshape([]);
+  });
+}
+
+/** Labels as [batch, most]. */
+function labelRows(targets: Labels, lengths: Lengths, batch: number, isBatch: boolean, { device }: Tensor): Tensor {
+  const name = "ctcLoss";
+  const given = targets instanceof Tensor ? targets : tensor(targets, { dtype: "i32", device });
+  checkTensor(name, given, "targets");
+  if (!isBatch && given.shape.length === 1) return given.unsqueeze(0);
+  const isRows = given.shape.length === 2 && given.shape[0] === batch;
+  const problem = () => `targets must be [${batch}, labels] or all labels in one row, got [${given.shape}].`;
+  check(isRows || given.shape.length === 1, "BAD_SHAPE", name, problem, "Pad the labels, or join them.");
+  if (isRows) return given;
+  const advice = "Pass targetLengths as a list, or targets [batch, labels].";
+  check(!(lengths instanceof Tensor), "BAD_ARGUMENT", name, () => "labels in one row need lengths as numbers.", advice);
+  const counts = Array.from(lengths as readonly number[]);
+  const sum = counts.reduce((a, b) => a + b, 0);
+  check(
+    sum === given.size,
+    "BAD_SHAPE",
+    name,
+    () => `targetLengths must add up to ${given.size} labels, got ${sum}.`,
+    "One length for each sequence.",
+  );
+  const most = Math.max(0, ...counts);
+  const starts = counts.map((_, i) => counts.slice(0, i).reduce((a, b) => a + b, 0));
+  const places = starts.map((start, i) =>
+    Array.from({ length: most }, (_, k) => Math.min(start + k, start + counts[i]! - 1, sum - 1)),
+  );
+  return gather(given, tensor(places.flat(), { shape: [batch, most], dtype: "i32", device }));
+}
+
+/** blank, label, blank, label, ..., blank: [batch, 2 most + 1]. What lies beyond the labels of a sequence is blank. */
+function interleaved(labels: Tensor, counts: Tensor, blank: number): Tensor {
+  const { device } = labels;
+  const [batch, most] = labels.shape as [number, number];
+  const blanks = (columns: number) => full([batch, columns], blank, { dtype: "i32", device });
+  if (most === 0) return blanks(1);
+  const counted = arange(most, { device }).lt(counts.unsqueeze(1));
+  const own = where(counted, labels.to("i32"), blank);
+  return concat([stack([blanks(most), own], 2).reshape([batch, 2 * most]), blanks(1)], 1);
+}
+
+/** Log-probability of all ways to each state at the end of each sequence: [batch, states]. */
+function forward(scores: Tensor, states: Tensor, ends: Tensor, blank: number): Tensor {
+  const { device, dtype } = scores;
+  const [times, batch] = scores.shape as [number, number];
+  const count = states.shape[1]!;
+  const emitted = maximum(gatherAlong(scores, states.expand([times, batch, count]), 2), NEVER);
+  const at = (time: number) => emitted.slice(time, time + 1).reshape([batch, count]);
+  // A state is reached from itself, from the one before, and past a blank from another label.
+  const skips = states.ne(pad(states, [2, -2], { value: blank })).mul(states.ne(blank));
+  const skip = skips.to(dtype).sub(1).mul(-NEVER);
+  let reached = arange(count, { device }).lt(2).to(dtype).sub(1).mul(-NEVER).add(at(0));
+  for (let time = 1; time < times; time++) {
+    const before = pad(reached, [1, -1], { value: NEVER });
+    const beforeThat = pad(reached, [2, -2], { value: NEVER }).add(skip);
+    const next = logAddExp3(reached, before, beforeThat).add(at(time));
+    reached = where(ends.gt(time).unsqueeze(1), next, reached);
+  }
+  return reached;
+}
+
+/** Sequences end in the last label or the blank behind it: [batch]. */
+function total(reached: Tensor, counts: Tensor): Tensor {
+  const last = counts.mul(2).unsqueeze(1);
+  const inBlank = gatherAlong(reached, last, 1);
+  const inLabel = gatherAlong(reached, maximum(last.sub(1), 0), 1).add(last.eq(0).to(reached.dtype).mul(NEVER));
+  return logAddExp3(inBlank, inLabel, NEVER).squeeze(1);
+}

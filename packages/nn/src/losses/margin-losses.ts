@@ -1,0 +1,87 @@
+/** Losses that ask for a distance between scores. */
+import {
+  check,
+  checkOptions,
+  checkTensor,
+  clamp,
+  gather,
+  gatherAlong,
+  oneHot,
+  relu,
+  show,
+  type Tensor,
+  tidy,
+  where,
+} from "@opt/core";
+import { checkClassWeight, type Labels, labelIndices } from "./labels";
+import { checkPair } from "./pair";
+import { checkReduction, type Reduction, reduce } from "./reduction";
+
+export interface MarginRankingLossOptions {
+  readonly reduction?: Reduction;
+  /** How much larger the better score should be. Default 0. */
+  readonly margin?: number;
+}
+
+/**
+ * max(-target (input1 - input2) + margin, 0): the first is to be larger where the target is 1, the second where it is -1.
+ *
+ * @throws OptError BAD_SHAPE if the shapes differ (nothing is broadcast); BAD_ARGUMENT, DEVICE_MISMATCH
+ * @example
+ * marginRankingLoss(tensor([1, 2]), tensor([2, 1]), tensor([1, 1])); // 0.5
+ */
+export function marginRankingLoss(
+  input1: Tensor,
+  input2: Tensor,
+  target: Tensor,
+  options: MarginRankingLossOptions = {},
+): Tensor {
+  const name = "marginRankingLoss";
+  checkOptions(name, options, { reduction: "string", margin: "number" });
+  const { reduction = "mean", margin = 0 } = options;
+  checkReduction(name, reduction);
+  checkPair(name, input1, input2);
+  checkPair(name, input1, target);
+  return tidy(() => reduce(clamp(target.mul(input2.sub(input1)).add(margin), 0), reduction));
+}
+
+export interface MultiMarginLossOptions {
+  readonly reduction?: Reduction;
+  /** 1, or 2 for squares. Default 1. */
+  readonly p?: number;
+  /** How much larger the score of the label should be. Default 1. */
+  readonly margin?: number;
+  /** One factor per class, for the rows with that label. */
+  readonly weight?: Tensor;
+}
+
+const MULTI = { reduction: "string", p: "number", margin: "number", weight: "any" } as const;
+
+/**
+ * Mean over the classes of w[label] max(margin - input[label] + input[class], 0)^p, the label's own class counting 0 (Weston & Watkins 1999).
+ *
+ * @param input scores [batch, classes], or [classes]
+ * @throws OptError BAD_SHAPE, BAD_DTYPE, DEVICE_MISMATCH; BAD_ARGUMENT for labels or options out of range
+ * @example
+ * multiMarginLoss(tensor([[0.1, 0.2, 0.4, 0.8]]), [3]); // 0.325
+ */
+export function multiMarginLoss(input: Tensor, labels: Labels, options: MultiMarginLossOptions = {}): Tensor {
+  const name = "multiMarginLoss";
+  checkOptions(name, options, MULTI);
+  checkTensor(name, input, "input");
+  const { reduction = "mean", p = 1, margin = 1, weight } = options;
+  checkReduction(name, reduction);
+  check(p === 1 || p === 2, "BAD_ARGUMENT", name, () => `p must be 1 or 2, got ${show(p)}.`, "Use 1.");
+  const classes = input.shape.at(-1) ?? 0;
+  const isRows = input.shape.length === 1 || input.shape.length === 2;
+  check(isRows && classes > 0, "BAD_SHAPE", name, () => `input must be [batch, classes], got [${input.shape}].`);
+  checkClassWeight(name, weight, classes);
+  return tidy(() => {
+    const { indices } = labelIndices(name, labels, input, Number.NaN);
+    const own = gatherAlong(input, indices.unsqueeze(-1), -1);
+    const short = relu(input.sub(own).add(margin));
+    const others = where(oneHot(indices, classes).eq(0), p === 1 ? short : short.mul(short), 0);
+    const losses = (weight === undefined ? others : others.mul(gather(weight, indices).unsqueeze(-1))).mean(-1);
+    return reduce(losses, reduction);
+  });
+}
