@@ -3,7 +3,7 @@
 import { checkValue } from "../../errors/check-value";
 import { check } from "../../errors/errors";
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, maximum, minimum, mul, neg, where, sub, tanh } from "../../rule/symbols";
+import { abs, add, div, exp, less, maximum, minimum, mul, neg, sub, tanh, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { showShape } from "../../values/shape";
 import { checkTensor } from "../check-tensor";

@@ -1,7 +1,7 @@
 /** What losses compute for each element, where a composition of ops would have another gradient or many launches. */
 
 import type { Expression } from "../../rule/expression";
-import { abs, add, div, exp, less, log, maximum, mul, neg, where, sub } from "../../rule/symbols";
+import { abs, add, div, exp, less, log, maximum, mul, neg, sub, where } from "../../rule/symbols";
 import type { Tensor } from "../../tensor/tensor";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "./elementwise";

@@ -9,10 +9,10 @@ import {
   less,
   rand,
   type Shape,
-  where,
   show,
   type Tensor,
   tidy,
+  where,
 } from "@opt/core";
 import { Module } from "../../module/module";
 

@@ -3,18 +3,21 @@ import type { CallInput, TorchCall } from "@opt/testkit";
 import { ctcLoss, type Reduction } from "../../index";
 import { RandomInputs } from "../random-inputs";
 
+type Form = "rows" | "joined" | "alone";
+
+const FORMS: readonly Form[] = ["rows", "joined", "alone"];
 const REDUCTIONS: readonly Reduction[] = ["mean", "sum", "none"];
 
 /** Random sequences. The first four take all lengths as tensors, as compiled functions do. */
 export function ctcCalls(count: number): TorchCall[] {
   const make = new RandomInputs(32);
   return Array.from({ length: count }, (_, i) => {
-    const form = i < 4 ? "rows" : make.random.pick(["rows", "joined", "alone"]);
+    const form = i < 4 ? "rows" : make.random.pick(FORMS);
     return ctcCall(make, i, form);
   });
 }
 
-function ctcCall(make: RandomInputs, i: number, form: "rows" | "joined" | "alone"): TorchCall {
+function ctcCall(make: RandomInputs, i: number, form: Form): TorchCall {
   const dtype = i % 2 === 0 ? "f64" : "f32";
   const zeroInfinity = make.flip();
   const [batch, classes, most] = [form === "alone" ? 1 : make.between(1, 3), make.between(2, 5), make.between(1, 4)];
@@ -39,8 +42,8 @@ function ctcCall(make: RandomInputs, i: number, form: "rows" | "joined" | "alone
     inputs: [scores, labels, whole(ends, [batch]), whole(counts, [batch])],
     code: `F.ctc_loss(a.log_softmax(-1), b.long(), ${lists}, ${python})`,
     run: (a, b, c, d) => {
-      const given = form === "rows" ? ([c!, d!] as const) : ([ends, counts] as const);
-      return ctcLoss(a!.logSoftmax(-1), b!, ...given, options);
+      const logProbs = a!.logSoftmax(-1);
+      return form === "rows" ? ctcLoss(logProbs, b!, c!, d!, options) : ctcLoss(logProbs, b!, ends, counts, options);
     },
   };
 }
