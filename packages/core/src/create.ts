@@ -8,6 +8,7 @@ import { check, OptError } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { fill, owned } from "./ops";
 import { Storage } from "./tensor/storage";
+import { presentRecomputation } from "./tensor/tape";
 import { Tensor } from "./tensor/tensor";
 import { installMethods } from "./tensor-methods";
 import { byteSize, checkDType, type DType, isFloat, type TypedArray } from "./values/dtype";
@@ -238,13 +239,17 @@ function random(
   const advice = `Use dtype: "f32" and cast.`;
   check(isFloat(dtype), "BAD_DTYPE", where, () => `random numbers are floats, got ${dtype}.`, advice);
   const target = deviceOf(where, device);
-  const make = () => {
+  const make = drawing(generator, () => {
     const values = room(where, sizeOf(shape), Float32Array);
     draw(values, generator);
     return narrow(values, dtype);
-  };
+  });
   return marked(upload(make(), [...shape], dtype, target, make), requiresGrad);
 }
+
+/** `draw`, which in a recomputation draws the same numbers again. */
+const drawing = <Result>(generator: Generator, draw: () => Result) =>
+  presentRecomputation()?.drawn(generator, draw) ?? draw;
 
 /** Room for what is made on the host. @throws OptError OUT_OF_MEMORY */
 function room<A extends Float32Array | Float64Array>(where: string, count: number, kind: new (count: number) => A): A {

@@ -173,6 +173,7 @@ function propagate(node: Node, needs: readonly boolean[], pass: Pass): void {
   const { createGraph, retainGraph, wanted, gradients } = pass;
   const outputGradient = gradients.get(node);
   if (outputGradient !== undefined) {
+    node.restore();
     const inputGradients = tidy(() => {
       const saved = createGraph ? reconnected(node) : undefined;
       return node.backward(outputGradient, needs, saved).map((g) => (g === outputGradient ? view(g) : g));

@@ -87,6 +87,7 @@ export { StagedOptimizer, type Stages } from "./optimizer/staged";
 export { enableQ8 } from "./optimizer/state/packed-state";
 export type { OptimizerState, ParameterStateDict } from "./optimizer/state/state-dict";
 export { enableStochasticRounding } from "./optimizer/state/stochastic-rounding";
+export { isRecomputing, recompute } from "./recompute";
 export { gatherSparse } from "./rows/gather-sparse";
 export { RowSparse, rowSparse } from "./rows/row-sparse";
 export { Expression, type Op, type Operand, type OpName, type RuleOp } from "./rule/expression";

@@ -19,6 +19,14 @@ interface Saved {
   dispose(): void;
 }
 
+/** The part of a forward computation that runs again when backward needs what it saved. */
+export interface Recomputation {
+  /** Gives its nodes what they saved. */
+  restore(): void;
+  /** One of its nodes is freed. */
+  freed(): void;
+}
+
 /** Freed by backward, or when neither its output nor a later op needs it any more. */
 export class TapeNode<T extends Saved> {
   /** Nodes are made in order, so that a higher number depends only on lower ones. */
@@ -26,20 +34,23 @@ export class TapeNode<T extends Saved> {
   private users = 1; // the output tensor; later nodes add themselves
   private freed = false;
   /** How often what is saved had been overwritten when it was saved. */
-  private readonly versions: readonly number[];
+  private readonly versions: number[] = [];
+  readonly saved: readonly T[] = [];
 
   constructor(
     readonly name: string,
     /** Where each input's gradient goes: a leaf tensor, the node that made it, or nowhere. */
     readonly inputs: readonly (T | TapeNode<T> | null)[],
-    readonly saved: readonly T[],
+    saved: readonly T[],
     /** What each saved tensor is: the input of that place, the output (the place after them), or neither (-1). */
     readonly origins: readonly number[],
     private backwardOf: Backward<T> | null,
     /** The output is its input's memory. */
     readonly isView: boolean,
+    /** What saves for it, later; null: it is given all at once. */
+    private readonly recomputation: Recomputation | null = null,
   ) {
-    this.versions = saved.map(({ storage }) => storage.version);
+    this.save(saved);
     for (const input of inputs) if (input instanceof TapeNode) input.users++;
   }
 
@@ -55,6 +66,17 @@ export class TapeNode<T extends Saved> {
   /** True when backward has run through it. */
   get isFreed(): boolean {
     return this.freed;
+  }
+
+  /** Holds tensors for backward. */
+  save(saved: readonly T[]): void {
+    (this.saved as T[]).push(...saved);
+    this.versions.push(...saved.map(({ storage }) => storage.version));
+  }
+
+  /** Brings back what backward needs. */
+  restore(): void {
+    this.recomputation?.restore();
   }
 
   /** @throws OptError NO_GRADIENT if an earlier backward freed it */
@@ -93,6 +115,7 @@ export class TapeNode<T extends Saved> {
     this.freed = true;
     this.backwardOf = null; // and with it what it refers to
     for (const tensor of this.saved) tensor.dispose();
+    this.recomputation?.freed();
   }
 
   /** The output tensor or a later node is gone. */

@@ -3,12 +3,35 @@
 import { untrack } from "../device/scope";
 import { shared } from "../host/shared";
 import { checkBody, checkSynchronous } from "../host/synchronous";
-import { type Backward as BackwardOf, TapeNode } from "./tape-node";
+import type { Generator } from "../values/generator";
+import { type Backward as BackwardOf, type Recomputation, TapeNode } from "./tape-node";
 import type { Tensor } from "./tensor";
 
 export type Backward = BackwardOf<Tensor>;
 
-const mode = /* @__PURE__ */ shared("gradMode", () => ({ recording: true }));
+const mode = /* @__PURE__ */ shared("gradMode", () => ({ recording: true, recomputed: null as Recomputed | null }));
+
+/** A forward computation that saves nothing: it runs again in backward. */
+export interface Recomputed extends Recomputation {
+  /** An op of its first or second run. */
+  recorded(node: TapeNode<Tensor>, inputs: readonly Tensor[], saved: readonly Tensor[]): void;
+  /** The draw of random numbers, the same in both runs. */
+  drawn<Result>(generator: Generator, draw: () => Result): () => Result;
+}
+
+/** Runs `body` as part of `recomputed`. */
+export function recordedBy<Result>(recomputed: Recomputed, body: () => Result): Result {
+  const before = mode.recomputed;
+  mode.recomputed = recomputed;
+  try {
+    return body();
+  } finally {
+    mode.recomputed = before;
+  }
+}
+
+/** The recomputation that runs; null elsewhere. */
+export const presentRecomputation = () => mode.recomputed;
 
 /** True outside of noGrad. */
 export function isTaping(): boolean {
@@ -52,14 +75,18 @@ export function record(
 ): Tensor {
   if (!mode.recording || !inputs.some((input) => input.requiresGrad)) return output;
   const edges = inputs.map((input) => (input.requiresGrad ? (input.node ?? input) : null));
-  const held = saved.map(hold);
+  const { recomputed } = mode;
+  const held = recomputed === null ? saved.map(hold) : [];
   const origins = saved.map((tensor) => (tensor === output ? inputs.length : inputs.indexOf(tensor)));
-  const node = new TapeNode(name, edges, held, origins, backward, output.storage === inputs[0]!.storage);
+  const isView = output.storage === inputs[0]!.storage;
+  const node = new TapeNode(name, edges, held, origins, backward, isView, recomputed);
+  recomputed?.recorded(node, inputs, saved);
   output.attach(node);
   return output;
 }
 
-function hold(tensor: Tensor): Tensor {
+/** The memory of a tensor for the tape, which frees it. */
+export function hold(tensor: Tensor): Tensor {
   const held = tensor.alias();
   untrack(held); // the node frees it
   held.name = tensor.name;

@@ -1,4 +1,4 @@
-import { compile, Generator, noGrad, randn, type Tensor, tensor, tidy, zeros } from "@opt/core";
+import { compile, Generator, noGrad, randn, recompute, type Tensor, tensor, tidy, zeros } from "@opt/core";
 import { eachDevice, expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { BatchNorm1d, BatchNorm2d, Linear, Sequential } from "../../index";
@@ -62,6 +62,19 @@ describe("BatchNorm", () => {
     ["a misspelt option", () => new BatchNorm1d(2, { track: true } as never), "BAD_ARGUMENT"],
   ];
   it.each(rows)("refuses %s", (_, body, code) => expectCode(code as "BAD_SHAPE", body));
+
+  it("counts a batch once where the layer is recomputed", () => {
+    const [layer, plain] = [new BatchNorm1d(1), new BatchNorm1d(1)];
+    const x = tensor([[1], [3]], { requiresGrad: true });
+    recompute((z) => layer.forward(z), x)
+      .pow(3)
+      .sum()
+      .backward();
+    plain.forward(x).pow(3).sum().backward();
+    expect(layer.running_mean!.dataSync()).toEqual(plain.running_mean!.dataSync());
+    expect(layer.num_batches_tracked!.dataSync()[0]).toBe(1);
+    expect(layer.weight!.grad!.dataSync()).toEqual(plain.weight!.grad!.dataSync());
+  });
 
   it("compiled, follows train() and eval()", () => {
     const [layer, plain] = [new BatchNorm1d(1), new BatchNorm1d(1)];

@@ -6,6 +6,7 @@ import {
   div,
   fma,
   fusedBatchNorm,
+  isRecomputing,
   needing,
   noGrad,
   show,
@@ -138,7 +139,7 @@ abstract class BatchNorm extends Module {
   /** The running statistics follow those of a batch of `count` values a channel. */
   #track(mean: Tensor, variance: Tensor, count: number): void {
     const [runningMean, runningVar, batches] = [this.running_mean, this.running_var, this.num_batches_tracked];
-    if (!this.training || runningMean === null || runningVar === null || batches === null) return;
+    if (!this.training || isRecomputing() || runningMean === null || runningVar === null || batches === null) return;
     noGrad(() => {
       batches.set(batches.add(1));
       const share = this.momentum ?? div<Tensor>(1, batches.to(runningMean.dtype === "f64" ? "f64" : "f32"));
