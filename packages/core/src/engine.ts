@@ -5,6 +5,7 @@ import { checkValue } from "./errors/check-value";
 import { check } from "./errors/errors";
 import { checkOptions } from "./errors/options";
 import { addInto, checkAnyTensor, clone, elementwise, fill, owned, reshape } from "./ops";
+import { autocast } from "./ops/autocast";
 import { viewAsComplex, viewAsReal } from "./ops/complex";
 import type { BackwardOptions } from "./tensor/fluent";
 import { enableGrad, noGrad } from "./tensor/tape";
@@ -110,7 +111,7 @@ function checkBackward(where: string, root: Tensor, given: Tensor | undefined): 
 function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions, wanted: Pass["wanted"]): void {
   const { createGraph = false, retainGraph = createGraph } = options;
   const pass: Pass = { createGraph, retainGraph, wanted, gradients: new Map() };
-  (createGraph ? enableGrad : noGrad)(() => {
+  const play = () => {
     const seed = keep(given === undefined ? fill(root.shape, 1, root.dtype, root.device) : view(given));
     if (root.node !== null) run(root.node, seed, pass);
     else {
@@ -121,7 +122,8 @@ function start(root: Tensor, given: Tensor | undefined, options: BackwardOptions
         seed.dispose();
       }
     }
-  });
+  };
+  autocast(null, () => (createGraph ? enableGrad : noGrad)(play));
 }
 
 function run(root: Node, seed: Tensor, pass: Pass): void {

@@ -72,6 +72,7 @@ export {
   type WindowOptions,
   withGradient,
 } from "./ops";
+export { type AutocastDType, autocast, autocastDType, lowered } from "./ops/autocast";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
 export type { Algorithm, Arithmetic, BaseOptions, ClipOptions, Counters, GroupOptions } from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";

@@ -3,6 +3,7 @@ import { tidy } from "./device/scope";
 import { untraced } from "./device/tracer";
 import { check, OptError } from "./errors/errors";
 import { checkBody } from "./host/synchronous";
+import { autocast, autocastDType } from "./ops/autocast";
 import { enableGrad, hold, isTaping, presentRecomputation, type Recomputed, recordedBy } from "./tensor/tape";
 import type { TapeNode } from "./tensor/tape-node";
 import { Tensor } from "./tensor/tensor";
@@ -57,6 +58,7 @@ class FirstRun implements Recomputed {
   readonly #versions = new Map<Tensor, number>();
   #inputs: readonly unknown[];
   #count = 0;
+  readonly #precision = autocastDType();
 
   constructor(
     private readonly f: (...inputs: readonly unknown[]) => unknown,
@@ -102,7 +104,9 @@ class FirstRun implements Recomputed {
       check(tensor.storage.version === version, "CHANGED", WHERE, name, CURE);
     }
     const second = new SecondRun(this.nodes, this.draws);
-    recordedBy(second, () => enableGrad(() => tidy(() => void this.f(...this.#inputs))));
+    recordedBy(second, () =>
+      autocast(this.#precision, () => enableGrad(() => tidy(() => void this.f(...this.#inputs)))),
+    );
     second.end();
     this.#release();
   }

@@ -7,6 +7,7 @@ import { check, OptError } from "../errors/errors";
 import { checkOptions } from "../errors/options";
 import { inspectSymbol } from "../host/inspect-symbol";
 import { checkSynchronous } from "../host/synchronous";
+import { autocastDType } from "../ops/autocast";
 import { isTaping } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import type { Explanation } from "./explain";
@@ -138,7 +139,7 @@ class CompiledFunction {
     const inside = () => "a compiled function cannot call another one.";
     check(activeTracer() === null, "UNSUPPORTED", "compile", inside, "Compile the outer function alone.");
     const given = flattenArguments(args);
-    const key = `${isTaping()} ${given.texts.join()}`;
+    const key = `${isTaping()} ${autocastDType()} ${given.texts.join()}`;
     const entry = this.#find(key, given.tensors);
     if (entry === undefined) return this.#trace(args, given, key);
     const again = () => "a hook cannot call the compiled function that it is part of.";

@@ -7,6 +7,7 @@ import { noGrad, record } from "../tensor/tape";
 import { Tensor } from "../tensor/tensor";
 import { type ComputeDType, computeDType, promote } from "../values/dtype";
 import { broadcastShapes, type Shape, sameShape, showShape, sizeOf } from "../values/shape";
+import { inLow } from "./autocast";
 import { cast, computeIn } from "./cast";
 import { checkDevice } from "./check-device";
 import { checkTensor } from "./check-tensor";
@@ -30,6 +31,8 @@ export function matmul(a: Tensor, b: Tensor, options: Transposes = {}): Tensor {
   checkOptions("matmul", options, TRANSPOSES);
   const { transposeA = false, transposeB = false } = options;
   checkDevice("matmul", [a, b]);
+  const low = inLow([a, b], (x, y) => matmul(x!, y!, options));
+  if (low !== null) return low;
   const dtype = promote(a.dtype, b.dtype);
   if (dtype === "i32" || dtype === "u8")
     return computeIn("f64", [a, b], dtype, (x, y) => onIntegers(x!, y!, transposeA, transposeB));

@@ -1,11 +1,13 @@
 /** Attention: one kernel where the device has it, or else matrix products and a softmax. */
 import {
   arange,
+  autocast,
   check,
   checkOptions,
   checkTensor,
   fusedAttention,
   type Generator,
+  lowered,
   maskedFill,
   needing,
   type Tensor,
@@ -67,12 +69,14 @@ export function scaledDotProductAttention(
   check(isOne, "BAD_ARGUMENT", where, () => "takes attnMask or isCausal, got both.", "Join them in one mask.");
   checkShare(where, "dropoutP", dropoutP);
   return tidy(() => {
-    const isHalf = query.dtype === "f16" || query.dtype === "bf16";
-    const [q, k, v] = isHalf ? [query.to("f32"), key.to("f32"), value.to("f32")] : [query, key, value];
+    const given = [query, key, value].map(lowered);
+    const { dtype } = given[0]!;
+    const isHalf = dtype === "f16" || dtype === "bf16";
+    const [q, k, v] = isHalf ? given.map((x) => x.to("f32")) : given;
     const isPlain = attnMask === undefined && dropoutP === 0;
     const fused = isPlain ? fusedAttention(q!, k!, v!, { scale: scaleOf(q!, options), isCausal }) : null;
-    const result = fused ?? byOps(q!, k!, v!, options, isPlain);
-    return isHalf ? result.to(query.dtype) : result;
+    const result = fused ?? autocast(null, () => byOps(q!, k!, v!, options, isPlain));
+    return isHalf ? result.to(dtype) : result;
   });
 }
 

@@ -1,4 +1,4 @@
-import { check, checkOptions, checkTensor, type Tensor, tidy } from "@opt/core";
+import { check, checkOptions, checkTensor, lowered, type Tensor, tidy } from "@opt/core";
 import { uniform } from "../initializers/initializers";
 import { holdParameters } from "../module/held";
 import { Module } from "../module/module";
@@ -46,7 +46,7 @@ export class Linear extends Module {
       // One matrix product over all leading axes: faster than a batch of small ones, and vectors need no special case.
       const rows = x.reshape([x.size / inFeatures, inFeatures]);
       const product = rows.matmul(this.weight, { transposeB: true });
-      const sum = this.bias === null ? product : product.add(this.bias);
+      const sum = this.bias === null ? product : product.add(lowered(this.bias));
       return sum.reshape([...x.shape.slice(0, -1), outFeatures]);
     });
   }

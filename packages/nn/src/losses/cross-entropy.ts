@@ -1,4 +1,15 @@
-import { check, checkOptions, checkTensor, crossEntropyRows, gather, show, Tensor, tidy, where } from "@opt/core";
+import {
+  autocastDType,
+  check,
+  checkOptions,
+  checkTensor,
+  crossEntropyRows,
+  gather,
+  show,
+  Tensor,
+  tidy,
+  where,
+} from "@opt/core";
 import { type Counted, checkClassWeight, classesLast, countedRows, type Labels, labelIndices } from "./labels";
 import { checkReduction, type Reduction, reduce } from "./reduction";
 
@@ -60,7 +71,8 @@ export function crossEntropy(logits: Tensor, labels: Labels, options: CrossEntro
     const loss = isSoft(labels, logits)
       ? softLoss(wide, softTargets(wide, classesLast("crossEntropy", labels, axis)), settled)
       : lossOf(wide, labelIndices("crossEntropy", labels, wide, ignoreIndex), settled);
-    return logits.dtype === "f16" || logits.dtype === "bf16" ? loss.to(logits.dtype) : loss;
+    const isHalf = logits.dtype === "f16" || logits.dtype === "bf16";
+    return isHalf && autocastDType() === null ? loss.to(logits.dtype) : loss;
   });
 }
 

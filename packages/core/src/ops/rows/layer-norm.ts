@@ -9,6 +9,7 @@ import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, promote } from "../../values/dtype";
 import { sameShape, showShape } from "../../values/shape";
+import { inFloat32 } from "../autocast";
 import { computeIn } from "../cast";
 import { checkDevice } from "../check-device";
 import { checkTensor } from "../check-tensor";
@@ -44,6 +45,8 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | null = null,
   );
   const given = bias === null ? [x, weight] : [x, weight, bias];
   const device = checkDevice("layerNorm", given);
+  const inFull = inFloat32(given, (wide, w, b) => layerNorm(wide!, w!, b ?? null, eps));
+  if (inFull !== null) return inFull;
   const dtype = given.map((t) => t.dtype).reduce(promote);
   const compute = computeDType(dtype);
   if (given.some((t) => t.dtype !== compute)) {

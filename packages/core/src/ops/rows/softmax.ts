@@ -6,6 +6,7 @@ import { isTaping, record } from "../../tensor/tape";
 import { Tensor } from "../../tensor/tensor";
 import { computeDType, isFloat } from "../../values/dtype";
 import { normalizeAxis } from "../../values/shape";
+import { inFloat32 } from "../autocast";
 import { computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { elementwise } from "../elementwise/elementwise";
@@ -16,6 +17,8 @@ import { launchRows } from "./launch-rows";
 export function softmax(x: Tensor, axis: number, log: boolean): Tensor {
   const where = log ? "logSoftmax" : "softmax";
   checkTensor(where, x);
+  const inFull = inFloat32([x], (wide) => softmax(wide!, axis, log));
+  if (inFull !== null) return inFull;
   const dtype = isFloat(x.dtype) ? x.dtype : "f32";
   const compute = computeDType(dtype);
   if (x.dtype !== compute) return computeIn(compute, [x], dtype, (wide) => softmax(wide!, axis, log));

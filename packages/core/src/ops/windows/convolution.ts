@@ -8,6 +8,7 @@ import { checkOptions } from "../../errors/options";
 import type { Tensor } from "../../tensor/tensor";
 import { computeDType, type DType, isFloat, promote } from "../../values/dtype";
 import { showShape } from "../../values/shape";
+import { autocast, inLow } from "../autocast";
 import { cast, computeIn } from "../cast";
 import { checkTensor } from "../check-tensor";
 import { WRAP } from "../compute";
@@ -193,9 +194,13 @@ function inCompute(
   body: (x: Tensor, weight: Tensor, bias: Tensor | undefined) => Tensor,
 ): Tensor {
   const given = bias === null ? [x, weight] : [x, weight, bias];
+  const low = inLow(given, (images, weights, shift) => inCompute(images!, weights!, shift ?? null, body));
+  if (low !== null) return low;
   const dtype: DType = given.map((tensor) => tensor.dtype).reduce(promote);
   const compute = dtype === "bool" || isFloat(dtype) ? computeDType(dtype) : dtype;
-  return computeIn(compute, given, dtype, (images, weights, shift) => body(images!, weights!, shift));
+  return autocast(null, () =>
+    computeIn(compute, given, dtype, (images, weights, shift) => body(images!, weights!, shift)),
+  );
 }
 
 function shifted(images: Tensor, bias: Tensor | undefined): Tensor {

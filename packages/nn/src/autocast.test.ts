@@ -1,0 +1,117 @@
+import { autocast, compile, conv2d, GradScaler, parameter, type Tensor, tensor } from "@opt/core";
+import { SGD } from "@opt/sgd";
+import { type CallInput, expectCode, Random, storedSuite } from "@opt/testkit";
+import { describe, expect, it } from "vitest";
+import { crossEntropy, LayerNorm, Linear, LSTM, mseLoss, scaledDotProductAttention } from "./index";
+
+const random = new Random(7);
+const given = (...shape: number[]): CallInput => ({
+  values: Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => 2 * random.uniform() - 1),
+  shape,
+  dtype: "f32",
+  requiresGrad: true,
+});
+
+/** One rounding to 16 bits for each product, so of a result 2^-7, of what follows from several a little more. */
+const BOUND = { absolute: 0.02, relative: 0.02 };
+const labels = tensor([0, 2, 1, 1], { dtype: "i32" });
+const norm = new LayerNorm(6);
+const auto =
+  (run: (...xs: Tensor[]) => Tensor) =>
+  (...xs: Tensor[]) =>
+    autocast("bf16", () => run(...xs));
+const python = (line: string) => `with torch.autocast('cpu', dtype=torch.bfloat16): y = ${line};;y`;
+
+await storedSuite(new URL("testing/goldens/autocast.json", import.meta.url), [
+  {
+    name: "a product, an activation and a loss",
+    inputs: [given(4, 6), given(5, 6), given(3, 5)],
+    code: python("F.cross_entropy(F.gelu(a @ b.T) @ c.T, torch.tensor([0, 2, 1, 1]))"),
+    run: auto((x, w, v) =>
+      crossEntropy(x.matmul(w, { transposeB: true }).gelu().matmul(v, { transposeB: true }), labels),
+    ),
+    tolerance: BOUND,
+  },
+  {
+    name: "a convolution with a bias, in 16 bits",
+    inputs: [given(2, 2, 5, 5), given(3, 2, 3, 3), given(3)],
+    code: python("F.conv2d(a, b, c, padding=1)"),
+    run: auto((x, w, b) => conv2d(x, w, b, { padding: 1 })),
+    tolerance: BOUND,
+  },
+  {
+    name: "attention, in 16 bits",
+    inputs: [given(1, 2, 5, 4), given(1, 2, 5, 4), given(1, 2, 5, 4)],
+    code: python("F.scaled_dot_product_attention(a, b, c, is_causal=True)"),
+    run: auto((q, k, v) => scaledDotProductAttention(q, k, v, { isCausal: true })),
+    tolerance: BOUND,
+  },
+  {
+    name: "a residual stream in float32",
+    inputs: [given(4, 6), given(6, 6)],
+    code: python("F.mse_loss(F.layer_norm(a + a @ b, [6]), a)"),
+    run: auto((x, w) => mseLoss(norm.forward(x.add(x.matmul(w))), x)),
+    tolerance: BOUND,
+  },
+]);
+
+describe("autocast", () => {
+  const x = tensor([[1, 2]]);
+
+  it("gives 16 bits where it multiplies, and float32 where it normalises", () => {
+    const layer = new Linear(2, 2);
+    const [product, normal, double] = autocast("bf16", () => {
+      const y = layer.forward(x);
+      return [y, y.softmax(), x.to("f64").matmul(x.to("f64"), { transposeB: true })];
+    });
+    expect([product.dtype, normal.dtype, double.dtype]).toEqual(["bf16", "f32", "f64"]);
+    expect(layer.forward(x).dtype).toBe("f32");
+    const off = autocast("bf16", () => autocast(null, () => layer.forward(x)));
+    expect(off.dtype).toBe("f32");
+  });
+
+  it("leaves float32 gradients on float32 parameters", () => {
+    const layer = new Linear(2, 2);
+    autocast("f16", () => layer.forward(x).sum()).backward();
+    expect([layer.weight.grad!.dtype, layer.bias!.grad!.dtype]).toEqual(["f32", "f32"]);
+  });
+
+  it("runs recurrent layers", () => {
+    const layer = new LSTM(2, 3);
+    const [output] = autocast("bf16", () => layer.forward(x));
+    const [plain] = layer.forward(x);
+    expect(output.to("f32").dataSync()).toAgreeWith(plain.dataSync(), BOUND);
+  });
+
+  it("trains with a GradScaler, eager and compiled with the same numbers", () => {
+    const train = (isCompiled: boolean) => {
+      const w = parameter([[0.5, -0.25]]);
+      const optimizer = new SGD([w], { lr: 0.125 });
+      const scaler = new GradScaler();
+      const step = (input: Tensor) => {
+        const loss = autocast("f16", () => mseLoss(input.matmul(w, { transposeB: true }), ones));
+        scaler.scale(loss).backward();
+        scaler.step(optimizer);
+        scaler.update();
+        optimizer.zeroGrad();
+        return loss.detach();
+      };
+      const run = isCompiled ? compile(step) : step;
+      const losses = [1, 2, 3, 4, 5].map((i) => run(tensor([[i / 4, 1]])).dataSync()[0]);
+      return [losses, [...w.dataSync()]];
+    };
+    const ones = tensor([[1]]);
+    expect(train(true)).toEqual(train(false));
+  });
+
+  it("is part of a compiled function's signature", () => {
+    const product = compile((a: Tensor) => a.matmul(a, { transposeB: true }));
+    const dtypes = [null, "bf16", null, "bf16"].map((dtype) => autocast(dtype as null, () => product(x)).dtype);
+    expect(dtypes).toEqual(["f32", "bf16", "f32", "bf16"]);
+  });
+
+  it("throws for another dtype, and for an asynchronous body", () => {
+    expectCode("BAD_ARGUMENT", () => autocast("f64" as "bf16", () => x));
+    expectCode("BAD_ARGUMENT", () => autocast("bf16", async () => x));
+  });
+});
