@@ -6,6 +6,7 @@ import { checkBody, checkSynchronous } from "../host/synchronous";
 import type { Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
 import { cast } from "./cast";
+import { checkTensor } from "./check-tensor";
 
 /** The dtype of matrix products; null: that of their operands. */
 export type AutocastDType = "bf16" | "f16" | null;
@@ -40,8 +41,11 @@ export function autocast<Result>(dtype: AutocastDType, body: () => Result): Resu
 /** What `autocast` is given around the present call; null outside. */
 export const autocastDType = (): AutocastDType => state.dtype;
 
-/** Floats but float64 in autocast's dtype; others, and all outside of autocast, as they are. */
-export const lowered = (x: Tensor): Tensor => (isCast(x.dtype, state.dtype) ? cast(x, state.dtype!) : x);
+/** Floats but float64 in autocast's dtype; others, and all outside of autocast, as they are. For layers that add a bias to a product. */
+export function lowered(x: Tensor): Tensor {
+  checkTensor("lowered", x);
+  return isCast(x.dtype, state.dtype) ? cast(x, state.dtype!) : x;
+}
 
 /** An op on operands in autocast's dtype; null where they are so already, and outside. */
 export const inLow = (tensors: readonly Tensor[], op: (...tensors: Tensor[]) => Tensor) =>
