@@ -2,7 +2,7 @@
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
 import "@opt/kernels-webgpu";
-import { Adam, AdamW } from "@opt/adam-amsgrad";
+import { Adam, AdamW, SparseAdam } from "@opt/adam-amsgrad";
 import { compile, type Device, type DType, ExponentialMovingAverage, Generator, GradScaler, parameter, RowSparse, rowSparse, type Tensor, tensor, tidy } from "@opt/core";
 import { NAdam } from "@opt/nadam";
 import { Embedding } from "@opt/nn";
@@ -23,11 +23,13 @@ const MAKERS = {
   AdamW: (table: Tensor) => new AdamW([table], { lr: 0.1, weightDecay: 0.1, ...lazy }),
   "Adam, clipped by norm": (table: Tensor) => new Adam([table], { amsgrad: true, clip: { norm: 0.5 }, ...lazy }),
   "Adam, clipped by value": (table: Tensor) => new Adam([table], { weightDecay: 0.1, clip: { value: 0.05 }, ...lazy }),
+  SparseAdam: (table: Tensor) => new SparseAdam([table], { lr: 0.1 }),
+  "SparseAdam of short state, clipped by norm": (table: Tensor) => new SparseAdam([table], { lr: 0.1, stateDType: "bf16", clip: { norm: 0.5 } }),
   "NAdam of short state": (table: Tensor) => new NAdam([table], { stateDType: "bf16", ...lazy }),
   "NAdam, all rows": (table: Tensor) => new NAdam([table], { lr: 0.1 }),
 };
 
-function program(device: Where, dtype: DType, make: (table: Tensor) => Adam | AdamW | NAdam | SGD) {
+function program(device: Where, dtype: DType, make: (table: Tensor) => Adam | AdamW | NAdam | SGD | SparseAdam) {
   const embedding = new Embedding(ROWS, WIDTH, { sparse: true, device, dtype, generator: new Generator(4) });
   const optimizer = make(embedding.weight);
   const indices = tensor(BATCHES[0]!, { dtype: "i32", device });

@@ -11,7 +11,7 @@ export interface OptimizerPackage {
   readonly name: string;
   readonly version: string;
   readonly entry: Readonly<Record<string, unknown>>;
-  /** By class: options that together use all that the class has, the defaults first. Floats are exact in float32. */
+  /** By class: options that together use all that the class has, the defaults first. Floats are exact in float32. None for a class that dense gradients cannot step. */
   readonly runs: Readonly<Record<string, readonly OptimizerOptions[]>>;
 }
 

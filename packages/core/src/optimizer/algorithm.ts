@@ -40,8 +40,7 @@ export interface GroupOptions {
   /**
    * Row-sparse gradients step only the rows that they have, by the dense rule: p[i], m[i], v[i] = rule(p[i], g[i], m[i], v[i]; t) for each row i
    * of the gradient, once. t counts every step; other rows keep parameter and state. As Paddle's `lazy_mode`. Default false: all rows
-   * are stepped, the others by a gradient of 0. PyTorch's SparseAdam differs from Adam with `lazyMode` in the place of eps:
-   * lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps).
+   * are stepped, the others by a gradient of 0. `SparseAdam` of @opt/adam-amsgrad has PyTorch's numbers for such gradients.
    */
   lazyMode?: boolean;
 }
@@ -82,4 +81,6 @@ export interface Algorithm<Options extends BaseOptions> {
   ): Readonly<Record<string, number>>;
   /** Checks a new parameter. @throws OptError naming it */
   checkParameter?(name: string, param: Tensor): void;
+  /** Checks the gradient of a parameter before a step changes anything. @throws OptError naming the parameter */
+  checkGradient?(name: string, gradient: Tensor): void;
 }

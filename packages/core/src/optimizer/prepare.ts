@@ -28,13 +28,13 @@ export interface Stepping {
 /**
  * The parameters of each group that have a gradient, ready to be planned. `made`: some of them had no state before.
  *
- * @throws OptError DISPOSED, OUT_OF_MEMORY
+ * @throws OptError DISPOSED, OUT_OF_MEMORY; what the algorithm says of a gradient
  */
 export function prepare<Options extends BaseOptions>(
   algorithm: Algorithm<Options>,
   groups: readonly ParameterGroup<Options>[],
 ): { stepping: Stepping[][]; made: boolean } {
-  const present = groups.map(({ slots }) => slots.filter(hasGradient));
+  const present = groups.map(({ slots }) => slots.filter((slot) => hasGradient(algorithm, slot)));
   const made = completeState(
     algorithm,
     groups.map(({ rule, options }, g) => ({ slots: present[g]!, rule, options })),
@@ -43,12 +43,14 @@ export function prepare<Options extends BaseOptions>(
   return { stepping: groups.map((group, g) => present[g]!.map((slot) => steppingOf(group, slot))), made };
 }
 
-/** That the gradient fits was checked when it was set. @throws OptError DISPOSED */
-function hasGradient({ param }: Slot): boolean {
-  param.checkAlive();
-  const { grad } = param;
-  grad?.checkAlive();
-  return grad !== null;
+/** The shape and dtype of the gradient were checked when it was set. @throws OptError DISPOSED, or as the algorithm's `checkGradient` */
+function hasGradient<Options extends BaseOptions>({ checkGradient }: Algorithm<Options>, slot: Slot): boolean {
+  slot.param.checkAlive();
+  const { grad } = slot.param;
+  if (grad === null) return false;
+  grad.checkAlive();
+  checkGradient?.(slot.name, grad);
+  return true;
 }
 
 /** A row-sparse gradient comes as its rows if it is stepped lazily, else in a dense copy of this step. */

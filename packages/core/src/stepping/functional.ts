@@ -70,7 +70,7 @@ export interface Functional<Options> {
  *
  * @param optimizer its class: NAdam, AdamW, ...
  * @param options as the class takes them; numbers may be tensors of one element, on the parameters' device
- * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `clip.norm`
+ * @throws OptError BAD_ARGUMENT as the class does; UNSUPPORTED for `clip.norm` and `lazyMode`
  * @example
  * const lr = parameter(0.1);
  * const sgd = functional(SGD, { lr, momentum: 0.9 });
@@ -158,6 +158,8 @@ function chosen<Options extends BaseOptions>(
   check(numbers.clip?.norm === undefined, "UNSUPPORTED", algorithm.name, problem, "Scale the gradients before.");
   const codes = () => "codes of 8 bits have no derivative, got stateDType q8.";
   check(numbers.stateDType !== "q8", "UNSUPPORTED", algorithm.name, codes, "Leave it out.");
+  const rows = () => "a functional step takes dense gradients, got lazyMode.";
+  check(!numbers.lazyMode, "UNSUPPORTED", algorithm.name, rows, "Use the class.");
   const tensors = [options, overrides].flatMap((part) =>
     Object.entries(part).filter(([, value]) => value !== undefined),
   );

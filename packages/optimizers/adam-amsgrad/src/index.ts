@@ -1,4 +1,4 @@
-/** Adam, AdamW and AMSGrad: options, the update of one element in PyTorch's order of operations, its numbers of a step, and the classes. */
+/** Adam, AdamW and AMSGrad; SparseAdam is in its own file. Options, the update of one element in PyTorch's order of operations, its numbers of a step, and the classes. */
 import {
   type Algorithm,
   add,
@@ -19,6 +19,8 @@ import {
   sub,
   type VariantOf,
 } from "@opt/core";
+
+export { SparseAdam, type SparseAdamOptions, sparseAdamRules } from "./sparse-adam";
 
 export interface AdamOptions extends BaseOptions {
   /** Learning rate, >= 0. Default 1e-3. */
