@@ -16,6 +16,7 @@ useSoftwareVulkan();
 const BATCHES = [[2, 7, 2, 0], [7, 2, 2, 8], [2, 7, 6, 1], [3, 2, 7, 2], [2, 2, 2, 7]];
 const [ROWS, WIDTH] = [9, 3];
 type Where = Device | string;
+type Steps = Adam | AdamW | NAdam | SGD | SparseAdam;
 
 const lazy = { lazyMode: true };
 const MAKERS = {
@@ -29,7 +30,7 @@ const MAKERS = {
   "NAdam, all rows": (table: Tensor) => new NAdam([table], { lr: 0.1 }),
 };
 
-function program(device: Where, dtype: DType, make: (table: Tensor) => Adam | AdamW | NAdam | SGD | SparseAdam) {
+function program(device: Where, dtype: DType, make: (table: Tensor) => Steps) {
   const embedding = new Embedding(ROWS, WIDTH, { sparse: true, device, dtype, generator: new Generator(4) });
   const optimizer = make(embedding.weight);
   const indices = tensor(BATCHES[0]!, { dtype: "i32", device });
@@ -42,7 +43,7 @@ function program(device: Where, dtype: DType, make: (table: Tensor) => Adam | Ad
 }
 
 /** The table after the batches. */
-function trained(device: Where, dtype: DType, make: (table: Tensor) => Adam | AdamW | NAdam | SGD, isCompiled = false): Tensor {
+function trained(device: Where, dtype: DType, make: (table: Tensor) => Steps, isCompiled = false): Tensor {
   const { table, indices, step } = program(device, dtype, make);
   const call = isCompiled ? compile(step) : () => tidy(step);
   for (const rows of BATCHES) {

@@ -74,7 +74,15 @@ export {
 } from "./ops";
 export { type AutocastDType, autocast, autocastDType, lowered } from "./ops/autocast";
 export { viewAsComplex, viewAsReal } from "./ops/complex";
-export type { Algorithm, Arithmetic, BaseOptions, ClipOptions, Counters, GroupOptions } from "./optimizer/algorithm";
+export type {
+  Algorithm,
+  Arithmetic,
+  BaseOptions,
+  ClipOptions,
+  Counters,
+  GroupOptions,
+  InitialState,
+} from "./optimizer/algorithm";
 export { checkBetas, checkBoolean, checkNotNegative } from "./optimizer/check";
 export { type ClipNormOptions, clipGradNorm, clipGradNormEach, clipGradValue } from "./optimizer/gradients/clip";
 export { l1, l2, type Regularizer } from "./optimizer/gradients/regularizer";

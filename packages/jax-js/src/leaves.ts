@@ -109,7 +109,9 @@ export function checkAlike(
   });
 }
 
-/** Bound to its device no more than the parameter is. */
-export function filledLike({ array: { shape, dtype, device } }: Leaf, value: number): np.Array {
+/** A value, or the parameter itself. Bound to its device no more than the parameter is. */
+export function filledLike({ array }: Leaf, value: number | "param"): np.Array {
+  if (value === "param") return array.ref;
+  const { shape, dtype, device } = array;
   return np.full(shape, value, device === defaultDevice() ? { dtype } : { dtype, device });
 }

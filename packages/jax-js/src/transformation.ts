@@ -125,7 +125,7 @@ export function gradientTransformation<Options extends BaseOptions>(
     init(params) {
       const leaves = leavesOf(where, "params", params);
       checkOwned(where, leaves);
-      const filled = (value: number) => leaves.map((leaf) => filledLike(leaf, value));
+      const filled = (value: number | "param") => leaves.map((leaf) => filledLike(leaf, value));
       const trees = steps.first.map((value) => likeTree(params, filled(value)));
       tree.dispose(params);
       return stateOf(steps.initial, trees);

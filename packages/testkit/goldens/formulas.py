@@ -57,3 +57,35 @@ class AdEMAMix(torch.optim.Optimizer):
                     update.add_(p, alpha=group["weight_decay"])
                 p.add_(-group["lr"] * update)
                 state["step"] = torch.tensor(float(t))
+
+
+class ScheduleFreeAdamW(torch.optim.Optimizer):
+    """Defazio et al. 2024, in the order of operations of their program. The step count is each parameter's own."""
+
+    def __init__(self, params, lr=2.5e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, warmup_steps=0, r=0, weight_lr_power=2, maximize=False, foreach=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, warmup_steps=warmup_steps, r=r, weight_lr_power=weight_lr_power, maximize=maximize))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for y in group["params"]:
+                if y.grad is None:
+                    continue
+                state, g = self.state[y], -y.grad if group["maximize"] else y.grad
+                if not state:
+                    state.update(step=0, weight_sum=0.0, lr_max=0.0, z=y.clone(), exp_avg_sq=torch.zeros_like(y))
+                t, z, sq = int(state["step"]) + 1, state["z"], state["exp_avg_sq"]
+                lr = group["lr"] * min(t / group["warmup_steps"], 1) if group["warmup_steps"] else group["lr"]
+                lr_max = max(float(state["lr_max"]), lr)
+                weight = t ** group["r"] * lr_max ** group["weight_lr_power"]
+                weight_sum = float(state["weight_sum"]) + weight
+                average = weight / weight_sum if weight_sum else 0.0
+                sq.mul_(b2).addcmul_(g, g, value=1 - b2)
+                direction = g / sq.div(1 - b2**t).sqrt_().add_(group["eps"])
+                if group["weight_decay"] != 0:
+                    direction.add_(y, alpha=group["weight_decay"])
+                y.lerp_(z, average).add_(direction, alpha=lr * (b1 * (1 - average) - 1))
+                z.sub_(direction, alpha=lr)
+                counts = {"step": t, "weight_sum": weight_sum, "lr_max": lr_max}
+                state.update({key: torch.tensor(value, dtype=torch.float64) for key, value in counts.items()})

@@ -1,6 +1,7 @@
-"""Writes optax-optimizers.json: optax's Lion and AdEMAMix in float32, op by op. `python optax_optimizers.py` beside it.
+"""Writes optax-optimizers.json: optax's Lion, AdEMAMix and schedule-free AdamW in float32, op by op. `python optax_optimizers.py` beside it.
 
-`start`, `gradients` and `param`, the parameter after the last step, are base64, little-endian float32.
+`start`, `gradients` and `param`, the parameter after the last step, are base64, little-endian float32. So is `average`, the weights to
+evaluate where they are others.
 """
 import base64, json, pathlib
 import jax.numpy as jnp, numpy, optax
@@ -17,6 +18,12 @@ CASES = [
         {"lr": 0.02, "betas": [0.8, 0.99, 0.999], "alpha": 8, "tAlpha": WARM, "weightDecay": 0.1},
         optax.contrib.ademamix(0.02, 0.8, 0.99, 0.999, alpha, weight_decay=0.1),
     ),
+    ("ScheduleFreeAdamW", {"lr": 0.01}, optax.contrib.schedule_free_adamw(0.01)),
+    (
+        "ScheduleFreeAdamW",
+        {"lr": 0.02, "betas": [0.75, 0.99], "weightDecay": 0.1},
+        optax.contrib.schedule_free_adamw(0.02, b1=0.75, b2=0.99, weight_decay=0.1),
+    ),
 ]
 text = lambda array: base64.b64encode(numpy.asarray(array, numpy.float32).tobytes()).decode()
 
@@ -31,6 +38,8 @@ def run(i, name, options, optimizer):
         updates, state = optimizer.update(jnp.asarray(gradient, jnp.float32), state, param)
         param = optax.apply_updates(param, updates)
     end = {"start": text(start), "gradients": [text(gradient) for gradient in gradients], "param": text(param)}
+    if name == "ScheduleFreeAdamW":
+        end["average"] = text(optax.contrib.schedule_free_eval_params(state, param))
     return {"optimizer": name, "options": options, **end}
 
 

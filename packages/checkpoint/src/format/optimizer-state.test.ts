@@ -5,6 +5,7 @@ import { ASGD } from "@opt/asgd";
 import { init, type Optimizer, type Parameters, parameter, tensor } from "@opt/core";
 import { Lion } from "@opt/lion";
 import { Rprop } from "@opt/rprop";
+import { ScheduleFreeAdamW } from "@opt/schedule-free";
 import { expect, it } from "vitest";
 import { optimizerContents, optimizerState } from "./optimizer-state";
 
@@ -25,7 +26,7 @@ it("gives counters that PyTorch keeps as tensors as numbers", () => {
   expect(optimizerState({ tensors, values: {} }).state).toEqual({ w: { step: 3, mu_product: 0.5, exp_avg } });
 });
 
-it.each([Adadelta, Adagrad, AdEMAMix, ASGD, Lion, Rprop])(
+it.each([Adadelta, Adagrad, AdEMAMix, ASGD, Lion, Rprop, ScheduleFreeAdamW])(
   "finds the state of %o in a file without options",
   (Class) => {
     const make = (w: ReturnType<typeof parameter>) =>

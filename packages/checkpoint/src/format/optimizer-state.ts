@@ -104,7 +104,7 @@ function isObject(value: unknown): boolean {
 }
 
 /** Numbers that other systems keep as tensors. */
-const COUNTERS = new Set(["step", "mu_product", "eta", "mu"]);
+const COUNTERS = new Set(["step", "mu_product", "eta", "mu", "weight_sum", "lr_max"]);
 
 function statesByParam(
   tensors: Readonly<Record<string, Tensor>>,

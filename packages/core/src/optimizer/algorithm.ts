@@ -51,6 +51,9 @@ export interface Counters {
   readonly [name: string]: number;
 }
 
+/** First values of state by snake_case name: a number, or "param" for a copy of the parameter. Such copies are weights: they are stored in float32 or wider. */
+export type InitialState = Readonly<Record<string, number | "param">>;
+
 /** Ops that compute scalars: on numbers in float64, or on tensors where a step is differentiated (`functional`). */
 export type Arithmetic = Readonly<Record<OpName | "fround", (...operands: number[]) => number>>;
 
@@ -65,7 +68,7 @@ export interface Algorithm<Options extends BaseOptions> {
   /** The update, always downwards: core negates the gradient to maximize. The first buffers are `param` and `grad`. The others are state under their snake_case names in state dicts: at first zero, or what `initialState` says. */
   rule(options: Options): Rule;
   /** The first values of state that does not start at zero, by snake_case name. */
-  initialState?(options: Options): Readonly<Record<string, number>>;
+  initialState?(options: Options): InitialState;
   /** Counters before the first step. */
   readonly initialCounters: Counters;
   /** Counters of the next step: a new object of finite numbers under the names of `initialCounters`, or the same object if nothing is counted. */

@@ -7,7 +7,7 @@ import type { PackedDType } from "../rule/codebook";
 import type { Rule } from "../rule/rule";
 import type { SparseGradient, Tensor } from "../tensor/tensor";
 import type { DType } from "../values/dtype";
-import type { Algorithm, BaseOptions, GroupOptions } from "./algorithm";
+import type { Algorithm, BaseOptions, GroupOptions, InitialState } from "./algorithm";
 import type { Regularizer } from "./gradients/regularizer";
 import type { ParameterGroup } from "./group";
 import { hasMaster, syncMasters } from "./state/master";
@@ -105,7 +105,7 @@ export function completeState<Options extends BaseOptions>(
 /** Missing tensors in one block of memory for each device and dtype. All tensors of a key are in a row, so that a launch walks on in each buffer. */
 function missingState<Options>(
   { slots, rule, options }: Wanting<Options>,
-  first: Readonly<Record<string, number>> | undefined,
+  first: InitialState = {},
   withMasters: boolean,
 ): Made[] {
   const blocks: { device: Device; dtype: DType | PackedDType; wanted: { slot: Slot; key: string }[] }[] = [];
@@ -113,7 +113,7 @@ function missingState<Options>(
     for (const slot of slots) {
       const { param, state } = slot;
       if (state?.tensors.has(key) || (key === MASTER && !is16Bit(param))) continue;
-      const dtype = storedState(rule, key, param, options);
+      const dtype = storedState(rule, key, param, options, first);
       let block = blocks.find((known) => known.device === param.device && known.dtype === dtype);
       if (block === undefined) {
         block = { device: param.device, dtype, wanted: [] };
@@ -127,8 +127,9 @@ function missingState<Options>(
     const tensors = statePacking.zeros?.(shapes, dtype, device) ?? arena(shapes, dtype as DType, device);
     return wanted.map(({ slot, key }, i) => {
       const tensor = tensors[i]!;
-      if (key === MASTER) copyInto(slot.param, tensor);
-      else if (first?.[key]) fillState(tensor, first[key]);
+      const value = key === MASTER ? "param" : first[key];
+      if (value === "param") copyInto(slot.param, tensor);
+      else if (value) fillState(tensor, value);
       return { slot, key, tensor };
     });
   });

@@ -6,7 +6,7 @@ import { tidy } from "../device/scope";
 import { checkValue } from "../errors/check-value";
 import { check } from "../errors/errors";
 import { isPlainObject, show } from "../errors/show";
-import { applyRule, cast, reshape } from "../ops";
+import { applyRule, cast, clone, reshape } from "../ops";
 import type { Algorithm, BaseOptions, Counters, GroupOptions } from "../optimizer/algorithm";
 import { completeOptions } from "../optimizer/check";
 import { advanced, checkRule } from "../optimizer/check-rule";
@@ -98,13 +98,15 @@ export function functional<Options extends BaseOptions>(
         const { numbers } = chosen(algorithm, options);
         const rule = algorithm.rule(numbers);
         checkRule(algorithm, rule);
-        const values = algorithm.initialState?.(numbers) ?? {};
+        const first = algorithm.initialState?.(numbers) ?? {};
         const made = weights.map(([, param]) => ({
           ...algorithm.initialCounters,
           ...Object.fromEntries(
             stateKeys(rule).map((key) => {
-              const dtype = storedState(rule, key, param, numbers) as DType;
-              return [key, full(param.shape, values[key] ?? 0, { dtype, device: param.device })];
+              const dtype = storedState(rule, key, param, numbers, first) as DType;
+              const value = first[key] ?? 0;
+              if (value === "param") return [key, clone(cast(param, dtype))];
+              return [key, full(param.shape, value, { dtype, device: param.device })];
             }),
           ),
         }));

@@ -34,8 +34,8 @@ export interface RuleSteps<Options extends BaseOptions> {
   readonly initial: Counters;
   /** PyTorch's names of the state that the options ask for. */
   readonly keys: readonly string[];
-  /** The value of each before the first step. */
-  readonly first: readonly number[];
+  /** The value of each before the first step; "param" for a copy of the parameter. */
+  readonly first: readonly (number | "param")[];
   /**
    * The step after `counters` of the parameter of this name.
    *

@@ -15,7 +15,7 @@ import { bitsOf, makeNet, optimizerOf, type Run } from "../testing/training";
 import { ShardedOptimizer } from "./sharded-optimizer";
 import "../index";
 
-const IMPORTS = `import { bitsOf, makeNet, shardedOf, trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";
+const IMPORTS = `import { bitsOf, makeNet, optimizerOf, shardedOf, trainOnRanks } from "${new URL("../testing/training.ts", import.meta.url).href}";
 import { ShardedOptimizer } from "${new URL("sharded-optimizer.ts", import.meta.url).href}";
 import { loadCheckpoint, optimizerState, saveCheckpoint } from "${new URL("../../../checkpoint/src/index.ts", import.meta.url).href}";
 import { AdamW } from "${new URL("../../../optimizers/adam-amsgrad/src/index.ts", import.meta.url).href}";
@@ -102,6 +102,32 @@ it("is saved by its parts on 4 ranks, and goes on on 2 and without division", as
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+it("swaps the weights that are trained and those that are evaluated on all ranks", async () => {
+  const run: Run = { algorithm: "ScheduleFreeAdamW", device: "js", steps: 1 };
+  const body = (make: string) => `const model = makeNet();
+    const optimizer = ${make};
+    const bits = [];
+    for (let step = 0; step < 6; step++) {
+      for (const x of model.parameters()) x.grad = core.randn(x.shape, { dtype: x.dtype, generator: new core.Generator(step) });
+      await optimizer.step();
+      if (step % 2 === 0) continue;
+      await optimizer.eval();
+      bits.push(await bitsOf(model, optimizer));
+      await optimizer.train();
+    }
+    tell([...bits, await bitsOf(model, optimizer)]);`;
+  const whole = await runJob(1, body(`optimizerOf(${JSON.stringify(run)}, model)`), { imports: IMPORTS });
+  const divided = await runJob(3, body(`shardedOf(${JSON.stringify(run)}, model, communicator)`), { imports: IMPORTS });
+  expect([whole.error, divided.error]).toEqual(["", ""]);
+  expect(whole.told[0]).toHaveLength(4);
+  for (const bits of divided.told) expect(bits).toEqual(whole.told[0]);
+});
+
+it("has no weights to evaluate of an optimizer that has none", async () => {
+  const sharded = new ShardedOptimizer(AdamW, [parameter([1])], {}, await connect());
+  await expect(sharded.eval()).rejects.toMatchObject({ code: "UNSUPPORTED" });
 });
 
 it("packs state in 8 bits range by range: a quarter of the bytes, near to whole state, and its bits on one rank", async () => {

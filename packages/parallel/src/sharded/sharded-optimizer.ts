@@ -312,6 +312,37 @@ export class ShardedOptimizer<Options extends BaseOptions> {
     return parts;
   }
 
+  /**
+   * Puts the weights to train back after `eval()`, on all ranks, as the optimizer's `train()`.
+   *
+   * @throws OptError UNSUPPORTED for an optimizer without it; BAD_STATE before an earlier step has ended; IO, MISSING, DISPOSED
+   */
+  train(): Promise<void> {
+    return this.#swap("train");
+  }
+
+  /** Puts the weights to evaluate in the parameters' place, on all ranks, as the `eval()` of `ScheduleFreeAdamW`. @throws OptError as `train` */
+  eval(): Promise<void> {
+    return this.#swap("eval");
+  }
+
+  async #swap(mode: "train" | "eval"): Promise<void> {
+    this.#checkIdle(mode);
+    const own: Optimizer<Options> & Partial<Record<typeof mode, () => void>> = this.#own;
+    const problem = () => `${own.constructor.name} has no ${mode}().`;
+    check(own[mode] !== undefined, "UNSUPPORTED", WHERE, problem, "It evaluates the weights that it trains.");
+    this.#isStepping = true;
+    try {
+      const { group } = this.communicator;
+      const operation = group.begin(WHERE, { what: `${mode}() of ${WHERE}` });
+      await operation.all([]); // nothing has changed yet
+      own[mode]();
+      if (group.size > 1) await this.#gather(operation);
+    } finally {
+      this.#isStepping = false;
+    }
+  }
+
   /** Each rank's parts, one behind the other, to all others. */
   async #gather(operation: Operation): Promise<void> {
     const { group } = this.communicator;

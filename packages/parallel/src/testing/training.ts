@@ -26,6 +26,7 @@ import { crossEntropy, Linear, Module, ReLU, Sequential } from "@opt/nn";
 import { RAdam } from "@opt/radam";
 import { RMSprop } from "@opt/rmsprop";
 import { Rprop } from "@opt/rprop";
+import { ScheduleFreeAdamW } from "@opt/schedule-free";
 import { SGD } from "@opt/sgd";
 import "@opt/kernels-cpu";
 import "@opt/kernels-wasm";
@@ -86,6 +87,7 @@ export const ALGORITHMS = {
   RAdam: [RAdam, {}],
   Rprop: [Rprop, {}],
   RMSprop: [RMSprop, { momentum: 0.9, centered: true }],
+  ScheduleFreeAdamW: [ScheduleFreeAdamW, { warmupSteps: 4, r: 1, weightDecay: 0.125 }],
   SGD: [SGD, { momentum: 0.9, nesterov: true }],
   Muon: [Muon, {}],
 } as const;

@@ -26,6 +26,7 @@ const STATES: Readonly<Record<string, Words>> = {
   ax: {},
   exp_avg_fast: {},
   exp_avg_slow: {},
+  z: {},
   master_param: {},
 };
 

@@ -104,7 +104,11 @@ export function loadedState<Options extends BaseOptions>(
     const counter = counters.get(key) ?? { counters: own as unknown as Counters, users: 0 };
     counters.set(key, counter);
     counter.users++;
-    states.set(slot, { counter, tensors: copiedTensors(slot.param, entry, rule, options), masterVersion: -1 });
+    states.set(slot, {
+      counter,
+      tensors: copiedTensors(algorithm, slot.param, entry, rule, options),
+      masterVersion: -1,
+    });
   }
   return { states, options };
 }
@@ -206,11 +210,12 @@ function checkParameterState(
 }
 
 /** Private copies of saved tensors in the dtype and on the device of their parameter. */
-function copiedTensors(
+function copiedTensors<Options extends BaseOptions>(
+  { initialState }: Algorithm<Options>,
   param: Tensor,
   saved: ParameterStateDict,
   rule: Rule,
-  options: GroupOptions,
+  options: Options & GroupOptions,
 ): Map<string, Tensor> {
   // Tensors that only other options need (momentum, amsgrad) are kept until those are set again, as in a run that goes on.
   const copied = Object.keys(saved).filter(
@@ -221,7 +226,7 @@ function copiedTensors(
   );
   const copyOf = (key: string) =>
     tidy(() => {
-      const dtype = storedState(rule, key, param, options);
+      const dtype = storedState(rule, key, param, options, initialState?.(options));
       const moved = move((saved[key] as Tensor).detach(), param.device);
       return keep(statePacking.pack?.(moved, dtype) ?? clone(cast(moved, dtype as DType)));
     });

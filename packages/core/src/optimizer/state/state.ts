@@ -6,7 +6,7 @@ import { packing, rounding, type StoredDType, type StoredFormats } from "../../r
 import type { Tensor } from "../../tensor/tensor";
 import { byteSize, type ComputeDType, type DType, numbersOf } from "../../values/dtype";
 import type { Shape } from "../../values/shape";
-import type { Counters, GroupOptions } from "../algorithm";
+import type { Counters, GroupOptions, InitialState } from "../algorithm";
 
 /** The key of the master weights, a float32 copy of a 16-bit parameter. */
 export const MASTER = "master_param";
@@ -89,15 +89,17 @@ export interface StochasticRounding {
 
 export const stochasticRounding = rounding as typeof rounding & Partial<StochasticRounding>;
 
-/** How new state is stored: as its parameter if that is float64 or complex, else as the option `stateDType` says. */
+/** How new state is stored: as its parameter if that is float64 or complex, weights in float32, else as the option `stateDType` says. */
 export function storedState(
   rule: Rule,
   key: string,
   param: Tensor,
   { stateDType = "f32" }: GroupOptions,
+  first: InitialState = {},
 ): "f32" | "f64" | "bf16" | "c64" | PackedDType {
   if (key === MASTER) return "f32";
   if (param.dtype === "f64" || param.dtype === "c64") return param.dtype;
+  if (first[key] === "param") return "f32";
   return stateDType === "q8" ? statePacking.format!(rule, key, param) : stateDType;
 }
 
