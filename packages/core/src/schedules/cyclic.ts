@@ -1,6 +1,6 @@
 import { checkValue, finiteNumber, givenOptions, oneOf, perGroup, positiveNumber } from "./scheduler/check";
 import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
-import { ClosedFormLR } from "./scheduler/planned";
+import { PlannedLR } from "./scheduler/planned";
 import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface CyclicLROptions extends MomentumOptions {
@@ -42,8 +42,7 @@ const NAMES = [
  * @example
  * const schedule = new CyclicLR(optimizer, { baseLr: 1e-4, maxLr: 1e-2, stepSizeUp: 500 });
  */
-export class CyclicLR extends ClosedFormLR {
-  readonly #maxLrs: readonly number[];
+export class CyclicLR extends PlannedLR {
   readonly #totalSize: number;
   readonly #stepRatio: number;
   readonly #scale: (cycle: number, epoch: number) => number;
@@ -53,7 +52,7 @@ export class CyclicLR extends ClosedFormLR {
     const { baseLr, maxLr, stepSizeUp = 2000, stepSizeDown = stepSizeUp } = givenOptions("CyclicLR", options, NAMES);
     const finite = (name: string, value: number) => finiteNumber("CyclicLR", name, value);
     const baseLrs = perGroup<number>("CyclicLR", "baseLr", baseLr, optimizer, finite);
-    this.#maxLrs = perGroup<number>("CyclicLR", "maxLr", maxLr, optimizer, finite);
+    const maxLrs = perGroup<number>("CyclicLR", "maxLr", maxLr, optimizer, finite);
     const up = positiveNumber("CyclicLR", "stepSizeUp", stepSizeUp);
     this.#totalSize = up + positiveNumber("CyclicLR", "stepSizeDown", stepSizeDown);
     this.#stepRatio = up / this.#totalSize;
@@ -64,13 +63,11 @@ export class CyclicLR extends ClosedFormLR {
     });
     // As in PyTorch, an earlier schedule's base lr still decides epoch 0.
     this.baseLrs = optimizer.groups.map(initialLr);
-    this.begin();
+    this.overwrite((epoch, index) => {
+      const base = this.baseLr(index);
+      return base + this.#height(epoch, base, this.forGroup(maxLrs, index, "maxLr"));
+    });
     this.baseLrs = baseLrs;
-  }
-
-  protected override lrAt(epoch: number, index: number): number {
-    const base = this.baseLr(index);
-    return base + this.#height(epoch, base, this.forGroup(this.#maxLrs, index, "maxLr"));
   }
 
   /** How far above `low` the triangle stands. */

@@ -1,24 +1,41 @@
 // Learning-rate schedules with the numbers of PyTorch 2.13, and PaddlePaddle's beside them.
-export { ChainedScheduler } from "./chained";
-export { ConstantLR, type ConstantLROptions } from "./constant";
-export { CosineAnnealingLR, type CosineAnnealingLROptions } from "./cosine-annealing";
-export { CosineAnnealingWarmRestarts, type CosineAnnealingWarmRestartsOptions } from "./cosine-annealing-warm-restarts";
+export {
+  ConstantLR,
+  type ConstantLROptions,
+  CosineAnnealingLR,
+  type CosineAnnealingLROptions,
+  ExponentialLR,
+  type ExponentialLROptions,
+  LinearLR,
+  type LinearLROptions,
+  MultiplicativeLR,
+  MultiStepLR,
+  type MultiStepLROptions,
+  PolynomialLR,
+  type PolynomialLROptions,
+  StepLR,
+  type StepLROptions,
+} from "./chainable";
+export {
+  CosineAnnealingWarmRestarts,
+  type CosineAnnealingWarmRestartsOptions,
+  InverseTimeLR,
+  type InverseTimeLROptions,
+  LambdaLR,
+  type LambdaLROptions,
+  type LRLambda,
+  NaturalExpLR,
+  type NaturalExpLROptions,
+  NoamLR,
+  type NoamLROptions,
+  PiecewiseLR,
+  type PiecewiseLROptions,
+} from "./closed-forms";
+export { ChainedScheduler, SequentialLR, type SequentialLROptions } from "./composites";
 export { CyclicLR, type CyclicLROptions } from "./cyclic";
-export { ExponentialLR, type ExponentialLROptions } from "./exponential";
-export { InverseTimeLR, type InverseTimeLROptions } from "./inverse-time";
-export { LambdaLR, type LambdaLROptions, type LRLambda } from "./lambda";
-export { LinearLR, type LinearLROptions } from "./linear";
 export { LinearWarmupLR, type LinearWarmupLROptions } from "./linear-warmup";
-export { MultiStepLR, type MultiStepLROptions } from "./multi-step";
-export { MultiplicativeLR } from "./multiplicative";
-export { NaturalExpLR, type NaturalExpLROptions } from "./natural-exp";
-export { NoamLR, type NoamLROptions } from "./noam";
 export { OneCycleLR, type OneCycleLROptions } from "./one-cycle";
-export { PiecewiseLR, type PiecewiseLROptions } from "./piecewise";
-export { PolynomialLR, type PolynomialLROptions } from "./polynomial";
 export { ReduceLROnPlateau, type ReduceLROnPlateauOptions } from "./reduce-on-plateau";
 export type { PerGroup, ScheduledGroup, ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 export { LRScheduler } from "./scheduler/scheduler";
 export type { SchedulerState } from "./scheduler/state";
-export { SequentialLR, type SequentialLROptions } from "./sequential";
-export { StepLR, type StepLROptions } from "./step";

@@ -1,5 +1,5 @@
+import { requirePart } from "./composites";
 import { checkValue, finiteNumber, givenOptions, perGroup, wholeNumber } from "./scheduler/check";
-import { requirePart } from "./scheduler/parts";
 import { PlannedLR } from "./scheduler/planned";
 import { initialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 import type { LRScheduler } from "./scheduler/scheduler";
@@ -28,26 +28,19 @@ export interface LinearWarmupLROptions {
  */
 export class LinearWarmupLR extends PlannedLR {
   readonly #warmupSteps: number;
-  readonly #startLrs: readonly number[];
-  readonly #endLrs: readonly number[];
   readonly #after: PlannedLR | undefined;
 
   constructor(optimizer: ScheduledOptimizer, options: LinearWarmupLROptions) {
     const where = "LinearWarmupLR";
-    const {
-      warmupSteps,
-      startLr = 0,
-      endLr,
-      after,
-    } = givenOptions(where, options, ["warmupSteps", "startLr", "endLr", "after"]);
+    const names = ["warmupSteps", "startLr", "endLr", "after"] as const;
+    const { warmupSteps, startLr = 0, endLr, after } = givenOptions(where, options, names);
     super(where, optimizer, after === undefined ? [] : [after]);
     this.#warmupSteps = wholeNumber(where, "warmupSteps", warmupSteps, 1);
     const finite = (name: string, value: number) => finiteNumber(where, name, value);
-    this.#startLrs = perGroup<number>(where, "startLr", startLr, optimizer, finite);
-    this.#endLrs = perGroup<number>(where, "endLr", endLr ?? this.baseLrs, optimizer, finite);
-    const falling = this.#endLrs.findIndex((end, index) => !(end > (this.#startLrs[index] as number)));
-    const rule = `above startLr = ${this.#startLrs[falling]}`;
-    checkValue(falling < 0, where, "endLr", rule, this.#endLrs[falling], "A warm-up rises.");
+    const starts = perGroup<number>(where, "startLr", startLr, optimizer, finite);
+    const ends = perGroup<number>(where, "endLr", endLr ?? this.baseLrs, optimizer, finite);
+    const falling = ends.findIndex((end, index) => !(end > (starts[index] as number)));
+    checkValue(falling < 0, where, "endLr", `above startLr = ${starts[falling]}`, ends[falling], "A warm-up rises.");
     if (after !== undefined) {
       requirePart(where, "after", after, optimizer);
       const advice = "Pass one schedule; a SequentialLR joins several.";
@@ -56,7 +49,11 @@ export class LinearWarmupLR extends PlannedLR {
       for (const group of optimizer.groups) group.lr = initialLr(group);
     }
     this.#after = after;
-    this.begin();
+    this.overwrite((epoch, index) => {
+      if (epoch >= warmupSteps) return this.baseLr(index);
+      const start = this.forGroup(starts, index, "startLr");
+      return start + (((ends[index] as number) - start) * epoch) / warmupSteps;
+    });
   }
 
   override step(_metric?: number): void {
@@ -68,19 +65,5 @@ export class LinearWarmupLR extends PlannedLR {
     if (epoch === this.#warmupSteps) this.#after.restart();
     else this.#after.step();
     this.record(epoch);
-  }
-
-  protected override nextLr(epoch: number, index: number): number {
-    if (epoch >= this.#warmupSteps) return this.baseLr(index);
-    const start = this.forGroup(this.#startLrs, index, "startLr");
-    return start + (((this.#endLrs[index] as number) - start) * epoch) / this.#warmupSteps;
-  }
-
-  protected override firstLr(index: number): number {
-    return this.nextLr(0, index);
-  }
-
-  protected override restartLr(index: number): number {
-    return this.nextLr(0, index);
   }
 }

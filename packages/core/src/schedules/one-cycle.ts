@@ -10,7 +10,7 @@ import {
   wholeNumber,
 } from "./scheduler/check";
 import { MOMENTUM_NAMES, type MomentumOptions, momentumBounds } from "./scheduler/momentum";
-import { ClosedFormLR } from "./scheduler/planned";
+import { PlannedLR } from "./scheduler/planned";
 import { noteInitialLr, type PerGroup, type ScheduledOptimizer } from "./scheduler/scheduled-optimizer";
 
 export interface OneCycleLROptions extends MomentumOptions {
@@ -63,12 +63,10 @@ interface Phase {
  * @example
  * const schedule = new OneCycleLR(optimizer, { maxLr: 0.01, epochs: 3, stepsPerEpoch: 938 });
  */
-export class OneCycleLR extends ClosedFormLR {
+export class OneCycleLR extends PlannedLR {
   readonly #totalSteps: number;
   readonly #phases: readonly Phase[];
   readonly #cosine: boolean;
-  /** For each group: the first, the highest and the last lr. */
-  #lrLevels: readonly (readonly [number, number, number])[];
 
   constructor(optimizer: ScheduledOptimizer, options: OneCycleLROptions) {
     super("OneCycleLR", optimizer);
@@ -87,17 +85,14 @@ export class OneCycleLR extends ClosedFormLR {
     const finalDiv = positiveNumber("OneCycleLR", "finalDivFactor", finalDivFactor);
     const finite = (name: string, value: number) => finiteNumber("OneCycleLR", name, value);
     const maxLrs = perGroup<number>("OneCycleLR", "maxLr", maxLr, optimizer, finite);
-    this.#lrLevels = maxLrs.map((max) => [max / div, max, max / div / finalDiv]);
+    /** For each group: the first, the highest and the last lr. */
+    const levels = maxLrs.map((max) => [max / div, max, max / div / finalDiv] as const);
     this.#startMomentum(options);
-    this.baseLrs = this.#lrLevels.map(([first]) => first);
+    this.baseLrs = levels.map(([first]) => first);
     optimizer.groups.forEach((group, index) => {
       noteInitialLr(group, this.baseLr(index));
     });
-    this.begin();
-  }
-
-  protected override lrAt(epoch: number, index: number): number {
-    return this.#levelAt(epoch, this.forGroup(this.#lrLevels, index, "maxLr"));
+    this.overwrite((epoch, index) => this.#levelAt(epoch, this.forGroup(levels, index, "maxLr")));
   }
 
   #levelAt(epoch: number, levels: readonly [number, number, number]): number {

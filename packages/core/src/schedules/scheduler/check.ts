@@ -78,6 +78,35 @@ export function givenOptions<Options extends object>(
   return options;
 }
 
+/**
+ * A schedule's options, checked in the order of `checks`: a function for each, which returns the value. Options without a default must
+ * be given.
+ */
+export function optionsOf<
+  Options extends object,
+  Checks extends { [Name in keyof Options]-?: (where: string, name: string, value: never) => unknown },
+>(
+  where: string,
+  options: Options,
+  checks: Checks,
+  defaults: Partial<Options> = {},
+): { [Name in keyof Options]-?: ReturnType<Checks[Name]> } {
+  const names = Object.keys(checks) as (keyof Options & string)[];
+  const given = givenOptions(where, options, names);
+  const values = names.map((name) => [
+    name,
+    checks[name](where, name, (given[name] === undefined ? defaults[name] : given[name]) as never),
+  ]);
+  return Object.fromEntries(values);
+}
+
+/** Checks for finite numbers, and for whole ones. */
+export const atLeast = (min: number) => between(min, Infinity);
+export const between = (min: number, max: number) => (where: string, name: string, value: unknown) =>
+  finiteNumber(where, name, value, min, max);
+export const wholeFrom = (min: number) => (where: string, name: string, value: unknown) =>
+  wholeNumber(where, name, value, min);
+
 /** A switch. */
 export function trueOrFalse(where: string, name: string, value: unknown): boolean {
   checkValue(typeof value === "boolean", where, name, "true or false", value, "Leave it out for the default.");

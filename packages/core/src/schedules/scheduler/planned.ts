@@ -1,38 +1,56 @@
 import { initialLr, noteInitialLr } from "./scheduled-optimizer";
 import { LRScheduler } from "./scheduler";
 
+/** lr of group `index` at `epoch`. */
+type LrAt = (epoch: number, index: number) => number;
+
 /**
- * A schedule that follows the epoch alone, not a metric, in PyTorch's chainable form: it changes the lr it finds, so
- * several schedules on one optimizer multiply. A group added later takes part unless the formula needs its base lr.
+ * A schedule that follows the epoch alone, not a metric: by a closed form, which overwrites the lr, or in PyTorch's chainable form,
+ * which changes the lr it finds. Several chainable schedules on one optimizer multiply. A group added later takes part unless the
+ * formula needs its base lr.
  */
 export abstract class PlannedLR extends LRScheduler {
-  /** lr of group `index` at `epoch`, from what it is now. */
-  protected abstract nextLr(epoch: number, index: number): number;
+  #next!: LrAt;
+  #first!: (index: number) => number;
+  #restart!: (index: number) => number;
 
-  /** lr of group `index` when the schedule is made. */
-  protected firstLr(index: number): number {
-    return this.presentLr(index);
+  /** Starts a schedule with a closed form. */
+  protected overwrite(lrAt: LrAt): void {
+    this.#next = lrAt;
+    this.#first = this.#restart = (index) => lrAt(0, index);
+    this.begin();
   }
 
-  /** lr of group `index` when the schedule takes over from another. */
-  protected restartLr(index: number): number {
-    return this.baseLr(index);
+  /**
+   * Starts a schedule that changes the lr it finds.
+   *
+   * @param next the lr at an epoch from the lr before it
+   * @param start factor of the lr at epoch 0
+   */
+  protected chain(next: (lr: number, epoch: number, index: number) => number, start = 1): void {
+    this.#next = (epoch, index) => next(this.presentLr(index), epoch, index);
+    this.#first = (index) => this.presentLr(index) * start;
+    this.#restart = (index) => this.baseLr(index) * start;
+    this.begin();
   }
 
   override step(_metric?: number): void {
-    const epoch = this.lastEpoch + 1;
-    this.moveTo(epoch, (index) => this.nextLr(epoch, index));
+    this.stepTo(this.lastEpoch + 1);
+  }
+
+  protected stepTo(epoch: number): void {
+    this.moveTo(epoch, (index) => this.#next(epoch, index));
   }
 
   /** Sets epoch 0 from the lr that the groups have: how a schedule starts. @internal */
   begin(): void {
     for (const group of this.optimizer.groups) noteInitialLr(group, initialLr(group));
-    this.moveTo(0, (index) => this.firstLr(index));
+    this.moveTo(0, this.#first);
   }
 
   /** Sets epoch 0 from the base lr: how a schedule takes over from another. @internal */
   restart(): void {
-    this.moveTo(0, (index) => this.restartLr(index));
+    this.moveTo(0, this.#restart);
   }
 
   protected presentLr(index: number): number {
@@ -42,22 +60,5 @@ export abstract class PlannedLR extends LRScheduler {
   /** lr with which the group began. */
   protected baseLr(index: number): number {
     return this.forGroup(this.baseLrs, index, "base lr");
-  }
-}
-
-/** A schedule whose lr is a function of the epoch and the base lr: it overwrites what it finds. */
-export abstract class ClosedFormLR extends PlannedLR {
-  protected abstract lrAt(epoch: number, index: number): number;
-
-  protected override nextLr(epoch: number, index: number): number {
-    return this.lrAt(epoch, index);
-  }
-
-  protected override firstLr(index: number): number {
-    return this.lrAt(0, index);
-  }
-
-  protected override restartLr(index: number): number {
-    return this.lrAt(0, index);
   }
 }
