@@ -92,3 +92,13 @@ export {
   type PairwiseDistanceOptions,
   pairwiseDistance,
 } from "./similarity/similarity";
+export { type TransformerDecoderCall, TransformerDecoderLayer } from "./transformer/decoder-layer";
+export { TransformerEncoderLayer, type TransformerEncoderLayerCall } from "./transformer/encoder-layer";
+export type { TransformerLayerOptions } from "./transformer/layer";
+export {
+  TransformerDecoder,
+  TransformerEncoder,
+  type TransformerEncoderCall,
+  type TransformerStackOptions,
+} from "./transformer/stacks";
+export { Transformer, type TransformerCall, type TransformerOptions } from "./transformer/transformer";

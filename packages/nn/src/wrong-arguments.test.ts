@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import * as nn from "./index";
 
 const rows = () => zeros([2, 3]);
+const narrow = () => ({ dimFeedforward: 2, ...seeded() });
 const seeded = () => ({ generator: new Generator(1) });
 
 /** Valid arguments of constructors, and of forward. A name that is missing here fails the test. */
@@ -41,6 +42,14 @@ const LAYERS: Readonly<Record<string, [() => unknown[], () => unknown[]]>> = {
   GroupNorm: [() => [1, 3, { eps: 1e-5 }], () => [rows()]],
   RMSNorm: [() => [3, { eps: 1e-5 }], () => [rows()]],
   MultiheadAttention: [() => [3, 1, { dropout: 0.5 }], () => [rows(), rows(), rows(), { isCausal: true }]],
+  TransformerEncoderLayer: [() => [3, 1, narrow()], () => [rows(), { isCausal: true }]],
+  TransformerDecoderLayer: [() => [3, 1, narrow()], () => [rows(), rows(), { tgtIsCausal: true }]],
+  TransformerEncoder: [() => [new nn.TransformerEncoderLayer(3, 1, narrow()), 1, { norm: null }], () => [rows()]],
+  TransformerDecoder: [() => [new nn.TransformerDecoderLayer(3, 1, narrow()), 1], () => [rows(), rows()]],
+  Transformer: [
+    () => [3, 1, { numEncoderLayers: 1, numDecoderLayers: 1, ...narrow() }],
+    () => [rows(), rows(), { srcIsCausal: true }],
+  ],
   RNN: [() => [3, 2, { nonlinearity: "relu" }], () => [rows(), zeros([1, 2]), { lengths: [2] }]],
   RNNCell: [() => [3, 2, { nonlinearity: "relu" }], () => [rows(), zeros([2, 2])]],
   LSTMCell: [() => [3, 2, { bias: false }], () => [rows(), [zeros([2, 2]), zeros([2, 2])]]],
