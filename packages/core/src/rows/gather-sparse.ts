@@ -2,12 +2,18 @@
 
 import { tidy } from "../device/scope";
 import { check } from "../errors/errors";
-import { cast, checkTensor, gather } from "../ops";
+import { checkOptions } from "../errors/options";
+import { cast, checkTensor, elementwise, gather } from "../ops";
 import { scatterAdd } from "../ops/indices/gather";
 import { isTaping, noGrad, record } from "../tensor/tape";
 import type { Tensor } from "../tensor/tensor";
 import { computeDType } from "../values/dtype";
 import { mergedRows, RowSparse } from "./row-sparse";
+
+export interface GatherSparseOptions {
+  /** The row whose gradient is left out. Default: none. */
+  readonly paddingIdx?: number;
+}
 
 /**
  * As `gather`: table [rows, ...], indices i32 of any shape, result [...indices.shape, ...]. The gradient that backward gives the table is
@@ -15,14 +21,15 @@ import { mergedRows, RowSparse } from "./row-sparse";
  *
  * @throws OptError UNSUPPORTED for a table that was computed: dense ops were to follow in backward; further as `gather`
  */
-export function gatherSparse(table: Tensor, indices: Tensor): Tensor {
+export function gatherSparse(table: Tensor, indices: Tensor, options: GatherSparseOptions = {}): Tensor {
   const where = "gatherSparse";
   checkTensor(where, table, "table");
   checkTensor(where, indices, "indices");
+  checkOptions(where, options, { paddingIdx: "number" });
   const computed = () => `the table must be a leaf, got the result of ${table.node!.name}.`;
   check(table.node === null, "UNSUPPORTED", where, computed, "Use gather, whose gradient is dense.");
   const output = noGrad(() => gather(table, indices));
-  const at = noGrad(() => cast(indices, "i32"));
+  const at = noGrad(() => rowsWithGradient(cast(indices, "i32"), options));
   const { dtype, shape } = table;
   const recorded = record(where, output, [table], [at], (g, [held]) => {
     const wide = cast(g, computeDType(dtype));
@@ -34,4 +41,10 @@ export function gatherSparse(table: Tensor, indices: Tensor): Tensor {
   });
   if (at !== indices) at.dispose(); // the tape holds its own
   return recorded;
+}
+
+/** -1, which stands for no row, in place of the padding's. */
+function rowsWithGradient(rows: Tensor, { paddingIdx }: GatherSparseOptions): Tensor {
+  if (paddingIdx === undefined) return rows;
+  return tidy(() => elementwise("select", [elementwise("eq", [rows, paddingIdx]), -1, rows]));
 }

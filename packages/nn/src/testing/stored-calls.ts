@@ -1,18 +1,40 @@
 /** Small calls of layers, one list a subject. PyTorch's answers are in `goldens/`. */
 import type { CallInput, TorchCall } from "@opt/testkit";
+<<<<<<< HEAD
 import { BatchNorm1d, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell } from "../index";
 import { activationCalls, activationsAtEdges } from "./calls/activations";
 import { ctcCalls } from "./calls/ctc";
 import { lossCalls, lossesAtEdges } from "./calls/losses";
+=======
+import {
+  BatchNorm1d,
+  GRU,
+  GRUCell,
+  InstanceNorm2d,
+  type InstanceNormOptions,
+  LSTM,
+  LSTMCell,
+  MultiheadAttention,
+  RNN,
+  RNNCell,
+} from "../index";
+>>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
 import { layerCall } from "./layer-call";
 import { RandomInputs } from "./random-inputs";
+import { embeddings } from "./stored-embeddings";
+import { transformers } from "./stored-transformers";
 
 export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
   recurrent: recurrent(new RandomInputs(51)),
   attention: attention(new RandomInputs(52)),
   norm: norm(new RandomInputs(53)),
+<<<<<<< HEAD
   activations: [...activationCalls(2), ...activationsAtEdges],
   losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4)],
+=======
+  transformers: transformers(new RandomInputs(54)),
+  embeddings: embeddings(new RandomInputs(55)),
+>>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
 };
 
 function recurrent(make: RandomInputs): TorchCall[] {
@@ -131,7 +153,18 @@ function norm(make: RandomInputs): TorchCall[] {
     ["with running statistics", "", {}],
     ["with plain averages", "momentum=None", { momentum: null }],
   ] as const;
-  return rows.flatMap(([name, python, options]) =>
+  const instance = (name: string, training: boolean, python: string, options: InstanceNormOptions) =>
+    layerCall(make, {
+      name: `InstanceNorm2d ${name}`,
+      torch: `nn.InstanceNorm2d(3, ${python})`,
+      make: (place) => new InstanceNorm2d(3, { ...options, ...place }),
+      dtype: "f64",
+      inputs: [make.numbers([2, 3, 2, 2], "f64")],
+      buffers,
+      training,
+      second: true,
+    });
+  const batch = rows.flatMap(([name, python, options]) =>
     [true, false].map((training) =>
       layerCall(make, {
         name: `BatchNorm1d ${name}, ${training ? "in training" : "in evaluation"}`,
@@ -144,4 +177,11 @@ function norm(make: RandomInputs): TorchCall[] {
       }),
     ),
   );
+  const tracked = { affine: true, trackRunningStats: true };
+  return [
+    ...batch,
+    instance("as it is", true, "", {}),
+    instance("with running statistics, in training", true, "affine=True, track_running_stats=True", tracked),
+    instance("with running statistics, in evaluation", false, "affine=True, track_running_stats=True", tracked),
+  ];
 }

@@ -1,5 +1,5 @@
 // As PyTorch's padding_idx: a row of zeros at first, whose gradient is 0.
-import { Generator, tensor } from "@opt/core";
+import { Generator, type RowSparse, tensor } from "@opt/core";
 import { expectCode } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { Embedding } from "../../index";
@@ -59,6 +59,15 @@ describe("paddingIdx", () => {
     expectCode("BAD_ARGUMENT", () => new Embedding(3, 2, { paddingIdx: paddingIdx as number })),
   );
 
-  it("is refused with sparse", () =>
-    expectCode("BAD_ARGUMENT", () => new Embedding(3, 2, { paddingIdx: 0, sparse: true })));
+  it("is left out of a sparse gradient", () => {
+    const layer = new Embedding(3, 2, { paddingIdx: 2, sparse: true });
+    layer.forward(indices()).sum().backward();
+    const gradient = (layer.weight.grad as RowSparse).coalesce();
+    expect(gradient.indices.tolist()).toEqual([0, 1]);
+    expect(rows(gradient.toDense())).toEqual([
+      [1, 1],
+      [1, 1],
+      [0, 0],
+    ]);
+  });
 });

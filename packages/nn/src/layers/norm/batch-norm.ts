@@ -1,4 +1,5 @@
 /** Batch normalisation. */
+<<<<<<< HEAD
 import {
   check,
   checkOptions,
@@ -18,10 +19,12 @@ import { holdParameters } from "../../module/held";
 import { Module } from "../../module/module";
 import { checkExtents } from "../extent";
 import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
+=======
+import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
+import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
+>>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
 
-export interface BatchNormOptions extends Omit<LayerOptions, "generator"> {
-  /** Default 1e-5. */
-  readonly eps?: number;
+export interface BatchNormOptions extends ChannelNormOptions {
   /** The share of the new batch in the running statistics; null: their plain average over all batches. Default 0.1. */
   readonly momentum?: number | null;
   /** Trains a weight and a bias per channel. Default true. */
@@ -30,62 +33,20 @@ export interface BatchNormOptions extends Omit<LayerOptions, "generator"> {
   readonly trackRunningStats?: boolean;
 }
 
-const { dtype, device } = LAYER_OPTIONS;
-const OPTIONS = {
-  eps: "number",
-  momentum: "any",
-  affine: "boolean",
-  trackRunningStats: "boolean",
-  dtype,
-  device,
-} as const;
-
 /**
  * (x - mean) / sqrt(variance + eps) * weight + bias per channel, axis 1 (Ioffe & Szegedy 2015). In training mean and (biased) variance are the
  * batch's, and the running ones follow, of which the variance is the unbiased one; in evaluation they are the running ones.
  * 16-bit inputs are computed in f32.
  */
-abstract class BatchNorm extends Module {
-  weight: Tensor | null;
-  bias: Tensor | null;
-  /** Buffers under PyTorch's names, as checkpoints have them. */
-  readonly running_mean: Tensor | null;
-  readonly running_var: Tensor | null;
-  /** i32, of shape []. */
-  readonly num_batches_tracked: Tensor | null;
-  readonly eps: number;
-  readonly momentum: number | null;
-  readonly #features: number;
-
+abstract class BatchNorm extends ChannelNorm {
   protected constructor(features: number, options: BatchNormOptions) {
-    super();
-    const where = new.target.name;
-    checkOptions(where, options, OPTIONS);
-    checkExtents(where, { features });
-    const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true, ...place } = options;
-    check(eps >= 0, "BAD_ARGUMENT", where, () => `eps must be >= 0, got ${show(eps)}.`, "Use 1e-5.");
-    check(
-      momentum === null || (typeof momentum === "number" && momentum >= 0 && momentum <= 1),
-      "BAD_ARGUMENT",
-      where,
-      () => `momentum must be null or in [0, 1], got ${show(momentum)}.`,
-      "Use 0.1.",
-    );
-    this.weight = affine ? ones(weightOf([features], place)) : null;
-    this.bias = affine ? weightOf([features], place) : null;
-    this.running_mean = trackRunningStats ? bufferOf([features], 0, place) : null;
-    this.running_var = trackRunningStats ? bufferOf([features], 1, place) : null;
-    this.num_batches_tracked = trackRunningStats ? bufferOf([], 0, { ...place, dtype: "i32" }) : null;
-    this.eps = eps;
-    this.momentum = momentum;
-    this.#features = features;
-    holdParameters(this);
+    super(features, options, true);
   }
 
   /** Of an input that has the axes it must have. */
   protected normalize(x: Tensor): Tensor {
     const where = this.constructor.name;
-    const features = this.#features;
+    const features = this.features;
     const [batch, channels] = x.shape as [number, number];
     const count = channels === 0 ? 0 : x.size / channels;
     check(
@@ -99,7 +60,7 @@ abstract class BatchNorm extends Module {
       const isHalf = x.dtype === "f16" || x.dtype === "bf16";
       const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, batch === 0 ? 0 : count / batch]);
       const result =
-        this.training || this.running_mean === null ? this.#byBatch(planes, count) : this.#byRunning(planes);
+        this.training || this.running_mean === null ? this.#byBatch(planes, count) : this.byRunning(planes);
       return result.reshape(x.shape).to(x.dtype);
     });
   }
@@ -112,20 +73,14 @@ abstract class BatchNorm extends Module {
       () => `training needs more than one value per channel, got ${count}.`,
       "Use larger batches, drop the last one, or call eval().",
     );
-    const fused = fusedBatchNorm(planes, this.weight, this.bias, this.eps);
-    if (fused !== null) {
-      this.#track(fused.mean, fused.variance, count);
-      return fused.output;
+    const { output, mean, variance } = this.byInput(planes, this.weight, this.bias);
+    if (this.training && this.running_mean !== null) {
+      noGrad(() => this.follow(mean, variance.mul(count / (count - 1)), this.#share(this.running_mean!.dtype)));
     }
-    const mean = planes.mean(2).mean(0);
-    const centered = planes.sub(mean.unsqueeze(1));
-    const variance = centered.mul(centered).mean(2).mean(0);
-    this.#track(mean, variance, count);
-    const scale = this.#scale(variance).unsqueeze(1);
-    const result = this.bias === null ? centered.mul(scale) : fma(centered, scale, this.bias.unsqueeze(1));
-    return needing("batchNorm", result, this.weight === null ? [planes] : [planes, this.weight]);
+    return output;
   }
 
+<<<<<<< HEAD
   #byRunning(planes: Tensor): Tensor {
     const scale = this.#scale(this.running_var!);
     const shift = this.running_mean!.mul(scale).neg();
@@ -156,6 +111,13 @@ abstract class BatchNorm extends Module {
   override describe(): string {
     const { eps, momentum, weight, running_mean: running } = this;
     return `${this.#features}, eps=${eps}, momentum=${momentum}, affine=${weight !== null}, trackRunningStats=${running !== null}`;
+=======
+  /** Counts a batch: of how many it is one is its share of a plain average. */
+  #share(dtype: Tensor["dtype"]): number | Tensor {
+    const batches = this.num_batches_tracked!;
+    batches.set(batches.add(1));
+    return this.momentum ?? div<Tensor>(1, batches.to(dtype === "f64" ? "f64" : "f32"));
+>>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
   }
 }
 

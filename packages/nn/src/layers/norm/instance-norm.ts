@@ -1,0 +1,95 @@
+/** Instance normalisation. */
+import { check, checkTensor, fma, noGrad, type Tensor, tidy } from "@opt/core";
+import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
+
+export interface InstanceNormOptions extends ChannelNormOptions {
+  /** The share of the new batch in the running statistics; null leaves them, as PyTorch does. Default 0.1. */
+  readonly momentum?: number | null;
+  /** Trains a weight and a bias per channel. Default false. */
+  readonly affine?: boolean;
+  /** Keeps running statistics, which evaluation normalises by; without, it does by each sample's own. Default false. */
+  readonly trackRunningStats?: boolean;
+}
+
+/** Of each channel of each sample. 16-bit inputs are computed in f32. */
+abstract class InstanceNorm extends ChannelNorm {
+  protected constructor(features: number, options: InstanceNormOptions) {
+    super(features, options, false);
+  }
+
+  /** Of an input [batch, features, ...] with so many further axes, or without the batch. */
+  protected normalize(x: Tensor, axes: number): Tensor {
+    const where = this.constructor.name;
+    checkTensor(where, x);
+    const { features } = this;
+    const batched = x.shape.length === axes + 2;
+    const shape = batched ? x.shape : [1, ...x.shape];
+    const [batch, channels, ...rest] = shape as [number, number, ...number[]];
+    check(
+      shape.length === axes + 2 && channels === features && x.size > 0,
+      "BAD_SHAPE",
+      where,
+      () => `the input must be [batch, ${features}, ${axes === 1 ? "length" : "height, width"}], got [${x.shape}].`,
+      "Reshape it, or leave out the batch alone.",
+    );
+    const length = rest.reduce((a, b) => a * b, 1);
+    return tidy(() => {
+      const isHalf = x.dtype === "f16" || x.dtype === "bf16";
+      const planes = (isHalf ? x.to("f32") : x).reshape([batch, channels, length]);
+      const isOwn = this.training || this.running_mean === null;
+      const result = isOwn ? this.#bySample(planes) : this.byRunning(planes);
+      return result.reshape(x.shape).to(x.dtype);
+    });
+  }
+
+  #bySample(planes: Tensor): Tensor {
+    const [batch, channels, length] = planes.shape as [number, number, number];
+    const problem = () => `needs more than one value per channel of a sample, got ${length}.`;
+    check(length > 1, "BAD_SHAPE", this.constructor.name, problem, "Use larger inputs.");
+    const { output, mean, variance } = this.byInput(planes.reshape([1, batch * channels, length]), null, null);
+    if (this.training && this.running_mean !== null) {
+      noGrad(() => {
+        const average = (values: Tensor) => values.reshape([batch, channels]).mean(0);
+        this.follow(average(mean), average(variance).mul(length / (length - 1)), this.momentum ?? 0);
+      });
+    }
+    const normal = output.reshape(planes.shape);
+    const { weight, bias } = this;
+    return weight && bias ? fma(normal, weight.unsqueeze(1), bias.unsqueeze(1)) : normal;
+  }
+}
+
+/**
+ * Instance normalisation of [batch, features, length], or without the batch: see `InstanceNorm2d`.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const y = new InstanceNorm1d(4).forward(rand([2, 4, 6])); // [2, 4, 6]
+ */
+export class InstanceNorm1d extends InstanceNorm {
+  constructor(features: number, options: InstanceNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 1);
+  }
+}
+
+/**
+ * (x - mean) / sqrt(variance + eps) of each channel of each image [batch, features, height, width] (Ulyanov et al. 2016), with `affine`
+ * times a weight plus a bias of the channel. With `trackRunningStats` evaluation normalises by the running statistics.
+ *
+ * @throws OptError BAD_ARGUMENT for options out of range; forward: BAD_SHAPE
+ * @example
+ * const y = new InstanceNorm2d(4, { affine: true }).forward(rand([2, 4, 6, 6])); // [2, 4, 6, 6]
+ */
+export class InstanceNorm2d extends InstanceNorm {
+  constructor(features: number, options: InstanceNormOptions = {}) {
+    super(features, options);
+  }
+
+  forward(x: Tensor): Tensor {
+    return this.normalize(x, 2);
+  }
+}
