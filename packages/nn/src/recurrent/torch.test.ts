@@ -1,9 +1,9 @@
 // Recurrent layers and cells in random configurations, in f32 and f64, against PyTorch: results, last states, gradients and second ones.
 import type { Tensor } from "@opt/core";
-import { askTorch, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
-import { describe, it } from "vitest";
+import type { TorchCall } from "@opt/testkit";
 import { GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell } from "../index";
 import { layerCall } from "../testing/layer-call";
+import { liveSuite } from "../testing/live-suite";
 import { RandomInputs } from "../testing/random-inputs";
 
 const make = new RandomInputs(14);
@@ -77,9 +77,4 @@ function cell(name: string, kind: keyof typeof CELLS, dtype: "f32" | "f64"): voi
   );
 }
 
-describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
-  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
-  it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
-    expectAnswer(call, answer),
-  );
-});
+liveSuite(calls);

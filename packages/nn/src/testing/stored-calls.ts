@@ -1,11 +1,5 @@
 /** Small calls of layers, one list a subject. PyTorch's answers are in `goldens/`. */
 import type { CallInput, TorchCall } from "@opt/testkit";
-<<<<<<< HEAD
-import { BatchNorm1d, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell } from "../index";
-import { activationCalls, activationsAtEdges } from "./calls/activations";
-import { ctcCalls } from "./calls/ctc";
-import { lossCalls, lossesAtEdges } from "./calls/losses";
-=======
 import {
   BatchNorm1d,
   GRU,
@@ -18,23 +12,22 @@ import {
   RNN,
   RNNCell,
 } from "../index";
->>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
+import { activationCalls, activationsAtEdges } from "./calls/activations";
+import { ctcCalls } from "./calls/ctc";
+import { embeddings } from "./calls/embeddings";
+import { lossCalls, lossesAtEdges } from "./calls/losses";
+import { transformers } from "./calls/transformers";
 import { layerCall } from "./layer-call";
 import { RandomInputs } from "./random-inputs";
-import { embeddings } from "./stored-embeddings";
-import { transformers } from "./stored-transformers";
 
 export const STORED: Readonly<Record<string, readonly TorchCall[]>> = {
   recurrent: recurrent(new RandomInputs(51)),
   attention: attention(new RandomInputs(52)),
   norm: norm(new RandomInputs(53)),
-<<<<<<< HEAD
   activations: [...activationCalls(2), ...activationsAtEdges],
   losses: [...lossCalls(2), ...lossesAtEdges, ...ctcCalls(4)],
-=======
   transformers: transformers(new RandomInputs(54)),
   embeddings: embeddings(new RandomInputs(55)),
->>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
 };
 
 function recurrent(make: RandomInputs): TorchCall[] {

@@ -1,7 +1,6 @@
 // Transformer layers in random configurations, in f32 and f64, against PyTorch: values, gradients and second ones, with masks.
 import type { Tensor } from "@opt/core";
-import { askTorch, type CallInput, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
-import { describe, it } from "vitest";
+import type { CallInput, TorchCall } from "@opt/testkit";
 import {
   LayerNorm,
   Transformer,
@@ -11,6 +10,7 @@ import {
   TransformerEncoderLayer,
 } from "../index";
 import { layerCall } from "../testing/layer-call";
+import { liveSuite } from "../testing/live-suite";
 import { RandomInputs } from "../testing/random-inputs";
 
 const make = new RandomInputs(15);
@@ -139,11 +139,6 @@ function configuration(i: number, dtype: "f32" | "f64"): void {
   );
 }
 
-describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
-  // PyTorch's fused attention has no second gradients.
-  const plain = calls.map((call) => ({ ...call, code: `torch.backends.cuda.enable_flash_sdp(False);;${call.code}` }));
-  const answers = torchPython === undefined ? [] : askTorch(torchPython, plain);
-  it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
-    expectAnswer(call.name.endsWith("f32") ? { ...call, tolerance: near } : call, answer),
-  );
-});
+// PyTorch's fused attention has no second gradients.
+const plain = calls.map((call) => ({ ...call, code: `torch.backends.cuda.enable_flash_sdp(False);;${call.code}` }));
+liveSuite(plain.map((call) => (call.name.endsWith("f32") ? { ...call, tolerance: near } : call)));

@@ -1,8 +1,8 @@
 // Embeddings and bags in random configurations, in f32 and f64, against PyTorch: values and gradients, of Embedding second ones.
-import { askTorch, type CallInput, expectAnswer, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
-import { describe, it } from "vitest";
+import type { CallInput, TorchCall } from "@opt/testkit";
 import { Embedding, EmbeddingBag } from "../../index";
 import { layerCall } from "../../testing/layer-call";
+import { liveSuite } from "../../testing/live-suite";
 import { RandomInputs } from "../../testing/random-inputs";
 
 const make = new RandomInputs(16);
@@ -66,9 +66,4 @@ function bag(i: number, dtype: "f32" | "f64", count: number, width: number, padd
   );
 }
 
-describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
-  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
-  it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
-    expectAnswer(call, answer),
-  );
-});
+liveSuite(calls);

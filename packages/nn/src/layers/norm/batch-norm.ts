@@ -1,28 +1,6 @@
 /** Batch normalisation. */
-<<<<<<< HEAD
-import {
-  check,
-  checkOptions,
-  checkTensor,
-  div,
-  fma,
-  fusedBatchNorm,
-  isRecomputing,
-  needing,
-  noGrad,
-  show,
-  type Tensor,
-  tidy,
-} from "@opt/core";
-import { ones } from "../../initializers/initializers";
-import { holdParameters } from "../../module/held";
-import { Module } from "../../module/module";
-import { checkExtents } from "../extent";
-import { bufferOf, LAYER_OPTIONS, type LayerOptions, weightOf } from "../layer-options";
-=======
 import { check, checkTensor, div, noGrad, type Tensor, tidy } from "@opt/core";
 import { ChannelNorm, type ChannelNormOptions } from "./channel-norm";
->>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
 
 export interface BatchNormOptions extends ChannelNormOptions {
   /** The share of the new batch in the running statistics; null: their plain average over all batches. Default 0.1. */
@@ -74,50 +52,17 @@ abstract class BatchNorm extends ChannelNorm {
       "Use larger batches, drop the last one, or call eval().",
     );
     const { output, mean, variance } = this.byInput(planes, this.weight, this.bias);
-    if (this.training && this.running_mean !== null) {
+    if (this.isTracking) {
       noGrad(() => this.follow(mean, variance.mul(count / (count - 1)), this.#share(this.running_mean!.dtype)));
     }
     return output;
   }
 
-<<<<<<< HEAD
-  #byRunning(planes: Tensor): Tensor {
-    const scale = this.#scale(this.running_var!);
-    const shift = this.running_mean!.mul(scale).neg();
-    return fma(planes, scale.unsqueeze(1), (this.bias === null ? shift : shift.add(this.bias)).unsqueeze(1));
-  }
-
-  #scale(variance: Tensor): Tensor {
-    return div<Tensor>(this.weight ?? 1, variance.add(this.eps).sqrt());
-  }
-
-  /** The running statistics follow those of a batch of `count` values a channel. */
-  #track(mean: Tensor, variance: Tensor, count: number): void {
-    const [runningMean, runningVar, batches] = [this.running_mean, this.running_var, this.num_batches_tracked];
-    if (!this.training || isRecomputing() || runningMean === null || runningVar === null || batches === null) return;
-    noGrad(() => {
-      batches.set(batches.add(1));
-      const share = this.momentum ?? div<Tensor>(1, batches.to(runningMean.dtype === "f64" ? "f64" : "f32"));
-      for (const [running, value] of [
-        [runningMean, mean],
-        [runningVar, variance.mul(count / (count - 1))],
-      ] as const) {
-        const rest = typeof share === "number" ? running.mul(1 - share) : running.sub(running.mul(share));
-        running.set(rest.add(value.mul(share)));
-      }
-    });
-  }
-
-  override describe(): string {
-    const { eps, momentum, weight, running_mean: running } = this;
-    return `${this.#features}, eps=${eps}, momentum=${momentum}, affine=${weight !== null}, trackRunningStats=${running !== null}`;
-=======
   /** Counts a batch: of how many it is one is its share of a plain average. */
   #share(dtype: Tensor["dtype"]): number | Tensor {
     const batches = this.num_batches_tracked!;
     batches.set(batches.add(1));
     return this.momentum ?? div<Tensor>(1, batches.to(dtype === "f64" ? "f64" : "f32"));
->>>>>>> a33582b6 (nn: add EmbeddingBag, sparse padding and instance normalisation)
   }
 }
 

@@ -1,5 +1,16 @@
 /** Normalisation by channel: what BatchNorm and InstanceNorm share. */
-import { check, checkOptions, div, fma, fusedBatchNorm, needing, noGrad, show, type Tensor } from "@opt/core";
+import {
+  check,
+  checkOptions,
+  div,
+  fma,
+  fusedBatchNorm,
+  isRecomputing,
+  needing,
+  noGrad,
+  show,
+  type Tensor,
+} from "@opt/core";
 import { ones } from "../../initializers/initializers";
 import { holdParameters } from "../../module/held";
 import { Module } from "../../module/module";
@@ -90,6 +101,11 @@ export abstract class ChannelNorm extends Module {
 
   #scale(variance: Tensor, weight: Tensor | null): Tensor {
     return div<Tensor>(weight ?? 1, variance.add(this.eps).sqrt());
+  }
+
+  /** Whether this forward moves the running statistics: not when it is computed again for backward. */
+  protected get isTracking(): boolean {
+    return this.training && this.running_mean !== null && !isRecomputing();
   }
 
   /** The running statistics move by `share` towards these. */

@@ -1,9 +1,10 @@
 // Instance normalisation, also in random configurations against PyTorch: values, gradients, second ones, running statistics.
 import { noGrad, zeros } from "@opt/core";
-import { askTorch, expectAnswer, expectCode, type TorchCall, torchPython, withoutTorch } from "@opt/testkit";
+import { expectCode, type TorchCall } from "@opt/testkit";
 import { describe, expect, it } from "vitest";
 import { InstanceNorm1d, InstanceNorm2d } from "../../index";
 import { layerCall } from "../../testing/layer-call";
+import { liveSuite } from "../../testing/live-suite";
 import { RandomInputs } from "../../testing/random-inputs";
 
 describe("InstanceNorm", () => {
@@ -65,9 +66,4 @@ for (let i = 0; i < 400; i++) {
   );
 }
 
-describe.skipIf(torchPython === undefined)(`as PyTorch${withoutTorch}`, () => {
-  const answers = torchPython === undefined ? [] : askTorch(torchPython, calls);
-  it.each(calls.map((call, i) => [call.name, call, answers[i]!] as const))("%s", (_, call, answer) =>
-    expectAnswer(call, answer),
-  );
-});
+liveSuite(calls);

@@ -47,7 +47,7 @@ abstract class InstanceNorm extends ChannelNorm {
     const problem = () => `needs more than one value per channel of a sample, got ${length}.`;
     check(length > 1, "BAD_SHAPE", this.constructor.name, problem, "Use larger inputs.");
     const { output, mean, variance } = this.byInput(planes.reshape([1, batch * channels, length]), null, null);
-    if (this.training && this.running_mean !== null) {
+    if (this.isTracking) {
       noGrad(() => {
         const average = (values: Tensor) => values.reshape([batch, channels]).mean(0);
         this.follow(average(mean), average(variance).mul(length / (length - 1)), this.momentum ?? 0);

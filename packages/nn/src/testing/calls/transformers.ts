@@ -1,8 +1,8 @@
 /** Calls of transformer layers whose answers are stored. */
 import type { TorchCall } from "@opt/testkit";
-import { Transformer, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer } from "../index";
-import { layerCall } from "./layer-call";
-import type { RandomInputs } from "./random-inputs";
+import { Transformer, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer } from "../../index";
+import { layerCall } from "../layer-call";
+import type { RandomInputs } from "../random-inputs";
 
 export function transformers(make: RandomInputs): TorchCall[] {
   const x = (places: number) => make.numbers([2, places, 4], "f64");

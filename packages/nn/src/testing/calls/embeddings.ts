@@ -1,8 +1,8 @@
 /** Calls of embeddings whose answers are stored. */
 import type { CallInput, TorchCall } from "@opt/testkit";
-import { Embedding, EmbeddingBag } from "../index";
-import { layerCall } from "./layer-call";
-import type { RandomInputs } from "./random-inputs";
+import { Embedding, EmbeddingBag } from "../../index";
+import { layerCall } from "../layer-call";
+import type { RandomInputs } from "../random-inputs";
 
 export function embeddings(make: RandomInputs): TorchCall[] {
   const indices: CallInput = { values: [0, 2, 2, 3, 1, 1, 0, 3], shape: [2, 4], dtype: "i32" };
