@@ -9,6 +9,8 @@ export const HOST_FUNCTIONS = {
   erf,
   sin: Math.sin,
   cos: Math.cos,
+  log1p: Math.log1p,
+  expm1: Math.expm1,
   pow: (a: number, b: number) => evaluateOp("pow", "f64", a, b),
 } as const;
 

@@ -52,6 +52,10 @@ inline float cos(float x) { return static_cast<float>(cosInDouble(x)); }
 inline double cos(double x) { return std::cos(x); }
 inline float pow(float x, float y) { return static_cast<float>(powInDouble(x, y)); }
 inline double pow(double x, double y) { return std::pow(x, y); }
+inline float log1p(float x) { return static_cast<float>(log1pInDouble(x)); }
+inline double log1p(double x) { return std::log1p(x); }
+inline float expm1(float x) { return static_cast<float>(expm1InDouble(x)); }
+inline double expm1(double x) { return std::expm1(x); }
 
 /** exp(x) for x up to 80 in x's own type: what a number counts for in a sum that the largest of them leads. */
 inline float weightOf(float x) { return weightInFloat(x); }

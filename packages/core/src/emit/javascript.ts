@@ -52,6 +52,8 @@ export const javascript: Dialect = {
     sin: ofFloat("sin"),
     cos: ofFloat("cos"),
     pow: ofFloat("pow"),
+    log1p: ofFloat("log1p"),
+    expm1: ofFloat("expm1"),
     flipsign: same((a, b) => `flipsign(${a}, ${b})`),
     power2: same((a) => `power2(${a})`),
     exponent: same((a) => `exponent(${a})`),

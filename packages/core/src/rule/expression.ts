@@ -19,7 +19,7 @@ export const RULE_OPS = [
 ] as const;
 
 /** The further ops of maps: of float32 the functions of functions/, within 1 ulp; of float64 the platform's. */
-export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow"] as const;
+export const TRANSCENDENTAL_OPS = ["exp", "log", "tanh", "erf", "sin", "cos", "pow", "log1p", "expm1"] as const;
 
 /** Moves of bits, of which the definitions of functions are made beside rule ops: see functions/parts.ts. */
 export const BIT_OPS = ["flipsign", "power2", "exponent", "significand"] as const;
@@ -65,6 +65,8 @@ export const ARITY: Readonly<Record<Op, number>> = {
   sin: 1,
   cos: 1,
   pow: 2,
+  log1p: 1,
+  expm1: 1,
 };
 
 /** The method by which operands carry out an op: symbols build an expression, tensors compute. */

@@ -45,6 +45,8 @@ export const NUMBERS: Readonly<Record<OpName | "fround", Evaluate>> = {
   sin: Math.sin,
   cos: Math.cos,
   pow: power,
+  log1p: Math.log1p,
+  expm1: Math.expm1,
   fround: Math.fround,
 };
 

@@ -59,3 +59,7 @@ export const sin: Unary = /* @__PURE__ */ applied("sin");
 export const cos: Unary = /* @__PURE__ */ applied("cos");
 /** a^b. */
 export const pow: Binary = /* @__PURE__ */ applied("pow");
+/** log(1 + x), with all digits of a small x. */
+export const log1p: Unary = /* @__PURE__ */ applied("log1p");
+/** e^x - 1, with all digits of a small x. */
+export const expm1: Unary = /* @__PURE__ */ applied("expm1");

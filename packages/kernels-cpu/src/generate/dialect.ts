@@ -38,6 +38,8 @@ export const cpp: Dialect = {
     sin: unary("sin"),
     cos: unary("cos"),
     pow: both((a, b) => `pow(${a}, ${b})`),
+    log1p: unary("log1p"),
+    expm1: unary("expm1"),
     flipsign: both((a, b) => `flipsign(${a}, ${b})`),
     power2: unary("power2"),
     exponent: unary("exponent"),

@@ -52,6 +52,8 @@ export const cuda: Dialect = {
     sin: unary("opt_sin"),
     cos: unary("opt_cos"),
     pow: binary("opt_pow"),
+    log1p: unary("opt_log1p"),
+    expm1: unary("opt_expm1"),
     flipsign: binary("opt_flipsign"),
     power2: unary("opt_power2"),
     exponent: unary("opt_exponent"),

@@ -25,7 +25,7 @@ function compile(op: Function, dtype: "f32" | "f64") {
   return { run: exports.run as () => void, numbers };
 }
 
-const UNARY = ["exp", "log", "tanh", "erf", "sin", "cos"] as const;
+const UNARY = ["exp", "log", "tanh", "erf", "sin", "cos", "log1p", "expm1"] as const;
 const SPECIALS = [0, -0, 1, -1, NaN, Infinity, -Infinity, 1e-45, -1e-45, 1.17549435e-38, 3.40282347e38, -3.40282347e38];
 
 it.each([...UNARY, "pow"] as const)("%s of float32 has the words of its definition in every lane", (op) => {

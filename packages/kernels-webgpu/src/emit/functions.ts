@@ -1,4 +1,4 @@
-/** What WGSL lacks or leaves imprecise, within a few ulp of float32: erf, tanh, sin, cos (specified to 2^-11 only) and pow of any sign. */
+/** What WGSL lacks or leaves imprecise, within a few ulp of float32: erf, tanh, sin, cos (specified to 2^-11 only) and pow of any sign; log1p and expm1. */
 
 /** pi / 2 in parts of few bits, whose products with small whole numbers are exact (Cody & Waite 1980). */
 const HALF_PI = Math.PI / 2;
@@ -75,12 +75,30 @@ fn power(x: f32, y: f32) -> f32 {
   return select(magnitude, -magnitude, fract(y * 0.5f) != 0f);
 }`;
 
+/** Near 0 2 atanh(s) with s = x / (2 + x), where 1 + x would round x away. */
+const log1p = `
+fn log_of_more(x: f32) -> f32 {
+  if (abs(x) >= 0.3f) { return log(1f + x); }
+  let s = x / (2f + x);
+  let square = s * s;
+  return s * ${polynomial("square", [2, 2 / 3, 2 / 5, 2 / 7, 2 / 9])};
+}`;
+
+/** Near 0 the Taylor series, where the difference would cancel. */
+const expm1 = `
+fn exp_less_one(x: f32) -> f32 {
+  if (abs(x) >= 0.5f) { return exp(x) - 1f; }
+  return x * ${polynomial("x", [1, 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320])};
+}`;
+
 const LIBRARY: Readonly<Record<string, string>> = {
   "error_function(": erf,
   "hyperbolic_tangent(": tanh,
   "sine(": trigonometry,
   "cosine(": trigonometry,
   "power(": pow,
+  "log_of_more(": log1p,
+  "exp_less_one(": expm1,
 };
 
 /** The functions that some text calls. */

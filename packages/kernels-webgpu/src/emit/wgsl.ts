@@ -41,6 +41,8 @@ export const wgsl: Dialect = {
     sin: f32((a) => `sine(${a})`),
     cos: f32((a) => `cosine(${a})`),
     pow: f32((a, b) => `power(${a}, ${b})`),
+    log1p: f32((a) => `log_of_more(${a})`),
+    expm1: f32((a) => `exp_less_one(${a})`),
   },
 };
 
@@ -72,6 +74,8 @@ export const wgslIntegers: Dialect = {
     erf: f32(notOfIntegers),
     sin: f32(notOfIntegers),
     cos: f32(notOfIntegers),
+    log1p: f32(notOfIntegers),
+    expm1: f32(notOfIntegers),
   },
 };
 

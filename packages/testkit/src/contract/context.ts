@@ -22,7 +22,7 @@ export interface ContractTolerances {
   readonly rule: Tolerance;
   /** Maps of the ops of rules, against the interpreter; also gather, unfold, max: whatever rounds nothing. */
   readonly map: Tolerance;
-  /** Maps of exp, log, tanh, erf, sin, cos and pow, against the interpreter. */
+  /** Maps of exp, log, tanh, erf, sin, cos, pow, log1p and expm1, against the interpreter. */
   readonly transcendental: Tolerance;
   /** softmax, layerNorm, crossEntropy and their gradients, against float64. */
   readonly rows: Tolerance;

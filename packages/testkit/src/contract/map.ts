@@ -152,7 +152,7 @@ export function mapContract(context: ContractContext): void {
   async function checkOp(op: Op, length: number, seed: number, inPlace: number | undefined) {
     const program = programOf(op);
     const transcendental = (TRANSCENDENTAL_OPS as readonly string[]).includes(op);
-    const nonNegative = !specials && ["log", "sqrt", "pow"].includes(op);
+    const nonNegative = !specials && ["log", "sqrt", "pow", "log1p"].includes(op);
     const inputs = program.buffers.map((_, slot) => context.seeded(length, seed + slot, { specials, nonNegative }));
     const [a = [], b = [], c = []] = inputs;
     const expected = Float64Array.from({ length }, (_, i) => {

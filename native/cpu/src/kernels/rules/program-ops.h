@@ -33,6 +33,8 @@ OPT_BLOCK_OP(blockLog, log(a[i]))
 OPT_BLOCK_OP(blockTanh, tanh(a[i]))
 OPT_BLOCK_OP(blockErf, erf(a[i]))
 OPT_BLOCK_OP(blockPow, pow(a[i], b[i]))
+OPT_BLOCK_OP(blockLog1p, log1p(a[i]))
+OPT_BLOCK_OP(blockExpm1, expm1(a[i]))
 #undef OPT_BLOCK_OP
 
 template <typename T>

@@ -1,4 +1,4 @@
-/** exp, tanh, log and pow, and exp in float32 for weights. */
+/** exp, expm1, tanh, log, log1p and pow, and exp in float32 for weights. */
 import type { Expression } from "../expression";
 import { abs, add, div, fma, less, maximum, minimum, mul, sub, where } from "../symbols";
 import { EXP2M1, EXPM1, LOG2 } from "./coefficients";
@@ -18,6 +18,15 @@ function exp2(x: Expression): Expression {
 }
 
 export const exp = (x: Expression): Expression => exp2(mul(x, Math.LOG2E));
+
+/** Below it log(1 + x) and exp(x) - 1 are x in float32, and above it 1 + x is exact in float64. */
+const SMALL = 2 ** -29;
+
+/** exp(x) - 1 = (2^n - 1) + 2^n e. */
+export function expm1(x: Expression): Expression {
+  const { power, e } = reduced(maximum(minimum(mul(x, Math.LOG2E), 129), -151));
+  return where(less(abs(x), SMALL), x, add(sub(power, 1), mul(power, e)));
+}
 
 /** q / (q + 2) with q = exp(2|x|) - 1 = (2^n - 1) + 2^n e, which keeps small x exact. From 10 on tanh is 1 in float32. */
 export function tanh(x: Expression): Expression {
@@ -41,6 +50,8 @@ function log2(x: Expression): Expression {
 export function log(x: Expression): Expression {
   return where(less(x, 0), Number.NaN, mul(log2(x), Math.LN2));
 }
+
+export const log1p = (x: Expression): Expression => where(less(abs(x), SMALL), x, log(add(1, x)));
 
 /** Larger y give what this one gives: only 0, 1 or infinity, and they are even. */
 const LARGEST_POWER = 2 ** 40;

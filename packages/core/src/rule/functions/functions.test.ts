@@ -5,7 +5,7 @@ import { functionOf } from "../../js/generated";
 import { evaluateFunction, evaluateOp } from "../interpret";
 import { FUNCTION_NAMES } from "./index";
 
-const UNARY = ["exp", "log", "tanh", "erf", "sin", "cos"] as const;
+const UNARY = ["exp", "log", "tanh", "erf", "sin", "cos", "log1p", "expm1"] as const;
 const bits = new Uint32Array(1);
 const float = new Float32Array(bits.buffer);
 
@@ -43,6 +43,8 @@ describe("functions of float32", () => {
     ["erf", 0],
     ["sin", 1],
     ["cos", 1],
+    ["log1p", -1],
+    ["expm1", -2],
   ] as const)("%s is within 0.55 ulp of every number of one exponent (%d)", (name, exponent) => {
     expect(worst(name, wordsFrom(exponent), wordsFrom(exponent + 1), 1)).toBeLessThan(0.55);
   });

@@ -3,7 +3,7 @@ import type { ComputeDType } from "../../values/dtype";
 import { Expression, TRANSCENDENTAL_OPS } from "../expression";
 import { type Program, trace } from "../program";
 import { erf } from "./error-function";
-import { exp, log, pow, tanh, weight } from "./exponential";
+import { exp, expm1, log, log1p, pow, tanh, weight } from "./exponential";
 import { cos, REACH, sin } from "./trigonometry";
 
 /** The functions of maps, and `weight`: what a number counts for in a sum that the largest of them leads. */
@@ -21,7 +21,7 @@ export interface FunctionDefinition {
 }
 
 const DEFINITIONS: Readonly<Record<FunctionName, (x: Expression, y: Expression) => Expression>> = {
-  ...{ exp, log, tanh, erf, sin, cos, pow, weight },
+  ...{ exp, log, tanh, erf, sin, cos, pow, log1p, expm1, weight },
 };
 
 const traced = new Map<FunctionName, FunctionDefinition>();
